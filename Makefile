@@ -69,7 +69,7 @@ fuzz: ## every fuzz target, for FUZZ (20s) each
 bench: caddy rabbitmq ## the measured comparison with other proxies
 	$(GO) run ./bench
 
-soak: caddy ## the real binary under load, faults and attacks, for 12 minutes
+soak: caddy rabbitmq ## the real binary under load, faults and attacks, for 12 minutes
 	$(GO) run ./soak
 
 release: ## archives, bills of materials and checksums of the commit, in dist/

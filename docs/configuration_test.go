@@ -83,7 +83,7 @@ func TestDocsTypes(t *testing.T) {
 	walk("", reflect.TypeFor[caddymodule.App]())
 	walk("", reflect.TypeFor[caddymodule.Gateway]())
 	words := []string{"directory", "file", "path", "URL", "AIC", "AID", "name", "text", "key", "dialect", "AIC and AID",
-		"dialect, URL", "AID, URL", "name, text"}
+		"AIC and names", "dialect, URL", "AID, URL", "name, text", "name, files"}
 	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns"}
 	setting := regexp.MustCompile("\\(`([a-z_.]+)`")
 	found := 0

@@ -24,7 +24,8 @@ func TestDocsMappingContent(t *testing.T) {
 		{"file with bytes", task.DataItem{Kind: task.FileItem, Name: "N", MIMEType: "M", Bytes: "QQ=="}},
 		{"file with a URI", task.DataItem{Kind: task.FileItem, Name: "N", MIMEType: "M", URI: "U"}},
 		{"data", task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a":1}`)}},
-		{"data that was no object", task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}},
+		{"data that was no object", task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`),
+			Metadata: json.RawMessage(`{"data_part_compat":true}`)}},
 		{"any, with metadata", task.DataItem{Kind: task.TextItem, Text: "T", Metadata: json.RawMessage(`{"k":1}`)}},
 	}
 	var want, artifacts [][]string

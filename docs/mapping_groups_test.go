@@ -193,8 +193,8 @@ func TestDocsMappingRefusals(t *testing.T) {
 		{"to a Partner that takes part in no groups", task.GroupNotSupported},
 		{"with a member that is missing or not valid", task.InvalidParams},
 		{"with an access token that is malformed, or that the broker refuses", task.AccessTokenInvalid},
-		{"to a broker that the configuration does not allow, or by another peer than the Leader",
-			task.InvitationRejected},
+		{"to a broker that the configuration does not allow, at an exchange of another Leader, or by another peer than the " +
+			"Leader", task.InvitationRejected},
 		{"to a broker that does not answer as one, or without the exchange or the right to use it",
 			task.ConnectionFailed},
 	} {

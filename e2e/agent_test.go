@@ -39,7 +39,8 @@ func runSampleAgent(t testing.TB, address string) *process {
 
 // heard is one request that an agent was sent.
 type heard struct {
-	Method string `json:"method"`
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
 	Params struct {
 		ID      string `json:"id"`
 		Session string `json:"sessionId"`
@@ -125,13 +126,12 @@ func forward(address string) func(http.ResponseWriter, *http.Request, heard) {
 // writeTask answers with a task in a state, whose artifact says text.
 func writeTask(w http.ResponseWriter, h heard, state, text string) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%q,"result":{"id":%q,"status":{"state":%q,"timestamp":"2026-01-02T03:04:05Z"},`+
-		`"artifacts":[{"name":"result","index":0,"parts":[{"type":"text","text":%q}]}]}}`, h.Params.ID, h.Params.ID, state,
-		text)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":{"state":%q,"timestamp":"2026-01-02T03:04:05Z"},`+
+		`"artifacts":[{"name":"result","index":0,"parts":[{"type":"text","text":%q}]}]}}`, h.ID, h.Params.ID, state, text)
 }
 
 // writeError answers with an error.
 func writeError(w http.ResponseWriter, h heard, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%q,"error":{"code":%d,"message":%q}}`, h.Params.ID, code, message)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, h.ID, code, message)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +24,7 @@ import (
 // which continues when its client disconnects; a run that is stopped ends its stream without another event. The first
 // word of a message is its command:
 //
-//	replay NAME      the answer of the real server with this name, byte for byte
+//	replay NAME      the answer of the real server with this name, but for its session
 //	stream N MS      a text in N pieces
 //	slow SECONDS     a piece every second
 //	ask, approve     a function call, or a request for approval, which the next message answers
@@ -183,6 +184,9 @@ func (s *runtimeStream) content(kind, delta, value string) string {
 // runtimeCall is the function call by which the agent asks.
 const runtimeCall = `{"arguments":"{}","call_id":"c-1","name":"colour"}`
 
+// recordedSession is the session in an answer of the real server.
+var recordedSession = regexp.MustCompile(`"session_id":"s[0-9]"`)
+
 // answer carries a run out.
 func (s *runtimeStream) answer(text string) {
 	words := append(strings.Fields(text), "", "", "")
@@ -191,7 +195,7 @@ func (s *runtimeStream) answer(text string) {
 		if _, rest, ok := strings.Cut(string(file), "\n\ndata:"); ok && strings.HasPrefix(string(file), "HTTP/") {
 			file = []byte("data:" + rest) // a capture with its head
 		}
-		s.w.Write(file)
+		s.w.Write(recordedSession.ReplaceAll(file, fmt.Appendf(nil, `"session_id":%q`, s.session)))
 		return
 	}
 	s.response("created", "null")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -272,6 +273,69 @@ func TestAUNAssigneeOffline(t *testing.T) {
 	for _, id := range ids {
 		if got := s.rests(conn, id); got.Status != "completed" || strings.Join(artifactTexts(got), "") != want {
 			t.Errorf("it is %+v", got)
+		}
+	}
+}
+
+// TestAUNAssigneeAnswers: what an assignee was answered holds, although the process dies right after the answer.
+func TestAUNAssigneeAnswers(t *testing.T) {
+	t.Parallel()
+	s := serveAssignee(t)
+	const tasks = 24
+	client, agent := s.client("alice.aid.test"), s.client(aunWorker)
+	ids, given := make([]string, tasks), make([]string, tasks)
+	alice, worker := must(client.Online(s.soon()))(t), must(agent.Online(s.soon()))(t)
+	for i := range tasks {
+		text := fmt.Sprintf("by hand %d", i)
+		ids[i] = must(alice.Create(s.soon(), aunAgent, text))(t).TaskID
+		given[i] = s.given(worker, text)
+	}
+	// Each step is called for all tasks at once, and the process is killed at an answer.
+	for step, call := range []func(id string) (method string, params map[string]any){
+		func(id string) (string, map[string]any) { return "task.accept", aunTask(id) },
+		func(id string) (string, map[string]any) {
+			return "message.send", map[string]any{"to": "alice.aid.test", "message_id": "m-" + id,
+				"payload": map[string]any{"type": "text", "text": "half", "task_id": id}}
+		},
+		func(id string) (string, map[string]any) {
+			return "task.complete", aunTask(id, map[string]any{
+				"artifacts": []aunpeer.Artifact{{ID: "a", Type: "text", Content: " done"}}})
+		},
+	} {
+		answered := make(chan int, tasks)
+		for i := range tasks {
+			go func() {
+				method, params := call(given[i])
+				if _, err := worker.Call(s.soon(), method, params); err == nil {
+					answered <- i
+				}
+			}()
+		}
+		known := []int{<-answered, <-answered}
+		s.process.kill()
+		for len(answered) > 0 {
+			known = append(known, <-answered)
+		}
+		s.run(filepath.Join(s.dir, "Caddyfile"))
+		alice, worker = must(client.Online(s.soon()))(t), must(agent.Online(s.soon()))(t)
+		for i, id := range ids {
+			if got := must(alice.Do(s.soon(), "task.get", aunTask(id)))(t); slices.Contains(known, i) {
+				want, text := "working", []string{"", "half", "half done"}[step]
+				if step == 2 {
+					want = "completed"
+				}
+				if artifacts := strings.Join(artifactTexts(got), ""); got.Status != want || artifacts != text {
+					t.Errorf("step %d: task %d was answered, and is %s with %q", step+1, i, got.Status, artifacts)
+				}
+			}
+		}
+		for i := range ids { // what was not answered is called again
+			if method, params := call(given[i]); step < 2 && !slices.Contains(known, i) {
+				_, err := worker.Call(s.soon(), method, params)
+				if err != nil && aunpeer.Code(err) != -32176 {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 }

@@ -150,10 +150,11 @@ func TestAUNFrames(t *testing.T) {
 		data []byte
 		want int
 	}{
-		"a binary frame":        {websocket.MessageBinary, []byte(`{"jsonrpc":"2.0","id":1,"method":"meta.ping"}`), 1003},
-		"text that is no UTF-8": {websocket.MessageText, []byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"), 1007},
-		"text that is no JSON":  {websocket.MessageText, []byte(`{"jsonrpc":"2.0",`), 1007},
-		"a frame too large":     {websocket.MessageText, ping(aunpeer.MaxFrame + 1), 1009},
+		"a binary frame":           {websocket.MessageBinary, []byte(`{"jsonrpc":"2.0","id":1}`), 1003},
+		"text that is no UTF-8":    {websocket.MessageText, []byte("{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}"), 1007},
+		"text that is no JSON":     {websocket.MessageText, []byte(`{"jsonrpc":"2.0",`), 1007},
+		"a frame too large":        {websocket.MessageText, ping(aunpeer.MaxFrame + 1), 1009},
+		"too large for a stranger": {websocket.MessageText, ping(16<<10 + 1), 1009},
 	} {
 		for when, open := range map[string]func() *aunpeer.Conn{
 			"before the login": func() *aunpeer.Conn {
@@ -171,6 +172,9 @@ func TestAUNFrames(t *testing.T) {
 				return conn
 			},
 		} {
+			if stranger := when == "before the login"; stranger == (what == "a frame too large") && len(frame.data) > 16<<10 {
+				continue // the other one is for this moment
+			}
 			conn := open()
 			_ = conn.Write(s.soon(), frame.kind, frame.data) // it may be closed before all is written
 			s.endsWith(what+" "+when, conn, frame.want)

@@ -77,9 +77,9 @@ func (s *aunSite) config(agent string, more ...string) config {
 			cert %s
 			roots %s
 			issuer %s
-			jwt_key %s
+			jwt_key %s %s
 		}`, filepath.Join(s.dir, "store"), aunGateway, filepath.Join(s.dir, "aun.pem"),
-			filepath.Join(s.dir, "roots.pem"), aunIssuer, filepath.Join(s.dir, "jwt.pem")),
+			filepath.Join(s.dir, "roots.pem"), aunIssuer, aunIssuer, filepath.Join(s.dir, "jwt.pem")),
 		handle: fmt.Sprintf(`aip_gateway %s {
 		aid %s
 		callers aip aun%s

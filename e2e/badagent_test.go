@@ -20,6 +20,9 @@ import (
 var inside = regexp.MustCompile(`goroutine|\.go:|dial tcp|EOF|net/http|0x[0-9a-f]|<html|panic|127\.0\.0\.1`)
 
 // TestBadAgents proves that whatever an agent does, its task fails in the end, with a reason that can be read.
+//
+// Promise: agent
+// Promise: an agent sends malformed or huge answers, or requests to another host
 func TestBadAgents(t *testing.T) {
 	t.Parallel()
 	silent := func(_ http.ResponseWriter, r *http.Request, _ heard) { <-r.Context().Done() }
@@ -31,7 +34,11 @@ func TestBadAgents(t *testing.T) {
 		}
 	}
 	ok := func(result string) func(http.ResponseWriter, *http.Request, heard) {
-		return says(200, "application/json", `{"jsonrpc":"2.0","id":"x","result":`+result+`}`)
+		return func(w http.ResponseWriter, _ *http.Request, h heard) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, h.ID,
+				strings.Replace(result, `"id":"x"`, `"id":"`+h.Params.ID+`"`, 1))
+		}
 	}
 	const html = "<html><head><title>502 Bad Gateway</title></head><body><center>nginx</center></body></html>"
 	var cases []badAgent
@@ -70,6 +77,9 @@ func TestBadAgents(t *testing.T) {
 		{"an array", says(200, "application/json", "[]"), `no JSON-RPC response`},
 		{"invalid UTF-8", ok("{\"id\":\"x\",\"status\":{\"state\":\"\xff\"}}"), `UTF-8`},
 		{"too deep", ok(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)), `nested more than`},
+		{"the id of another request", says(200, "application/json",
+			`{"jsonrpc":"2.0","id":"y","result":{"id":"x","status":{"state":"completed"}}}`), `not those to its requests`},
+		{"another task", ok(`{"id":"y","status":{"state":"completed"}}`), `not those to its requests`},
 		{"no Task", ok(`{"hello":"world"}`), `no status`},
 		{"null", ok(`null`), `.`},
 		{"a string", ok(`"done"`), `.`},

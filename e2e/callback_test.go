@@ -128,8 +128,8 @@ func (a *pushAgent) serve(w http.ResponseWriter, r *http.Request) {
 		a.mu.Unlock()
 		fmt.Fprintf(
 			w,
-			`{"jsonrpc":"2.0","id":%q,"result":{"id":%q,"pushNotificationConfig":{"url":%q}}}`,
-			h.Params.ID,
+			`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"pushNotificationConfig":{"url":%q}}}`,
+			h.ID,
 			h.Params.ID,
 			hook.Params.Set.URL,
 		)
@@ -155,7 +155,7 @@ func (a *pushAgent) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%q,"result":%s}`, h.Params.ID, a.now.task(h.Params.ID))
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, h.ID, a.now.task(h.Params.ID))
 }
 
 func (a *pushAgent) hook(id string) pushHook {

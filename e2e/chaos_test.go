@@ -294,3 +294,40 @@ func TestMaxRuns(t *testing.T) {
 		t.Errorf("the log has %d lines after the restart", n)
 	}
 }
+
+// TestMaxRunsPerLeader holds that a Leader with more tasks than it may have under way leaves runs of the agent to
+// another one.
+func TestMaxRunsPerLeader(t *testing.T) {
+	t.Parallel()
+	agent := newSilent(t)
+	s := newSite(t)
+	s.start(config{handle: fmt.Sprintf(
+		"aip_gateway {\nagent a2a/legacy http://%s {\nmax_runs 40\nmax_runs_per_leader 3\n}\n}\n", agent.Addr())})
+	start := func(c *caller, id string) {
+		t.Helper()
+		call := startCall(id, "hello")
+		call.Terms.Response = time.Millisecond
+		if got, err := c.try(call); err != nil || got.Status.State.Settled() {
+			t.Fatalf("%s: %+v, %v", id, got, err)
+		}
+	}
+	under := func(want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("the agent has %d requests", want), func() bool {
+			now, _ := agent.counted()
+			return now == want
+		})
+	}
+	one := leaderOf(t, s.url())
+	for i := range 10 {
+		start(one, fmt.Sprint("t", i))
+	}
+	under(3)
+	s.waitFor(t, "turns wait for a free run of the agent")
+	f := certificates(t).LeaderV1
+	start(callerWith(t, s.url(), string(f.AIC), keyPair(t, f)), "t0")
+	under(4)
+	if _, most := agent.counted(); most != 4 {
+		t.Errorf("the agent had %d requests at once", most)
+	}
+}

@@ -207,6 +207,9 @@ func TestSecondProcess(t *testing.T) {
 }
 
 // TestLimits proves that the memory driver keeps nothing, and that retention and limits do what they say.
+//
+// Promise: messages, products, the AICs of Leaders
+// Promise: a Leader or an agent uses up memory, disk or connections
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)

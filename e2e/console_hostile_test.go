@@ -83,7 +83,7 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": h.Params.ID, "result": map[string]any{
+		json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": h.ID, "result": map[string]any{
 			"id": h.Params.ID, "metadata": map[string]any{text: text},
 			"status": map[string]any{"state": "input-required", "timestamp": "2026-01-02T03:04:05Z",
 				"message": map[string]any{"role": "agent", "parts": part()}},

@@ -129,6 +129,8 @@ func TestFlow(t *testing.T) {
 }
 
 // TestData sends and gets what is no text.
+//
+// Promise: an agent's text is harmful for its reader
 func TestData(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)

@@ -47,6 +47,8 @@ func listener(t testing.TB, says string) string {
 
 // TestInvitations sends invitations that must be refused, in both generations of AIP, and proves that nothing of them
 // is left behind.
+//
+// Promise: a Leader makes the gateway call addresses in your network (SSRF)
 func TestInvitations(t *testing.T) {
 	t.Parallel()
 	b := sharedBroker(t)
@@ -208,7 +210,8 @@ func TestGroupLogins(t *testing.T) {
 				cert := m.identify()
 				userID := prepare(g, m)
 				m.config = m.fronting("a2a/legacy http://"+agent, "localhost",
-					fmt.Sprintf("tls {\n\t\t\t\tca %s\n\t\t\t\tclient_cert %s %s\n\t\t\t}", p.CA.Cert, cert.Cert, cert.Key))
+					fmt.Sprintf("allow_exchanges %s %s\n\t\t\ttls {\n\t\t\t\tca %s\n\t\t\t\tclient_cert %s %s\n\t\t\t}", g.aic(),
+						g.exchange, p.CA.Cert, cert.Cert, cert.Key))
 				m.start(m.config)
 				g.join(m)
 				g.say("start", "one", "hello")

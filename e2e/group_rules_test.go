@@ -16,6 +16,8 @@ import (
 )
 
 // TestGroupRules publishes what a member must not carry out, and proves that it does not.
+//
+// Promise: receiver of webhooks, broker of a group
 func TestGroupRules(t *testing.T) {
 	t.Parallel()
 	b := sharedBroker(t)

@@ -17,6 +17,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// TestIdentity calls with certificates of all kinds, and in the name of others.
+//
+// Promise: another party acts as a Leader
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)
@@ -96,6 +99,8 @@ func TestIdentity(t *testing.T) {
 }
 
 // TestWithoutCertificate proves what Caddy's modes of client_auth mean for a caller without a certificate.
+//
+// Promise: a client without a certificate
 func TestWithoutCertificate(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)
@@ -158,6 +163,9 @@ func TestIdentityOff(t *testing.T) {
 }
 
 // TestLeadersAreIsolated proves that a task exists for the Leader only that started it.
+//
+// Promise: a Leader reads or changes a task of another Leader
+// Promise: Leader
 func TestLeadersAreIsolated(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)

@@ -162,6 +162,8 @@ func readSlowly(port int, config *tls.Config, request string) error {
 }
 
 // TestMemoryOfSlowReaders has many callers of one Leader read a large task at the same time, each of them slowly.
+//
+// Promise: a Leader or an agent uses up memory, disk or connections
 func TestMemoryOfSlowReaders(t *testing.T) {
 	_, address := sampleAgent(t)
 	for name, command := range map[string]task.Command{"get": task.Get, "stream": task.ReStream} {

@@ -38,6 +38,8 @@ func lead(c *caller, id, url string) []task.Status {
 }
 
 // TestWebhook proves that notifications have the order, the content and the header fields that they should.
+//
+// Promise: forged notifications to a receiver
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
@@ -154,6 +156,8 @@ func checkBody(t *testing.T, n *notice, answers []*task.Task) {
 }
 
 // TestWebhookTLS delivers by https, to a receiver that the gateway trusts, and not to the same one where it does not.
+//
+// Promise: a third party reads the network
 func TestWebhookTLS(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)
@@ -179,6 +183,8 @@ func TestWebhookTLS(t *testing.T) {
 }
 
 // TestWebhookFaults has receivers fail in all the ways that there are, in random orders.
+//
+// Promise: receiver of webhooks, broker of a group
 func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)

@@ -60,6 +60,8 @@ func TestWebhookGuard(t *testing.T) {
 }
 
 // TestWebhookGuardAtDial proves that a name is judged by what it stands for, at the time of the attempt.
+//
+// Promise: a Leader makes the gateway call addresses in your network (SSRF)
 func TestWebhookGuardAtDial(t *testing.T) {
 	t.Parallel()
 	agent, to := newFakeAgent(t, nil), newSink(t)

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestSecretsAtRest has every secret of a gateway in use, and then reads all its files and its log.
+//
+// Promise: secrets in logs
+// Promise: a user of the host reads the store
+// Promise: URLs, tokens and credentials of webhooks, and notifications that are not delivered
+// Promise: signing keys, `token_key`, credentials of the agent
+// Promise: the configuration
+func TestSecretsAtRest(t *testing.T) {
+	t.Parallel()
+	const (
+		credential = "credential-of-the-agent-83bd01"
+		said       = "what-the-leader-says-5e2b"
+		made       = "what-the-agent-makes-77aa"
+		token      = "token-of-the-webhook-20f1"
+		kept       = "token-of-another-webhook-91c4"
+		path       = "/path-of-the-webhook-66d0"
+	)
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		writeTask(w, h, "completed", made)
+	})
+	up := newSink(t)
+	s := newSite(t)
+	_, out, _ := s.caddy("aip", "webhook-key", "--hmac")
+	key := strings.Fields(out)[1]
+	s.env = []string{"AGENT_KEY=" + credential, "SIGNING_KEY=" + key}
+	c := config{options: "debug", notify: here + "signing_key {env.SIGNING_KEY}", handle: `aip_gateway {
+		agent a2a/legacy ` + agent.url + ` {
+			header_up X-API-Key {env.AGENT_KEY}
+		}
+	}`}
+	s.start(c)
+	leader := leaderOf(t, s.url())
+	ends := leader.setHook(hook{URL: up.origin() + path, Token: token, TaskID: "a"})
+	leader.start("a", said)
+	if got := leader.complete("a"); got.Status.State != task.Completed {
+		t.Fatalf("the task is %s", got.Status.State)
+	}
+	eventually(t, "the end of the task is notified", func() bool { return len(up.arrived(path)) > 0 })
+	leader.setHook(hook{URL: up.origin() + path, Token: kept, TaskID: "b"})
+	leader.start("b", said)
+
+	exported := func() string {
+		to := filepath.Join(s.dir, "export.ndjson")
+		defer os.Remove(to)
+		s.storeCommand(0, true, "export", "--output", to)
+		text, err := os.ReadFile(to)
+		noError(t, err)
+		return string(text)
+	}
+	leader.granted("delete", map[string]string{"id": ends.ID, "taskId": "a"})
+	eventually(t, "a webhook that was deleted is no longer stored", func() bool {
+		return !strings.Contains(exported(), token)
+	})
+	if !strings.Contains(exported(), kept) {
+		t.Error("the other webhook is not stored")
+	}
+	dir := filepath.Join(s.dir, "store")
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the store has the mode %v, %v", info.Mode(), err)
+	}
+	s.stop(t) // then all of the log is here, and all of the store is in its files
+
+	files := 0
+	noError(t, filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, secret := range []string{credential, key} {
+			if bytes.Contains(content, []byte(secret)) {
+				t.Errorf("%s has %s", strings.TrimPrefix(name, s.dir), secret)
+			}
+		}
+		if filepath.Base(name) == "autosave.json" && !bytes.Contains(content, []byte("{env.AGENT_KEY}")) {
+			t.Errorf("the configuration is not kept as it was loaded: %s", content)
+		}
+		return nil
+	}))
+	if files < 5 {
+		t.Errorf("there are only %d files", files)
+	}
+	for _, secret := range []string{credential, key, said, made, token, kept, path} {
+		if strings.Contains(s.out.String(), secret) {
+			t.Errorf("the log has %s", secret)
+		}
+	}
+}
