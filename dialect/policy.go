@@ -31,6 +31,9 @@ type Policy struct {
 	// Tentative makes the answer to a start, a get and a re-stream show a task that its agent does not work on yet as one
 	// without a state. So the agent may still reject it. Without it, an answer that shows the task makes it accepted.
 	Tentative bool
+	// Refusable answers a start that the agent refuses by the error of the agent, and leaves no task, if the agent refuses
+	// it while its caller waits. Without it, or later, the task fails.
+	Refusable bool
 	// Followed says of a start or continue which is answered by a task that its caller follows the events of the task by
 	// other means: the agent is asked to report while it works.
 	Followed bool

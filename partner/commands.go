@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 	r.task = task.Task{}
 	if c.Reserve != nil { // while the agent works, the task itself is counted
 		if err := c.Reserve(ctx, 0); err != nil {
+			r.turn.leave()
 			r.turn.handOver()
 			return task.Task{}, err
 		}
@@ -183,7 +185,11 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	if c.Started != nil {
 		c.Started()
 	}
-	return p.beginTurn(ctx, tk, m, task.None, stream), nil
+	r := p.beginTurn(ctx, tk, m, task.None, stream)
+	if c.Refusable {
+		r.takeBack = undo
+	}
+	return r, nil
 }
 
 // execute executes a command for a task that exists. tk.mu is held.
@@ -364,8 +370,9 @@ func (tk *activeTask) answer(c *Request) task.Task {
 // await waits for a turn (see run.awaitSettled), and returns the task.
 func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Request) (task.Task, error) {
 	began := time.Now()
-	if err := turn.awaitSettled(ctx); err != nil {
-		return task.Task{}, err
+	err := turn.awaitSettled(ctx)
+	if refusal := turn.leave(); err != nil || refusal != nil {
+		return task.Task{}, cmp.Or(err, refusal)
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()

@@ -37,6 +37,8 @@ type run struct {
 	done     signal // the run has ended
 
 	began       time.Time     // when the run began
+	takeBack    func()        // undoes the start if the agent refuses it, for a caller that waits for it; nil for none
+	refusal     error         // of the agent; the start was taken back
 	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait
 	queuedFor   time.Duration // how long it waited before that
 	err         error         // why the result could not be stored
@@ -163,6 +165,11 @@ func (r *run) conclude(ended bool, err error) error {
 	if !ended && err == nil {
 		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
 	}
+	if isRefusal(err) && ctx.Err() == nil {
+		if taken, failed := r.refuse(err); taken || failed != nil {
+			return failed
+		}
+	}
 	if err != nil && mayBeRunning(err) && ctx.Err() == nil {
 		r.span.AddEvent("aip.resume")
 		r.partner.Meter.resumed.Add(1)
@@ -235,7 +242,7 @@ func mayBeRunning(err error) bool {
 	case task.AgentUnavailable, task.AgentTimeout, task.UnsupportedOperation:
 		return false
 	}
-	return !errors.Is(err, errStore) && !errors.Is(err, errPanic)
+	return !isRefusal(err) && !errors.Is(err, errStore) && !errors.Is(err, errPanic)
 }
 
 // errStore marks an error of the store, and not of the agent.

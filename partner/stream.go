@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -73,12 +74,16 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 	tk.mu.Unlock()
 	timeout := time.NewTimer(firstReportWait)
 	defer timeout.Stop()
+	var left error
 	select {
 	case <-reported:
 	case <-settled:
 	case <-timeout.C:
 	case <-ctx.Done():
-		return ctx.Err()
+		left = ctx.Err()
+	}
+	if refusal := turn.leave(); left != nil || refusal != nil {
+		return cmp.Or(left, refusal)
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()

@@ -30,6 +30,7 @@ const (
 	Overloaded   // the agent takes no requests now, and has done nothing
 	ServerFailed // the agent's server failed
 	Rejected     // a status of the transport says so, in an answer that is not understood
+	Refused      // the agent has refused the message of a start in its own words, and has done nothing
 	NoAgent      // no agent answers at the URL
 	WrongDialect // the agent does not know a method of its dialect: the dialect that is configured is wrong
 
@@ -48,8 +49,8 @@ const (
 var reasonNames = [...]string{
 	"no reason",
 	"unreachable", "out of files",
-	"disconnected", "stream cut", "other answer", "proxy failed", "overloaded", "server failed", "rejected", "no agent",
-	"wrong dialect",
+	"disconnected", "stream cut", "other answer", "proxy failed", "overloaded", "server failed", "rejected", "refused",
+	"no agent", "wrong dialect",
 	"credentials refused", "certificate refused", "certificate untrusted", "redirected", "invalid URL",
 	"URL has credentials", "invalid header", "card missing", "dialect unknown",
 }
@@ -83,6 +84,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Broken implements partner.Unanswered: it reports whether the agent may have received the request, and has not
 // answered it.
 func (e *Error) Broken() bool { return e.Reason.transient() }
+
+// Refused implements partner.Refusal.
+func (e *Error) Refused() bool { return e.Reason == Refused }
 
 // ReasonOf returns the reason of the first Error in err's chain, and NoReason where there is none.
 func ReasonOf(err error) Reason {

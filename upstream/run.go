@@ -116,6 +116,9 @@ func (r *run) carryOn() error {
 		if _, ok := r.codec.(translate.Resender); ok {
 			return r.carryOut(true)
 		}
+		if r.turn.Answered && !r.turn.Named && r.unnamed(r.turn) && !r.canLocate() {
+			return task.Errorf(task.TaskNotFound, "the agent has answered by an error, and has not named a task")
+		}
 		err := r.resume(r.turn.Acknowledged)
 		if k := task.KindOf(err); (k == task.TaskNotFound || k == task.AgentUnavailable) && !r.heard && r.canLocate() {
 			if found, failed := r.locate(); found || failed != nil {

@@ -247,7 +247,11 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 // failed returns the error of a turn that went wrong, or reports what the agent has stored of the turn in its place if
 // that is final: some agents answer a turn that fails by an error of their own.
 func (r *run) failed(err error, final func(task.State) bool) error {
-	if k := task.KindOf(err); (k == task.Internal || k == task.AgentTimeout) && r.ctx.Err() == nil {
+	if refused := r.refusal(err); refused != nil {
+		return refused
+	}
+	k := task.KindOf(err)
+	if (k == task.Internal || k == task.AgentTimeout) && r.ctx.Err() == nil && (r.heard || !r.unnamed(r.turn)) {
 		ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
 		rep, bad := r.get(ctx)
 		cancel()
@@ -257,6 +261,22 @@ func (r *run) failed(err error, final func(task.State) bool) error {
 		}
 	}
 	return r.unknownMethod(err)
+}
+
+// refusal returns an error that answers the message of a start, with its reason, if it says that the agent does not
+// begin the task; otherwise nil.
+func (r *run) refusal(err error) error {
+	e, ok := errors.AsType[*task.Error](err)
+	if !ok || r.heard || !r.starts() || ReasonOf(err) != NoReason {
+		return nil
+	}
+	switch e.Kind {
+	case task.InvalidParams, task.TaskNotFound, task.UnsupportedOperation, task.ContentTypeNotSupported,
+		task.NotificationNotSupported, task.LimitExceeded:
+		refused := *e
+		return refused.WithCause(&Error{Reason: Refused, Err: e.Err})
+	}
+	return nil
 }
 
 // unknownMethod turns an agent's "no such method" into an error for the Leader, which has called another method.

@@ -328,7 +328,7 @@ func TestFailures(t *testing.T) {
 			kind: task.InvalidAgentResponse, reason: upstream.CredentialsRefused, sends: 1},
 		"invalid": {agent: answering(withDetail(codes.InvalidArgument, &errdetails.ErrorInfo{
 			Reason: "CONTENT_TYPE_NOT_SUPPORTED", Domain: "a2a-protocol.org",
-		})), kind: task.ContentTypeNotSupported, sends: 1},
+		})), kind: task.ContentTypeNotSupported, reason: upstream.Refused, sends: 1},
 		"too large": {agent: &fakeAgent{stream: func(
 			_ *a2apb.SendMessageRequest, s grpc.ServerStreamingServer[a2apb.StreamResponse],
 		) error {

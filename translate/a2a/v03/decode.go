@@ -74,7 +74,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Message.TaskID = call.Webhook.TaskID
 	}
 	if call.Message.Command == task.Start {
-		call.AutoComplete = !s.confirm
+		call.AutoComplete, call.Refusable = !s.confirm, true
 	}
 	return call, nil
 }

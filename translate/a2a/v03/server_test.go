@@ -69,7 +69,7 @@ func TestDecode(t *testing.T) {
 	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},` +
 		`"message":{"referenceTaskIds":["t0"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
-	auto := dialect.Policy{AutoComplete: true}
+	auto := dialect.Policy{AutoComplete: true, Refusable: true}
 	get := task.Call{Message: message(task.Get, "t1")}
 	want := []translate.Call{
 		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{Response: task.NoWait}}, Policy: auto,

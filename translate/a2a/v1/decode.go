@@ -241,7 +241,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 	call.Blocking = !call.Stream && call.Terms.Response == 0
 	if m.TaskID == "" {
 		m.Command = task.Start
-		call.AutoComplete = complete
+		call.AutoComplete, call.Refusable = complete, true
 		return
 	}
 	m.Command = task.Continue

@@ -430,11 +430,12 @@ func TestIdentity(t *testing.T) {
 				want.Blocking = !stream
 				want.Stream, want.Webhook = stream,
 					&task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
-				want.AutoComplete = true
+				want.AutoComplete, want.Refusable = true, true
 				switch from {
 				case task.AwaitingInput:
 					want.Message.Command, want.Message.TaskID, want.Message.SessionID = task.Continue, "t1", "c1"
-					want.Strict, want.Snapshot, want.Webhook.TaskID, want.AutoComplete = true, stream, "t1", false
+					want.Strict, want.Snapshot, want.Webhook.TaskID = true, stream, "t1"
+					want.AutoComplete, want.Refusable = false, false
 					want.SameSession = true
 				case task.AwaitingCompletion:
 					want.Message.SessionID = "c1"

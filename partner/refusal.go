@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Refusal is an error that says whether the agent has refused a start and has done nothing. An Agent may return it.
+type Refusal interface {
+	error
+	Refused() bool
+}
+
+// isRefusal reports whether the agent has refused a start.
+func isRefusal(err error) bool {
+	r, ok := errors.AsType[Refusal](err)
+	return ok && r.Refused()
+}
+
+// leave ends the wait of the caller of a start for the turn. It returns the refusal of the agent, if the start was taken
+// back because of one.
+func (r *run) leave() error {
+	r.tk.mu.Lock()
+	defer r.tk.mu.Unlock()
+	r.takeBack = nil
+	return r.refusal
+}
+
+// refuse takes back a start that the agent has refused, and reports whether it did: if the caller waits for the refusal
+// (dialect.Policy.Refusable), and nobody has seen the task. Then nothing is left of it. The error says why that could
+// not be stored.
+func (r *run) refuse(refusal error) (taken bool, _ error) {
+	tk := r.tk
+	err := tk.persist(r.ctx, r, func() error {
+		if r.ctx.Err() != nil || tk.run != r {
+			return nil
+		}
+		if err := tk.load(r.ctx); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+		if tk.exists { // if not, a drop that failed has removed it
+			if r.takeBack == nil || tk.meta.Pending == nil {
+				return nil
+			}
+			if err := tk.drop(); err != nil {
+				return fmt.Errorf("%w: %w", errStore, err)
+			}
+		}
+		tk.engine.open.done(tk.log)
+		if r.takeBack != nil {
+			r.takeBack()
+		}
+		taken, r.refusal = true, refusal
+		return nil
+	})
+	if taken {
+		kind := task.KindOf(refusal)
+		r.span.SetStatus(codes.Error, kind.String())
+		tk.logger().Info("the agent refused a message", "kind", kind.String(), "reason", withoutKind{refusal})
+	}
+	return taken, err
+}
+
+// drop removes a task whose start is pending. tk.mu is held.
+func (tk *activeTask) drop() error {
+	if err := tk.append(&replay.Append{Log: tk.log, Expect: tk.logState.last, Drop: true}); err != nil {
+		return err
+	}
+	tk.publish(task.Rejected, tk.engine.wall())
+	tk.engine.states.add(task.None, -1)
+	tk.invalidate()
+	return nil
+}
