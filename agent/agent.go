@@ -78,6 +78,9 @@ type Report struct {
 
 	// Ref is set when the agent has given the task a name of its own.
 	Ref *Ref
+	// WithoutTask says of the report which ends a turn that the agent has answered by a message, which is the only
+	// product, and has made no task.
+	WithoutTask bool
 
 	// SelfResuming says of a settled State that the agent may resume without a message: it gets what it waits for in
 	// another way.

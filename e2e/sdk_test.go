@@ -77,9 +77,6 @@ var sdkPairs = []sdkPair{
 // sdkDifferences are the steps whose outcome through the gateway may be another one, by the pair ("" for all of them)
 // and the step. A failure is never among the outcomes through the gateway but where the protocol demands it.
 var sdkDifferences = []struct{ pair, step, direct, through, why string }{
-	{"", "msg", `message  "direct: hi" ""`, `task completed "" "direct: hi"`,
-		"the gateway keeps every task that it has answered, so that it can be read again"},
-	{"", "msg by stream", `message  "direct: hi" ""`, `status completed "" "direct: hi"`, "likewise"},
 	{
 		"a2a-go-10",
 		"in",

@@ -352,10 +352,12 @@ func withSentAt(m task.Message) task.Message {
 
 // answer returns the task as the answer to a request shows it. tk.mu is held.
 func (tk *activeTask) answer(c *Request) task.Task {
-	if c.Message.Command != task.Get && !c.Histories {
-		return tk.snapshot()
-	}
 	t := *tk.fold.Task()
+	t.WithoutTask = tk.meta.WithoutTask
+	if c.Message.Command != task.Get && !c.Histories {
+		t.MessageHistory, t.StatusHistory = nil, nil
+		return t
+	}
 	if after := c.MessagesAfter; !after.IsZero() {
 		old := func(m task.Message) bool { return !m.SentAt.After(after) }
 		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), old)

@@ -35,6 +35,8 @@ type metadata struct {
 	Acknowledged bool `json:"taken,omitempty"` // the agent has answered the message of the turn before it acted on it
 	// Accepted says that an agent that is answered has said that it works on the task.
 	Accepted bool `json:"accepted,omitempty"`
+	// WithoutTask says that the agent has answered the start by a message, and has made no task.
+	WithoutTask bool `json:"withoutTask,omitempty"`
 }
 
 // agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
@@ -117,6 +119,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Accepted {
 		dst = append(dst, `,"accepted":true`...)
+	}
+	if n.WithoutTask {
+		dst = append(dst, `,"withoutTask":true`...)
 	}
 	return append(dst, '}')
 }

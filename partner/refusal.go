@@ -24,8 +24,8 @@ func isRefusal(err error) bool {
 	return ok && r.Refused()
 }
 
-// leave ends the wait of the caller of a start for the turn. It returns the refusal of the agent, if the start was taken
-// back because of one.
+// leave ends the wait of the caller of a start for the turn. It returns the refusal of the agent, if that has taken the
+// start back.
 func (r *run) leave() error {
 	r.tk.mu.Lock()
 	defer r.tk.mu.Unlock()

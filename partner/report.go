@@ -146,6 +146,7 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 
 // applyReport writes the events that follow from a report. tk.mu is held.
 func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error {
+	withoutTask := tk.isWithoutTask(rep)
 	if rep.Ref != nil {
 		tk.meta.Ref = *rep.Ref
 	}
@@ -195,6 +196,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		b.events[last].Offer = offer // without a status, the next report has it again
 	}
 	b.addExtensions(rep)
+	tk.meta.WithoutTask = withoutTask && b.state == task.AwaitingCompletion
 	if b.state == task.AwaitingCompletion && tk.meta.Terms.AutoComplete {
 		return tk.completeReported(ctx, b, rep)
 	}
@@ -203,6 +205,13 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			DueAt: tk.dueAt(b.state, b.since), Durable: true})
 	}
 	return b.write(ctx)
+}
+
+// isWithoutTask reports whether a report says that the agent has made no task, and nothing said before contradicts it.
+// tk.mu is held.
+func (tk *activeTask) isWithoutTask(rep *agent.Report) bool {
+	return rep.WithoutTask && len(rep.Products) == 1 && len(rep.Products[0].DataItems) > 0 &&
+		tk.meta.Ref.Task == AgentTask(tk.log) && len(tk.fold.Task().Products) == 0
 }
 
 // staysPending reports whether a start stays pending after a report: no caller waits for the report that the agent has

@@ -21,7 +21,8 @@ const firstReportWait = 250 * time.Millisecond
 // Stream is a range of the events of a task, without an end.
 type Stream struct {
 	// Task has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was asked for, it
-	// is the whole task without its histories.
+	// is the whole task without its histories. That of a start says whether the agent has made no task, as far as it has
+	// answered already.
 	Task  task.Task
 	After uint64 // number of the event before the first one
 	Last  uint64 // number of the last event when the stream was opened; 0 if the task began with it
@@ -63,6 +64,9 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 		if err := r.tk.awaitFirstReport(ctx, r.turn); err != nil {
 			return Stream{}, err
 		}
+		r.tk.mu.Lock()
+		s.Task.WithoutTask = r.tk.meta.WithoutTask
+		r.tk.mu.Unlock()
 	}
 	return s, nil
 }

@@ -22,6 +22,10 @@ type Task struct {
 	SessionID      string    `json:"sessionId"`
 
 	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know; see MaxExtensions
+
+	// WithoutTask says in the answer to a command that the agent has answered the start by a message, which is the only
+	// product, and has made no task. AIP has no word for it.
+	WithoutTask bool `json:"-"`
 }
 
 // Status is the state of a Task, since when, and what the Partner says about it.

@@ -327,7 +327,7 @@ func (m *result) message() (rep agent.Report, err error) {
 	if rep.Ref, err = m.ref(); err != nil {
 		return rep, err
 	}
-	rep.State, rep.NativeState = task.AwaitingCompletion, "message"
+	rep.State, rep.NativeState, rep.WithoutTask = task.AwaitingCompletion, "message", m.taskID.Str == ""
 	rep.Full, rep.Products = true, []task.Product{p}
 	sum := crc32.ChecksumIEEE([]byte(m.messageID.Raw + m.parts.Raw))
 	rep.Revision = messageRevision + strconv.FormatUint(uint64(sum), 16)

@@ -85,6 +85,14 @@ func appendMessage(
 	return append(extension.AppendMessage(task.AppendString(dst, t.SessionID), extra), '}')
 }
 
+// appendAnswer appends the answer to a message that is a Message of the agent.
+func appendAnswer(dst []byte, id jsonrpc.ID, p *task.Product, session string) []byte {
+	dst = append(jsonrpc.BeginResult(dst, id), `{"kind":"message","role":"agent","parts":`...)
+	dst = append(part.Append(dst, "kind", p.DataItems), `,"messageId":`...)
+	dst = append(task.AppendString(dst, p.ID), `,"contextId":`...)
+	return jsonrpc.End(append(extension.AppendAnswer(task.AppendString(dst, session), p.Extensions), '}'))
+}
+
 // appendArtifact appends an artifact, or a piece of one.
 func appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = append(dst, `{"artifactId":`...)
@@ -97,6 +105,12 @@ func appendArtifact(dst []byte, p *task.Product) []byte {
 
 // NewStream implements translate.Server.
 func (s server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
+	session := t.SessionID
+	if e := message.Stream(t, c, s.confirm, func(dst []byte, p *task.Product) []byte {
+		return appendAnswer(dst, id, p, session)
+	}); e != nil {
+		return e
+	}
 	return &encoder{server: s, id: id, history: c.History, task: task.Task{ID: t.ID, SessionID: t.SessionID}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
@@ -33,8 +34,11 @@ func (server) Matches(req *translate.Request) bool {
 		send, sendStream, pushSet, pushGet, pushList, pushDelete, extendedCard)
 }
 
-// AppendTask implements translate.Server: the response is the Task.
+// AppendTask implements translate.Server: the response is the Task, or the Message of an agent that has made none.
 func (s server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	if p := message.Alone(t, c, s.confirm); p != nil {
+		return appendAnswer(dst, id, p, t.SessionID)
+	}
 	dst = jsonrpc.BeginResult(dst, id)
 	dst = s.appendTask(dst, t, c.History)
 	return jsonrpc.End(dst)

@@ -17,6 +17,9 @@ import (
 // AppendTask implements translate.Server. The answer to a message has the Task as a member, because it could be a
 // Message as well; other answers are the Task itself.
 func (s Base) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	if p := message.Alone(t, c, s.confirm); p != nil {
+		return s.appendAnswer(dst, id, p, t.SessionID)
+	}
 	dst = s.begin(dst, id)
 	if cmd := c.Message.Command; cmd == task.Start || cmd == task.Continue {
 		dst = append(dst, `{"task":`...)
@@ -25,6 +28,16 @@ func (s Base) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.T
 		dst = s.appendTask(dst, t, c.History, true)
 	}
 	return s.end(dst)
+}
+
+// appendAnswer appends the answer to a message that is a Message of the agent.
+func (s Base) appendAnswer(dst []byte, id jsonrpc.ID, p *task.Product, session string) []byte {
+	dst = append(s.begin(dst, id), `{"message":{"messageId":`...)
+	dst = task.AppendString(dst, p.ID)
+	dst = append(append(append(dst, `,"role":"ROLE_AGENT","`...), s.schema.Parts...), '"', ':')
+	dst = s.schema.AppendParts(dst, p.DataItems)
+	dst = wire.AppendOptional(dst, `,"contextId":`, session)
+	return s.end(append(extension.AppendAnswer(dst, p.Extensions), '}', '}'))
 }
 
 // AppendTasks implements translate.Lister.
@@ -212,6 +225,12 @@ func (s Base) appendArtifact(dst []byte, p *task.Product) []byte {
 
 // NewStream implements translate.Server. The id must not change until the stream has ended.
 func (s Base) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
+	session := t.SessionID
+	if e := message.Stream(t, c, s.confirm, func(dst []byte, p *task.Product) []byte {
+		return s.appendAnswer(dst, id, p, session)
+	}); e != nil {
+		return e
+	}
 	return &encoder{server: s, id: id, task: t.ID, session: t.SessionID, history: c.History,
 		state: task.Working, subscribed: c.Message.Command == task.ReStream}
 }

@@ -305,9 +305,10 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	if id == "" {
 		id = "message"
 	}
+	withoutTask := !r.named && m.taskID.Str == ""
 	r.named = true
 	return agent.Report{
-		State: task.AwaitingCompletion, NativeState: "message",
+		State: task.AwaitingCompletion, NativeState: "message", WithoutTask: withoutTask,
 		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: extension.OfArtifact(&m.rest)}},
 		Ref:      &agent.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
 		Revision: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),

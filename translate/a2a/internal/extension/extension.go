@@ -130,6 +130,12 @@ func AppendArtifact(dst []byte, extra json.RawMessage, id string) []byte {
 	return family.AppendWith(dst, family.Of(extra), extra, artifactMembers, name, id)
 }
 
+// AppendAnswer appends the extensions of a message that was read in the place of an artifact. The tasks that it refers
+// to are known to the agent only.
+func AppendAnswer(dst []byte, extra json.RawMessage) []byte {
+	return family.Append(dst, family.Of(extra), extra, referringMembers)
+}
+
 // AppendPart appends the metadata and the extensions of a part.
 func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	if len(metadata) == 0 {
