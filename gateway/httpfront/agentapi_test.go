@@ -216,6 +216,10 @@ func TestAgentAPIContentType(t *testing.T) {
 			t.Errorf("%q: answered with %d and %s, %v", media, res.StatusCode, body, err)
 		}
 	}
+	if _, body := g.request("POST", "/agents/one/process", "Content-Type", "text/plain", "{"); !strings.Contains(body,
+		"dict_type") {
+		t.Errorf("the media type is not looked at first: %s", body)
+	}
 }
 
 // TestAgentAPIBusy: the session takes one message at a time, and a caller that leaves does not end it.

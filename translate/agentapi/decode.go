@@ -56,7 +56,10 @@ func (r *request) set(name string, v gjson.Result) {
 func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	refused := translate.Call{Stream: true}
 	var r request
-	if !isJSON(req.Content) || !req.Params.IsObject() {
+	if err := s.CheckContent(req.Content); err != nil {
+		return translate.Call{}, err
+	}
+	if !req.Params.IsObject() {
 		return translate.Call{}, wrongType("", noObject)
 	}
 	wire.Members(req.Params, r.set)

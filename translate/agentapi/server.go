@@ -66,9 +66,10 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 
 // Interface guards.
 var (
-	_ translate.Server        = server{}
-	_ translate.Statuser      = server{}
-	_ translate.ErrorStreamer = server{}
-	_ translate.Unresumer     = server{}
-	_ translate.Sessions      = server{}
+	_ translate.Server         = server{}
+	_ translate.Statuser       = server{}
+	_ translate.ErrorStreamer  = server{}
+	_ translate.Unresumer      = server{}
+	_ translate.Sessions       = server{}
+	_ translate.ContentChecker = server{}
 )

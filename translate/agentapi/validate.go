@@ -136,6 +136,14 @@ func (r *request) checkRole(role string) {
 	}
 }
 
+// CheckContent implements translate.ContentChecker.
+func (server) CheckContent(media string) error {
+	if !isJSON(media) {
+		return wrongType("", noObject)
+	}
+	return nil
+}
+
 // isJSON reports whether a media type is that of JSON, or none.
 func isJSON(media string) bool {
 	return media == "" || media == "application/json" ||
