@@ -73,3 +73,34 @@ func TestErrorsInPlaceOfATask(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedMessageIsNoLackOfStreams: an agent that refuses one message as not supported has streams as before.
+func TestRefusedMessageIsNoLackOfStreams(t *testing.T) {
+	refuses := true
+	streamed, sent := 0, 0
+	fake := script{
+		"message/stream": func(w http.ResponseWriter, r *http.Request, n int) {
+			if streamed++; refuses {
+				says(fails(-32004, "no films"))(w, r, n)
+				return
+			}
+			streams(false, done03rpc)(w, r, n)
+		},
+		"message/send": func(w http.ResponseWriter, r *http.Request, n int) {
+			sent++
+			says(fails(-32004, "no films"))(w, r, n)
+		},
+	}
+	withAgent(t, fake.handler(), names03, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+		for _, err := range a.Run(t.Context(), turn("a film"), true) {
+			if upstream.ReasonOf(err) != upstream.Refused {
+				t.Errorf("it is answered %v", err)
+			}
+		}
+		refuses = false
+		got := show(a.Run(t.Context(), turn("a text"), true))
+		if diff := cmp.Diff([]string{"completed"}, got); diff != "" || streamed != 2 || sent != 1 {
+			t.Errorf("%d streams and %d messages (-want +got):\n%s", streamed, sent, diff)
+		}
+	})
+}

@@ -96,10 +96,14 @@ func (r *run) attempt(stream bool) error {
 		return err
 	}
 	r.noStreams = true
+	concluded := false
 	if r.unnamed(r.turn) { // so that it is streams that are not supported, and nothing about the task
-		r.streamless.Store(true)
+		concluded = !r.streamless.Swap(true)
 	}
 	err := r.send(translate.Send)
+	if concluded && ReasonOf(err) == Refused { // it was the message that was refused, and not the stream
+		r.streamless.Store(false)
+	}
 	_, mounted := r.codec.(translate.Mounted)
 	if r.heard && mounted && len(r.transport.Routes(translate.SendStream)) > 1 && !r.streamless.Swap(true) {
 		r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has no streams; its tasks are polled")
