@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -14,7 +15,7 @@ import (
 func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error) {
 	w, engine := x.call.Webhook, x.g.webhooks
 	if x.leader == "" { // identity is off, and the request names no sender
-		if x.leader, err = p.LeaderOf(x.ctx, w.TaskID); err != nil {
+		if x.leader, err = p.LeaderOf(x.ctx, w.TaskID, identity.Claimable); err != nil {
 			return nil, err
 		}
 	}

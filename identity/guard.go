@@ -81,7 +81,7 @@ func Expired() error {
 // Admit checks the senderId of a request against its peer, and returns the name of the Leader to which the request's
 // task belongs: the id of the peer; in mode off, senderId itself; in mode optional for a peer that has proven nothing,
 // senderId after a prefix that no AIC has. Errors are *task.Error: AuthorizationFailed if senderId is not the peer's
-// id, or the Leader is not in the list.
+// id, or the Leader is not in the list; InvalidParams if it is no name that a sender may have.
 func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	if peer.Verified() && g.Mode != Off {
 		if !peer.Is(senderID) {
@@ -95,6 +95,10 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	}
 	switch {
 	case g.Mode == Off:
+		if !Claimable(senderID) {
+			return "", task.Errorf(task.InvalidParams, "senderId must not begin with %q, as the names of other callers do; "+
+				"use an AIC.", senderID[:strings.IndexByte(senderID, ':')+1]).WithField("senderId")
+		}
 		if !g.allows(AICKind, normalise(senderID)) {
 			return "", notAllowed()
 		}
@@ -106,8 +110,18 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	}
 }
 
+// reserved begin the names of Leaders that no senderId gives: those of peers of other kinds, and of callers in mode
+// optional.
+var reserved = []string{string(AIDKind) + ":", string(OperatorKind) + ":", unverified}
+
+// Claimable reports whether a Leader has a name that a caller in mode off may claim by its senderId. Tasks of other
+// Leaders are not for such callers.
+func Claimable(leader string) bool {
+	return !slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(leader, prefix) })
+}
+
 // Owner is Admit for a request without a senderId, such as notification/set: the Leader is the peer. In mode off it is
-// "": the request acts for the Leader of the task that it names.
+// "": the request acts for the Leader of the task that it names, if its name is Claimable.
 func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	switch {
 	case g.Mode == Off:

@@ -34,14 +34,14 @@ func (p *Partner) LogOf(leader, taskID string) string {
 	return logname.New(p.Name, leader, taskID)
 }
 
-// LeaderOf returns the Leader of a task by the id alone, or Anyone if there is no such task. It reads the names of all
-// tasks of the Partner, so it is for Partners whose callers are not identified.
-func (p *Partner) LeaderOf(ctx context.Context, taskID string) (string, error) {
+// LeaderOf returns the Leader of a task by the id alone, of those that may be its Leader; Anyone if there is no such
+// task. It reads the names of all tasks of the Partner, so it is for Partners whose callers are not identified.
+func (p *Partner) LeaderOf(ctx context.Context, taskID string, may func(leader string) bool) (string, error) {
 	for e, err := range p.engine.store.List(ctx, logname.OfPartner(p.Name), "") {
 		if err != nil {
 			return "", listError(ctx, err)
 		}
-		if _, leader, id := logname.Split(e.Log); id == taskID {
+		if _, leader, id := logname.Split(e.Log); id == taskID && may(leader) {
 			return leader, nil
 		}
 	}
