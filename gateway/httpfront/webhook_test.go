@@ -3,6 +3,7 @@
 package httpfront
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +18,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -196,5 +200,25 @@ func TestWebhookOfASend(t *testing.T) {
 				check("of a task that does not exist")
 			})
 		}
+	}
+}
+
+// TestWebhooksOfUnidentified: with identity off, a request about webhooks that names no sender is not about the task of
+// a caller that has logged in, but about one to come.
+func TestWebhooksOfUnidentified(t *testing.T) {
+	g := open(t, hooked)
+	alice := identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: "alice.aid.test", Login: true}
+	log, err := g.Front.gateway.Say(t.Context(), alice, task.Message{ID: "m", Command: task.Start, TaskID: "t",
+		DataItems: []task.DataItem{{Kind: task.TextItem, Text: "hello"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body := g.post("/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set",`+
+		`"params":{"taskId":"t","token":"t","url":"http://127.0.0.1:1/"}}`)
+	if !strings.Contains(body, `"result"`) {
+		t.Errorf("the webhook is refused: %s", body)
+	}
+	if _, err := g.tasks.Store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
+		t.Errorf("the task of another caller has a webhook: %v", err)
 	}
 }
