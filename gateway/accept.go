@@ -70,7 +70,7 @@ func (x *exchange) inform(log string, at task.Position) (undoFunc, error) {
 // mayAdopt reports whether the command may start a task for which webhooks were set while its Leader was not known,
 // which happens only with identity off.
 func (x *exchange) mayAdopt() bool {
-	return x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start
+	return x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start && identity.Claimable(x.leader)
 }
 
 // adopts reports whether there are webhooks that the command may give to the task.

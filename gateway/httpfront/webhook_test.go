@@ -18,6 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -204,7 +205,7 @@ func TestWebhookOfASend(t *testing.T) {
 }
 
 // TestWebhooksOfUnidentified: with identity off, a request about webhooks that names no sender is not about the task of
-// a caller that has logged in, but about one to come.
+// a caller that has logged in, be it there or to come.
 func TestWebhooksOfUnidentified(t *testing.T) {
 	g := open(t, hooked)
 	alice := identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: "alice.aid.test", Login: true}
@@ -220,5 +221,28 @@ func TestWebhooksOfUnidentified(t *testing.T) {
 	}
 	if _, err := g.tasks.Store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
 		t.Errorf("the task of another caller has a webhook: %v", err)
+	}
+	_, body = g.post("/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set",`+
+		`"params":{"taskId":"later","token":"t","url":"http://127.0.0.1:1/"}}`)
+	if !strings.Contains(body, `"result"`) {
+		t.Errorf("the webhook is refused: %s", body)
+	}
+	r := gateway.Request{TaskID: "later"}
+	defer r.Release()
+	if !g.Front.gateway.Match(&r, "POST", "") {
+		t.Fatal("no dialect has the request")
+	}
+	r.Body = gateway.NewBody()
+	*r.Body = append(*r.Body, `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"m",`+
+		`"role":"user","parts":[{"kind":"text","text":"hello"}]}}}`...)
+	if a := g.Front.gateway.Dispatch(t.Context(), alice, &r); strings.Contains(string(a.Reply), `"error"`) {
+		t.Errorf("the start is refused: %s", a.Reply)
+	}
+	log = g.Front.gateway.LogOf(alice.Leader(), "later")
+	if _, err := g.tasks.Store.Head(t.Context(), log); err != nil {
+		t.Errorf("the task was not started: %v", err)
+	}
+	if _, err := g.tasks.Store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
+		t.Errorf("the new task of another caller has a webhook: %v", err)
 	}
 }
