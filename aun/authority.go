@@ -6,6 +6,8 @@ import (
 	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -26,7 +28,8 @@ type AuthorityConfig struct {
 
 	Issuer string // its tokens are those of auth.{Issuer}. Default: the issuer of Identity
 	// ForeignKeys are the keys of the authentication services whose tokens are accepted, each by the issuer that it is
-	// of: a key signs for AIDs of its issuer, and for no others.
+	// of: a key signs for AIDs of its issuer, and for no others. The key of Identity is not one of them: tokens that it
+	// has signed may be forged.
 	ForeignKeys map[string][]*ecdsa.PublicKey
 	AccessLife  time.Duration // default: 1 h
 	RefreshLife time.Duration // default: 7 days
@@ -54,6 +57,12 @@ func NewAuthority(config AuthorityConfig) (*Authority, error) {
 	}
 	if config.RefreshLife <= 0 {
 		config.RefreshLife = defaultRefreshLife
+	}
+	for issuer, keys := range config.ForeignKeys {
+		if slices.ContainsFunc(keys, func(key *ecdsa.PublicKey) bool { return key.Equal(&config.Identity.Key.PublicKey) }) {
+			return nil, fmt.Errorf("a key of the issuer %s is that of this gateway's own AID, which signs no tokens; "+
+				"leave it out of jwt_key", issuer)
+		}
 	}
 	key, err := config.Identity.TokenKey()
 	if err != nil {

@@ -4,6 +4,7 @@ package aun_test
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"encoding/asn1"
 	"encoding/base64"
 	"fmt"
@@ -67,6 +68,24 @@ func TestNothingSignedIsAToken(t *testing.T) {
 		result, _, err := a.Refresh(params(map[string]any{"refresh_token": token}))
 		if err != nil || gjson.GetBytes(result, "success").Bool() {
 			t.Errorf("a refresh token with the audience %s that the key of the AID has signed: %s, %v", audience, result, err)
+		}
+	}
+}
+
+// TestOwnKeyIsNoIssuer: a configuration cannot have tokens accepted that the key of the gateway's AID has signed.
+func TestOwnKeyIsNoIssuer(t *testing.T) {
+	pki := auntest.NewPKI(t)
+	own := pki.Identity("gw.aid.test")
+	for name, c := range map[string]struct {
+		key  *ecdsa.PublicKey
+		fine bool
+	}{
+		"its own": {&own.Key.PublicKey, false}, "another": {&pki.Identity("auth.other.test").Key.PublicKey, true},
+	} {
+		_, err := aun.NewAuthority(aun.AuthorityConfig{Identity: own, Roots: pki.Roots(),
+			ForeignKeys: map[string][]*ecdsa.PublicKey{"aid.test": {c.key}}})
+		if (err == nil) != c.fine {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

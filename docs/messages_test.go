@@ -32,9 +32,10 @@ func TestDocsMessages(t *testing.T) {
 	notify := func(settings string) string { return store("aip {\nnotify {\n" + settings + "\n}\n}") }
 	identities := func(pairs string) string { return store("aip {\nidentities {\n" + pairs + "\n}\n}") }
 	pki := auntest.NewPKI(t)
-	own, roots := filepath.Join(t.TempDir(), "own.pem"), filepath.Join(t.TempDir(), "roots.pem")
-	if err := errors.Join(pki.Identity("gateway.aid.test").Save(own, false),
-		os.WriteFile(roots, pki.RootsPEM(), 0o600)); err != nil {
+	dir, identity := t.TempDir(), pki.Identity("gateway.aid.test")
+	own, roots, public := filepath.Join(dir, "own.pem"), filepath.Join(dir, "roots.pem"), filepath.Join(dir, "public.pem")
+	if err := errors.Join(identity.Save(own, false), os.WriteFile(roots, pki.RootsPEM(), 0o600),
+		os.WriteFile(public, []byte(identity.CertPEM()), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	aunApp := func(more string) string {
@@ -69,6 +70,8 @@ func TestDocsMessages(t *testing.T) {
 			aunApp("jwt_key /etc/caddy/aun/other.pem")},
 		{`aun: jwt_key: "…" is not the name of an issuer; write the issuer that the keys are of before their files: ` +
 			"jwt_key aid.pub <file>", aunApp("jwt_key /a.pem /b.pem") + ":8443 {\n}\n"},
+		{"aun: a key of the issuer … is that of this gateway's own AID, which signs no tokens; leave it out of jwt_key",
+			aunApp("jwt_key aid.test "+public) + ":8443 {\n}\n"},
 		{"callers: aun needs the option aun of the global option aip", block("callers aun")},
 		{"agent: aun-assignee needs the option aun of the global option aip",
 			gateway("aip_gateway aun-assignee worker.aid.pub")},

@@ -88,7 +88,7 @@ func aunFiles(t *testing.T) {
 	t.Helper()
 	pki := auntest.NewPKI(t)
 	own := pki.Identity("gateway.example.com")
-	public, err := base64.StdEncoding.DecodeString(own.PublicKey())
+	public, err := base64.StdEncoding.DecodeString(pki.Identity("auth.other.example").PublicKey())
 	if err != nil {
 		t.Fatal(err)
 	}
