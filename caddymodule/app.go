@@ -73,6 +73,7 @@ type App struct {
 
 	mu           sync.Mutex
 	members      []*Gateway   // handlers of this configuration; complete once all are provisioned
+	consoles     []*Console   // likewise
 	certificates certificates // that Start has found
 	opened       *openStore   // set by Start and never unset; it may be closed when holds is false
 	holds        bool         // this configuration keeps the store open
@@ -175,6 +176,8 @@ func (a *App) Start() error {
 	a.startAUN(messages)
 	a.checkAgents()
 	a.warnOfUnrouted()
+	a.warnOfSharedTasks()
+	a.warnOfOpenConsoles()
 	a.certificates = a.loadedCertificates()
 	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
 	a.measured.Store(&measured{a.members, opened, a.certificates})

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/command"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
@@ -32,14 +33,6 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 
 // verifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.
 func verifiesClients(p *caddytls.ConnectionPolicy) bool {
-	if p == nil || p.ClientAuthentication == nil {
-		return false
-	}
-	switch c := p.ClientAuthentication; c.Mode {
-	case "require_and_verify", "verify_if_given":
-		return true
-	case "": // the mode is require_and_verify if there is something to verify with
-		return c.Active()
-	}
-	return false
+	return p != nil && (command.RequiresClients(p) ||
+		p.ClientAuthentication != nil && p.ClientAuthentication.Mode == "verify_if_given")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
@@ -31,7 +32,10 @@ type Console struct {
 	// and try (start and continue tasks as the operator). Default: nothing; the page only reads.
 	Allow []string `json:"allow,omitempty"`
 
-	handler console.Handler
+	handler  console.Handler
+	server   *caddyhttp.Server
+	policies json.RawMessage // of the server, as they stand in the configuration
+	log      *slog.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -40,12 +44,29 @@ func (*Console) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision sets up the handler.
-func (c *Console) Provision(caddy.Context) error {
+func (c *Console) Provision(ctx caddy.Context) error {
 	var err error
 	if c.handler.Allow, err = console.ParsePermissions(c.Allow); err != nil {
 		return fmt.Errorf("aip_console: %w", err)
 	}
 	c.handler.API = adminHandler()
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	c.log = ctx.Slogger()
+	var ok bool
+	if c.server, ok = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); !ok {
+		return nil
+	}
+	// Caddy provisions the policies after the routes, and then they do not say any more which hosts they are for.
+	if c.policies, err = json.Marshal(c.server.TLSConnPolicies); err != nil {
+		return err
+	}
+	a := app.(*App)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.consoles = append(a.consoles, c)
 	return nil
 }
 

@@ -67,6 +67,13 @@ func (a *App) Examine(ctx context.Context, partners []command.Partner) []command
 		}
 		e.brokers(ctx, g)
 	}
+	for _, g := range a.members {
+		if other := a.sharesTasks(g); other != nil {
+			e.add(command.CheckClientAuth, command.Warning, g.name(), fmt.Sprintf("identity is off at %s/, and %s at %s/, "+
+				"which has the same tasks, so that everyone can read them; %s", g.BasePath, other.Identity, other.BasePath,
+				separateTasks))
+		}
+	}
 	return e.findings
 }
 

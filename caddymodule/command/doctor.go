@@ -29,8 +29,9 @@ func doctorCommand() *cobra.Command {
 		Short: "Explains what is wrong with a set-up",
 		Long: `
 Examines a configuration and what it names: its syntax and settings, certificates (chain,
-extended key usage, validity), client_auth, base_path, the directory of the store, the
-agents (whether they answer, and in which dialect), the clock, and the brokers of groups.
+extended key usage, validity), client_auth, base_path, who may use a console, the directory
+of the store, the agents (whether they answer, and in which dialect), the clock, and the
+brokers of groups.
 It prints a sentence for each finding, with what to do.
 
 It changes nothing, and may run beside a running Caddy; run it as the user who runs Caddy,
@@ -141,6 +142,7 @@ func examine(ctx context.Context, file, adapter string) []Finding {
 	for i := range partners {
 		findings = append(findings, partners[i].examineBasePath()...)
 	}
+	findings = append(findings, c.examineConsoles()...)
 	examined, err := examineApp(ctx, c.Apps.AIP, partners)
 	if err != nil {
 		return broken(err)

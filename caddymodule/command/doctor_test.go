@@ -230,6 +230,17 @@ func TestDoctor(t *testing.T) {
 		{"identity optional, required certificates", options("identity optional"), "client_auth", command.Warning,
 			`set mode verify_if_given in client_auth`},
 		{"identity off", options("identity off"), "client_auth", command.Warning, `set identity to required$`},
+		{"identity off beside a mount with it", func(_ *testing.T, s *setup) {
+			mount := func(path, identity string) string {
+				return "handle " + path + "/* {\naip_gateway {\nagent " + s.agent + "\nbase_path " + path + "\nidentity " +
+					identity + "\n}\n}\n"
+			}
+			s.handle = mount("/a", "required") + mount("/b", "off")
+		}, "client_auth", command.Warning, `off at /b/, and required at /a/, .* give this one another aic`},
+		{"a console that is open", func(_ *testing.T, s *setup) {
+			s.mode, s.handle = "verify_if_given",
+				"aip_gateway {\nagent "+s.agent+"\nidentity optional\n}\naip_console {\nallow cancel try\n}"
+		}, "console", command.Warning, `the console may cancel, try, .* basic_auth or forward_auth to the site$`},
 		{"a trust_pool that is no CA", func(_ *testing.T, s *setup) { s.roots = s.cert }, "client_auth", command.Broken,
 			`is not that of a CA.*; put the CAs of Leaders into trust_pool$`},
 		{"another base_path", func(_ *testing.T, s *setup) {

@@ -19,6 +19,7 @@ const (
 	CheckStore         = "store"
 	CheckClock         = "clock"
 	CheckBroker        = "broker"
+	CheckConsole       = "console"
 )
 
 // Status is how grave a Finding is.

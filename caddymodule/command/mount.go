@@ -24,8 +24,11 @@ type server struct {
 type route struct {
 	Match []struct {
 		Path []string `json:"path"`
+		Host []string `json:"host"`
 	} `json:"match"`
-	Handle []json.RawMessage `json:"handle"`
+	Handle   []json.RawMessage `json:"handle"`
+	Group    string            `json:"group"`
+	Terminal bool              `json:"terminal"`
 }
 
 // mounted is a Partner of a configuration, with how requests get to it.
