@@ -59,14 +59,16 @@ func (p *Partner) isListed(exchange, leader string) bool {
 }
 
 // mayUse returns why a Leader may not have its group at the exchange of a record; nil if it may. shared says that the
-// user of the broker serves another Leader, too.
+// user of the broker serves another Leader, too. A Leader that has proven nothing has no right by the AIC that it
+// names.
 func (p *Partner) mayUse(k key, r *record, shared bool) error {
-	leader := strings.TrimPrefix(k.leader, quota.Unverified)
+	leader, unproven := strings.CutPrefix(k.leader, quota.Unverified)
+	own := isNamedFor(r.Exchange, leader, k.group) || p.isListed(r.Exchange, leader)
 	var because string
 	switch {
-	case isNamedFor(r.Exchange, leader, k.group), p.isListed(r.Exchange, leader):
+	case own && !unproven:
 		return nil
-	case isNamedForAnother(r.Exchange, leader):
+	case !own && isNamedForAnother(r.Exchange, leader):
 		because = "the exchange has the name of another Leader's group"
 	case !r.HasToken:
 		because = "this Partner logs in to the broker by its certificate, which serves all Leaders"
@@ -75,8 +77,13 @@ func (p *Partner) mayUse(k key, r *record, shared bool) error {
 	default:
 		return nil
 	}
-	return task.Errorf(task.InvitationRejected, "%s: name the exchange %s, or ask the operator of this Partner to list "+
-		"it for you", because, exchangeName(r.Leader.AIC, k.group)).WithField("params.amqp.exchange")
+	err := task.Errorf(task.InvitationRejected, "%s: name the exchange %s, or ask the operator of this Partner to list "+
+		"it for you", because, exchangeName(r.Leader.AIC, k.group))
+	if unproven {
+		err = task.Errorf(task.InvitationRejected, "%s: call with a client certificate, or with the accessToken of a user "+
+			"of your own and an exchange of yours", because)
+	}
+	return err.WithField("params.amqp.exchange")
 }
 
 // claim is an exchange that a membership uses, or is about to.

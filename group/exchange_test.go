@@ -10,6 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -108,6 +109,50 @@ func TestExchangeOfALeader(t *testing.T) {
 				}
 				if err := tc.before(m); err != nil { // it stays what it was, and may be renewed
 					t.Errorf("the other Leader's invitation is answered %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestExchangeOfAnUnprovenLeader holds that a Leader has no right to an exchange by an AIC that it has not proven: the
+// Partner does not join, by its certificate, the group of the Leader that has the AIC.
+func TestExchangeOfAnUnprovenLeader(t *testing.T) {
+	external := []func(*task.Invitation){byCertificate}
+	for name, tc := range map[string]struct {
+		exchange string
+		changes  []func(*task.Invitation)
+		before   bool // the Leader that has the AIC is there
+		allowed  bool
+	}{
+		"by certificate, the name":           {"group_" + victim + "_g", external, false, false},
+		"by certificate, a listed exchange":  {"shared", external, false, false},
+		"by a user of its own":               {"group_" + victim + "_g", nil, false, true},
+		"by the user of the Leader":          {"group_" + victim + "_g", nil, true, false},
+		"by a user of its own, another name": {"group_" + attacker + "_g", nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(m *memberships) {
+				m.config.Exchanges = map[string][]string{victim: {"shared"}}
+				m.register()
+				if tc.before {
+					if err := m.inviteBy(victim, "h", "group_"+victim+"_h"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				inv := invitation(func(inv *task.Invitation) {
+					inv.Group.ID, inv.Group.Leader.AIC, inv.Exchange.Name = "g", victim, tc.exchange
+				})
+				for _, change := range tc.changes {
+					change(inv)
+				}
+				_, err := m.self.Join(m.Context(), quota.Unverified+victim, inv)
+				synctest.Wait()
+				if (err == nil) != tc.allowed || err != nil && task.KindOf(err) != task.InvitationRejected {
+					t.Errorf("the invitation is answered %v", err)
+				}
+				if has := m.self.Has(quota.Unverified+victim, "g"); has != tc.allowed {
+					t.Errorf("a member: %v", has)
 				}
 			})
 		})
