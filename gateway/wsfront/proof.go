@@ -90,7 +90,9 @@ func (s *Session) refresh(r *request) ([]byte, error) {
 	}
 	result, proof, err := authority.Refresh(r.Params)
 	if err == nil && proof.AID != "" {
-		s.front.config.Connections.proven(s.origin, 1)
+		if !s.loggedIn() { // else it was not counted
+			s.front.config.Connections.proven(s.origin, 1)
+		}
 		for _, other := range s.front.config.Connections.Of(string(proof.AID)) {
 			other.prolong(proof)
 		}

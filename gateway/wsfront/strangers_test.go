@@ -108,6 +108,33 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 	})
 }
 
+// TestRefreshesAreNoCredit: a client that is logged in takes back no attempts of its address by refreshing its token.
+func TestRefreshesAreNoCredit(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newStrangers(t, Limits{})
+		const address = "192.0.2.1:1000"
+		c := w.from(address)
+		nonce := c.next().params.Get("nonce").String()
+		tokens, err := aun.Login(t.Context(), c.conn, w.pki.Identity("mallory.aid.test"), w.pki.Roots(), nil)
+		if err == nil {
+			_, err = aun.Connect(t.Context(), c.conn, nonce, tokens, "", "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.from(address).call("auth.aid_login1", `{"aid":"alice.aid.test"}`)
+		tokens.Refresh = c.refresh(tokens.Refresh)
+		if n := w.open.tries["192.0.2.1"].n; n != 1 {
+			t.Errorf("after one unproven attempt and a refresh, %d attempts are counted", n)
+		}
+		w.from(address).refresh(tokens.Refresh)
+		if n := w.open.tries["192.0.2.1"].n; n != 1 {
+			t.Errorf("a refresh before the login counts: %d attempts", n)
+		}
+		w.stop()
+	})
+}
+
 // TestOrigins: addresses of one IPv6 network count together.
 func TestOrigins(t *testing.T) {
 	for address, want := range map[string]string{
