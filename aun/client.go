@@ -241,7 +241,7 @@ func (c *Client) connect() (served bool, err error) {
 	conn.CountBy(c.config.Frames)
 	ended := make(chan *CloseError, 1)
 	c.work.Go(func() { ended <- conn.Serve(c.ctx) })
-	hello, err := c.login(ctx, conn, in.challenge, at)
+	hello, ends, err := c.login(ctx, conn, in.challenge, at)
 	if err != nil {
 		if closed := conn.Err(); closed != nil {
 			err = fmt.Errorf("%w: %w", closed, err)
@@ -254,7 +254,7 @@ func (c *Client) connect() (served bool, err error) {
 	c.set(&Session{Conn: conn, Hello: *hello}, nil)
 	c.config.Log.LogAttrs(c.ctx, slog.LevelInfo, "connected to AUN",
 		slog.String("aid", string(c.config.Identity.AID)), slog.String("to", c.target()))
-	c.maintain(conn, hello, peerMode(at))
+	c.maintain(conn, hello, ends)
 	closed := <-ended
 	c.set(nil, nil)
 	return true, closed
@@ -292,37 +292,44 @@ func (c *Client) dial(ctx context.Context) (ws *websocket.Conn, at *url.URL, fai
 // peerMode reports whether a URL is that of a peer, and not of a gateway.
 func peerMode(at *url.URL) bool { return strings.HasSuffix(at.Path, "/acp") }
 
-// login makes a session of a connection to a URL.
-func (c *Client) login(ctx context.Context, conn *Conn, challenge <-chan string, at *url.URL) (*Hello, error) {
+// login makes a session of a connection to a URL. ends is when the certificate of a peer does, by which it has proven
+// who it is; zero for a gateway.
+func (c *Client) login(
+	ctx context.Context, conn *Conn, challenge <-chan string, at *url.URL,
+) (hello *Hello, ends time.Time, err error) {
 	id, roots := c.config.Identity, c.config.Roots
 	if peerMode(at) {
-		_, err := ConnectPeer(ctx, conn, id, roots, c.config.Peer)
-		return &Hello{}, err
+		proof, err := ConnectPeer(ctx, conn, id, roots, c.config.Peer)
+		return &Hello{}, proof.Expires, err
 	}
 	var nonce string
 	select {
 	case nonce = <-challenge:
 	case <-conn.Done():
-		return nil, conn.Err()
+		return nil, ends, conn.Err()
 	case <-ctx.Done():
-		return nil, errors.New("aun: the gateway has sent no challenge")
+		return nil, ends, errors.New("aun: the gateway has sent no challenge")
 	}
-	var err error
 	if c.tokens.Access == "" || !c.tokens.Expires.IsZero() && time.Until(c.tokens.Expires) < pingTimeout {
 		issuers := func(ctx context.Context) ([]*x509.Certificate, error) { return issuersOf(ctx, c.config.HTTP, at) }
 		if c.tokens, err = Login(ctx, conn, id, roots, issuers); err != nil {
-			return nil, err
+			return nil, ends, err
 		}
 	}
-	hello, err := Connect(ctx, conn, nonce, c.tokens, c.config.Device, c.config.Slot)
+	hello, err = Connect(ctx, conn, nonce, c.tokens, c.config.Device, c.config.Slot)
 	if _, refused := errors.AsType[*Error](err); refused {
 		c.tokens = Tokens{} // the next attempt logs in
 	}
-	return hello, err
+	return hello, ends, err
 }
 
-// maintain pings, and refreshes the token, until the connection ends.
-func (c *Client) maintain(conn *Conn, hello *Hello, peer bool) {
+// maintain pings, and refreshes the token, until the connection ends, or the peer's certificate does.
+func (c *Client) maintain(conn *Conn, hello *Hello, ends time.Time) {
+	peer := !ends.IsZero()
+	var ended <-chan time.Time
+	if peer {
+		ended = time.After(time.Until(ends))
+	}
 	heartbeat := cmp.Or(hello.Heartbeat, defaultHeartbeat)
 	ping := time.NewTimer(heartbeat)
 	defer ping.Stop()
@@ -336,6 +343,9 @@ func (c *Client) maintain(conn *Conn, hello *Hello, peer bool) {
 	for {
 		select {
 		case <-conn.Done():
+			return
+		case <-ended:
+			conn.Close(CloseAuthFailed, "the certificate of the peer has expired")
 			return
 		case <-ping.C:
 			began := time.Now()
