@@ -135,7 +135,7 @@ func (s *Session) sendFrame(frame []byte) {
 func (s *Session) send(n *notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil || s.refused != nil {
 		return
 	}
 	slow := len(s.pending) > 0
@@ -207,11 +207,11 @@ func (s *Session) nextPending() *notice {
 	return n
 }
 
-// dropPending drops the notices that wait. The connection has ended.
+// dropPending drops the notices that wait. The connection, or its login, has ended.
 func (s *Session) dropPending() {
 	s.mu.Lock()
 	list := s.pending
-	s.pending = nil
+	s.pending, s.size = nil, 0
 	s.mu.Unlock()
 	for _, n := range list {
 		n.drop(s)

@@ -94,3 +94,36 @@ func TestNoticesAreCounted(t *testing.T) {
 		w.stop()
 	})
 }
+
+// TestNoticesAfterALogin: what waits for a client is given up, with its memory, when its login ends.
+func TestNoticesAfterALogin(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		clients, read := unread(w, "alice.aid.test", 1)
+		const size = 200 << 10
+		send := func() {
+			w.open.Send("alice.aid.test", fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"event/x","params":{"text":%q}}`,
+				strings.Repeat("x", size)))
+			synctest.Wait()
+		}
+		for range 10 {
+			send()
+		}
+		if held := w.process.Memory.Total(); held < 8*size {
+			t.Errorf("%d bytes are held before", held)
+		}
+		session := w.open.Of("alice.aid.test")[0]
+		session.refuse(errNotLoggedIn)
+		synctest.Wait()
+		session.Notify("event/late", fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", size)))
+		if held := w.process.Memory.Total(); held > 2*size { // one is being sent
+			t.Errorf("%d bytes are held after the login", held)
+		}
+		close(read)
+		<-clients[0].served
+		w.stop()
+		if held := w.process.Memory.Total(); held != 0 {
+			t.Errorf("%d bytes are held after the connection", held)
+		}
+	})
+}

@@ -64,8 +64,8 @@ func (s *Session) refuse(why error) {
 	s.mu.Lock()
 	again := s.refused != nil
 	s.ready, s.refused = false, why
-	s.pending, s.size = nil, 0
 	s.mu.Unlock()
+	s.dropPending()
 	if again {
 		return
 	}
