@@ -166,11 +166,6 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	s.AID = string(proof.AID)
 	s.Peer = c.Identities.Of(identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true})
 	s.prove(proof)
-	if s.front.draining() { // the configuration that has taken its place may accept others
-		if err := c.Connections.authority.Load().Check(proof); err != nil {
-			return aun.CloseAuthFailed, err
-		}
-	}
 	replaced, refused := c.Connections.add(s, c.Limits)
 	switch refused {
 	case 0:
@@ -186,9 +181,13 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 		replaced.replace()
 	}
 	s.mu.Lock()
-	s.ready = true
+	s.ready = s.refused == nil
 	s.mu.Unlock()
 	s.login.Stop()
+	// Not before it is ready: a configuration that takes the place of this one looks for those that are.
+	if err := s.checkProof(); err != nil {
+		return aun.CloseAuthFailed, err
+	}
 	return 0, nil
 }
 
