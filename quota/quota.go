@@ -15,6 +15,10 @@ import (
 // so all of them together have the limits of one Leader.
 const Unverified = "unverified:"
 
+// Strangers is the name under which connections count that have not logged in yet. Unverified callers take nothing of
+// theirs: otherwise nobody could log in while such callers use up what they may hold.
+const Strangers = "strangers:"
+
 // Key returns the name under which a Leader's limits are counted: its own, or Unverified for all that are not verified.
 func Key(leader string) string {
 	if strings.HasPrefix(leader, Unverified) {
@@ -29,9 +33,9 @@ type Limits struct {
 	PerLeader int64
 }
 
-// of returns the most that one key may hold. Unverified callers leave half of everything to the others.
+// of returns the most that one key may hold. Who has proven nothing leaves half of everything to the others.
 func (l Limits) of(key string) int64 {
-	if key == Unverified {
+	if key == Unverified || key == Strangers {
 		return min(l.PerLeader, l.Total/2)
 	}
 	return min(l.PerLeader, l.Total)

@@ -29,7 +29,7 @@ func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err 
 	steps := proves[r.Method]
 	if steps > 0 {
 		if err := s.front.config.Connections.attempt(s.origin); err != nil {
-			return nil, 0, err
+			return nil, aun.CloseTryLater, err // a new connection costs the client more than a request
 		}
 	}
 	if result, closing, err = s.step(r); err == nil && steps > 1 {

@@ -72,7 +72,7 @@ type Session struct {
 func newSession(f *Front, ws *websocket.Conn, m mode, r *http.Request) *Session {
 	s := &Session{front: f, mode: m, address: r.RemoteAddr, host: r.Host, tls: r.TLS != nil, began: time.Now(),
 		subs: make(map[string]*subscription), taken: make(chan struct{}, 1)}
-	s.origin, s.memory = f.originOf(r), f.config.Memory.Lease(quota.Unverified)
+	s.origin, s.memory = f.originOf(r), f.config.Memory.Lease(quota.Strangers)
 	if f.config.AccessLog != nil {
 		s.access = f.config.AccessLog(r)
 	}

@@ -36,7 +36,8 @@ type tries struct {
 	until time.Time
 }
 
-// originOf returns what the strangers of a request count for: its address, of IPv6 the network of 64 bits.
+// originOf returns what the strangers of a request count for: its address, of IPv6 the network of 56 bits,
+// as one customer of a provider has: networks of 64 bits cost nothing, and would use up maxOrigins.
 func (f *Front) originOf(r *http.Request) string {
 	address := r.RemoteAddr
 	if f.config.Address != nil {
@@ -50,7 +51,7 @@ func (f *Front) originOf(r *http.Request) string {
 		return address
 	}
 	if ip = ip.Unmap().WithZone(""); ip.Is6() {
-		if network, err := ip.Prefix(64); err == nil {
+		if network, err := ip.Prefix(56); err == nil {
 			return network.String()
 		}
 	}

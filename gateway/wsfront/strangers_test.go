@@ -139,8 +139,9 @@ func TestRefreshesAreNoCredit(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1", "192.0.2.1": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1",
-		"[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "2001:db8:1:2::9": "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:80": "fe80::/64", "pipe": "pipe", "@": "@",
+		"[2001:db8:1:2:3::4]:80": "2001:db8:1::/56", "2001:db8:1:ff::9": "2001:db8:1::/56",
+		"2001:db8:1:100::9": "2001:db8:1:100::/56",
+		"[fe80::1%eth0]:80": "fe80::/56", "pipe": "pipe", "@": "@",
 	} {
 		f := &Front{}
 		if got := f.originOf(&http.Request{RemoteAddr: address}); got != want {
@@ -242,6 +243,43 @@ func TestLargeFramesNeedALogin(t *testing.T) {
 		if err == nil {
 			t.Error("a large frame is answered before the login")
 		}
+		w.stop()
+	})
+}
+
+// TestTooManyLoginsEndTheConnection: a refused login costs the client its connection, so that it cannot go on at once.
+func TestTooManyLoginsEndTheConnection(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newStrangers(t, Limits{})
+		c := w.from("192.0.2.1:1000")
+		for range maxTries {
+			_, _ = c.call("auth.aid_login1", `{"aid":"alice.aid.test"}`)
+		}
+		if _, code := c.call("auth.aid_login1", `{"aid":"alice.aid.test"}`); code != -32050 {
+			t.Errorf("one login too many is answered with %d", code)
+		}
+		if code := c.closed(); code != aun.CloseTryLater {
+			t.Errorf("the connection is closed with %d", code)
+		}
+		w.stop()
+	})
+}
+
+// TestStrangersHaveMemory: what callers of other fronts hold who have proven nothing keeps nobody from logging in.
+func TestStrangersHaveMemory(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newStrangers(t, Limits{})
+		w.stop()
+		w.config.Memory = quota.Budget{Counter: new(quota.Counter), Limits: quota.Limits{Total: 8 << 20, PerLeader: 4 << 20}}
+		w.start()
+		lease := w.config.Memory.Lease(quota.Unverified)
+		if err := lease.Hold(4 << 20); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.from("192.0.2.1:1000").logIn("alice.aid.test"); err != nil {
+			t.Error(err)
+		}
+		lease.Release()
 		w.stop()
 	})
 }
