@@ -195,7 +195,11 @@ func (p *play) like(got, name string, changes ...string) {
 		}
 		return m
 	}
-	if diff := cmp.Diff(plain(p.text(name, changes...)), plain([]byte(got))); diff != "" {
+	want := plain(p.text(name, changes...))
+	if want["groupMemberStatus"] != nil { // the example leaves out what the reference code cannot read it without
+		want["dataItems"], want["groupId"] = []any{}, p.id
+	}
+	if diff := cmp.Diff(want, plain([]byte(got))); diff != "" {
 		p.t.Errorf("beside %s (-want +got):\n%s", name, diff)
 	}
 }
