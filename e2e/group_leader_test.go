@@ -145,12 +145,16 @@ func (m *heardMessage) says() string {
 	return strings.Join(texts, "\n")
 }
 
+// groups counts the groups, so that a test which is repeated finds nothing of the time before.
+var groups atomic.Int64
+
 // newGroup makes a virtual host with a fanout exchange, and its Leader, who hears everything.
 func newGroup(t testing.TB, b *rabbittest.Broker, id string, leader devpki.File) *groupLeader {
 	t.Helper()
+	of := fmt.Sprint(t.Name(), " ", id, " ", groups.Add(1))
 	g := &groupLeader{
-		t: t, broker: b, vhost: "/vhost of " + t.Name() + " " + id, exchange: "group-exchange-of-" + id, id: id,
-		certificate: leader, token: "partners of " + t.Name() + id + ":pass:word", host: "localhost", port: b.Port,
+		t: t, broker: b, vhost: "/vhost of " + of, exchange: "group-exchange-of-" + id, id: id,
+		certificate: leader, token: "partners of " + of + ":pass:word", host: "localhost", port: b.Port,
 		v2: leader.AIC.Form() == identity.FormV2, seen: make(map[string]bool),
 	}
 	user, _, _ := strings.Cut(g.token, ":")
