@@ -45,7 +45,9 @@ type Request struct {
 	// Encode makes the body where it is large, so that it need not be kept while the agent works; nil where Body is it.
 	Encode func() []byte
 
-	// IdleTimeout is how long the agent may send nothing before the exchange fails with AgentTimeout.
+	// IdleTimeout is how long the agent may send nothing of a stream before the exchange fails with AgentTimeout. An
+	// answer that is one message must begin within that time, and end within as much time again, whatever the agent
+	// sends meanwhile.
 	IdleTimeout time.Duration
 
 	// Interrupt ends the wait for an answer that is no stream; nil for never. Until it has ended a call, or the answer

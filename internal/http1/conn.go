@@ -17,8 +17,11 @@ import (
 // ErrStopped says that Stop or Abort, or the time of StopAt, has ended a wait.
 var ErrStopped = errors.New("http1: the wait was stopped")
 
-// ErrSilent says that the server has sent nothing for the time of SetIdleTimeout.
+// ErrSilent says that the server has sent nothing for the time of Begin or SetIdleTimeout.
 var ErrSilent = errors.New("http1: the server is silent")
+
+// ErrSlow says that the server has sent something, but not all that must come within the time of Begin or Renew.
+var ErrSlow = errors.New("http1: the server does not end its answer")
 
 // The sizes of the buffer of a connection, in bytes: while little arrives at once, and while much does.
 const (
@@ -41,9 +44,11 @@ type Conn struct {
 	// StopFunc and AbortFunc are Stop and Abort as values, which are made once.
 	StopFunc, AbortFunc func()
 
-	patience time.Duration // how long the server may be silent; 0 for no limit
-	limit    time.Time     // when it has been silent for that long; zero for never
-	heard    bool          // it has sent something since limit was set
+	patience time.Duration // how long the server may take, or be silent; 0 for no limit
+	bounded  bool          // what it sends does not begin that time again
+	limit    time.Time     // when that time is over; zero for never
+	heard    bool          // the time begins again with the next read
+	slow     bool          // the server has sent something since limit was set, and is bounded
 	stopAt   time.Time     // zero for never
 	reads    deadline
 	writes   deadline
@@ -86,11 +91,13 @@ func (c *Conn) Close() {
 	c.watch.wait()
 }
 
-// Begin begins an exchange, with an idle timeout as SetIdleTimeout sets it.
-func (c *Conn) Begin(idleTimeout time.Duration) {
+// Begin begins an exchange. The request must be written, and the head of the answer must have come, within a time; 0 is
+// for no limit. Then Renew or SetIdleTimeout says how long the rest may take.
+func (c *Conn) Begin(timeout time.Duration) {
 	c.answer = answer{}
-	c.SetIdleTimeout(idleTimeout)
-	if c.limit.IsZero() || c.writes.at.Before(c.limit.Add(-idleTimeout/8)) {
+	c.SetIdleTimeout(timeout)
+	c.bounded = true
+	if c.limit.IsZero() || c.writes.at.Before(c.limit.Add(-timeout/8)) {
 		c.writes = deadline{} // a write that ends too early cannot be begun again
 	}
 	if c.writes.move(c.limit) {
@@ -114,11 +121,15 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 
 // SetIdleTimeout sets how long the server may send nothing from now on, and after whatever it sends; 0 is for no limit.
 func (c *Conn) SetIdleTimeout(d time.Duration) {
-	c.patience, c.limit, c.heard = d, time.Time{}, false
+	c.patience, c.bounded, c.limit, c.heard, c.slow = d, false, time.Time{}, false, false
 	if d > 0 {
 		c.limit = time.Now().Add(d)
 	}
 }
+
+// Renew begins the time of Begin again: the rest of the answer must come within it, however often the server sends
+// something. The time begins when more is needed than has arrived.
+func (c *Conn) Renew() { c.heard = c.patience > 0 }
 
 // StopAt sets the time at which waits are stopped, as by Stop; zero is for never. Resume clears it.
 func (c *Conn) StopAt(t time.Time) { c.stopAt = t }
@@ -196,7 +207,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		return 0, c.err
 	}
 	if c.heard {
-		c.heard, c.limit = false, time.Now().Add(c.patience)
+		c.heard, c.slow, c.limit = false, false, time.Now().Add(c.patience)
 	}
 	for {
 		if until := c.until(); c.reads.move(until) {
@@ -212,7 +223,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		}
 		switch {
 		case n > 0:
-			c.heard = c.patience > 0
+			c.heard, c.slow = c.patience > 0 && !c.bounded, c.bounded
 			return n, nil
 		case !late && err != nil:
 			return 0, err
@@ -223,6 +234,9 @@ func (c *Conn) read(p []byte) (int, error) {
 		}
 		now := time.Now()
 		if !c.limit.IsZero() && !now.Before(c.limit) {
+			if c.slow {
+				return 0, ErrSlow
+			}
 			return 0, ErrSilent
 		}
 		if !c.stopAt.IsZero() && !now.Before(c.stopAt) {

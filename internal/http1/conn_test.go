@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -218,6 +219,7 @@ func TestIdleTimeout(t *testing.T) {
 		if err := c.ReadHead(); err != nil {
 			t.Fatal(err)
 		}
+		c.SetIdleTimeout(idle)
 		begun := time.Now()
 		body, err := io.ReadAll(c)
 		if took := time.Since(begun); !errors.Is(err, ErrSilent) || len(body) != bytes || took != bytes*time.Second+idle {
@@ -227,6 +229,65 @@ func TestIdleTimeout(t *testing.T) {
 			t.Errorf("the deadline was moved %d times", conn.n)
 		}
 	})
+}
+
+// TestSlowAnswer holds that a head, and an answer after it, must come within a time, however often the server sends
+// something.
+func TestSlowAnswer(t *testing.T) {
+	const limit = time.Minute
+	for _, tc := range []struct {
+		name, head string
+		pause      time.Duration // before each byte of the head and of the answer
+		want       error
+		took       time.Duration // for the answer; zero if its head has not come
+	}{
+		{"in time", begin + "Content-Length: 2\r\n\r\n", time.Second, nil, 2 * time.Second},
+		{"each in time", begin + "Content-Length: 35\r\n\r\n", time.Second, nil, 35 * time.Second},
+		{"a slow head", begin + "Content-Length: 2\r\n\r\n", 2 * time.Second, ErrSlow, 0},
+		{"a slow answer", begin + "Content-Length: 1000\r\n\r\n", time.Second, ErrSlow, limit},
+		{"a slow answer in chunks", begin + "Transfer-Encoding: chunked\r\n\r\n", time.Second, ErrSlow, limit},
+		{"a silent answer", begin + "Content-Length: 2\r\n\r\n", 0, ErrSilent, limit},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			client, server := net.Pipe()
+			c := NewConn(client)
+			var serving sync.WaitGroup
+			defer serving.Wait()
+			defer c.Close()
+			serving.Go(func() {
+				defer server.Close()
+				io.ReadFull(server, make([]byte, len("request")))
+				for _, b := range []byte(tc.head) {
+					time.Sleep(tc.pause)
+					server.Write([]byte{b})
+				}
+				for tc.pause > 0 {
+					time.Sleep(tc.pause)
+					piece := "x"
+					if strings.Contains(tc.head, "chunked") {
+						piece = "1\r\nx\r\n"
+					}
+					if _, err := io.WriteString(server, piece); err != nil {
+						return
+					}
+				}
+				io.Copy(io.Discard, server)
+			})
+			c.Begin(limit)
+			c.Write([]byte("request"))
+			err := c.ReadHead()
+			var took time.Duration
+			if err == nil {
+				c.Renew()
+				begun := time.Now()
+				_, err = io.Copy(io.Discard, c)
+				took = time.Since(begun)
+			}
+			if !errors.Is(err, tc.want) || took != tc.took {
+				t.Errorf("%s: after %v: %v, want %v after %v", tc.name, took, err, tc.want, tc.took)
+			}
+		})
+	}
 }
 
 // TestStop holds that a wait can be ended at any moment, even in a record of TLS, and continued, and that nothing of

@@ -48,7 +48,7 @@ func TestMisbehavingAgent(t *testing.T) {
 			"invalid-agent-response, no reason: the agent's answer is larger than 1000 bytes"},
 		{"it is silent", "silent", "agent-timeout, no reason: the agent was silent for 50ms"},
 		{"it is silent within the head", "silent HTTP/1.1 200 OK\r\n",
-			"agent-timeout, no reason: the agent was silent for 50ms"},
+			"agent-timeout, no reason: the agent has begun an answer and not ended it within 50ms"},
 		{"it is silent within the answer", "silent HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{",
 			"agent-timeout, no reason: the agent was silent for 50ms"},
 	} {

@@ -75,7 +75,10 @@ func (x *exchange) Begin() error {
 	if x.mediaType() == "text/event-stream" {
 		max := x.transport.config.MaxEvent
 		x.events = sseproxy.NewReader(x.conn, sseproxy.Limits{Line: max + len("data: "), Event: max})
+		x.conn.SetIdleTimeout(x.idleTimeout)
 		x.dropInterrupt()
+	} else {
+		x.conn.Renew()
 	}
 	return nil
 }

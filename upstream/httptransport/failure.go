@@ -23,6 +23,8 @@ func (x *exchange) broken(err error, when string) *task.Error {
 		return upstream.Ended(x.ctx)
 	case errors.Is(err, http1.ErrSilent):
 		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.idleTimeout)
+	case errors.Is(err, http1.ErrSlow):
+		return task.Errorf(task.AgentTimeout, "the agent has begun an answer and not ended it within %v", x.idleTimeout)
 	case errors.As(err, &dial):
 		reason, detail := DialReason(err), "the agent cannot be reached"
 		if reason == upstream.OutOfFiles {
