@@ -31,7 +31,8 @@ type Config struct {
 	Memory quota.Budget
 
 	// Stopping is closed when the process is about to end. Starts and continues that wait for their turns are then
-	// answered with the task as it is, at random times within Drain, so that callers do not all come back at once.
+	// answered with the task as it is, at random times within Drain, so that callers do not all come back at once. From
+	// then on, a turn whose agent cannot be reached does not fail: the next engine resumes it.
 	Stopping <-chan struct{}
 	Drain    time.Duration
 

@@ -159,9 +159,13 @@ func (r *run) trackQueued(waiting bool) {
 }
 
 // conclude carries a turn out to its end, after the agent was asked once. If the connection broke, the agent is asked
-// again, and if that fails, too, so does the task, with the reason.
+// again, and if that fails, too, so does the task, with the reason. A turn that the next process takes over stays as it
+// is in its log.
 func (r *run) conclude(ended bool, err error) error {
 	tk, ctx := r.tk, r.ctx
+	if r.isHandedOn(err) {
+		return nil
+	}
 	if !ended && err == nil {
 		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
 	}
@@ -181,7 +185,7 @@ func (r *run) conclude(ended bool, err error) error {
 		}
 	}
 	switch {
-	case ended || ctx.Err() != nil:
+	case ended || ctx.Err() != nil || r.isHandedOn(err):
 		return nil
 	case errors.Is(err, errStore):
 		if !errors.Is(err, replay.ErrClosed) {
@@ -210,6 +214,18 @@ func (r *run) conclude(ended bool, err error) error {
 type Unanswered interface {
 	error
 	Broken() bool
+}
+
+// isHandedOn reports whether the next process takes over a turn that has ended by an error: this one is about to end,
+// and so, perhaps, is the agent, which has not answered or cannot be reached.
+func (r *run) isHandedOn(err error) bool {
+	select {
+	case <-r.partner.Stopping:
+	default:
+		return false
+	}
+	broken, ok := errors.AsType[Unanswered](err)
+	return ok && broken.Broken() || task.KindOf(err) == task.AgentUnavailable
 }
 
 // resumed returns the turn of the run, to be resumed after an error.

@@ -3,11 +3,13 @@
 package partner
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -46,6 +48,85 @@ func TestWaitingEndsWhenTheProcessStops(t *testing.T) {
 				t.Errorf("%s: it was answered %s after the stop, want at most %s", name, waited, tc.most)
 			}
 			b.engine.Close()
+		})
+	}
+}
+
+// unanswered is the cause of an error after which the agent may have received the turn.
+type unanswered struct{}
+
+func (unanswered) Error() string { return "the connection broke" }
+
+func (unanswered) Broken() bool { return true }
+
+// TestTurnsAreHandedOn has an agent go down after the process was asked to stop, and before it has. The next process
+// carries its turns out.
+func TestTurnsAreHandedOn(t *testing.T) {
+	unavailable := task.Errorf(task.AgentUnavailable, "the agent cannot be reached")
+	broken := task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke").WithCause(unanswered{})
+	refused := task.Errorf(task.InvalidAgentResponse, "the agent refuses")
+	for _, tc := range []struct {
+		name    string
+		failure error         // of the turn
+		after   time.Duration // after which it fails; the process is asked to stop after a minute
+		again   error         // when the agent is asked again, an hour later
+		want    task.State    // in the process that stops
+		runs    int           // of the agent of the next process
+	}{
+		{"it cannot be reached", unavailable, time.Hour, nil, task.Working, 1},
+		{"its connection breaks", broken, time.Hour, nil, task.Working, 0},
+		{"its connection breaks before, and it cannot be reached then", broken, time.Second, unavailable, task.Working, 0},
+		{"it cannot be reached before", unavailable, time.Second, nil, task.Failed, 0},
+		{"it refuses", refused, time.Hour, refused, task.Failed, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				store := replay.NewMemory(replay.Settings{})
+				defer store.Close()
+				stopping := make(chan struct{})
+				time.AfterFunc(time.Minute, func() { close(stopping) })
+				asked := 0
+				goesDown := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+					time.Sleep(tc.after)
+					yield(agent.Report{}, tc.failure)
+				}, resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+					asked++
+					time.Sleep(time.Hour)
+					yield(agent.Report{}, tc.again)
+				}}
+				b := setUp(t, store, goesDown, func(c *Config) { c.Stopping = stopping })
+				b.do(call(task.Start, "t", func(c *Request) { c.Terms.Response = time.Millisecond }))
+				time.Sleep(3 * time.Hour)
+				if got := b.do(call(task.Get, "t")); got.Status.State != tc.want {
+					t.Errorf("the task is %s, want %s", got.Status.State, tc.want)
+				}
+				if wants := tc.again != nil; asked > 0 != wants {
+					t.Errorf("the agent is asked again %d times", asked)
+				}
+				b.Unregister()
+				b.engine.Close()
+
+				up := answers("done")
+				up.resume = func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+					if tc.runs > 0 {
+						yield(agent.Report{}, unavailable)
+						return
+					}
+					yield(finished("done"), nil)
+				}
+				next := setUp(t, store, up)
+				time.Sleep(time.Minute)
+				want := tc.want
+				if want == task.Working {
+					want = task.AwaitingCompletion
+				}
+				if got := next.do(call(task.Get, "t")); got.Status.State != want || up.turnCount() != tc.runs {
+					t.Errorf("then the task is %s, want %s, after %d runs, want %d", got.Status.State, want, up.turnCount(),
+						tc.runs)
+				}
+				next.Unregister()
+				next.engine.Close()
+			})
 		})
 	}
 }
