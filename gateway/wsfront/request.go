@@ -95,6 +95,9 @@ func (s *Session) execute(ctx context.Context, r *request) {
 		return
 	}
 	result, err := service.Call(ctx, s, r.Method, r.Params)
+	if err != nil && ctx.Err() != nil {
+		return // the client has left
+	}
 	s.answer(r, result, err)
 }
 

@@ -131,7 +131,7 @@ func (w *world) start() {
 	index := OpenIndex(context.Background(), w.store, log)
 	c := w.config
 	c.Authority, c.Identity, c.Roots, c.Identities = authority, w.own, w.pki.Roots(), new(identity.Identities)
-	c.Index, c.Connections, c.Drain, c.Log = index, w.open, ctx, log
+	c.Index, c.Connections, c.Drain, c.Log = index, w.open, ctx, cmp.Or(c.Log, log)
 	c.Begin = func() func() { return func() {} }
 	var gateways []*gateway.Gateway
 	c.Agents = nil

@@ -276,7 +276,7 @@ func (sub *subscription) over() {
 	sub.stream.Close()
 	out := sub.stream.Outcome()
 	s.mu.Lock()
-	cut := sub.gone || s.over
+	cut := sub.gone || s.over || s.conn.Err() != nil
 	sub.gone, sub.ended = true, out.Why == nil && out.Complete
 	ended := sub.ended
 	if cut && !ended && sub.written == sub.stored && s.subs[sub.taskID] == sub {
