@@ -29,9 +29,11 @@ func isGRPC(r *http.Request) bool {
 
 // newGRPC returns the handler of all requests of gRPC.
 func (f *Front) newGRPC() *connect.Handler {
+	gunzip, gzip := protobytes.Gunzip(f.gateway.MaxBody())
 	return connect.NewServerStreamHandler("", answerGRPC,
 		connect.WithCodec(protobytes.Codec{}),
 		connect.WithReadMaxBytes(f.gateway.MaxBody()),
+		connect.WithCompression(protobytes.Gzip, gunzip, gzip),
 		connect.WithCompressMinBytes(math.MaxInt), // compressed requests are read, but no answer is compressed
 	)
 }

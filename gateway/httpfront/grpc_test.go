@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -270,6 +271,17 @@ func TestGRPCErrors(t *testing.T) {
 				t.Errorf("got the reason %q of %v, want %q", reason, err, call.reason)
 			}
 		})
+	}
+}
+
+// TestGRPCBomb: of a compressed message, no more is inflated than shows that it is too large.
+func TestGRPCBomb(t *testing.T) {
+	g := open(t, overGRPC)
+	_, err := g.grpcClient().SendMessage(t.Context(), says(strings.Repeat("x", 4<<20)), grpc.UseCompressor(gzip.Name))
+	max := g.Front.gateway.MaxBody()
+	want := fmt.Sprintf("message size %d is larger than configured max %d", max+1, max)
+	if status.Code(err) != codes.ResourceExhausted || status.Convert(err).Message() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

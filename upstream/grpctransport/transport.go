@@ -113,12 +113,14 @@ func New(config Config) (*Transport, error) {
 	t.http = t.newHTTP()
 	t.routes = make(map[translate.Operation][]upstream.Route)
 	base := strings.TrimSuffix((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String(), "/")
+	gunzip, gzip := protobytes.Gunzip(t.config.MaxMessage)
 	for _, op := range operations {
 		_, path := codec.Bind(op, agent.Ref{})
 		t.routes[op] = []upstream.Route{&route{
 			transport: t, method: path,
 			client: connect.NewClient[protobytes.Message, protobytes.Message](t, base+path, connect.WithGRPC(),
-				connect.WithCodec(protobytes.Codec{}), connect.WithReadMaxBytes(t.config.MaxMessage)),
+				connect.WithCodec(protobytes.Codec{}), connect.WithReadMaxBytes(t.config.MaxMessage),
+				connect.WithAcceptCompression(protobytes.Gzip, gunzip, gzip)),
 		}}
 	}
 	return t, nil

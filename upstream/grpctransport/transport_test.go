@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,11 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -356,6 +359,25 @@ func TestFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBomb: of an agent's compressed message, no more is inflated than shows that it is too large.
+func TestBomb(t *testing.T) {
+	agent := &fakeAgent{stream: func(
+		_ *a2apb.SendMessageRequest, s grpc.ServerStreamingServer[a2apb.StreamResponse],
+	) error {
+		if err := grpc.SetSendCompressor(s.Context(), gzip.Name); err != nil {
+			return err
+		}
+		return s.Send(piece(strings.Repeat("x", 1<<20), false))
+	}}
+	const max = 64 << 10
+	o := run(t.Context(), reach(t, Config{URL: "http://" + serve(t, agent), MaxMessage: max}), turn("hello"))
+	failure, ok := errors.AsType[*connect.Error](o.err)
+	want := fmt.Sprintf("message size %d is larger than configured max %d", max+1, max)
+	if !ok || failure.Message() != want {
+		t.Errorf("got %v (%v), want %s", o.err, failure, want)
 	}
 }
 
