@@ -209,7 +209,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 	m.TaskID = r.ID(taskID, "message.taskId")
 	m.SessionID = r.ID(contextID, "message.contextId")
 	wire.Own(&m.ID, &m.TaskID, &m.SessionID)
-	switch r.Text(role, "message.role") {
+	switch r.Text(wire.Enum(role), "message.role") {
 	case "ROLE_USER", "ROLE_UNSPECIFIED", "", r.schema.Role:
 	default:
 		r.Fail("message.role", "role must be ROLE_USER: callers are users here")
@@ -350,7 +350,7 @@ func (r *Request) list(call *translate.Call, s Base) {
 			r.Fail("statusTimestampAfter", "statusTimestampAfter must be a time in ISO 8601, such as 2025-09-01T06:30:00.000Z")
 		}
 	}
-	switch word := r.ID(r.Param("status"), "status"); word {
+	switch word := r.ID(wire.Enum(r.Param("status")), "status"); word {
 	case "", "TASK_STATE_UNSPECIFIED":
 	case authRequired:
 		l.States, l.SelfResuming = []task.State{task.AwaitingInput}, true

@@ -4,17 +4,20 @@ package v1
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -123,6 +126,43 @@ func TestGRPCPrunes(t *testing.T) {
 		}
 		if diff := cmp.Diff(value(t, []byte(want)), value(t, got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", object, diff)
+		}
+	}
+}
+
+// TestGRPCUnknownValues: a value of an enumeration that the schema does not have is called what it is.
+func TestGRPCUnknownValues(t *testing.T) {
+	server, client := GRPCServer(false), GRPCClient()
+	encode := func(m proto.Message) []byte {
+		encoded, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encoded
+	}
+	decode := func(method string, m proto.Message) error {
+		params, err := server.(translate.Transcoder).Params(method, encode(m))
+		if err == nil {
+			req := &translate.Request{Request: jsonrpc.Request{Method: method, Params: gjson.ParseBytes(params)}}
+			_, err = server.Decode(req)
+		}
+		return err
+	}
+	_, reported := client.Reply(encode(&a2apb.SendMessageResponse{Payload: &a2apb.SendMessageResponse_Task{
+		Task: &a2apb.Task{Id: "t", Status: &a2apb.TaskStatus{State: 99}}}}), nil)
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{decode(send, &a2apb.SendMessageRequest{Message: &a2apb.Message{MessageId: "m", Role: 7,
+			Parts: []*a2apb.Part{{Content: &a2apb.Part_Text{Text: "hi"}}}}}),
+			"invalid-params at message.role: role must be ROLE_USER: callers are users here"},
+		{decode(listTasks, &a2apb.ListTasksRequest{Status: 99}),
+			"invalid-params at status: status must be a state, such as TASK_STATE_WORKING"},
+		{reported, `invalid-agent-response: the agent's answer has the state "99", which A2A 1.0 does not have`},
+	} {
+		if got := fmt.Sprint(tt.err); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
 		}
 	}
 }

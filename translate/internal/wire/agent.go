@@ -67,6 +67,15 @@ func Failed(table []Failure, code int64, message string) *task.Error {
 	return task.Errorf(kind, "%s", detail)
 }
 
+// Enum returns a value of an enumeration as a string. In the JSON of protocol buffers, a value that their schema does
+// not have is a number, which is its name then.
+func Enum(v gjson.Result) gjson.Result {
+	if v.Type == gjson.Number {
+		return gjson.Result{Type: gjson.String, Str: v.Raw, Raw: `"` + v.Raw + `"`}
+	}
+	return v
+}
+
 // Clean returns an agent's text as one line of at most limit characters, for an error or a log line. Of a page of HTML,
 // which proxies send in an agent's place, nothing is left.
 func Clean(s string, limit int) string {

@@ -51,7 +51,7 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	wire.Members(status, func(key string, v gjson.Result) {
 		switch key {
 		case "state":
-			state = v
+			state = wire.Enum(v)
 		case "message":
 			wire.Members(v, func(key string, v gjson.Result) {
 				switch key {
