@@ -144,6 +144,9 @@ func TestDocsMappingAgentContent(t *testing.T) {
 		{[]int{in03, in10}, `{"name":"N"}`},
 		{[]int{in03, in10}, `{"parts":[]}`},
 		{[]int{in03, in10}, `{"messageId":"M","parts":[]}`},
+		{[]int{inAIP}, `{"id":"A","name":"N"}`},
+		{[]int{inAIP}, `{"name":"N"}`},
+		{[]int{inAIP}, `{"dataItems":[]}`},
 	} {
 		f := func(at int) string { return quoted(answer(at, r.artifact).ID) }
 		want = append(want, []string{mappedNames(r.at...), quoted(r.artifact), alike(t, f, r.at...)})

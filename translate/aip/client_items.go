@@ -4,6 +4,7 @@ package aip
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -22,10 +23,16 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 	if !v.IsArray() {
 		return nil, wire.Refuse("the agent's answer has products that are no array")
 	}
+	made := make(map[string]int)
 	v.ForEach(func(_, one gjson.Result) bool {
 		var p task.Product
 		if p, err = readProduct(one); err != nil {
 			return false
+		}
+		if wire.Member(one, "id").Str == "" {
+			if made[p.ID]++; made[p.ID] > 1 {
+				p.ID += "-" + strconv.Itoa(made[p.ID])
+			}
 		}
 		if products = wire.PutProduct(products, p); len(products) > maxProducts {
 			err = wire.Refuse("the agent's answer has more than %d products", maxProducts)
@@ -38,16 +45,18 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 	return products, nil
 }
 
+// readProduct reads one product. A Partner that leaves out its id or its dataItems, which AIP requires (§4.4), is
+// understood all the same: its name identifies it, as in A2A, or it is empty.
 func readProduct(v gjson.Result) (p task.Product, err error) {
 	if !v.IsObject() {
 		return p, wire.Refuse("the agent's answer has a product that is no object")
 	}
-	var items gjson.Result
+	var id, items gjson.Result
 	var others rest
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "id":
-			p.ID = v.Str
+			id = v
 		case "name":
 			p.Name = v.Str
 		case "description":
@@ -60,9 +69,17 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 		return true
 	})
 	p.Extensions = others.extensions(productNames)
-	if p.ID == "" || len(p.ID) > wire.MaxID {
-		return task.Product{}, wire.Refuse("the agent's answer has a product whose id is no string of 1 to %d bytes",
-			wire.MaxID)
+	if !wire.Absent(id) && id.Type != gjson.String {
+		return task.Product{}, wire.Refuse("the agent's answer has a product whose id is no string")
+	}
+	if p.ID = id.Str; p.ID == "" {
+		p.ID = "product"
+		if p.Name != "" {
+			p.ID += "-" + p.Name
+		}
+	}
+	if len(p.ID) > wire.MaxID {
+		return task.Product{}, wire.Refuse("the agent's answer has a product whose id is longer than %d bytes", wire.MaxID)
 	}
 	if p.DataItems, err = readItems(items); err != nil {
 		return task.Product{}, err

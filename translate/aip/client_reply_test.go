@@ -168,6 +168,10 @@ func TestReply(t *testing.T) {
 		"product twice": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":"a"},{"id":"q"},` +
 			`{"id":"p","name":"b"}]}`,
 			news{State: task.Working, Whole: true, Products: []task.Product{{ID: "p", Name: "b"}, {ID: "q"}}}},
+		"products without ids": {`{"type":"task","status":{"state":"working"},"products":[{"name":"a"},{"id":null},` +
+			`{"name":"a"},{"id":""}]}`,
+			news{State: task.Working, Whole: true, Products: []task.Product{{ID: "product-a", Name: "a"}, {ID: "product"},
+				{ID: "product-a-2", Name: "a"}, {ID: "product-2"}}}},
 		"completed": {`{"type":"task","status":{"state":"completed"},"products":[]}`,
 			news{State: task.AwaitingCompletion, Whole: true}},
 
@@ -254,14 +258,13 @@ func TestReplyRefuses(t *testing.T) {
 		"items object": {result(`{"status":{"state":"working","dataItems":{}}}`), task.InvalidAgentResponse},
 		"many items": {result(`{"status":{"state":"working","dataItems":[` + many(`1`) + `]}}`),
 			task.InvalidAgentResponse},
-		"products object":    {result(`{"status":{"state":"working"},"products":{}}`), task.InvalidAgentResponse},
-		"product text":       {product(`"a"`), task.InvalidAgentResponse},
-		"product without id": {product(`{"name":"a"}`), task.InvalidAgentResponse},
-		"product id number":  {product(`{"id":1}`), task.InvalidAgentResponse},
-		"product id long":    {product(`{"id":"` + strings.Repeat("p", 257) + `"}`), task.InvalidAgentResponse},
-		"product items":      {product(`{"id":"p","dataItems":"a"}`), task.InvalidAgentResponse},
-		"message items":      {result(`{"type":"message","dataItems":"a"}`), task.InvalidAgentResponse},
-		"key twice":          {result(`{"status":{"state":"working"},"status":null}`), task.InvalidAgentResponse},
+		"products object":   {result(`{"status":{"state":"working"},"products":{}}`), task.InvalidAgentResponse},
+		"product text":      {product(`"a"`), task.InvalidAgentResponse},
+		"product id number": {product(`{"id":1}`), task.InvalidAgentResponse},
+		"product id long":   {product(`{"id":"` + strings.Repeat("p", 257) + `"}`), task.InvalidAgentResponse},
+		"product items":     {product(`{"id":"p","dataItems":"a"}`), task.InvalidAgentResponse},
+		"message items":     {result(`{"type":"message","dataItems":"a"}`), task.InvalidAgentResponse},
+		"key twice":         {result(`{"status":{"state":"working"},"status":null}`), task.InvalidAgentResponse},
 
 		"bare error": {`{"detail":{"code":-32001,"message":"Task not found","data":null}}`, task.TaskNotFound},
 		"form error": {`{"detail":[{"loc":["body","method"],"msg":"Input should be 'rpc'","type":"literal_error"}]}`,
