@@ -146,13 +146,10 @@ func TestRun(t *testing.T) {
 			w.(http.Flusher).Flush()
 			hangs(w, r, n)
 		}}, []string{"agent-timeout: the agent was silent for 1m0s"}, time.Minute},
-		{"slow, but never silent", false, script{"send": func(w http.ResponseWriter, r *http.Request, _ int) {
-			for _, c := range is("completed") {
-				pass(r, 50*time.Second)
-				io.WriteString(w, string(c))
-				w.(http.Flusher).Flush()
-			}
-		}}, []string{"completed"}, time.Duration(len(is("completed"))) * 50 * time.Second},
+		{"slow", false, script{"send": drips(700 * time.Millisecond)}, []string{"completed"},
+			time.Duration(len(is("completed"))) * 700 * time.Millisecond},
+		{"too slow, but never silent", false, script{"send": drips(50 * time.Second)},
+			[]string{"agent-timeout: the agent has begun an answer and not ended it within 1m0s"}, 110 * time.Second},
 
 		{"stream", true, script{"sendSubscribe": streams(false, news("working"), chunk("a", false), chunk("b", true),
 			news("completed"))},
@@ -359,6 +356,17 @@ func TestEnd(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// drips answers byte by byte, with a pause before each.
+func drips(pause time.Duration) step {
+	return func(w http.ResponseWriter, r *http.Request, _ int) {
+		for _, c := range is("completed") {
+			pass(r, pause)
+			io.WriteString(w, string(c))
+			w.(http.Flusher).Flush()
 		}
 	}
 }

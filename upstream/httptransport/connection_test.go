@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
@@ -78,6 +79,30 @@ func TestMisbehavingAgent(t *testing.T) {
 					t.Errorf("%s, want %s (%v)", got, tc.want, err)
 				}
 			})
+		}
+	}
+}
+
+// TestAnswerWithoutEnd has an agent answer a request for a stream by one message that never ends. That it always sends
+// something gives it no more time.
+func TestAnswerWithoutEnd(t *testing.T) {
+	for _, scheme := range schemes {
+		a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
+			if _, err := readRequest(in); err != nil {
+				return
+			}
+			_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{")
+			for err == nil {
+				time.Sleep(time.Millisecond)
+				_, err = io.WriteString(conn, " ")
+			}
+		})
+		req := requestOf("{}")
+		req.Operation, req.IdleTimeout = translate.SendStream, 500*time.Millisecond
+		_, err := send(t.Context(), a.transport(t), req)
+		const want = "agent-timeout: the agent has begun an answer and not ended it within 500ms"
+		if fmt.Sprint(err) != want {
+			t.Errorf("%s: %v, want %s", scheme, err, want)
 		}
 	}
 }
