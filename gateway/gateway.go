@@ -161,7 +161,10 @@ func (g *Gateway) StateOf(ctx context.Context, log string) (task.State, error) {
 }
 
 // Draining reports whether another configuration has replaced that of the gateway.
-func (g *Gateway) Draining() bool { return g.config.Streaming.Drain.Err() != nil }
+func (g *Gateway) Draining() bool { return g.Replaced().Err() != nil }
+
+// Replaced returns a context that is done when another configuration has replaced that of the gateway.
+func (g *Gateway) Replaced() context.Context { return g.config.Streaming.Drain }
 
 // ready waits until the Partner is registered, and returns it.
 func (g *Gateway) ready(ctx context.Context) (*partner.Partner, error) {

@@ -56,7 +56,7 @@ func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	stream := o.stream
 	conn, err := takeover.Take(w, r, takeover.Options{
 		Socket: connection.socket, Passes: config.TakeOver.Passes, Gone: func() { stream.Cut(errLeft) },
-		Timeout: config.WriteTimeout,
+		Timeout: config.WriteTimeout, Drain: o.front.gateway.Replaced(),
 	})
 	switch {
 	case errors.Is(err, takeover.ErrUnable):

@@ -7,6 +7,7 @@
 package takeover
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -24,7 +25,9 @@ import (
 // a time.
 type Conn struct {
 	conn    net.Conn
+	socket  syscall.RawConn
 	server  *http.Server
+	drained context.Context
 	timeout time.Duration // of the last write
 	closes  bool          // the connection is closed after the response, as its head says
 	size    int64
@@ -51,6 +54,8 @@ type Options struct {
 	Gone func()
 	// Timeout is how long the end of the body may take to be written.
 	Timeout time.Duration
+	// Drain is done when a connection that waits for its next request must be closed; nil for never.
+	Drain context.Context
 }
 
 // ErrUnable says that a connection cannot be taken over. The response continues as it is.
@@ -76,8 +81,11 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		}
 	}
 	c := &Conn{
-		server: server, timeout: o.Timeout, gone: o.Gone,
+		socket: o.Socket, server: server, drained: o.Drain, timeout: o.Timeout, gone: o.Gone,
 		closes: r.Close || strings.EqualFold(head.Get("Connection"), "close"),
+	}
+	if c.drained == nil {
+		c.drained = context.Background()
 	}
 	var err error
 	if c.watch, err = connections.watchSocket(o.Socket, c.leave, c.read); err != nil {
@@ -148,8 +156,8 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadl
 // Size returns how many bytes of the body were written to the connection.
 func (c *Conn) Size() int64 { return c.size }
 
-// End ends the response. If its body is complete, the connection is given back to its server if keep says so; else, the
-// caller sees that the body was cut.
+// End ends the response. If its body is complete, the connection is given back to its server if keep says so, when the
+// next request comes; else, the caller sees that the body was cut.
 func (c *Conn) End(complete, keep bool) {
 	c.watch.remove()
 	c.reading.Lock() // a read that is running ends soon
@@ -161,9 +169,11 @@ func (c *Conn) End(complete, keep bool) {
 		_, err := c.conn.Write([]byte("0\r\n\r\n"))
 		keep = keep && err == nil
 	}
-	if !keep || c.conn.SetDeadline(time.Time{}) != nil || !giveBack(c.server, c.conn) {
+	if !keep || c.conn.SetDeadline(time.Time{}) != nil {
 		_ = c.conn.Close()
+		return
 	}
+	rest(c.server, c.conn, c.socket, c.drained)
 }
 
 // What a caller may send while it is sent a response: nothing, in HTTP/1.1, but the records of TLS.

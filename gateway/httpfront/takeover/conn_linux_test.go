@@ -4,6 +4,7 @@ package takeover
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
@@ -94,6 +96,53 @@ func TestConnIsReturned(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestConnIsIdle has connections wait for the next request after a stream: as long as an idle connection may, however
+// soon the head of a request must come.
+func TestConnIsIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		head, idle time.Duration
+		drained    bool
+		used       bool // the next request is answered; else, the connection is closed
+	}{
+		"longer than a head may take": {200 * time.Millisecond, time.Minute, false, true},
+		"without a limit":             {200 * time.Millisecond, 0, false, true},
+		"too long":                    {time.Minute, 20 * time.Millisecond, false, false},
+		"when it is drained":          {time.Minute, time.Minute, true, false},
+	} {
+		for way, start := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				h := serve(t, start)
+				var drain context.CancelFunc
+				h.drain, drain = context.WithCancel(t.Context())
+				defer drain()
+				conn := h.dial(nil)
+				r := bufio.NewReader(conn)
+				h.send(conn, request)
+				taken := <-h.taken
+				h.Config.ReadHeaderTimeout, h.Config.IdleTimeout = c.head, c.idle
+				taken.End(true, true)
+				if _, err := io.ReadAll(answer(t, r).Body); err != nil {
+					t.Fatal(err)
+				}
+				if c.drained {
+					drain()
+				}
+				if !c.used {
+					if _, err := r.ReadByte(); err == nil {
+						t.Error("the connection has sent something")
+					}
+					return
+				}
+				time.Sleep(2 * c.head)
+				h.send(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+				if body, err := io.ReadAll(answer(t, r).Body); string(body) != "an answer" || err != nil {
+					t.Errorf("the next request gets %q, %v", body, err)
+				}
+			})
+		}
 	}
 }
 
@@ -209,6 +258,8 @@ func TestNothingIsLeft(t *testing.T) {
 		return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files
 	})
 	h.Close()
+	connections.mu.Lock()
+	defer connections.mu.Unlock()
 	if len(connections.byID) != 0 || connections.epoll != nil {
 		t.Errorf("%d connections are still watched", len(connections.byID))
 	}

@@ -30,6 +30,7 @@ type host struct {
 	t      *testing.T
 	change func(http.ResponseWriter) http.ResponseWriter
 	passes func(http.ResponseWriter) bool
+	drain  context.Context // nil for never
 
 	taken chan *Conn
 	gone  chan struct{} // receives when a caller has left
@@ -90,6 +91,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
 	c, err := Take(w, r, Options{
 		Socket: socket, Passes: h.passes, Gone: func() { h.gone <- struct{}{} }, Timeout: 10 * time.Second,
+		Drain: h.drain,
 	})
 	if err != nil {
 		h.err <- err
