@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,23 +86,23 @@ func TestTurnsAreHandedOn(t *testing.T) {
 				defer store.Close()
 				stopping := make(chan struct{})
 				time.AfterFunc(time.Minute, func() { close(stopping) })
-				asked := 0
+				var asked atomic.Int64
 				goesDown := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 					time.Sleep(tc.after)
 					yield(agent.Report{}, tc.failure)
 				}, resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-					asked++
+					asked.Add(1)
 					time.Sleep(time.Hour)
 					yield(agent.Report{}, tc.again)
 				}}
 				b := setUp(t, store, goesDown, func(c *Config) { c.Stopping = stopping })
 				b.do(call(task.Start, "t", func(c *Request) { c.Terms.Response = time.Millisecond }))
 				time.Sleep(3 * time.Hour)
+				if n, wants := asked.Load(), tc.again != nil; n > 0 != wants {
+					t.Errorf("the agent is asked again %d times", n)
+				}
 				if got := b.do(call(task.Get, "t")); got.Status.State != tc.want {
 					t.Errorf("the task is %s, want %s", got.Status.State, tc.want)
-				}
-				if wants := tc.again != nil; asked > 0 != wants {
-					t.Errorf("the agent is asked again %d times", asked)
 				}
 				b.Unregister()
 				b.engine.Close()
