@@ -35,6 +35,8 @@ func (d documentHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := d.document(r.Context(), d.front.gateway.URL(r.TLS != nil, r.Host), version)
 	switch {
+	case err != nil && r.Context().Err() != nil:
+		return // the caller has left
 	case err != nil:
 		d.front.config.Log.Warn("a card cannot be served", "document", d.path, "error", err)
 		http.Error(w, "the agent's card is not available", http.StatusBadGateway)

@@ -81,6 +81,16 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("the log says %q", logged.String())
 	}
 
+	logged.Reset()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(left, "GET", "http://gateway.example/agents/one/.well-known/down.json", nil)
+	down := documents["/agents/one/.well-known/down.json"]
+	documentHandler{h.Front, down, r.URL.Path}.ServeHTTP(httptest.NewRecorder(), r)
+	if logged.Len() > 0 {
+		t.Errorf("of a caller that has left, the log says %q", logged.String())
+	}
+
 	first := get("GET", "/agents/one/.well-known/card.json")
 	tag := first.Header.Get("ETag")
 	for field, status := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200,
