@@ -83,7 +83,11 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 		default:
 			// A failing store may have ended the run.
 			tk.resumeTurn(p)
-			if c.Tentative && tk.meta.Pending != nil && !changes(command) {
+			// A command that is refused changes nothing, so it does not make a task accepted whose start is pending.
+			if err = tk.refusal(c); err != nil {
+				break
+			}
+			if c.Tentative && tk.meta.Pending != nil && (!changes(command) || tk.isRepeated(&c.Message)) {
 				r.existed, r.task = true, tk.pendingTask(c)
 				break
 			}
@@ -192,32 +196,44 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	return r, nil
 }
 
-// execute executes a command for a task that exists. tk.mu is held.
+// refusal returns the error of a command for a task that exists, or nil if the command is executed or ignored. A task
+// whose start is pending is accepted, as far as commands go. tk.mu is held.
+func (tk *activeTask) refusal(c *Request) error {
+	state, session := tk.fold.Status().State, tk.fold.Task().SessionID
+	if m := tk.meta.Pending; m != nil {
+		state, session = task.Accepted, m.SessionID
+	}
+	switch cmd := c.Message.Command; {
+	case cmd == task.Get:
+		return nil
+	case cmd == task.Continue && c.SameSession && c.Message.SessionID != "" && c.Message.SessionID != session:
+		return errSession
+	case tk.isRepeated(&c.Message):
+		if !tk.isSame(&c.Message) {
+			return errRepeated
+		}
+		return nil
+	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
+		return ignoredError(cmd, task.Completed)
+	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
+		return task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it").
+			WithData("taskId", c.Message.TaskID)
+	case task.Applies(cmd, state):
+		return nil
+	case c.BySession:
+		return sessionError(c, state)
+	case c.Strict && cmd != task.ReStream:
+		return ignoredError(cmd, state)
+	}
+	return nil
+}
+
+// execute executes a command that is not refused for a task that exists. tk.mu is held.
 func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, stream bool) (task.Task, *run, error) {
-	state := tk.fold.Status().State
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
 		return tk.answer(c), nil, nil
-	case cmd == task.Continue && c.SameSession && c.Message.SessionID != "" &&
-		c.Message.SessionID != tk.fold.Task().SessionID:
-		return task.Task{}, nil, errSession
-	case tk.isRepeated(&c.Message):
-		if !tk.isSame(&c.Message) {
-			return task.Task{}, nil, errRepeated
-		}
-		err := tk.acceptUnchanged(ctx, c)
-		return tk.answer(c), nil, err
-	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
-		return task.Task{}, nil, ignoredError(cmd, task.Completed)
-	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
-		err := task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it")
-		return task.Task{}, nil, err.WithData("taskId", c.Message.TaskID)
-	case !task.Applies(cmd, state) && c.BySession:
-		return task.Task{}, nil, sessionError(c, state)
-	case !task.Applies(cmd, state):
-		if c.Strict && cmd != task.ReStream {
-			return task.Task{}, nil, ignoredError(cmd, state)
-		}
+	case tk.isRepeated(&c.Message), !task.Applies(cmd, tk.fold.Status().State):
 		err := tk.acceptUnchanged(ctx, c)
 		return tk.answer(c), nil, err
 	case cmd == task.Continue:
@@ -243,14 +259,22 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 // again, and it must not be executed twice. A message without an id is always a new one. tk.mu is held.
 func (tk *activeTask) isRepeated(m *task.Message) bool {
 	return m.Command == task.Continue && m.ID != "" &&
-		slices.ContainsFunc(tk.fold.Task().MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
+		slices.ContainsFunc(tk.messages(), func(had task.Message) bool { return had.ID == m.ID })
 }
 
 // isSame reports whether a message that is repeated has the content of the one that was executed. tk.mu is held.
 func (tk *activeTask) isSame(m *task.Message) bool {
-	return slices.ContainsFunc(tk.fold.Task().MessageHistory, func(had task.Message) bool {
+	return slices.ContainsFunc(tk.messages(), func(had task.Message) bool {
 		return had.ID == m.ID && slices.EqualFunc(had.DataItems, m.DataItems, task.DataItem.Equal)
 	})
+}
+
+// messages returns the messages that were executed, or are pending. tk.mu is held.
+func (tk *activeTask) messages() []task.Message {
+	if m := tk.meta.Pending; m != nil {
+		return []task.Message{*m}
+	}
+	return tk.fold.Task().MessageHistory
 }
 
 var (

@@ -201,3 +201,46 @@ func TestTentative(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedBeforeItIsAccepted: a command that is refused, or was executed before, changes nothing: a task that its
+// agent has not accepted may still be rejected, and was never accepted.
+func TestRefusedBeforeItIsAccepted(t *testing.T) {
+	again := func(c *Request) { c.Message.ID = "msg-start" }
+	for _, tc := range []struct {
+		name   string
+		change func(*Request)
+		want   task.Kind
+	}{
+		{"a message that it takes not yet", func(*Request) {}, task.UnsupportedOperation},
+		{"a message of another session", func(c *Request) { c.SameSession, c.Message.SessionID = true, "other" },
+			task.InvalidParams},
+		{"the id of the start with other content", again, task.InvalidParams},
+		{"the message of the start again", func(c *Request) {
+			again(c)
+			c.Message.DataItems = call(task.Start, "").Message.DataItems
+		}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				rejects := make(chan bool)
+				b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn,
+					yield func(agent.Report, error) bool) {
+					<-rejects
+					yield(agent.Report{State: task.Rejected}, nil)
+				}})
+				tentative := func(c *Request) { c.Tentative, c.Strict, c.Terms.Response = true, true, task.NoWait }
+				b.do(call(task.Start, "t1", tentative))
+				_, err := b.Do(t.Context(), leader, call(task.Continue, "t1", tentative, tc.change))
+				if got := task.KindOf(err); err == nil && tc.want != 0 || err != nil && got != tc.want {
+					t.Errorf("it is answered with %v", err)
+				}
+				if got := b.do(call(task.Get, "t1", tentative)); got.Status.State != task.None {
+					t.Errorf("the task is %s", got.Status.State)
+				}
+				rejects <- true
+				synctest.Wait()
+				b.wantStates("t1", task.Rejected)
+			})
+		})
+	}
+}
