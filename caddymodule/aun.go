@@ -300,7 +300,7 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
-				Confirm: g.Completion == completionConfirm, Connects: gateway.Connects(g.Agent.Dialect)})
+				Confirm: g.Completion == completionConfirm, Worker: g.Agent.assignee()})
 			listed = append(listed, directory.Agent{AID: aun.AID(g.aid()), Card: g.gateway.Card})
 			talkers[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}

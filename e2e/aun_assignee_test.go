@@ -134,7 +134,11 @@ func TestAUNAssigneeRoles(t *testing.T) {
 		t.Helper()
 		n++
 		text := fmt.Sprintf("by hand %d", n)
-		return must(alice.Create(s.soon(), aunAgent, text))(t).TaskID, s.given(worker, text)
+		owned = must(alice.Create(s.soon(), aunAgent, text))(t).TaskID
+		if given = s.given(worker, text); given != owned {
+			t.Errorf("the task is %s for its assignee, and %s for its owner", given, owned)
+		}
+		return owned, given
 	}
 	id, given := create()
 	for _, method := range []string{"task.accept", "task.reject", "task.complete", "task.fail"} {

@@ -201,7 +201,7 @@ func (x *exchange) execute() (Answer, error) {
 	r := &x.command
 	*r = partner.Request{
 		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
-		Accept: x.accept(p), Reserve: x.reserve,
+		Accept: x.accept(p), AgentTask: x.in.TaskID, Reserve: x.reserve,
 	}
 	if x.call.Stream {
 		return x.stream(p, r)

@@ -26,7 +26,8 @@ type Request struct {
 	// Resumes says that the caller resumes a stream after the event with the number After, which is not in the body.
 	Resumes bool
 	After   uint64
-	// TaskID is the id of a task that the request starts without naming it; empty for one that is made for it.
+	// TaskID is the id of a task that the request starts without naming it; empty for one that is made for it. The agent
+	// knows the task by it, too, so no other task may have it, of whatever Leader.
 	TaskID string
 	// Reader is the Leader for whom streams and memory count, where that is not the Leader of the task but another one
 	// who may read it; empty for the Leader of the task.

@@ -17,7 +17,7 @@ import (
 
 // Say executes a start or a continue that no dialect has decoded, such as a message of a conversation. It does not wait
 // for the agent: it returns the name of the task's log, which shows what the agent does. A task that it starts is
-// completed as soon as the agent has finished.
+// completed as soon as the agent has finished. The agent knows it by its id, so no other task may have that.
 func (g *Gateway) Say(ctx context.Context, peer identity.Peer, m task.Message) (log string, err error) {
 	peer, err = g.config.Guard.Check(peer)
 	if err != nil {
@@ -35,8 +35,9 @@ func (g *Gateway) Say(ctx context.Context, peer identity.Peer, m task.Message) (
 	memory := g.memory.Lease(leader)
 	defer memory.Release()
 	_, err = p.Do(ctx, leader, &partner.Request{
-		Call:   task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
-		Policy: dialect.Policy{Strict: true, AutoComplete: true, Tentative: true},
+		Call:      task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
+		Policy:    dialect.Policy{Strict: true, AutoComplete: true, Tentative: true},
+		AgentTask: m.TaskID,
 		Reserve: func(ctx context.Context, n int64) error {
 			if n == 0 {
 				memory.Release()

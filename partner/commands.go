@@ -165,6 +165,9 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		terms.Response = 0
 	}
 	ref := agent.Ref{Task: AgentTask(tk.log), Session: derive("session", p.Name, leader, m.SessionID)}
+	if c.AgentTask != "" {
+		ref.Task = c.AgentTask
+	}
 	if c.BySession { // the id is used again if all tasks of the session have been dropped
 		ref.Task = derive("task", tk.log, m.ID)
 	}

@@ -19,6 +19,10 @@ type Request struct {
 	// nothing, and is not refused, is accepted, too.
 	Accept func(log string, at task.Position) (undo func(), err error)
 
+	// AgentTask is the name that a task which is started has for its agent; empty for one that is made of the name of its
+	// log. No two tasks may have the same.
+	AgentTask string
+
 	// Started, if it is not nil, is called when a start is stored, before anything else happens to the task. It must not
 	// wait.
 	Started func()

@@ -3,19 +3,17 @@
 package wsfront
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// Assignees are the agents that connect to the gateway themselves, and the tasks that they work on. They have ids of
-// their own for these tasks.
+// Assignees are the agents that connect to the gateway themselves, and the tasks that they work on. A task has one id
+// for its owner and its assignee. One whose owner speaks another dialect has an id that only the assignee knows.
 type Assignees interface {
 	// Has reports whether an agent has, or had not long ago, a task with an id.
 	Has(agent, id string) bool
@@ -33,65 +31,68 @@ type Assignees interface {
 
 // assigned returns the id of a task that the client works on as an agent, if the params of a request name one.
 func (s *Session) assigned(params gjson.Result) (id string, ok bool) {
-	assignees := s.front.config.Assignees
 	v := params.Get("task_id")
-	if assignees == nil || v.Type != gjson.String || !assignees.Has(s.AID, v.Str) {
+	if v.Type != gjson.String || !s.worksOn(v.Str) {
 		return "", false
 	}
 	return strings.Clone(v.Str), true
 }
 
-// executeAssigned answers a request of an agent about a task that it works on.
-func (s *Session) executeAssigned(ctx context.Context, r *request, id string) error {
-	assignees, index := s.front.config.Assignees, s.front.config.Index
-	switch r.Method {
-	case codec.Get:
-		whole, err := assignees.Task(s.AID, id)
-		if err != nil {
-			return err
-		}
-		return r.Reply(whole)
-	case codec.Accept, codec.Reject, codec.Complete, codec.Fail:
-		if r.Method == codec.Complete {
-			if err := s.checkChildren(ctx, id); err != nil {
-				return err
-			}
-		}
-		status, err := assignees.Say(ctx, s.AID, id, r.Method, r.Params)
-		if err != nil {
-			return err
-		}
-		return r.Reply(mustJSON(map[string]string{"task_id": id, "status": status}))
-	case codec.Delegate:
-		taskID, err := index.ofAgent(ctx, id)
-		switch {
-		case err != nil:
-			return err
-		case taskID == "":
-			return codec.DelegationDenied("the owner of the task does not speak AUN")
-		}
-		c := call{id: taskID, role: assignee}
-		if c.entry, err = index.get(ctx, taskID); err != nil || c.entry == nil {
-			return cmp.Or(err, errGone(id))
-		}
-		_, leader, _ := logname.Split(c.entry.Log)
-		c.peer = peerOf(leader)
-		if err := s.reach(&c); err != nil {
-			return err
-		}
-		return s.delegatePart(ctx, r, &c)
-	}
-	return codec.AccessDenied("only the owner of the task may call %s", r.Method)
+// worksOn reports whether the client works on a task as an agent, or did not long ago.
+func (s *Session) worksOn(id string) bool {
+	assignees := s.front.config.Assignees
+	return assignees != nil && assignees.Has(s.AID, id)
 }
 
-// checkChildren returns an error if a task, by the id that its agent has for it, has children that have not ended.
-func (s *Session) checkChildren(ctx context.Context, id string) error {
-	index := s.front.config.Index
-	taskID, err := index.ofAgent(ctx, id)
-	if err != nil || taskID == "" {
+// roleIn returns the role of the client in a task. An agent that connects has that of the AID under which it is fronted.
+func (s *Session) roleIn(e *entry) role {
+	r := e.role(s.AID)
+	for _, aid := range s.front.fronts[s.AID] {
+		r = max(r, min(e.role(aid), assignee))
+	}
+	return r
+}
+
+// work executes a method by which an assignee says how a task stands.
+func (s *Session) work(ctx context.Context, r *request) error {
+	id, ok := s.assigned(r.Params)
+	if !ok {
+		c, err := s.find(ctx, r.Params)
+		if err == nil {
+			err = s.refuseWork(ctx, r.Method, &c)
+		}
 		return err
 	}
-	open, err := index.openChildren(ctx, taskID)
+	if r.Method == codec.Complete {
+		if err := s.checkChildren(ctx, id); err != nil {
+			return err
+		}
+	}
+	status, err := s.front.config.Assignees.Say(ctx, s.AID, id, r.Method, r.Params)
+	if err != nil {
+		return err
+	}
+	return r.Reply(mustJSON(map[string]string{"task_id": id, "status": status}))
+}
+
+// refuseWork returns the error of a method of assignees for a task that the client does not work on now.
+func (s *Session) refuseWork(ctx context.Context, method string, c *call) error {
+	if c.entry.Assignee != s.AID && c.agent.Worker != s.AID {
+		return codec.AccessDenied("only the assignee of the task may call %s", method)
+	}
+	if s.front.config.Index.ended(ctx, c.entry) {
+		return s.endedError(ctx, c)
+	}
+	return task.Errorf(task.AgentUnavailable, "the agent does not work on this task now")
+}
+
+// checkChildren returns an error if a task has children that have not ended.
+func (s *Session) checkChildren(ctx context.Context, id string) error {
+	c, err := s.findID(ctx, id)
+	if err != nil || c.entry == nil {
+		return err
+	}
+	open, err := s.front.config.Index.openChildren(ctx, c.id)
 	if err == nil && len(open) > 0 {
 		err = codec.CompletionBlocked(open)
 	}
@@ -106,12 +107,4 @@ func (s *Session) reported(method string, params gjson.Result) {
 			s.front.config.Log.Debug("an event of an agent was dropped", "aid", s.AID, "task", id, "error", err)
 		}
 	}
-}
-
-// refuseAssignee answers a method of assignees for a task that the client does not work on.
-func (s *Session) refuseAssignee(method string, e *entry) error {
-	if e.role(s.AID) == assignee {
-		return task.Errorf(task.AgentUnavailable, "the agent does not work on this task now")
-	}
-	return codec.AccessDenied("only the assignee of the task may call %s", method)
 }

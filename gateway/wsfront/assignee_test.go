@@ -12,19 +12,24 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// worker is an agent that connects. It has every task, and keeps what it has said.
+// worker is an agent that connects. It has some tasks, and keeps what it has said.
 type worker struct {
+	has  []string // their ids
 	said []string
 	open []string // the inputs of its open tasks
 }
 
-func (*worker) Has(agent, id string) bool { return agent == "worker.aid.test" && id[:5] == "task-" }
+func (w *worker) Has(agent, id string) bool {
+	return agent == "worker.aid.test" && slices.Contains(w.has, id)
+}
 
 func (w *worker) Say(_ context.Context, _, _, method string, _ gjson.Result) (string, error) {
 	w.said = append(w.said, method)
@@ -71,41 +76,56 @@ func TestManyOpenTasks(t *testing.T) {
 	}
 }
 
-// TestAssignee: an agent that connects gets its open tasks, and its calls and events reach them. It may delegate, and
-// cannot complete a task whose parts have not ended.
+// TestAssignee: an agent that connects gets its open tasks, and its calls and events reach them, by the id that the
+// owner has for them. It may delegate, and cannot complete a task whose parts have not ended.
 func TestAssignee(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
-		agent := &worker{open: []string{"x"}}
-		w.config.Assignees = agent
+		bobs := &worker{open: []string{"x"}}
+		w.config.Assignees, w.worker = bobs, "worker.aid.test"
 		w.start()
 		alice, bob := w.connect("alice.aid.test", "d"), w.connect("worker.aid.test", "d")
 		if e := bob.next(); e.String() != "updated submitted" {
 			t.Errorf("the agent gets %s", e)
 		}
 		id := alice.create(reviewer, "")
-		own := partner.AgentTask(logname.New(reviewer, "aid:alice.aid.test", id))
+		synctest.Wait()
+		w.agent.mu.Lock()
+		if got := w.agent.refs; !slices.Equal(got, []string{id}) {
+			t.Errorf("for its agent the task is %v, want %s", got, id)
+		}
+		w.agent.mu.Unlock()
+		bobs.has = []string{id}
 		for method, want := range map[string]int{
-			codec.Get: 0, codec.Accept: 0, codec.Fail: 0, codec.Complete: 0, codec.Cancel: -32175, codec.SendInput: -32175,
+			codec.Get: 0, codec.Accept: 0, codec.Fail: 0, codec.Complete: 0, codec.Children: 0, codec.Cancel: -32175,
+			codec.SendInput: -32175,
 		} {
-			if _, code := bob.call(method, params(own)); code != want {
+			if _, code := bob.call(method, `{"task_id":"`+id+`","input":"x"}`); code != want {
 				t.Errorf("%s: %d, want %d", method, code, want)
 			}
 		}
-		if err := bob.conn.Notify(t.Context(), "event/task.updated", []byte(params(own))); err != nil {
+		if err := bob.conn.Notify(t.Context(), "event/task.updated", []byte(params(id))); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if n := len(agent.said); n != 4 || agent.said[3] != "event/task.updated" {
-			t.Errorf("the agent has said %v", agent.said)
+		if n := len(bobs.said); n != 4 || bobs.said[3] != "event/task.updated" {
+			t.Errorf("the agent has said %v", bobs.said)
 		}
-		part := bob.must(codec.Delegate, fmt.Sprintf(`{"task_id":%q,"to":%q,"input":"part"}`, own, translator))
+		bob.must(codec.Subscribe, `{"task_ids":["`+id+`"]}`)
+		w.say(id, working)
+		if e := bob.next(); e.String() != "updated submitted" || e.params.Get("task_id").String() != id {
+			t.Errorf("of its task, the agent gets %s %s", e, e.params.Raw)
+		}
+		part := bob.must(codec.Delegate, fmt.Sprintf(`{"task_id":%q,"to":%q,"input":"part"}`, id, translator))
 		child := part.Get("task_id").String()
 		if part.Get("parent_task_id").String() != id || part.Get("owner").String() != "worker.aid.test" {
 			t.Errorf("delegated: %s", part.Raw)
 		}
-		if data, code := bob.call(codec.Complete, params(own)); code != -32185 || data.Get("children.0").String() != child {
+		if got := bob.must(codec.Children, params(id)).Get("children.0.task_id").String(); got != child {
+			t.Errorf("the agent sees the part %q, want %q", got, child)
+		}
+		if data, code := bob.call(codec.Complete, params(id)); code != -32185 || data.Get("children.0").String() != child {
 			t.Errorf("a task with an open part is completed: %d %s", code, data.Raw)
 		}
 		if got := alice.must(codec.Get, params(child)).Get("assignee").String(); got != translator {
@@ -113,15 +133,83 @@ func TestAssignee(t *testing.T) {
 		}
 		w.say(child, finished)
 		synctest.Wait()
-		if _, code := bob.call(codec.Complete, params(own)); code != 0 {
+		if _, code := bob.call(codec.Complete, params(id)); code != 0 {
 			t.Errorf("after the part has ended: %d", code)
 		}
-		if _, code := bob.call(codec.Delegate,
-			fmt.Sprintf(`{"task_id":"task-of-aip","to":%q,"input":"part"}`, translator)); code != -32178 {
-			t.Errorf("a task that AUN does not know is delegated: %d", code)
+		w.stop()
+	})
+}
+
+// TestAssigneeWithoutTheTask: what an assignee calls of a task that it does not work on, be it waiting, or over and
+// forgotten.
+func TestAssigneeWithoutTheTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		w.config.Assignees, w.worker = new(worker), "worker.aid.test"
+		w.start()
+		alice, bob := w.connect("alice.aid.test", "d"), w.connect("worker.aid.test", "d")
+		id := alice.create(reviewer, "")
+		for _, want := range []int{-32010, -32186} {
+			if got := bob.must(codec.Get, params(id)).Get("assignee").String(); got != reviewer {
+				t.Errorf("the assignee gets the task of %q", got)
+			}
+			for _, method := range []string{codec.Accept, codec.Reject, codec.Fail, codec.Complete} {
+				if _, code := bob.call(method, params(id)); code != want {
+					t.Errorf("%s: %d, want %d", method, code, want)
+				}
+			}
+			w.say(id, agent.Report{State: task.Failed})
+			synctest.Wait()
 		}
-		if _, code := alice.call(codec.Get, params(own)); code != -32170 {
-			t.Errorf("the owner gets the task by the agent's id: %d", code)
+		w.stop()
+	})
+}
+
+// TestAssigneeOfAnotherDialect: a task whose owner does not speak AUN is known to its assignee only.
+func TestAssigneeOfAnotherDialect(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		w.config.Assignees, w.worker = &worker{has: []string{"task-of-aip"}}, "worker.aid.test"
+		w.start()
+		alice, bob := w.connect("alice.aid.test", "d"), w.connect("worker.aid.test", "d")
+		for method, want := range map[string]int{codec.Get: 0, codec.Accept: 0, codec.Children: 0, codec.Subscribe: 0,
+			codec.Cancel: -32175, codec.SendInput: -32175, codec.Delegate: -32178} {
+			params := `{"task_id":"task-of-aip","task_ids":["task-of-aip"],"to":"` + translator + `","input":"x"}`
+			if _, code := bob.call(method, params); code != want {
+				t.Errorf("%s: %d, want %d", method, code, want)
+			}
+			if _, code := alice.call(method, params); code != -32170 {
+				t.Errorf("%s by another: %d", method, code)
+			}
+		}
+		w.stop()
+	})
+}
+
+// TestAssigneeOfAnEarlierBuild: an earlier build gave the assignee an id of its own for a task.
+func TestAssigneeOfAnEarlierBuild(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		bobs := new(worker)
+		w.config.Assignees, w.worker = bobs, "worker.aid.test"
+		w.start()
+		alice, bob := w.connect("alice.aid.test", "d"), w.connect("worker.aid.test", "d")
+		id := alice.create(reviewer, "")
+		log := logname.New(reviewer, "aid:alice.aid.test", id)
+		bobs.has = []string{partner.AgentTask(log)}
+		if err := w.front.config.Index.put(t.Context(), bobs.has[0], &entry{Log: log, Alias: id}, true); err != nil {
+			t.Fatal(err)
+		}
+		for method, want := range map[string]int{codec.Get: 0, codec.Accept: 0, codec.Children: 0, codec.Cancel: -32175} {
+			if _, code := bob.call(method, params(bobs.has[0])); code != want {
+				t.Errorf("%s: %d, want %d", method, code, want)
+			}
+			if _, code := alice.call(method, params(bobs.has[0])); code != -32170 {
+				t.Errorf("%s by the owner, by the id of the assignee: %d", method, code)
+			}
 		}
 		w.stop()
 	})

@@ -11,22 +11,19 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// delegate is task.delegate: the owner or the assignee of a task makes another one of a part of it.
+// delegate is task.delegate: it starts a task that is a part of another one.
 func (s *Session) delegate(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r.Params)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	return s.delegatePart(ctx, r, &c)
-}
-
-// delegatePart delegates a part of a task.
-func (s *Session) delegatePart(ctx context.Context, r *request, c *call) error {
-	if c.role < assignee {
+	case c.role < assignee:
 		return codec.DelegationDenied("only the owner and the assignee of a task may delegate it")
+	case c.entry == nil:
+		return codec.DelegationDenied("the owner of the task does not speak AUN")
 	}
 	if s.front.config.Index.ended(ctx, c.entry) {
-		return s.endedError(ctx, c)
+		return s.endedError(ctx, &c)
 	}
 	e, err := s.newEntry(r.Params)
 	if err != nil {
@@ -66,7 +63,10 @@ func (s *Session) children(ctx context.Context, r *request) error {
 	if r.Params.Get("limit").Exists() && (!ok || limit < 1) {
 		return task.Errorf(task.InvalidParams, "limit must be a whole number of 1 or more").WithField("params.limit")
 	}
-	rest := c.entry.Children
+	var rest []string
+	if c.entry != nil {
+		rest = c.entry.Children
+	}
 	if cursor := r.Params.Get("cursor").String(); cursor != "" {
 		at := slices.Index(rest, cursor)
 		if at < 0 {

@@ -32,8 +32,8 @@ type Agent struct {
 	AID     string
 	Gateway *gateway.Gateway
 	Confirm bool // a task that the agent has finished asks for input
-	// Connects says that the agent is one of Assignees: it connects to the gateway itself.
-	Connects bool
+	// Worker is the AID under which the agent connects to the gateway itself, as one of Assignees; empty if it does not.
+	Worker string
 }
 
 // A Service has the methods of a namespace, such as search or message, for clients that are logged in.
@@ -113,18 +113,22 @@ const (
 type Front struct {
 	config Config
 	agents map[string]*Agent
-	aids   []string     // of the agents, in order
-	memory quota.Budget // of what clients are sent
+	aids   []string            // of the agents, in order
+	fronts map[string][]string // the AIDs of agents that connect, by those under which they do
+	memory quota.Budget        // of what clients are sent
 	work   sync.WaitGroup
 }
 
 // New returns a front.
 func New(c Config) *Front {
 	c.Limits = c.Limits.or()
-	f := &Front{config: c, agents: make(map[string]*Agent)}
+	f := &Front{config: c, agents: make(map[string]*Agent), fronts: make(map[string][]string)}
 	for i := range c.Agents {
 		f.agents[c.Agents[i].AID] = &c.Agents[i]
 		f.aids = append(f.aids, c.Agents[i].AID)
+		if w := c.Agents[i].Worker; w != "" {
+			f.fronts[w] = append(f.fronts[w], c.Agents[i].AID)
+		}
 	}
 	slices.Sort(f.aids)
 	if len(f.aids) > 0 {

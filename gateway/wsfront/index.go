@@ -47,8 +47,8 @@ type entry struct {
 	Parent       string   `json:"parent,omitempty"`
 	Depth        int      `json:"depth,omitempty"` // how many tasks there are above
 	Children     []string `json:"children,omitempty"`
-	// Alias is set in the entry of the id that an agent which connects has for a task: the id of the task. Such an entry
-	// has nothing else but the log.
+	// Alias is set in an entry of an earlier build, which gave an agent that connects an id of its own for a task: it is
+	// the id of the task. Such an entry has nothing else but the log.
 	Alias string `json:"alias,omitempty"`
 	// Creator is the device that has created it, which gets its events from the first one on.
 	Creator string `json:"creator,omitempty"`
@@ -149,29 +149,15 @@ func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) 
 	return nil
 }
 
-// ofAgent returns the id of the task for which an agent that connects has an id; empty if it was not created by AUN.
-func (x *Index) ofAgent(ctx context.Context, agentTask string) (taskID string, err error) {
-	e, err := x.get(ctx, agentTask)
-	if err != nil || e == nil {
-		return "", err
-	}
-	return e.Alias, nil
-}
-
-// begin stores the entry of a task that is about to be started, also with its parent, and, with alias, by the id that
-// its agent has for it. undo removes all of it, if the task was not stored.
-func (x *Index) begin(
-	ctx context.Context, id string, e *entry, alias bool,
-) (undo func(context.Context) error, err error) {
+// begin stores the entry of a task that is about to be started, also with its parent. undo removes all of it, if the
+// task was not stored.
+func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(context.Context) error, err error) {
 	undo = func(ctx context.Context) error {
 		// A start that could not be stored may turn out to be stored when the store can be used again.
 		if _, err := x.store.Head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}
 		err := x.drop(ctx, id)
-		if alias {
-			err = errors.Join(err, x.drop(ctx, partner.AgentTask(e.Log)))
-		}
 		if e.Parent != "" {
 			err = errors.Join(err, x.removeChild(ctx, e.Parent, id))
 		}
@@ -182,13 +168,7 @@ func (x *Index) begin(
 			return nil, err
 		}
 	}
-	if alias {
-		err = x.put(ctx, partner.AgentTask(e.Log), &entry{Log: e.Log, Alias: id}, false)
-	}
-	if err == nil {
-		err = x.put(ctx, id, e, true)
-	}
-	if err != nil {
+	if err = x.put(ctx, id, e, true); err != nil {
 		_ = undo(context.WithoutCancel(ctx)) // the error that counts is the first one
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type scripted struct {
 	partner.Agent
 	mu    sync.Mutex
 	turns map[string]chan agent.Report
+	refs  []string // the names of the tasks that were begun
 }
 
 func (a *scripted) turn(id string) chan agent.Report {
@@ -48,6 +49,9 @@ func (a *scripted) turn(id string) chan agent.Report {
 
 func (a *scripted) Run(ctx context.Context, t *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
+		a.mu.Lock()
+		a.refs = append(a.refs, t.Ref.Task)
+		a.mu.Unlock()
 		for {
 			select {
 			case rep := <-a.turn(t.Message.TaskID):
@@ -95,6 +99,7 @@ type world struct {
 	maxTasks int          // of a Leader; 0 for 1000
 	memory   quota.Limits // zero for 64 MiB
 	streams  int          // of a Leader; 0 for 1000
+	worker   string       // the AID under which both agents connect; empty if they do not
 }
 
 func newWorld(t *testing.T) *world {
@@ -154,7 +159,7 @@ func (w *world) start() {
 		}
 		g.Register(tasks)
 		gateways = append(gateways, g)
-		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Connects: c.Assignees != nil})
+		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Worker: w.worker})
 	}
 	w.front = New(c)
 	takeOff := w.net.Serve(host, w.front)

@@ -145,7 +145,7 @@ func (s *Session) follow(
 	ctx context.Context, id string, events []string, has map[string]uint64,
 ) (*subscription, error) {
 	c, err := s.findID(ctx, id)
-	if err != nil {
+	if err != nil || c.entry == nil { // the assignee of such a task is sent its events anyway
 		return nil, err
 	}
 	s.mu.Lock()

@@ -24,20 +24,14 @@ import (
 
 // task answers a request for a method of task.*.
 func (s *Session) task(ctx context.Context, r *request) {
-	if id, ok := s.assigned(r.Params); ok {
-		if err := s.executeAssigned(ctx, r, id); err != nil && ctx.Err() == nil {
-			s.fail(r, err)
-		}
-		return
-	}
 	var err error
 	switch r.Method {
 	case codec.Create:
 		err = s.create(ctx, r)
 	case codec.Get:
-		err = s.command(ctx, r, reader)
+		err = s.get(ctx, r)
 	case codec.SendInput, codec.Cancel:
-		err = s.command(ctx, r, owner)
+		err = s.command(ctx, r)
 	case codec.List:
 		err = s.list(ctx, r)
 	case codec.Children:
@@ -49,10 +43,7 @@ func (s *Session) task(ctx context.Context, r *request) {
 	case codec.Unsubscribe:
 		err = s.unsubscribe(r)
 	case codec.Accept, codec.Reject, codec.Complete, codec.Fail:
-		var c call
-		if c, err = s.find(ctx, r.Params); err == nil {
-			err = s.refuseAssignee(r.Method, c.entry)
-		}
+		err = s.work(ctx, r)
 	default:
 		err = aun.Errorf(codes.MethodNotFound, "Method not found")
 	}
@@ -64,7 +55,7 @@ func (s *Session) task(ctx context.Context, r *request) {
 // call is a task that a request is about.
 type call struct {
 	id    string
-	entry *entry
+	entry *entry // nil where the client is the assignee, and the owner speaks another dialect
 	agent *Agent
 	role  role
 	peer  identity.Peer // as which the agent's gateway is called: the owner's
@@ -91,10 +82,17 @@ func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
 	if err != nil {
 		return c, err
 	}
-	if e == nil {
+	switch worksOn := s.worksOn(id); {
+	case e == nil && worksOn:
+		return call{id: id, role: assignee}, nil
+	case e == nil:
 		return s.findOwn(ctx, id)
+	case e.Alias != "" && worksOn:
+		return s.findID(ctx, e.Alias)
+	case e.Alias != "":
+		return c, errGone(id)
 	}
-	c = call{id: id, entry: e, role: e.role(s.AID), peer: s.Peer}
+	c = call{id: id, entry: e, role: s.roleIn(e), peer: s.Peer}
 	if c.role == stranger {
 		return c, errGone(id)
 	}
@@ -163,7 +161,7 @@ func (s *Session) begin(
 	ctx context.Context, q *gateway.Request, id jsonrpc.ID, c *call, dialect codec.Server, method, params string,
 ) gateway.Answer {
 	q.Host, q.TLS, q.Address, q.Transport = s.host, s.tls, s.address, "AUN"
-	dialect.Confirm = c.agent.Confirm
+	dialect.Confirm = c.agent.Confirm && c.role != assignee // what the assignee has completed is completed to it
 	q.Use(dialect)
 	q.Reader = s.Peer.Leader()
 	if err := c.agent.Gateway.Hold(ctx, s.Peer, q, len(params)); err != nil {
@@ -174,13 +172,29 @@ func (s *Session) begin(
 	return c.agent.Gateway.Dispatch(ctx, c.peer, q)
 }
 
-// command executes a command for a task; at least a role is needed.
-func (s *Session) command(ctx context.Context, r *request, least role) error {
+// get is task.get.
+func (s *Session) get(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r.Params)
 	if err != nil {
 		return err
 	}
-	if c.role < least {
+	if c.entry == nil {
+		whole, err := s.front.config.Assignees.Task(s.AID, c.id)
+		if err != nil {
+			return err
+		}
+		return r.Reply(whole)
+	}
+	return s.dispatch(ctx, r, &c, r.Method, string(mustJSON(map[string]string{"task_id": c.id})))
+}
+
+// command executes a command of the owner of a task.
+func (s *Session) command(ctx context.Context, r *request) error {
+	c, err := s.find(ctx, r.Params)
+	if err != nil {
+		return err
+	}
+	if c.role < owner {
 		return codec.AccessDenied("only the owner of the task may call %s", r.Method)
 	}
 	return s.dispatch(ctx, r, &c, r.Method, r.Params.Raw)
@@ -249,7 +263,7 @@ func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 	defer q.Release()
 	q.TaskID = c.id
 	q.Accept = func(ctx context.Context, _ string) (func(context.Context) error, error) {
-		return x.begin(ctx, c.id, e, c.agent.Connects)
+		return x.begin(ctx, c.id, e)
 	}
 	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params.Raw)
 	r.note(&a)
