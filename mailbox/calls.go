@@ -3,6 +3,7 @@
 package mailbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,8 +48,20 @@ const (
 	maxPage     = 900_000 // bytes of messages in one answer
 )
 
-// pull is message.pull.
-func (m *Mailbox) pull(ctx context.Context, c Caller, params gjson.Result) (result []byte, err error) {
+// page is what message.pull returns.
+type page struct {
+	messages [][]byte
+	latest   uint64  // the seq of the last one
+	earliest *uint64 // of the messages in mode queue that are still there; nil for none
+	dropped  int     // messages in mode queue that are not there any more
+	more     bool    // there are messages after the last one
+	acked    uint64  // up to which the device has acknowledged all
+}
+
+// pull is message.pull, and message.v2.pull, whose result differs.
+func (m *Mailbox) pull(
+	ctx context.Context, c Caller, params gjson.Result, form func(*page) ([]byte, error),
+) (result []byte, err error) {
 	if err := checkDevice(c, params); err != nil {
 		return nil, err
 	}
@@ -70,9 +83,9 @@ func (m *Mailbox) pull(ctx context.Context, c Caller, params gjson.Result) (resu
 				return err
 			}
 		}
+		p := page{acked: b.acked(c)}
 		now := time.Now()
 		shown := make(map[uint64]bool)
-		var earliest *uint64
 		queued := 0
 		for i := len(b.kept) - 1; i >= 0; i-- {
 			k := &b.kept[i]
@@ -80,31 +93,63 @@ func (m *Mailbox) pull(ctx context.Context, c Caller, params gjson.Result) (resu
 				if queued++; queued > maxQueued || now.Sub(k.at) >= queueFor {
 					continue
 				}
-				earliest = &k.seq
+				p.earliest = &k.seq
 			}
 			shown[k.seq] = !k.recalled && now.Sub(k.at) < keepFor
 		}
-		messages, latest, err := b.page(ctx, after, int(limit), shown)
-		if err != nil {
+		p.dropped = b.gone + max(queued-maxQueued, 0)
+		if p.messages, p.latest, err = b.page(ctx, after, int(limit), shown); err != nil {
 			return err
 		}
-		list := []byte{'['}
-		for i, record := range messages {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = append(list, record...)
+		for seq, is := range shown {
+			p.more = p.more || is && seq > p.latest
 		}
-		result, err = json.Marshal(struct {
-			Messages json.RawMessage `json:"messages"`
-			Count    int             `json:"count"`
-			Latest   uint64          `json:"latest_seq"`
-			Earliest *uint64         `json:"ephemeral_earliest_available_seq"`
-			Dropped  int             `json:"ephemeral_dropped_count"`
-		}{append(list, ']'), len(messages), latest, earliest, b.gone + max(queued-maxQueued, 0)})
+		result, err = form(&p)
 		return err
 	})
 	return result, err
+}
+
+// list returns the messages as a list.
+func (p *page) list() json.RawMessage {
+	return append(append([]byte{'['}, bytes.Join(p.messages, []byte{','})...), ']')
+}
+
+// pulled returns the result of message.pull.
+func pulled(p *page) ([]byte, error) {
+	return json.Marshal(struct {
+		Messages json.RawMessage `json:"messages"`
+		Count    int             `json:"count"`
+		Latest   uint64          `json:"latest_seq"`
+		Earliest *uint64         `json:"ephemeral_earliest_available_seq"`
+		Dropped  int             `json:"ephemeral_dropped_count"`
+	}{p.list(), len(p.messages), p.latest, p.earliest, p.dropped})
+}
+
+// pulledV2 returns the result of message.v2.pull, which is for messages that are encrypted. It shows those in plaintext
+// as messages of the version before.
+func pulledV2(p *page) ([]byte, error) {
+	type message struct {
+		Version string          `json:"version"`
+		Seq     uint64          `json:"seq"`
+		ID      string          `json:"message_id"`
+		From    string          `json:"from_aid"`
+		At      int64           `json:"t_server"`
+		Legacy  json.RawMessage `json:"legacy_v1"`
+	}
+	messages := make([]message, len(p.messages))
+	for i, m := range p.messages {
+		v := gjson.ParseBytes(m)
+		messages[i] = message{"v1", v.Get("seq").Uint(), v.Get("message_id").String(), v.Get("from").String(),
+			v.Get("timestamp").Int(), m}
+	}
+	return json.Marshal(struct {
+		Messages []message `json:"messages"`
+		Count    int       `json:"count"`
+		Latest   uint64    `json:"latest_seq"`
+		More     bool      `json:"has_more"`
+		Acked    uint64    `json:"server_ack_seq,omitempty"`
+	}{messages, len(messages), p.latest, p.more, p.acked})
 }
 
 // create creates the inbox of a client that has none.
@@ -149,15 +194,15 @@ func (b *inbox) page(
 	return messages, latest, nil
 }
 
-// ack is message.ack.
-func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result) (result []byte, err error) {
+// ack is message.ack, and message.v2.ack, which has another name for the seq.
+func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result, name string) (result []byte, err error) {
 	if err := checkDevice(c, params); err != nil {
 		return nil, err
 	}
-	if !params.Get("seq").Exists() {
-		return nil, invalid("seq is missing; it must be that of a message")
+	if !params.Get(name).Exists() {
+		return nil, invalid("%s is missing; it must be the seq of a message", name)
 	}
-	seq, err := whole(params, "seq", 0, 0)
+	seq, err := whole(params, name, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +221,16 @@ func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result) (resul
 		return err
 	})
 	return result, err
+}
+
+// acked returns up to which a device has acknowledged all.
+func (b *inbox) acked(c Caller) uint64 {
+	for _, a := range b.meta.Acks {
+		if a.Device == c.Device && a.Slot == c.Slot {
+			return a.Seq
+		}
+	}
+	return 0
 }
 
 // acknowledge moves the acknowledgement of a device. It never moves back.
@@ -261,9 +316,11 @@ func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why strin
 	m.mu.Unlock()
 	switch {
 	case !ok:
-		return "not_found", nil
+		return m.notSent(ctx, c, id)
 	case s.from != c.AID:
 		return "not_sender", nil
+	case s.final:
+		return "not_found", nil
 	case time.Since(s.at) > recallFor:
 		return "expired", nil
 	}
@@ -289,6 +346,22 @@ func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why strin
 			return err
 		}
 		m.connections.Notify(s.to, "event/message.recalled", record)
+		return nil
+	})
+	return why, err
+}
+
+// notSent says why a message cannot be recalled that the process has not seen being sent. The client may have received
+// it.
+func (m *Mailbox) notSent(ctx context.Context, c Caller, id string) (why string, err error) {
+	why = "not_found"
+	err = m.with(c.AID, func(b *inbox) error {
+		if err := b.load(ctx); err != nil {
+			return err
+		}
+		if i := b.find(id); i >= 0 && b.kept[i].from != c.AID {
+			why = "not_sender"
+		}
 		return nil
 	})
 	return why, err

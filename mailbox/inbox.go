@@ -38,8 +38,9 @@ type inbox struct {
 
 // metadata is stored with the log.
 type metadata struct {
-	Talks []*talk `json:"talks,omitempty"`
-	Acks  []ack   `json:"acks,omitempty"`
+	Talks []*talk  `json:"talks,omitempty"`
+	Acks  []ack    `json:"acks,omitempty"`
+	Sent  []answer `json:"sent,omitempty"` // the last answers to the AID, the oldest first
 }
 
 // talk is a conversation with an agent in one thread.

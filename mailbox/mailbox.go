@@ -40,7 +40,7 @@ const (
 	recallFor   = 2 * time.Minute  // how long a message can be recalled
 	maxMessage  = 900_000          // bytes of one message, so that it fits into a frame
 	maxText     = 256 << 10        // bytes of the text of one message of an agent; a longer text is several messages
-	maxSent     = 10_000           // messages of all clients that can be recalled
+	maxSent     = 10_000           // messages of all clients whose senders are remembered
 	idleInboxes = 1024             // inboxes in memory that are not in use
 	scanEvery   = 30 * time.Second // the least time between two visits of an inbox
 )
@@ -201,9 +201,13 @@ func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjso
 	case "message.send":
 		return m.send(ctx, c, params)
 	case "message.pull":
-		return m.pull(ctx, c, params)
+		return m.pull(ctx, c, params, pulled)
+	case "message.v2.pull":
+		return m.pull(ctx, c, params, pulledV2)
 	case "message.ack":
-		return m.ack(ctx, c, params)
+		return m.ack(ctx, c, params, "seq")
+	case "message.v2.ack":
+		return m.ack(ctx, c, params, "up_to_seq")
 	case "message.recall":
 		return m.recall(ctx, c, params)
 	case "message.query_online":
@@ -223,7 +227,7 @@ func newID() string {
 	return hex.EncodeToString(random[:])
 }
 
-// recent holds the messages of clients that can be recalled, the oldest first. After a restart, none can.
+// recent holds the last messages of clients, the oldest first. After a restart, none can be recalled.
 type recent struct {
 	list []sentMessage
 	byID map[string]sentMessage
@@ -232,6 +236,14 @@ type recent struct {
 type sentMessage struct {
 	id, from, to string
 	at           time.Time
+	final        bool // it cannot be recalled
+}
+
+// remember keeps a message that was sent.
+func (m *Mailbox) remember(s sentMessage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sent.add(s)
 }
 
 // add adds a message, and drops messages that are too old. An id stays that of its first message, so that no client can

@@ -6,15 +6,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -43,94 +45,116 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 	if id.Exists() && id.Type != gjson.String && id.Type != gjson.Null || len(id.Str) > maxID {
 		return nil, invalid("message_id must be a string of at most %d bytes", maxID)
 	}
-	messageID := id.Str
-	if messageID == "" {
-		messageID = newID()
+	s := &message{id: strings.Clone(id.Str), given: id.Str != "", to: string(to), payload: payload}
+	if !s.given {
+		s.id = newID()
 	}
 	if read.Task != "" && m.assignees != nil && m.assignees.Has(c.AID, read.Task) {
-		return m.report(ctx, c, read.Task, messageID, payload)
+		return m.report(ctx, c, read.Task, s)
 	}
-	if a := m.agent(string(to)); a != nil {
-		return m.toAgent(ctx, c, string(to), a, messageID, payload, &read)
+	if a := m.agent(s.to); a != nil {
+		return m.toAgent(ctx, c, a, s, &read)
 	}
 	mode := params.Get("delivery_mode.mode").String()
 	if mode != queueMode {
 		mode = fanoutMode
 	}
-	return m.forward(ctx, c, string(to), messageID, mode, payload)
+	return m.forward(ctx, c, s, mode)
 }
 
-// sent returns the result of message.send.
-func sent(id string, seq int64, mode string) ([]byte, error) {
-	return json.Marshal(map[string]any{"message_id": id, "seq": seq, "timestamp": time.Now().UnixMilli(),
-		"status": "sent", "delivery_mode": mode})
-}
-
-// report is a message of an assignee about its task.
-func (m *Mailbox) report(
-	ctx context.Context, c Caller, taskID, messageID string, payload gjson.Result,
-) ([]byte, error) {
-	params := append(task.AppendString([]byte(`{"message_id":`), messageID), `,"payload":`...)
-	params = append(append(params, payload.Raw...), '}')
+// report is a message of an assignee about its task. It is not written to an inbox, so that the answer to it is kept in
+// memory only: after a crash, the same message again changes nothing, because what it says is a product of its id.
+func (m *Mailbox) report(ctx context.Context, c Caller, taskID string, s *message) (result []byte, err error) {
+	err = m.with(c.AID, func(b *inbox) (err error) {
+		if err = b.load(ctx); err == nil {
+			result, err = b.answered(s)
+		}
+		return err
+	})
+	if err != nil || result != nil {
+		return result, err
+	}
+	params := append(task.AppendString([]byte(`{"message_id":`), s.id), `,"payload":`...)
+	params = append(append(params, s.payload.Raw...), '}')
 	if _, err := m.assignees.Say(ctx, c.AID, taskID, codec.MessageSend, gjson.ParseBytes(params)); err != nil {
 		return nil, err
 	}
-	return sent(messageID, m.seq.Add(1), queueMode)
+	err = m.with(c.AID, func(b *inbox) (err error) {
+		result, err = b.answer(s, queueMode)
+		return err
+	})
+	return result, err
 }
 
-// toAgent sends a message to an agent. It continues the task of its thread, or starts one. The same message again
-// changes nothing.
+// toAgent sends a message to an agent. The same message again changes nothing.
 func (m *Mailbox) toAgent(
-	ctx context.Context, c Caller, to string, a Agent, messageID string, payload gjson.Result, read *codec.Payload,
-) ([]byte, error) {
+	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
+) (result []byte, err error) {
 	if len(read.Items) == 0 {
 		return nil, invalid("payload says nothing that an agent could act on")
 	}
-	name := read.Thread
-	if chat := payload.Get("chat_id").String(); name == "" && len(chat) <= maxID {
-		name = chat
-	}
-	message := task.Message{ID: messageID, SenderRole: task.Leader, DataItems: read.Items,
-		SessionID: sessionOf(c, to, name)}
-	err := m.with(c.AID, func(b *inbox) error {
-		if err := b.load(ctx); err != nil {
+	err = m.with(c.AID, func(b *inbox) error {
+		err := b.load(ctx)
+		if err == nil {
+			result, err = b.answered(s)
+		}
+		if err != nil || result != nil {
 			return err
 		}
-		t := b.talkOf(to, name)
-		if t != nil && t.Thread != name { // it has named the thread by the task
-			name = t.Thread
-			message.SessionID = sessionOf(c, to, name)
-		}
-		first := taskOf(c, to, name, messageID)
-		if t != nil && t.Task != first {
-			message.Command, message.TaskID = task.Continue, t.Task
-			if _, err := a.Say(ctx, c.Peer, message); !over(err) {
-				return err
-			}
-		}
-		if t == nil {
-			t = &talk{Agent: to, Thread: name}
-			if err := b.addTalk(t); err != nil {
-				return err
-			}
-		}
-		message.Command, message.TaskID = task.Start, first
-		log, err := a.Say(ctx, c.Peer, message)
-		if err != nil || t.Log == log { // the same message again
-			b.loaded = b.loaded && err == nil
+		begun, err := b.tell(ctx, c, a, s, read)
+		if err != nil {
 			return err
 		}
-		*t = talk{Agent: to, Thread: name, Task: first, Log: log, Open: true}
-		if err := b.append(ctx, nil); err != nil {
-			return err
+		if result, err = b.answer(s, fanoutMode); err == nil && (begun != "" || s.given) {
+			err = b.append(ctx, nil)
 		}
-		m.follow(c.AID, log, 0)
-		return nil
+		if err == nil && begun != "" {
+			m.follow(c.AID, begun, 0)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return sent(messageID, m.seq.Add(1), fanoutMode)
+	m.remember(sentMessage{id: s.id, from: c.AID, to: s.to, at: time.Now(), final: true})
+	return result, nil
+}
+
+// tell has an agent act on a message: it continues the task of its thread, or starts one, whose log it returns. b.mu is
+// held.
+func (b *inbox) tell(
+	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
+) (begun string, err error) {
+	name := read.Thread
+	if chat := s.payload.Get("chat_id").String(); name == "" && len(chat) <= maxID {
+		name = chat
+	}
+	t := b.talkOf(s.to, name)
+	if t != nil { // the client may have named the thread by the task
+		name = t.Thread
+	}
+	message := task.Message{ID: s.id, SenderRole: task.Leader, DataItems: read.Items, SessionID: sessionOf(c, s.to, name)}
+	first := taskOf(c, s.to, name, s.id)
+	if t != nil && t.Task != first {
+		message.Command, message.TaskID = task.Continue, t.Task
+		if _, err := a.Say(ctx, c.Peer, message); !over(err) {
+			return "", err
+		}
+	}
+	if t == nil {
+		t = &talk{Agent: s.to, Thread: name}
+		if err := b.addTalk(t); err != nil {
+			return "", err
+		}
+	}
+	message.Command, message.TaskID = task.Start, first
+	log, err := a.Say(ctx, c.Peer, message)
+	if err != nil || t.Log == log { // the same message again
+		b.loaded = b.loaded && err == nil
+		return "", err
+	}
+	*t = talk{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
+	return log, nil
 }
 
 // over reports whether an error says that the task of a conversation has ended, so that another one is started.
@@ -160,41 +184,49 @@ func digest(parts ...string) string {
 }
 
 // forward is a message to another client.
-func (m *Mailbox) forward(
-	ctx context.Context, c Caller, to, messageID, mode string, payload gjson.Result,
-) (result []byte, err error) {
-	err = m.with(to, func(b *inbox) error {
+func (m *Mailbox) forward(ctx context.Context, c Caller, s *message, mode string) (result []byte, err error) {
+	err = m.with(s.to, func(b *inbox) error {
 		if err := b.load(ctx); err != nil {
 			return err
 		}
-		if i := b.find(messageID); i >= 0 {
-			if b.kept[i].from != c.AID {
-				return invalid("message_id is that of another message")
-			}
-			result, err = sent(messageID, int64(b.kept[i].seq), mode) // the same message again
+		if i := b.find(s.id); i >= 0 {
+			result, err = b.receivedBefore(ctx, c, s, &b.kept[i])
 			return err
 		}
-		online := m.connections.Online(to)
+		online := m.connections.Online(s.to)
 		switch {
 		case !online && (mode == queueMode || !b.exists):
-			return aun.Errorf(codes.AgentOffline, "%s is not connected here", to)
+			return aun.Errorf(codes.AgentOffline, "%s is not connected here", s.to)
 		case !b.hasRoom(c.AID):
-			return task.Errorf(task.LimitExceeded, "the inbox of %s takes no more of your messages until it has read some", to).
-				WithData("limit", "messages").WithData("max", maxMessages/2)
+			return task.Errorf(task.LimitExceeded, "the inbox of %s takes no more of your messages until it has read some",
+				s.to).WithData("limit", "messages").WithData("max", maxMessages/2)
 		}
-		record := appendMessage(c.AID, to, messageID, mode, []byte(payload.Raw))
+		record := appendMessage(c.AID, s.to, s.id, mode, []byte(s.payload.Raw))
 		if err := b.receive(ctx, [][]byte{record}); err != nil {
 			return err
 		}
-		if mode == fanoutMode {
-			m.mu.Lock()
-			m.sent.add(sentMessage{messageID, c.AID, to, time.Now()})
-			m.mu.Unlock()
-		}
-		result, err = sent(messageID, int64(b.last), mode)
+		last := b.kept[len(b.kept)-1]
+		m.remember(sentMessage{id: s.id, from: c.AID, to: s.to, at: last.at, final: mode == queueMode})
+		result, err = sent(s.id, int64(last.seq), last.at, mode)
 		return err
 	})
 	return result, err
+}
+
+// receivedBefore answers a message whose id one in the inbox has.
+func (b *inbox) receivedBefore(ctx context.Context, c Caller, s *message, had *kept) (result []byte, err error) {
+	if had.from != c.AID {
+		return nil, errIDTaken
+	}
+	record, err := readMessage(ctx, b.box.store, logname.InboxOf(b.aid), had.seq)
+	if err != nil {
+		return nil, partner.StoreError(err, "the inbox cannot be read")
+	}
+	before := message{to: s.to, payload: gjson.GetBytes(record, "payload")}
+	if before.of() != s.of() {
+		return nil, errIDTaken
+	}
+	return sent(s.id, int64(had.seq), had.at, gjson.GetBytes(record, "delivery_mode").Str)
 }
 
 // hasRoom reports whether a client may send one more message. The messages of clients that no device has acknowledged

@@ -44,7 +44,8 @@ func (s *Session) worksOn(id string) bool {
 	return assignees != nil && assignees.Has(s.AID, id)
 }
 
-// roleIn returns the role of the client in a task. An agent that connects has that of the AID under which it is fronted.
+// roleIn returns the role of the client in a task. An agent that connects has that of each AID under which it is
+// fronted.
 func (s *Session) roleIn(e *entry) role {
 	r := e.role(s.AID)
 	for _, aid := range s.front.fronts[s.AID] {

@@ -46,8 +46,9 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	}
 	data := wire.Member(v, "data")
 	p.Task, p.Thread = wire.Member(v, "task_id").Str, wire.Member(v, "thread_id").Str
-	if id := wire.Member(data, "task_id").Str; data.IsObject() && id != "" {
-		p.Task = id
+	kind := wire.Member(v, "type").Str
+	if id := wire.Member(data, "task_id").Str; kind != jsonPayload && data.IsObject() && id != "" {
+		p.Task = id // the data of a json payload is what it says
 	}
 	wire.Own(&p.Task, &p.Thread)
 	if len(p.Task) > wire.MaxID || len(p.Thread) > wire.MaxID {
@@ -57,7 +58,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	if said.Type == gjson.String && said.Str != "" {
 		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
 	}
-	switch kind := wire.Member(v, "type").Str; kind {
+	switch kind {
 	case textPayload:
 		return p, said.Type == gjson.String
 	case eventPayload, statusPayload:

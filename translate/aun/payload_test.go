@@ -15,7 +15,7 @@ import (
 func TestReadPayload(t *testing.T) {
 	for in, want := range map[string]Payload{
 		`{"type":"text","text":"Hello","thread_id":"t"}`: {Items: []task.DataItem{task.Text("Hello")}, Thread: "t"},
-		`{"type":"json","data":{"a":1,"task_id":"x"}}`: {Task: "x",
+		`{"type":"json","task_id":"y","data":{"a":1,"task_id":"x"}}`: {Task: "y",
 			Items: []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{"a":1,"task_id":"x"}`)}}},
 		`{"type":"json","data":[1]}`: {Items: []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`),
 			Metadata: json.RawMessage(`{"data_part_compat":true}`)}}},
