@@ -3,6 +3,7 @@
 package wsfront
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,9 +56,9 @@ func (c *Connections) add(s *Session, l Limits) (replaced *Session, refused aun.
 			continue
 		}
 		switch {
-		case other.short && s.short:
+		case other.isShort() && s.isShort():
 			short++
-		case !other.short && !s.short:
+		case !other.isShort() && !s.isShort():
 			replaced = other
 		}
 	}
@@ -112,8 +113,17 @@ func (c *Connections) Of(aid string) []*Session {
 	return c.byAID[aid] // never changed in place
 }
 
-// Online reports whether an AID is connected.
-func (c *Connections) Online(aid string) bool { return len(c.Of(aid)) > 0 }
+// online returns the sessions of an AID that messages and work are sent to: the long ones.
+func (c *Connections) online(aid string) []*Session {
+	list := c.Of(aid)
+	if slices.ContainsFunc(list, (*Session).isShort) {
+		list = slices.DeleteFunc(slices.Clone(list), (*Session).isShort)
+	}
+	return list
+}
+
+// Online reports whether an AID is connected, not counting short connections.
+func (c *Connections) Online(aid string) bool { return len(c.online(aid)) > 0 }
 
 // slotPrefix returns the part of a slot by which connections exclude each other.
 func slotPrefix(slot string) string {

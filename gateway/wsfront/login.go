@@ -125,14 +125,17 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 		return nil, aun.CloseAuthFailed, err
 	}
 	s.Device, s.Slot = params.Get("device.id").String(), params.Get("client.slot_id").String()
-	s.short = params.Get("options.kind").String() == "short"
+	ttl, err := readShort(params.Get("options"))
 	switch {
+	case err != nil:
+		return nil, aun.CloseAuthFailed, err
 	case len(s.Device) > maxName || len(s.Slot) > maxName:
 		return nil, aun.CloseAuthFailed, aun.Errorf(codes.InvalidParams, "device.id or client.slot_id is too long")
 	case s.Device == "" && s.Slot != "":
 		return nil, aun.CloseAuthFailed, &aun.Error{Code: codes.InvalidParams, Message: "A slot needs a device",
 			Data: []byte(`{"reason":"slot_requires_device_id"}`)}
 	}
+	s.setTTL(ttl)
 	if closing, err := s.enter(proof); err != nil {
 		return nil, closing, err
 	}
@@ -142,14 +145,14 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 			namespaces = append(namespaces, name)
 		}
 	}
-	kind := "long"
-	if s.short {
-		kind = "short"
+	connection := map[string]any{"id": aun.NewNonce(), "device_id": s.Device, "slot_id": s.Slot, "kind": "long"}
+	if ttl > 0 {
+		connection["kind"], connection["short_ttl_ms"] = "short", ttl.Milliseconds()
 	}
 	return mustJSON(map[string]any{
 		"status": "ok", "authenticated": true, "protocol": aun.Version, "server_time": time.Now().UnixMilli(),
 		"identity":    map[string]any{"aid": s.AID, "role": "user", "module_id": "aip-gateway"},
-		"connection":  map[string]any{"id": aun.NewNonce(), "device_id": s.Device, "slot_id": s.Slot, "kind": kind},
+		"connection":  connection,
 		"trust_level": "verified", "heartbeat_interval": int(heartbeat / time.Second),
 		"capabilities": map[string]any{
 			"namespaces": sorted(namespaces), "features": []string{}, "max_message_size": aun.MaxFrame,
@@ -172,13 +175,15 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	case aun.CloseTryLater:
 		return refused, &aun.Error{Code: codes.LimitExceeded, Message: "There are too many connections; try again later",
 			Data: []byte(`{"limit":"connections"}`)}
+	case aun.CloseShortCapacity:
+		return refused, errShortCapacity
 	default:
 		return refused, &aun.Error{Code: codes.LimitExceeded, Message: "There are too many connections of this AID",
 			Data: []byte(`{"limit":"connections_per_aid"}`)}
 	}
 	s.conn.LoggedIn()
 	if replaced != nil {
-		replaced.replace()
+		replaced.replace(s)
 	}
 	s.mu.Lock()
 	s.ready = s.refused == nil

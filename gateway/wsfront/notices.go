@@ -218,10 +218,10 @@ func (s *Session) dropPending() {
 	}
 }
 
-// Notify sends a notification to all connections of an AID, and returns how many there are. params is a JSON object. It
+// Notify sends a notification to all long connections of an AID, and returns how many there are. params is a JSON object. It
 // does not wait: a connection that does not take its notifications is closed.
 func (c *Connections) Notify(aid, method string, params []byte) int {
-	return send(c.Of(aid), method, eventFrame(method, params), nil)
+	return send(c.online(aid), method, eventFrame(method, params), nil)
 }
 
 // Deliver is Notify for what is stored: again reads the params again for a client that is slow. With one, the
@@ -229,15 +229,15 @@ func (c *Connections) Notify(aid, method string, params []byte) int {
 func (c *Connections) Deliver(
 	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
 ) int {
-	list := c.Of(aid)
+	list := c.online(aid)
 	if one && len(list) > 0 {
 		list = list[len(list)-1:]
 	}
 	return send(list, method, eventFrame(method, params), again)
 }
 
-// Send sends a whole frame to all connections of an AID, as Notify does.
-func (c *Connections) Send(aid string, frame []byte) { send(c.Of(aid), "", frame, nil) }
+// Send sends a whole frame to all long connections of an AID, as Notify does.
+func (c *Connections) Send(aid string, frame []byte) { send(c.online(aid), "", frame, nil) }
 
 func send(list []*Session, method string, frame []byte, again func(context.Context) ([]byte, error)) int {
 	if len(list) == 0 {

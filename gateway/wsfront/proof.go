@@ -78,7 +78,7 @@ func (s *Session) refuse(why error) {
 	s.front.work.Go(func() {
 		s.cutSubscriptions()
 		s.stopAcks()
-		s.disconnect(code, reason)
+		s.disconnect(code, reason, nil)
 	})
 }
 

@@ -36,6 +36,7 @@ func (r *request) note(a *gateway.Answer) {
 // Request implements aun.Handler: it answers a request of the client.
 func (s *Session) Request(ctx context.Context, incoming *aun.Request) {
 	began := time.Now()
+	defer s.called()()
 	r := &request{Request: incoming}
 	if err := s.standing(); err != nil {
 		s.fail(r, err)
@@ -59,14 +60,21 @@ func (s *Session) executeBeforeLogin(ctx context.Context, r *request) {
 	if err == nil {
 		_ = r.Reply(result)
 		// Not s.loggedIn: the client may send the next request as soon as this one is answered.
-		if logsIn(r.Method) && s.front.config.Assignees != nil {
+		if logsIn(r.Method) && s.front.config.Assignees != nil && !s.isShort() {
 			s.front.config.Assignees.Connected(s.AID, func(event []byte) { s.sendOfMany(ctx, event) })
 		}
 		return
 	}
 	s.front.config.Log.Debug("a login was refused", "method", r.Method, "address", s.address, "error", err)
 	s.fail(r, err)
-	if closing != 0 {
+	switch closing {
+	case 0:
+	case aun.CloseShortCapacity:
+		s.disconnect(closing, "the login was refused", map[string]any{"quota_kind": "short_connections", "limit": maxShort})
+	case aun.CloseQuota:
+		s.disconnect(closing, "the login was refused",
+			map[string]any{"quota_kind": "aid", "limit": s.front.config.Limits.ConnectionsPerAID})
+	default:
 		s.conn.Close(closing, "the login was refused")
 	}
 }

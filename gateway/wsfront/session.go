@@ -7,10 +7,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -19,7 +20,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -39,6 +39,7 @@ type Session struct {
 	tls     bool
 	access  *slog.Logger // of calls; nil for none
 	began   time.Time
+	ttl     time.Duration // of a short connection; 0 for a long one. It is set before the client is logged in
 
 	// Of a stranger; guarded by the mutex of the Connections.
 	stranger *list.Element
@@ -52,13 +53,16 @@ type Session struct {
 	login  *time.Timer
 	alive  *time.Timer
 
+	calls    atomic.Int32 // that are being answered
+	lastCall atomic.Int64 // when the last one was, in Unix nanoseconds
+
 	mu      sync.Mutex
 	nonce   string // of the challenge; empty once it is used
 	ready   bool   // the client has logged in
 	proof   aun.Proof
-	ends    *time.Timer // ends the session with its proof; nil before the login
-	refused error       // why the proof is not one any more; nil while it is
-	short   bool
+	ends    *time.Timer              // ends the session with its proof; nil before the login
+	refused error                    // why the proof is not one any more; nil while it is
+	idle    *time.Timer              // of a short connection
 	subs    map[string]*subscription // by task
 	over    bool                     // no more events of tasks are sent
 	acks    acks
@@ -100,6 +104,7 @@ func (s *Session) serve() {
 	stop()
 	s.login.Stop()
 	s.alive.Stop()
+	s.stopIdle()
 	s.stopProof()
 	// Until its positions are stored, a newer connection of the device must find this one.
 	s.cutSubscriptions()
@@ -149,12 +154,14 @@ func (s *Session) checkAlive() {
 	s.alive.Reset(silence)
 }
 
-// disconnect informs the client why the connection is closed, and closes it.
-func (s *Session) disconnect(code aun.CloseCode, reason string) {
-	params := task.AppendString([]byte(`{"code":`+strconv.Itoa(int(code))+`,"reason":`), reason)
+// disconnect informs the client why the connection is closed, with details beside its own names, and closes it.
+func (s *Session) disconnect(code aun.CloseCode, reason string, detail map[string]any) {
+	all := map[string]any{"aid": s.AID, "device_id": s.Device, "slot_id": s.Slot}
+	maps.Copy(all, detail)
 	ctx, done := context.WithTimeout(s.ctx, pingTimeout)
 	defer done()
-	_ = s.conn.Notify(ctx, "event/gateway.disconnect", append(params, '}'))
+	_ = s.conn.Notify(ctx, "event/gateway.disconnect",
+		mustJSON(map[string]any{"code": code, "reason": reason, "detail": all}))
 	s.conn.Close(code, reason)
 }
 
@@ -167,10 +174,14 @@ func (s *Session) close(code aun.CloseCode, reason string) {
 
 // replace ends a session whose device has a newer connection. When it returns, no more events of tasks are sent to the
 // client, and its positions are stored.
-func (s *Session) replace() {
+func (s *Session) replace(by *Session) {
 	s.cutSubscriptions()
 	s.stopAcks()
-	s.front.work.Go(func() { s.disconnect(aun.CloseReplaced, "a newer connection of this device and slot has logged in") })
+	detail := map[string]any{"quota_kind": "aid_device_slot", "limit": 1,
+		"evicted_by": map[string]any{"device_id": by.Device, "slot_id": by.Slot}}
+	s.front.work.Go(func() {
+		s.disconnect(aun.CloseReplaced, "a newer connection of this device and slot has logged in", detail)
+	})
 }
 
 func (s *Session) slotKey() string { return slotPrefix(s.Slot) }
