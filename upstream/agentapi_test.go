@@ -92,7 +92,7 @@ func TestRuns(t *testing.T) {
 		took    time.Duration
 	}{
 		{"a run", []http.HandlerFunc{events(created, saysHi, finished)},
-			[]string{"created", "m+=hi", "completed"}, 1, 0},
+			[]string{"created", "m+=hi", "completedm+="}, 1, 0},
 		{"an answer that is no stream", []http.HandlerFunc{status(200, finished)}, []string{"completed"}, 1, 0},
 		{"a busy session", []http.HandlerFunc{events(busyLine), status(200, busyLine), events(created, finished)},
 			[]string{"created", "completed"}, 3, 300 * time.Millisecond},

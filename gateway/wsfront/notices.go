@@ -218,8 +218,8 @@ func (s *Session) dropPending() {
 	}
 }
 
-// Notify sends a notification to all long connections of an AID, and returns how many there are. params is a JSON object. It
-// does not wait: a connection that does not take its notifications is closed.
+// Notify sends a notification to all long connections of an AID, and returns how many there are. params is a JSON
+// object. It does not wait: a connection that does not take its notifications is closed.
 func (c *Connections) Notify(aid, method string, params []byte) int {
 	return send(c.online(aid), method, eventFrame(method, params), nil)
 }

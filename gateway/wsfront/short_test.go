@@ -39,8 +39,9 @@ func TestShort(t *testing.T) {
 		w.config.Assignees = &worker{open: []string{"x"}}
 		w.start()
 		c, hello, _ := w.connectAs("alice.aid.test", "s", `{"kind":"short"}`)
-		if got := hello.Get("connection.kind").String() + hello.Get("connection.short_ttl_ms").String(); got != "short300000" {
-			t.Errorf("the connection is %s", hello.Get("connection").Raw)
+		is := hello.Get("connection")
+		if is.Get("kind").String() != "short" || is.Get("short_ttl_ms").Int() != defaultShortTTL.Milliseconds() {
+			t.Errorf("the connection is %s", is.Raw)
 		}
 		if w.open.Online("alice.aid.test") || w.open.Notify("alice.aid.test", "event/x", []byte(`{}`)) != 0 {
 			t.Error("the AID is online by a short connection")

@@ -52,7 +52,7 @@ func TestTask(t *testing.T) {
 		}
 		got := alice.must("task.get", params(id))
 		if got.Get("status").String() != "completed" || got.Get("input.content").String() != "go" ||
-			got.Get("messages.0.content").String() != "blue" {
+			got.Get("messages.#.content").Raw != `["which?","blue"]` {
 			t.Errorf("get: %s", got.Raw)
 		}
 		for method, more := range map[string]string{"task.cancel": "", "task.send_input": `,"input":"x"`} {

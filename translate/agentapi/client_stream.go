@@ -4,6 +4,7 @@ package agentapi
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -157,6 +158,9 @@ func (r *reader) response(m *members) (agent.Report, error) {
 	if err := r.output(&rep, m.output); err != nil {
 		return agent.Report{}, err
 	}
+	if rep.State == task.AwaitingCompletion {
+		r.end(&rep)
+	}
 	var usage wire.Extensions
 	usage.Add("usage", m.usage)
 	rep.TaskExtensions = usage.JSON(family, "")
@@ -185,6 +189,16 @@ func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 		return err == nil
 	})
 	return err
+}
+
+// end adds the end of each product whose message the response has not completed.
+func (r *reader) end(rep *agent.Report) {
+	for _, id := range slices.Sorted(maps.Keys(r.messages)) {
+		if msg := r.messages[id]; msg.begun && !msg.complete {
+			now := msg.product()
+			rep.Chunks = append(rep.Chunks, end(&now))
+		}
+	}
 }
 
 // reason returns why a response has ended without being completed.
@@ -382,8 +396,8 @@ func (m *agentMessage) product() task.Product {
 	return task.Product{ID: m.id, Name: m.name(), DataItems: wire.JoinTexts(items[:0], items)}
 }
 
-// change returns what the product has become since before: nothing where the contents only repeat what was said in
-// pieces.
+// change returns what the product has become since before: where the contents only repeat what was said in pieces,
+// nothing, or that the product is complete.
 func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
 	now := m.product()
 	if !m.begun && len(now.DataItems) == 0 {
@@ -398,5 +412,18 @@ func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
 	for i := range chunks {
 		chunks[i].Last = last
 	}
+	if last && len(chunks) == 0 {
+		chunks = append(chunks, end(&now))
+	}
 	return chunks
+}
+
+// end returns a piece that adds nothing to a product, and is its last one. It has an empty text where that changes
+// nothing, since not every caller takes a piece without any data items.
+func end(p *task.Product) task.Chunk {
+	c := task.Chunk{Product: task.Product{ID: p.ID, Name: p.Name}, Append: true, Last: true}
+	if n := len(p.DataItems); n > 0 && p.DataItems[n-1].PlainText() {
+		c.Product.DataItems = []task.DataItem{task.Text("")}
+	}
+	return c
 }

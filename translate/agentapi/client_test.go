@@ -105,21 +105,22 @@ func TestVectors(t *testing.T) {
 		want   heard
 	}{
 		{"hello", ExposeNone, heard{
-			States: []string{"accepted", "working", "awaiting-completion"}, Chunks: []string{"Hel", "+lo"},
+			States: []string{"accepted", "working", "awaiting-completion"}, Chunks: []string{"Hel", "+lo", "+ (last)"},
 			Products: []task.Product{hello},
 		}},
 		{"tool", ExposeNone, heard{
-			States: []string{"accepted", "working", "awaiting-completion"}, Chunks: []string{"Hel", "+lo"},
+			States: []string{"accepted", "working", "awaiting-completion"}, Chunks: []string{"Hel", "+lo", "+ (last)"},
 			Products: []task.Product{hello},
 		}},
 		{"tool", ExposeStatus, heard{
 			States: []string{"accepted", "working", "working: hmm ok", "working: " + said([]task.DataItem{call}),
 				"working: " + said([]task.DataItem{output}), "awaiting-completion"},
-			Chunks: []string{"Hel", "+lo"}, Products: []task.Product{hello},
+			Chunks: []string{"Hel", "+lo", "+ (last)"}, Products: []task.Product{hello},
 		}},
 		{"tool", ExposeProduct, heard{
 			States: []string{"accepted", "working", "awaiting-completion"},
-			Chunks: []string{"hmm", "+ ok", said([]task.DataItem{call}), said([]task.DataItem{output}), "Hel", "+lo"},
+			Chunks: []string{"hmm", "+ ok", "+ (last)", said([]task.DataItem{call}), "+ (last)",
+				said([]task.DataItem{output}), "+ (last)", "Hel", "+lo", "+ (last)"},
 			Products: []task.Product{
 				product("reasoning", task.Text("hmm ok")), product("plugin_call", call),
 				product("plugin_call_output", output), hello,
@@ -182,12 +183,12 @@ func TestEvents(t *testing.T) {
 			`{"status":"completed","id":"msg_1","object":"message"}`,
 			`{"status":"completed","id":"response_1","object":"response"}`,
 		}, heard{
-			States: []string{"accepted", "awaiting-completion"}, Chunks: []string{"Hello", "+, ", "+world", "+!"},
+			States: []string{"accepted", "awaiting-completion"}, Chunks: []string{"Hello", "+, ", "+world", "+!", "+ (last)"},
 			Products: []task.Product{product("", task.Text("Hello, world!"))},
 		}},
 		{"a text that is another one in the end", []string{begin, says, grows(0, "Hallo"),
 			content("completed", "null", `"type":"text","index":0,"text":"Hello"`), end}, heard{
-			States: []string{"working", "awaiting-completion"}, Chunks: []string{"Hallo", "Hello"},
+			States: []string{"working", "awaiting-completion"}, Chunks: []string{"Hallo", "Hello", "+ (last)"},
 			Products: []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("Hello")}}},
 		}},
 		{"contents that grow by turns", []string{begin, says, grows(0, "a"), grows(1, "c"), grows(0, "b"),
@@ -197,14 +198,14 @@ func TestEvents(t *testing.T) {
 		}},
 		{"escapes that differ", []string{begin, says, grows(0, "é"),
 			`{"object":"content","status":"completed","msg_id":"m","type":"text","index":0,"text":"\u00e9"}`, end}, heard{
-			States: []string{"working", "awaiting-completion"}, Chunks: []string{"é"},
+			States: []string{"working", "awaiting-completion"}, Chunks: []string{"é", "+ (last)"},
 			Products: []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("é")}}},
 		}},
 		{"a text and an image", []string{begin, says, grows(0, "see"),
 			content("completed", "false", `"type":"text","index":0,"text":"see"`),
 			content("in_progress", "false", `"type":"image","index":null,"image_url":""`),
 			content("completed", "false", `"type":"image","index":1,"image_url":"https://x/a.png"`), end}, heard{
-			States: []string{"working", "awaiting-completion"}, Chunks: []string{"see", "+https://x/a.png"},
+			States: []string{"working", "awaiting-completion"}, Chunks: []string{"see", "+https://x/a.png", "+ (last)"},
 			Products: []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("see"),
 				{Kind: task.FileItem, URI: "https://x/a.png", MIMEType: "image/png"}}}},
 		}},
@@ -218,7 +219,7 @@ func TestEvents(t *testing.T) {
 			complete(`{"type":"text","text":"y"}`), grows(0, "z"),
 			`{"object":"response","status":"completed","output":[` + complete(`{"type":"text","text":"x"}`) + `]}`},
 			heard{
-				States: []string{"working", "awaiting-completion"}, Chunks: []string{"x"},
+				States: []string{"working", "awaiting-completion"}, Chunks: []string{"x", "+ (last)"},
 				Products: []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("x")}}},
 			}},
 		{"a message of the user", []string{begin,

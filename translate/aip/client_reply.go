@@ -35,13 +35,16 @@ func (c *client) Push(body []byte, known []task.Product) (agent.Report, error) {
 }
 
 // NewStream implements translate.Client.
-func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{query: c.query} }
+func (c *client) NewStream(known []task.Product) translate.Stream {
+	return &clientStream{query: c.query, begun: wire.NewBegun(known)}
+}
 
 // clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and of a
 // stream that starts again from the beginning the content is never read.
 type clientStream struct {
 	query translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
 	last  wire.LastPiece
+	begun wire.Begun
 }
 
 // Event implements translate.Stream. An event of an unknown kind means nothing: it is a later version's.
@@ -67,9 +70,13 @@ func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 	s.query = translate.Query{}
 	switch {
 	case !wire.Absent(m.product):
-		return m.chunk()
+		rep, err := m.chunk()
+		s.begun.Read(nil, rep.Chunks)
+		return rep, err
 	case !wire.Absent(m.status):
-		return m.task()
+		rep, err := m.task()
+		s.begun.Read(rep.Products, nil)
+		return rep, err
 	case !wire.Absent(m.items):
 		// A Partner's results stand in its Task, so this is a remark on the way: the Partner is working.
 		items, err := readItems(m.items)

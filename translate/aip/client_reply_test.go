@@ -50,8 +50,9 @@ func TestClientVectors(t *testing.T) {
 		}
 	}
 	var fold task.Fold
+	stream := c.NewStream(nil)
 	for i, data := range decodeJSON[[]json.RawMessage](t, string(vector(t, "13-stream-start.events.json"))) {
-		rep, err := c.NewStream(nil).Event("", data)
+		rep, err := stream.Event("", data)
 		if err != nil {
 			t.Fatal(err)
 		}

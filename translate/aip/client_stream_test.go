@@ -35,8 +35,8 @@ func TestClientEvent(t *testing.T) {
 		"chunk": {"",
 			event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,` +
 				`"lastChunk":null}`),
-			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}},
-				Append: true}}}, task.Internal},
+			agent.Report{Chunks: []task.Chunk{{ // the product does not exist, so this begins it
+				Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}}}}}, task.Internal},
 		"chunk, message": {"",
 			event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},` +
 				`"lastChunk":true}`),

@@ -28,7 +28,7 @@ var (
 	)
 )
 
-// Text implements translate.TextStream.
+// Text implements translate.TextStream: it reads a piece of a product that exists.
 func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if s.query != (translate.Query{}) {
 		return false // whether it belongs to the stream is for Event to find out
@@ -37,7 +37,7 @@ func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 		return true
 	}
 	p, ok := wire.ReadPiece(data, textResponse)
-	if !ok || len(p.Product) == 0 || len(p.Product) > wire.MaxID {
+	if !ok || len(p.Product) == 0 || len(p.Product) > wire.MaxID || !s.begun.Has(p.Product) {
 		return false
 	}
 	s.last.Add(pieces, data, &p, p.Product)

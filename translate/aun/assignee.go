@@ -239,14 +239,16 @@ func (*assignee) Reply([]byte, []task.Product) (agent.Report, error) {
 }
 
 // NewStream implements translate.Client.
-func (*assignee) NewStream([]task.Product) translate.Stream { return said{} }
+func (*assignee) NewStream(known []task.Product) translate.Stream { return &said{wire.NewBegun(known)} }
 
 // said reads what an assignee says.
-type said struct{}
+type said struct{ begun wire.Begun }
 
 // Event implements translate.Stream: event is the method, data its params.
-func (said) Event(event string, data []byte) (agent.Report, error) {
-	return reportOf(event, gjson.ParseBytes(data))
+func (s *said) Event(event string, data []byte) (agent.Report, error) {
+	rep, err := reportOf(event, gjson.ParseBytes(data))
+	s.begun.Read(rep.Products, rep.Chunks)
+	return rep, err
 }
 
 // Push implements translate.Client: what the agent says arrives by the exchange of its turn.

@@ -191,11 +191,12 @@ func readArtifacts(v, children gjson.Result) (products []task.Product, err error
 // family is the name under which extensions of AUN stand.
 const family wire.Family = "aun"
 
-// chunk reads an artifact, or a piece of one.
+// chunk reads an artifact, or a piece of one. One that is not added to another is whole.
 func (m *members) chunk() (agent.Report, error) {
 	p, ok := ReadArtifact(m.artifact)
 	if !ok {
 		return agent.Report{}, wire.Refuse("the agent's event has an artifact that cannot be read")
 	}
-	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.appends.Bool(), Last: m.last.Bool()}}}, nil
+	last := m.last.Bool() || wire.Absent(m.last) && !m.appends.Bool()
+	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.appends.Bool(), Last: last}}}, nil
 }

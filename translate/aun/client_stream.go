@@ -12,18 +12,28 @@ import (
 )
 
 // NewStream implements translate.Client.
-func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{client: c} }
+func (c *client) NewStream(known []task.Product) translate.Stream {
+	return &clientStream{client: c, begun: wire.NewBegun(known)}
+}
 
 // clientStream reads the events of one stream.
 type clientStream struct {
 	client *client
 	thread string // of a conversation
 	seq    int64  // of its last message
+	begun  wire.Begun
 }
 
 // Event implements translate.Stream. A notification that is not of task.*, or says nothing of a state or an artifact,
 // means nothing.
 func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
+	rep, err := s.event(event, data)
+	s.begun.Read(rep.Products, rep.Chunks)
+	return rep, err
+}
+
+// event is Event, but for pieces that begin a product.
+func (s *clientStream) event(event string, data []byte) (agent.Report, error) {
 	if event == "" {
 		v, err := result(data)
 		if err != nil {

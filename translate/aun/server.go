@@ -3,6 +3,7 @@
 package aun
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -216,19 +217,7 @@ func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
 	dst = appendSaid(dst, shown(t))
 	if history := t.MessageHistory; len(history) > 0 && messages {
 		dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
-		sep := `,"messages":[`
-		for i := range history[1:] {
-			if m := &history[i+1]; len(m.DataItems) > 0 {
-				dst = append(append(dst, sep...), `{"from":`...)
-				dst = task.AppendString(dst, s.sender(m.SenderRole))
-				dst = appendTime(dst, `,"sent_at":`, m.SentAt)
-				dst = append(appendMembers(append(dst, ','), "", m.DataItems), '}')
-				sep = ","
-			}
-		}
-		if sep == "," {
-			dst = append(dst, ']')
-		}
+		dst = s.appendMessages(dst, t)
 	}
 	dst = append(dst, `,"artifacts":[`...)
 	for i := range t.Products {
@@ -238,6 +227,51 @@ func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
 		dst = AppendArtifact(dst, &t.Products[i])
 	}
 	return append(dst, ']', '}')
+}
+
+// appendMessages appends the messages after the first one: those of the owner, and what the agent has said while it
+// worked, or when it asked. Without any, there is no such member.
+func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
+	sep := `,"messages":[`
+	add := func(from task.Role, at time.Time, items []task.DataItem) {
+		if len(items) > 0 {
+			dst = task.AppendString(append(append(dst, sep...), `{"from":`...), s.sender(from))
+			dst = appendTime(dst, `,"sent_at":`, at)
+			dst = append(appendMembers(append(dst, ','), "", items), '}')
+			sep = ","
+		}
+	}
+	said := func(st *task.Status) {
+		if name := StateName(st.State, s.Confirm); name == "working" || name == "input_required" {
+			add(task.Partner, st.ChangedAt, st.DataItems)
+		}
+	}
+	messages := t.MessageHistory[1:]
+	for i := range t.StatusHistory {
+		st := &t.StatusHistory[i]
+		// The times of states rise by a millisecond at least, so that an answer may seem older than its question.
+		answered := st.State == task.Working && i > 0 && t.StatusHistory[i-1].State.Settled()
+		for ; len(messages) > 0 && !messages[0].SentAt.After(st.ChangedAt); messages = messages[1:] {
+			isAnswer := messages[0].Command == task.Continue
+			if isAnswer && !answered {
+				break
+			}
+			add(messages[0].SenderRole, messages[0].SentAt, messages[0].DataItems)
+			answered = answered && !isAnswer
+		}
+		said(st)
+	}
+	for i := range messages {
+		add(messages[i].SenderRole, messages[i].SentAt, messages[i].DataItems)
+	}
+	if n := len(t.StatusHistory); n > 0 && t.StatusHistory[n-1].State == t.Status.State &&
+		!slices.EqualFunc(t.StatusHistory[n-1].DataItems, t.Status.DataItems, task.DataItem.Equal) {
+		said(&t.Status) // more in the same state
+	}
+	if sep == "," {
+		dst = append(dst, ']')
+	}
+	return dst
 }
 
 // shown returns the status whose message is shown with a task. A task that was completed without a message shows that
