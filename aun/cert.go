@@ -80,6 +80,18 @@ func LoadRoots(files []string) (*Roots, error) {
 	return NewRoots(all)
 }
 
+// Orphans returns the certificates that are not signed by themselves, and whose issuers are not there: they lead to no
+// root. If there is any root beside them, no identity can chain to them.
+func (r *Roots) Orphans() (orphans []*x509.Certificate) {
+	for _, c := range r.cas {
+		issued := func(ca *x509.Certificate) bool { return !ca.Equal(c) && c.CheckSignatureFrom(ca) == nil }
+		if !isSelfSigned(c) && !slices.ContainsFunc(r.cas, issued) {
+			orphans = append(orphans, c)
+		}
+	}
+	return orphans
+}
+
 func isSelfSigned(c *x509.Certificate) bool { return bytes.Equal(c.RawSubject, c.RawIssuer) }
 
 // PEM returns the certificates as they were given.

@@ -24,6 +24,7 @@ func TestAdvice(t *testing.T) {
 		{upstream.Failed(task.InvalidAgentResponse, upstream.CredentialsRefused, nil, "refused"), "header_up"},
 		{fmt.Errorf("wrapped: %w", upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, nil, "refused")),
 			"client_cert"},
+		{upstream.Failed(task.AgentUnavailable, upstream.IdentityRefused, nil, "refused"), "identity and roots"},
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNotVerified), "client_auth"},
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNoCertificate), "require_and_verify"},
 		{gateway.ErrCardSigned, "signatures in card"},

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"strconv"
@@ -141,6 +142,17 @@ func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
 		return nil, fmt.Errorf("roots: %w", err)
 	}
 	return roots, nil
+}
+
+// warnOfOrphans warns of certificates among the roots whose issuers are not there.
+func warnOfOrphans(log *slog.Logger, roots *aun.Roots) {
+	if roots == nil {
+		return
+	}
+	for _, c := range roots.Orphans() {
+		log.Warn("a certificate in roots leads to no root: add the certificate of its issuer to roots",
+			"subject", c.Subject.String(), "issuer", c.Issuer.String())
+	}
 }
 
 // device names this machine to gateways of AUN, which keep one connection of an AID for each device. It does

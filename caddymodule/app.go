@@ -103,7 +103,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := register(a.metrics, a); err != nil {
 		return err
 	}
-	return a.read()
+	if err := a.read(); err != nil {
+		return err
+	}
+	if a.AUN != nil {
+		warnOfOrphans(ctx.Slogger(), a.AUN.roots)
+	}
+	return nil
 }
 
 // read sets defaults, and reads what the configuration names.

@@ -47,6 +47,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only")
 	}
 	g.warnWithoutClientAuth(ctx, config.Guard.Mode)
+	if len(g.Agent.Roots) > 0 {
+		warnOfOrphans(g.log, config.Agent.AUN.Roots)
+	}
 	if g.gateway, err = gateway.New(config); err != nil {
 		return fmt.Errorf("agent: %w", advised(err))
 	}

@@ -35,7 +35,8 @@ type Site struct {
 // documentAge is how long a document may be cached, in seconds.
 const documentAge = "60"
 
-// Find returns the handler of a request; nil if nothing is served at its host and path.
+// Find returns the handler of a request; nil if its path is none of AUN's. What is not here is answered with 404 and a
+// sentence: without a handler, a site may answer with 200 and nothing, which clients take for the document.
 func (s *Site) Find(r *http.Request) http.Handler {
 	switch path := r.URL.Path; {
 	case path == "/.well-known/aun-gateway":
@@ -52,13 +53,18 @@ func (s *Site) Find(r *http.Request) http.Handler {
 		return get(s.crl)
 	case strings.HasPrefix(path, "/pki/cert/"):
 		return get(s.certificate)
+	case strings.HasPrefix(path, "/pki/"):
+		return get(func(w http.ResponseWriter, _ *http.Request) { missing(w, "the gateway has no such document") })
 	case path == "/agent.md":
-		if aid, err := aun.ParseAID(hostOf(r)); err == nil && s.Directory.Has(aid) {
+		if _, err := aun.ParseAID(hostOf(r)); err == nil {
 			return get(s.agentMD)
 		}
 	}
 	return nil
 }
+
+// missing answers a request for what is not here.
+func missing(w http.ResponseWriter, sentence string) { http.Error(w, sentence, http.StatusNotFound) }
 
 // hostOf returns the host of a request, without its port.
 func hostOf(r *http.Request) string {
@@ -73,7 +79,7 @@ func get(f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "use GET", http.StatusMethodNotAllowed)
+			http.Error(w, "use GET: the gateway makes its documents itself", http.StatusMethodNotAllowed)
 			return
 		}
 		f(w, r)
@@ -140,7 +146,7 @@ func (s *Site) health(w http.ResponseWriter, r *http.Request) {
 // chain sends the certificates above that of the gateway, its issuer first and the root last.
 func (s *Site) chain(w http.ResponseWriter, r *http.Request) {
 	if len(s.Identity.Chain) == 0 {
-		http.NotFound(w, r)
+		missing(w, "the gateway has no certificate yet")
 		return
 	}
 	var body []byte
@@ -173,11 +179,20 @@ func pemOf(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// certificate sends the certificate of the gateway. Others are not kept here.
+// certificate sends the certificate of the gateway. Others are not kept here. A client may name the one that it wants
+// by its fingerprint.
 func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
-	aid, err := aun.ParseAID(strings.TrimPrefix(r.URL.Path, "/pki/cert/"))
+	name := strings.TrimPrefix(r.URL.Path, "/pki/cert/")
+	aid, err := aun.ParseAID(name)
 	if err != nil || aid != s.Identity.AID || len(s.Identity.Chain) == 0 {
-		http.NotFound(w, r)
+		missing(w, "the gateway has no certificate of "+strconv.Quote(name)+"; that of the gateway is of "+
+			string(s.Identity.AID))
+		return
+	}
+	sum := sha256.Sum256(s.Identity.Chain[0].Raw)
+	want := strings.TrimPrefix(strings.ToLower(r.URL.Query().Get("cert_fingerprint")), "sha256:")
+	if want != "" && want != hex.EncodeToString(sum[:]) {
+		missing(w, "the certificate of "+string(aid)+" has another fingerprint")
 		return
 	}
 	send(w, r, pemType, []byte(s.Identity.CertPEM()), time.Time{})
@@ -203,14 +218,10 @@ func (s *Site) crl(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Site) agentMD(w http.ResponseWriter, r *http.Request) {
-	aid, err := aun.ParseAID(hostOf(r))
-	if err != nil {
-		http.NotFound(w, r)
-		return
-	}
+	aid, _ := aun.ParseAID(hostOf(r)) // Find has parsed it
 	e := s.Directory.get(r.Context(), aid)
-	if e == nil { // removed meanwhile
-		http.NotFound(w, r)
+	if e == nil {
+		missing(w, "no agent of this gateway has the AID "+string(aid))
 		return
 	}
 	send(w, r, "text/markdown; charset=utf-8", e.agentMD, e.updatedAt)

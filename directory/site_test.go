@@ -62,6 +62,11 @@ func tokenKey(t *testing.T, id *aun.Identity) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
+func fingerprint(id *aun.Identity) string {
+	sum := sha256.Sum256(id.Chain[0].Raw)
+	return hex.EncodeToString(sum[:])
+}
+
 func TestSite(t *testing.T) {
 	s, pki := newSite(t)
 	for _, c := range []struct {
@@ -75,14 +80,19 @@ func TestSite(t *testing.T) {
 		{"https://gateway.aid.pub/health", 200, `{"status":"ok"}`},
 		{"https://gateway.aid.pub/pki/chain", 200, "-----BEGIN CERTIFICATE-----"},
 		{"https://gateway.aid.pub/pki/cert/Gateway.aid.pub", 200, s.Identity.CertPEM()},
-		{"https://gateway.aid.pub/pki/cert/travel.aid.pub", 404, ""},
-		{"https://gateway.aid.pub/pki/cert/", 404, ""},
-		{"https://gateway.aid.pub/pki/crl.json", 418, ""},
+		{"https://gateway.aid.pub/pki/cert/gateway.aid.pub?cert_fingerprint=sha256:" + fingerprint(s.Identity), 200,
+			s.Identity.CertPEM()},
+		{"https://gateway.aid.pub/pki/cert/gateway.aid.pub?cert_fingerprint=sha256:00", 404, "another fingerprint"},
+		{"https://gateway.aid.pub/pki/cert/travel.aid.pub", 404, `no certificate of "travel.aid.pub"`},
+		{"https://gateway.aid.pub/pki/cert/", 404, "no certificate"},
+		{"https://gateway.aid.pub/pki/crl.json", 404, "no such document"},
+		{"https://gateway.aid.pub/pki/ocsp/01", 404, "no such document"},
 		{"https://gateway.aid.pub/pki/token-key.pem", 200, tokenKey(t, s.Identity)},
 		{"https://gateway.aid.pub/pki/trust-roots.json", 200, `"authority_signature":""`},
 		{"https://travel.aid.pub/agent.md", 200, "---\naid: \"travel.aid.pub\"\n"},
 		{"https://TRAVEL.aid.pub:8443/agent.md", 200, "---\naid: \"travel.aid.pub\"\n"},
-		{"https://other.aid.pub/agent.md", 418, ""},
+		{"https://other.aid.pub/agent.md", 404, "no agent of this gateway has the AID other.aid.pub"},
+		{"https://localhost/agent.md", 418, ""},
 		{"https://travel.aid.pub/", 418, ""},
 	} {
 		w := request(s, "GET", c.url)

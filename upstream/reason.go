@@ -38,6 +38,7 @@ const (
 	CredentialsRefused   // the agent refuses the credentials that the gateway sends: the header fields
 	CertificateRefused   // the agent refuses the gateway's client certificate, or its absence
 	CertificateUntrusted // the gateway does not trust the agent's certificate, or the agent does not speak TLS
+	IdentityRefused      // a certificate of AUN is not accepted: the gateway's by the agent, or the agent's by the gateway
 	Redirected           // the agent redirects, which is not followed: the URL must be the final one
 	InvalidURL           // the agent's URL cannot be used
 	URLHasCredentials    // the agent's URL holds credentials, which belong in a header field
@@ -51,7 +52,7 @@ var reasonNames = [...]string{
 	"unreachable", "out of files",
 	"disconnected", "stream cut", "other answer", "proxy failed", "overloaded", "server failed", "rejected", "refused",
 	"no agent", "wrong dialect",
-	"credentials refused", "certificate refused", "certificate untrusted", "redirected", "invalid URL",
+	"credentials refused", "certificate refused", "certificate untrusted", "identity refused", "redirected", "invalid URL",
 	"URL has credentials", "invalid header", "card missing", "dialect unknown",
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // A short connection is for a few calls beside the long connection of its device and slot, such as those of a command
-// in a shell. Its AID is not online by it: it gets no messages and no work, only the answers to its calls and the events
+// in a shell. Its AID is not online by it: it gets no messages and no work, only answers to its calls, and the events
 // of tasks that it follows itself. It is closed when the client has called nothing for a while.
 
 // How long a client may call nothing on a short connection.

@@ -5,7 +5,7 @@ package auntransport
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"sync"
 	"time"
@@ -64,13 +64,13 @@ func unreachable(ctx context.Context, err error) error {
 	}
 	reason, detail := upstream.Unreachable, "the agent's AUN gateway cannot be reached"
 	var refused *aun.Error
-	var unknown x509.UnknownAuthorityError
+	var untrusted *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, &untrusted):
 		reason, detail = upstream.CertificateUntrusted, "the certificate of the agent's AUN gateway is not trusted"
 	case errors.As(err, &refused) && refused.Code == codes.CertificateInvalid,
 		errors.As(err, &refused) && refused.Code == codes.SignatureInvalid:
-		reason, detail = upstream.CertificateRefused, "a certificate of AUN is not accepted"
+		reason, detail = upstream.IdentityRefused, "a certificate of AUN is not accepted"
 	}
 	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
 }
