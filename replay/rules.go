@@ -69,7 +69,7 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 		return h, ErrConflict
 	}
 	if len(a.Records) > 0 {
-		h.Lost = 0
+		h.Lost, h.Cut = 0, false
 		if a.Skip > 0 {
 			h.Gaps = append(slices.Clip(h.Gaps), Gap{From: h.Last + 1, To: h.Last + a.Skip})
 			h.Last += a.Skip

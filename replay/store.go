@@ -95,6 +95,9 @@ type Head struct {
 	// Lost is how many records after Last may have been read before a loss of power took them. If readers remember the
 	// numbers of records, the writer skips as many with its next Append, so that no number is used twice.
 	Lost uint64
+	// Cut says that more may be missing after Last than a loss of power takes: what was acknowledged, too. The store was
+	// damaged, and repaired without it. The next Append that has records ends that.
+	Cut bool
 }
 
 // Gap is a range of numbers that no record has, both ends included.

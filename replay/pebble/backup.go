@@ -4,8 +4,10 @@ package pebble
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -123,10 +125,30 @@ func closeCopy(dir string, pending []slot) (err error) {
 	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
 		return err
 	}
-	if err := b.Commit(pebble.NoSync); err != nil {
+	flushed, err := flushedIn(db)
+	if err != nil {
 		return err
 	}
-	return db.Flush()
+	return flushForGood(db, vfs.Default, dir, b, flushed+1)
+}
+
+// flushForGood commits the last batch of a database that has no journal, and flushes it. From then on, the tables have
+// all segments up to a number; a journal that begins behind them says so.
+func flushForGood(db *pebble.DB, system vfs.FS, dir string, b *pebble.Batch, number uint64) error {
+	if err := b.Set(flushedKey, binary.AppendUvarint(nil, number), nil); err != nil {
+		return err
+	}
+	if err := errors.Join(b.Commit(pebble.NoSync), db.Flush()); err != nil {
+		return err
+	}
+	header := segmentHeader{first: number + 1}
+	payload := header.append(nil)
+	f, err := system.Create(system.PathJoin(dir, segmentName(number+1)), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(appendRecord(nil, number+1, recordStart, payload, crc32.Checksum(payload, castagnoli)))
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // publish gives a complete copy its name. Its files can be read by their owner only, since webhooks have tokens.

@@ -23,7 +23,7 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 		if got != format && !before {
 			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
 		}
-		if before && mode != openRead {
+		if before && mode != openRead && mode != openRepair {
 			return g.setFormat(nil)
 		}
 		return nil
@@ -39,7 +39,7 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return err
 	}
-	if foreign || mode == openRead {
+	if foreign || mode == openRead || mode == openRepair {
 		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
 	}
 	return g.setFormat(&mark{closed: true})

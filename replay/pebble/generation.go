@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -24,6 +25,7 @@ type generation struct {
 	backlog backlog
 	logs    *logs
 	mark    mark
+	inUse   atomic.Bool // it is open, and not only to be read: what is damaged then ends the process
 
 	snapshotsMu sync.Mutex
 	snapshots   map[*pebble.Snapshot]struct{}
@@ -45,17 +47,41 @@ func (s *Store) newGeneration(mode openMode) *generation {
 type openMode uint8
 
 const (
-	openNew   openMode = iota // to write it; it is made if there is none
-	openWrite                 // to write it
-	openRead                  // to read it; no file is changed
+	openNew    openMode = iota // to write it; it is made if there is none
+	openWrite                  // to write it
+	openRead                   // to read it; no file is changed
+	openRepair                 // to repair it; there are no commits
 )
 
-// open opens the database. The error is a *diskError if it cannot be written now, but may be later.
-func (s *Store) openGeneration(mode openMode) (*generation, error) {
+// openGeneration opens the database. The error is a *diskError if it cannot be written now, but may be later.
+func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
+	defer func() {
+		if pebble.IsCorruptionError(err) {
+			err = fmt.Errorf("%w; %w", err, ErrDamaged)
+		}
+	}()
+	boot := bootID(s.system)
+	found := recovery{boot: bootSum(boot), unsynced: s.wasUnsynced()}
+	g, err := s.openDatabase(mode, &found)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(g, mode, boot, &found); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
+	}
+	if err := s.intents.open(g, mode, boot); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
+	}
+	g.inUse.Store(mode != openRead || !s.readOnly)
+	return g, nil
+}
+
+// openDatabase opens the database, and replays the journal into it.
+func (s *Store) openDatabase(mode openMode, found *recovery) (*generation, error) {
 	g := s.newGeneration(mode)
 	cache := pebble.NewCache(64<<20 + 2*int64(s.sizes.memTable)) // see options
 	defer cache.Unref()
-	o := s.options(g.disk, cache)
+	o := s.options(g, cache)
 	o.ErrorIfNotExists = mode != openNew
 	if mode == openRead { // the journal is replayed into a database that writes to memory, but not more than that
 		o.DisableAutomaticCompactions = true
@@ -72,17 +98,11 @@ func (s *Store) openGeneration(mode openMode) (*generation, error) {
 	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
 		return nil, errors.Join(err, g.close())
 	}
-	if err := g.openJournal(s.dir, s.sizes, mode); err != nil {
+	if err := g.openJournal(s.dir, s.sizes, mode, found); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	if err := g.checkFormat(s.dir, mode); err != nil {
 		return nil, errors.Join(err, g.close())
-	}
-	if err := s.begin(g, mode); err != nil {
-		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
-	}
-	if err := s.intents.open(g, mode, bootID(s.system)); err != nil {
-		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
 	}
 	return g, nil
 }
@@ -109,9 +129,10 @@ func (g *generation) close() error {
 // options are Pebble's. A memtable takes what is written until it is full, then it is flushed: at 10 MB/s and 32 MiB,
 // every three seconds, by when most of the index by DueAt and many heads have been replaced and never reach the disk.
 // Pebble takes the memtables out of the cache, two of them as a rule, so the cache is 64 MiB for blocks, and those two.
-func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
+func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
+	log := logger{s.log}
 	o := &pebble.Options{
-		FS:                 disk,
+		FS:                 g.disk,
 		Lock:               s.lock,
 		Cache:              cache,
 		FormatMajorVersion: pebble.FormatColumnarBlocks, // what the newer ones add is of no use here
@@ -127,13 +148,20 @@ func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 		L0StopWritesThreshold: 24,
 		// A second compaction only when the first does not keep up.
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
-		Logger:                     logger{s.log},
-		// Pebble would try a flush or a compaction that failed again at once, without end.
-		EventListener: &pebble.EventListener{BackgroundError: disk.fail},
+		Logger:                     log,
+		EventListener: &pebble.EventListener{
+			// Pebble would try a flush or a compaction that failed again at once, without end.
+			BackgroundError: g.disk.fail,
+			// Otherwise what is damaged is an error of the read.
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				if g.inUse.Load() {
+					log.Fatalf("%s", info)
+				}
+			},
+		},
 	}
-	if s.readOnly { // what is damaged is an error of the read, and not the end of the process
+	if s.readOnly {
 		o.DisableTableStats = true
-		o.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {}
 	}
 	for i := range o.Levels {
 		// A block holds some 10 tasks; with fewer, to begin and end blocks is most of the work of a compaction.

@@ -37,6 +37,7 @@ const (
 	headSingle             // single
 	headBeside             // an entry
 	headOwner              // owner and epoch
+	headCut                // nothing: Cut is set
 	headBits   = 1<<iota - 1
 )
 
@@ -71,6 +72,9 @@ func (h *head) appendNumbers(b []byte, entryLen int) []byte {
 		b = binary.AppendUvarint(b, uint64(len(h.owner)))
 		b = append(b, h.owner...)
 		b = binary.AppendUvarint(b, h.epoch)
+	}
+	if h.Cut {
+		b[bits] |= headCut
 	}
 	b = binary.AppendUvarint(b, h.First)
 	b = binary.AppendUvarint(b, h.Last)
@@ -108,6 +112,7 @@ func parseHead(b []byte, losses uint64) (head, error) {
 		h.owner = string(p.bytes())
 		h.epoch = p.next()
 	}
+	h.Cut = bits&headCut != 0
 	p.common(&h)
 	h.entries = p.next()
 	if bits&headBeside != 0 {

@@ -28,11 +28,15 @@ import (
 //   - A manifest is written only when the journal is synced. So tables never have what the journal has lost.
 //   - Segments are removed oldest first, and batches only set and delete keys. So a replay of the rest, in order, sets
 //     each key to what was committed last.
+//
+// What is damaged is told from what may be torn by trailers, and by what each segment says of the one before it and of
+// the tables (see judge).
 type journal struct {
 	disk *disk
 	dir  string
-	size int64 // of a segment, in bytes; a batch that is larger has one of its own
-	fill int64 // zeros that a new file is filled with, in bytes
+	boot uint32 // of trailers
+	size int64  // of a segment, in bytes; a batch that is larger has one of its own
+	fill int64  // zeros that a new file is filled with, in bytes
 
 	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
 	idle    sync.Cond  // signals that writing or syncing has become false
@@ -46,7 +50,8 @@ type journal struct {
 	// The bytes of all records that were appended to the journal, and how many of these are written and synced.
 	appended, written, synced int64
 	writing, syncing          bool
-	begun                     int64      // of what is written, what the system was asked to write to the disk
+	begun                     int64 // of what is written, what the system was asked to write to the disk
+	trailer                   [trailerLen]byte
 	ended                     []*segment // that are not flushed yet, oldest first
 
 	files sync.Mutex // guards what follows, and is held while files of segments are made, renamed and removed
@@ -73,7 +78,9 @@ const (
 
 	recordStart = 1 // the first record of each segment, see segmentHeader
 	recordBatch = 2 // a batch of Pebble's
-	recordFirst = 3 // the number of the first segment that is needed, which has changed
+	recordFirst = 3 // of version 1: the number of the first segment that is needed, a hint
+
+	recordTrailer = 4 // the last record of each write, see trailer
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -129,7 +136,7 @@ func (j *journal) append(batch []byte, records int, durable bool) (s *segment, e
 // fits returns whether the segment takes a record of n bytes. The caller holds j.mu.
 func (j *journal) fits(n int64, records int) bool {
 	s := j.segment
-	return s != nil && (s.batches == 0 || s.length+n <= j.size && s.records+records < maxLost)
+	return s != nil && (s.batches == 0 || s.length+n+recordHeader+trailerLen <= j.size && s.records+records < maxLost)
 }
 
 // add appends a record to the segment's, to be written by writeTo. The caller holds j.mu.
@@ -162,34 +169,41 @@ func (j *journal) writeTo(end int64, inMemory bool) {
 			j.idle.Wait()
 			continue
 		}
-		j.writing = true
-		s, length, buf, appended := j.segment, j.segment.length, j.buf, j.appended
-		begin := appended-j.begun >= writeBack
-		j.buf = j.spare[:0]
-		j.mu.Unlock()
-		var err error
-		if at := length - int64(len(buf)); !inMemory || !s.mapping.write(buf, at) {
-			err = j.disk.writeAt(s.file, buf, at)
-		}
-		if err == nil {
-			j.disk.meter.written.Add(uint64(len(buf)))
-		}
-		if err == nil && begin {
-			if _, err := s.file.SyncTo(length); err != nil {
-				j.disk.failToSync(err)
-			}
-		}
-		j.mu.Lock()
-		if j.spare = buf; cap(buf) > keptBuffer {
-			j.spare = nil
-		}
-		if begin {
-			j.begun = appended
-		}
-		j.written = appended
-		j.writing = false
-		j.idle.Broadcast()
+		j.write(inMemory)
 	}
+}
+
+// write writes what was appended, and a trailer. The caller holds j.mu, which is released meanwhile, and nothing is
+// being written.
+func (j *journal) write(inMemory bool) {
+	j.writing = true
+	j.addTrailer()
+	s, length, buf, appended := j.segment, j.segment.length, j.buf, j.appended
+	begin := appended-j.begun >= writeBack
+	j.buf = j.spare[:0]
+	j.mu.Unlock()
+	var err error
+	if at := length - int64(len(buf)); !inMemory || !s.mapping.write(buf, at) {
+		err = j.disk.writeAt(s.file, buf, at)
+	}
+	if err == nil {
+		j.disk.meter.written.Add(uint64(len(buf)))
+	}
+	if err == nil && begin {
+		if _, err := s.file.SyncTo(length); err != nil {
+			j.disk.failToSync(err)
+		}
+	}
+	j.mu.Lock()
+	if j.spare = buf; cap(buf) > keptBuffer {
+		j.spare = nil
+	}
+	if begin {
+		j.begun = appended
+	}
+	j.written = appended
+	j.writing = false
+	j.idle.Broadcast()
 }
 
 // sync makes the disk have what was appended before end. The caller holds j.mu, which is released meanwhile.
@@ -198,6 +212,7 @@ func (j *journal) sync(end int64) {
 		r := j.round
 		if r == nil {
 			j.leadRound()
+			j.noteSynced()
 			continue
 		}
 		r.joined++
@@ -241,6 +256,14 @@ func (j *journal) leadRound() {
 	j.idle.Broadcast()
 }
 
+// noteSynced writes a trailer, which says what is synced, unless the next write is about to do so. The caller holds
+// j.mu, which is released meanwhile.
+func (j *journal) noteSynced() {
+	if j.segment != nil && len(j.buf) == 0 && !j.writing && j.disk.err() == nil {
+		j.write(false)
+	}
+}
+
 // syncWritten makes the disk have all that is written.
 func (j *journal) syncWritten() {
 	j.mu.Lock()
@@ -266,7 +289,8 @@ func (j *journal) gather() {
 	}
 }
 
-// close syncs the journal and closes its file. No commit is under way, and none follows.
+// close syncs the journal and closes its files. It begins one more segment, which says where the last one ends. No
+// commit is under way, and none follows.
 func (j *journal) close() {
 	close(j.stop)
 	<-j.stopped
@@ -275,7 +299,15 @@ func (j *journal) close() {
 	for j.writing || j.syncing { // for a manifest
 		j.idle.Wait()
 	}
-	if j.segment != nil {
+	if j.segment == nil {
+		return
+	}
+	j.endSegment()
+	if j.disk.err() != nil {
+		return
+	}
+	if j.beginSegment(0); j.segment != nil {
+		j.write(false)
 		j.endSegment()
 	}
 }

@@ -3,11 +3,14 @@
 package pebble
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -25,15 +28,19 @@ type segment struct {
 
 // segmentHeader is the payload of the first record of a segment.
 type segmentHeader struct {
-	first uint64 // number of the first segment that was needed when this one began
+	version uint64
+	// first is the number of the first segment that was needed when this one began. The tables have had those before it
+	// since then, and say so (flushedKey).
+	first uint64
 	end   uint64 // bytes of the records of the segment before; what follows them there was cut off by a crash
 }
 
-// journalVersion is the version of the journal's format.
-const journalVersion = 1
+// journalVersion is the version of the journal's format. Version 1 has no trailers, and tables that do not say which
+// segments they have.
+const journalVersion = 2
 
 func (h *segmentHeader) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, journalVersion)
+	b = binary.AppendUvarint(b, cmp.Or(h.version, journalVersion))
 	b = binary.AppendUvarint(b, h.first)
 	return binary.AppendUvarint(b, h.end)
 }
@@ -41,10 +48,11 @@ func (h *segmentHeader) append(b []byte) []byte {
 // segmentExt is the extension of the files of the journal. Pebble has no such files.
 const segmentExt = ".journal"
 
+// segmentName returns the name of a segment's file.
+func segmentName(number uint64) string { return fmt.Sprintf("%012d%s", number, segmentExt) }
+
 // path returns the path of a segment's file.
-func (j *journal) path(number uint64) string {
-	return j.disk.PathJoin(j.dir, fmt.Sprintf("%012d%s", number, segmentExt))
-}
+func (j *journal) path(number uint64) string { return j.disk.PathJoin(j.dir, segmentName(number)) }
 
 // rotate ends the segment, if there is one, and begins the next one, unless it had to wait: then nothing has changed,
 // but what the caller knew of the journal may. The caller holds j.mu.
@@ -64,7 +72,11 @@ func (j *journal) rotate() error {
 		j.endSegment()
 	}
 	if j.disk.err() == nil {
-		j.beginSegment()
+		fill := j.fill
+		if j.appended == 0 && j.next > 1 {
+			fill = 0 // the process has just begun, and its first answer comes sooner
+		}
+		j.beginSegment(fill)
 	}
 	return j.disk.err()
 }
@@ -91,15 +103,12 @@ func (j *journal) endSegment() {
 	signal(j.flush)
 }
 
-// beginSegment makes the file of the next segment. The caller holds j.mu, and there is no segment.
-func (j *journal) beginSegment() {
+// beginSegment makes the file of the next segment, which is filled with so many zeros if it is new. The caller holds
+// j.mu, and there is no segment.
+func (j *journal) beginSegment(fill int64) {
 	j.files.Lock()
 	defer j.files.Unlock()
 	s := &segment{number: j.next, path: j.path(j.next)}
-	fill := j.fill
-	if j.appended == 0 && s.number > 1 {
-		fill = 0 // the process has just begun, and its first answer comes sooner
-	}
 	if s.file = j.disk.makeSegment(j.free, s.path, fill); s.file == nil {
 		return
 	}
@@ -133,6 +142,12 @@ func (j *journal) flushEnded(g *generation) {
 			s.applying.Wait()
 		}
 		g.settle()
+		if len(ended) > 0 {
+			if err := g.setFlushed(ended[len(ended)-1].number); err != nil {
+				j.disk.fail(err)
+				return
+			}
+		}
 		flushed, err := g.db.AsyncFlush()
 		if err != nil {
 			j.disk.fail(err)
@@ -145,7 +160,6 @@ func (j *journal) flushEnded(g *generation) {
 			}
 			j.release(s.number, s.path, s.length)
 		}
-		j.noteFirst()
 	}
 }
 
@@ -166,15 +180,27 @@ func (j *journal) release(number uint64, path string, size int64) {
 	}
 }
 
-// noteFirst records in the segment, with the next batch, which segments need not be replayed. It is a hint: without it,
-// they are replayed once more.
-func (j *journal) noteFirst() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.files.Lock()
-	defer j.files.Unlock()
-	if j.segment != nil {
-		payload := binary.AppendUvarint(nil, j.first)
-		j.add(recordFirst, payload, crc32.Checksum(payload, castagnoli))
+// flushedKey has the number of the last segment that the tables have all of. It is in no batch of the journal, since it
+// speaks of tables: what they do not have of it, they have lost (see checkTables).
+var flushedKey = []byte{spaceFlushed}
+
+// setFlushed has the next flush say that the tables have all segments up to a number.
+func (g *generation) setFlushed(number uint64) error {
+	return g.db.Set(flushedKey, binary.AppendUvarint(nil, number), pebble.NoSync)
+}
+
+// flushedIn returns the number of the last segment that the tables say they have all of; 0 if there is none.
+func flushedIn(db *pebble.DB) (number uint64, err error) {
+	value, closer, err := db.Get(flushedKey)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
 	}
+	if err != nil {
+		return 0, err
+	}
+	number, n := binary.Uvarint(value)
+	if n <= 0 {
+		err = errMark
+	}
+	return number, errors.Join(err, closer.Close())
 }

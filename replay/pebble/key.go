@@ -15,6 +15,7 @@ import (
 // log, and a scan of names reads nothing else:
 //
 //	'f'                             the format
+//	'j'                             the last segment of the journal that the tables have all of
 //	'm'                             what the store remembers of its last opening
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records, an entry for each append, by the number of its last record
@@ -25,6 +26,7 @@ import (
 // Numbers are big-endian, so that they order as bytes do. The values of 'w' are empty.
 const (
 	spaceFormat   = 'f'
+	spaceFlushed  = 'j'
 	spaceHead     = 'h'
 	spaceMark     = 'm'
 	spaceRecord   = 'r'

@@ -51,9 +51,16 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
+// wasUnsynced returns whether the system may have dropped what this process, or the one before, has written.
+func (s *Store) wasUnsynced() bool {
+	_, err := s.system.Stat(s.system.PathJoin(s.dir, unsyncedName))
+	s.noted = err == nil
+	return s.begun && s.unsynced || s.noted
+}
+
 // begin finds out whether records may have been lost since the database was open before, and records in it that it is
 // open, if it can be written.
-func (s *Store) begin(g *generation, mode openMode) error {
+func (s *Store) begin(g *generation, mode openMode, boot string, found *recovery) error {
 	value, closer, err := g.db.Get([]byte{spaceMark})
 	switch {
 	case errors.Is(err, pebble.ErrNotFound): // of the format before
@@ -65,11 +72,8 @@ func (s *Store) begin(g *generation, mode openMode) error {
 			return err
 		}
 	}
-	boot := bootID(s.system)
-	_, err = s.system.Stat(s.system.PathJoin(s.dir, unsyncedName))
-	s.noted = err == nil
-	unsynced := s.begun && s.unsynced || s.noted
-	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot)
+	unsynced := found.unsynced
+	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot) || found.cut && !unsynced
 	if unsynced || down {
 		g.mark.losses++
 	}

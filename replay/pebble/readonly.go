@@ -22,18 +22,14 @@ func OpenReadOnly(dir string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDir(vfs.Default, dir); err != nil {
+	return openReadOnly(vfs.Default, dir, log)
+}
+
+func openReadOnly(system vfs.FS, dir string, log *slog.Logger) (*Store, error) {
+	s, err := lockedStore(system, dir, log)
+	if err != nil {
 		return nil, err
 	}
-	s := newStore(vfs.Default, dir, log)
-	s.readOnly = true
-	s.Configure(replay.Settings{})
-	if s.lock, err = lockDir(s.system, dir); err != nil {
-		return nil, err
-	}
-	s.reserve = newReserve(s.system, dir, 0)
-	s.room = newRoom(s.system, dir, s.sizes.least)
-	s.intents = newIntents(s.system, dir, s.sizes.memTable)
 	if s.generation, err = s.openGeneration(openRead); err != nil {
 		s.reserve.close()
 		return nil, errors.Join(err, s.lock.Close())
@@ -42,5 +38,23 @@ func OpenReadOnly(dir string, log *slog.Logger) (*Store, error) {
 	close(s.supervised) // nothing changes
 	close(s.sweeper.ended)
 	close(s.named)
+	return s, nil
+}
+
+// lockedStore returns a store that is not open, for no calls but those that read, in a directory that no other process
+// uses.
+func lockedStore(system vfs.FS, dir string, log *slog.Logger) (_ *Store, err error) {
+	if err := checkDir(system, dir); err != nil {
+		return nil, err
+	}
+	s := newStore(system, dir, log)
+	s.readOnly = true
+	s.Configure(replay.Settings{})
+	if s.lock, err = lockDir(system, dir); err != nil {
+		return nil, err
+	}
+	s.reserve = newReserve(system, dir, 0)
+	s.room = newRoom(system, dir, s.sizes.least)
+	s.intents = newIntents(system, dir, s.sizes.memTable)
 	return s, nil
 }

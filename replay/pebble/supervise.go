@@ -92,7 +92,7 @@ func (s *Store) openFirst() (err error) {
 	if pebble.IsCorruptionError(err) {
 		aside, failed := s.cutLog()
 		if failed != nil || len(aside) == 0 {
-			return errors.Join(fmt.Errorf("%w; %w", err, errReplace), failed)
+			return errors.Join(err, failed)
 		}
 		if s.generation, err = s.openGeneration(openNew); err == nil {
 			for _, name := range aside {

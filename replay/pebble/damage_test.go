@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// flipLogs is the number of logs of the stores whose files are damaged. Each gets flipRecords records, by appends of
+// which every third is durable.
+const (
+	flipLogs    = 6
+	flipRecords = 4
+)
+
+// flipStore makes a store on a disk. If several, its journal has several segments, of which the tables have some. It
+// returns the disk as the death of the process leaves it, and as a close does.
+func flipStore(t *testing.T, several bool) (killed, closed *vfs.MemFS) {
+	t.Helper()
+	disk := crashableDisk()
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 16 << 20, TotalBytes: 16 << 20})
+	setBoot(t, disk, "one")
+	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range flipLogs {
+		log := fmt.Sprint("t", i)
+		for n := range uint64(flipRecords) {
+			a := replay.Append{Log: log, Expect: n, Records: [][]byte{fmt.Appendf(nil, "%s %d", log, n+1)},
+				Metadata: []byte{byte(n)}, DueAt: replay.Recover, Durable: (i+int(n))%3 == 0}
+			if err := s.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if several && i%2 == 1 && i < flipLogs-1 {
+			endOfSegment(t, s)
+		}
+	}
+	killed = clone(disk)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return killed, disk
+}
+
+// endOfSegment begins the next segment, and waits until the tables have those before.
+func endOfSegment(t *testing.T, s *Store) {
+	t.Helper()
+	j := s.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	next := j.next
+	for j.next == next {
+		if err := j.rotate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.write(false)
+	for first := uint64(0); first < next; {
+		j.mu.Unlock()
+		j.files.Lock()
+		first = j.first
+		j.files.Unlock()
+		j.mu.Lock()
+	}
+}
+
+// flip changes one bit of a file.
+func flip(t *testing.T, system vfs.FS, name string, at int) {
+	t.Helper()
+	b := contents(t, system, name)
+	b[at] ^= 1 << (at % 8)
+	create(t, system, name, b)
+}
+
+// findings is what there is in a store that was damaged.
+type findings struct {
+	refused bool // the store was not opened
+	broken  int  // logs that cannot be read
+	missing int  // records
+	lost    int  // logs that may have lost records
+	cut     int  // logs that may have lost durable ones
+}
+
+// survey returns what there is of what flipStore has stored, or how the store was not opened.
+func survey(t *testing.T, s *Store, err error) (f findings) {
+	t.Helper()
+	if err != nil {
+		if !errors.Is(err, ErrDamaged) && !strings.Contains(err.Error(), "cannot be opened") {
+			t.Errorf("error %v, want ErrDamaged", err)
+		}
+		return findings{refused: true}
+	}
+	defer func() { _ = s.Close() }() // a table that is damaged is an error of it
+	for i := range flipLogs {
+		log := fmt.Sprint("t", i)
+		h, _, records, err := s.Load(t.Context(), log)
+		if err != nil && !errors.Is(err, replay.ErrNotFound) {
+			f.broken++
+			continue
+		}
+		for n, r := range records {
+			if string(r.Data) != fmt.Sprintf("%s %d", log, n+1) {
+				t.Errorf("record %d of %s is %q", n+1, log, r.Data)
+			}
+		}
+		f.missing += flipRecords - len(records)
+		if h.Lost > 0 {
+			f.lost++
+		}
+		if h.Cut {
+			f.cut++
+		}
+	}
+	return f
+}
+
+// clone copies a disk.
+func clone(disk *vfs.MemFS) *vfs.MemFS {
+	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
+}
+
+// used returns the number of bytes of a file without the zeros at its end.
+func used(t *testing.T, disk vfs.FS, name string) int {
+	t.Helper()
+	return len(bytes.TrimRight(contents(t, disk, name), "\x00"))
+}
+
+// TestFlips flips one bit of a file of a store, at each place of the files in turn. The store is not opened, or it says
+// which logs cannot be read, or all is there that was acknowledged.
+func TestFlips(t *testing.T) {
+	one, oneClosed := flipStore(t, false)
+	several, severalClosed := flipStore(t, true)
+	for name, disk := range map[string]*vfs.MemFS{
+		"killed": one, "closed": oneClosed, "several segments, killed": several, "several segments, closed": severalClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			names, err := disk.List("/store")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range names {
+				if file == reserveName || file == "LOCK" {
+					continue
+				}
+				file = "/store/" + file
+				step, tables := 1, path.Ext(file) == ".sst"
+				if tables || strings.HasPrefix(path.Base(file), "OPTIONS") {
+					step = 13
+				}
+				n, refused := used(t, disk, file), 0
+				for at := 0; at < n; at += step {
+					damaged := clone(disk)
+					flip(t, damaged, file, at)
+					s, err := openReadOnly(damaged, "/store", quiet)
+					f := survey(t, s, err)
+					if f.refused {
+						refused++
+					} else if f.missing > 0 || f.broken > 0 && !tables {
+						t.Errorf("%s, byte %d of %d: %+v", file, at, n, f)
+					}
+				}
+				t.Logf("%s: %d bytes, %d refused", file, n, refused)
+			}
+		})
+	}
+}
+
+// TestFlipsAfterPowerLoss flips one bit of the journal of a store whose machine has gone down: what was synced is not
+// lost unnoticed, and the numbers of what was not are left out.
+func TestFlipsAfterPowerLoss(t *testing.T) {
+	killed, _ := flipStore(t, false)
+	setBoot(t, killed, "two")
+	file := segmentPath(1)
+	data := contents(t, killed, file)
+	var synced int64
+	for tr := range trailersIn(data, 0, 1) {
+		synced = max(synced, tr.synced)
+	}
+	n := used(t, killed, file)
+	if synced == 0 || int(synced) > n {
+		t.Fatalf("%d of %d bytes are synced", synced, n)
+	}
+	for at := range n {
+		damaged := clone(killed)
+		flip(t, damaged, file, at)
+		s, err := open(damaged, "/store", replay.Settings{}, quiet)
+		f := survey(t, s, err)
+		if want := at < int(synced); f.refused != want {
+			t.Errorf("byte %d of %d, of which %d are synced: %+v", at, n, synced, f)
+		}
+		if f.missing > 0 && f.lost < flipLogs-1 { // the last one may not be there at all
+			t.Errorf("byte %d: %+v", at, f)
+		}
+	}
+}
+
+// TestRepairJournal flips one bit of the journal of a store that was killed, and repairs it. The record that was hit is
+// lost, and no other.
+func TestRepairJournal(t *testing.T) {
+	one, _ := flipStore(t, false)
+	several, _ := flipStore(t, true)
+	for name, disk := range map[string]*vfs.MemFS{"one segment": one, "several": several} {
+		t.Run(name, func(t *testing.T) {
+			for _, file := range filesWith(t, disk, "/store", segmentExt) {
+				for at := 0; at < used(t, disk, file); at += 7 {
+					damaged := clone(disk)
+					flip(t, damaged, file, at)
+					s, err := open(damaged, "/store", replay.Settings{}, quiet)
+					if err == nil { // it was the last trailer, or a segment that is not needed
+						if err := s.Close(); err != nil {
+							t.Fatal(err)
+						}
+						continue
+					}
+					done, err := repair(damaged, "/store", quiet)
+					if err != nil || len(done.Files) != 1 || done.Bytes == 0 || len(done.Logs) > 1 {
+						t.Fatalf("%s, byte %d: repaired %+v, %v", file, at, done, err)
+					}
+					s, err = open(damaged, "/store", replay.Settings{}, quiet)
+					if err != nil {
+						t.Fatalf("%s, byte %d: %v", file, at, err)
+					}
+					checkRepaired(t, s, done)
+					if again, err := repair(damaged, "/store", quiet); err != nil || len(again.Files) > 0 {
+						t.Fatalf("%s, byte %d: repaired again: %+v, %v", file, at, again, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkRepaired wants a store that was repaired to have all that it had, but for one record, and appends to all logs.
+func checkRepaired(t *testing.T, s *Store, done *Repaired) {
+	t.Helper()
+	due := make(map[string]bool)
+	for d, err := range s.Due(t.Context(), 't', replay.Recover, replay.EndOfTime) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		due[d.Log] = true
+	}
+	missing := 0
+	for i := range flipLogs {
+		log := fmt.Sprint("t", i)
+		h, err := s.Head(t.Context(), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := slices.Contains(done.Logs, log)
+		if broken == h.Ended.IsZero() || broken == due[log] || broken == h.Cut || broken == (h.Lost > 0) {
+			t.Errorf("%s, broken %v, due %v: %+v", log, broken, due[log], h)
+		}
+		_, _, records, err := s.Load(t.Context(), log)
+		if broken {
+			if !errors.Is(err, errDamaged) {
+				t.Errorf("Load of %s: %v, want errDamaged", log, err)
+			}
+			continue
+		}
+		missing += flipRecords - len(records)
+		appendRecords(t, s, log, true, "x")
+		if h, err = s.Head(t.Context(), log); err != nil || h.Lost > 0 || h.Cut || h.Last <= flipRecords+1 {
+			t.Errorf("%s afterwards: %+v, %v", log, h, err)
+		}
+	}
+	if missing+len(done.Logs) > 1 {
+		t.Errorf("%d records are missing, and %d logs", missing, len(done.Logs))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStaleIntent damages all appends to a log that an intent has begun. The intent, which its file still has, is not
+// taken up: what it began went on.
+func TestStaleIntent(t *testing.T) {
+	disk := crashableDisk()
+	setBoot(t, disk, "one")
+	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), replay.Append{Log: "i", DueAt: replay.Recover, Intent: true}); err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	for _, record := range []string{"i1", "i2"} {
+		places = append(places, used(t, disk, segmentPath(1))+recordHeader)
+		appendRecords(t, s, "i", false, record)
+	}
+	killed := clone(disk)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range places {
+		flip(t, killed, segmentPath(1), at)
+	}
+	if s, err := open(killed, "/store", replay.Settings{}, quiet); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("%v, %v, want ErrDamaged", s, err)
+	}
+	if _, err := repair(killed, "/store", quiet); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = open(killed, "/store", replay.Settings{}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Head(t.Context(), "i"); !errors.Is(err, replay.ErrNotFound) {
+		t.Errorf("Head: %v, want ErrNotFound", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

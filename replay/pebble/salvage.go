@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Repaired is what Repair has done.
+type Repaired struct {
+	Bytes int64    // of the journal that could not be read
+	Files []string // of the journal, which were damaged; each has been given the extension of asideExt
+	Logs  []string // that miss records; they have ended, cannot be read, and are dropped after their retention
+	Cut   int      // logs that have not ended, and may miss what came last
+}
+
+// asideExt is the extension of files that are of no more use to the store.
+const asideExt = ".damaged"
+
+// Repair makes a store that is damaged in its journal one that can be opened. What can be read is kept, and what cannot
+// is lost: a batch, as a rule, which is an append to one log. Which logs that were is seen of those that have been
+// appended to again, since they miss records (Repaired.Logs). It may be any other log that has not ended: their heads
+// say so (replay.Head.Cut), and no number is used again that may have been lost (replay.Head.Lost). No intent is taken
+// up. Until Repair has returned, the store is as damaged as it was.
+func Repair(dir string, log *slog.Logger) (*Repaired, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return repair(vfs.Default, dir, log)
+}
+
+func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err error) {
+	s, err := lockedStore(system, dir, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		s.reserve.close()
+		err = errors.Join(err, s.lock.Close())
+	}()
+	found := recovery{boot: bootSum(bootID(system)), unsynced: s.wasUnsynced(), accept: true}
+	g, err := s.openDatabase(openRepair, &found)
+	if err != nil {
+		if pebble.IsCorruptionError(err) {
+			err = fmt.Errorf("replay/pebble: the tables of %s are damaged, and cannot be repaired: %w", dir, err)
+		}
+		return nil, err
+	}
+	s.generation = g
+	done = new(Repaired)
+	if len(found.damaged) > 0 {
+		err = s.salvage(&found, done)
+	}
+	if err := errors.Join(err, g.close(), g.disk.err()); err != nil {
+		return nil, err
+	}
+	for _, d := range found.damaged {
+		done.Bytes += d.bytes
+		name := system.PathJoin(dir, segmentName(d.segment))
+		switch err := system.Rename(name, name+asideExt); {
+		case err == nil:
+			done.Files = append(done.Files, name+asideExt)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return done, nil
+}
+
+// salvage makes the database one that needs no journal, and is as good as it can be. The last flush says so.
+func (s *Store) salvage(found *recovery, done *Repaired) error {
+	value, closer, err := s.db.Get([]byte{spaceMark})
+	if err != nil {
+		return err
+	}
+	m, err := parseMark(value)
+	if err := errors.Join(err, closer.Close()); err != nil {
+		return err
+	}
+	if err := errors.Join(s.mendLogs(done), s.mendIndexes(), s.dropOrphans()); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	defer b.Close()
+	// A segment may have had as many records as are left out after one loss; and what was not synced may be lost, too.
+	m = mark{losses: m.losses + uint64(len(found.damaged)) + 1, closed: true}
+	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
+		return err
+	}
+	if err := flushForGood(s.db, s.system, s.dir, b, found.last); err != nil {
+		return err
+	}
+	err = s.system.Remove(s.intents.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
+// mendLogs ends the logs that miss records, and marks all others that have not ended. Both indexes have them after it.
+func (s *Store) mendLogs(done *Repaired) error {
+	now := time.Now()
+	return s.scan(spaceHead, func(b *pebble.Batch, key, value []byte) error {
+		log := string(key[1:])
+		h, err := parseHead(value, 0)
+		if err != nil {
+			return err
+		}
+		whole, err := s.whole(log, &h)
+		if err != nil {
+			return err
+		}
+		var size int64
+		switch {
+		case !whole:
+			done.Logs = append(done.Logs, log)
+			deleteRange(b, log, 0, h.Last)
+			op := b.DeleteDeferred(nameKeyLen(log))
+			appendNameKey(op.Key[:0], spaceSnapshot, log)
+			_ = op.Finish()
+			h.Ended = cmp.Or(h.Ended, now)
+			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
+			// Without a snapshot, nobody can read it.
+			h.First, h.Bytes, h.entries, h.single, h.beside, h.entry, h.DueAt = h.Last+1, 0, 0, 0, false, nil, time.Time{}
+			h.Gaps = nil
+			size = int64(len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log))
+		case h.Ended.IsZero():
+			done.Cut++
+			h.Cut = true
+		default:
+			if size, err = s.endedSize(&replay.Append{Log: log, Metadata: h.Metadata}, &h); err != nil {
+				return err
+			}
+		}
+		setHead(b, log, &h, h.entry, nil)
+		moveTime(b, appendDueKey, 0, stampOf(h.DueAt), log, nil)
+		moveTime(b, appendExpiryKey, 0, h.expires, log, binary.AppendUvarint(nil, uint64(size)))
+		return nil
+	})
+}
+
+// whole reports whether all is there that the head of a log says.
+func (s *Store) whole(log string, h *head) (bool, error) {
+	if h.First > 1 {
+		_, err := s.snapshot(log)
+		if errors.Is(err, errDamaged) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	n := entryKeyLen(log)
+	bounds := appendEntryKey(appendEntryKey(nil, log, 0), log, h.Last+1)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
+	if err != nil {
+		return false, err
+	}
+	entries := uint64(0)
+	for ok := it.First(); ok; ok = it.Next() {
+		entries++
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return false, err
+	}
+	if entries != h.entries {
+		return false, nil
+	}
+	var r *records
+	switch {
+	case h.beside:
+		r = readEntry(h.entry, h.Last, h.First, h.Last)
+	default:
+		if r, err = s.readEntries(log, h, h.First); err != nil {
+			return false, err
+		}
+	}
+	next, size, kept := h.After(h.First-1), int64(0), uint64(0)
+	for r.next() && r.seq == next {
+		next, size, kept = h.After(r.seq), size+int64(len(r.data)), kept+1
+	}
+	return kept == h.Kept() && size == h.Bytes, r.close()
+}
+
+// mendIndexes deletes what the indexes have of logs that are not there.
+func (s *Store) mendIndexes() error {
+	stale := func(b *pebble.Batch, key []byte, at stamp, log string, of func(*head) stamp) error {
+		h, closer, err := storedHead(s.db, log, 0)
+		if err != nil && !errors.Is(err, replay.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			if err := closer.Close(); err != nil || of(&h) == at {
+				return err
+			}
+		}
+		return b.Delete(key, nil)
+	}
+	return errors.Join(
+		s.scan(spaceWake, func(b *pebble.Batch, key, _ []byte) error {
+			at, log := splitDueKey(key)
+			return stale(b, key, at, log, func(h *head) stamp { return stampOf(h.DueAt) })
+		}),
+		s.scan(spaceExpiry, func(b *pebble.Batch, key, _ []byte) error {
+			at, log := splitExpiryKey(key)
+			return stale(b, key, at, log, func(h *head) stamp { return h.expires })
+		}))
+}
+
+// dropOrphans deletes the entries of logs that have no head, and would be found by others of the same names.
+func (s *Store) dropOrphans() error {
+	var name []byte // of the last log that was looked up
+	known := false
+	return s.scan(spaceRecord, func(b *pebble.Batch, key, _ []byte) error {
+		log := key[1+2 : len(key)-8]
+		if name == nil || !bytes.Equal(name, log) {
+			name = append(make([]byte, 0, len(log)), log...)
+			_, closer, err := storedHead(s.db, string(log), 0)
+			if known = err == nil; known {
+				err = closer.Close()
+			}
+			if err != nil && !errors.Is(err, replay.ErrNotFound) {
+				return err
+			}
+		}
+		if known {
+			return nil
+		}
+		return b.Delete(key, nil)
+	})
+}
+
+// scanBatch is how many bytes of changes a scan commits at once.
+const scanBatch = 1 << 20
+
+// scan calls change for the entries of a space, as they are when it begins, and commits what that adds to its batch.
+func (s *Store) scan(space byte, change func(b *pebble.Batch, key, value []byte) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	b := s.db.NewBatch()
+	defer func() { _ = b.Close() }()
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err == nil {
+			err = change(b, it.Key(), value)
+		}
+		if err != nil {
+			return fmt.Errorf("replay/pebble: %s cannot be repaired: %w; %w", s.dir, err, ErrDamaged)
+		}
+		if b.Len() < scanBatch {
+			continue
+		}
+		if err := errors.Join(b.Commit(pebble.NoSync), b.Close()); err != nil {
+			return err
+		}
+		b = s.db.NewBatch()
+	}
+	return errors.Join(it.Error(), b.Commit(pebble.NoSync))
+}
