@@ -48,6 +48,7 @@ type logState struct {
 	kept     int    // records kept
 	bytes    int64  // size of the records kept
 	lost     uint64 // records that followers may have read before a loss of power took them
+	cut      bool   // replay.Head.Cut: what the agent has done since is unknown
 	metadata []byte // activeTask.meta as it is stored
 }
 
@@ -82,7 +83,8 @@ func (tk *activeTask) load(ctx context.Context) error {
 	}
 	tk.fold = fold
 	tk.logState = logState{
-		last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, metadata: head.Metadata,
+		last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, cut: head.Cut,
+		metadata: head.Metadata,
 	}
 	tk.lastTime = lastTimeOf(tk.fold.Task())
 	tk.exists, tk.loaded = true, true

@@ -142,7 +142,7 @@ func (b *batch) write(ctx context.Context) error {
 		tk.size -= b.events[0].Cause.Size() // it was counted while the start was pending
 	}
 	tk.lease().Take(tk.size)
-	tk.logState.last, tk.logState.lost = tk.logState.last+tk.logState.lost, 0
+	tk.logState.last, tk.logState.lost, tk.logState.cut = tk.logState.last+tk.logState.lost, 0, false
 	p := tk.partner()
 	b.apply(ctx, p)
 	if a.End {

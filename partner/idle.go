@@ -104,7 +104,7 @@ func (tk *activeTask) reuse(head *replay.Head) {
 	case !tk.idle:
 	case head.Last == state.last && head.Bytes == state.bytes && bytes.Equal(head.Metadata, state.metadata):
 		tk.idle, tk.loaded = false, true
-		state.lost = head.Lost
+		state.lost, state.cut = head.Lost, head.Cut
 		tk.lease().Take(tk.size)
 	default:
 		tk.invalidate()

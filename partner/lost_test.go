@@ -20,12 +20,13 @@ import (
 type bereft struct {
 	replay.Store
 	lost uint64
+	cut  bool // as after a repair
 }
 
 func (s bereft) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
 	h, snapshot, records, err := s.Store.Load(ctx, log)
 	if len(h.Gaps) == 0 && h.Last > 0 {
-		h.Lost = s.lost
+		h.Lost, h.Cut = s.lost, s.cut
 	}
 	return h, snapshot, records, err
 }
@@ -43,7 +44,7 @@ func TestLostEvents(t *testing.T) {
 			<-speak
 			yield(finished("x"), nil)
 		}}
-		b = setUp(t, bereft{store, 1000}, fake)
+		b = setUp(t, bereft{Store: store, lost: 1000}, fake)
 		synctest.Wait()
 		from := func(seq uint64) ([]uint64, error) {
 			s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *Request) { c.AfterSeq = seq }))
@@ -84,4 +85,50 @@ func TestLostEvents(t *testing.T) {
 			t.Errorf("in the end: %+v, %v", head, err)
 		}
 	})
+}
+
+// TestCutStart continues a turn in a store that was repaired. An agent that knows the turn ends it. To one that does
+// not, it is not sent again, even if the store says that nothing of it was sent: it may have lost that it was.
+func TestCutStart(t *testing.T) {
+	finishes := func(yield func(agent.Report, error) bool) { yield(finished("x"), nil) }
+	for name, test := range map[string]struct {
+		begun  *script
+		resume func(yield func(agent.Report, error) bool)
+		want   task.State
+	}{
+		"known":           {hangs(), finishes, task.AwaitingCompletion},
+		"unknown":         {hangs(), notReceived, task.Failed},
+		"unknown, queued": {&script{run: queued}, notReceived, task.Failed},
+		"known, queued":   {&script{run: queued}, finishes, task.AwaitingCompletion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				store := memory(t)
+				b := setUp(t, store, test.begun)
+				b.do(call(task.Start, "t1"))
+				b.engine.Close()
+
+				fake := answers("a second time")
+				fake.resume = func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { test.resume(yield) }
+				b = setUp(t, bereft{Store: store, lost: 1000, cut: true}, fake)
+				synctest.Wait()
+				got := b.do(call(task.Get, "t1"))
+				if got.Status.State != test.want || fake.turnCount() > 0 {
+					t.Errorf("%+v after %d runs, want %s", got.Status, fake.turnCount(), test.want)
+				}
+			})
+		})
+	}
+}
+
+// notReceived says that the agent does not have a turn.
+func notReceived(yield func(agent.Report, error) bool) {
+	yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not received the message"))
+}
+
+// queued is a turn of an agent that cannot be reached.
+func queued(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+	yield(agent.Report{Delivery: agent.DeliveryQueued}, nil)
+	<-ctx.Done()
+	yield(agent.Report{}, task.Errorf(task.Internal, "stopped").WithCause(ctx.Err()))
 }

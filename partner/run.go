@@ -298,25 +298,32 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 	tk.logger().Debug("resuming an unfinished task", "state", string(state))
 	t := tk.turn()
 	pending := tk.meta.Pending != nil
-	stream, unsent := tk.meta.Stream, tk.meta.Unsent
+	stream, unsent, cut := tk.meta.Stream, tk.meta.Unsent, tk.logState.cut
 	r := p.newRun(p.engine.base, tk.engine.tracing, tk, t)
 	if r.done.happened {
 		return true
 	}
 	r.start(func() (bool, error) {
 		run := func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, t, stream)) }
-		if unsent {
+		if unsent && !cut {
 			return run()
 		}
 		p.Meter.resumed.Add(1)
 		ended, err := tk.consume(r.ctx, r, p.Agent.Resume(r.ctx, t))
 		if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
+			if cut {
+				return ended, errCut
+			}
 			return run() // the agent has not received the turn
 		}
 		return ended, err
 	})
 	return true
 }
+
+// errCut says why a turn is not sent to an agent that does not know it. The agent may have ended and forgotten it.
+var errCut = task.Errorf(task.AgentTimeout, "the store was repaired after it was damaged, and the agent does not have "+
+	"the message; it is unknown whether the agent has acted on it, so it is not sent again")
 
 // turn returns the present turn of the task, for Agent.Resume. tk.mu is held.
 func (tk *activeTask) turn() *agent.Turn {

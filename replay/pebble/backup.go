@@ -92,17 +92,9 @@ func closeCopy(dir string, pending []slot) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	var m mark
-	value, closer, err := db.Get([]byte{spaceMark})
-	switch {
-	case errors.Is(err, pebble.ErrNotFound): // of the format before
-	case err != nil:
+	m, err := markIn(db)
+	if err != nil {
 		return err
-	default:
-		m, err = parseMark(value)
-		if err := errors.Join(err, closer.Close()); err != nil {
-			return err
-		}
 	}
 	b := db.NewBatch()
 	defer b.Close()

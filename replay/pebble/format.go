@@ -39,8 +39,11 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return err
 	}
-	if foreign || mode == openRead || mode == openRepair {
+	if foreign {
 		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
+	}
+	if mode == openRead || mode == openRepair { // the process that has made it died before it had begun
+		return nil
 	}
 	return g.setFormat(&mark{closed: true})
 }

@@ -51,6 +51,19 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
+// markIn returns the mark in a database. One of format 2 has none.
+func markIn(db *pebble.DB) (m mark, err error) {
+	value, closer, err := db.Get([]byte{spaceMark})
+	if errors.Is(err, pebble.ErrNotFound) {
+		return mark{}, nil
+	}
+	if err != nil {
+		return mark{}, err
+	}
+	m, err = parseMark(value)
+	return m, errors.Join(err, closer.Close())
+}
+
 // wasUnsynced returns whether the system may have dropped what this process, or the one before, has written.
 func (s *Store) wasUnsynced() bool {
 	_, err := s.system.Stat(s.system.PathJoin(s.dir, unsyncedName))
@@ -61,16 +74,9 @@ func (s *Store) wasUnsynced() bool {
 // begin finds out whether records may have been lost since the database was open before, and records in it that it is
 // open, if it can be written.
 func (s *Store) begin(g *generation, mode openMode, boot string, found *recovery) error {
-	value, closer, err := g.db.Get([]byte{spaceMark})
-	switch {
-	case errors.Is(err, pebble.ErrNotFound): // of the format before
-	case err != nil:
+	var err error
+	if g.mark, err = markIn(g.db); err != nil {
 		return err
-	default:
-		g.mark, err = parseMark(value)
-		if err := errors.Join(err, closer.Close()); err != nil {
-			return err
-		}
 	}
 	unsynced := found.unsynced
 	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot) || found.cut && !unsynced

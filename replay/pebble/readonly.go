@@ -4,9 +4,11 @@ package pebble
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -46,6 +48,12 @@ func openReadOnly(system vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 func lockedStore(system vfs.FS, dir string, log *slog.Logger) (_ *Store, err error) {
 	if err := checkDir(system, dir); err != nil {
 		return nil, err
+	}
+	switch desc, err := pebble.Peek(dir, system); {
+	case err != nil:
+		return nil, fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
+	case !desc.Exists:
+		return nil, fmt.Errorf("replay/pebble: there is no store in %s", dir)
 	}
 	s := newStore(system, dir, log)
 	s.readOnly = true

@@ -4,6 +4,9 @@ package pebble
 
 import (
 	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -42,5 +45,45 @@ func TestOpenReadOnly(t *testing.T) {
 	}
 	if _, err := OpenReadOnly(t.TempDir(), quiet); err == nil {
 		t.Error("an empty directory was opened")
+	}
+}
+
+// TestReadKilledStart reads a store whose first opening died, at each of its changes of the disk in turn. There is no
+// store yet, or an empty one.
+func TestReadKilledStart(t *testing.T) {
+	for at, done := int64(0), false; !done; at++ {
+		disk := crashableDisk()
+		var changes atomic.Int64
+		s, err := open(watchedFS{disk, func(string, string) error {
+			if changes.Add(1) > at {
+				return syscall.EIO
+			}
+			return nil
+		}}, "/store", replay.Settings{}, quiet)
+		killed := clone(disk)
+		if done = err == nil && changes.Load() <= at; s != nil {
+			_ = s.Close() // the disk's error
+		}
+		if _, err := killed.Stat("/store"); err != nil {
+			continue
+		}
+		s, err = openReadOnly(killed, "/store", quiet)
+		if err != nil {
+			if done || !strings.Contains(err.Error(), "there is no store in /store") {
+				t.Errorf("after %d changes: %v", at, err)
+			}
+			continue
+		}
+		for entry, err := range s.List(t.Context(), "", "") {
+			t.Errorf("after %d changes: %+v, %v", at, entry, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("after %d changes: %v", at, err)
+		}
+		if s, err = open(killed, "/store", replay.Settings{}, quiet); err != nil {
+			t.Errorf("after %d changes, in the end: %v", at, err)
+		} else if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -83,12 +83,8 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 
 // salvage makes the database one that needs no journal, and is as good as it can be. The last flush says so.
 func (s *Store) salvage(found *recovery, done *Repaired) error {
-	value, closer, err := s.db.Get([]byte{spaceMark})
+	m, err := markIn(s.db)
 	if err != nil {
-		return err
-	}
-	m, err := parseMark(value)
-	if err := errors.Join(err, closer.Close()); err != nil {
 		return err
 	}
 	if err := errors.Join(s.mendLogs(done), s.mendIndexes(), s.dropOrphans()); err != nil {
