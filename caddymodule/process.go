@@ -21,5 +21,5 @@ func init() {
 }
 
 // exiting is done when the process is about to exit. It ends calls that wait for a task, also those of configurations
-// that were replaced.
+// that were replaced, and the answers of the sample agent.
 var exiting, exit = context.WithCancel(context.Background())

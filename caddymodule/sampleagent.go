@@ -3,11 +3,13 @@
 package caddymodule
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
@@ -20,11 +22,23 @@ func init() {
 }
 
 // SampleAgent is an agent to try the gateway with. It speaks legacy A2A, and can stream, ask for input and fail: the
-// first word of a message is its command, as in caddy aip sample-agent. It keeps its tasks in memory until the next
-// reload.
+// first word of a message is its command, as in caddy aip sample-agent. It keeps its tasks in memory as long as a
+// configuration has it; all places that have it are one agent.
 type SampleAgent struct {
 	agent *legacyagent.Agent
 }
+
+// sampleAgents holds the agent of this process. A new configuration continues with that of the one before, so that a
+// reload cancels no task.
+var sampleAgents = caddy.NewUsagePool()
+
+const sampleAgentKey = "sample"
+
+// pooledAgent is an agent in sampleAgents.
+type pooledAgent struct{ *legacyagent.Agent }
+
+// Destruct implements caddy.Destructor.
+func (a pooledAgent) Destruct() error { return a.Close() }
 
 // CaddyModule returns the Caddy module information.
 func (*SampleAgent) CaddyModule() caddy.ModuleInfo {
@@ -32,15 +46,38 @@ func (*SampleAgent) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision sets up the agent.
-func (a *SampleAgent) Provision(caddy.Context) error {
-	a.agent = legacyagent.New(legacyagent.Options{})
+func (a *SampleAgent) Provision(ctx caddy.Context) error {
+	events, err := ctx.App("events")
+	if err != nil {
+		return err
+	}
+	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
+		return err
+	}
+	v, _, err := sampleAgents.LoadOrNew(sampleAgentKey, func() (caddy.Destructor, error) {
+		return pooledAgent{legacyagent.New(legacyagent.Options{})}, nil
+	})
+	if err != nil {
+		return err
+	}
+	a.agent = v.(pooledAgent).Agent
 	return nil
 }
 
-// Cleanup stops the agent's turns.
+// Cleanup stops the agent's turns, unless another configuration has it.
 func (a *SampleAgent) Cleanup() error {
-	if a.agent != nil {
-		a.agent.Close()
+	if a.agent == nil {
+		return nil
+	}
+	_, err := sampleAgents.Delete(sampleAgentKey)
+	return err
+}
+
+// Handle ends the agent's answers when the process is about to exit: Caddy waits for them, and the gateway in the same
+// process waits for the agent. It implements caddyevents.Handler.
+func (*SampleAgent) Handle(context.Context, caddy.Event) error {
+	if caddy.Exiting() {
+		exit()
 	}
 	return nil
 }
@@ -63,7 +100,10 @@ func (a *SampleAgent) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // ServeHTTP lets the agent answer.
 func (a *SampleAgent) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	a.agent.ServeHTTP(w, r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(exiting, cancel)()
+	a.agent.ServeHTTP(w, r.WithContext(ctx))
 	return nil
 }
 
@@ -73,4 +113,5 @@ var (
 	_ caddy.CleanerUpper          = (*SampleAgent)(nil)
 	_ caddyfile.Unmarshaler       = (*SampleAgent)(nil)
 	_ caddyhttp.MiddlewareHandler = (*SampleAgent)(nil)
+	_ caddyevents.Handler         = (*SampleAgent)(nil)
 )

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/command"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/group"
@@ -87,7 +88,7 @@ func (s *Store) openNew() (*openStore, error) {
 	} else {
 		var err error
 		if store, err = pebble.Open(s.Dir, *s.settings(), slog.New(processLog{name: "aip.store"})); err != nil {
-			return nil, err
+			return nil, command.ExplainDamage(s.Dir, err)
 		}
 	}
 	ctx := context.Background()

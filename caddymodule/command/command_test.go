@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 36 {
+	if seen != 37 {
 		t.Errorf("%d commands", seen)
 	}
 }

@@ -28,10 +28,10 @@ import (
 func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store <command>",
-		Short: "Inspects, verifies, copies, exports and imports a store",
+		Short: "Inspects, verifies, repairs, copies, exports and imports a store",
 		Long: `
-Inspects, verifies, copies, exports and imports a store: that of a running gateway, by
-Caddy's admin API, or with --store one that no process uses, by its directory.
+Inspects, verifies, repairs, copies, exports and imports a store: that of a running
+gateway, by Caddy's admin API, or with --store one that no process uses, by its directory.
 `,
 	}
 	onlyGroup(cmd)
@@ -43,7 +43,7 @@ Shows how many tasks, outboxes and other logs a store has, and how large it is.
 Reads all of a store, with the checksums of its files, decodes the events of all tasks,
 and says what is wrong. It ends with 1 if something is. It changes nothing.
 `, true),
-		backupCommand(), exportCommand(), importCommand())
+		backupCommand(), exportCommand(), importCommand(), repairCommand())
 	return cmd
 }
 
@@ -63,14 +63,14 @@ func (f *storeFlags) add(set *pflag.FlagSet) {
 func (f *storeFlags) read(use func(*pebble.Store) error) error {
 	s, err := pebble.OpenReadOnly(f.dir, nil)
 	if err != nil {
-		return notOpened(err)
+		return notOpened(f.dir, err)
 	}
 	return errors.Join(use(s), s.Close())
 }
 
-// notOpened returns what is said of a store that cannot be opened, with what can be done about one in use.
-func notOpened(err error) error {
-	text := strings.TrimPrefix(err.Error(), "replay/pebble: ")
+// notOpened returns what is said of a store that cannot be opened, with what can be done about one in use, or damaged.
+func notOpened(dir string, err error) error {
+	text := strings.TrimPrefix(ExplainDamage(dir, err).Error(), "replay/pebble: ")
 	if strings.Contains(text, "is in use") {
 		text += "; leave out --store to ask the running gateway"
 	}
@@ -189,7 +189,7 @@ func (f *storeFlags) backup(ctx context.Context, dir string) error {
 	}
 	s, err := pebble.Open(f.dir, replay.Settings{}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return notOpened(err)
+		return notOpened(f.dir, err)
 	}
 	return errors.Join(s.Backup(ctx, dir), s.Close())
 }

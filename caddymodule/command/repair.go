@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+)
+
+// ExplainDamage adds to the error of a store that is damaged what its operator can do.
+func ExplainDamage(dir string, err error) error {
+	if !errors.Is(err, pebble.ErrDamaged) {
+		return err
+	}
+	return fmt.Errorf("%w; copy the directory, then put a backup in its place, or keep what can be read: "+
+		"caddy aip store repair --accept-loss --store %s", err, dir)
+}
+
+// repairReport is what a repair has done, as JSON.
+type repairReport struct {
+	Dir   string      `json:"dir"`
+	Bytes int64       `json:"bytes"` // of the journal, which could not be read
+	Files []string    `json:"files"` // that were damaged, and have been put aside
+	Ended []endedTask `json:"ended"` // logs that miss records
+	Cut   int         `json:"cut"`   // logs that may have lost what came last
+}
+
+// endedTask names a log, which is a task as a rule.
+type endedTask struct {
+	Kind string `json:"kind"`
+	Log  string `json:"log"`
+}
+
+func repairCommand() *cobra.Command {
+	var dir string
+	var accept, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "repair --accept-loss --store <directory>",
+		Short: "Makes a damaged store one that can be opened",
+		Long: `
+Makes a store whose journal is damaged one that can be opened. What cannot be read is
+lost, although it was acknowledged: mostly one event of one task. Copy the directory
+before, and restore a backup instead where you have one that is recent enough.
+
+A task that is seen to miss events has ended, and cannot be read any more. Which other
+task has lost its last event, nobody knows. So the turns of all unfinished tasks go on
+only where the agent knows them: no message is sent again. No event's number is used
+again. A store that is not damaged stays as it is.
+`,
+		Example: `  $ caddy aip store repair --accept-loss --store /var/lib/caddy/aip`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case dir == "":
+				return errors.New("--store is missing: the directory of the damaged store")
+			case !accept:
+				return errors.New("a repair loses what cannot be read; copy the directory first, then add --accept-loss")
+			}
+			done, err := pebble.Repair(dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				return errors.New(strings.TrimPrefix(err.Error(), "replay/pebble: "))
+			}
+			if dir, err = filepath.Abs(dir); err != nil {
+				return err
+			}
+			report := reportOf(dir, done)
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+			}
+			return printRepair(cmd.OutOrStdout(), report)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "store", "", "the directory of a store that no process uses")
+	cmd.Flags().BoolVar(&accept, "accept-loss", false, "lose what cannot be read")
+	outputFlag(cmd, &asJSON)
+	return cmd
+}
+
+func reportOf(dir string, done *pebble.Repaired) *repairReport {
+	r := &repairReport{Dir: dir, Bytes: done.Bytes, Files: []string{}, Ended: []endedTask{}, Cut: done.Cut}
+	for _, file := range done.Files {
+		r.Files = append(r.Files, filepath.Base(file))
+	}
+	for _, log := range done.Logs {
+		r.Ended = append(r.Ended, endedTask{logKind(log[0]), strings.ReplaceAll(log[1:], logname.Separator, " ")})
+	}
+	return r
+}
+
+func printRepair(w io.Writer, r *repairReport) error {
+	p := printer{w: w}
+	p.line("store", clean(r.Dir))
+	if len(r.Files) == 0 && r.Bytes == 0 && r.Cut == 0 && len(r.Ended) == 0 {
+		p.line("damage", "none in its journal; it was left as it is")
+		return p.err
+	}
+	p.line("lost", humanize.IBytes(uint64(r.Bytes))+" of the journal")
+	for _, file := range r.Files {
+		p.line("put aside", file)
+	}
+	for _, one := range r.Ended {
+		p.line("ended", one.Kind+" "+one.Log+": it misses records, and cannot be read")
+	}
+	p.line("doubtful", fmt.Sprintf("%d unfinished logs may miss what came last", r.Cut))
+	return p.err
+}
