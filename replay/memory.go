@@ -23,11 +23,13 @@ type Memory struct {
 	settings Settings
 	closed   bool
 	logs     map[string]*memoryLog
-	ended    list.List               // logs that have ended, the most recently used in front
-	expiring expiryHeap              // the same logs, the next to be dropped in front
-	dueLogs  map[*memoryLog]struct{} // logs that have a DueAt
-	size     int64                   // bytes of all logs
-	idle     int64                   // bytes of the logs that have ended
+	names    order[string]                // of logs
+	lists    map[string]*order[ListedLog] // by name; none is empty
+	ended    list.List                    // logs that have ended, the most recently used in front
+	expiring expiryHeap                   // the same logs, the next to be dropped in front
+	dueLogs  map[*memoryLog]struct{}      // logs that have a DueAt
+	size     int64                        // bytes of all logs
+	idle     int64                        // bytes of the logs that have ended
 }
 
 // memoryLog is one log of a Memory.
@@ -45,11 +47,12 @@ type memoryLog struct {
 	places   Places        // of all readers
 }
 
-// What a log and a record take beside their bytes, roughly: the structures, the map entries, the slack of the
-// allocator. Capacity bounds memory, not payload.
+// What a log, a record and a place in a list take beside their bytes, roughly: the structures, the map entries, the
+// slack of the allocator. Capacity bounds memory, not payload.
 const (
 	logOverhead    = 512
 	recordOverhead = 48
+	listOverhead   = 160 // of a place in a list
 )
 
 // smallLog is the size of a small log, in bytes.
@@ -63,6 +66,8 @@ func NewMemory(s Settings) *Memory {
 	return &Memory{
 		settings: s.WithDefaults(),
 		logs:     make(map[string]*memoryLog),
+		names:    order[string]{compare: cmp.Compare[string]},
+		lists:    make(map[string]*order[ListedLog]),
 		dueLogs:  make(map[*memoryLog]struct{}),
 	}
 }
@@ -96,7 +101,30 @@ func (m *Memory) remove(l *memoryLog) {
 	l.dropped = true
 	m.size -= l.size
 	delete(m.logs, l.name)
+	m.names.remove(l.name)
+	m.relist(l, nil)
 	delete(m.dueLogs, l)
+}
+
+// relist moves a log to other lists than those that its head says.
+func (m *Memory) relist(l *memoryLog, lists []Listing) {
+	if slices.Equal(l.head.Lists, lists) {
+		return
+	}
+	for _, was := range l.head.Lists {
+		in := m.lists[was.List]
+		if in.remove(ListedLog{Log: l.name, At: was.At}); in.size == 0 {
+			delete(m.lists, was.List)
+		}
+	}
+	for _, now := range lists {
+		in := m.lists[now.List]
+		if in == nil {
+			in = &order[ListedLog]{compare: ListedLog.Compare}
+			m.lists[now.List] = in
+		}
+		in.add(ListedLog{Log: l.name, At: now.At, Label: now.Label})
+	}
 }
 
 // touch makes l the log used last.
@@ -198,6 +226,9 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	}
 	size := logOverhead + int64(len(a.Log)+len(a.Metadata)+len(snapshot)) +
 		head.Bytes + recordOverhead*int64(len(kept)+len(added))
+	for _, in := range a.Lists {
+		size += listOverhead + int64(len(in.List)+len(in.Label))
+	}
 	grows := size - l.size
 	if grows > 0 && !a.End && m.size-m.idle+grows > m.settings.Capacity {
 		return nil, ErrFull
@@ -207,8 +238,12 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	for i, data := range added {
 		kept = append(kept, Record{Seq: first + uint64(i), Data: bytes.Clone(data)})
 	}
+	m.relist(l, a.Lists)
 	l.head, l.snapshot, l.records, l.size = head, snapshot, kept, size
-	m.logs[a.Log] = l
+	if m.logs[a.Log] == nil {
+		m.logs[a.Log] = l
+		m.names.add(a.Log)
+	}
 	m.size += grows
 	if head.DueAt.IsZero() {
 		delete(m.dueLogs, l)
@@ -273,7 +308,7 @@ func (m *Memory) Close() error {
 	m.mu.Lock()
 	logs := m.logs
 	m.closed = true
-	m.logs, m.dueLogs, m.expiring = nil, nil, nil
+	m.logs, m.dueLogs, m.expiring, m.lists, m.names.first = nil, nil, nil, nil, [orderLevels]*orderNode[string]{}
 	m.ended.Init()
 	m.mu.Unlock()
 	for _, l := range logs {

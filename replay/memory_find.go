@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A Memory finds logs by time, and by the beginning of their names. It keeps no order of either, but goes through all
-// logs and sorts the ones it has found.
+// A Memory finds logs by the beginning of their names and in lists, which it keeps in order, and by time, for which it
+// goes through all logs that have a DueAt and sorts the ones it has found.
 
-// listPage is the number of heads that List takes at a time.
+// listPage is the number of logs that List and Listed take at a time.
 const listPage = 256
 
 // Due implements Store. It goes through all logs that have a DueAt.
@@ -46,44 +46,77 @@ func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) ite
 	}
 }
 
-// List implements Store. It reads the names at the beginning, and the heads in pages. It does not count as a use of a
-// log: a list of all logs must not decide which ones are dropped first.
+// List implements Store. It does not count as a use of a log: a list of all logs must not decide which ones are dropped
+// first.
 func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		from := prefix
+		if after != "" {
+			from = max(prefix, after+"\x00") // the least name that is greater
+		}
+		memoryPages(ctx, m, yield, func(page []Entry) []Entry {
+			for name := range m.names.from(from) {
+				if !strings.HasPrefix(name, prefix) || len(page) == listPage {
+					break
+				}
+				page, from = append(page, Entry{Log: name, Head: m.logs[name].head}), name+"\x00"
+			}
+			return page
+		})
+	}
+}
+
+// Listed implements Store.
+func (m *Memory) Listed(ctx context.Context, list string, after ListedLog) iter.Seq2[ListedLog, error] {
+	return func(yield func(ListedLog, error) bool) {
+		after := after
+		memoryPages(ctx, m, yield, func(page []ListedLog) []ListedLog {
+			in := m.lists[list]
+			if in == nil {
+				return page
+			}
+			rest := in.all
+			if after.Log != "" {
+				rest = in.from(after)
+			}
+			for l := range rest {
+				if len(page) == listPage {
+					break
+				}
+				if after.Log == "" || after.Compare(l) < 0 {
+					page, after = append(page, l), l
+				}
+			}
+			return page
+		})
+	}
+}
+
+// memoryPages yields what read returns, a page at a time, until it returns less than a whole one. It is called while m
+// is locked, with an empty page.
+func memoryPages[T any](ctx context.Context, m *Memory, yield func(T, error) bool, read func(page []T) []T) {
+	var none T
+	var page []T
+	for more := true; more; more = len(page) == listPage {
 		if err := m.enter(ctx); err != nil {
-			yield(Entry{}, err)
+			yield(none, err)
 			return
 		}
-		var names []string
-		for name := range m.logs {
-			if name > after && strings.HasPrefix(name, prefix) {
-				names = append(names, name)
-			}
-		}
+		page = read(page[:0])
 		m.mu.Unlock()
-		slices.Sort(names)
-		page := make([]Entry, 0, min(len(names), listPage))
-		for chunk := range slices.Chunk(names, listPage) {
-			if err := m.enter(ctx); err != nil {
-				yield(Entry{}, err)
+		for _, v := range page {
+			if err := ctx.Err(); err != nil {
+				yield(none, err)
 				return
 			}
-			page = page[:0]
-			for _, name := range chunk {
-				if l := m.logs[name]; l != nil {
-					page = append(page, Entry{Log: name, Head: l.head})
-				}
-			}
-			m.mu.Unlock()
-			for _, e := range page {
-				if err := ctx.Err(); err != nil {
-					yield(Entry{}, err)
-					return
-				}
-				if !yield(e, nil) {
-					return
-				}
+			if !yield(v, nil) {
+				return
 			}
 		}
 	}
+}
+
+// Relist implements Store. There was no version without lists that left anything in memory.
+func (m *Memory) Relist(ctx context.Context, _ func(string, []byte) []Listing) error {
+	return ctx.Err()
 }

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -68,6 +69,9 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	if h.Last != a.Expect || !h.Ended.IsZero() {
 		return h, ErrConflict
 	}
+	if err := a.checkLists(); err != nil {
+		return h, err
+	}
 	if len(a.Records) > 0 {
 		h.Lost, h.Cut = 0, false
 		if a.Skip > 0 {
@@ -89,8 +93,32 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	}
 	h.Metadata = a.Metadata
 	h.DueAt = a.DueAt
+	h.Lists = a.Lists
 	if a.End {
 		h.Ended = now
 	}
 	return h, nil
+}
+
+// checkLists returns an error if the lists of the append are not what lists must be.
+func (a *Append) checkLists() error {
+	if len(a.Lists) > MaxLists {
+		return fmt.Errorf("replay: the log is to be in %d lists, but may be in %d", len(a.Lists), MaxLists)
+	}
+	for i, l := range a.Lists {
+		if l.List == "" || len(l.List) > MaxName || len(l.Label) > MaxLabel {
+			return fmt.Errorf("replay: the name of a list has %d bytes and its label %d, but must have 1 to %d and 0 to %d",
+				len(l.List), len(l.Label), MaxName, MaxLabel)
+		}
+		if slices.ContainsFunc(a.Lists[:i], func(before Listing) bool { return before.List == l.List }) {
+			return fmt.Errorf("replay: the log is to be in the list %q twice", l.List)
+		}
+	}
+	return nil
+}
+
+// Compare orders the logs of a list: those with the latest At first, and those with the same At by the bytes of their
+// names. It returns a number below 0 if l comes before m.
+func (l ListedLog) Compare(m ListedLog) int {
+	return cmp.Or(m.At.Compare(l.At), cmp.Compare(l.Log, m.Log))
 }

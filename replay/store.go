@@ -28,7 +28,19 @@ type Store interface {
 	// bytes. An empty after comes before all names. List sees changes that are made meanwhile: it yields a head that
 	// the log had at some time since List began, and may or may not yield a log that is created or dropped. It yields
 	// every other log once. The caller may take its time, because List holds no locks while it yields.
+	// What it costs grows with what it yields, and not with how many logs there are beside.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
+
+	// Listed yields the logs of a list (see Append.Lists) that come after one, in the order of ListedLog.Compare. The
+	// zero after comes before all of them. Listed reads no heads, and what it costs grows with what it yields. It sees
+	// changes that are made meanwhile: a log that moves in the list may be yielded where it was, where it is, at both
+	// places or at neither. It yields every other log once, and holds no locks while it yields.
+	Listed(ctx context.Context, list string, after ListedLog) iter.Seq2[ListedLog, error]
+
+	// Relist gives lists to the logs that a version without lists has written. They have none until then, or until their
+	// next Append. lists returns those of a log by its name and its metadata; nil for none. Relist returns at once where
+	// there are no such logs. After an error it can be called again.
+	Relist(ctx context.Context, lists func(log string, metadata []byte) []Listing) error
 
 	// Append executes a as one atomic write. The error is ErrConflict, and nothing is changed, if the log's last record
 	// is not a.Expect or the log has ended: another writer was faster. After a nil error the write survives the death
@@ -92,6 +104,7 @@ type Head struct {
 	DueAt    time.Time // as last appended; zero for never
 	Ended    time.Time // when the log ended; zero if it has not
 	Gaps     []Gap     // the numbers above First that Append.Skip left out, in order
+	Lists    []Listing // as last appended
 	// Lost is how many records after Last may have been read before a loss of power took them. If readers remember the
 	// numbers of records, the writer skips as many with its next Append, so that no number is used twice.
 	Lost uint64
@@ -102,6 +115,26 @@ type Head struct {
 
 // Gap is a range of numbers that no record has, both ends included.
 type Gap struct{ From, To uint64 }
+
+// Listing puts a log into a list.
+type Listing struct {
+	List  string    // the name of the list, 1 to MaxName bytes
+	At    time.Time // logs with a later time come first; the zero time comes last
+	Label string    // at most MaxLabel bytes, for those who look for some of the logs in the list
+}
+
+// ListedLog is a log, and its place in a list.
+type ListedLog struct {
+	Log   string
+	At    time.Time
+	Label string
+}
+
+// Bounds of the lists of a log.
+const (
+	MaxLists = 8
+	MaxLabel = 256
+)
 
 // Entry is a log as List yields it.
 type Entry struct {
@@ -116,6 +149,7 @@ type Append struct {
 	Records  [][]byte  // may be empty, to write the rest alone; the store keeps no reference to them
 	Metadata []byte    // replaces the log's metadata; the store keeps no reference to it
 	DueAt    time.Time // replaces the time at which Due yields the log; zero for never
+	Lists    []Listing // replaces the lists that have the log, at most one place in each; kept, so it must not be changed
 	End      bool      // ends the log: it takes no more appends, and is dropped after Settings.Retention
 	Drop     bool      // drops the log now, if there is one: nothing else is written, and the name is free again
 	Skip     uint64    // how many numbers to leave out before the first of Records; without Records it has no effect

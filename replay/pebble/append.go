@@ -99,11 +99,12 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	if err != nil {
 		return nil, err
 	}
-	due := stampOf(old.DueAt)
+	due, lists := stampOf(old.DueAt), old.Lists
 	if old.pending {
-		due = 0 // it is not in the index
+		due, lists = 0, nil // it is not in the index, and in no list
 	}
 	moveTime(b, appendDueKey, due, stampOf(next.DueAt), a.Log, nil)
+	moveLists(b, a.Log, lists, next.Lists)
 	var size int64 // when it has ended
 	if a.End {
 		if size, err = s.endedSize(a, next); err != nil {

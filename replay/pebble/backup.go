@@ -104,6 +104,7 @@ func closeCopy(dir string, pending []slot) (err error) {
 		switch {
 		case errors.Is(err, replay.ErrNotFound):
 			moveTime(b, appendDueKey, 0, stampOf(p.head.DueAt), p.log, nil)
+			moveLists(b, p.log, nil, p.head.Lists)
 			setHead(b, p.log, &p.head, nil, nil)
 		case err != nil:
 			return err

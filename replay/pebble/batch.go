@@ -12,7 +12,8 @@ import (
 
 // batchSize is about what a takes as a batch: the records, and five small entries.
 func batchSize(a *replay.Append) int {
-	return 64 + maxHeadLen + len(a.Metadata) + len(a.Snapshot) + entryLen(nil, a.Records) + 5*(entryKeyLen(a.Log)+16)
+	return 64 + maxHeadLen + len(a.Metadata) + len(a.Snapshot) + entryLen(nil, a.Records) + 5*(entryKeyLen(a.Log)+16) +
+		listsLen(a.Log, a.Lists)
 }
 
 // setHead sets a head. Beside it lie, if it says so, the records in an entry, which may be nil, and more of them.
@@ -22,7 +23,7 @@ func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byt
 		size = entryLen(entry, records)
 	}
 	var buf [maxHeadLen]byte
-	numbers := h.appendNumbers(buf[:0], size)
+	numbers := h.appendNumbers(buf[:0], log, size)
 	op := b.SetDeferred(nameKeyLen(log), len(numbers)+size+len(h.Metadata))
 	appendNameKey(op.Key[:0], spaceHead, log)
 	value := append(op.Value[:0], numbers...)
@@ -130,5 +131,6 @@ func (g *generation) deleteLog(b *pebble.Batch, log string, h *head) error {
 	}
 	moveTime(b, appendDueKey, stampOf(h.DueAt), 0, log, nil)
 	moveTime(b, appendExpiryKey, h.expires, 0, log, nil)
+	moveLists(b, log, h.Lists, nil)
 	return nil
 }

@@ -338,7 +338,7 @@ func TestForeign(t *testing.T) {
 		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") },
 			"is a database of something else"},
 		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 1") },
-			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 4"`},
+			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 5"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
 			used(t, dir)
 			files, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
@@ -388,7 +388,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 	beside := func(value ...byte) func(b *pebble.Batch) error {
 		h := head{Head: replay.Head{First: 1, Last: 3, Bytes: 3}, beside: true, entry: value}
-		return func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), h.append(nil), nil) }
+		return func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), h.append(nil, "a"), nil) }
 	}
 	for name, damage := range map[string]func(b *pebble.Batch) error{
 		"entry lost":        func(b *pebble.Batch) error { return b.Delete(appendEntryKey(nil, "a", 2), nil) },

@@ -24,7 +24,7 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
 		}
 		if before && mode != openRead && mode != openRepair {
-			return g.setFormat(nil)
+			return g.setFormat(nil, true)
 		}
 		return nil
 	}
@@ -45,15 +45,21 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 	if mode == openRead || mode == openRepair { // the process that has made it died before it had begun
 		return nil
 	}
-	return g.setFormat(&mark{closed: true})
+	return g.setFormat(&mark{closed: true}, false)
 }
 
-// setFormat makes the database one of this format, with a mark if there is none to be kept.
-func (g *generation) setFormat(m *mark) error {
+// setFormat makes the database one of this format, with a mark if there is none to be kept. It may have heads without
+// lists that are to have some.
+func (g *generation) setFormat(m *mark, unlisted bool) error {
 	b := g.db.NewBatch()
 	defer b.Close()
 	if err := b.Set(formatKey, []byte(format), nil); err != nil {
 		return err
+	}
+	if unlisted {
+		if err := b.Set(unlistedKey, nil, nil); err != nil {
+			return err
+		}
 	}
 	if m != nil {
 		if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {

@@ -38,19 +38,21 @@ const (
 	headBeside             // an entry
 	headOwner              // owner and epoch
 	headCut                // nothing: Cut is set
+	headLists              // lists
 	headBits   = 1<<iota - 1
 )
 
-// append writes the head: its beginning, its bits, what they say that it has, First, Last, Bytes, DueAt, Ended,
-// expires, and entries. Then come the entry of the records that lie beside it, with its length, and the metadata.
-func (h *head) append(b []byte) []byte {
-	b = h.appendNumbers(b, len(h.entry))
+// append writes the head of a log: its beginning, its bits, what they say that it has, First, Last, Bytes, DueAt,
+// Ended, expires, and entries. Then come the entry of the records that lie beside it, with its length, and the
+// metadata.
+func (h *head) append(b []byte, log string) []byte {
+	b = h.appendNumbers(b, log, len(h.entry))
 	b = append(b, h.entry...)
 	return append(b, h.Metadata...)
 }
 
 // appendNumbers is append up to the entry, which has so many bytes.
-func (h *head) appendNumbers(b []byte, entryLen int) []byte {
+func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	b = append(b, headBegin...)
 	bits := len(b)
 	b = append(b, 0)
@@ -76,6 +78,10 @@ func (h *head) appendNumbers(b []byte, entryLen int) []byte {
 	if h.Cut {
 		b[bits] |= headCut
 	}
+	if len(h.Lists) > 0 {
+		b[bits] |= headLists
+		b = appendLists(b, log, h.Lists)
+	}
 	b = binary.AppendUvarint(b, h.First)
 	b = binary.AppendUvarint(b, h.Last)
 	b = binary.AppendUvarint(b, uint64(h.Bytes))
@@ -90,11 +96,12 @@ func (h *head) appendNumbers(b []byte, entryLen int) []byte {
 	return b
 }
 
-// maxHeadLen is the greatest length of a stored head without its metadata, gaps, owner and entry.
+// maxHeadLen is the greatest length of a stored head without its metadata, gaps, owner, lists and entry.
 const maxHeadLen = len(headBegin) + 1 + 13*binary.MaxVarintLen64
 
-// parseHead reads a stored head, in a store that has had so many losses. Its Metadata and entry are parts of b.
-func parseHead(b []byte, losses uint64) (head, error) {
+// parseHead reads a stored head of a log, in a store that has had so many losses. Its Metadata and entry are parts of
+// b.
+func parseHead(b []byte, log string, losses uint64) (head, error) {
 	if len(b) <= len(headBegin) || string(b[:len(headBegin)]) != headBegin {
 		return parseHeadBefore(b, losses)
 	}
@@ -113,6 +120,9 @@ func parseHead(b []byte, losses uint64) (head, error) {
 		h.epoch = p.next()
 	}
 	h.Cut = bits&headCut != 0
+	if bits&headLists != 0 {
+		h.Lists = p.lists(log)
+	}
 	p.common(&h)
 	h.entries = p.next()
 	if bits&headBeside != 0 {

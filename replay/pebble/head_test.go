@@ -24,11 +24,18 @@ func TestHead(t *testing.T) {
 	}
 	const want = "\x80\x00\x0d" + "\x01\x01\x03\x04" + "\x02me\x07" + "\x02\x05\x03\x01\x00\x00\x00" + "\x05\x01\x03abc" +
 		"meta"
-	if d := cmp.Diff(want, string(h.append(nil))); d != "" {
+	if d := cmp.Diff(want, string(h.append(nil, "a"))); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	h = head{Head: replay.Head{First: 1, Lists: []replay.Listing{
+		{List: "lpartner/other", At: time.Unix(0, 4), Label: "label"}, {List: "i"}}}}
+	const lists = "\x80\x00\x10" + "\x02" + "l\x08\x05other\x05\x05label" + "i\x00\x00\x00\x00" +
+		"\x01\x00\x00\x00\x00\x00\x00"
+	if d := cmp.Diff(lists, string(h.append(nil, "tpartner/log"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	h = head{Head: replay.Head{First: 1, Last: 200, Bytes: 300}, single: 100, entries: 130}
-	if d := cmp.Diff("\x80\x00\x02\x64\x01\xc8\x01\xac\x02\x00\x00\x00\x82\x01", string(h.append(nil))); d != "" {
+	if d := cmp.Diff("\x80\x00\x02\x64\x01\xc8\x01\xac\x02\x00\x00\x00\x82\x01", string(h.append(nil, "a"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -68,8 +75,9 @@ func FuzzHead(f *testing.F) {
 		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}},
 			Metadata: []byte("note")}, losses: 2, entries: 2},
 		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, beside: true, entry: []byte{1, 1, 'x'}, owner: "a", epoch: 1},
+		{Head: replay.Head{First: 1, Lists: []replay.Listing{{List: "list", At: time.Unix(9, 9), Label: "x"}, {List: "l"}}}},
 	} {
-		f.Add(h.append(nil))
+		f.Add(h.append(nil, "a"))
 	}
 	for _, before := range []string{ // format 3
 		"\x01\x05\x0e\x81\x80\xf8\x89\xef\xfd\x89\xaf\x1a\x00\x00live",
@@ -84,15 +92,15 @@ func FuzzHead(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Add([]byte(headBegin))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parseHead(b, 2)
+		h, err := parseHead(b, "a", 2)
 		if err != nil {
 			return
 		}
-		written := h.append(nil)
+		written := h.append(nil, "a")
 		if len(written) > len(b) && bytes.HasPrefix(b, []byte(headBegin)) { // b may have numbers with needless zeros
 			t.Fatalf("%x became longer: %x", b, written)
 		}
-		again, err := parseHead(written, 2)
+		again, err := parseHead(written, "a", 2)
 		if err != nil {
 			t.Fatalf("%x, written again as %x: %v", b, written, err)
 		}

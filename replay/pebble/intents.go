@@ -64,12 +64,13 @@ func (s *slot) clone() head {
 	return h
 }
 
-// A slot has a checksum, the lengths of the log's name and of its metadata, and its DueAt as a stamp; then name and
-// metadata.
+// A slot has a checksum, the lengths of the log's name and of what follows it, and its DueAt as a stamp; then the name
+// and the metadata. Where the length of the name has the bit slotLists, the log's lists come between the two.
 const (
 	intentsName  = "INTENTS" // no name of Pebble's
 	slotSize     = 4 << 10
 	slotHeader   = 4 + 2 + 2 + 8
+	slotLists    = 1 << 15
 	maxSlots     = 1024
 	maxSlotsPart = 8 // of a memtable is the most that all slots take
 )
@@ -90,7 +91,7 @@ var slotBuffers = sync.Pool{New: func() any { return new([slotSize]byte) }}
 // add makes an intent of a log with a head. It returns false if that is to be an ordinary append: it is too large, or
 // no slot is free. The caller holds log.write.
 func (in *intents) add(log string, h *head) (ok bool, err error) {
-	if slotHeader+len(log)+len(h.Metadata) > slotSize {
+	if slotHeader+len(log)+listsLen(log, h.Lists)+len(h.Metadata) > slotSize {
 		return false, nil
 	}
 	in.mu.Lock()
@@ -293,6 +294,7 @@ func (in *intents) store(g *generation) error {
 		defer b.Close()
 		for s := range in.all {
 			moveTime(b, appendDueKey, 0, stampOf(s.head.DueAt), s.log, nil)
+			moveLists(b, s.log, nil, s.head.Lists)
 			setHead(b, s.log, &s.head, nil, nil)
 		}
 		if err := g.commit(b, 0, false); err != nil {
@@ -328,11 +330,19 @@ func (in *intents) closeFile() {
 // appendSlot writes what the slot of an intent has. The checksum begins with sum.
 func appendSlot(b []byte, sum uint32, log string, h *head) []byte {
 	b = append(b, 0, 0, 0, 0)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(log)))
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(h.Metadata)))
+	name := uint16(len(log))
+	if len(h.Lists) > 0 {
+		name |= slotLists
+	}
+	b = binary.LittleEndian.AppendUint16(b, name)
+	b = binary.LittleEndian.AppendUint16(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, uint64(stampOf(h.DueAt)))
 	b = append(b, log...)
+	if len(h.Lists) > 0 {
+		b = appendLists(b, log, h.Lists)
+	}
 	b = append(b, h.Metadata...)
+	binary.LittleEndian.PutUint16(b[6:], uint16(len(b)-slotHeader-len(log)))
 	binary.LittleEndian.PutUint32(b, crc32.Update(sum, castagnoli, b[4:]))
 	return b
 }
@@ -342,15 +352,19 @@ func parseSlot(b []byte, sum uint32) (log string, h head, ok bool) {
 	if len(b) < slotHeader {
 		return "", head{}, false
 	}
-	name, metadata := int(binary.LittleEndian.Uint16(b[4:])), int(binary.LittleEndian.Uint16(b[6:]))
-	end := slotHeader + name + metadata
+	bits, rest := binary.LittleEndian.Uint16(b[4:]), int(binary.LittleEndian.Uint16(b[6:]))
+	name := int(bits &^ slotLists)
+	end := slotHeader + name + rest
 	if name == 0 || name > replay.MaxName || end > len(b) ||
 		binary.LittleEndian.Uint32(b) != crc32.Update(sum, castagnoli, b[4:end]) {
 		return "", head{}, false
 	}
-	h = head{pending: true, Head: replay.Head{
-		First: 1, Metadata: b[slotHeader+name : end : end],
-		DueAt: stamp(binary.LittleEndian.Uint64(b[8:])).time(),
-	}}
-	return string(b[slotHeader : slotHeader+name]), h, true
+	log = string(b[slotHeader : slotHeader+name])
+	h = head{pending: true, Head: replay.Head{First: 1, DueAt: stamp(binary.LittleEndian.Uint64(b[8:])).time()}}
+	p := numbers{rest: b[slotHeader+name : end : end]}
+	if bits&slotLists != 0 {
+		h.Lists = p.lists(log)
+	}
+	h.Metadata = p.rest
+	return log, h, !p.failed
 }

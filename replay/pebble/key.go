@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // The keys. Heads lie by themselves, in the order of the names, so that one point look-up finds out whether there is a
@@ -16,10 +18,12 @@ import (
 //
 //	'f'                             the format
 //	'j'                             the last segment of the journal that the tables have all of
+//	'l' <len:2> <list> <fall:8> <log>  the logs in lists, with their labels; fall is the complement of the stamp
 //	'm'                             what the store remembers of its last opening
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records, an entry for each append, by the number of its last record
 //	's' <log>                       their snapshots
+//	'u'                             there may be heads of a format that knew no lists
 //	'w' <class:1> <stamp:8> <rest>  the logs with a DueAt, by class and DueAt; the rest is the name without the class
 //	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
 //
@@ -28,30 +32,39 @@ const (
 	spaceFormat   = 'f'
 	spaceFlushed  = 'j'
 	spaceHead     = 'h'
+	spaceList     = 'l'
 	spaceMark     = 'm'
 	spaceRecord   = 'r'
 	spaceSnapshot = 's'
+	spaceUnlisted = 'u'
 	spaceWake     = 'w'
 	spaceExpiry   = 'x'
 )
 
 // format is the value of the format key. A store with another one is not opened, but for those before:
 //
+//   - 4 knows no lists.
 //   - 3 has an entry for each record. Heads say up to which number (head.single), and nothing is rewritten.
 //   - 2 has no mark, and no heads with losses or gaps, either.
 //
 // A store of these becomes one of this format when it is opened.
-const format = "aip-gateway replay 4"
+const format = "aip-gateway replay 5"
 
-var formatsBefore = []string{"aip-gateway replay 3", "aip-gateway replay 2"}
+var formatsBefore = []string{"aip-gateway replay 4", "aip-gateway replay 3", "aip-gateway replay 2"}
 
-var formatKey = []byte{spaceFormat}
+var (
+	formatKey   = []byte{spaceFormat}
+	unlistedKey = []byte{spaceUnlisted}
+)
 
 // nameKeyLen is the length of a head's or a snapshot's key, entryKeyLen that of an entry's, timeKeyLen that of an
 // entry of either index.
 func nameKeyLen(log string) int  { return 1 + len(log) }
 func entryKeyLen(log string) int { return 1 + 2 + len(log) + 8 }
 func timeKeyLen(log string) int  { return 1 + 8 + len(log) }
+
+// listKeyLen is the length of the key of a log in a list.
+func listKeyLen(list, log string) int { return 1 + 2 + len(list) + 8 + len(log) }
 
 func appendNameKey(b []byte, space byte, log string) []byte {
 	return append(append(b, space), log...)
@@ -97,14 +110,50 @@ func splitExpiryKey(key []byte) (stamp, string) {
 	return stamp(binary.BigEndian.Uint64(key[1:])), string(key[1+8:])
 }
 
+// appendListKey appends the key of a log in a list.
+func appendListKey(b []byte, list string, at stamp, log string) []byte {
+	b = appendList(b, list)
+	b = binary.BigEndian.AppendUint64(b, ^uint64(at))
+	return append(b, log...)
+}
+
+// appendList appends what the keys of all logs in a list begin with.
+func appendList(b []byte, list string) []byte {
+	b = append(b, spaceList)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(list)))
+	return append(b, list...)
+}
+
+// splitListKey takes apart the key of a log in a list whose name has so many bytes.
+func splitListKey(key []byte, list int) (stamp, string) {
+	key = key[1+2+list:]
+	return stamp(^binary.BigEndian.Uint64(key)), string(key[8:])
+}
+
+// listBounds returns the bounds of the keys of the logs in a list that come after one, or of all if there is none.
+func listBounds(list string, after replay.ListedLog) (lower, upper []byte) {
+	lower = appendList(nil, list)
+	upper = next(lower)
+	if after.Log != "" {
+		lower = append(appendListKey(nil, list, stampOf(after.At), after.Log), 0) // the least key that is greater
+	}
+	return lower, upper
+}
+
+// next returns the least key that is greater than all keys that begin with prefix, whose first byte is a space.
+func next(prefix []byte) []byte {
+	b := slices.Clone(prefix)
+	for b[len(b)-1] == 0xff { // the space is less, so this ends
+		b = b[:len(b)-1]
+	}
+	b[len(b)-1]++
+	return b
+}
+
 // headBounds returns the bounds of the keys of the heads whose logs' names begin with prefix and come after a name.
 func headBounds(prefix, after string) (lower, upper []byte) {
 	lower = appendNameKey(nil, spaceHead, prefix)
-	upper = slices.Clone(lower)
-	for upper[len(upper)-1] == 0xff { // the space is less, so this ends
-		upper = upper[:len(upper)-1]
-	}
-	upper[len(upper)-1]++
+	upper = next(lower)
 	if after >= prefix && after != "" {
 		lower = append(appendNameKey(nil, spaceHead, after), 0) // the least key that is greater
 	}

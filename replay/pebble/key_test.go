@@ -54,6 +54,9 @@ func TestKeys(t *testing.T) {
 		"snapshot": {appendNameKey(nil, spaceSnapshot, "tlog"), nameKeyLen("tlog"), "stlog"},
 		"entry": {appendEntryKey(nil, "tlog", 258), entryKeyLen("tlog"),
 			"r\x00\x04tlog\x00\x00\x00\x00\x00\x00\x01\x02"},
+		"list": {appendListKey(nil, "list", at, "tlog"), listKeyLen("list", "tlog"),
+			"l\x00\x04list\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7tlog"},
+		"unlisted":          {unlistedKey, 1, "u"},
 		"wake":              {appendDueKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
 		"wake, class alone": {appendDueKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
 		"expiry":            {appendExpiryKey(nil, at, "tlog"), timeKeyLen("tlog"), "x\x01\x02\x03\x04\x05\x06\x07\x08tlog"},
@@ -90,6 +93,39 @@ func FuzzTimeKeys(f *testing.F) {
 			}
 			if got := bytes.Compare(keyA, keyB); got != index.want {
 				t.Errorf("%s: %x to %x: %d, want %d", name, keyA, keyB, got, index.want)
+			}
+		}
+	})
+}
+
+// FuzzListKeys takes the keys of logs in lists apart again, and holds that those of a list lie within its bounds, and
+// no others, in the order of ListedLog.Compare.
+func FuzzListKeys(f *testing.F) {
+	f.Add("list", "a", uint64(1), "list", "b", uint64(2))
+	f.Add("list", "a", uint64(1), "list", "a", uint64(1))
+	f.Add("l", "a", uint64(0), "l\x00", "\x00", uint64(1<<63-1))
+	f.Add("\xff", "\xff", uint64(1<<62), "\xff\xff", "", uint64(7))
+	f.Fuzz(func(t *testing.T, listA, a string, atA uint64, listB, b string, atB uint64) {
+		atA, atB = atA&(1<<63-1), atB&(1<<63-1) // the times that there are
+		if a == "" || b == "" || listA == "" || listB == "" || max(len(listA), len(listB)) > replay.MaxName {
+			return
+		}
+		keyA, keyB := appendListKey(nil, listA, stamp(atA), a), appendListKey(nil, listB, stamp(atB), b)
+		if at, log := splitListKey(keyA, len(listA)); at != stamp(atA) || log != a || len(keyA) != listKeyLen(listA, a) {
+			t.Errorf("%x became %d %q", keyA, at, log)
+		}
+		placeA := replay.ListedLog{Log: a, At: stamp(atA).time()}
+		placeB := replay.ListedLog{Log: b, At: stamp(atB).time()}
+		if got, want := bytes.Compare(keyA, keyB), placeA.Compare(placeB); listA == listB && got != want {
+			t.Errorf("%x to %x: %d, want %d", keyA, keyB, got, want)
+		}
+		for after, want := range map[replay.ListedLog]bool{
+			{}:     listA == listB,
+			placeA: listA == listB && placeA.Compare(placeB) < 0,
+		} {
+			lower, upper := listBounds(listA, after)
+			if got := bytes.Compare(lower, keyB) <= 0 && bytes.Compare(keyB, upper) < 0; got != want {
+				t.Errorf("%x in [%x, %x): %t, want %t", keyB, lower, upper, got, want)
 			}
 		}
 	})

@@ -55,7 +55,7 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 		if len(pending) > 0 && (!ok || pending[0].Log < entry.Log) {
 			entry, pending = pending[0], pending[1:]
 		} else {
-			h, err := parseHead(it.Value(), s.logs.losses.Load())
+			h, err := parseHead(it.Value(), entry.Log, s.logs.losses.Load())
 			if err != nil {
 				return nil, false, errors.Join(err, it.Close())
 			}

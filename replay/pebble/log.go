@@ -188,7 +188,7 @@ func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Clo
 	if err != nil {
 		return head{}, nil, errors.Join(err, it.Close())
 	}
-	h, err := parseHead(value, losses)
+	h, err := parseHead(value, log, losses)
 	if err != nil {
 		return head{}, nil, errors.Join(err, it.Close())
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -107,12 +108,13 @@ func (s *Store) salvage(found *recovery, done *Repaired) error {
 	return err
 }
 
-// mendLogs ends the logs that miss records, and marks all others that have not ended. Both indexes have them after it.
+// mendLogs ends the logs that miss records, and marks all others that have not ended. The indexes and lists have them
+// after it.
 func (s *Store) mendLogs(done *Repaired) error {
 	now := time.Now()
 	return s.scan(spaceHead, func(b *pebble.Batch, key, value []byte) error {
 		log := string(key[1:])
-		h, err := parseHead(value, 0)
+		h, err := parseHead(value, log, 0)
 		if err != nil {
 			return err
 		}
@@ -132,7 +134,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
 			// Without a snapshot, nobody can read it.
 			h.First, h.Bytes, h.entries, h.single, h.beside, h.entry, h.DueAt = h.Last+1, 0, 0, 0, false, nil, time.Time{}
-			h.Gaps = nil
+			h.Gaps, h.Lists = nil, nil
 			size = int64(len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log))
 		case h.Ended.IsZero():
 			done.Cut++
@@ -143,6 +145,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 			}
 		}
 		setHead(b, log, &h, h.entry, nil)
+		moveLists(b, log, nil, h.Lists)
 		moveTime(b, appendDueKey, 0, stampOf(h.DueAt), log, nil)
 		moveTime(b, appendExpiryKey, 0, h.expires, log, binary.AppendUvarint(nil, uint64(size)))
 		return nil
@@ -192,15 +195,15 @@ func (s *Store) whole(log string, h *head) (bool, error) {
 	return kept == h.Kept() && size == h.Bytes, r.close()
 }
 
-// mendIndexes deletes what the indexes have of logs that are not there.
+// mendIndexes deletes what the indexes and the lists have of logs that are not there.
 func (s *Store) mendIndexes() error {
-	stale := func(b *pebble.Batch, key []byte, at stamp, log string, of func(*head) stamp) error {
+	stale := func(b *pebble.Batch, key []byte, log string, has func(*head) bool) error {
 		h, closer, err := storedHead(s.db, log, 0)
 		if err != nil && !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}
 		if err == nil {
-			if err := closer.Close(); err != nil || of(&h) == at {
+			if err := closer.Close(); err != nil || has(&h) {
 				return err
 			}
 		}
@@ -209,11 +212,18 @@ func (s *Store) mendIndexes() error {
 	return errors.Join(
 		s.scan(spaceWake, func(b *pebble.Batch, key, _ []byte) error {
 			at, log := splitDueKey(key)
-			return stale(b, key, at, log, func(h *head) stamp { return stampOf(h.DueAt) })
+			return stale(b, key, log, func(h *head) bool { return stampOf(h.DueAt) == at })
 		}),
 		s.scan(spaceExpiry, func(b *pebble.Batch, key, _ []byte) error {
 			at, log := splitExpiryKey(key)
-			return stale(b, key, at, log, func(h *head) stamp { return h.expires })
+			return stale(b, key, log, func(h *head) bool { return h.expires == at })
+		}),
+		s.scan(spaceList, func(b *pebble.Batch, key, _ []byte) error {
+			list := string(key[1+2 : 1+2+int(binary.BigEndian.Uint16(key[1:]))])
+			at, log := splitListKey(key, len(list))
+			return stale(b, key, log, func(h *head) bool {
+				return slices.ContainsFunc(h.Lists, func(l replay.Listing) bool { return l.List == list && stampOf(l.At) == at })
+			})
 		}))
 }
 

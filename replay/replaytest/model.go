@@ -17,6 +17,9 @@ import (
 // modelNames are the names of the logs: three classes, and names that begin others.
 var modelNames = []string{"a", "a\x00", "aa", "aa1", "aa2", "ab", "a\xff", "a\xff\xff", "b", "ba", "c1", "c2"}
 
+// modelLists are the names of the lists, likewise.
+var modelLists = []string{"a", "a\x00", "aa"}
+
 // model is what a store should hold.
 type model map[string]*modelLog
 
@@ -53,7 +56,10 @@ func testModel(e *env) {
 		case n < 92:
 			after := modelNames[rnd.IntN(len(modelNames))]
 			m.list(e, s, log[:rnd.IntN(len(log)+1)], after[:rnd.IntN(len(after)+1)])
-		case n < 93 && e.Reopen != nil:
+		case n < 94:
+			m.listed(e, s, modelLists[rnd.IntN(len(modelLists))],
+				replay.ListedLog{Log: log, At: time.Unix(int64(rnd.IntN(20)), 0)})
+		case n < 95 && e.Reopen != nil:
 			s = e.Reopen(e.T, s, settings)
 		case n < 98:
 			e.pass(time.Duration(rnd.Int64N(int64(retention / 10))))
@@ -68,6 +74,9 @@ func testModel(e *env) {
 				m.due(e, s, class, replay.Recover, time.Unix(100, 0))
 			}
 			m.list(e, s, "", "")
+			for _, list := range modelLists {
+				m.listed(e, s, list, replay.ListedLog{})
+			}
 		}
 		if e.Failed() {
 			e.Fatalf("at step %d", step)
@@ -119,6 +128,15 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	if rnd.IntN(10) == 0 {
 		a.Skip = 1 + rnd.Uint64N(20)
 	}
+	for _, list := range modelLists {
+		if rnd.IntN(3) == 0 {
+			l := replay.Listing{List: list, At: time.Unix(int64(1+rnd.IntN(18)), int64(rnd.IntN(2)))}
+			if rnd.IntN(2) == 0 {
+				l.Label = fmt.Sprint(rnd.IntN(3))
+			}
+			a.Lists = append(a.Lists, l)
+		}
+	}
 	a.Drop = rnd.IntN(20) == 0
 	last := l.Head.Last + uint64(len(a.Records))
 	if len(a.Records) > 0 {
@@ -159,6 +177,7 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 		l.Head.Gaps = slices.DeleteFunc(slices.Clone(l.Head.Gaps), func(g replay.Gap) bool { return g.To <= a.Trim })
 	}
 	l.Head.Bytes, l.Head.Metadata, l.Head.DueAt = size(l.Records), a.Metadata, a.DueAt
+	l.Head.Lists = a.Lists
 	if a.End {
 		l.Head.Ended = time.Now()
 		l.expires = l.Head.Ended.Add(retention)
@@ -233,6 +252,20 @@ func (m model) list(e *env, s replay.Store, prefix, after string) {
 	}
 	slices.SortFunc(want, func(a, b replay.Entry) int { return cmp.Compare(a.Log, b.Log) })
 	e.wantList(s, prefix, after, want...)
+}
+
+func (m model) listed(e *env, s replay.Store, list string, after replay.ListedLog) {
+	var want []replay.ListedLog
+	for name, l := range m {
+		for _, in := range l.Head.Lists {
+			at := replay.ListedLog{Log: name, At: in.At, Label: in.Label}
+			if in.List == list && (after.Log == "" || after.Compare(at) < 0) {
+				want = append(want, at)
+			}
+		}
+	}
+	slices.SortFunc(want, replay.ListedLog.Compare)
+	e.wantListed(s, list, after, want...)
 }
 
 func (m model) due(e *env, s replay.Store, class byte, from, until time.Time) {

@@ -74,6 +74,9 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"ListPages", testListPages},
 		{"ListMetadata", testListMetadata},
 		{"ListLive", testListLive},
+		{"Listed", testListed},
+		{"ListedPages", testListedPages},
+		{"ListedLive", testListedLive},
 		{"Retention", testRetention},
 		{"MaxSize", testMaxSize},
 		{"Configure", testConfigure},
@@ -168,7 +171,10 @@ func sameEntry(a, b replay.Entry) bool {
 	g, h := a.Head, b.Head
 	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes &&
 		bytes.Equal(g.Metadata, h.Metadata) &&
-		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost
+		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost &&
+		slices.EqualFunc(g.Lists, h.Lists, func(a, b replay.Listing) bool {
+			return a.List == b.List && a.At.Equal(b.At) && a.Label == b.Label
+		})
 }
 
 func sameRecord(a, b replay.Record) bool {
@@ -256,6 +262,20 @@ func (e *env) wantList(s replay.Store, prefix, after string, want ...replay.Entr
 	}
 	if d := cmp.Diff(want, got, equal); d != "" {
 		e.Fatalf("List(%.40q, %.40q) (-want +got):\n%s", prefix, after, d)
+	}
+}
+
+func (e *env) wantListed(s replay.Store, list string, after replay.ListedLog, want ...replay.ListedLog) {
+	e.Helper()
+	var got []replay.ListedLog
+	for l, err := range s.Listed(e.Context(), list, after) {
+		if err != nil {
+			e.Fatalf("Listed(%.40q, %.40q): %v", list, after.Log, err)
+		}
+		got = append(got, l)
+	}
+	if d := cmp.Diff(want, got, equal); d != "" {
+		e.Fatalf("Listed(%.40q, %.40q) (-want +got):\n%s", list, after.Log, d)
 	}
 }
 
