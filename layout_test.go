@@ -102,7 +102,7 @@ var mayImport = map[string][]string{
 		"internal/bufpool", "internal/protobytes"},
 	"gateway/httpfront/takeover": {"internal/bufpool"},
 	"gateway/wsfront": {"task", "jsonrpc", "aun", "aun/codes", "gateway", "identity", "partner", "replay", "translate/aun",
-		"quota", "internal/logname"},
+		"quota", "internal/keylock", "internal/logname"},
 	"caddymodule": {"task", "dialect", "jsonrpc", "translate", "aun", "aun/codes", "translate/aip", "translate/a2a",
 		"translate/agentapi",
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "quota", "partner",

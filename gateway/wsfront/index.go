@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -33,8 +34,8 @@ type Index struct {
 	// positions counts the positions of each AID. Those of an earlier process are counted in the background.
 	positions quota.Counter
 
-	// changing is held while an entry is changed, since a write without records cannot detect another one.
-	changing sync.Mutex
+	// changing has a mutex for each entry that is being changed, since a write without records cannot detect another one.
+	changing *keylock.Map[sync.Mutex]
 }
 
 // entry is what is kept of a task. The names of the members are stored.
@@ -78,7 +79,8 @@ const recheck = 24 * time.Hour
 // OpenIndex opens the index of a store, which the caller closes after it.
 func OpenIndex(ctx context.Context, store replay.Store, log *slog.Logger) *Index {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x := &Index{store: store, log: log, stop: stop, scanner: replay.NewDueScanner(store, logname.AUN, time.Now)}
+	x := &Index{store: store, log: log, stop: stop, scanner: replay.NewDueScanner(store, logname.AUN, time.Now),
+		changing: keylock.New(func(string) *sync.Mutex { return new(sync.Mutex) })}
 	x.done.Go(func() {
 		x.countPositions(ctx)
 		for x.scanner.Wait(ctx) {
@@ -180,10 +182,19 @@ func (x *Index) drop(ctx context.Context, taskID string) error {
 	return x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Drop: true})
 }
 
+// change waits until no other call changes the entry of a task. The caller calls done when it has changed the entry.
+func (x *Index) change(taskID string) (done func()) {
+	mu := x.changing.Acquire(taskID)
+	mu.Lock()
+	return func() {
+		mu.Unlock()
+		x.changing.Release(taskID)
+	}
+}
+
 // addChild adds a child to a task, and returns the depth of the child.
 func (x *Index) addChild(ctx context.Context, parent, child string) (depth int, err error) {
-	x.changing.Lock()
-	defer x.changing.Unlock()
+	defer x.change(parent)()
 	e, err := x.get(ctx, parent)
 	switch {
 	case err != nil:
@@ -203,8 +214,7 @@ func (x *Index) addChild(ctx context.Context, parent, child string) (depth int, 
 
 // removeChild removes a child that was not started.
 func (x *Index) removeChild(ctx context.Context, parent, child string) error {
-	x.changing.Lock()
-	defer x.changing.Unlock()
+	defer x.change(parent)()
 	e, err := x.get(ctx, parent)
 	if err != nil || e == nil {
 		return err
@@ -271,8 +281,7 @@ func (x *Index) endPosition(ctx context.Context, taskID string, f follower, has 
 			return err
 		}
 	}
-	x.changing.Lock()
-	defer x.changing.Unlock()
+	defer x.change(taskID)()
 	e, err := x.get(ctx, taskID)
 	if err != nil || e == nil || e.Creator != f.creator() {
 		return err

@@ -5,7 +5,6 @@ package wsfront
 import (
 	"container/list"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,7 +25,8 @@ const (
 	// is verified or signed. A login that succeeds does not count.
 	maxTries = 256
 	tryFor   = time.Minute
-	// maxOrigins is of how many addresses tries are counted. All further ones count together.
+	// maxOrigins is of how many addresses tries are counted. One more takes the place of any other one, so that whoever
+	// has many addresses takes nothing from the rest.
 	maxOrigins = 10_000
 )
 
@@ -136,15 +136,15 @@ func (c *Connections) proven(origin string, attempts int) {
 // triesOf returns the attempts of an address. c.mu is held.
 func (c *Connections) triesOf(origin string, now time.Time) *tries {
 	t := c.tries[origin]
-	if t == nil && len(c.tries) >= maxOrigins {
-		maps.DeleteFunc(c.tries, func(_ string, t *tries) bool { return now.After(t.until) })
-		if len(c.tries) >= maxOrigins {
-			t = &c.otherTries
-		}
-	}
 	if t == nil {
 		if c.tries == nil {
 			c.tries = make(map[string]*tries)
+		}
+		for other := range c.tries {
+			if len(c.tries) < maxOrigins {
+				break
+			}
+			delete(c.tries, other)
 		}
 		t = new(tries)
 		c.tries[origin] = t
@@ -157,8 +157,7 @@ func (c *Connections) triesOf(origin string, now time.Time) *tries {
 
 // strangers is the part of Connections that knows who has not logged in. All of it is guarded by the mutex.
 type strangers struct {
-	waiting    list.List // of *Session, the oldest first
-	ofOrigin   map[string]int
-	tries      map[string]*tries
-	otherTries tries
+	waiting  list.List // of *Session, the oldest first
+	ofOrigin map[string]int
+	tries    map[string]*tries // by origin
 }

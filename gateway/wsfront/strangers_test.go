@@ -135,6 +135,24 @@ func TestRefreshesAreNoCredit(t *testing.T) {
 	})
 }
 
+// TestManyAddressesLockNobodyOut: whoever comes from more addresses than are counted uses up the attempts of no other.
+func TestManyAddressesLockNobodyOut(t *testing.T) {
+	var c Connections
+	for i := range 3 * maxOrigins {
+		if err := c.attempt(fmt.Sprintf("2001:db8:0:%x::/64", i)); err != nil {
+			t.Fatalf("address %d: %v", i, err)
+		}
+	}
+	for i := range maxTries {
+		if err := c.attempt("192.0.2.1"); err != nil {
+			t.Fatalf("attempt %d of another address: %v", i, err)
+		}
+	}
+	if err := c.attempt("192.0.2.1"); err == nil || len(c.tries) > maxOrigins {
+		t.Errorf("too many attempts: %v; the attempts of %d addresses are counted", err, len(c.tries))
+	}
+}
+
 // TestOrigins: addresses of one IPv6 network count together.
 func TestOrigins(t *testing.T) {
 	for address, want := range map[string]string{
@@ -219,7 +237,16 @@ func TestStrangersTakeMemory(t *testing.T) {
 		if n := w.process.Memory.Total(); n != 3*strangerBytes {
 			t.Errorf("%d bytes are counted", n)
 		}
-		if list[1].conn.Err() == nil || list[2].conn.Err() != nil {
+		if err := w.process.Memory.Take(quota.Unverified, 3*strangerBytes, w.config.Memory.Limits); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, w.dial("/aun")) // callers who are not verified have their own share
+		synctest.Wait()
+		if list[2].conn.Err() == nil || list[5].conn.Err() != nil {
+			t.Error("there is no room while callers who are not verified have all of theirs")
+		}
+		w.process.Memory.Give(quota.Unverified, 3*strangerBytes)
+		if list[1].conn.Err() == nil || list[3].conn.Err() != nil {
 			t.Error("it is not the oldest that made room")
 		}
 		if err := list[4].logIn("alice.aid.test"); err != nil {
