@@ -30,6 +30,7 @@ type activeTask struct {
 	fold     task.Fold // the events of the log, folded
 	meta     metadata
 	encoded  encodedMetadata // meta, as it was when it was last needed
+	listings listings        // likewise
 	run      *run            // the turn under way in this process
 	cancels
 	lastTime time.Time // of the last event; the next is later
@@ -140,7 +141,7 @@ func lastTimeOf(t *task.Task) time.Time {
 // invalidate makes the next load read the task from the store again. tk.mu is held.
 func (tk *activeTask) invalidate() {
 	tk.loaded, tk.exists, tk.fold, tk.meta, tk.logState, tk.size = false, false, task.Fold{}, metadata{}, logState{}, 0
-	tk.encoded = encodedMetadata{}
+	tk.encoded, tk.listings = encodedMetadata{}, listings{}
 	tk.idle, tk.idleSize = false, 0
 	tk.memory.Take(0)
 }

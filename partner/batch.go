@@ -200,6 +200,7 @@ func (b *batch) applyPieces() {
 // ahead of the log or, after a conflict, the log is ahead of the task. A write is finished even if its caller leaves.
 // tk.mu is held.
 func (tk *activeTask) append(a *replay.Append) error {
+	a.Lists = tk.encodeListings()
 	err := tk.engine.store.Append(context.Background(), *a)
 	if err == nil {
 		tk.logState.metadata = a.Metadata

@@ -275,7 +275,6 @@ func TestWatch(t *testing.T) {
 	}, w.notified); diff != "" {
 		t.Errorf("notified (-want +got):\n%s", diff)
 	}
-	anybody := func(string) bool { return true }
 	if leaderOf, err := b.LeaderOf(t.Context(), "never", anybody); err != nil || leaderOf != leader {
 		t.Errorf("the task belongs to %q, %v", leaderOf, err)
 	}

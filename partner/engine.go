@@ -35,6 +35,7 @@ type Engine struct {
 	idle   *idleTasks               // the tasks that are not in use, but still in memory
 
 	sessions *sessions
+	lists    *lists
 	tails    tails
 	draining draining
 
@@ -73,7 +74,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	e.idle, e.sessions = newIdleTasks(), newSessions()
+	e.idle, e.sessions, e.lists = newIdleTasks(), newSessions(), newLists()
 	e.active = keylock.New(func(log string) *activeTask {
 		if tk := e.idle.take(log); tk != nil {
 			return tk
@@ -90,6 +91,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	e.deadlines = replay.NewDueScanner(store, logname.Task, o.wall)
 	e.work.Go(e.keepDeadlines)
 	e.work.Go(e.recoverReopened)
+	e.work.Go(e.makeLists)
 	return e, nil
 }
 

@@ -3,16 +3,15 @@
 package partner
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -35,33 +34,24 @@ func (p *Partner) LogOf(leader, taskID string) string {
 }
 
 // LeaderOf returns the Leader of a task by the id alone, of those that may be its Leader; Anyone if there is no such
-// task. It reads the names of all tasks of the Partner, so it is for Partners whose callers are not identified.
+// task. It is for Partners whose callers are not identified.
 func (p *Partner) LeaderOf(ctx context.Context, taskID string, may func(leader string) bool) (string, error) {
-	for e, err := range p.engine.store.List(ctx, logname.OfPartner(p.Name), "") {
+	if err := p.engine.lists.wait(ctx); err != nil {
+		return "", err
+	}
+	for l, err := range p.engine.store.Listed(ctx, logname.ListOfID(p.Name, taskID), replay.ListedLog{}) {
 		if err != nil {
 			return "", listError(ctx, err)
 		}
-		if _, leader, id := logname.Split(e.Log); id == taskID && may(leader) {
+		if _, leader, _ := logname.Split(l.Log); may(leader) {
 			return leader, nil
 		}
 	}
 	return Anyone, nil
 }
 
-// listed is a task of a list, which begins with the task that changed last.
-type listed struct {
-	log     string
-	changed int64 // ns since 1970
-	id      string
-	bytes   int64 // stored
-}
-
-func (a listed) compare(b listed) int {
-	return cmp.Or(cmp.Compare(b.changed, a.changed), cmp.Compare(a.id, b.id))
-}
-
-// List returns a page of the tasks of a Leader. It reads the metadata of all of them, and the logs of those on the
-// page, for which it calls reserve, if that is not nil.
+// List returns a page of the tasks of a Leader. It reads the places of these in lists of the store, and their logs, for
+// which it calls reserve, if that is not nil. Lists of one Leader wait for one another.
 func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve replay.Reserve) (task.Page, error) {
 	return p.list(ctx, leader, l, false, reserve)
 }
@@ -82,90 +72,98 @@ func (p *Partner) list(
 		page.Size = pageSize
 	}
 	page.Size = min(page.Size, maxPageSize)
-	after, err := parseToken(l.Token)
+	after, total, err := parseToken(l.Token)
 	if err != nil {
 		return page, err
 	}
-	var found listedHeap // the best of what comes after the token, the worst of them on top
-	more := false
-	for e, err := range p.engine.store.List(ctx, logname.OfLeader(p.Name, leader), "") {
-		if err != nil {
-			return page, listError(ctx, err)
-		}
-		var n metadata
-		if err := json.Unmarshal(e.Head.Metadata, &n); err != nil {
-			continue
-		}
-		if tentative && n.Tentative && n.Pending != nil {
-			n.State, n.Changed, n.Session = task.Accepted, n.PendingAt, n.Pending.SessionID
-		}
-		if n.State == task.None || !wanted(l, &n) {
-			continue
-		}
-		page.Total++
-		_, _, id := logname.Split(e.Log)
-		one := listed{log: e.Log, changed: n.Changed.UnixNano(), id: id, bytes: sizeOf(&e.Head)}
-		if l.Token != "" && one.compare(after) <= 0 {
-			continue
-		}
-		if heap.Push(&found, one); len(found) > page.Size {
-			heap.Pop(&found)
-			more = true
-		}
+	if after.Log != "" {
+		after.Log = p.LogOf(leader, after.Log)
 	}
-	slices.SortFunc(found, listed.compare)
+	lists := p.engine.lists
+	if err := lists.wait(ctx); err != nil {
+		return page, err
+	}
+	s := p.selects(leader, l, tentative)
+	var found []replay.ListedLog
 	var size int64
-	for _, one := range found {
-		size += 2 * one.bytes
+	if err := lists.inTurn(ctx, leader, func() (err error) {
+		if page.Total = total; l.Count && l.Token == "" {
+			if page.Total, err = s.count(ctx); err != nil {
+				return err
+			}
+		}
+		if found, err = s.first(ctx, page.Size+1, after); err != nil {
+			return err
+		}
+		if len(found) > page.Size {
+			found = found[:page.Size]
+			page.Next = formatToken(found[page.Size-1], page.Total)
+		}
+		size, err = p.sizes(ctx, found)
+		return err
+	}); err != nil {
+		return page, listError(ctx, err)
 	}
 	if reserve != nil && size > quota.Free {
-		if err := reserve(ctx, size); err != nil {
+		if err := reserve(ctx, size); err != nil { // it may wait, so no other call waits for this one
 			return page, err
 		}
 	}
+	return page, lists.inTurn(ctx, leader, func() error {
+		for _, one := range found {
+			t, err := p.read(ctx, one.Log)
+			if errors.Is(err, replay.ErrNotFound) {
+				continue // dropped since
+			}
+			if err != nil {
+				return err
+			}
+			if !l.Products {
+				t.Products = nil
+			}
+			page.Tasks = append(page.Tasks, t)
+		}
+		return nil
+	})
+}
+
+// sizes returns how many bytes it takes about to read tasks.
+func (p *Partner) sizes(ctx context.Context, found []replay.ListedLog) (size int64, err error) {
 	for _, one := range found {
-		t, err := p.read(ctx, one.log)
-		if errors.Is(err, replay.ErrNotFound) {
-			continue // dropped since
+		head, err := p.engine.store.Head(ctx, one.Log)
+		if err != nil && !errors.Is(err, replay.ErrNotFound) {
+			return 0, err
 		}
-		if err != nil {
-			return page, err
-		}
-		if !l.Products {
-			t.Products = nil
-		}
-		page.Tasks = append(page.Tasks, t)
+		size += 2 * sizeOf(&head)
 	}
-	if more {
-		last := found[len(found)-1]
-		page.Next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.changed, last.id))
-	}
-	return page, nil
+	return size, nil
 }
 
-func wanted(l *task.List, n *metadata) bool {
-	return (l.SessionID == "" || n.Session == l.SessionID) &&
-		(l.States == nil || slices.Contains(l.States, n.State)) &&
-		(n.SelfResuming || !l.SelfResuming) && !(n.SelfResuming && l.NotSelfResuming) &&
-		(l.After.IsZero() || n.Changed.After(l.After))
+// formatToken returns the Page.Next of a page that ends with a task.
+func formatToken(last replay.ListedLog, total int) string {
+	_, _, id := logname.Split(last.Log)
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", last.At.UnixNano(), total, id))
 }
 
-// parseToken reads a Page.Next.
-func parseToken(token string) (after listed, err error) {
+// parseToken reads a Page.Next: the place of the last task on the page, with its id as the Log, and the Page.Total.
+func parseToken(token string) (after replay.ListedLog, total int, err error) {
 	if token == "" {
-		return after, nil
+		return after, 0, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	changed, id, ok := strings.Cut(string(raw), " ")
-	if err == nil && ok {
-		after.id = id
-		after.changed, err = strconv.ParseInt(changed, 10, 64)
+	parts := strings.SplitN(string(raw), " ", 3)
+	if err == nil && len(parts) == 3 && parts[2] != "" {
+		var at int64
+		if at, err = strconv.ParseInt(parts[0], 10, 64); err == nil {
+			total, err = strconv.Atoi(parts[1])
+		}
+		after = replay.ListedLog{Log: parts[2], At: time.Unix(0, at)}
 	}
-	if err != nil || !ok {
-		return after, task.Errorf(task.InvalidParams, "the page token was not made by this gateway").
+	if err != nil || after.Log == "" || total < 0 {
+		return after, 0, task.Errorf(task.InvalidParams, "the page token was not made by this gateway").
 			WithField("params.pageToken")
 	}
-	return after, nil
+	return after, total, nil
 }
 
 // read returns a task with its histories, as it is now.
@@ -193,20 +191,105 @@ func listError(ctx context.Context, err error) error {
 	return StoreError(err, "the store cannot be read")
 }
 
-// listedHeap keeps the task on top that comes last, for container/heap.
-type listedHeap []listed
+// selection is what a list selects of a Leader's tasks.
+type selection struct {
+	store  replay.Store
+	lists  []string  // of the store that have the tasks; none has another's
+	labels []string  // only the tasks with one of these labels; nil for all
+	since  time.Time // only the tasks that have changed after this
+}
 
-func (h listedHeap) Len() int           { return len(h) }
-func (h listedHeap) Less(i, j int) bool { return h[i].compare(h[j]) > 0 }
-func (h listedHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+// selects returns the selection of a list: one list of the store for each state, or that of the session, whose labels
+// are the states.
+func (p *Partner) selects(leader string, l *task.List, tentative bool) *selection {
+	states := l.States
+	if states == nil {
+		states = task.States()
+	}
+	var keys []string
+	for i, s := range states {
+		if slices.Contains(states[:i], s) {
+			continue
+		}
+		if s == task.AwaitingInput && !l.NotSelfResuming {
+			keys = append(keys, stateKey(s, true))
+		}
+		if !l.SelfResuming {
+			keys = append(keys, stateKey(s, false))
+		}
+		if s == task.Accepted && tentative && !l.SelfResuming {
+			keys = append(keys, tentativeKey)
+		}
+	}
+	s := &selection{store: p.engine.store, since: l.After}
+	if l.SessionID != "" {
+		s.lists, s.labels = []string{logname.ListOfSession(p.Name, leader, sessionKey(l.SessionID))}, keys
+		return s
+	}
+	for _, key := range keys {
+		s.lists = append(s.lists, logname.ListOfState(p.Name, leader, key))
+	}
+	return s
+}
 
-// Push implements heap.Interface.
-func (h *listedHeap) Push(x any) { *h = append(*h, x.(listed)) }
+// each yields the tasks of one list that are selected and come after one, in their order.
+func (s *selection) each(ctx context.Context, list string, after replay.ListedLog) iter.Seq2[replay.ListedLog, error] {
+	return func(yield func(replay.ListedLog, error) bool) {
+		for l, err := range s.store.Listed(ctx, list, after) {
+			switch {
+			case err != nil:
+				yield(l, err)
+				return
+			case !s.since.IsZero() && !l.At.After(s.since):
+				return
+			case s.labels != nil && !slices.Contains(s.labels, l.Label):
+				continue
+			}
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
 
-// Pop implements heap.Interface.
-func (h *listedHeap) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
+// first returns the first n tasks that come after one.
+func (s *selection) first(ctx context.Context, n int, after replay.ListedLog) (found []replay.ListedLog, err error) {
+	for _, list := range s.lists {
+		left := n
+		for l, err := range s.each(ctx, list, after) {
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, l)
+			if left--; left == 0 {
+				break
+			}
+		}
+	}
+	slices.SortFunc(found, replay.ListedLog.Compare)
+	seen := make(map[string]bool, len(found)) // one that changes its state meanwhile may be in two lists
+	found = slices.DeleteFunc(found, func(l replay.ListedLog) bool {
+		again := seen[l.Log]
+		seen[l.Log] = true
+		return again
+	})
+	return found[:min(n, len(found))], nil
+}
+
+// maxCounted is how many tasks are counted for a Page.Total.
+const maxCounted = 10_000
+
+// count returns how many tasks are selected, at most maxCounted.
+func (s *selection) count(ctx context.Context) (n int, err error) {
+	for _, list := range s.lists {
+		for _, err := range s.each(ctx, list, replay.ListedLog{}) {
+			if err != nil {
+				return n, err
+			}
+			if n++; n == maxCounted {
+				return n, nil
+			}
+		}
+	}
+	return n, nil
 }

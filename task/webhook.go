@@ -58,9 +58,10 @@ type List struct {
 	Size      int       // tasks on a page; 0 means the gateway's default
 	Token     string    // Page.Next of the page before
 	Products  bool      // with their products
+	Count     bool      // counts the tasks for Page.Total
 
-	// With SelfResuming, only tasks whose agent may resume by itself while they await input; with NotSelfResuming, only
-	// the others.
+	// With SelfResuming, only tasks that await input and whose agent may resume by itself; with NotSelfResuming, only the
+	// others.
 	SelfResuming, NotSelfResuming bool
 }
 
@@ -69,5 +70,5 @@ type Page struct {
 	Tasks []Task
 	Next  string // the Token of the next page; empty if there is none
 	Size  int    // tasks on a full page
-	Total int    // tasks on all pages
+	Total int    // with List.Count, tasks on all pages; as many as were counted, where there are very many
 }

@@ -325,7 +325,7 @@ func importStore(ctx context.Context, in io.Reader, dir string) (n replay.Archiv
 		return n, err
 	}
 	if n, err = replay.Import(ctx, s, in); err == nil {
-		err = s.NoteLoss() // what came after the export may have been read
+		err = errors.Join(s.NoteLoss(), s.NoteUnlisted()) // what came after the export may have been read
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		return n, err

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logname builds the names of logs and takes them apart. A name begins with the log's class, one byte, by which
-// the writers that share a store find their own logs. The logs of tasks and of their outboxes then name the Partner,
-// the Leader and the task, so that two Leaders that use the same taskId never meet.
+// Package logname builds the names of logs and of lists of logs, and takes them apart. A name begins with the log's
+// class, one byte, by which the writers that share a store find their own logs. The logs of tasks and of their outboxes
+// then name the Partner, the Leader and the task, so that two Leaders that use the same taskId never meet.
 package logname
 
 import (
@@ -87,6 +87,26 @@ func TaskOfGroup(log string) (taskID string) {
 	taskID, _, _ = strings.Cut(rest, Separator)
 	return taskID
 }
+
+// The lists of tasks in the store. Their names begin like those of the tasks' logs, behind the first byte.
+const (
+	byState   = 'l' // the tasks of a Leader that are in a state, by when they changed
+	bySession = 's' // the tasks of a Leader in a session, likewise
+	byID      = 'i' // the tasks at a Partner that have an id, of all Leaders
+)
+
+// ListOfState returns the name of the list of a Leader's tasks that are in a state.
+func ListOfState(partner, leader, state string) string {
+	return string(byState) + partner + Separator + leader + Separator + state
+}
+
+// ListOfSession returns the name of the list of a Leader's tasks in a session, of which a short key is given.
+func ListOfSession(partner, leader, session string) string {
+	return string(bySession) + partner + Separator + leader + Separator + session
+}
+
+// ListOfID returns the name of the list of the tasks at a Partner that have an id.
+func ListOfID(partner, taskID string) string { return string(byID) + partner + Separator + taskID }
 
 // Split takes apart the name of a task's log, or of its outbox.
 func Split(log string) (partner, leader, taskID string) {

@@ -33,6 +33,15 @@ func TestNames(t *testing.T) {
 	if want := "gpartner\x00leader\x00group\x00task\x00life"; published != want || TaskOfGroup(published) != "task" {
 		t.Errorf("the name is %q, want %q as it is stored; it has the task %q", published, want, TaskOfGroup(published))
 	}
+	for want, list := range map[string]string{
+		"lpartner\x00leader\x00working": ListOfState("partner", "leader", "working"),
+		"spartner\x00leader\x00key":     ListOfSession("partner", "leader", "key"),
+		"ipartner\x00task":              ListOfID("partner", "task"),
+	} {
+		if list != want {
+			t.Errorf("the name of a list is %q, want %q as it is stored", list, want)
+		}
+	}
 	if partner, leader, id := Split(""); partner+leader+id != "" {
 		t.Errorf("an empty name has parts %q, %q and %q", partner, leader, id)
 	}

@@ -333,7 +333,7 @@ func (r *Request) webhooks(call *translate.Call) {
 
 // list reads a ListTasksRequest.
 func (r *Request) list(call *translate.Call, s Base) {
-	l := new(task.List)
+	l := &task.List{Count: true}
 	call.List = l
 	l.SessionID = r.ID(r.Param("contextId"), "contextId")
 	l.Token = r.Bounded(r.Param("pageToken"), "pageToken", maxToken)

@@ -87,18 +87,18 @@ func TestDecode(t *testing.T) {
 		{"list", "ListTasks", `{}`,
 			"call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: " +
 				"Products:false " +
-				"SelfResuming:false NotSelfResuming:false}\n"},
+				"Count:true SelfResuming:false NotSelfResuming:false}\n"},
 		{"list some", "ListTasks", valid[3].params,
 			"call op=4 get history=1\n  list {SessionID:c States:[working] After:2026-01-02 03:04:05.678 +0000 UTC Size:10 " +
-				"Token:p Products:true SelfResuming:false NotSelfResuming:false}\n"},
+				"Token:p Products:true Count:true SelfResuming:false NotSelfResuming:false}\n"},
 		{"list what is completed", "ListTasks", `{"status":"TASK_STATE_COMPLETED"}`,
 			"call op=4 get history=-1\n  list {SessionID: States:[awaiting-completion completed] After:0001-01-01 00:00:00 " +
 				"+0000 UTC Size:0 Token: Products:false " +
-				"SelfResuming:false NotSelfResuming:false}\n"},
+				"Count:true SelfResuming:false NotSelfResuming:false}\n"},
 		{"list what waits for authorization", "ListTasks", `{"status":"TASK_STATE_AUTH_REQUIRED"}`,
 			"call op=4 get history=-1\n  list {SessionID: States:[awaiting-input] After:0001-01-01 00:00:00 +0000 UTC " +
 				"Size:0 Token: Products:false " +
-				"SelfResuming:true NotSelfResuming:false}\n"},
+				"Count:true SelfResuming:true NotSelfResuming:false}\n"},
 		{"set a webhook", "CreateTaskPushNotificationConfig", valid[6].params,
 			"call op=1 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL:https://h.example Token:t Scheme:Bearer " +
 				"Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
@@ -222,7 +222,7 @@ func TestQuery(t *testing.T) {
 			"pageToken": {"p"}, "historyLength": {"0"},
 			"statusTimestampAfter": {"2026-01-02T03:04:05Z"}, "includeArtifacts": {"true"}}.Encode(),
 			"call op=4 get history=0\n  list {SessionID:c States:[failed] After:2026-01-02 03:04:05 +0000 UTC Size:5 Token:p " +
-				"Products:true SelfResuming:false NotSelfResuming:false}\n"},
+				"Products:true Count:true SelfResuming:false NotSelfResuming:false}\n"},
 		{"GET /tasks?includeArtifacts=1",
 			"error invalid-params at includeArtifacts: includeArtifacts must be true or false\n"},
 		{"POST /tasks/t1/pushNotificationConfigs\n{\"taskId\":\"t2\",\"url\":\"u\"}",

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// A task is in three lists of the store: in that of its Leader and its state, in that of its session, and, for callers
+// who are not identified, in that of its id. So a page of tasks costs what it shows, whatever it is selected by.
+
+// rank says where a task stands in the lists that are in order of time.
+type rank struct {
+	state   string // see stateKey; empty while the task is in none of these lists
+	at      time.Time
+	session string
+}
+
+// The keys of states that are no states of AIP. They are stored.
+const (
+	tentativeKey = "tentative" // metadata.Tentative, while the start is pending
+	selfResuming = "*"         // behind AwaitingInput: the agent may resume by itself
+)
+
+// stateKey returns what a state is in the names of lists and in labels.
+func stateKey(s task.State, resumes bool) string {
+	if resumes && s == task.AwaitingInput {
+		return string(s) + selfResuming
+	}
+	return string(s)
+}
+
+// rank returns where a task with this metadata stands.
+func (n *metadata) rank() rank {
+	switch {
+	case n.Pending == nil && n.State != task.None:
+		return rank{stateKey(n.State, n.SelfResuming), n.Changed, n.Session}
+	case n.Pending != nil && n.Tentative:
+		return rank{tentativeKey, n.PendingAt, n.Pending.SessionID}
+	}
+	return rank{}
+}
+
+// sessionKey returns what a session is in the name of a list.
+func sessionKey(session string) string { return derive("session", session) }
+
+// listings are the lists of a task, and what they were made of.
+type listings struct {
+	of   rank
+	list []replay.Listing // never changed: the store keeps it
+}
+
+// encodeListings returns the lists of the task, which most writes do not change. tk.mu is held.
+func (tk *activeTask) encodeListings() []replay.Listing {
+	if r := tk.meta.rank(); tk.listings.list == nil || tk.listings.of != r {
+		tk.listings = listings{r, listingsOf(tk.log, r)}
+	}
+	return tk.listings.list
+}
+
+// listingsOf returns the lists of the task that has a log and stands somewhere.
+func listingsOf(log string, r rank) []replay.Listing {
+	partner, leader, id := logname.Split(log)
+	all := make([]replay.Listing, 1, 3)
+	all[0].List = logname.ListOfID(partner, id)
+	if r.state != "" {
+		all = append(all, replay.Listing{List: logname.ListOfState(partner, leader, r.state), At: r.at})
+	}
+	if r.state != "" && r.session != "" {
+		list := logname.ListOfSession(partner, leader, sessionKey(r.session))
+		all = append(all, replay.Listing{List: list, At: r.at, Label: r.state})
+	}
+	return all
+}
+
+// lists are what an engine needs to read the lists of the store.
+type lists struct {
+	made   chan struct{} // closed when the tasks of older stores are in lists, too
+	failed chan struct{} // closed when that has failed; it is tried again
+	turns  *keylock.Map[turn]
+}
+
+// turn is held by the one call of a Leader that reads a list. Only its holder has put something into it.
+type turn struct{ held chan struct{} }
+
+func newLists() *lists {
+	return &lists{
+		made:   make(chan struct{}),
+		failed: make(chan struct{}),
+		turns:  keylock.New(func(string) *turn { return &turn{make(chan struct{}, 1)} }),
+	}
+}
+
+// makeLists has the store make the lists of tasks that a version without lists has written.
+func (e *Engine) makeLists() {
+	e.retryStore(e.base, func() (done bool) {
+		err := e.store.Relist(e.base, func(log string, data []byte) []replay.Listing {
+			var n metadata
+			if log[0] != logname.Task || json.Unmarshal(data, &n) != nil {
+				return nil
+			}
+			return listingsOf(log, n.rank())
+		})
+		if err == nil {
+			close(e.lists.made)
+			return true
+		}
+		select {
+		case <-e.lists.failed:
+		default:
+			close(e.lists.failed)
+		}
+		return e.base.Err() != nil || errors.Is(err, replay.ErrClosed)
+	})
+}
+
+// errUnlisted says that the tasks of an older store could not be put into lists yet.
+var errUnlisted = errors.New("partner: the lists of tasks are not made yet")
+
+// wait waits until all tasks are in lists. The error is that of ctx, or one of the store.
+func (ls *lists) wait(ctx context.Context) error {
+	select {
+	case <-ls.made:
+		return nil
+	default:
+	}
+	select {
+	case <-ls.made:
+		return nil
+	case <-ls.failed:
+		return StoreError(errors.Join(replay.ErrUnavailable, errUnlisted), "the store cannot be read")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// inTurn calls f. The calls for one Leader, with those that count for it, wait for one another, in the order in which
+// they come, so that what they cost is not taken from the calls of others. f must not wait for anything but the store.
+func (ls *lists) inTurn(ctx context.Context, leader string, f func() error) error {
+	key := quota.Key(leader)
+	t := ls.turns.Acquire(key)
+	defer ls.turns.Release(key)
+	select {
+	case t.held <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-t.held }()
+	return f()
+}
