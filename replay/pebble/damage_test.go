@@ -12,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 )
 
 // flipLogs is the number of logs of the stores whose files are damaged. Each gets flipRecords records, by appends of
@@ -39,7 +41,8 @@ func flipStore(t *testing.T, several bool) (killed, closed *vfs.MemFS) {
 		log := fmt.Sprint("t", i)
 		for n := range uint64(flipRecords) {
 			a := replay.Append{Log: log, Expect: n, Records: [][]byte{fmt.Appendf(nil, "%s %d", log, n+1)},
-				Metadata: []byte{byte(n)}, DueAt: replay.Recover, Durable: (i+int(n))%3 == 0}
+				Metadata: []byte{byte(n)}, DueAt: replay.Recover, Durable: (i+int(n))%3 == 0,
+				Lists: []replay.Listing{{List: "tasks", At: time.UnixMilli(int64(n + 1)), Label: fmt.Sprint(n)}}}
 			if err := s.Append(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
@@ -258,6 +261,16 @@ func checkRepaired(t *testing.T, s *Store, done *Repaired) {
 		}
 		due[d.Log] = true
 	}
+	listed := make(map[string]replay.ListedLog)
+	for l, err := range s.Listed(t.Context(), "tasks", replay.ListedLog{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := listed[l.Log]; twice {
+			t.Errorf("%s is listed twice", l.Log)
+		}
+		listed[l.Log] = l
+	}
 	missing := 0
 	for i := range flipLogs {
 		log := fmt.Sprint("t", i)
@@ -270,6 +283,13 @@ func checkRepaired(t *testing.T, s *Store, done *Repaired) {
 			t.Errorf("%s, broken %v, due %v: %+v", log, broken, due[log], h)
 		}
 		_, _, records, err := s.Load(t.Context(), log)
+		var want replay.ListedLog
+		if !broken {
+			want = replay.ListedLog{Log: log, At: time.UnixMilli(int64(len(records))), Label: fmt.Sprint(len(records) - 1)}
+		}
+		if diff := cmp.Diff(want, listed[log]); diff != "" {
+			t.Errorf("%s, broken %v, is listed as (-want +got):\n%s", log, broken, diff)
+		}
 		if broken {
 			if !errors.Is(err, errDamaged) {
 				t.Errorf("Load of %s: %v, want errDamaged", log, err)

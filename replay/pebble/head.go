@@ -37,8 +37,8 @@ const (
 	headSingle             // single
 	headBeside             // an entry
 	headOwner              // owner and epoch
-	headCut                // nothing: Cut is set
 	headLists              // lists
+	headCut                // nothing: Cut is set
 	headBits   = 1<<iota - 1
 )
 
