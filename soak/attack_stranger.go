@@ -19,8 +19,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// How hard the stranger attacks: requests a second, or at once.
+// How hard the stranger attacks: requests a second, or at once. Each connection costs both sides a handshake of TLS,
+// for which no server has a wall, and the attackers share the processors with all others: so they come back after a
+// pause.
 const (
+	comeBack       = 2 * time.Second
 	sendersASecond = 20
 	loginsASecond  = 20
 	waitingConns   = 200
@@ -73,7 +76,7 @@ func (a *attack) claimAID(ctx context.Context, t *tally) {
 // waitForLogin opens connections, and says nothing on them.
 func (a *attack) waitForLogin(ctx context.Context, t *tally) {
 	c := a.site.aun(a.site.hostileAID, strangerAddress)
-	atOnce(ctx, waitingConns, 100*time.Millisecond, func(int, int) {
+	atOnce(ctx, waitingConns, comeBack, func(int, int) {
 		conn, _, err := c.Open(ctx)
 		t.note(err)
 		if err == nil {
@@ -88,7 +91,7 @@ func (a *attack) floodBeforeLogin(ctx context.Context, t *tally) {
 	c := a.site.aun(a.site.hostileAID, strangerAddress)
 	frame := []byte(`{"jsonrpc":"2.0","id":"1","method":"auth.aid_login1","params":{"aid":"` +
 		strings.Repeat("x", floodFrame) + `"}}`)
-	atOnce(ctx, floods, 100*time.Millisecond, func(int, int) {
+	atOnce(ctx, floods, comeBack, func(int, int) {
 		conn, _, err := c.Open(ctx)
 		if err != nil {
 			t.note(err)

@@ -7,11 +7,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
@@ -128,6 +130,10 @@ func (s *site) honestTask(ctx context.Context, text string) error {
 	c := s.aun(s.honestAID, honestAddress)
 	defer c.HTTP.CloseIdleConnections()
 	conn, err := c.Online(ctx)
+	for again := 0; isReset(err) && again < 3; again++ { // by a reload, before the connection was accepted
+		wait(ctx, 100*time.Millisecond)
+		conn, err = c.Online(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
@@ -150,3 +156,6 @@ func (s *site) honestTask(ctx context.Context, text string) error {
 	}
 	return nil
 }
+
+// isReset reports whether a connection was closed before anything was answered on it.
+func isReset(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }

@@ -62,7 +62,7 @@ func run(ctx context.Context, s settings) error {
 	if s.faulty <= 0 || s.quiet <= 0 || s.rate < 1 || s.callers < 1 {
 		return errors.New("for, quiet, callers and rate must be positive")
 	}
-	site, err := newSite(ctx, s.caddy)
+	site, err := newSite(ctx, s.caddy, s.memory)
 	if err != nil {
 		return err
 	}

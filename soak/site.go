@@ -45,8 +45,8 @@ type site struct {
 	reloads atomic.Int64 // makes each configuration another one
 }
 
-// newSite starts a site, which the caller must close.
-func newSite(ctx context.Context, caddy string) (_ *site, err error) {
+// newSite starts a site, which the caller must close. Its gateway has so many MiB of memory; 0 for all that there is.
+func newSite(ctx context.Context, caddy string, memory int) (_ *site, err error) {
 	s := &site{ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -103,6 +103,9 @@ func newSite(ctx context.Context, caddy string) (_ *site, err error) {
 	}
 	s.gateway = exec.CommandContext(ctx, caddy, "run", "--config", path, "--adapter", "caddyfile")
 	s.gateway.Env = append(os.Environ(), "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
+	if memory > 0 { // Caddy sets as much in a container
+		s.gateway.Env = append(s.gateway.Env, fmt.Sprintf("GOMEMLIMIT=%dMiB", memory*9/10))
+	}
 	// A file would be too large, too, while the disk is full. exec copies from a pipe.
 	s.gateway.Stdout, s.gateway.Stderr = &s.log, &s.log
 	if err := s.gateway.Start(); err != nil {
