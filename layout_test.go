@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"caddymodule/console":  {"caddymodule/adminapi"},
 	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
 		"internal/legacyagent", "caddymodule/adminapi", "caddymodule/console", "aun", "sseproxy",
-		"replay", "replay/pebble", "internal/logname"},
+		"replay", "internal/logname"},
 	"internal/asynctest":   {},
 	"internal/bubble":      {},
 	"internal/freeport":    {},
@@ -226,6 +226,29 @@ func unused(t *testing.T, rooms map[string]bool, used map[[2]string]bool) {
 	}
 }
 
+// TestOneFileKnowsTheDriver: of the host, one file imports the driver on disk. All others use what drivers have in
+// common, or a small interface.
+func TestOneFileKnowsTheDriver(t *testing.T) {
+	var found []string
+	for file := range strings.FieldsSeq(run(t, "git", "ls-files", "caddymodule/*.go")) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool {
+			return strings.HasSuffix(i.Path.Value, `/replay/pebble"`)
+		}) {
+			found = append(found, file)
+		}
+	}
+	if !slices.Equal(found, []string{"caddymodule/storepebble.go"}) {
+		t.Errorf("the driver pebble is imported by %v", found)
+	}
+}
+
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).Output()
@@ -277,7 +300,7 @@ func TestNoCaddyfileWords(t *testing.T) {
 // optionsOf returns the options in the tables of caddymodule that have an underscore, and its directives.
 func optionsOf(t *testing.T) (words []string) {
 	t.Helper()
-	eachNode(t, "caddymodule/caddyfile.go", func(n ast.Node) {
+	tables := func(n ast.Node) {
 		table, ok := n.(*ast.CompositeLit)
 		if !ok {
 			return
@@ -294,7 +317,10 @@ func optionsOf(t *testing.T) (words []string) {
 				words = append(words, key)
 			}
 		}
-	})
+	}
+	for _, name := range []string{"caddyfile", "store", "storepebble", "storememory"} {
+		eachNode(t, "caddymodule/"+name+".go", tables)
+	}
 	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_health", "aip_sample_agent")
 }
 

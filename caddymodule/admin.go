@@ -133,11 +133,7 @@ func adminStatus(err error) int {
 func checkQuery(q url.Values, names ...string) error {
 	for name := range q {
 		if !slices.Contains(names, name) {
-			use := names[len(names)-1]
-			if before := names[:len(names)-1]; len(before) > 0 {
-				use = strings.Join(before, ", ") + " or " + use
-			}
-			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, use)
+			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, oneOf(names))
 		}
 	}
 	return nil

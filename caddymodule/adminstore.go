@@ -13,7 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/command"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -25,12 +24,16 @@ func reportStore(verify bool) adminAnswer {
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}
-		report.Driver = driverMemory
-		if store, ok := o.tasks.Store.(*pebble.Store); ok {
-			report.Driver, report.Dir, report.Size = driverPebble, store.Dir(), store.Metrics().DiskBytes
-		}
+		report.Driver, report.Dir = driverName(o.driver), o.driver.Location()
 		return report, nil
 	}
+}
+
+// copiedStore is a store of which a copy can be made while it is in use.
+type copiedStore interface {
+	// Backup copies the store into a directory that does not exist yet. The error is replay.ErrUnavailable where the
+	// store is to blame, and not the directory.
+	Backup(ctx context.Context, dir string) error
 }
 
 // backupStore copies the store into the directory that the body names.
@@ -43,9 +46,10 @@ func backupStore(o *openStore, r *http.Request) (any, error) {
 	if !filepath.IsAbs(b.Dir) {
 		return nil, errBody(form)
 	}
-	store, ok := o.tasks.Store.(*pebble.Store)
+	store, ok := o.tasks.Store.(copiedStore)
 	if !ok {
-		return nil, task.Errorf(task.UnsupportedOperation, "the memory store has nothing on the disk to be copied; export it")
+		return nil, task.Errorf(task.UnsupportedOperation, "the driver %s has nothing on the disk to be copied; "+
+			"export the store", driverName(o.driver))
 	}
 	err := store.Backup(context.WithoutCancel(r.Context()), b.Dir) // likewise
 	switch {

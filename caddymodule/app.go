@@ -8,6 +8,7 @@ package caddymodule
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,8 +35,8 @@ func init() { caddy.RegisterModule(new(App)) }
 // App stores the tasks of all aip_gateway handlers. It needs no configuration: by default, it stores tasks with Pebble
 // in Caddy's data directory.
 type App struct {
-	// Where tasks are stored. Default: pebble in Caddy's data directory.
-	Store Store `json:"store,omitzero"`
+	// Where tasks are stored, how durably, and for how long. Default: pebble, in Caddy's data directory.
+	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=aip.stores inline_key=driver"`
 
 	// How webhooks are notified, and where agents push to.
 	Notify Notify `json:"notify,omitzero"`
@@ -55,6 +56,7 @@ type App struct {
 	// are answered within this time, with the task in its current state. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
+	store      StoreDriver
 	identities *identity.Identities
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN
@@ -103,7 +105,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := register(a.metrics, a); err != nil {
 		return err
 	}
-	if err := a.read(); err != nil {
+	if err := a.read(ctx); err != nil {
 		return err
 	}
 	if a.AUN != nil {
@@ -113,7 +115,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 }
 
 // read sets defaults, and reads what the configuration names.
-func (a *App) read() (err error) {
+func (a *App) read(ctx caddy.Context) (err error) {
 	orDefault(&a.Drain, caddy.Duration(10*time.Second))
 	a.Streams.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
@@ -124,7 +126,7 @@ func (a *App) read() (err error) {
 			return err
 		}
 	}
-	return errors.Join(a.Store.provision(), a.Notify.provision())
+	return errors.Join(a.loadStore(ctx), a.Notify.provision())
 }
 
 // Validate checks the configuration.
@@ -132,7 +134,7 @@ func (a *App) Validate() error {
 	if a.Drain < 0 {
 		return errors.New("drain must not be negative")
 	}
-	return cmp.Or(a.Store.validate(), a.Notify.validate(), a.Streams.validate())
+	return cmp.Or(a.Notify.validate(), a.Streams.validate())
 }
 
 // add makes a handler a member of this configuration. Several handlers may front one agent under one name. Two agents
@@ -160,14 +162,14 @@ func (a *App) add(g *Gateway) error {
 func (a *App) Start() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	opened, err := a.Store.open()
+	opened, err := open(a.store)
 	if err != nil {
 		return err
 	}
 	var messages *mailbox.Mailbox
 	if a.AUN != nil {
 		if messages, err = opened.messages(); err != nil {
-			return errors.Join(err, a.Store.release())
+			return errors.Join(err, opened.release())
 		}
 	}
 	a.opened, a.holds = opened, true
@@ -235,7 +237,7 @@ func (a *App) release() error {
 		return nil
 	}
 	a.holds = false
-	err := a.Store.release()
+	err := a.opened.release()
 	a.measured.Store(nil) // not before: a store that is closed exports its metrics for the last time
 	return err
 }
@@ -258,7 +260,7 @@ func (a *App) enter() {
 	defer a.mu.Unlock()
 	a.calls++
 	if a.cleaned && !a.holds && !a.closed.Load() {
-		a.holds = a.opened != nil && a.Store.retain(a.opened)
+		a.holds = a.opened != nil && a.opened.retain()
 		a.closed.Store(!a.holds)
 		if a.holds {
 			a.measured.Store(&measured{a.members, a.opened, a.certificates})

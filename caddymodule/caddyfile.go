@@ -26,20 +26,7 @@ func init() {
 // parseApp parses the global option. Syntax:
 //
 //	aip {
-//		store pebble [<dir>] {
-//			sync       state|always|never
-//			retention  <duration>
-//			max_events <n>
-//			max_bytes  <size>
-//			max_size   <size>
-//		}
-//		store memory {
-//			retention  <duration>
-//			max_events <n>
-//			max_bytes  <size>
-//			max_size   <size>
-//			capacity   <size>
-//		}
+//		store <driver> ...
 //		notify {
 //			attempts       <n>
 //			timeout        <duration>
@@ -68,7 +55,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.ArgErr()
 	}
 	p.block("aip", options{
-		"store":      func() { p.store(&app.Store) },
+		"store":      p.store(&app.StoreRaw),
 		"notify":     p.notify(&app.Notify),
 		"drain":      p.duration(&app.Drain),
 		"identities": func() { p.identities(&app.Identities) },
@@ -86,29 +73,6 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, err
 	}
 	return httpcaddyfile.App{Name: "aip", Value: value}, nil
-}
-
-func (p *parser) store(s *Store) {
-	if !p.NextArg() {
-		p.fail("store needs a driver: pebble or memory")
-		return
-	}
-	s.Driver = p.Val()
-	if s.Driver == driverPebble && p.NextArg() {
-		s.Dir = p.Val()
-	}
-	if p.NextArg() {
-		p.fail("store " + s.Driver + " takes no argument " + strconv.Quote(p.Val()))
-		return
-	}
-	p.block("store", options{
-		"sync":       p.word(&s.Sync),
-		"retention":  p.duration(&s.Retention),
-		"max_events": p.number(&s.MaxEvents),
-		"max_bytes":  size(p, &s.MaxBytes),
-		"max_size":   size(p, &s.MaxSize),
-		"capacity":   size(p, &s.Capacity),
-	})
 }
 
 func (p *parser) notify(n *Notify) func() {

@@ -22,7 +22,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
@@ -34,6 +33,13 @@ const examineTimeout = 5 * time.Second
 // clockSkew is how far the clock may differ from an agent's.
 const clockSkew = time.Minute
 
+// examinedDriver is a driver that knows whether its store can be used without opening it.
+type examinedDriver interface {
+	// Examine returns why no store could be opened, or why it would accept no new tasks, with what to do; nil if there is
+	// no reason. It changes nothing.
+	Examine() error
+}
+
 // examination collects findings.
 type examination struct{ findings []command.Finding }
 
@@ -44,15 +50,17 @@ func (e *examination) add(check string, s command.Status, subject, text string) 
 // Examine implements command.Examiner.
 func (a *App) Examine(ctx context.Context, partners []command.Partner) []command.Finding {
 	var e examination
-	if err := errors.Join(a.read(), a.Validate()); err != nil {
+	provisioning, end := caddy.NewContext(caddy.Context{Context: ctx})
+	defer end()
+	if err := errors.Join(a.read(provisioning), a.Validate()); err != nil {
 		e.add(command.CheckConfiguration, command.Broken, "aip", err.Error())
 		return e.findings
 	}
-	if a.Store.Driver == driverPebble {
-		if err := pebble.Examine(a.Store.Dir); err != nil {
-			e.add(command.CheckStore, command.Broken, a.Store.Dir, strings.TrimPrefix(err.Error(), "replay/pebble: "))
+	if driver, ok := a.store.(examinedDriver); ok {
+		if err := driver.Examine(); err != nil {
+			e.add(command.CheckStore, command.Broken, a.store.Location(), err.Error())
 		} else {
-			e.add(command.CheckStore, command.OK, a.Store.Dir, "it can be written")
+			e.add(command.CheckStore, command.OK, a.store.Location(), "it can be written")
 		}
 	}
 	for _, p := range partners {

@@ -84,7 +84,7 @@ func readiness() adminapi.Health {
 	if app == nil {
 		h.Reasons = append(h.Reasons, "no aip_gateway is configured, or it is starting")
 	} else {
-		h.Store = &adminapi.StoreHealth{Driver: app.Store.Driver, Writable: true}
+		h.Store = &adminapi.StoreHealth{Driver: driverName(o.driver), Writable: true}
 		if err := o.tasks.Store.Writable(); err != nil {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
 			h.Reasons = append(h.Reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))

@@ -12,7 +12,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -73,15 +72,6 @@ var (
 // The metrics of the store and of webhooks.
 var (
 	metricWritable = newGauge("store_writable", "Whether the store accepts new tasks: 1 or 0.")
-	metricFailures = newCounter("store_failures_total", "How often the store became unavailable.")
-	metricAppends  = newCounter("store_appends_total", "Appends that were written.")
-	metricJournal  = newCounter("store_journal_bytes_total", "Bytes that were written to the journal.")
-	metricSyncs    = describe("store_sync_seconds", "Time that a sync of the journal took.")
-	metricUnread   = newGauge("store_unread_bytes", "Events in memory that followers of tasks have still to read.")
-	metricCompacts = newGauge("store_compactions", "Compactions of the database since it was last opened.")
-	metricDisk     = newGauge("store_disk_bytes", "Size of the files of the store.")
-	metricFree     = newGauge("store_free_bytes", "Space that is free on the disk of the store.")
-	metricMinFree  = newGauge("store_min_free_bytes", "Free space below which new tasks are refused.")
 
 	metricAttempts = newCounter("notify_attempts_total", "Attempts to deliver a notification, by their result.", "result")
 	metricDead     = newCounter("notify_dead_total", "Notifications that became dead letters, or were dropped.")
@@ -134,8 +124,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.tasks(opened.tasks.Engine)
 	s.flag(metricDraining, !opened.tasks.Engine.Draining().IsZero())
 	s.flag(metricWritable, opened.tasks.Store.Writable() == nil)
-	if store, ok := opened.tasks.Store.(*pebble.Store); ok {
-		s.store(store.Metrics())
+	if store, ok := opened.tasks.Store.(sampledStore); ok {
+		store.sample(s)
 	}
 	s.notify(opened.tasks.Webhooks.Counts())
 	s.groups(m.members, opened.groups.Counts())
@@ -150,6 +140,9 @@ type measured struct {
 	opened       *openStore
 	certificates certificates // that were loaded with the configuration
 }
+
+// sampledStore is a store that has metrics of its own, all of which describe has made.
+type sampledStore interface{ sample(samples) }
 
 // samples are the values that Collect sends.
 type samples struct{ out chan<- prometheus.Metric }
@@ -236,19 +229,6 @@ func (s samples) tasks(e *partner.Engine) {
 			s.add(metricTasks, float64(e.InState(state)), string(state))
 		}
 	}
-}
-
-// store adds what concerns the store on the disk.
-func (s samples) store(m pebble.Metrics) {
-	s.add(metricFailures, float64(m.Failures))
-	s.add(metricAppends, float64(m.Appends))
-	s.add(metricJournal, float64(m.JournalBytes))
-	s.durations(metricSyncs, m.Syncs)
-	s.add(metricUnread, float64(m.UnreadBytes))
-	s.add(metricCompacts, float64(m.Compactions))
-	s.add(metricDisk, float64(m.DiskBytes))
-	s.add(metricFree, float64(m.FreeBytes))
-	s.add(metricMinFree, float64(m.MinFreeBytes))
 }
 
 // notify adds what concerns webhooks.

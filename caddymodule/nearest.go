@@ -6,7 +6,17 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
+
+// oneOf returns names to choose from, as words of a sentence. There is at least one.
+func oneOf(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
 
 // nearest returns the end of an error about an unknown name: the known name that was probably meant, if there is one.
 func nearest[T any](name string, known map[string]T) string {

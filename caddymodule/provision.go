@@ -81,8 +81,8 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 // logReady logs that the Partner has begun its work, once for each configuration.
 func (g *Gateway) logReady(resumed int) {
 	g.log.Info("the Partner is ready", "dialect", g.Agent.Dialect, "callers", strings.Join(g.Callers, " "),
-		"path", g.BasePath+"/", "identity", g.Identity, "store", strings.TrimSpace(g.app.Store.Driver+" "+g.app.Store.Dir),
-		"resumed", resumed)
+		"path", g.BasePath+"/", "identity", g.Identity,
+		"store", strings.TrimSpace(driverName(g.app.store)+" "+g.app.store.Location()), "resumed", resumed)
 }
 
 // http2Of returns over which connections the server of a site speaks HTTP/2.
@@ -244,6 +244,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	agent.Turns.Logger = g.log
 	agent.Owner = g.app.identities.LeaderAID
 	agent.AUN.Log = slog.New(processLog{name: "aip"}) // its connection outlives the configuration
+	events, bytes := g.app.store.TaskLimits()
 	return gateway.Config{
 		Process: &process,
 		Ready:   g.app.ready,
@@ -251,8 +252,8 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			Name:        g.name(),
 			Terms:       g.Timeouts.terms(),
 			MaxAwaiting: time.Duration(g.Timeouts.MaxAwaiting),
-			MaxEvents:   g.app.Store.MaxEvents,
-			MaxBytes:    g.app.Store.MaxBytes,
+			MaxEvents:   events,
+			MaxBytes:    bytes,
 			MaxTasks:    g.Limits.TasksPerLeader,
 			Recovered:   g.logReady,
 			Stopping:    exiting.Done(),

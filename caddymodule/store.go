@@ -3,29 +3,123 @@
 package caddymodule
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Store is where tasks are stored, how durably, and for how long.
-type Store struct {
-	// The driver of the store: pebble (on disk) or memory (tasks end with the process). Default: pebble.
-	Driver string `json:"driver,omitempty"`
+// StoreDriver is a module of the namespace aip.stores: where tasks are stored, how durably, and for how long. To be
+// used in a Caddyfile, it is a caddyfile.Unmarshaler, too. doctor provisions it without other apps. What only some
+// drivers or their stores can do is an interface where it is used.
+type StoreDriver interface {
+	caddy.Module
 
-	// Pebble: the directory of the store, which only one process may use. Default: aip in Caddy's data directory.
-	Dir string `json:"dir,omitempty"`
+	// Location says where the store is. Configurations whose drivers have the same name and location share one store. It
+	// is empty if the driver has one store in a process.
+	Location() string
 
-	// Pebble: when events are durable, so that they survive a loss of power: state (changes of state are durable before
-	// they are sent), always (all events are durable before they are sent) or never (the system decides). A crash of
-	// the process loses no event that was sent, in all three. Default: state.
-	Sync string `json:"sync,omitempty"`
+	// Open opens the store, which outlives the configuration, and so uses nothing that ends with it: the settings of later
+	// ones come by replay.Store.Configure, and log is that of the process. Open is not called while the store of this
+	// location is open.
+	Open(log *slog.Logger) (replay.Store, error)
 
+	// Settings returns what is in force in the store while this configuration is the newest.
+	Settings() replay.Settings
+
+	// TaskLimits returns how many events of one task are kept, and how many bytes of them.
+	TaskLimits() (events int, bytes int64)
+}
+
+// The namespace of drivers, and the member of their JSON that has the name of the driver.
+const (
+	storeNamespace = "aip.stores"
+	storeDriverKey = "driver"
+	defaultDriver  = "pebble"
+)
+
+// driverName returns the name of a driver in a configuration.
+func driverName(d StoreDriver) string { return d.CaddyModule().ID.Name() }
+
+// checkDriver says which drivers there are if there is none with a name.
+func checkDriver(name string) error {
+	if _, err := caddy.GetModule(storeNamespace + "." + name); err != nil {
+		return fmt.Errorf("there is no driver %q; use %s", name, oneOf(driverNames()))
+	}
+	return nil
+}
+
+// driverNames returns the names of all drivers in this program.
+func driverNames() (names []string) {
+	for _, m := range caddy.GetModules(storeNamespace) {
+		names = append(names, m.ID.Name())
+	}
+	return names
+}
+
+// loadStore loads the driver of the store. It opens nothing.
+func (a *App) loadStore(ctx caddy.Context) (err error) {
+	var settings map[string]any
+	if len(a.StoreRaw) > 0 {
+		if err := json.Unmarshal(a.StoreRaw, &settings); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	if settings == nil { // of null, or of nothing
+		settings = make(map[string]any)
+	}
+	name := defaultDriver
+	if given := settings[storeDriverKey]; given != nil && given != "" {
+		name = fmt.Sprint(given)
+	}
+	if err := checkDriver(name); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	a.StoreRaw = caddyconfig.JSONModuleObject(settings, storeDriverKey, name, nil)
+	module, err := ctx.LoadModule(a, "StoreRaw")
+	if err != nil {
+		return err
+	}
+	driver, ok := module.(StoreDriver)
+	if !ok {
+		return fmt.Errorf("store: the module %s.%s is not a caddymodule.StoreDriver", storeNamespace, name)
+	}
+	a.store = driver
+	return nil
+}
+
+// store reads the driver of a store and what it needs, which the driver reads.
+func (p *parser) store(into *json.RawMessage) func() {
+	return func() {
+		if !p.NextArg() {
+			p.fail("store needs a driver: " + oneOf(driverNames()))
+			return
+		}
+		name := p.Val()
+		if err := checkDriver(name); err != nil {
+			p.fail(err.Error())
+			return
+		}
+		driver, err := caddyfile.UnmarshalModule(p.Dispenser, storeNamespace+"."+name)
+		if err != nil {
+			p.err = err
+			return
+		}
+		*into = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
+	}
+}
+
+// StoreLimits are the settings that all drivers have. A driver embeds them, and calls Provision and Validate where it
+// has methods of its own by these names.
+type StoreLimits struct {
 	// How long a task that has ended is kept. Default: 24h.
 	Retention caddy.Duration `json:"retention,omitempty"`
 
@@ -40,80 +134,56 @@ type Store struct {
 	// the end of their retention, the oldest first; in memory, the least recently used first. At least max_bytes.
 	// Default: no limit.
 	MaxSize int64 `json:"max_size,omitempty"`
-
-	// Memory: how many bytes of all tasks are kept. Beyond it, tasks that have ended are dropped, and without such tasks
-	// new ones are refused. Default: 512 MiB.
-	Capacity int64 `json:"capacity,omitempty"`
 }
 
-// The names of the store drivers.
-const (
-	driverPebble = "pebble"
-	driverMemory = "memory"
-)
-
-func (s *Store) provision() error {
-	repl := caddy.NewReplacer()
-	orDefault(&s.Driver, driverPebble)
-	if s.Driver == driverPebble {
-		orDefault(&s.Dir, filepath.Join(caddy.AppDataDir(), "aip"))
-		dir, err := replaceAll(repl, s.Dir)
-		if err != nil {
-			return fmt.Errorf("store: the directory %w", err)
-		}
-		if dir, err = filepath.Abs(dir); err != nil {
-			return fmt.Errorf("store: the directory %q: %w", s.Dir, err)
-		}
-		s.Dir = dir
-	}
-	orDefault(&s.Retention, caddy.Duration(replay.DefaultRetention))
-	orDefault(&s.MaxEvents, 10000)
-	orDefault(&s.MaxBytes, 64<<20)
-	if s.Driver == driverMemory {
-		orDefault(&s.Capacity, replay.DefaultCapacity)
-	}
+// Provision sets defaults.
+func (l *StoreLimits) Provision(caddy.Context) error {
+	orDefault(&l.Retention, caddy.Duration(replay.DefaultRetention))
+	orDefault(&l.MaxEvents, 10000)
+	orDefault(&l.MaxBytes, 64<<20)
 	return nil
 }
 
-func (s *Store) validate() error {
-	if _, err := replay.ParseSyncMode(s.Sync); err != nil {
-		return fmt.Errorf("store: %w", err)
+// Validate checks the settings.
+func (l *StoreLimits) Validate() error {
+	if l.Retention < 0 || l.MaxSize < 0 {
+		return errors.New("store: retention and max_size must not be negative")
 	}
-	switch s.Driver {
-	case driverPebble:
-		if s.Capacity != 0 {
-			return errors.New("store: capacity is for the memory driver; " +
-				"pebble is bounded by max_size, retention, max_events and max_bytes")
-		}
-	case driverMemory:
-		if s.Dir != "" || s.Sync != "" {
-			return errors.New("store: dir and sync are for the pebble driver; memory keeps nothing on disk")
-		}
-		if s.Capacity < s.MaxBytes {
-			return fmt.Errorf("store: capacity (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
-				s.Capacity, s.MaxBytes)
-		}
-	default:
-		return fmt.Errorf("store: there is no driver %q; use pebble or memory", s.Driver)
-	}
-	if s.Retention < 0 || s.Capacity < 0 || s.MaxSize < 0 {
-		return errors.New("store: retention, capacity and max_size must not be negative")
-	}
-	if s.MaxSize > 0 && s.MaxSize < s.MaxBytes {
+	if l.MaxSize > 0 && l.MaxSize < l.MaxBytes {
 		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
-			s.MaxSize, s.MaxBytes)
+			l.MaxSize, l.MaxBytes)
 	}
 	// Fewer could not hold the events of one turn behind the snapshot of those before.
-	if s.MaxEvents < 16 {
-		return fmt.Errorf("store: max_events is %d, but must be at least 16", s.MaxEvents)
+	if l.MaxEvents < 16 {
+		return fmt.Errorf("store: max_events is %d, but must be at least 16", l.MaxEvents)
 	}
-	if s.MaxBytes < 64<<10 {
-		return fmt.Errorf("store: max_bytes is %d, but must be at least 64KiB", s.MaxBytes)
+	if l.MaxBytes < 64<<10 {
+		return fmt.Errorf("store: max_bytes is %d, but must be at least 64KiB", l.MaxBytes)
 	}
 	return nil
 }
 
-func (s *Store) settings() *replay.Settings {
-	mode, _ := replay.ParseSyncMode(s.Sync) // validated
-	return &replay.Settings{Sync: mode, Retention: time.Duration(s.Retention), MaxSize: s.MaxSize, Capacity: s.Capacity}
+// Settings implements StoreDriver, for a driver that has no other settings that may change while a store is open.
+func (l *StoreLimits) Settings() replay.Settings {
+	return replay.Settings{Retention: time.Duration(l.Retention), MaxSize: l.MaxSize}
+}
+
+// TaskLimits implements StoreDriver.
+func (l *StoreLimits) TaskLimits() (events int, bytes int64) { return l.MaxEvents, l.MaxBytes }
+
+// storeBlock reads what follows the name and the arguments of a driver: a block with the settings that all drivers
+// have, and with its own.
+func (p *parser) storeBlock(driver string, l *StoreLimits, own options) {
+	if p.NextArg() {
+		p.fail(fmt.Sprintf("store %s takes no argument %q", driver, p.Val()))
+		return
+	}
+	known := options{
+		"retention":  p.duration(&l.Retention),
+		"max_events": p.number(&l.MaxEvents),
+		"max_bytes":  size(p, &l.MaxBytes),
+		"max_size":   size(p, &l.MaxSize),
+	}
+	maps.Copy(known, own)
+	p.block("store "+driver, known)
 }

@@ -12,14 +12,12 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
 
 // stores holds the open stores of this process. A new configuration continues with the store, and the turns, of the one
@@ -29,12 +27,13 @@ var stores = caddy.NewUsagePool()
 // opening is held while a store is opened, retained or released, so that no store is opened while it is being closed.
 var opening sync.Mutex
 
-// key is equal for configurations that use the same store.
-func (s *Store) key() string { return s.Driver + ":" + s.Dir }
+// storeKey is equal for configurations that use the same store.
+func storeKey(d StoreDriver) string { return driverName(d) + ":" + d.Location() }
 
 // openStore is an open store, with the life-cycle and the webhooks of its tasks, and the groups in which Partners take
 // part. Configurations share it.
 type openStore struct {
+	driver  StoreDriver // of the configuration that has opened it
 	tasks   *gateway.Tasks
 	groups  *group.Engine
 	tracer  *tracer
@@ -63,12 +62,13 @@ type storeConfig struct {
 	notify   notify.Config
 }
 
-// open returns the store. It opens the store if no running configuration has. The caller must release it once.
-func (s *Store) open() (*openStore, error) {
+// open returns the store of a driver. It opens the store if no running configuration has. The caller must release it
+// once.
+func open(d StoreDriver) (*openStore, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	v, _, err := stores.LoadOrNew(s.key(), func() (caddy.Destructor, error) {
-		o, err := s.openNew()
+	v, _, err := stores.LoadOrNew(storeKey(d), func() (caddy.Destructor, error) {
+		o, err := openNew(d)
 		if err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
@@ -81,18 +81,13 @@ func (s *Store) open() (*openStore, error) {
 }
 
 // openNew opens the store. It outlives this configuration, and so it logs to the process.
-func (s *Store) openNew() (*openStore, error) {
-	var store replay.Store
-	if s.Driver == driverMemory {
-		store = replay.NewMemory(*s.settings())
-	} else {
-		var err error
-		if store, err = pebble.Open(s.Dir, *s.settings(), slog.New(processLog{name: "aip.store"})); err != nil {
-			return nil, command.ExplainDamage(s.Dir, err)
-		}
+func openNew(d StoreDriver) (*openStore, error) {
+	store, err := d.Open(slog.New(processLog{name: "aip.store"}))
+	if err != nil {
+		return nil, err
 	}
 	ctx := context.Background()
-	o := &openStore{tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
+	o := &openStore{driver: d, tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
 	tasks, err := gateway.OpenTasks(ctx, store, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
 	if err != nil {
 		o.tracer.close()
@@ -109,7 +104,7 @@ func (s *Store) openNew() (*openStore, error) {
 }
 
 // retain is open for a store that was released. It reports false if the store was closed since.
-func (s *Store) retain(o *openStore) bool {
+func (o *openStore) retain() bool {
 	opening.Lock()
 	defer opening.Unlock()
 	found := false
@@ -118,16 +113,16 @@ func (s *Store) retain(o *openStore) bool {
 		return !found
 	})
 	if found {
-		stores.LoadOrStore(s.key(), o)
+		stores.LoadOrStore(storeKey(o.driver), o)
 	}
 	return found
 }
 
 // release ends the use of a store. The last release closes it.
-func (s *Store) release() error {
+func (o *openStore) release() error {
 	opening.Lock()
 	defer opening.Unlock()
-	_, err := stores.Delete(s.key())
+	_, err := stores.Delete(storeKey(o.driver))
 	return err
 }
 
@@ -148,7 +143,7 @@ func running() (found *openStore) {
 // configure adds a configuration. The newest one is in force. If it fails to start, that of the running one is in force
 // again.
 func (o *openStore) configure(a *App) {
-	c := storeConfig{a, *a.Store.settings(), *a.Notify.config()}
+	c := storeConfig{a, a.store.Settings(), *a.Notify.config()}
 	c.notify.TracerProvider = o.tracer.provider()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"iter"
 	"reflect"
 	"regexp"
 	"slices"
@@ -35,7 +36,13 @@ func TestDocsSettings(t *testing.T) {
 		for f := range typ.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" {
+				if f.Anonymous {
+					walk(path, f.Type)
+				}
 				continue
+			}
+			if f.Tag.Get("caddy") != "" {
+				continue // its settings are those of modules
 			}
 			inner := f.Type
 			if inner.Kind() == reflect.Pointer {
@@ -51,10 +58,21 @@ func TestDocsSettings(t *testing.T) {
 			}
 		}
 	}
-	walk("", reflect.TypeFor[caddymodule.App]())
-	walk("", reflect.TypeFor[caddymodule.Gateway]())
+	for path, typ := range modules() {
+		walk(path, typ)
+	}
 	if found < 40 {
 		t.Errorf("only %d settings were found", found)
+	}
+}
+
+// modules yields the modules of a configuration, and the paths of their settings.
+func modules() iter.Seq2[string, reflect.Type] {
+	return func(yield func(string, reflect.Type) bool) {
+		_ = yield("", reflect.TypeFor[caddymodule.App]()) &&
+			yield("store.", reflect.TypeFor[caddymodule.PebbleStore]()) &&
+			yield("store.", reflect.TypeFor[caddymodule.MemoryStore]()) &&
+			yield("", reflect.TypeFor[caddymodule.Gateway]())
 	}
 }
 
@@ -80,8 +98,10 @@ func TestDocsTypes(t *testing.T) {
 			}
 		}
 	}
-	walk("", reflect.TypeFor[caddymodule.App]())
-	walk("", reflect.TypeFor[caddymodule.Gateway]())
+	for path, typ := range modules() {
+		walk(path, typ)
+	}
+	fields["store.driver"] = reflect.TypeFor[string]() // Caddy reads it
 	words := []string{"directory", "file", "path", "URL", "AIC", "AID", "name", "text", "key", "dialect", "AIC and AID",
 		"AIC and names", "dialect, URL", "AID, URL", "name, text", "name, files"}
 	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns"}
@@ -144,7 +164,7 @@ func TestDocsSubdirectives(t *testing.T) {
 		}
 		return true
 	}
-	for _, name := range []string{"caddyfile", "group"} {
+	for _, name := range []string{"caddyfile", "group", "store", "storepebble", "storememory"} {
 		file, err := parser.ParseFile(token.NewFileSet(), "caddymodule/"+name+".go", nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -174,19 +194,20 @@ func TestDocsDefaults(t *testing.T) {
 	ctx, cancel := caddy.NewContext(parent)
 	defer cancel()
 	got := make(map[string]any)
-	load := func(id, config string) {
+	load := func(path, id, config string) {
 		t.Helper()
 		module, err := ctx.LoadModuleByID(id, json.RawMessage(config))
 		if err != nil {
 			t.Fatal(err)
 		}
-		flatten(t, "", module, got)
+		flatten(t, path, module, got)
 	}
-	load("aip", `{}`)
-	load("aip", `{"store":{"driver":"memory"}}`)
+	load("", "aip", `{}`)
+	load("store.", "aip.stores.memory", `{}`)
+	load("store.", "aip.stores.pebble", `{}`)
 	got["store.driver"] = "pebble"
 	got["store.sync"] = replay.SyncMode(0).String() // it is not filled in
-	load("http.handlers.aip_gateway", `{"agent":{"dialect":"a2a/legacy","url":"http://127.0.0.1:9101"},
+	load("", "http.handlers.aip_gateway", `{"agent":{"dialect":"a2a/legacy","url":"http://127.0.0.1:9101"},
 		"aic":"10001000011K912345E789ABCDEF2353","group":{"allow_brokers":["mq.example.com"]}}`)
 
 	parsers := []func(string) (any, error){

@@ -115,9 +115,9 @@ func TestValidate(t *testing.T) {
 		{"too few bytes", store("max_bytes 1KiB"), `max_bytes is 1024, but must be at least`},
 		{"bad size", store("max_bytes much"), `max_bytes is "much", but must be a size`},
 		{"max_size too small", store("max_size 1MiB"), `max_size .1048576 bytes. is less than max_bytes`},
-		{"capacity of pebble", store("capacity 1GiB"), `capacity is for the memory driver`},
+		{"capacity of pebble", store("capacity 1GiB"), `there is no "capacity" in store pebble`},
 		{"sync of memory", config{handle: good.handle, store: "store memory {\nsync always\n}"},
-			`sync are for the pebble driver`},
+			`there is no "sync" in store memory`},
 		{"unknown driver", config{handle: good.handle, store: "store sqlite"}, `there is no driver "sqlite"`},
 		{"two stores", config{handle: good.handle, store: "store memory\nstore memory"}, `store is given twice`},
 		{"one AIC, two agents", config{handle: `

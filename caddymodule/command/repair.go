@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 
@@ -15,17 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
-
-// ExplainDamage adds to the error of a store that is damaged what its operator can do.
-func ExplainDamage(dir string, err error) error {
-	if !errors.Is(err, pebble.ErrDamaged) {
-		return err
-	}
-	return fmt.Errorf("%w; copy the directory, then put a backup in its place, or keep what can be read: "+
-		"caddy aip store repair --accept-loss --store %s", err, dir)
-}
 
 // repairReport is what a repair has done, as JSON.
 type repairReport struct {
@@ -67,9 +56,13 @@ again. A store that is not damaged stays as it is.
 			case !accept:
 				return errors.New("a repair loses what cannot be read; copy the directory first, then add --accept-loss")
 			}
-			done, err := pebble.Repair(dir, slog.New(slog.DiscardHandler))
+			files, err := storeFiles()
 			if err != nil {
-				return errors.New(strings.TrimPrefix(err.Error(), "replay/pebble: "))
+				return err
+			}
+			done, err := files.Repair(dir)
+			if err != nil {
+				return err
 			}
 			if dir, err = filepath.Abs(dir); err != nil {
 				return err
@@ -87,7 +80,7 @@ again. A store that is not damaged stays as it is.
 	return cmd
 }
 
-func reportOf(dir string, done *pebble.Repaired) *repairReport {
+func reportOf(dir string, done *Repaired) *repairReport {
 	r := &repairReport{Dir: dir, Bytes: done.Bytes, Files: []string{}, Ended: []endedTask{}, Cut: done.Cut}
 	for _, file := range done.Files {
 		r.Files = append(r.Files, filepath.Base(file))

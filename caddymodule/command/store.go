@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
 
 func storeCommand() *cobra.Command {
@@ -60,21 +58,24 @@ func (f *storeFlags) add(set *pflag.FlagSet) {
 }
 
 // read calls f with the store in the directory.
-func (f *storeFlags) read(use func(*pebble.Store) error) error {
-	s, err := pebble.OpenReadOnly(f.dir, nil)
+func (f *storeFlags) read(use func(replay.Store) error) error {
+	files, err := storeFiles()
 	if err != nil {
-		return notOpened(f.dir, err)
+		return err
+	}
+	s, err := files.OpenToRead(f.dir)
+	if err != nil {
+		return adviseOnUse(err)
 	}
 	return errors.Join(use(s), s.Close())
 }
 
-// notOpened returns what is said of a store that cannot be opened, with what can be done about one in use, or damaged.
-func notOpened(dir string, err error) error {
-	text := strings.TrimPrefix(ExplainDamage(dir, err).Error(), "replay/pebble: ")
-	if strings.Contains(text, "is in use") {
-		text += "; leave out --store to ask the running gateway"
+// adviseOnUse adds to the error of a store that is in use what can be done.
+func adviseOnUse(err error) error {
+	if err != nil && strings.Contains(err.Error(), "is in use") {
+		return fmt.Errorf("%w; leave out --store to ask the running gateway", err)
 	}
-	return errors.New(text)
+	return err
 }
 
 func surveyCommand(name, short, long string, verify bool) *cobra.Command {
@@ -109,9 +110,12 @@ func surveyCommand(name, short, long string, verify bool) *cobra.Command {
 func (f *storeFlags) report(ctx context.Context, verify bool) (report *adminapi.StoreReport, err error) {
 	report = new(adminapi.StoreReport)
 	if f.dir != "" {
-		return report, f.read(func(s *pebble.Store) (err error) {
-			*report, err = SurveyStore(ctx, s, verify)
-			report.Driver, report.Dir, report.Size = "pebble", s.Dir(), s.Metrics().DiskBytes
+		return report, f.read(func(s replay.Store) (err error) {
+			if *report, err = SurveyStore(ctx, s, verify); err != nil {
+				return err
+			}
+			report.Driver = filesDriver
+			report.Dir, err = filepath.Abs(f.dir)
 			return err
 		})
 	}
@@ -184,14 +188,11 @@ restore it, stop Caddy and put the copy in the place of the store.
 
 // backup copies a store that no process uses.
 func (f *storeFlags) backup(ctx context.Context, dir string) error {
-	if _, err := os.Stat(f.dir); err != nil {
+	files, err := storeFiles()
+	if err != nil {
 		return err
 	}
-	s, err := pebble.Open(f.dir, replay.Settings{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return notOpened(f.dir, err)
-	}
-	return errors.Join(s.Backup(ctx, dir), s.Close())
+	return adviseOnUse(files.Backup(ctx, f.dir, dir))
 }
 
 func exportCommand() *cobra.Command {
@@ -218,7 +219,7 @@ and agents have written, and the tokens of webhooks.
 				out = file
 			}
 			if f.dir != "" {
-				return f.read(func(s *pebble.Store) error {
+				return f.read(func(s replay.Store) error {
 					_, err := replay.Export(cmd.Context(), s, out)
 					return err
 				})
@@ -320,14 +321,11 @@ func importStore(ctx context.Context, in io.Reader, dir string) (n replay.Archiv
 	}
 	defer os.RemoveAll(partial)
 	made := filepath.Join(partial, "store")
-	s, err := pebble.Open(made, replay.Settings{Sync: replay.SyncNever}, slog.New(slog.DiscardHandler))
+	files, err := storeFiles()
 	if err != nil {
 		return n, err
 	}
-	if n, err = replay.Import(ctx, s, in); err == nil {
-		err = errors.Join(s.NoteLoss(), s.NoteUnlisted()) // what came after the export may have been read
-	}
-	if err := errors.Join(err, s.Close()); err != nil {
+	if n, err = files.Import(ctx, in, made); err != nil {
 		return n, err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -28,7 +28,13 @@ func logKind(class byte) string {
 	return fmt.Sprintf("class_%q", class)
 }
 
-// SurveyStore returns what a store has. With verify, it reads all of it, and says what is wrong.
+// Sized is a store whose size on the disk is known.
+type Sized interface {
+	DiskBytes() int64 // of all its files
+}
+
+// SurveyStore returns what a store has, but for its driver and its directory. With verify, it reads all of it, and says
+// what is wrong.
 func SurveyStore(ctx context.Context, s replay.Store, verify bool) (r adminapi.StoreReport, err error) {
 	check := checkLog
 	if !verify {
@@ -37,6 +43,9 @@ func SurveyStore(ctx context.Context, s replay.Store, verify bool) (r adminapi.S
 	v, err := replay.Inspect(ctx, s, check)
 	r = adminapi.StoreReport{Logs: v.Logs, Ended: v.Ended, Bytes: v.Bytes, Records: v.Records, Damaged: v.Damaged,
 		Kinds: make(map[string]int)}
+	if sized, ok := s.(Sized); ok {
+		r.Size = sized.DiskBytes()
+	}
 	for class, n := range v.Classes {
 		r.Kinds[logKind(class)] += n
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package caddymodule
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
 
 // TestImportedTasksAreListed: an archive has no lists, so the gateway that opens an imported store first makes them.
@@ -21,11 +20,11 @@ func TestImportedTasksAreListed(t *testing.T) {
 	if _, err := replay.Export(t.Context(), from, &archive); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "store")
-	if _, err := importStore(t.Context(), &archive, dir); err != nil {
+	driver := &PebbleStore{Dir: filepath.Join(t.TempDir(), "store")}
+	if _, err := driver.Import(t.Context(), &archive, driver.Dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err := pebble.Open(dir, replay.Settings{}, nil)
+	s, err := driver.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestStoreInJSON holds what a configuration in JSON says about its store, which may leave the driver out.
+func TestStoreInJSON(t *testing.T) {
+	dir := filepath.Join(caddy.AppDataDir(), "aip")
+	const day, events, size = 24 * time.Hour, 10000, 64 << 20
+	limits := StoreLimits{Retention: caddy.Duration(day), MaxEvents: events, MaxBytes: size}
+	hour := limits
+	hour.Retention = caddy.Duration(time.Hour)
+	for _, tt := range []struct {
+		config   string
+		want     StoreDriver
+		settings replay.Settings
+		err      string
+	}{
+		{config: "", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: replay.Settings{Retention: day}},
+		{config: "null", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: replay.Settings{Retention: day}},
+		{config: "{}", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: replay.Settings{Retention: day}},
+		{config: `{"driver": "", "retention": 3600000000000, "sync": "always", "dir": "/s"}`,
+			want:     &PebbleStore{Dir: "/s", Sync: "always", StoreLimits: hour},
+			settings: replay.Settings{Sync: replay.SyncAlways, Retention: time.Hour}},
+		{config: `{"driver": "pebble", "dir": "/s"}`,
+			want: &PebbleStore{Dir: "/s", StoreLimits: limits}, settings: replay.Settings{Retention: day}},
+		{config: `{"driver": "memory", "retention": "1h", "capacity": 1073741824}`,
+			want:     &MemoryStore{StoreLimits: hour, Capacity: 1 << 30},
+			settings: replay.Settings{Retention: time.Hour, Capacity: 1 << 30}},
+		{config: `{"driver": "memory"}`, want: &MemoryStore{StoreLimits: limits, Capacity: replay.DefaultCapacity},
+			settings: replay.Settings{Retention: day, Capacity: replay.DefaultCapacity}},
+		{config: `{"driver": "sqlite"}`, err: `store: there is no driver "sqlite"; use memory or pebble`},
+		{config: `{"driver": 5}`, err: `store: there is no driver "5"; use memory or pebble`},
+		{config: `[]`, err: "store: json: cannot unmarshal array"},
+		{config: `{"driver": "memory", "dir": "/s"}`, err: `aip.stores.memory: json: unknown field "dir"`},
+		{config: `{"driver": "pebble", "capacity": 1}`, err: `aip.stores.pebble: json: unknown field "capacity"`},
+		{config: `{"driver": "memory", "capacity": -1}`, err: "store: capacity (-1 bytes) is less than max_bytes"},
+		{config: `{"max_size": -1}`, err: "store: retention and max_size must not be negative"},
+	} {
+		ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+		app := &App{StoreRaw: json.RawMessage(tt.config)}
+		err := app.loadStore(ctx)
+		cancel()
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%s: error %v, want %s", tt.config, err, tt.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.config, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, app.store); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.config, diff)
+		}
+		if diff := cmp.Diff(tt.settings, app.store.Settings()); diff != "" {
+			t.Errorf("%s: settings (-want +got):\n%s", tt.config, diff)
+		}
+		if n, bytes := app.store.TaskLimits(); n != events || bytes != size {
+			t.Errorf("%s: limits of a task %d, %d", tt.config, n, bytes)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+func init() { caddy.RegisterModule(new(MemoryStore)) }
+
+// MemoryStore keeps tasks in memory. They end with the process.
+type MemoryStore struct {
+	StoreLimits
+
+	// How many bytes of all tasks are kept. Beyond it, tasks that have ended are dropped, and without such tasks new ones
+	// are refused. At least max_bytes. Default: 512 MiB.
+	Capacity int64 `json:"capacity,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*MemoryStore) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: storeNamespace + ".memory", New: func() caddy.Module { return new(MemoryStore) }}
+}
+
+// Provision sets defaults.
+func (s *MemoryStore) Provision(ctx caddy.Context) error {
+	orDefault(&s.Capacity, replay.DefaultCapacity)
+	return s.StoreLimits.Provision(ctx)
+}
+
+// Validate checks the settings.
+func (s *MemoryStore) Validate() error {
+	if s.Capacity < s.MaxBytes {
+		return fmt.Errorf("store: capacity (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
+			s.Capacity, s.MaxBytes)
+	}
+	return s.StoreLimits.Validate()
+}
+
+// Location implements StoreDriver: a process has one memory.
+func (*MemoryStore) Location() string { return "" }
+
+// Open implements StoreDriver.
+func (s *MemoryStore) Open(*slog.Logger) (replay.Store, error) {
+	return replay.NewMemory(s.Settings()), nil
+}
+
+// Settings implements StoreDriver.
+func (s *MemoryStore) Settings() replay.Settings {
+	settings := s.StoreLimits.Settings()
+	settings.Capacity = s.Capacity
+	return settings
+}
+
+// UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
+//
+//	store memory {
+//		retention  <duration>
+//		max_events <n>
+//		max_bytes  <size>
+//		max_size   <size>
+//		capacity   <size>
+//	}
+func (s *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	p := &parser{Dispenser: d}
+	d.Next()
+	p.storeBlock("memory", &s.StoreLimits, options{"capacity": size(p, &s.Capacity)})
+	return p.err
+}
+
+// Interface guards.
+var (
+	_ StoreDriver           = (*MemoryStore)(nil)
+	_ caddy.Provisioner     = (*MemoryStore)(nil)
+	_ caddy.Validator       = (*MemoryStore)(nil)
+	_ caddyfile.Unmarshaler = (*MemoryStore)(nil)
+)

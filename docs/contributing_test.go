@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestContributing looks for the files, the packages and the exported names that CONTRIBUTING.md tells to use.
+func TestContributing(t *testing.T) {
+	file, name := regexp.MustCompile(`^[a-z0-9_/]+(/|\.(go|md))$`), regexp.MustCompile(`^([a-z0-9]+)\.([A-Z]\w*)$`)
+	rooms := make(map[string]string) // the source of each package, by the last part of its path
+	for path := range strings.Lines(run(t, "git", "ls-files", "*.go")) {
+		path = strings.TrimSpace(path)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rooms[filepath.Base(filepath.Dir(path))] += string(text)
+	}
+	found := 0
+	for _, quoted := range inQuotes(pages(t)["CONTRIBUTING.md"]) {
+		if file.MatchString(quoted) {
+			found++
+			if _, err := os.Stat(quoted); err != nil {
+				t.Errorf("CONTRIBUTING.md names %s: %v", quoted, err)
+			}
+		}
+		if m := name.FindStringSubmatch(quoted); m != nil && rooms[m[1]] != "" {
+			found++
+			if !regexp.MustCompile(`(?m)^(func|type|const) (\(.*\) )?` + m[2] + `\b`).MatchString(rooms[m[1]]) {
+				t.Errorf("CONTRIBUTING.md names %s, which there is not", quoted)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d names were found", found)
+	}
+}
