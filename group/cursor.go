@@ -32,7 +32,7 @@ func (f *follower) write() replay.Append {
 	if err != nil {
 		panic(err) // it has nothing that cannot be encoded
 	}
-	a := replay.Append{Log: f.name, Expect: f.copy.records, Metadata: data, DueAt: replay.Recover, End: f.over}
+	a := replay.Append{Log: f.name, Expect: f.revision, Metadata: data, DueAt: replay.Recover, End: f.over}
 	if f.over {
 		a.DueAt, a.Drop = time.Time{}, !f.begun // the store shall keep nothing of a task that was not started
 	}
@@ -172,6 +172,9 @@ func (t *groupTasks) follow(
 		t.remove(f)
 		return nil, nil, partner.StoreError(err, "the task cannot be stored")
 	}
+	t.mu.Lock()
+	f.revision = 1
+	t.mu.Unlock()
 	return func() { t.started(f) }, func(ctx context.Context) error { return t.undo(ctx, f) }, nil
 }
 
@@ -271,7 +274,7 @@ func (t *groupTasks) load() (all []*follower, err error) {
 		f := &follower{
 			tasks: t, name: entry.Log, task: id, log: logname.New(t.partner, t.leader, id),
 			dialect: c.Dialect, created: c.Created, accept: c.Accept, confirmed: c.Position, at: c.Position,
-			copy: taskCopy{entry.Head.Last, entry.Head.Bytes},
+			copy: taskCopy{entry.Head.Last, entry.Head.Bytes}, revision: entry.Head.Revision,
 		}
 		all = append(all, f)
 	}

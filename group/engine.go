@@ -116,7 +116,7 @@ func open(
 	for _, s := range all {
 		c := claimOf(&s.record)
 		taken := e.isFreeLocked(s.key, c) != nil // by one that was there first; then this one waits
-		if m := e.supervise(s.key, s.log, &s.record); !taken {
+		if m := e.supervise(&s); !taken {
 			m.claims = append(m.claims, c)
 		}
 	}
@@ -252,7 +252,7 @@ func (e *Engine) take(p *Partner, k key) (*membership, error) {
 	case ofLeader >= p.MaxGroupsPerLeader:
 		return nil, limitExceeded("groups_per_leader", p.MaxGroupsPerLeader)
 	}
-	return e.supervise(k, newLog(k), nil), nil
+	return e.supervise(&stored{key: k, log: newLog(k)}), nil
 }
 
 func limitExceeded(limit string, max int) error {
@@ -260,11 +260,10 @@ func limitExceeded(limit string, max int) error {
 		WithData("limit", limit).WithData("max", max)
 }
 
-// supervise starts the supervisor of a membership; r is nil for one that has not joined yet. The caller holds e.mu, and
-// the engine is not closed.
-func (e *Engine) supervise(k key, log string, r *record) *membership {
-	m := newMembership(e, k, log, r)
-	e.memberships[k] = m
+// supervise starts the supervisor of a membership. The caller holds e.mu, and the engine is not closed.
+func (e *Engine) supervise(s *stored) *membership {
+	m := newMembership(e, s)
+	e.memberships[s.key] = m
 	e.work.Go(m.run)
 	return m
 }

@@ -37,6 +37,7 @@ type follower struct {
 	over      bool // its log has ended, or is about to
 	dirty     bool // it is in tasks.dirty
 	copy      taskCopy
+	revision  uint64 // of its log; 0 while there is none
 	flight    []publication
 	gets      replies
 	confirmed position

@@ -95,31 +95,38 @@ func (t *groupTasks) copy(
 
 // put appends to the log of a follower, a copy or the cursor alone. saver is held.
 func (t *groupTasks) put(ctx context.Context, f *follower, a replay.Append) error {
-	err := t.store.Append(ctx, a)
-	if errors.Is(err, replay.ErrConflict) && a.Expect == 0 {
-		// A copy may be stored although its append has returned an error.
-		head, bad := t.store.Head(ctx, f.name)
-		if bad != nil || head.Last == 0 {
-			return err
+	return replay.RetryConflict(func() error {
+		err := t.store.Append(ctx, a)
+		switch {
+		case errors.Is(err, replay.ErrConflict):
+			// What cannot be stored may be stored all the same: the cursor, or a copy.
+			head, bad := t.store.Head(ctx, f.name)
+			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
+				return bad
+			}
+			if a.Expect = head.Revision; head.Last > 0 {
+				a.Records = nil
+			}
+			t.stored(f, head.Revision, taskCopy{head.Last, head.Bytes})
+		case err == nil:
+			c := taskCopy{records: uint64(len(a.Records))}
+			for _, data := range a.Records {
+				c.bytes += int64(len(data))
+			}
+			t.stored(f, a.Expect+1, c)
 		}
-		t.setCopy(f, taskCopy{head.Last, head.Bytes})
-		a.Expect, a.Records = head.Last, nil
-		return t.store.Append(ctx, a)
-	}
-	if err == nil && len(a.Records) > 0 {
-		c := taskCopy{records: uint64(len(a.Records))}
-		for _, data := range a.Records {
-			c.bytes += int64(len(data))
-		}
-		t.setCopy(f, c)
-	}
-	return err
+		return err
+	})
 }
 
-// setCopy says that a task is copied.
-func (t *groupTasks) setCopy(f *follower, c taskCopy) {
+// stored says which revision the log of a follower has, and that the task is copied, if it is.
+func (t *groupTasks) stored(f *follower, revision uint64, c taskCopy) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	f.revision = revision
+	if c.records == 0 || f.copy.records > 0 {
+		return
+	}
 	f.copy = c
 	if !f.over {
 		t.copied += c.bytes

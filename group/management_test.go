@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -50,6 +52,26 @@ func TestManagement(t *testing.T) {
 		m.restart()
 		if !m.of("g1").muted || !m.engine.List()[0].Muted {
 			t.Error("it is not muted any more after a restart")
+		}
+	})
+}
+
+// TestRecordConflicts has another writer of the memberships be faster than each write, once. Nothing is lost by that.
+func TestRecordConflicts(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		rival := &replaytest.Rival{Store: m.store.Store, Classes: string(logname.Membership)}
+		m.store.Store = rival
+		m.mustInvite()
+		m.send(task.Mute, task.Unmute, task.Mute)
+		if !m.engine.List()[0].Muted {
+			t.Error("it is not muted")
+		}
+		m.send(task.LeaveGroup)
+		m.checkState("")
+		m.restart()
+		m.checkState("")
+		if rival.Wins() < 3 {
+			t.Errorf("the other writer was faster %d times only", rival.Wins())
 		}
 	})
 }

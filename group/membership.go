@@ -4,6 +4,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -62,6 +64,7 @@ type membership struct {
 	// The supervisor's own.
 	config      *Partner         // in force; nil while the Partner is not registered
 	written     bool             // there is a log
+	revision    uint64           // of the log; 0 while there is none
 	failures    int              // attempts to connect since there was a link
 	refusals    int              // links in a row that the broker has ended by a refusal
 	lost        time.Time        // when there was a link last, or when the membership was loaded
@@ -73,14 +76,14 @@ type membership struct {
 	drained     <-chan struct{}  // closed when nothing of the broker before waits any more; nil if there was none
 }
 
-// newMembership makes a membership; r is what is stored of it, or nil.
-func newMembership(e *Engine, k key, log string, r *record) *membership {
+// newMembership makes a membership of what is stored of it; it has not joined yet if that is nothing.
+func newMembership(e *Engine, s *stored) *membership {
 	m := &membership{
-		key: k, engine: e, log: log, kick: make(chan struct{}, 1), over: make(chan struct{}),
+		key: s.key, engine: e, log: s.log, revision: s.revision, kick: make(chan struct{}, 1), over: make(chan struct{}),
 		state: Joining, since: time.Now(), lost: time.Now(), leaveBy: time.Now().Add(leaveLimit),
 	}
-	if r != nil {
-		m.isStored, m.written, m.record, m.state = true, true, *r, Unregistered
+	if s.revision > 0 {
+		m.isStored, m.written, m.record, m.state = true, true, s.record, Unregistered
 	}
 	m.tasks = e.newTasks(m)
 	m.tasks.mute(m.record.Muted)
@@ -156,11 +159,38 @@ func (m *membership) enter(s State, err error) {
 // store stores the next record, and puts it in force.
 func (m *membership) store(next *record) error {
 	m.written = true // perhaps also after an error
-	if err := next.put(m.engine.base, m.engine.store, m.log); err != nil {
+	err := m.write(func(revision uint64) error {
+		return next.put(m.engine.base, m.engine.store, m.log, revision)
+	})
+	if err != nil {
 		return partner.StoreError(err, "the membership of the group cannot be stored")
 	}
 	m.set(func() { m.record = *next })
 	return nil
+}
+
+// errLogEnded says that the log of a membership has ended.
+var errLogEnded = errors.New("group: the log of the membership has ended")
+
+// write has the log appended to at the revision that the membership knows. A conflict is with a write of its own that
+// had failed as far as it knows: the log has no other writer.
+func (m *membership) write(put func(revision uint64) error) error {
+	return replay.RetryConflict(func() error {
+		err := put(m.revision)
+		switch {
+		case err == nil:
+			m.revision++
+		case errors.Is(err, replay.ErrConflict):
+			head, bad := m.engine.store.Head(m.engine.base, m.log)
+			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
+				return bad
+			}
+			if m.revision = head.Revision; !head.Ended.IsZero() {
+				return errLogEnded
+			}
+		}
+		return err
+	})
 }
 
 // logger returns that of the present configuration, or of the engine.

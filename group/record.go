@@ -101,30 +101,31 @@ func newLog(k key) string {
 	return logname.MembershipsOf(k.partner, k.leader, k.group) + rand.Text()[:13]
 }
 
-// put stores a record, durably.
-func (r *record) put(ctx context.Context, store replay.Store, log string) error {
+// put stores a record, durably, in a log that has a revision.
+func (r *record) put(ctx context.Context, store replay.Store, log string, revision uint64) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return store.Append(ctx, replay.Append{Log: log, Metadata: data, Durable: true})
+	return store.Append(ctx, replay.Append{Log: log, Expect: revision, Metadata: data, Durable: true})
 }
 
 // end ends the log of a membership that is over. The token is not kept longer than that.
-func (r record) end(ctx context.Context, store replay.Store, log string) error {
+func (r record) end(ctx context.Context, store replay.Store, log string, revision uint64) error {
 	r.Sealed = nil
 	data, err := json.Marshal(&r)
 	if err != nil {
 		return err
 	}
-	return store.Append(ctx, replay.Append{Log: log, Metadata: data, Durable: true, End: true})
+	return store.Append(ctx, replay.Append{Log: log, Expect: revision, Metadata: data, Durable: true, End: true})
 }
 
 // stored is a membership as it lies in the store.
 type stored struct {
-	log    string
-	key    key
-	record record
+	log      string
+	revision uint64 // of the log; 0 for one that is not there yet
+	key      key
+	record   record
 }
 
 // load returns the memberships of a store that have not ended. Of two of one name, the later one counts. damaged names
@@ -138,7 +139,7 @@ func load(ctx context.Context, store replay.Store) (all []stored, damaged error,
 		if !entry.Head.Ended.IsZero() {
 			continue
 		}
-		s := stored{log: entry.Log}
+		s := stored{log: entry.Log, revision: entry.Head.Revision}
 		s.key.partner, s.key.leader, s.key.group = logname.SplitMembership(entry.Log)
 		if err := json.Unmarshal(entry.Head.Metadata, &s.record); err != nil {
 			damaged = errors.Join(damaged, fmt.Errorf("the membership of group %q: %w", s.key.group, err))

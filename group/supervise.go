@@ -372,7 +372,10 @@ func (m *membership) end() {
 		usable := m.engine.store.Reopened()
 		err := m.tasks.drop(base)
 		if err == nil && m.written {
-			err = m.record.end(base, m.engine.store, m.log)
+			err = m.write(func(revision uint64) error { return m.record.end(base, m.engine.store, m.log, revision) })
+		}
+		if errors.Is(err, errLogEnded) { // by the attempt before, which has failed as far as it knew
+			err = nil
 		}
 		if err == nil || base.Err() != nil {
 			break

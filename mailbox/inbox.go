@@ -25,15 +25,16 @@ type inbox struct {
 	box *Mailbox
 	aid string
 
-	mu     sync.Mutex
-	loaded bool // what follows is as in the store
-	exists bool
-	last   uint64
-	lost   uint64
-	meta   metadata
-	kept   []kept // the records that are kept, the oldest first
-	bytes  int64  // of kept
-	gone   int    // queued messages that were dropped before their time since the inbox was loaded
+	mu       sync.Mutex
+	loaded   bool // what follows is as in the store
+	exists   bool
+	revision uint64 // of the log; 0 while there is none
+	last     uint64
+	lost     uint64
+	meta     metadata
+	kept     []kept // the records that are kept, the oldest first
+	bytes    int64  // of kept
+	gone     int    // queued messages that were dropped before their time since the inbox was loaded
 }
 
 // metadata is stored with the log.
@@ -88,7 +89,8 @@ func (b *inbox) load(ctx context.Context) error {
 	if err != nil {
 		return partner.StoreError(err, "the inbox cannot be read")
 	}
-	b.exists, b.last, b.lost, b.meta, b.kept, b.bytes = true, head.Last, head.Lost, meta, nil, 0
+	b.exists, b.revision, b.last, b.lost = true, head.Revision, head.Last, head.Lost
+	b.meta, b.kept, b.bytes = meta, nil, 0
 	for _, r := range records {
 		b.keep(r.Seq, r.Data)
 	}
@@ -121,8 +123,8 @@ func (b *inbox) find(id string) int {
 // append writes records and the metadata, and drops what is too old or too much. If it fails, nothing is changed.
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	now := time.Now()
-	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.last, Records: records, Skip: b.lost, DueAt: b.dueAt(now),
-		Durable: true} // clients are answered when it is stored
+	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.revision, Records: records, Skip: b.lost,
+		DueAt: b.dueAt(now), Durable: true} // clients are answered when it is stored
 	var err error
 	if a.Metadata, err = json.Marshal(&b.meta); err != nil {
 		return err
@@ -149,6 +151,7 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 		return partner.StoreError(err, "the inbox cannot be written")
 	}
 	b.exists = true
+	b.revision++
 	for _, k := range b.kept[:dropped] {
 		b.bytes -= k.size
 		if k.queued && now.Sub(k.at) < queueFor {

@@ -137,13 +137,13 @@ func (m *Mailbox) resume(ctx context.Context, aid string) error {
 	})
 }
 
-// with calls f with the inbox of an AID, locked.
+// with calls f with the inbox of an AID, locked, and again if another writer of the inbox was faster than f.
 func (m *Mailbox) with(aid string, f func(*inbox) error) error {
 	b := m.inboxes.Acquire(aid)
 	defer m.inboxes.Release(aid)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return f(b)
+	return replay.RetryConflict(func() error { return f(b) })
 }
 
 // scan drops messages whose time is over.

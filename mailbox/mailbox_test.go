@@ -20,7 +20,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -31,20 +33,20 @@ type world struct {
 	store replay.Store
 	box   *Mailbox
 
-	mu     sync.Mutex
-	online map[string]bool
-	events map[string][]string // by AID
-	said   []task.Message      // to the agent
-	tasks  map[string]task.State
-	last   map[string]uint64 // by task
-	quiet  bool              // tasks that are started have no event yet
+	mu        sync.Mutex
+	online    map[string]bool
+	events    map[string][]string // by AID
+	said      []task.Message      // to the agent
+	tasks     map[string]task.State
+	revisions map[string]uint64 // of the logs, by task
+	quiet     bool              // tasks that are started have no event yet
 }
 
 const agentAID = "agent.aid.pub"
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, store: replay.NewMemory(replay.Settings{}), online: map[string]bool{"alice.aid.pub": true},
-		events: make(map[string][]string), tasks: make(map[string]task.State), last: make(map[string]uint64)}
+		events: make(map[string][]string), tasks: make(map[string]task.State), revisions: make(map[string]uint64)}
 	w.open()
 	t.Cleanup(func() {
 		w.box.Close()
@@ -145,6 +147,9 @@ func (a scripted) Say(ctx context.Context, _ identity.Peer, m task.Message) (str
 	quiet := a.quiet
 	a.mu.Unlock()
 	if quiet {
+		a.mu.Lock()
+		a.revisions[m.TaskID]++
+		a.mu.Unlock()
 		return log, a.store.Append(ctx, replay.Append{Log: log, DueAt: replay.Recover, Intent: true})
 	}
 	a.move(m.TaskID, task.Working, "", &m)
@@ -154,8 +159,8 @@ func (a scripted) Say(ctx context.Context, _ identity.Peer, m task.Message) (str
 // append appends an event to a task.
 func (w *world) append(id string, ev *task.Event, end bool) {
 	w.mu.Lock()
-	expect := w.last[id]
-	w.last[id]++
+	expect := w.revisions[id]
+	w.revisions[id]++
 	w.mu.Unlock()
 	err := w.store.Append(context.Background(), replay.Append{
 		Log: "t" + id, Expect: expect, Records: [][]byte{task.AppendEvent(nil, ev)}, End: end})
@@ -227,8 +232,25 @@ const alice = "alice.aid.pub"
 
 // TestConversation: a client talks to an agent, which delivers, asks, and finishes; then another task begins.
 func TestConversation(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { conversation(t, func(*world) {}) })
+	t.Run("with another writer of the inbox", func(t *testing.T) {
+		var rival *replaytest.Rival
+		conversation(t, func(w *world) {
+			rival = &replaytest.Rival{Store: w.store, Classes: string(logname.Inbox)}
+			w.box.Close()
+			w.store = rival
+			w.open()
+		})
+		if rival.Wins() < 4 {
+			t.Errorf("the other writer was faster %d times only", rival.Wins())
+		}
+	})
+}
+
+func conversation(t *testing.T, change func(*world)) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		change(w)
 		result := w.say(alice, agentAID, "m1", "Review it")
 		if gjson.Get(result, "status").Str != "sent" || gjson.Get(result, "message_id").Str != "m1" {
 			t.Errorf("the result is %s", result)

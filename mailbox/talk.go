@@ -91,6 +91,8 @@ func (m *Mailbox) skip(aid, log string, gap *replay.CompactedError, s *speaker) 
 // say stores the messages that an event makes, together with how far the log has been read. An event that makes none is
 // read again after a restart.
 func (m *Mailbox) say(aid, log string, ev *task.Event, s *speaker) error {
+	var payloads [][]byte
+	added := false // s has the event
 	return m.with(aid, func(b *inbox) error {
 		if err := b.load(m.base); err != nil {
 			return err
@@ -102,7 +104,9 @@ func (m *Mailbox) say(aid, log string, ev *task.Event, s *speaker) error {
 		if s.state == task.None {
 			s.state = t.State
 		}
-		payloads := s.add(ev, t)
+		if !added {
+			payloads, added = s.add(ev, t), true
+		}
 		if s.state == t.State && len(payloads) == 0 {
 			return nil
 		}

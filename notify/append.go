@@ -48,10 +48,7 @@ func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 	ctx = context.WithoutCancel(ctx) // the changes are in the task's log, even if the caller has left
 	b := e.outboxes.lock(logname.OutboxOf(log))
 	defer b.unlock()
-	err := b.append(ctx, changes)
-	if errors.Is(err, replay.ErrConflict) {
-		err = b.append(ctx, changes)
-	}
+	err := replay.RetryConflict(func() error { return b.append(ctx, changes) })
 	if err != nil {
 		e.reconciler.request()
 		b.logger().Error("a change cannot be appended to the outbox; trying again later", "error", err)

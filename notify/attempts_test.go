@@ -177,7 +177,7 @@ func TestAttemptsOfAnOlderStore(t *testing.T) {
 		data, err := json.Marshal(old)
 		must(t, err)
 		must(t, w.store.Append(t.Context(), replay.Append{
-			Log: name, Expect: head.Last, Metadata: data, DueAt: head.DueAt, Trim: head.First - 1,
+			Log: name, Expect: head.Revision, Metadata: data, DueAt: head.DueAt, Trim: head.First - 1,
 		}))
 		w.open()
 		d := w.deliveries(Filter{})

@@ -321,8 +321,8 @@ func TestReconcileFromSnapshot(t *testing.T) {
 		must(t, l.move(task.Working))
 		must(t, l.say("made"))
 		must(t, l.move(task.AwaitingInput, task.Working))
-		must(t, w.store.Append(t.Context(), replay.Append{
-			Log: l.log, Expect: l.fold.Seq, DueAt: replay.Recover, Trim: l.fold.Seq,
+		must(t, l.append(replay.Append{
+			DueAt: replay.Recover, Trim: l.fold.Seq,
 			Snapshot: task.AppendEvent(nil, &task.Event{Task: l.fold.Task()}),
 		}))
 		must(t, l.move(task.AwaitingCompletion))

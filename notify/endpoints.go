@@ -197,19 +197,23 @@ func (e *Engine) hasten(ctx context.Context, name, endpoint string) error {
 // storeDisabled stores whether an endpoint is disabled. The log is never ended, because it may be needed again.
 func (e *Engine) storeDisabled(ctx context.Context, endpoint string, disabled bool, now time.Time) error {
 	log := string(logname.Endpoint) + endpoint
-	head, err := e.store.Head(ctx, log)
-	if errors.Is(err, replay.ErrNotFound) {
-		if !disabled {
-			return nil
-		}
-		err = nil
+	data, err := json.Marshal(disabledMetadata{Disabled: disabled, At: now})
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		var data []byte
-		if data, err = json.Marshal(disabledMetadata{Disabled: disabled, At: now}); err == nil {
-			err = e.store.Append(ctx, replay.Append{Log: log, Expect: head.Last, Metadata: data, Durable: true})
+	err = replay.RetryConflict(func() error {
+		head, err := e.store.Head(ctx, log)
+		if errors.Is(err, replay.ErrNotFound) {
+			if !disabled {
+				return nil
+			}
+			err = nil
 		}
-	}
+		if err != nil {
+			return err
+		}
+		return e.store.Append(ctx, replay.Append{Log: log, Expect: head.Revision, Metadata: data, Durable: true})
+	})
 	if err != nil {
 		return partner.StoreError(err, "the state of the endpoint cannot be stored")
 	}

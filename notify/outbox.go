@@ -34,6 +34,7 @@ type outbox struct {
 	loaded   string // the epoch in which metadata was read; empty while it must be read again
 	exists   bool   // and has not ended
 	ended    bool   // cannot be written any more
+	revision uint64 // of the log; 0 while there is none
 	last     uint64 // number of the log's last record
 	metadata metadata
 
@@ -83,7 +84,7 @@ func (b *outbox) load(ctx context.Context) error {
 	if b.loaded == epoch {
 		return nil
 	}
-	b.loaded, b.exists, b.ended, b.last, b.metadata = "", false, false, 0, metadata{First: 1}
+	b.loaded, b.exists, b.ended, b.revision, b.last, b.metadata = "", false, false, 0, 0, metadata{First: 1}
 	head, err := b.of.store.Head(ctx, b.name)
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
@@ -117,7 +118,7 @@ func (b *outbox) load(ctx context.Context) error {
 		}
 		readConfirm(&h.Webhook)
 	}
-	b.loaded, b.exists, b.last, b.metadata = epoch, true, head.Last, m
+	b.loaded, b.exists, b.revision, b.last, b.metadata = epoch, true, head.Revision, head.Last, m
 	b.count()
 	return nil
 }
@@ -149,11 +150,10 @@ func (b *outbox) record(ctx context.Context, number uint64) ([]byte, error) {
 	return nil, replay.ErrNotFound
 }
 
-// update changes the metadata and writes it. change is called again if another write came first, which can only be one
-// that failed as far as the engine knows. It must not keep what it is given. Nothing is written where change returns an
-// error, or reports that nothing has changed.
+// update changes the metadata and writes it. change is called again if another write came first. It must not keep what
+// it is given. Nothing is written where change returns an error, or reports that nothing has changed.
 func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata, time.Time) (bool, error)) error {
-	for again := false; ; again = true {
+	return replay.RetryConflict(func() error {
 		if err := b.load(ctx); err != nil {
 			return err
 		}
@@ -166,10 +166,8 @@ func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata
 		if !changed {
 			return nil
 		}
-		if err = b.write(ctx, now, nil, durable); err == nil || again || !errors.Is(err, replay.ErrConflict) {
-			return err
-		}
-	}
+		return b.write(ctx, now, nil, durable)
+	})
 }
 
 // write stores the metadata, and the records that were added to its queue, as one write, and offers what is due to the
@@ -207,7 +205,7 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 		return task.Errorf(task.Internal, what).WithCause(err)
 	}
 	err = b.of.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Records: records, Metadata: data, DueAt: due, Trim: m.oldest() - 1,
+		Log: b.name, Expect: b.revision, Records: records, Metadata: data, DueAt: due, Trim: m.oldest() - 1,
 		Durable: durable,
 	})
 	if err != nil {
@@ -215,6 +213,7 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 		b.uncount()
 		return partner.StoreError(err, what)
 	}
+	b.revision++
 	b.last += uint64(len(records))
 	b.exists = true
 	b.count()
@@ -270,7 +269,7 @@ func (b *outbox) offer(now time.Time) {
 func (b *outbox) end(ctx context.Context) error {
 	b.loaded = ""
 	err := b.of.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Metadata: []byte("{}"), End: true, Trim: b.last,
+		Log: b.name, Expect: b.revision, Metadata: []byte("{}"), End: true, Trim: b.last,
 	})
 	if err != nil {
 		b.uncount()

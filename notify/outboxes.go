@@ -100,6 +100,11 @@ func (o *outboxes) update(ctx context.Context, log string, change func(*metadata
 func (o *outboxes) review(ctx context.Context, name string) error {
 	b := o.lock(name)
 	defer b.unlock()
+	return replay.RetryConflict(func() error { return b.review(ctx) })
+}
+
+// review is outboxes.review while the lock of the outbox is held.
+func (b *outbox) review(ctx context.Context) error {
 	if err := b.load(ctx); err != nil || !b.exists {
 		return err
 	}
@@ -127,7 +132,7 @@ func (o *outboxes) review(ctx context.Context, name string) error {
 		h := &m.Hooks[i]
 		if _, is := m.due(h, now); is {
 			nothing = false
-			if !o.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now).IsZero() {
+			if !b.of.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now).IsZero() {
 				return b.write(ctx, now, nil, false)
 			}
 		}

@@ -95,11 +95,13 @@ func (r *reconciler) all(ctx context.Context) (failed error) {
 func (r *reconciler) one(ctx context.Context, name string) error {
 	b := r.outboxes.lock(name)
 	defer b.unlock()
-	err := b.load(ctx)
-	if err != nil || !b.exists || b.metadata.Epoch == *r.outboxes.epoch.Load() {
-		return err
-	}
-	return b.reconcile(ctx)
+	return replay.RetryConflict(func() error {
+		err := b.load(ctx)
+		if err != nil || !b.exists || b.metadata.Epoch == *r.outboxes.epoch.Load() {
+			return err
+		}
+		return b.reconcile(ctx)
+	})
 }
 
 // reconcile appends what happened to the task since the last event that is accounted for, with the content that append

@@ -77,9 +77,10 @@ func TestStoreIsReopened(t *testing.T) {
 			wantOf(w.e.Disable(t.Context(), here))
 			wantOf(w.e.Delete(t.Context(), a.log, ""))
 			// A change of the task is in its log, but its writer does not know that.
-			l := &writer{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, silent: true}
+			l := &writer{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, silent: true,
+				revision: b.revision}
 			must(t, l.move([]task.State{task.Working, task.AwaitingInput}[len(b.states)-1]))
-			b.fold, b.states = l.fold, append(b.states, l.states...)
+			b.fold, b.revision, b.states = l.fold, l.revision, append(b.states, l.states...)
 			before := len(w.sink.all())
 			time.Sleep(6 * time.Hour)
 			synctest.Wait()

@@ -226,11 +226,12 @@ func (w *world) deliveries(f Filter) []Delivery {
 
 // writer writes the log of a task, as the life-cycle does.
 type writer struct {
-	w      *world
-	log    string
-	fold   task.Fold
-	states []task.State // changes that are in the log
-	silent bool         // Notify is not called
+	w        *world
+	log      string
+	revision uint64
+	fold     task.Fold
+	states   []task.State // changes that are in the log
+	silent   bool         // Notify is not called
 }
 
 func taskLog(id string) string { return logname.New("partner", "leader", id) }
@@ -268,13 +269,22 @@ func (l *writer) say(text string) error {
 }
 
 func (l *writer) add(ev task.Event, end bool) error {
-	err := l.w.store.Append(context.Background(), replay.Append{
-		Log: l.log, Expect: l.fold.Seq, Records: [][]byte{task.AppendEvent(nil, &ev)}, DueAt: replay.Recover, End: end,
-		Durable: true,
+	err := l.append(replay.Append{
+		Records: [][]byte{task.AppendEvent(nil, &ev)}, DueAt: replay.Recover, End: end, Durable: true,
 	})
 	if err == nil {
 		ev.Seq = l.fold.Seq + 1
 		l.fold.Apply(ev)
+	}
+	return err
+}
+
+// append appends to the log of the task.
+func (l *writer) append(a replay.Append) error {
+	a.Log, a.Expect = l.log, l.revision
+	err := l.w.store.Append(context.Background(), a)
+	if err == nil {
+		l.revision++
 	}
 	return err
 }

@@ -45,6 +45,7 @@ type activeTask struct {
 
 // logState is what a writer must know of the log that it appends to; see replay.Head.
 type logState struct {
+	revision uint64 // of the log; 0 while there is none
 	last     uint64 // number of the last record
 	kept     int    // records kept
 	bytes    int64  // size of the records kept
@@ -84,7 +85,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 	}
 	tk.fold = fold
 	tk.logState = logState{
-		last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, cut: head.Cut,
+		revision: head.Revision, last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, cut: head.Cut,
 		metadata: head.Metadata,
 	}
 	tk.lastTime = lastTimeOf(tk.fold.Task())

@@ -118,7 +118,7 @@ func (b *batch) write(ctx context.Context) error {
 	defer w.release()
 	size := w.encode(b)
 	a := replay.Append{
-		Log: tk.log, Expect: tk.logState.last, Records: w.records, End: b.state.Terminal(), Skip: tk.logState.lost,
+		Log: tk.log, Records: w.records, End: b.state.Terminal(), Skip: tk.logState.lost,
 		// Pieces that a loss of power takes are made again, under new numbers; a state that a caller has seen must last.
 		Durable: b.answers || slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }),
 	}
@@ -196,13 +196,14 @@ func (b *batch) applyPieces() {
 	}
 }
 
-// append writes to the store. After a failure the task must be loaded again, because its time and its metadata are
-// ahead of the log or, after a conflict, the log is ahead of the task. A write is finished even if its caller leaves.
-// tk.mu is held.
+// append writes to the store, as one who knows the log as it was loaded. After a failure the task must be loaded again,
+// because its time and its metadata are ahead of the log or, after a conflict, the log is ahead of the task. A write is
+// finished even if its caller leaves. tk.mu is held.
 func (tk *activeTask) append(a *replay.Append) error {
-	a.Lists = tk.encodeListings()
+	a.Expect, a.Lists = tk.logState.revision, tk.encodeListings()
 	err := tk.engine.store.Append(context.Background(), *a)
 	if err == nil {
+		tk.logState.revision++
 		tk.logState.metadata = a.Metadata
 		return nil
 	}

@@ -102,7 +102,7 @@ func (tk *activeTask) reuse(head *replay.Head) {
 	state := &tk.logState
 	switch {
 	case !tk.idle:
-	case head.Last == state.last && head.Bytes == state.bytes && bytes.Equal(head.Metadata, state.metadata):
+	case head.Revision == state.revision && head.Last == state.last && bytes.Equal(head.Metadata, state.metadata):
 		tk.idle, tk.loaded = false, true
 		state.lost, state.cut = head.Lost, head.Cut
 		tk.lease().Take(tk.size)

@@ -70,7 +70,7 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 
 // drop removes a task whose start is pending. tk.mu is held.
 func (tk *activeTask) drop() error {
-	if err := tk.append(&replay.Append{Log: tk.log, Expect: tk.logState.last, Drop: true}); err != nil {
+	if err := tk.append(&replay.Append{Log: tk.log, Drop: true}); err != nil {
 		return err
 	}
 	tk.publish(task.Rejected, tk.engine.wall())

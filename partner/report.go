@@ -137,7 +137,7 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 	if tk.meta.Pending != nil {
 		return nil
 	}
-	a := replay.Append{Log: tk.log, Expect: tk.logState.last, Metadata: tk.meta.encode(), DueAt: replay.Recover}
+	a := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}
 	if err := tk.append(&a); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
@@ -201,7 +201,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		return tk.completeReported(ctx, b, rep)
 	}
 	if accepts && b.len() == 0 { // the task was shown as one that is worked on before
-		return tk.append(&replay.Append{Log: tk.log, Expect: tk.logState.last, Metadata: tk.meta.encode(),
+		return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(),
 			DueAt: tk.dueAt(b.state, b.since), Durable: true})
 	}
 	return b.write(ctx)

@@ -35,10 +35,13 @@ func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log s
 		return err
 	}
 	defer tk.mu.Unlock()
-	if err := tk.load(ctx); err != nil {
-		return err
-	}
-	if err := tk.watch(ctx); err != nil {
+	err := replay.RetryConflict(func() error {
+		if err := tk.load(ctx); err != nil {
+			return err
+		}
+		return tk.watch(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	return f(tk.log, tk.standing())
@@ -90,8 +93,7 @@ func (tk *activeTask) watch(ctx context.Context) error {
 	tk.meta.Watched = true
 	status := tk.fold.Status()
 	return tk.append(&replay.Append{
-		Log: tk.log, Expect: tk.logState.last,
-		Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt),
+		Log: tk.log, Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt),
 	})
 }
 

@@ -144,11 +144,10 @@ type importer struct {
 	line  int // number of the last one read
 	n     ArchiveCounts
 
-	head    archiveLine // of the log that is read; no Log for none
-	next    Append      // of the log
-	last    uint64      // number of the last record of the log that was read
-	written uint64      // number of the last record of the log that was appended
-	size    int         // of next.Records
+	head archiveLine // of the log that is read; no Log for none
+	next Append      // of the log
+	last uint64      // number of the last record of the log that was read
+	size int         // of next.Records
 }
 
 func (in *importer) all(ctx context.Context) error {
@@ -218,16 +217,16 @@ func (in *importer) read() (l archiveLine, err error) {
 
 // begin begins a log.
 func (in *importer) begin(ctx context.Context, l archiveLine) error {
-	in.head, in.last, in.written, in.size = l, 0, 0, 0
+	in.head, in.last, in.size = l, 0, 0
 	in.next = Append{Log: string(*l.Log)}
 	in.n.Logs++
 	if l.First <= 1 {
 		return nil
 	}
 	// A record that is dropped with the first append stands for those that the snapshot stands for.
-	in.last, in.written = l.First-1, l.First-1
+	in.last = l.First - 1
 	err := in.store.Append(ctx, Append{Log: in.next.Log, Skip: l.First - 2, Records: [][]byte{{'-'}}})
-	in.next.Expect, in.next.Trim, in.next.Snapshot = in.last, in.last, l.Snapshot
+	in.next.Expect, in.next.Trim, in.next.Snapshot = 1, in.last, l.Snapshot
 	return err
 }
 
@@ -256,8 +255,8 @@ func (in *importer) append(ctx context.Context) error {
 	if err := in.store.Append(ctx, in.next); err != nil {
 		return err
 	}
-	in.written, in.size = in.last, 0
-	in.next = Append{Log: in.next.Log, Expect: in.written}
+	in.size = 0
+	in.next = Append{Log: in.next.Log, Expect: in.next.Expect + 1}
 	return nil
 }
 

@@ -31,10 +31,10 @@ func filled(t *testing.T) Store {
 		{Log: "tintent", Metadata: []byte("begun"), DueAt: due, Intent: true},
 		{Log: "tmany", Records: many, Metadata: []byte("m"), DueAt: due},
 		{Log: "ttrimmed", Records: [][]byte{{'1'}, {'2'}, {'3'}}},
-		{Log: "ttrimmed", Expect: 3, Records: record("4"), Trim: 2, Snapshot: []byte("s"), DueAt: due},
-		{Log: "ttrimmed", Expect: 4, Records: record("15"), Skip: 10, DueAt: due, Metadata: []byte("gap")},
+		{Log: "ttrimmed", Expect: 1, Records: record("4"), Trim: 2, Snapshot: []byte("s"), DueAt: due},
+		{Log: "ttrimmed", Expect: 2, Records: record("15"), Skip: 10, DueAt: due, Metadata: []byte("gap")},
 		{Log: "twhole", Records: [][]byte{{'1'}, {'2'}}},
-		{Log: "twhole", Expect: 2, Trim: 2, Snapshot: []byte("all"), DueAt: due},
+		{Log: "twhole", Expect: 1, Trim: 2, Snapshot: []byte("all"), DueAt: due},
 		{Log: "tfirst", Records: record("5"), Skip: 4},
 	} {
 		if err := s.Append(t.Context(), a); err != nil {
@@ -71,6 +71,7 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%q: %+v became %+v", entry.Log, h, h2)
 		}
 		h.Ended, h.DueAt, h2.Ended, h2.DueAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		h.Revision, h2.Revision = 0, 0 // an import makes a log by other appends
 		diff := cmp.Diff(h, h2, cmpopts.EquateEmpty()) + cmp.Diff(snapshot, snapshot2) + cmp.Diff(records, records2)
 		if diff != "" {
 			t.Errorf("%q (-exported +imported):\n%s", entry.Log, diff)

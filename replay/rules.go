@@ -66,7 +66,7 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	if a.Log == "" || len(a.Log) > MaxName {
 		return h, fmt.Errorf("replay: the name of a log has %d bytes, but must have 1 to %d", len(a.Log), MaxName)
 	}
-	if h.Last != a.Expect || !h.Ended.IsZero() {
+	if h.Revision != a.Expect || !h.Ended.IsZero() {
 		return h, ErrConflict
 	}
 	if err := a.checkLists(); err != nil {
@@ -83,6 +83,7 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	if a.Trim > last {
 		return h, fmt.Errorf("replay: the records up to %d cannot be dropped, the last one is %d", a.Trim, last)
 	}
+	h.Revision++
 	h.First = max(h.First, 1, a.Trim+1)
 	h.Last = last
 	for len(h.Gaps) > 0 && h.Gaps[0].To < h.First {

@@ -47,10 +47,19 @@ func testScans(t *testing.T, test func(s *scans, began time.Time)) {
 
 func (s *scans) due(log string, at time.Time) {
 	s.Helper()
-	if err := s.Append(s.Context(), Append{Log: log, DueAt: at}); err != nil {
+	if err := s.set(log, at); err != nil {
 		s.Fatal(err)
 	}
 	s.scanner.ScanBy(at)
+}
+
+// set has a log be due at a time.
+func (s *scans) set(log string, at time.Time) error {
+	h, err := s.Head(s.Context(), log)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return s.Append(s.Context(), Append{Log: log, Expect: h.Revision, DueAt: at})
 }
 
 // visit works a log off: it is due no more.
@@ -66,7 +75,7 @@ func (s *scans) visit(log DueLog, _ time.Time) error {
 	s.visits--
 	s.mu.Unlock()
 	if err == nil {
-		err = s.Append(s.Context(), Append{Log: log.Log, DueAt: time.Time{}})
+		err = s.set(log.Log, time.Time{})
 	}
 	return err
 }

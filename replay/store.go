@@ -39,12 +39,14 @@ type Store interface {
 
 	// Relist gives lists to the logs that a version without lists has written. They have none until then, or until their
 	// next Append. lists returns those of a log by its name and its metadata; nil for none. Relist returns at once where
-	// there are no such logs. After an error it can be called again.
+	// there are no such logs. After an error it can be called again. It raises no revision: what a writer knows of a log
+	// is still true, and its next Append says the lists itself.
 	Relist(ctx context.Context, lists func(log string, metadata []byte) []Listing) error
 
-	// Append executes a as one atomic write. The error is ErrConflict, and nothing is changed, if the log's last record
-	// is not a.Expect or the log has ended: another writer was faster. After a nil error the write survives the death
-	// of the process. Append.Durable says whether it also survives a loss of power.
+	// Append executes a as one atomic write, and raises the log's revision by one. The error is ErrConflict, and nothing
+	// is changed, if the log's revision is not a.Expect or the log has ended: another writer was faster. So of all
+	// appends that expect one revision, at most one succeeds, whatever they write. After a nil error the write survives
+	// the death of the process. Append.Durable says whether it also survives a loss of power.
 	Append(ctx context.Context, a Append) error
 
 	// Read returns a Reader of the records of a log that come after a number; after 0 comes the first record. It reads
@@ -97,6 +99,7 @@ type Record struct {
 
 // Head is the state of a log without its records.
 type Head struct {
+	Revision uint64    // how many appends the log has had, at least 1; see Append.Expect
 	First    uint64    // number of the oldest record kept; Last+1 if none is
 	Last     uint64    // number of the newest record; 0 if there is none yet
 	Bytes    int64     // size of the records kept
@@ -145,7 +148,7 @@ type Entry struct {
 // Append is one atomic write.
 type Append struct {
 	Log      string
-	Expect   uint64    // number of the last record that the writer knows; 0 for none, which also creates the log
+	Expect   uint64    // the revision of the log that the writer knows; 0 for no log, which also creates it
 	Records  [][]byte  // may be empty, to write the rest alone; the store keeps no reference to them
 	Metadata []byte    // replaces the log's metadata; the store keeps no reference to it
 	DueAt    time.Time // replaces the time at which Due yields the log; zero for never

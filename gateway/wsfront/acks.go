@@ -113,10 +113,10 @@ func (s *Session) store() {
 		return
 	}
 	type write struct {
-		sub  *subscription
-		to   uint64
-		end  bool
-		kept bool // the store has a position
+		sub      *subscription
+		to       uint64
+		end      bool
+		revision uint64
 	}
 	var list []write
 	s.mu.Lock()
@@ -124,7 +124,7 @@ func (s *Session) store() {
 	for _, sub := range s.subs {
 		end := sub.ended && sub.read == sub.written
 		if sub.read > sub.stored || end {
-			list = append(list, write{sub, sub.read, end, sub.kept})
+			list = append(list, write{sub, sub.read, end, sub.revision})
 		}
 		if sub.gone && sub.read == sub.written {
 			delete(s.subs, sub.taskID)
@@ -133,11 +133,11 @@ func (s *Session) store() {
 	s.mu.Unlock()
 	for _, w := range list {
 		ctx := context.WithoutCancel(s.ctx)
-		kept, err := w.kept, error(nil)
+		x, revision, err := s.front.config.Index, uint64(0), error(nil)
 		if w.end {
-			err = s.front.config.Index.endPosition(ctx, w.sub.taskID, s.follower(), kept)
+			err = x.endPosition(ctx, w.sub.taskID, s.follower(), w.revision)
 		} else {
-			kept, err = s.front.config.Index.setPosition(ctx, w.sub.taskID, s.follower(), position{w.sub.log, w.to}, !kept)
+			revision, err = x.setPosition(ctx, w.sub.taskID, s.follower(), position{w.sub.log, w.to}, w.revision)
 		}
 		if err != nil {
 			s.front.config.Log.Warn("how far a client has read could not be stored", "task", w.sub.taskID, "aid", s.AID,
@@ -145,7 +145,7 @@ func (s *Session) store() {
 			continue
 		}
 		s.mu.Lock()
-		w.sub.stored, w.sub.kept = max(w.sub.stored, w.to), kept && !w.end
+		w.sub.stored, w.sub.revision = max(w.sub.stored, w.to), revision
 		s.mu.Unlock()
 	}
 }

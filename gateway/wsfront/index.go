@@ -34,7 +34,7 @@ type Index struct {
 	// positions counts the positions of each AID. Those of an earlier process are counted in the background.
 	positions quota.Counter
 
-	// changing has a mutex for each entry that is being changed, since a write without records cannot detect another one.
+	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
 	changing *keylock.Map[sync.Mutex]
 }
 
@@ -53,6 +53,8 @@ type entry struct {
 	Alias string `json:"alias,omitempty"`
 	// Creator is the device that has created it, which gets its events from the first one on.
 	Creator string `json:"creator,omitempty"`
+
+	revision uint64 // of its log; 0 while there is none
 }
 
 // position is how far a device has received the events of a task.
@@ -111,18 +113,21 @@ func (x *Index) visit(ctx context.Context, log string, now time.Time) error {
 	if err != nil || json.Unmarshal(head.Metadata, &p) != nil {
 		return err
 	}
-	a := replay.Append{Log: log, Metadata: head.Metadata, DueAt: now.Add(recheck)}
+	a := replay.Append{Log: log, Expect: head.Revision, Metadata: head.Metadata, DueAt: now.Add(recheck)}
 	of, err := x.store.Head(ctx, p.Log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound), err == nil && !of.Ended.IsZero():
 		if aid := logname.FollowerOf(log); aid != "" {
-			return x.dropPosition(ctx, log, aid)
+			return x.dropPosition(ctx, log, aid, head.Revision)
 		}
 		a.DueAt, a.End = time.Time{}, true
 	case err != nil:
 		return err
 	}
-	return x.store.Append(ctx, a)
+	if err = x.store.Append(ctx, a); errors.Is(err, replay.ErrConflict) {
+		return nil // whoever was faster has set when it is due
+	}
+	return err
 }
 
 // get returns the entry of a task; nil if it has none.
@@ -138,16 +143,18 @@ func (x *Index) get(ctx context.Context, taskID string) (*entry, error) {
 	if err != nil {
 		return nil, partner.StoreError(err, "the store cannot be read")
 	}
+	e.revision = head.Revision
 	return e, nil
 }
 
-// put stores an entry.
+// put stores an entry, which must be read again after an error.
 func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) error {
-	err := x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Metadata: mustJSON(e),
+	err := x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Expect: e.revision, Metadata: mustJSON(e),
 		DueAt: time.Now().Add(recheck), Durable: durable})
 	if err != nil {
 		return partner.StoreError(err, "the task cannot be stored")
 	}
+	e.revision++
 	return nil
 }
 
@@ -159,7 +166,7 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 		if _, err := x.store.Head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}
-		err := x.drop(ctx, id)
+		_, err := x.drop(ctx, logname.AUNTask(id), e.revision)
 		if e.Parent != "" {
 			err = errors.Join(err, x.removeChild(ctx, e.Parent, id))
 		}
@@ -170,57 +177,101 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 			return nil, err
 		}
 	}
-	if err = x.put(ctx, id, e, true); err != nil {
+	err = replay.RetryConflict(func() error {
+		err := x.put(ctx, id, e, true)
+		if !errors.Is(err, replay.ErrConflict) {
+			return err
+		}
+		// The same message has come twice at a time, and the entry of the other one may have got children meanwhile.
+		switch had, bad := x.get(ctx, id); {
+		case bad != nil:
+			return bad
+		case had != nil:
+			*e = *had
+		default:
+			e.revision = 0
+		}
+		return err
+	})
+	if err != nil {
 		_ = undo(context.WithoutCancel(ctx)) // the error that counts is the first one
 		return nil, err
 	}
 	return undo, nil
 }
 
-// drop removes the entry of a task that was not started.
-func (x *Index) drop(ctx context.Context, taskID string) error {
-	return x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Drop: true})
+// drop removes the log of an entry or a position that has a revision, as far as the caller knows. It reports whether it
+// was still there.
+func (x *Index) drop(ctx context.Context, log string, revision uint64) (dropped bool, err error) {
+	err = replay.RetryConflict(func() error {
+		err := x.store.Append(ctx, replay.Append{Log: log, Expect: revision, Drop: true})
+		if !errors.Is(err, replay.ErrConflict) {
+			dropped = err == nil && revision > 0
+			return err
+		}
+		head, bad := x.store.Head(ctx, log)
+		switch {
+		case errors.Is(bad, replay.ErrNotFound), bad == nil && !head.Ended.IsZero():
+			return nil
+		case bad != nil:
+			return bad
+		}
+		revision = head.Revision
+		return err
+	})
+	return dropped, err
 }
 
-// change waits until no other call changes the entry of a task. The caller calls done when it has changed the entry.
-func (x *Index) change(taskID string) (done func()) {
+// change changes the entry of a task, if it has one, while no other call of this process does. change is called again
+// if another writer was faster, and reports whether it has changed the entry, which is nil if there is none.
+func (x *Index) change(
+	ctx context.Context, taskID string, durable bool, change func(*entry) (changed bool, err error),
+) error {
 	mu := x.changing.Acquire(taskID)
+	defer x.changing.Release(taskID)
 	mu.Lock()
-	return func() {
-		mu.Unlock()
-		x.changing.Release(taskID)
-	}
+	defer mu.Unlock()
+	return replay.RetryConflict(func() error {
+		e, err := x.get(ctx, taskID)
+		if err != nil {
+			return err
+		}
+		if changed, err := change(e); err != nil || !changed {
+			return err
+		}
+		return x.put(ctx, taskID, e, durable)
+	})
 }
 
 // addChild adds a child to a task, and returns the depth of the child.
 func (x *Index) addChild(ctx context.Context, parent, child string) (depth int, err error) {
-	defer x.change(parent)()
-	e, err := x.get(ctx, parent)
-	switch {
-	case err != nil:
-		return 0, err
-	case e == nil:
-		return 0, partner.NotFound(parent)
-	case slices.Contains(e.Children, child):
-		return e.Depth + 1, nil // the same delegation again
-	case e.Depth+1 > maxDepth:
-		return 0, codec.ChildLimitExceeded("depth", maxDepth)
-	case len(e.Children) >= maxChildren:
-		return 0, codec.ChildLimitExceeded("children", maxChildren)
-	}
-	e.Children = append(e.Children, child)
-	return e.Depth + 1, x.put(ctx, parent, e, true)
+	err = x.change(ctx, parent, true, func(e *entry) (bool, error) {
+		switch {
+		case e == nil:
+			return false, partner.NotFound(parent)
+		case slices.Contains(e.Children, child): // the same delegation again
+			depth = e.Depth + 1
+			return false, nil
+		case e.Depth+1 > maxDepth:
+			return false, codec.ChildLimitExceeded("depth", maxDepth)
+		case len(e.Children) >= maxChildren:
+			return false, codec.ChildLimitExceeded("children", maxChildren)
+		}
+		e.Children, depth = append(e.Children, child), e.Depth+1
+		return true, nil
+	})
+	return depth, err
 }
 
 // removeChild removes a child that was not started.
 func (x *Index) removeChild(ctx context.Context, parent, child string) error {
-	defer x.change(parent)()
-	e, err := x.get(ctx, parent)
-	if err != nil || e == nil {
-		return err
-	}
-	e.Children = slices.DeleteFunc(e.Children, func(id string) bool { return id == child })
-	return x.put(ctx, parent, e, true)
+	return x.change(ctx, parent, true, func(e *entry) (bool, error) {
+		if e == nil {
+			return false, nil
+		}
+		e.Children = slices.DeleteFunc(e.Children, func(id string) bool { return id == child })
+		return true, nil
+	})
 }
 
 // follower names a device and a slot of an AID.
@@ -229,20 +280,21 @@ type follower struct{ aid, device, slot string }
 // creator is a follower as an entry has it.
 func (f follower) creator() string { return f.aid + " " + f.device + " " + f.slot }
 
-// position returns how far a follower has received the events of a task. ok is false if it has never followed the task.
-func (x *Index) position(ctx context.Context, taskID string, f follower) (after uint64, ok bool, err error) {
+// position returns how far a follower has received the events of a task, and the revision of that position; 0 if it has
+// never followed the task.
+func (x *Index) position(ctx context.Context, taskID string, f follower) (after, revision uint64, err error) {
 	head, err := x.store.Head(ctx, logname.AUNPosition(taskID, f.aid, f.device, f.slot))
 	if errors.Is(err, replay.ErrNotFound) {
-		return 0, false, nil
+		return 0, 0, nil
 	}
 	var p position
 	if err == nil {
 		err = json.Unmarshal(head.Metadata, &p)
 	}
 	if err != nil {
-		return 0, false, partner.StoreError(err, "the store cannot be read")
+		return 0, 0, partner.StoreError(err, "the store cannot be read")
 	}
-	return p.After, true, nil
+	return p.After, head.Revision, nil
 }
 
 // countPositions counts the positions that an earlier process has left.
@@ -258,49 +310,64 @@ func (x *Index) countPositions(ctx context.Context) {
 	}
 }
 
-// setPosition stores how far a follower has received the events of a task. first says that it has none yet: then it has
-// one afterwards, unless its AID has too many.
-func (x *Index) setPosition(ctx context.Context, taskID string, f follower, p position, first bool) (bool, error) {
-	if first && x.positions.Take(f.aid, 1, positionLimits) != nil {
-		return false, nil
-	}
-	err := x.store.Append(ctx, replay.Append{Log: logname.AUNPosition(taskID, f.aid, f.device, f.slot),
-		Metadata: mustJSON(&p), DueAt: time.Now().Add(recheck)})
-	if err != nil && first {
-		x.positions.Give(f.aid, 1)
-	}
-	return err == nil, err
+// setPosition stores how far a follower has received the events of a task. revision is that of its position, as far as
+// the caller knows, and 0 for none. It returns the revision afterwards: it stays 0 if its AID has too many positions.
+func (x *Index) setPosition(
+	ctx context.Context, taskID string, f follower, p position, revision uint64,
+) (after uint64, _ error) {
+	err := replay.RetryConflict(func() error {
+		first := revision == 0
+		if first && x.positions.Take(f.aid, 1, positionLimits) != nil {
+			return nil
+		}
+		err := x.store.Append(ctx, replay.Append{Log: logname.AUNPosition(taskID, f.aid, f.device, f.slot),
+			Expect: revision, Metadata: mustJSON(&p), DueAt: time.Now().Add(recheck)})
+		if err == nil {
+			revision++
+			return nil
+		}
+		if first {
+			x.positions.Give(f.aid, 1)
+		}
+		if errors.Is(err, replay.ErrConflict) {
+			had, now, bad := x.position(ctx, taskID, f)
+			if bad != nil {
+				return bad
+			}
+			revision, p.After = now, max(p.After, had) // the device may have two connections
+		}
+		return err
+	})
+	return revision, err
 }
 
-// endPosition says that a follower has received the last event of a task. has says that it has a position. The device
-// that has created the task does not begin with the first event any more.
-func (x *Index) endPosition(ctx context.Context, taskID string, f follower, has bool) error {
-	if has {
+// endPosition says that a follower has received the last event of a task. revision is that of its position; 0 if it has
+// none. The device that has created the task does not begin with the first event any more.
+func (x *Index) endPosition(ctx context.Context, taskID string, f follower, revision uint64) error {
+	if revision > 0 {
 		log := logname.AUNPosition(taskID, f.aid, f.device, f.slot)
-		if err := x.dropPosition(ctx, log, f.aid); err != nil {
+		if err := x.dropPosition(ctx, log, f.aid, revision); err != nil {
 			return err
 		}
 	}
-	defer x.change(taskID)()
-	e, err := x.get(ctx, taskID)
-	if err != nil || e == nil || e.Creator != f.creator() {
-		return err
-	}
-	e.Creator = ""
-	if err = x.put(ctx, taskID, e, false); errors.Is(err, replay.ErrConflict) {
+	err := x.change(ctx, taskID, false, func(e *entry) (bool, error) {
+		if e == nil || e.Creator != f.creator() {
+			return false, nil
+		}
+		e.Creator = ""
+		return true, nil
+	})
+	if errors.Is(err, replay.ErrConflict) {
 		return nil // the entry has ended
 	}
 	return err
 }
 
 // dropPosition drops a position of an AID.
-func (x *Index) dropPosition(ctx context.Context, log, aid string) error {
-	err := x.store.Append(ctx, replay.Append{Log: log, Drop: true})
-	if err == nil {
+func (x *Index) dropPosition(ctx context.Context, log, aid string, revision uint64) error {
+	dropped, err := x.drop(ctx, log, revision)
+	if dropped {
 		x.positions.Give(aid, 1)
-	}
-	if errors.Is(err, replay.ErrConflict) {
-		return nil // an earlier build has ended it
 	}
 	return err
 }

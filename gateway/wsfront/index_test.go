@@ -5,12 +5,14 @@ package wsfront
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 )
 
 // slowLog is a store in which one log is slow.
@@ -58,6 +60,80 @@ func TestChangesOfEntries(t *testing.T) {
 		}
 		if e, err := x.get(t.Context(), "slow"); err != nil || len(e.Children) != 1 {
 			t.Errorf("%+v, %v", e, err)
+		}
+	})
+}
+
+// TestIndexConflicts has another writer of the index be faster than each write, once. Nothing of what either knows is
+// lost.
+func TestIndexConflicts(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := replay.NewMemory(replay.Settings{})
+		defer memory.Close()
+		rival := &replaytest.Rival{Store: memory, Classes: string(logname.AUN)}
+		x := OpenIndex(t.Context(), rival, slog.New(slog.DiscardHandler))
+		defer x.Close()
+		device := follower{"alice.aid.test", "d1", ""}
+		undo, err := x.begin(t.Context(), "parent", &entry{Log: "tparent", Creator: device.creator()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range []string{"one", "two", "three"} {
+			if _, err := x.addChild(t.Context(), "parent", child); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := x.removeChild(t.Context(), "parent", "two"); err != nil {
+			t.Error(err)
+		}
+		e, err := x.get(t.Context(), "parent")
+		if err != nil || !slices.Equal(e.Children, []string{"one", "three"}) {
+			t.Errorf("%+v, %v", e, err)
+		}
+		// The same message twice at a time: the second one knows nothing of the first.
+		if _, err := x.begin(t.Context(), "parent", &entry{Log: "tparent", Creator: device.creator()}); err != nil {
+			t.Error(err)
+		}
+		if e, err := x.get(t.Context(), "parent"); err != nil || len(e.Children) != 2 {
+			t.Errorf("after the same message again: %+v, %v", e, err)
+		}
+
+		revision := uint64(0)
+		for after := range uint64(4) {
+			revision, err = x.setPosition(t.Context(), "parent", device, position{"tparent", after + 1}, revision)
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		// Another connection of the device, which is behind.
+		if _, err := x.setPosition(t.Context(), "parent", device, position{"tparent", 2}, 0); err != nil {
+			t.Error(err)
+		}
+		if at, now, err := x.position(t.Context(), "parent", device); at != 4 || now <= revision || err != nil {
+			t.Errorf("the position is %d, at revision %d, %v", at, now, err)
+		}
+		if n := x.positions.Total(); n != 1 {
+			t.Errorf("%d positions are counted", n)
+		}
+		for range 2 { // both connections say that it is over
+			if err := x.endPosition(t.Context(), "parent", device, revision); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := x.positions.Total(); n != 0 {
+			t.Errorf("%d positions are counted when it is over", n)
+		}
+		if e, err := x.get(t.Context(), "parent"); err != nil || e.Creator != "" {
+			t.Errorf("%+v, %v", e, err)
+		}
+		if err := undo(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if e, err := x.get(t.Context(), "parent"); e != nil || err != nil {
+			t.Errorf("the entry of a task that was not started is %+v, %v", e, err)
+		}
+		if rival.Wins() < 8 {
+			t.Errorf("the other writer was faster %d times only", rival.Wins())
 		}
 	})
 }

@@ -40,7 +40,8 @@ type subscription struct {
 	gone    bool   // the stream has ended, or is about to
 	ended   bool   // the task has no more events
 	closed  bool   // and the store has that
-	kept    bool   // the store has its position
+	// revision is that of its position in the store, as far as is known; 0 for none
+	revision uint64
 }
 
 // follower returns the name of the client's device.
@@ -166,12 +167,12 @@ func (s *Session) follow(
 	if before != nil { // what was sent on this connection arrives
 		<-before.done
 		s.mu.Lock()
-		after, known, sub.kept = before.written, true, before.kept
+		after, known, sub.revision = before.written, true, before.revision
 		s.mu.Unlock()
-	} else if at, ok, err := s.front.config.Index.position(ctx, id, s.follower()); err != nil {
+	} else if at, revision, err := s.front.config.Index.position(ctx, id, s.follower()); err != nil {
 		return nil, err
-	} else if ok {
-		after, known, sub.kept = at, true, true
+	} else if revision > 0 {
+		after, known, sub.revision = at, true, revision
 	}
 	if at, ok := has[id]; ok {
 		after, known = at, true
@@ -312,7 +313,7 @@ func (s *Session) restart(sub *subscription) {
 		return
 	}
 	s.mu.Lock()
-	next.events, next.kept = sub.events, sub.kept
+	next.events, next.revision = sub.events, sub.revision
 	replace := !s.over && s.subs[sub.taskID] == sub
 	if replace {
 		s.subs[sub.taskID] = next

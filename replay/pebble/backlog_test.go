@@ -144,11 +144,12 @@ func TestBacklogOrder(t *testing.T) {
 func TestBacklogIsTheSame(t *testing.T) {
 	stores := []opened{openAt(t, t.TempDir(), replay.Settings{}), openAt(t, t.TempDir(), replay.Settings{})}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	lasts, trims := make([]uint64, 20), make([]uint64, 20)
+	lasts, trims, revisions := make([]uint64, 20), make([]uint64, 20), make([]uint64, 20)
 	sorted, unsorted := 0, 0
 	for i := range 5000 {
 		n := rnd.IntN(len(lasts))
-		a := replay.Append{Log: fmt.Sprintf("log-%d", n), Expect: lasts[n], Metadata: fmt.Append(nil, i, " of all")}
+		a := replay.Append{Log: fmt.Sprintf("log-%d", n), Expect: revisions[n], Metadata: fmt.Append(nil, i, " of all")}
+		revisions[n]++
 		for range 1 + rnd.IntN(3) {
 			a.Records = append(a.Records, fmt.Append(nil, "record ", rnd.Uint64()))
 		}

@@ -73,8 +73,8 @@ func writeForever(s *Store, seed uint64) {
 			if err != nil && !errors.Is(err, replay.ErrNotFound) {
 				panic(err)
 			}
-			for last := h.Last; ; {
-				a := replay.Append{Log: log, Expect: last, Durable: rnd.IntN(4) == 0, DueAt: replay.Recover}
+			for last, revision := h.Last, h.Revision; ; revision++ {
+				a := replay.Append{Log: log, Expect: revision, Durable: rnd.IntN(4) == 0, DueAt: replay.Recover}
 				for range 1 + rnd.IntN(3) {
 					last++
 					a.Records = append(a.Records, content(log, last))
@@ -104,7 +104,7 @@ func beginForever(s *Store, seed uint64) {
 						panic(err)
 					}
 					fmt.Printf("%s %d\n", log, last)
-					a.Expect, a.Records, a.Intent = last, [][]byte{a.Metadata}, false
+					a.Expect, a.Records, a.Intent = last+1, [][]byte{a.Metadata}, false
 				}
 			}
 		})

@@ -33,13 +33,14 @@ const headBegin = "\x80\x00"
 
 // What a stored head has beside what all have, as bits of its third byte.
 const (
-	headLosses = 1 << iota // losses and gaps
-	headSingle             // single
-	headBeside             // an entry
-	headOwner              // owner and epoch
-	headLists              // lists
-	headCut                // nothing: Cut is set
-	headBits   = 1<<iota - 1
+	headLosses   = 1 << iota // losses and gaps
+	headSingle               // single
+	headBeside               // an entry
+	headOwner                // owner and epoch
+	headLists                // lists
+	headCut                  // nothing: Cut is set
+	headRevision             // Revision, where it is greater than 1
+	headBits     = 1<<iota - 1
 )
 
 // append writes the head of a log: its beginning, its bits, what they say that it has, First, Last, Bytes, DueAt,
@@ -82,6 +83,10 @@ func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 		b[bits] |= headLists
 		b = appendLists(b, log, h.Lists)
 	}
+	if h.Revision > 1 {
+		b[bits] |= headRevision
+		b = binary.AppendUvarint(b, h.Revision)
+	}
 	b = binary.AppendUvarint(b, h.First)
 	b = binary.AppendUvarint(b, h.Last)
 	b = binary.AppendUvarint(b, uint64(h.Bytes))
@@ -97,7 +102,7 @@ func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 }
 
 // maxHeadLen is the greatest length of a stored head without its metadata, gaps, owner, lists and entry.
-const maxHeadLen = len(headBegin) + 1 + 13*binary.MaxVarintLen64
+const maxHeadLen = len(headBegin) + 1 + 14*binary.MaxVarintLen64
 
 // parseHead reads a stored head of a log, in a store that has had so many losses. Its Metadata and entry are parts of
 // b.
@@ -123,6 +128,13 @@ func parseHead(b []byte, log string, losses uint64) (head, error) {
 	if bits&headLists != 0 {
 		h.Lists = p.lists(log)
 	}
+	// A head that was written before there were revisions has none, and counts as the first: no writer knows it yet,
+	// since each reads the head first, and those that it knows from then on are all greater.
+	h.Revision = 1
+	if bits&headRevision != 0 {
+		h.Revision = p.next()
+		p.failed = p.failed || h.Revision < 2
+	}
 	p.common(&h)
 	h.entries = p.next()
 	if bits&headBeside != 0 {
@@ -147,6 +159,7 @@ func parseHeadBefore(b []byte, losses uint64) (head, error) {
 		p.losses(&h)
 	}
 	p.common(&h)
+	h.Revision = 1
 	h.Metadata = p.rest
 	if p.failed {
 		return head{}, errHead

@@ -40,6 +40,32 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// TestRevision holds how a head says its revision: not at all if it is the first, which is that of the heads that were
+// stored before there were revisions.
+func TestRevision(t *testing.T) {
+	for revision, want := range map[uint64]string{
+		1:   "\x80\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00" + "meta",
+		2:   "\x80\x00\x40" + "\x02" + "\x01\x00\x00\x00\x00\x00\x00" + "meta",
+		300: "\x80\x00\x40" + "\xac\x02" + "\x01\x00\x00\x00\x00\x00\x00" + "meta",
+	} {
+		h := head{Head: replay.Head{Revision: revision, First: 1, Metadata: []byte("meta")}}
+		if d := cmp.Diff(want, string(h.append(nil, "a"))); d != "" {
+			t.Errorf("revision %d (-want +got):\n%s", revision, d)
+		}
+		if got, err := parseHead([]byte(want), "a", 0); err != nil || got.Revision != revision {
+			t.Errorf("revision %d is read as %d, %v", revision, got.Revision, err)
+		}
+	}
+	for _, damaged := range []string{
+		"\x80\x00\x40\x00\x01\x00\x00\x00\x00\x00\x00",
+		"\x80\x00\x40\x01\x01\x00\x00\x00\x00\x00\x00",
+	} {
+		if h, err := parseHead([]byte(damaged), "a", 0); err == nil {
+			t.Errorf("%q is read as %+v", damaged, h)
+		}
+	}
+}
+
 // TestOwner appends to a log whose head has an owner and an epoch. They stay.
 func TestOwner(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
@@ -74,6 +100,7 @@ func FuzzHead(f *testing.F) {
 		{Head: replay.Head{First: 1 << 40, Last: 1 << 50, Bytes: 1 << 40}, single: 1 << 49, entries: 1 << 45},
 		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}},
 			Metadata: []byte("note")}, losses: 2, entries: 2},
+		{Head: replay.Head{Revision: 1 << 60, First: 1}},
 		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, beside: true, entry: []byte{1, 1, 'x'}, owner: "a", epoch: 1},
 		{Head: replay.Head{First: 1, Lists: []replay.Listing{{List: "list", At: time.Unix(9, 9), Label: "x"}, {List: "l"}}}},
 	} {

@@ -360,7 +360,8 @@ func parseSlot(b []byte, sum uint32) (log string, h head, ok bool) {
 		return "", head{}, false
 	}
 	log = string(b[slotHeader : slotHeader+name])
-	h = head{pending: true, Head: replay.Head{First: 1, DueAt: stamp(binary.LittleEndian.Uint64(b[8:])).time()}}
+	h = head{pending: true, Head: replay.Head{Revision: 1, First: 1}} // as after the first append
+	h.DueAt = stamp(binary.LittleEndian.Uint64(b[8:])).time()
 	p := numbers{rest: b[slotHeader+name : end : end]}
 	if bits&slotLists != 0 {
 		h.Lists = p.lists(log)

@@ -22,10 +22,11 @@ import (
 
 // history makes random appends to many logs: they begin, grow, are trimmed and end.
 type history struct {
-	rnd  *rand.Rand
-	last [10]uint64 // of the log that each writer has now
-	life [10]int    // how many it has had
-	made []replay.Append
+	rnd      *rand.Rand
+	last     [10]uint64 // of the log that each writer has now
+	revision [10]uint64 // likewise
+	life     [10]int    // how many it has had
+	made     []replay.Append
 }
 
 // next returns the next append. Its metadata has its number, from 1.
@@ -33,7 +34,7 @@ func (h *history) next() replay.Append {
 	w := h.rnd.IntN(len(h.last))
 	a := replay.Append{
 		Log:      fmt.Sprintf("%c%d", 'a'+w, h.life[w]),
-		Expect:   h.last[w],
+		Expect:   h.revision[w],
 		Metadata: binary.BigEndian.AppendUint64(nil, uint64(len(h.made)+1)),
 		Durable:  h.rnd.IntN(8) == 0,
 		End:      h.rnd.IntN(40) == 0,
@@ -51,8 +52,9 @@ func (h *history) next() replay.Append {
 		a.Trim = 1 + h.rnd.Uint64N(h.last[w])
 		a.Snapshot = fmt.Appendf(nil, "until %d", a.Trim)
 	}
+	h.revision[w]++
 	if a.End {
-		h.last[w] = 0
+		h.last[w], h.revision[w] = 0, 0
 		h.life[w]++
 	}
 	h.made = append(h.made, a)

@@ -291,8 +291,9 @@ func TestMaxLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := uint64(0)
-	for _, n := range []int{maxLost / 2, maxLost/2 + 1, maxLost, 1} {
-		if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: make([][]byte, n)}); err != nil {
+	for i, n := range []int{maxLost / 2, maxLost/2 + 1, maxLost, 1} {
+		a := replay.Append{Log: "a", Expect: uint64(i), Records: make([][]byte, n)}
+		if err := s.Append(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		last += uint64(n)

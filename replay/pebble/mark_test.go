@@ -43,7 +43,7 @@ func appendRecords(t *testing.T, s *Store, log string, durable bool, records ...
 	if err != nil && !errors.Is(err, replay.ErrNotFound) {
 		t.Fatal(err)
 	}
-	a := replay.Append{Log: log, Expect: h.Last, Skip: h.Lost, Durable: durable}
+	a := replay.Append{Log: log, Expect: h.Revision, Skip: h.Lost, Durable: durable}
 	for _, r := range records {
 		a.Records = append(a.Records, []byte(r))
 	}

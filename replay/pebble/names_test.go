@@ -64,7 +64,7 @@ func beginLogs(t *testing.T, s *Store, round uint64) {
 				log := fmt.Sprintf("%x %d %d %d", rnd.IntN(256), round, w, i)
 				appends := []replay.Append{{Log: log, Records: [][]byte{[]byte("a")}}}
 				if rnd.IntN(2) == 0 {
-					appends = []replay.Append{{Log: log, Intent: true}, {Log: log, Records: [][]byte{[]byte("a")}}}
+					appends = []replay.Append{{Log: log, Intent: true}, {Log: log, Expect: 1, Records: [][]byte{[]byte("a")}}}
 				}
 				last := &appends[len(appends)-1]
 				last.End = rnd.IntN(4) == 0

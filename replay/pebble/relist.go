@@ -93,11 +93,11 @@ func (s *Store) relist(ctx context.Context, name string, lists func(string, []by
 	if err != nil {
 		return err
 	}
-	a := replay.Append{Log: name, Expect: h.Last, Metadata: h.Metadata, Lists: lists(name, h.Metadata)}
+	a := replay.Append{Log: name, Metadata: h.Metadata, Lists: lists(name, h.Metadata)}
 	if len(a.Lists) == 0 {
 		return nil
 	}
-	if _, err := a.Next(replay.Head{Last: h.Last}, h.Ended); err != nil {
+	if _, err := a.Next(replay.Head{}, h.Ended); err != nil {
 		return err
 	}
 	h.Lists = a.Lists

@@ -176,7 +176,7 @@ func TestOpenFull(t *testing.T) {
 		}
 		reopened := s.Reopened()
 		checkZeros(t, s, "a", 2)
-		a.Expect = 2
+		a.Expect = 1
 		if err := s.Append(t.Context(), a); !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("Append: %v, want the disk's error", err)
 		}

@@ -106,7 +106,7 @@ func modelTail(t *testing.T, s *Store, rnd *rand.Rand) {
 			r.Close()
 		}
 	}()
-	last, first := uint64(0), uint64(1)
+	last, first, revision := uint64(0), uint64(1), uint64(0)
 	check := func(r *modelReader) {
 		t.Helper()
 		for _, rec := range r.held {
@@ -116,7 +116,8 @@ func modelTail(t *testing.T, s *Store, rnd *rand.Rand) {
 		}
 	}
 	appendRecords := func(end bool) {
-		a := replay.Append{Log: "a", Expect: last, End: end}
+		a := replay.Append{Log: "a", Expect: revision, End: end}
+		revision++
 		for range rnd.IntN(20) {
 			last++
 			a.Records = append(a.Records, dataOf(last))

@@ -95,7 +95,8 @@ func TestUnread(t *testing.T) {
 		if tries < 10 || tries > 20 {
 			t.Errorf("%d tries in 5 minutes, want one every 30 s at most", tries)
 		}
-		if err := s.Append(t.Context(), replay.Append{Log: "b", Records: [][]byte{{1}}, Durable: true}); err != nil {
+		a := replay.Append{Log: "b", Expect: 1, Records: [][]byte{{1}}, Durable: true}
+		if err := s.Append(t.Context(), a); err != nil {
 			t.Errorf("what can be written: %v", err)
 		}
 		broken.Store(false)

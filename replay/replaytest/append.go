@@ -32,14 +32,14 @@ func testAppend(e *env) {
 			replay.Append{Records: data(r[:3]), Metadata: []byte("three"), DueAt: at, Durable: true},
 			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("three"), DueAt: at}, nil, r[:3]},
 		}, {
-			replay.Append{Expect: 3, Metadata: []byte("note alone, and longer than the one before")},
+			replay.Append{Metadata: []byte("note alone, and longer than the one before")},
 			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]),
 				Metadata: []byte("note alone, and longer than the one before")}, nil, r[:3]},
 		}, {
-			replay.Append{Expect: 3, Records: data(r[3:4]), DueAt: at},
+			replay.Append{Records: data(r[3:4]), DueAt: at},
 			state{replay.Head{First: 1, Last: 4, Bytes: size(r[:4]), DueAt: at}, nil, r[:4]},
 		}, {
-			replay.Append{Expect: 4, Records: data(r[4:]), Metadata: []byte("end"), End: true, Durable: true},
+			replay.Append{Records: data(r[4:]), Metadata: []byte("end"), End: true, Durable: true},
 			state{replay.Head{First: 1, Last: 6, Bytes: size(r), Metadata: []byte("end"), Ended: at}, nil, r},
 		},
 	} {
@@ -58,7 +58,8 @@ func testAppend(e *env) {
 func testRefused(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 2)
-	e.append(s, replay.Append{Log: "a", Records: data(r), Metadata: []byte("n")})
+	e.append(s, replay.Append{Log: "a", Records: data(r[:1])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[1:]), Metadata: []byte("n")})
 	e.append(s, replay.Append{Log: "ended", Records: data(r), End: true})
 	e.append(s, replay.Append{Log: "empty and ended", End: true})
 	open := state{replay.Head{First: 1, Last: 2, Bytes: size(r), Metadata: []byte("n")}, nil, r}
@@ -72,11 +73,15 @@ func testRefused(e *env) {
 		{"ahead", replay.Append{Log: "a", Expect: 3, Records: data(r)}, true},
 		{"new", replay.Append{Log: "a", Records: data(r)}, true},
 		{"note alone", replay.Append{Log: "a", Expect: 1, Metadata: []byte("x")}, true},
+		{"end", replay.Append{Log: "a", Expect: 1, End: true}, true},
+		{"drop", replay.Append{Log: "a", Expect: 1, Drop: true}, true},
+		{"drop of none", replay.Append{Log: "a", Drop: true}, true},
+		{"intent", replay.Append{Log: "a", Intent: true}, true},
 		{"unknown log", replay.Append{Log: "b", Expect: 1, Records: data(r)}, true},
-		{"ended", replay.Append{Log: "ended", Expect: 2, Records: data(r)}, true},
-		{"ended, note alone", replay.Append{Log: "ended", Expect: 2, Metadata: []byte("x")}, true},
-		{"ended, again", replay.Append{Log: "ended", Expect: 2, End: true}, true},
-		{"ended without records", replay.Append{Log: "empty and ended", Records: data(r)}, true},
+		{"ended", replay.Append{Log: "ended", Expect: 1, Records: data(r)}, true},
+		{"ended, note alone", replay.Append{Log: "ended", Expect: 1, Metadata: []byte("x")}, true},
+		{"ended, again", replay.Append{Log: "ended", Expect: 1, End: true}, true},
+		{"ended without records", replay.Append{Log: "empty and ended", Expect: 1, Records: data(r)}, true},
 		{"trim ahead", replay.Append{Log: "a", Expect: 2, Records: data(r), Trim: 5}, false},
 		{"no name", replay.Append{Records: data(r)}, false},
 		{"long name", replay.Append{Log: strings.Repeat("x", replay.MaxName+1), Records: data(r)}, false},
@@ -141,7 +146,7 @@ func testNames(e *env) {
 		}
 	}
 	for i, log := range names {
-		e.append(s, replay.Append{Log: log, Expect: uint64(i + 1), End: true})
+		e.append(s, replay.Append{Log: log, End: true})
 		e.wantFollow(s, log, 0, numbered(log, 1, i+1))
 	}
 }
@@ -207,14 +212,14 @@ func testWriters(e *env) {
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
-			var last uint64
+			var revision uint64
 			for i := 0; i < each; {
 				record := fmt.Appendf(nil, "%d/%d", w, i)
-				err := s.Append(ctx, replay.Append{Log: "a", Expect: last, Records: [][]byte{record, record}, Metadata: record,
-					Durable: i%5 == 0})
+				err := s.Append(ctx, replay.Append{Log: "a", Expect: revision, Records: [][]byte{record, record},
+					Metadata: record, Durable: i%5 == 0})
 				switch {
 				case err == nil:
-					last += 2
+					revision++
 					i++
 				case errors.Is(err, replay.ErrConflict):
 					h, _, _, err := s.Load(ctx, "a")
@@ -222,7 +227,7 @@ func testWriters(e *env) {
 						e.Errorf("Load: %v", err)
 						return
 					}
-					last = h.Last
+					revision = h.Revision
 				default:
 					e.Errorf("Append: %v", err)
 					return
@@ -277,7 +282,7 @@ func testTrim(e *env) {
 		{"all that is new", 58, 60, 60, 61, "to 60"},
 	} {
 		e.append(s, replay.Append{
-			Log: "a", Expect: uint64(step.from), Records: data(r[step.from:step.to]), Trim: step.trim,
+			Log: "a", Records: data(r[step.from:step.to]), Trim: step.trim,
 			Snapshot: fmt.Appendf(nil, "to %d", step.trim),
 		})
 		kept := r[step.first-1 : step.to]
@@ -298,13 +303,13 @@ func testSkip(e *env) {
 	a, b, c := numbered("a", 1, 3), numbered("a", 14, 2), numbered("a", 17, 1)
 	all := slices.Concat(a, b, c)
 	e.append(s, replay.Append{Log: "a", Records: data(a)})
-	e.append(s, replay.Append{Log: "a", Expect: 3, Metadata: []byte("no records"), Skip: 5})
+	e.append(s, replay.Append{Log: "a", Metadata: []byte("no records"), Skip: 5})
 	e.wantLoad(s, "a", state{replay.Head{First: 1, Last: 3, Bytes: size(a), Metadata: []byte("no records")}, nil, a})
-	e.append(s, replay.Append{Log: "a", Expect: 3, Records: data(b), Skip: 10})
-	e.append(s, replay.Append{Log: "a", Expect: 15, Records: data(c), Skip: 1})
+	e.append(s, replay.Append{Log: "a", Records: data(b), Skip: 10})
+	e.append(s, replay.Append{Log: "a", Records: data(c), Skip: 1})
 	gaps := []replay.Gap{{From: 4, To: 13}, {From: 16, To: 16}}
 	e.wantLoad(s, "a", state{replay.Head{First: 1, Last: 17, Bytes: size(all), Gaps: gaps}, nil, all})
-	e.append(s, replay.Append{Log: "a", Expect: 17, End: true})
+	e.append(s, replay.Append{Log: "a", End: true})
 	for after, want := range map[uint64][]replay.Record{
 		0: all, 2: all[2:], 3: all[3:], 13: all[3:], 14: all[4:], 15: all[5:], 16: all[5:], 17: nil,
 	} {
@@ -329,8 +334,8 @@ func testSkip(e *env) {
 	} {
 		log := fmt.Sprint(trim)
 		e.append(s, replay.Append{Log: log, Records: data(a)})
-		e.append(s, replay.Append{Log: log, Expect: 3, Records: data(b), Skip: 10})
-		e.append(s, replay.Append{Log: log, Expect: 15, Records: data(c), Skip: 1, Trim: trim, Snapshot: []byte("s")})
+		e.append(s, replay.Append{Log: log, Records: data(b), Skip: 10})
+		e.append(s, replay.Append{Log: log, Records: data(c), Skip: 1, Trim: trim, Snapshot: []byte("s")})
 		e.wantLoad(s, log, want)
 	}
 }

@@ -59,11 +59,11 @@ func testHead(e *env) {
 			replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("another"), DueAt: replay.Recover},
 		},
 		{
-			replay.Append{Expect: 3, Trim: 2, Snapshot: []byte("s"), DueAt: time.Unix(7, 7)},
+			replay.Append{Trim: 2, Snapshot: []byte("s"), DueAt: time.Unix(7, 7)},
 			replay.Head{First: 3, Last: 3, Bytes: size(r[2:3]), DueAt: time.Unix(7, 7)},
 		},
 		{
-			replay.Append{Expect: 3, Records: data(r[3:]), Metadata: []byte("end"), End: true},
+			replay.Append{Records: data(r[3:]), Metadata: []byte("end"), End: true},
 			replay.Head{First: 3, Last: 4, Bytes: size(r[2:]), Metadata: []byte("end"), Ended: time.Now()},
 		},
 	} {
@@ -175,7 +175,7 @@ func testListMetadata(e *env) {
 		note := slices.Repeat([]byte{byte(i)}, i*1500)
 		log := fmt.Sprintf("t%02d", i)
 		e.append(s, replay.Append{Log: log, Metadata: note})
-		want = append(want, replay.Entry{Log: log, Head: replay.Head{First: 1, Metadata: note}})
+		want = append(want, replay.Entry{Log: log, Head: replay.Head{Revision: 1, First: 1, Metadata: note}})
 	}
 	var got []replay.Entry // kept until all have been seen: metadata belong to the caller
 	for entry, err := range s.List(e.Context(), "t", "") {
@@ -234,7 +234,7 @@ func testListLive(e *env) {
 			}
 			stayed++
 			// It was listed, so this is not seen before the next round.
-			e.append(s, replay.Append{Log: entry.Log, Expect: round + 1, Records: [][]byte{{1}}})
+			e.append(s, replay.Append{Log: entry.Log, Records: [][]byte{{1}}})
 		}
 		if stayed != n {
 			e.Errorf("round %d: %d logs, want %d", round, stayed, n)

@@ -20,8 +20,8 @@ func testFollow(e *env) {
 	const n = 3000 // more than a driver may read at a time
 	r := numbered("a", 1, n)
 	e.append(s, replay.Append{Log: "a", Records: data(r[:10])})
-	e.append(s, replay.Append{Log: "a", Expect: 10, Records: data(r[10 : n-1])})
-	e.append(s, replay.Append{Log: "a", Expect: n - 1, Records: data(r[n-1:]), End: true})
+	e.append(s, replay.Append{Log: "a", Records: data(r[10 : n-1])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[n-1:]), End: true})
 	for _, after := range []uint64{0, 1, 9, 10, 11, n / 2, n - 1, n} {
 		e.wantFollow(s, "a", after, r[after:])
 	}
@@ -110,7 +110,7 @@ func testFollowLive(e *env) {
 			joined++
 		}
 		step := min(1+i%3, n-i)
-		e.append(s, replay.Append{Log: "a", Expect: i, Records: data(r[i : i+step]), End: i+step == n})
+		e.append(s, replay.Append{Log: "a", Records: data(r[i : i+step]), End: i+step == n})
 		i += step
 	}
 	wg.Wait()
@@ -167,11 +167,11 @@ func testFollowSlow(e *env) {
 		if at == 20 {
 			break
 		}
-		e.append(s, replay.Append{Log: "a", Expect: at, Records: data(r[at : at+1])})
+		e.append(s, replay.Append{Log: "a", Records: data(r[at : at+1])})
 		at++
 	}
 	for ; at < n; at += 149 {
-		e.append(s, replay.Append{Log: "a", Expect: at, Records: data(r[at:min(at+149, n)]), End: at+149 >= n})
+		e.append(s, replay.Append{Log: "a", Records: data(r[at:min(at+149, n)]), End: at+149 >= n})
 	}
 	close(goOn)
 	for range step {
@@ -206,7 +206,7 @@ func testFollowTrimmed(e *env) {
 		})
 	}
 	for i := uint64(0); i < n; i += 5 {
-		a := replay.Append{Log: "a", Expect: i, Records: data(r[i : i+5]), End: i+5 == n}
+		a := replay.Append{Log: "a", Records: data(r[i : i+5]), End: i+5 == n}
 		if i%50 == 45 {
 			a.Trim, a.Snapshot = i-20, []byte("s")
 		}
@@ -223,7 +223,7 @@ func testFollowTrimmed(e *env) {
 			break
 		}
 		got = append(got, rec.Seq)
-		e.append(s, replay.Append{Log: "b", Expect: 1, Records: data(r[1:1000]), Trim: 900, Snapshot: []byte("s")})
+		e.append(s, replay.Append{Log: "b", Records: data(r[1:1000]), Trim: 900, Snapshot: []byte("s")})
 	}
 	var gone *replay.CompactedError
 	if !errors.As(err, &gone) || len(got) != 1 {
@@ -261,7 +261,7 @@ func testFollowCanceled(e *env) {
 	if !errors.Is(err, context.Canceled) {
 		e.Errorf("error %v", err)
 	}
-	e.append(s, replay.Append{Log: "a", Expect: 100, End: true})
+	e.append(s, replay.Append{Log: "a", End: true})
 }
 
 // testFollowDropped drops a log under a follower that rests, and makes a new one of the same name.
@@ -279,7 +279,7 @@ func testFollowDropped(e *env) {
 		rec.More, rec.Data = false, bytes.Clone(rec.Data)
 		got = append(got, rec)
 		if rec.Seq == 1 {
-			e.append(s, replay.Append{Log: "a", Expect: 2000, End: true})
+			e.append(s, replay.Append{Log: "a", End: true})
 			e.wantDropped(s, "a", settings.Retention)
 			e.append(s, replay.Append{Log: "a", Records: data(numbered("b", 1, 3000))})
 		}

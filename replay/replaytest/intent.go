@@ -26,8 +26,11 @@ func testIntent(e *env) {
 		e.wantLoad(s, log, state{Head: pending})
 		e.wantDue(s, log[0], replay.Recover, replay.Recover, replay.DueLog{Log: log, At: replay.Recover})
 		e.wantDue(s, log[0], replay.Recover.Add(1), replay.EndOfTime)
-		if err := s.Append(e.Context(), replay.Append{Log: log, Expect: 1}); !errors.Is(err, replay.ErrConflict) {
-			e.Errorf("Append to %s after 1: %v, want ErrConflict", log, err)
+		for _, revision := range []uint64{0, 2} {
+			a := replay.Append{Log: log, Expect: revision, Intent: true}
+			if err := s.Append(e.Context(), a); !errors.Is(err, replay.ErrConflict) {
+				e.Errorf("Append to %s at revision %d: %v, want ErrConflict", log, revision, err)
+			}
 		}
 	}
 	entries := func(heads ...replay.Head) (entries []replay.Entry) {

@@ -3,6 +3,7 @@
 package replaytest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func testListed(e *env) {
 
 	for _, a := range []replay.Append{
 		{Log: "a", Lists: []replay.Listing{{List: "list", At: at(7), Label: "again"}}}, // moves, and leaves the other
-		{Log: "b", Expect: 3, Drop: true},
+		{Log: "b", Drop: true},
 		{Log: "d", Lists: []replay.Listing{{List: "list", At: at(2), Label: "another"}}}, // stays, with another label
 		{Log: "e", DueAt: replay.Recover, Lists: []replay.Listing{{List: "list", At: at(6)}}},
 		{Log: "f"},
@@ -104,8 +105,9 @@ func testListed(e *env) {
 		"twice":         {{List: "list", At: at(1)}, {List: "list", At: at(2)}},
 		"too many ones": slices.Repeat([]replay.Listing{{List: "list"}}, replay.MaxLists+1),
 	} {
-		if err := s.Append(e.Context(), replay.Append{Log: "a", Lists: lists}); err == nil {
-			e.Errorf("%s: the append was taken", name)
+		a := replay.Append{Log: "a", Expect: e.appended["a"].revision, Lists: lists}
+		if err := s.Append(e.Context(), a); err == nil || errors.Is(err, replay.ErrConflict) {
+			e.Errorf("%s: the error of the append is %v", name, err)
 		}
 	}
 	check()
@@ -163,7 +165,7 @@ func testListedLive(e *env) {
 	for w := range 3 {
 		wg.Go(func() {
 			for i := range 1000 {
-				a := replay.Append{Log: fmt.Sprintf("move%d", w), Drop: i%10 == 9,
+				a := replay.Append{Log: fmt.Sprintf("move%d", w), Expect: uint64(i % 10), Drop: i%10 == 9,
 					Lists: []replay.Listing{{List: "list", At: time.Unix(int64(i*7%(2*n)|1), 0)}}}
 				if err := s.Append(ctx, a); err != nil {
 					e.Errorf("Append: %v", err)

@@ -35,7 +35,7 @@ func testModel(e *env) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	const steps, retention = 2000, time.Hour // outside of a bubble no log is dropped
 	settings := replay.Settings{Retention: retention}
-	s := e.open(e.T, settings)
+	s := e.openNew(settings)
 	defer func() {
 		if err := s.Close(); err != nil {
 			e.Errorf("Close: %v", err)
@@ -102,11 +102,11 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	if l == nil {
 		l = &modelLog{state: state{Head: replay.Head{First: 1}}}
 	}
-	a := replay.Append{Log: log, Expect: l.Head.Last, Durable: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0,
+	a := replay.Append{Log: log, Expect: l.Head.Revision, Durable: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0,
 		Intent: rnd.IntN(3) == 0}
 	conflict := !l.Head.Ended.IsZero()
-	if l.Head.Last > 0 && rnd.IntN(8) == 0 {
-		a.Expect = rnd.Uint64N(l.Head.Last)
+	if l.Head.Revision > 0 && rnd.IntN(8) == 0 {
+		a.Expect = rnd.Uint64N(l.Head.Revision)
 		conflict = true
 	}
 	for range rnd.IntN(5) * rnd.IntN(8) {
@@ -150,12 +150,12 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	err := s.Append(e.Context(), a)
 	if conflict {
 		if !errors.Is(err, replay.ErrConflict) {
-			e.Errorf("Append to %s after %d: %v, want ErrConflict", log, a.Expect, err)
+			e.Errorf("Append to %s at revision %d: %v, want ErrConflict", log, a.Expect, err)
 		}
 		return
 	}
 	if err != nil {
-		e.Errorf("Append to %s after %d: %v", log, a.Expect, err)
+		e.Errorf("Append to %s at revision %d: %v", log, a.Expect, err)
 		return
 	}
 	if a.Drop {
@@ -163,6 +163,7 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 		return
 	}
 	m[log] = l
+	l.Head.Revision++
 	if len(a.Records) > 0 && a.Skip > 0 {
 		l.Head.Gaps = append(slices.Clone(l.Head.Gaps), replay.Gap{From: l.Head.Last + 1, To: l.Head.Last + a.Skip})
 		l.Head.Last += a.Skip

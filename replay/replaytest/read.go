@@ -37,7 +37,7 @@ func testReader(e *env) {
 	for range 2 {
 		e.next(early, "a", 3, 0)
 	}
-	e.append(s, replay.Append{Log: "a", Expect: 3, Records: data(r[3:])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[3:])})
 	for at, more := uint64(3), true; more; {
 		var records []replay.Record
 		var err error
@@ -49,7 +49,7 @@ func testReader(e *env) {
 			e.Fatalf("%d records up to %d, more: %t, %v", len(records), at, more, err)
 		}
 	}
-	e.append(s, replay.Append{Log: "a", Expect: 3000, End: true})
+	e.append(s, replay.Append{Log: "a", End: true})
 	for range 2 {
 		if records, _, err := early.Next(e.Context(), nil); err != io.EOF || len(records) > 0 {
 			e.Errorf("at the end: %d records, %v, want EOF", len(records), err)
@@ -89,7 +89,7 @@ func testRewind(e *env) {
 			reader.Rewind(at)
 		}
 		if at += uint64(keep); at == uint64(appended) && appended < n {
-			e.append(s, replay.Append{Log: "a", Expect: at, Records: data(r[appended : appended+10])})
+			e.append(s, replay.Append{Log: "a", Records: data(r[appended : appended+10])})
 			appended += 10
 		}
 	}
@@ -121,18 +121,18 @@ func testWake(e *env) {
 	e.next(reader, "a", 0, 2)
 	reader.Wake(call)
 	want("when it has caught up", 0)
-	e.append(s, replay.Append{Log: "a", Expect: 2, Metadata: []byte("m")})
+	e.append(s, replay.Append{Log: "a", Metadata: []byte("m")})
 	want("after a change that adds no record", 0)
-	e.append(s, replay.Append{Log: "a", Expect: 2, Records: data(r[2:3])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[2:3])})
 	want("after a record", 1)
-	e.append(s, replay.Append{Log: "a", Expect: 3, Records: data(r[3:4])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[3:4])})
 	want("after another one", 0)
 	reader.Wake(call)
 	want("with records to read", 1)
 	e.next(reader, "a", 2, 2)
 	reader.Wake(func() { others.Add(1) })
 	reader.Wake(call) // instead of the other one
-	e.append(s, replay.Append{Log: "a", Expect: 4, Records: data(r[4:5])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[4:5])})
 	want("after its replacement", 1)
 	e.next(reader, "a", 4, 1)
 	reader.Wake(func() { others.Add(1) })
@@ -141,11 +141,11 @@ func testWake(e *env) {
 	e.next(closed, "a", 5, 0)
 	closed.Wake(func() { others.Add(1) })
 	closed.Close()
-	e.append(s, replay.Append{Log: "a", Expect: 5, Records: data(r[5:6])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[5:6])})
 	want("when it was taken back", 0)
 	e.next(reader, "a", 5, 1)
 	reader.Wake(call)
-	e.append(s, replay.Append{Log: "a", Expect: 6, End: true})
+	e.append(s, replay.Append{Log: "a", End: true})
 	want("at the end", 1)
 	reader.Wake(call)
 	want("after the end", 1)
@@ -167,19 +167,19 @@ func testUnread(e *env) {
 	want("before a reader has begun", 4, false)
 	e.next(reader, "a", 0, 4)
 	want("of what is read", 4, false)
-	e.append(s, replay.Append{Log: "a", Expect: 4, Records: data(r[4:8])})
+	e.append(s, replay.Append{Log: "a", Records: data(r[4:8])})
 	want("of what is read, with more behind it", 4, false)
 	want("of what is not", 5, true)
 	e.next(reader, "a", 4, 4)
 	want("of what is read meanwhile", 8, false)
-	e.append(s, replay.Append{Log: "a", Expect: 8, Records: data(r[8:]), Trim: 9, Snapshot: []byte("s")})
+	e.append(s, replay.Append{Log: "a", Records: data(r[8:]), Trim: 9, Snapshot: []byte("s")})
 	want("of what is not kept any more", 9, false)
 	want("by a reader that has lost records", 10, false)
 	behind := s.Read("a", 9)
 	e.next(behind, "a", 9, 1)
 	reader.Close()
 	behind.Close()
-	e.append(s, replay.Append{Log: "a", Expect: 10, Records: data(numbered("a", 11, 1))})
+	e.append(s, replay.Append{Log: "a", Records: data(numbered("a", 11, 1))})
 	want("without readers", 11, false)
 }
 
@@ -242,7 +242,7 @@ func testWakeRace(e *env) {
 		})
 	}
 	for i := uint64(0); i < n; i++ {
-		e.append(s, replay.Append{Log: "a", Expect: i, Records: data(r[i : i+1]), End: i+1 == n})
+		e.append(s, replay.Append{Log: "a", Records: data(r[i : i+1]), End: i+1 == n})
 	}
 	wg.Wait()
 }

@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"Buffers", testBuffers},
 		{"Creators", testCreators},
 		{"Writers", testWriters},
+		{"Rivals", testRivals},
 		{"Trim", testTrim},
 		{"Skip", testSkip},
 		{"Follow", testFollow},
@@ -104,12 +105,20 @@ type env struct {
 	*testing.T
 	Options
 	open func(t *testing.T, s replay.Settings) replay.Store
+
+	appended map[string]appended // by log: what env.append has done since env.openNew
+}
+
+// appended is what a log should be after the appends of a test.
+type appended struct {
+	revision uint64
+	ended    bool
 }
 
 // store opens a store for the time of the test.
 func (e *env) store(s replay.Settings) replay.Store {
 	e.Helper()
-	st := e.open(e.T, s)
+	st := e.openNew(s)
 	e.Cleanup(func() {
 		if err := st.Close(); err != nil {
 			e.Errorf("Close: %v", err)
@@ -118,12 +127,38 @@ func (e *env) store(s replay.Settings) replay.Store {
 	return st
 }
 
-// append appends, which has to succeed.
+// openNew opens a store, which the test closes.
+func (e *env) openNew(s replay.Settings) replay.Store {
+	e.appended = make(map[string]appended)
+	return e.open(e.T, s)
+}
+
+// append appends as the only writer of the log, which has to succeed. It sets a.Expect.
 func (e *env) append(s replay.Store, a replay.Append) {
 	e.Helper()
-	if err := s.Append(e.Context(), a); err != nil {
-		e.Fatalf("Append to %.40q after %d: %v", a.Log, a.Expect, err)
+	known := e.appended[a.Log]
+	if known.ended { // and has been dropped since
+		known = appended{}
 	}
+	a.Expect = known.revision
+	if err := s.Append(e.Context(), a); err != nil {
+		e.Fatalf("Append to %.40q at revision %d: %v", a.Log, a.Expect, err)
+	}
+	e.appended[a.Log] = appended{a.Expect + 1, a.End}
+	if a.Drop {
+		delete(e.appended, a.Log)
+	}
+}
+
+// revised returns the head that a log should have, with its revision, if the test appends by env.append; otherwise with
+// that of the head that was got, unless the test says it.
+func (e *env) revised(log string, want, got replay.Head) replay.Head {
+	if known, ok := e.appended[log]; ok {
+		want.Revision = known.revision
+	} else if want.Revision == 0 {
+		want.Revision = got.Revision
+	}
+	return want
 }
 
 // state is all that Load returns.
@@ -147,6 +182,7 @@ func (e *env) wantLoad(s replay.Store, log string, want state) {
 		e.Fatalf("Load(%.40q): %v", log, err)
 	}
 	e.wantHead(s, log, want.Head)
+	want.Head = e.revised(log, want.Head, h)
 	got := state{h, snapshot, records}
 	if slices.EqualFunc(want.Records, got.Records, sameRecord) {
 		want.Records, got.Records = nil, nil // cmp takes its time
@@ -169,7 +205,7 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 // sameEntry is equal for entries.
 func sameEntry(a, b replay.Entry) bool {
 	g, h := a.Head, b.Head
-	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes &&
+	return a.Log == b.Log && g.Revision == h.Revision && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes &&
 		bytes.Equal(g.Metadata, h.Metadata) &&
 		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost &&
 		slices.EqualFunc(g.Lists, h.Lists, func(a, b replay.Listing) bool {
@@ -243,7 +279,7 @@ func (e *env) wantHead(s replay.Store, log string, want replay.Head) {
 	if err != nil {
 		e.Fatalf("Head(%.40q): %v", log, err)
 	}
-	if d := cmp.Diff(want, h, equal); d != "" {
+	if d := cmp.Diff(e.revised(log, want, h), h, equal); d != "" {
 		e.Fatalf("Head(%.40q) (-want +got):\n%s", log, d)
 	}
 }
@@ -256,6 +292,10 @@ func (e *env) wantList(s replay.Store, prefix, after string, want ...replay.Entr
 			e.Fatalf("List(%.40q, %.40q): %v", prefix, after, err)
 		}
 		got = append(got, entry)
+	}
+	want = slices.Clone(want)
+	for i := range min(len(want), len(got)) {
+		want[i].Head = e.revised(want[i].Log, want[i].Head, got[i].Head)
 	}
 	if slices.EqualFunc(want, got, sameEntry) {
 		return // cmp takes its time

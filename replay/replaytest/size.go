@@ -55,7 +55,7 @@ func testMaxSize(e *env) {
 	for i := range 3 * most {
 		ended = append(ended, fmt.Sprintf("ended%02d", i))
 		add(ended[i], false)
-		e.append(s, replay.Append{Log: ended[i], Expect: 1, End: true, DueAt: wake})
+		e.append(s, replay.Append{Log: ended[i], End: true, DueAt: wake})
 		e.pass(time.Second)
 	}
 	kept(most, ended)

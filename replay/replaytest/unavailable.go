@@ -20,6 +20,7 @@ func testUnavailable(e *env) {
 		}
 		return
 	}
+	e.appended = make(map[string]appended)
 	s, broken := e.Break(e.T, replay.Settings{Retention: time.Hour})
 	defer func() {
 		if err := s.Close(); err != nil {
@@ -71,7 +72,7 @@ func testUnavailable(e *env) {
 		}
 		broken(false)
 		<-reopened
-		a := replay.Append{Log: "followed", Expect: last, Records: data(numbered("followed", last+1, 1)), End: last == 3}
+		a := replay.Append{Log: "followed", Records: data(numbered("followed", last+1, 1)), End: last == 3}
 		e.append(s, a)
 	}
 	if err := <-followed; err != nil {
