@@ -17,6 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -43,8 +45,24 @@ func (w *world) checkAcked(what string, want ...string) {
 // TestTask: a task of a group goes through its life, each status and product is published in order under an id of its
 // own, and commands are acknowledged when they are in the log.
 func TestTask(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { lifeOfATask(t, nil) })
+	t.Run("with another writer", func(t *testing.T) {
+		rival := &replaytest.Rival{Classes: string(logname.GroupTask) + string(logname.Task)}
+		lifeOfATask(t, rival)
+		if rival.Wins() < 4 {
+			t.Errorf("the other writer was faster %d times only", rival.Wins())
+		}
+	})
+}
+
+func lifeOfATask(t *testing.T, rival *replaytest.Rival) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, works, nil)
+		store := replay.Store(replay.NewMemory(replay.Settings{}))
+		if rival != nil {
+			rival.Store = store
+			store = rival
+		}
+		w := newWorldOver(t, store, works, nil)
 		link := w.connect(true)
 		w.send("start", "t", "m1", "")
 		synctest.Wait()

@@ -168,7 +168,13 @@ func (s *breakable) setUnavailable(is bool) {
 }
 
 func newWorld(t testing.TB, script func(*agent.Turn) []step, change func(*gateway.Config)) *world {
-	w := &world{t: t, store: &breakable{Store: replay.NewMemory(replay.Settings{})}}
+	return newWorldOver(t, replay.NewMemory(replay.Settings{}), script, change)
+}
+
+func newWorldOver(
+	t testing.TB, store replay.Store, script func(*agent.Turn) []step, change func(*gateway.Config),
+) *world {
+	w := &world{t: t, store: &breakable{Store: store}}
 	w.log = slog.New(slog.NewTextHandler(&w.logged, nil))
 	log := slog.New(slog.DiscardHandler)
 	c := gateway.Config{

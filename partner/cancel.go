@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -68,47 +69,74 @@ func (c *cancels) end() *agent.Report {
 func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error {
 	ctx = context.WithoutCancel(ctx) // the agent acts on the request even if the caller leaves
 	m := withSentAt(c.Message)
-	var items []task.DataItem
+	var answered cancelAnswer
 	if tk.fold.Status().State != task.AwaitingCompletion {
-		turn := tk.cancelTurn(m)
-		current, asked := tk.run, p.Agent
-		if current != nil {
-			asked = current.partner.Agent // it began the turn, perhaps by a configuration of before
-		}
-		tk.cancels.begin()
+		answered = tk.askToCancel(ctx, p, m)
+	}
+	return replay.RetryConflict(func() error { return tk.recordCancel(ctx, c, &m, &answered) })
+}
+
+// cancelAnswer is what is known when the agent has been asked to cancel a task. It is the zero value if it was not
+// asked.
+type cancelAnswer struct {
+	asked   bool
+	report  agent.Report
+	refusal error
+	held    *agent.Report // see cancels.held
+}
+
+// refused reports whether the agent refuses to cancel.
+func (a *cancelAnswer) refused() bool { return task.KindOf(a.refusal) == task.TaskNotCancelable }
+
+// askToCancel asks the agent to stop. tk.mu is held at the call and at the return, but not while the agent is asked.
+func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Message) cancelAnswer {
+	a := cancelAnswer{asked: true}
+	turn := tk.cancelTurn(m)
+	current, asked := tk.run, p.Agent
+	if current != nil {
+		asked = current.partner.Agent // it began the turn, perhaps by a configuration of before
+	}
+	tk.cancels.begin()
+	tk.mu.Unlock()
+	a.report, a.refusal = cancelAgent(ctx, tk, asked, turn)
+	if a.refused() && current != nil {
+		tk.awaitEndReport(ctx, current)
+	}
+	tk.mu.Lock()
+	decided := tk.decided
+	a.held = tk.cancels.end()
+	if a.refused() && tk.waiting > 0 {
+		// The agent may have refused because it already executes another cancel.
 		tk.mu.Unlock()
-		rep, refusal := cancelAgent(ctx, tk, asked, turn)
-		refused := task.KindOf(refusal) == task.TaskNotCancelable
-		if refused && current != nil {
-			tk.awaitEndReport(ctx, current)
-		}
+		wait(decided, cancelTimeout)
 		tk.mu.Lock()
-		decided, held := tk.decided, tk.cancels.end()
-		if refused && tk.waiting > 0 {
-			// The agent may have refused because it already executes another cancel.
-			tk.mu.Unlock()
-			wait(decided, cancelTimeout)
-			tk.mu.Lock()
-		}
-		if err := tk.load(ctx); err != nil {
-			return err
-		}
+	}
+	return a
+}
+
+// recordCancel ends the task by a cancel, with what the agent has answered to it. tk.mu is held.
+func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Message, a *cancelAnswer) error {
+	if err := tk.load(ctx); err != nil {
+		return err
+	}
+	var items []task.DataItem
+	if a.asked {
 		switch state := tk.fold.Status().State; {
 		case !task.Applies(task.Cancel, state):
 			return nil // it has ended meanwhile; the answer shows how
-		case held != nil && held.State == task.Canceled:
-			items = held.Items
-		case held != nil && refused:
-			return tk.fail(ctx, held.Items[0].Text)
-		case refused && !state.Settled():
-			return refusal
-		case refusal != nil:
-			items = []task.DataItem{task.Text("canceled here, but the agent could not be informed: " + detail(refusal))}
-		case rep.State == task.Canceled:
-			items = rep.Items
+		case a.held != nil && a.held.State == task.Canceled:
+			items = a.held.Items
+		case a.held != nil && a.refused():
+			return tk.fail(ctx, a.held.Items[0].Text)
+		case a.refused() && !state.Settled():
+			return a.refusal
+		case a.refusal != nil:
+			items = []task.DataItem{task.Text("canceled here, but the agent could not be informed: " + detail(a.refusal))}
+		case a.report.State == task.Canceled:
+			items = a.report.Items
 		}
 	}
-	cause := &m
+	cause := m
 	if c.Operator {
 		items, cause = slices.Concat(m.DataItems, items), nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -63,50 +64,63 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 		return outcome{}, err
 	}
 	defer tk.mu.Unlock()
-	r := outcome{tk: tk}
-	err := tk.load(ctx)
-	if err == nil {
-		command := c.Message.Command
-		if c.Continues() && command == task.Start && tk.exists {
-			again := *c
-			again.Message.Command = task.Continue
-			c = &again
-		}
-		switch {
-		case !tk.exists && command == task.Start:
-			if r.turn, err = p.start(ctx, tk, leader, c, stream); err == nil {
-				m := tk.meta.Pending
-				r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
-			}
-		case !tk.exists:
-			err = NotFound(c.Message.TaskID)
-		default:
-			// A failing store may have ended the run.
-			tk.resumeTurn(p)
-			// A command that is refused changes nothing, so it does not make a task accepted whose start is pending.
-			if err = tk.refusal(c); err != nil {
-				break
-			}
-			if c.Tentative && tk.meta.Pending != nil && (!changes(command) || tk.isRepeated(&c.Message)) {
-				r.existed, r.task = true, tk.pendingTask(c)
-				break
-			}
-			// The answer shows the task, so its start must not be taken back any more.
-			if err = tk.commitPending(ctx); err == nil {
-				r.before, r.existed = tk.logState.last, true
-				if stream && tk.isRepeated(&c.Message) {
-					r.before = tk.seqBeforeMessage(ctx, c.Message.ID)
-				}
-				r.task, r.turn, err = p.execute(ctx, tk, c, stream)
-				r.after = tk.logState.last
-			}
-		}
-	}
+	var r outcome
+	err := replay.RetryConflict(func() (err error) {
+		r, err = p.decide(ctx, tk, leader, c, stream)
+		return err
+	})
 	if err != nil {
 		tk.release()
 		return outcome{}, err
 	}
 	return r, nil
+}
+
+// decide is carryOut for the task as it is in the store now. tk.mu is held.
+func (p *Partner) decide(
+	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
+) (r outcome, err error) {
+	r.tk = tk
+	if err := tk.load(ctx); err != nil {
+		return r, err
+	}
+	command := c.Message.Command
+	if c.Continues() && command == task.Start && tk.exists {
+		again := *c
+		again.Message.Command = task.Continue
+		c = &again
+	}
+	switch {
+	case !tk.exists && command == task.Start:
+		if r.turn, err = p.start(ctx, tk, leader, c, stream); err == nil {
+			m := tk.meta.Pending
+			r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
+		}
+		return r, err
+	case !tk.exists:
+		return r, NotFound(c.Message.TaskID)
+	}
+	// A failing store may have ended the run.
+	tk.resumeTurn(p)
+	// A command that is refused changes nothing, so it does not make a task accepted whose start is pending.
+	if err := tk.refusal(c); err != nil {
+		return r, err
+	}
+	if c.Tentative && tk.meta.Pending != nil && (!changes(command) || tk.isRepeated(&c.Message)) {
+		r.existed, r.task = true, tk.pendingTask(c)
+		return r, nil
+	}
+	// The answer shows the task, so its start must not be taken back any more.
+	if err := tk.commitPending(ctx); err != nil {
+		return r, err
+	}
+	r.before, r.existed = tk.logState.last, true
+	if stream && tk.isRepeated(&c.Message) {
+		r.before = tk.seqBeforeMessage(ctx, c.Message.ID)
+	}
+	r.task, r.turn, err = p.execute(ctx, tk, c, stream)
+	r.after = tk.logState.last
+	return r, err
 }
 
 // NotFound returns the error of a command for a task that its Leader does not have.
@@ -415,19 +429,28 @@ func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Reque
 		done()
 		tk.mu.Lock()
 	}
-	if err := tk.load(ctx); err != nil {
+	var t task.Task
+	err = replay.RetryConflict(func() error {
+		if err := tk.load(ctx); err != nil {
+			return err
+		}
+		if turn.err != nil {
+			return turn.err
+		}
+		if c.Tentative && tk.meta.Pending != nil {
+			t = tk.pendingTask(c)
+			return nil
+		}
+		err := tk.commitPending(ctx)
+		if err == nil {
+			t = tk.answer(c)
+		}
+		return err
+	})
+	if err != nil {
 		return task.Task{}, err
 	}
-	if turn.err != nil {
-		return task.Task{}, turn.err
-	}
-	if c.Tentative && tk.meta.Pending != nil {
-		return tk.pendingTask(c), nil
-	}
-	if err := tk.commitPending(ctx); err != nil {
-		return task.Task{}, err
-	}
-	return tk.answer(c), nil
+	return t, nil
 }
 
 // changes reports whether a command may change a task that exists.

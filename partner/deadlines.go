@@ -30,8 +30,18 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	defer tk.release()
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if err := tk.load(e.base); err != nil {
-		return tk.deadlineFailed(err)
+	err := replay.RetryConflict(func() error { return tk.timeOut(now) })
+	if err != nil && task.KindOf(err) != task.StoreUnavailable { // such a store has logged that itself
+		tk.logger().Error("a deadline cannot be executed", "error", err)
+	}
+	return err
+}
+
+// timeOut is Engine.timeOut while tk.mu is held.
+func (tk *activeTask) timeOut(now time.Time) error {
+	ctx := tk.engine.base
+	if err := tk.load(ctx); err != nil {
+		return err
 	}
 	status := tk.fold.Status()
 	at := tk.dueAt(status.State, status.ChangedAt)
@@ -44,19 +54,11 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 		end, why = task.Canceled, "canceled: no input came in time (awaitingInputTimeout)"
 	}
 	b.move(end, []task.DataItem{task.Text(why)}, nil)
-	if err := b.write(e.base); err != nil {
-		return tk.deadlineFailed(err)
+	if err := b.write(ctx); err != nil {
+		return err
 	}
 	if tk.run != nil {
 		tk.run.stop()
 	}
 	return nil
-}
-
-// deadlineFailed logs and returns an error of the store. A store that is unavailable has logged that itself.
-func (tk *activeTask) deadlineFailed(err error) error {
-	if task.KindOf(err) != task.StoreUnavailable {
-		tk.logger().Error("a deadline cannot be executed", "error", err)
-	}
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -85,16 +86,19 @@ func operatorCancel(leader, id, why string) task.Message {
 func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if err := tk.load(ctx); err != nil {
-		return err
-	}
-	if !tk.exists {
-		return NotFound(m.TaskID)
-	}
-	if err := tk.commitPending(ctx); err != nil {
-		return err
-	}
-	if err := tk.mayFail(); err != nil {
+	err := replay.RetryConflict(func() error {
+		if err := tk.load(ctx); err != nil {
+			return err
+		}
+		if !tk.exists {
+			return NotFound(m.TaskID)
+		}
+		if err := tk.commitPending(ctx); err != nil {
+			return err
+		}
+		return tk.mayFail()
+	})
+	if err != nil {
 		return err
 	}
 	m = withSentAt(m)
@@ -111,16 +115,19 @@ func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error 
 		if refusal != nil {
 			items = append(items, task.Text("the agent may continue: "+detail(refusal)))
 		}
+	}
+	err = replay.RetryConflict(func() error {
 		if err := tk.load(ctx); err != nil {
 			return err
 		}
 		if err := tk.mayFail(); err != nil {
 			return err
 		}
-	}
-	b := tk.batch()
-	b.move(task.Failed, items, nil)
-	if err := b.write(ctx); err != nil {
+		b := tk.batch()
+		b.move(task.Failed, items, nil)
+		return b.write(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	tk.logger().Info("the operator has failed a task")

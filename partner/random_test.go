@@ -15,17 +15,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, that the
 // history is a legal path through the table, that times rise, and that answers are the same as what is stored.
 func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
-	t.Run("engine", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return byEngine{s} }) })
-	t.Run("inline", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return inlined{s} }) })
+	engine, inline := func(s *script) Agent { return byEngine{s} }, func(s *script) Agent { return inlined{s} }
+	t.Run("engine", func(t *testing.T) { anyOrderIsLegal(t, engine, memory) })
+	t.Run("inline", func(t *testing.T) { anyOrderIsLegal(t, inline, memory) })
+	other := func(t *testing.T) replay.Store { return rivaled(t) }
+	t.Run("engine, with another writer", func(t *testing.T) { anyOrderIsLegal(t, engine, other) })
+	t.Run("inline, with another writer", func(t *testing.T) { anyOrderIsLegal(t, inline, other) })
 }
 
-func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
+func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent, open func(*testing.T) replay.Store) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	bubble.Test(t, func(t *testing.T) {
@@ -67,7 +72,7 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
 			}
 			return agent.Report{State: everything[pick(len(everything))]}, nil
 		}}
-		store := memory(t)
+		store := open(t)
 		b := setUp(t, store, wrap(fake), func(c *Config) { c.MaxEvents = 40; c.MaxTasks = 0 })
 		var group sync.WaitGroup
 		for worker := range 4 {

@@ -323,7 +323,7 @@ func (tk *activeTask) persist(ctx context.Context, r *run, write func() error) e
 	tk.engine.retryStore(ctx, func() bool {
 		tk.mu.Lock()
 		defer tk.mu.Unlock()
-		if err = write(); !isTransient(err) {
+		if err = replay.RetryConflict(write); !isTransient(err) {
 			r.err = nil
 			return true
 		}

@@ -20,6 +20,10 @@ func StoreError(err error, detail string) *task.Error {
 		return task.Errorf(task.LimitExceeded,
 			"the gateway's store is full of unfinished tasks; finish or cancel some").
 			WithData("limit", "store").WithCause(err)
+	case errors.Is(err, replay.ErrConflict): // again and again: see replay.RetryConflict
+		return task.Errorf(task.LimitExceeded,
+			"others have changed the task each time that this was about to be stored; try again").
+			WithData("limit", "conflicts").WithCause(err)
 	case errors.Is(err, replay.ErrClosed):
 		return task.Errorf(task.Internal, "the gateway is stopping; try again").WithCause(err)
 	}
