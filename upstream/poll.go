@@ -34,6 +34,11 @@ type polling struct {
 	asked        bool            // in doubt: the agent has been asked for the messages for the last time
 	patience     time.Duration   // how long the task may stay unchanged
 	stalled      string          // the error text after that time
+
+	wait     time.Duration // before the next question
+	begun    time.Time
+	answered time.Time // when the agent has answered last
+	changed  time.Time // when it has reported a change last
 }
 
 // follow reports the first answer to a message, and polls the task where that does not end the turn. pushed is what the
@@ -74,64 +79,82 @@ func (r *run) poll(p polling) error {
 		return task.Errorf(task.InvalidAgentResponse,
 			"the agent answered before the turn ended, and %s cannot ask how a task stands", r.codec.Name())
 	}
-	wait, begun := pollFirst, time.Now()
-	answered, changed := begun, begun
+	p.begun = time.Now()
+	p.wait, p.answered, p.changed = pollFirst, p.begun, p.begun
 	for first := true; ; first = false {
 		var body []byte
 		if !first || !p.atOnce {
 			var ok bool
-			if body, ok = p.pause(r.ctx, r.jitter(wait)); !ok {
+			if body, ok = p.pause(r.ctx, r.jitter(p.wait)); !ok {
 				return Ended(r.ctx)
 			}
 		}
-		wait = min(2*wait, pollMost)
+		p.wait = min(2*p.wait, pollMost)
 		rep, err := r.news(body, p.revision)
-		now := time.Now()
-		switch kind := task.KindOf(err); {
-		case err == nil && r.ignored(&rep) != nil:
-			return r.ignored(&rep)
-		case err == nil && untouched(r.turn, &rep):
-			answered = now
-			if over, err := r.unchanged(&p, rep, now.Sub(begun)); over {
-				return err
-			}
-			continue
-		case err == nil:
-			answered = now
-		case r.ctx.Err() != nil:
-			return Ended(r.ctx)
-		case kind == task.TaskNotFound && p.doubted && r.starts():
-			if answered = now; !r.canLocate() && !r.unnamed(r.turn) && now.Sub(begun) < r.config.ResendAfter {
-				continue
-			}
-			if unknown := r.mayResend(); unknown != nil && !r.canLocate() {
-				return unknown
-			}
+		var over bool
+		if err == nil {
+			over, err = r.polled(&p, rep, time.Now())
+		} else {
+			over, err = r.unanswered(&p, err, time.Now())
+		}
+		if over {
 			return err
-		case kind == task.TaskNotFound || kind == task.MethodNotFound:
-			return r.unknownMethod(err)
-		case !transient(err):
-			return err
-		case now.Sub(answered) >= r.config.IdleTimeout:
-			return r.timedOut(err)
-		default:
-			continue
-		}
-		if p.working != nil && !rep.EndsTurn() {
-			p.working()
-			p.working = nil
-		}
-		if rep.Revision != p.revision || rep.EndsTurn() {
-			p.revision, changed, wait, r.acted = rep.Revision, now, pollFirst, true
-			if !r.report(rep) || rep.EndsTurn() {
-				return nil
-			}
-			continue
-		}
-		if now.Sub(changed) >= p.patience && !rep.SelfResuming {
-			return task.Errorf(task.AgentTimeout, "%s for %v", p.stalled, p.patience)
 		}
 	}
+}
+
+// polled reports what has changed, and says whether polling is over, and with which error.
+func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ error) {
+	if err := r.ignored(&rep); err != nil {
+		return true, err
+	}
+	p.answered = now
+	if untouched(r.turn, &rep) {
+		return r.unchanged(p, rep, now.Sub(p.begun))
+	}
+	if p.working != nil && !rep.EndsTurn() {
+		p.working()
+		p.working = nil
+	}
+	if rep.Revision != p.revision || rep.EndsTurn() {
+		p.revision, p.changed, p.wait, r.acted = rep.Revision, now, pollFirst, true
+		return !r.report(rep) || rep.EndsTurn(), nil
+	}
+	if now.Sub(p.changed) >= p.patience && !rep.SelfResuming {
+		return true, task.Errorf(task.AgentTimeout, "%s for %v", p.stalled, p.patience)
+	}
+	return false, nil
+}
+
+// unanswered says what it means that the agent did not say how the task stands: whether polling is over, and with which
+// error.
+func (r *run) unanswered(p *polling, err error, now time.Time) (over bool, _ error) {
+	switch kind := task.KindOf(err); {
+	case r.ctx.Err() != nil:
+		return true, Ended(r.ctx)
+	case kind == task.TaskNotFound && p.doubted && r.starts():
+		p.answered = now
+		return r.notBegun(now.Sub(p.begun), err)
+	case kind == task.TaskNotFound || kind == task.MethodNotFound:
+		return true, r.unknownMethod(err)
+	case !transient(err):
+		return true, err
+	case now.Sub(p.answered) >= r.config.IdleTimeout:
+		return true, r.timedOut(err)
+	}
+	return false, nil
+}
+
+// notBegun says what it means that the agent does not know a task whose start it may not have received, after a time:
+// whether polling is over, and with which error.
+func (r *run) notBegun(after time.Duration, err error) (over bool, _ error) {
+	if !r.canLocate() && !r.unnamed(r.turn) && after < r.config.ResendAfter {
+		return false, nil
+	}
+	if unknown := r.mayResend(); unknown != nil && !r.canLocate() {
+		return true, unknown
+	}
+	return true, err
 }
 
 // unchanged says what it means that a task is settled just as it was before the turn, after a time: whether polling is

@@ -17,70 +17,111 @@ import (
 // wake-up for each piece of a product. seen says whether there was any event, and acted whether there was one that
 // shows that the agent has acted on the message.
 func (r *run) read(x asked) (seen, acted bool, _ error) {
-	codec := x.codec.NewStream(r.turn.Known)
-	texts, _ := codec.(translate.TextStream)
-	var arrived arrivals
-	defer arrived.release()
+	s := reading{run: r, from: x, codec: x.codec.NewStream(r.turn.Known)}
+	s.texts, _ = s.codec.(translate.TextStream)
+	defer s.arrived.release()
 	for {
-		var rep agent.Report
-		m, err := x.Next()
-		if err == nil && texts != nil && texts.Text(m.Name, m.Data, arrived.pieces()) {
-			seen, acted, r.acted = true, true, true
-			if !arrived.full() && x.Ready() {
-				continue
-			}
-			if !r.report(agent.Report{Pieces: arrived.held}) {
-				return seen, acted, nil
-			}
-			arrived.release()
-			continue
-		}
-		if err == nil {
-			if rep, err = codec.Event(m.Name, m.Data); errors.Is(err, translate.ErrOtherAnswer) {
-				err = r.refused(x, err)
-			}
-		}
-		if err != nil {
-			if arrived.any() && !r.report(agent.Report{Pieces: arrived.held}) {
-				return seen, acted, nil
-			}
-			return seen, acted, err
-		}
-		rep.Stored = m.Stored
-		if !empty(&rep) {
-			seen, r.turn = true, named(r.turn, &rep)
-			if !acted && early(r.turn, &rep) {
-				if !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}) {
-					return seen, acted, nil
-				}
-				continue
-			}
-			if acted = true; rep.EndsTurn() {
-				rep = r.restated(rep)
-				if err := r.ignored(&rep); err != nil {
-					return seen, acted, err
-				}
-			} else {
-				r.acted = true
-			}
-		}
-		if arrived.any() && apart(&rep) {
-			if !r.report(agent.Report{Pieces: arrived.held}) {
-				return seen, acted, nil
-			}
-			arrived.held.Reset()
-		}
-		if arrived.add(&rep); nothingElse(&rep) && rep.Stored == nil && (!arrived.any() || !arrived.full() && x.Ready()) {
-			continue
-		}
-		if !r.report(rep) || rep.EndsTurn() {
-			return seen, acted, nil
-		}
-		arrived.release()
-		if rep.SelfResuming { // the agent may take as long as the task may await input
-			x.SetIdleTimeout(0)
+		if over, err := s.next(); over || err != nil {
+			return s.seen, s.acted, err
 		}
 	}
+}
+
+// reading is a stream that run.read reads.
+type reading struct {
+	run         *run
+	from        asked
+	codec       translate.Stream
+	texts       translate.TextStream // nil if the codec reads no texts apart
+	arrived     arrivals
+	seen, acted bool // what read returns
+}
+
+// next reads one message. It returns true if the turn has ended, or the caller takes no more.
+func (s *reading) next() (over bool, _ error) {
+	m, err := s.from.Next()
+	if err == nil && s.texts != nil && s.texts.Text(m.Name, m.Data, s.arrived.pieces()) {
+		s.seen, s.acted, s.run.acted = true, true, true
+		return s.hasPiece(), nil
+	}
+	var rep agent.Report
+	if err == nil {
+		rep, err = s.event(m)
+	}
+	if err != nil {
+		if s.arrived.any() && !s.reportPieces() {
+			return true, nil
+		}
+		return false, err
+	}
+	rep.Stored = m.Stored
+	if empty(&rep) {
+		return s.merge(rep), nil
+	}
+	s.seen, s.run.turn = true, named(s.run.turn, &rep)
+	if !s.acted && early(s.run.turn, &rep) {
+		return !s.run.report(agent.Report{Delivery: agent.DeliveryAcknowledged}), nil
+	}
+	s.acted = true
+	if !rep.EndsTurn() {
+		s.run.acted = true
+		return s.merge(rep), nil
+	}
+	rep = s.run.restated(rep)
+	if err := s.run.ignored(&rep); err != nil {
+		return false, err
+	}
+	return s.merge(rep), nil
+}
+
+// event has the codec read a message.
+func (s *reading) event(m Message) (agent.Report, error) {
+	rep, err := s.codec.Event(m.Name, m.Data)
+	if errors.Is(err, translate.ErrOtherAnswer) {
+		err = s.run.refused(s.from, err)
+	}
+	return rep, err
+}
+
+// moreFollows reports whether the next message need not be waited for, and can be a part of the same report.
+func (s *reading) moreFollows() bool { return !s.arrived.full() && s.from.Ready() }
+
+// hasPiece reports the pieces that have arrived, unless more follows. It returns true if the caller takes no more.
+func (s *reading) hasPiece() (over bool) {
+	if s.moreFollows() {
+		return false
+	}
+	if !s.reportPieces() {
+		return true
+	}
+	s.arrived.release()
+	return false
+}
+
+// reportPieces reports the pieces that have arrived. It returns false if the caller takes no more.
+func (s *reading) reportPieces() bool { return s.run.report(agent.Report{Pieces: s.arrived.held}) }
+
+// merge makes the pieces that have arrived a part of a report, and reports it, unless it has only pieces and more
+// follows. It returns true if the turn has ended, or the caller takes no more.
+func (s *reading) merge(rep agent.Report) (over bool) {
+	if s.arrived.any() && apart(&rep) {
+		if !s.reportPieces() {
+			return true
+		}
+		s.arrived.held.Reset()
+	}
+	s.arrived.add(&rep)
+	if nothingElse(&rep) && rep.Stored == nil && (!s.arrived.any() || s.moreFollows()) {
+		return false
+	}
+	if !s.run.report(rep) || rep.EndsTurn() {
+		return true
+	}
+	s.arrived.release()
+	if rep.SelfResuming { // the agent may take as long as the task may await input
+		s.from.SetIdleTimeout(0)
+	}
+	return false
 }
 
 // restated returns what an agent says of the task when it is asked once, in place of the event of a stream that has

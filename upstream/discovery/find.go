@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// find finds the dialect: first it checks what the card offers; then it asks every question at every endpoint; then it
+// believes the card.
+func (d *discovery) find(card *translate.Card) (Found, error) {
+	offers := d.offers(card)
+	if found, ok, err := d.checkOffers(offers); ok || err != nil {
+		return found, err
+	}
+	if found, ok, err := d.askEverywhere(card, offers); ok || err != nil {
+		return found, err
+	}
+	if found, ok := d.believe(offers); ok {
+		return found, nil
+	}
+	return Found{}, d.notFound(card)
+}
+
+// offers returns what a card offers at endpoints that can be used.
+func (d *discovery) offers(card *translate.Card) (offers []offer) {
+	if card == nil {
+		return nil
+	}
+	for _, o := range d.finder.Offers(card) {
+		if u, moved := d.endpoint(o); u != "" {
+			offers = append(offers, offer{o, u, moved})
+		}
+	}
+	if len(offers) == 0 {
+		d.keepProblem("its card lists no interface that the gateway speaks")
+	}
+	return offers
+}
+
+// checkOffers asks each endpoint that the card offers whether it speaks the dialect that the card says.
+func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) {
+	for i, o := range offers {
+		p := d.probe(o.Dialect)
+		switch {
+		case o.Dialect == "", o.OwnPort: // at the configured port, the agent may speak something else
+			continue
+		case p == nil && i == 0:
+			return o.found(o.Why), true, nil // there is no question for it
+		case p == nil:
+			continue // a card that was wrong before is believed last
+		}
+		switch a, err := d.try(o.url, p); {
+		case err != nil:
+			return Found{}, false, err
+		case a.verdict == translate.Yes:
+			return o.found(o.Why + ", and " + p.Why), true, nil
+		case a.unauthorized():
+			why := o.Why + ", and it answers only callers that it knows (" + a.problem() + ")"
+			return o.found(why), true, nil
+		}
+	}
+	return Found{}, false, nil
+}
+
+// askEverywhere asks every question at every endpoint that the card offers, and at the configured URL.
+func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found Found, ok bool, _ error) {
+	endpoints := make([]offer, 0, len(offers)+1)
+	for _, o := range append(offers, offer{url: d.full.String()}) {
+		if !o.OwnPort && !slices.ContainsFunc(endpoints, func(e offer) bool { return e.url == o.url }) {
+			endpoints = append(endpoints, o)
+		}
+	}
+	for _, e := range endpoints {
+		for i := range d.probes {
+			p := &d.probes[i]
+			a, err := d.try(e.url, p)
+			if err != nil {
+				return Found{}, false, err
+			}
+			if a.verdict == translate.Yes {
+				e.Dialect = p.Dialect
+				return e.found(p.Why + "; " + d.mismatch(card, offers, p.Dialect)), true, nil
+			}
+		}
+	}
+	return Found{}, false, nil
+}
+
+// believe takes what the card offers without a proof, because agents without webhooks may know none of the questions.
+// An offer that the agent has denied is taken last.
+func (d *discovery) believe(offers []offer) (found Found, ok bool) {
+	for _, denied := range []bool{false, true} {
+		for _, o := range offers {
+			switch {
+			case o.OwnPort && !denied:
+				return o.found(o.Why), true // there is no question for it
+			case o.Dialect != "" && d.denied(o) == denied:
+				return o.found(o.Why + ", though no answer of the agent proves it"), true
+			}
+		}
+	}
+	return Found{}, false
+}
+
+// notFound is the error of a search that has found no dialect.
+func (d *discovery) notFound(card *translate.Card) error {
+	if card == nil {
+		return d.failed("the agent shows no card, and answers no question as a known version would")
+	}
+	if why := d.finder.Unsupported(card); why != "" {
+		return task.Errorf(task.InvalidAgentResponse, "%s", why)
+	}
+	return d.failed("the agent's card names no version, and the agent answers no question as a known version would")
+}
+
+// mismatch says what was wrong with the card where a question has found the dialect.
+func (d *discovery) mismatch(card *translate.Card, offers []offer, dialect string) string {
+	switch {
+	case card == nil:
+		return "it shows no card"
+	case len(offers) == 0:
+		return d.problem
+	case offers[0].Dialect == "":
+		return offers[0].Why
+	case offers[0].Dialect == dialect:
+		return "not where its card says"
+	}
+	return "not as its card says: " + strings.TrimPrefix(offers[0].Why, "its card ")
+}
+
+func (d *discovery) probe(dialect string) *translate.Probe {
+	for i := range d.probes {
+		if d.probes[i].Dialect == dialect {
+			return &d.probes[i]
+		}
+	}
+	return nil
+}
+
+// denied reports whether the agent has answered that it does not speak what its card offers.
+func (d *discovery) denied(o offer) bool {
+	return slices.ContainsFunc(d.asked, func(q question) bool {
+		return q.endpoint == o.url && q.dialect == o.Dialect && q.answer.verdict == translate.No
+	})
+}
+
+// try asks an endpoint a question, once. An endpoint whose answer was not one of the dialect is not asked
+// again. After maxQuestions, no endpoint is asked.
+func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
+	for _, q := range d.asked {
+		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure) {
+			return q.answer, nil
+		}
+	}
+	if d.remaining == 0 {
+		return answer{}, nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return answer{}, nil // cannot happen: it was made of one
+	}
+	a, err := d.ask(http.MethodPost, u, p.Header, p.Body)
+	switch {
+	case d.ctx.Err() != nil:
+		return answer{}, err
+	case err != nil:
+		// The agent can be reached, since it was asked for its card; so this is no endpoint of it.
+		d.keepProblem("a question was not answered")
+	default:
+		if !a.tooLarge {
+			a.verdict = p.Judge(a.body)
+		}
+		if a.verdict == translate.Unsure {
+			d.keepProblem("a question was answered by " + a.problem())
+		}
+	}
+	a.body = nil
+	d.asked = append(d.asked, question{endpoint, p.Dialect, a})
+	return a, nil
+}
