@@ -84,13 +84,13 @@ func groupTasks(ctx context.Context, o settings, b *rabbittest.Broker) error {
 		if err != nil {
 			return err
 		}
-		most, beside, err := bare.load(ctx, o.round)
+		most, elapsed, err := bare.load(ctx, o.round)
 		if err != nil {
 			return err
 		}
 		rate := float64(done) / took.Seconds()
 		rates = append(rates, groupMessages*rate)
-		ratios = append(ratios, rate/(float64(most)/beside.Seconds()))
+		ratios = append(ratios, rate/(float64(most)/elapsed.Seconds()))
 		cpus = append(cpus, float64((after-before).Microseconds())/float64(groupMessages*done))
 	}
 	t := o.table("messages of group tasks, in and out", "median", "least", "most")

@@ -34,7 +34,7 @@ func idleOver(ctx context.Context, o settings, w wire) (float64, error) {
 	}
 	defer s.close()
 	p := reStream(s, w)
-	if err := s.settleOne(ctx, w); err != nil {
+	if err := s.startTask(ctx, w); err != nil {
 		return 0, err
 	}
 	var open []io.Closer
@@ -68,8 +68,8 @@ func idleOver(ctx context.Context, o settings, w wire) (float64, error) {
 	return (at[1] - at[0]) / (idleMany - idleFew) / 1024, nil
 }
 
-// settleOne makes the task that the streams follow.
-func (s *site) settleOne(ctx context.Context, w wire) error {
+// startTask makes the task that the streams follow.
+func (s *site) startTask(ctx context.Context, w wire) error {
 	h1 := w
 	h1.h2 = false
 	p := aipStream(s, h1)

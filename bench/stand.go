@@ -37,7 +37,7 @@ type stand struct {
 	listeners []net.Listener // the system accepts connections for them, and no program reads them
 	tasks     []*changing
 
-	room chan struct{} // holds one for each notification that has not arrived
+	pending chan struct{} // holds one for each notification that has not arrived
 
 	mu     sync.Mutex
 	delays []time.Duration
@@ -52,7 +52,7 @@ type changing struct {
 }
 
 func newStand(ctx context.Context) (_ *stand, err error) {
-	s := &stand{room: make(chan struct{}, pending)}
+	s := &stand{pending: make(chan struct{}, pending)}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
@@ -123,7 +123,7 @@ func (s *stand) read() {
 		}
 		s.mu.Unlock()
 		if !a.again {
-			<-s.room
+			<-s.pending
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (s *stand) feed(d, every time.Duration) {
 					i = f
 				}
 				select {
-				case s.room <- struct{}{}:
+				case s.pending <- struct{}{}:
 				case <-ctx.Done():
 					return
 				}
@@ -241,13 +241,13 @@ func (s *stand) feed(d, every time.Duration) {
 	group.Wait()
 }
 
-// settle waits until all notifications have arrived.
-func (s *stand) settle() error {
+// awaitAll waits until all notifications have arrived.
+func (s *stand) awaitAll() error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
-	for settled := range pending {
+	for arrived := range pending {
 		select {
-		case s.room <- struct{}{}:
+		case s.pending <- struct{}{}:
 		case <-ctx.Done():
 			if err := context.Cause(s.ctx); err != nil {
 				return err
@@ -257,13 +257,13 @@ func (s *stand) settle() error {
 			return fmt.Errorf(
 				"of the notifications, %d have arrived after a minute and %d have not; the engine has %+v",
 				len(s.delays),
-				len(s.room)-settled,
+				len(s.pending)-arrived,
 				s.engine.Counts(),
 			)
 		}
 	}
 	for range pending {
-		<-s.room
+		<-s.pending
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, 
 		return delivered{}, err
 	}
 	s.feed(o.round/4, 0) // warm up: the engine has learned that the sink works, before it learns what does not
-	if err := s.settle(); err != nil {
+	if err := s.awaitAll(); err != nil {
 		return delivered{}, err
 	}
 	s.take()
@@ -126,7 +126,7 @@ func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, 
 	}
 	began := time.Now()
 	s.feed(2*o.round, 0)
-	if err := s.settle(); err != nil {
+	if err := s.awaitAll(); err != nil {
 		return d, err
 	}
 	took := time.Since(began)
@@ -142,7 +142,7 @@ func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, 
 	d.cpu = (after - before) / time.Duration(len(d.full))
 
 	s.feed(o.round, pace)
-	if err := s.settle(); err != nil {
+	if err := s.awaitAll(); err != nil {
 		return d, err
 	}
 	d.paced, d.again = s.take()
@@ -160,9 +160,9 @@ func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, 
 	case <-ctx.Done():
 		return d, ctx.Err()
 	}
-	s.room <- struct{}{}
+	s.pending <- struct{}{}
 	s.notify(s.tasks[0])
-	err = s.settle()
+	err = s.awaitAll()
 	if first, _ := s.take(); err == nil {
 		d.restart = first[0]
 	}

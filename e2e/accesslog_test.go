@@ -115,7 +115,7 @@ func TestAccessLogOfAUN(t *testing.T) {
 	s := newAUN(t)
 	file := filepath.Join(s.dir, "access.log")
 	c := s.config("a2a/legacy http://" + agent)
-	c.beside = strings.Replace(c.beside, "\taip_aun", "\tlog {\n\t\toutput file "+file+"\n\t}\n\taip_aun", 1)
+	c.otherSites = strings.Replace(c.otherSites, "\taip_aun", "\tlog {\n\t\toutput file "+file+"\n\t}\n\taip_aun", 1)
 	s.start(c)
 	const alice = "alice.aid.test"
 	conn := s.online(alice)

@@ -29,7 +29,7 @@ func agentAPISite(t *testing.T) (s *site, c config, mount string) {
 	s = newSite(t)
 	c = config{
 		handle: "aip_gateway a2a/legacy http://" + agent + "/ {\ncallers aip agentapi\n}",
-		beside: fmt.Sprintf("http://127.0.0.1:%d {\n\taip_gateway /agents/one* a2a/legacy http://%s {\n"+
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\n\taip_gateway /agents/one* a2a/legacy http://%s {\n"+
 			"\t\tcallers agentapi aip\n\t\tidentity off\n\t}\n}\n", port, agent),
 	}
 	return s, c, fmt.Sprintf("http://127.0.0.1:%d/agents/one", port)

@@ -84,7 +84,7 @@ func (s *aunSite) config(agent string, more ...string) config {
 		aid %s
 		callers aip aun%s
 	}`, agent, aunAgent, settings),
-		beside: fmt.Sprintf(`https://:%d {
+		otherSites: fmt.Sprintf(`https://:%d {
 	tls %s %s
 	aip_aun
 }`, s.port, p.Server.Cert, p.Server.Key),

@@ -44,9 +44,9 @@ func TestPartnerBehindTLS(t *testing.T) {
 	config := config{
 		handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\tcallers aip a2a\n\t\tcompletion confirm\n\t}",
 	}
-	beside := func(client string) { config.beside = fmt.Sprintf(site(client), s.url()) }
+	setSite := func(client string) { config.otherSites = fmt.Sprintf(site(client), s.url()) }
 
-	beside(fmt.Sprintf("client_cert %s %s", pki.Leader.Cert, pki.Leader.Key))
+	setSite(fmt.Sprintf("client_cert %s %s", pki.Leader.Cert, pki.Leader.Key))
 	s.start(config)
 	c := leaderOf(t, fmt.Sprintf("https://localhost:%d", front))
 	got := c.start("t1", "hello")
@@ -83,7 +83,7 @@ func TestPartnerBehindTLS(t *testing.T) {
 		return list.Tasks[0].Status.State == "TASK_STATE_COMPLETED"
 	})
 
-	beside("server_name localhost")
+	setSite("server_name localhost")
 	if bad := s.reload(config); bad != "" {
 		t.Fatal(bad)
 	}

@@ -223,9 +223,9 @@ func callbackTo(t testing.TB, agent string) (c config, url string) {
 	port := freePort(t)
 	url = fmt.Sprintf("http://127.0.0.1:%d/push", port)
 	return config{
-		notify: "callback " + url + "/",
-		handle: "aip_gateway a2a/legacy " + agent,
-		beside: fmt.Sprintf("http://127.0.0.1:%d {\nhandle /push/* {\naip_callback\n}\n}", port),
+		notify:     "callback " + url + "/",
+		handle:     "aip_gateway a2a/legacy " + agent,
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nhandle /push/* {\naip_callback\n}\n}", port),
 	}, url
 }
 

@@ -30,7 +30,7 @@ func TestManyAgents(t *testing.T) {
 	}
 	handle_path /again* {
 		aip_gateway a2a/legacy ` + one.url + `
-	}`, beside: fmt.Sprintf(`https://localhost:%d {
+	}`, otherSites: fmt.Sprintf(`https://localhost:%d {
 	tls %s %s {
 		client_auth {
 			mode require_and_verify

@@ -23,8 +23,8 @@ func consoleOf(t testing.TB, agent, allow string) (s *site, url string) {
 		allow = "{\nallow " + allow + "\n}"
 	}
 	s = serve(t, config{
-		handle: "aip_gateway a2a/legacy " + agent,
-		beside: fmt.Sprintf("http://127.0.0.1:%d {\naip_console %s\n}", port, allow),
+		handle:     "aip_gateway a2a/legacy " + agent,
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console %s\n}", port, allow),
 	})
 	s.awake()
 	return s, fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)

@@ -171,8 +171,8 @@ func newWorld(t *testing.T) *world {
 	w.site.start(config{
 		store: "store pebble " + w.site.dir + "/store" + w.aunOption(t) +
 			"\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
-		beside:  partners.String() + sites.String() + "}\n" + roots.String(),
-		options: "servers {\n\t\tprotocols h1 h2 h2c\n\t}",
+		otherSites: partners.String() + sites.String() + "}\n" + roots.String(),
+		options:    "servers {\n\t\tprotocols h1 h2 h2c\n\t}",
 	})
 	w.assign(t, worker)
 	return w

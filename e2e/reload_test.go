@@ -135,7 +135,7 @@ func TestReload(t *testing.T) {
 		{"another sync", config{handle: gateway, store: "store pebble " + dir + " {\nsync always\nretention 1h\n}"}, ""},
 		{"a bad AIC", config{handle: gateway + " {\naic 1234\n}"}, `aic: `},
 		{"a port that is taken", config{handle: gateway,
-			beside: fmt.Sprintf("http://127.0.0.1:%d {\nrespond hi\n}", taken.Addr().(*net.TCPAddr).Port)},
+			otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nrespond hi\n}", taken.Addr().(*net.TCPAddr).Port)},
 			`address already in use`},
 		{"a bad store and another sync", config{handle: gateway, store: "store pebble " + s.dir +
 			"/Caddyfile {\nsync never\n}"}, `Caddyfile`},

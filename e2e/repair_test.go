@@ -77,7 +77,7 @@ func TestStopWhileSampleStreams(t *testing.T) {
 	t.Parallel()
 	sample := fmt.Sprint("http://127.0.0.1:", freePort(t))
 	s := newSite(t)
-	text := s.text(config{handle: "aip_gateway a2a/legacy " + sample, beside: sample + " {\n\taip_sample_agent\n}"})
+	text := s.text(config{handle: "aip_gateway a2a/legacy " + sample, otherSites: sample + " {\n\taip_sample_agent\n}"})
 	path := filepath.Join(s.dir, "Caddyfile")
 	noError(t, os.WriteFile(path, []byte(strings.Replace(text, "grace_period 10s", "", 1)), 0o600))
 	s.run(path)

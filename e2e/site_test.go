@@ -24,12 +24,12 @@ type site struct {
 
 // config is a Caddyfile as far as tests differ in it.
 type config struct {
-	store   string // what stands in the aip option; default: pebble in the site's directory
-	notify  string // the settings of the aip option's notify
-	mode    string // of client_auth; default require_and_verify
-	handle  string // the directives of the site
-	beside  string // further sites
-	options string // further global options
+	store      string // what stands in the aip option; default: pebble in the site's directory
+	notify     string // the settings of the aip option's notify
+	mode       string // of client_auth; default require_and_verify
+	handle     string // the directives of the site
+	otherSites string // further sites
+	options    string // further global options
 }
 
 func newSite(t testing.TB) *site {
@@ -82,7 +82,7 @@ https://localhost:%d {
 }
 
 %s
-`, s.admin, c.options, c.store, s.port, pki.Server.Cert, pki.Server.Key, c.mode, pki.CA.Cert, c.handle, c.beside)
+`, s.admin, c.options, c.store, s.port, pki.Server.Cert, pki.Server.Key, c.mode, pki.CA.Cert, c.handle, c.otherSites)
 }
 
 // write writes the Caddyfile and returns its path.

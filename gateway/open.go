@@ -17,17 +17,17 @@ import (
 type openStreams struct {
 	mu     sync.Mutex
 	opened uint64    // how many were opened: the number of the newest one
-	list   []*Stream // in no order; each knows its place
+	list   []*Stream // in no order; each knows its index
 }
 
-// keptPlaces is for how many streams the list keeps its memory when none is open.
-const keptPlaces = 1024
+// keptCapacity is for how many streams the list keeps its memory when none is open.
+const keptCapacity = 1024
 
 func (o *openStreams) add(s *Stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.opened++
-	s.number, s.place = o.opened, len(o.list)
+	s.number, s.index = o.opened, len(o.list)
 	o.list = append(o.list, s)
 }
 
@@ -36,9 +36,9 @@ func (o *openStreams) remove(s *Stream) {
 	defer o.mu.Unlock()
 	last := len(o.list) - 1
 	moved := o.list[last]
-	o.list[s.place], moved.place = moved, s.place
+	o.list[s.index], moved.index = moved, s.index
 	o.list[last] = nil
-	if o.list = o.list[:last]; last == 0 && cap(o.list) > keptPlaces {
+	if o.list = o.list[:last]; last == 0 && cap(o.list) > keptCapacity {
 		o.list = nil
 	}
 }

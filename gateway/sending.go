@@ -345,13 +345,13 @@ func (s *Stream) deliver() error {
 		s.reader.Rewind(s.last.Load())
 	}
 	s.memory.Take(int64(s.out.Buffered()))
-	s.memory.Lend(s.makeRoom)
+	s.memory.Lend(s.reclaim)
 	defer s.memory.TakeBack()
 	return s.out.Flush()
 }
 
-// makeRoom cuts a stream whose caller does not read, because others need the memory of its frame.
-func (s *Stream) makeRoom() {
+// reclaim cuts a stream whose caller does not read, because others need the memory of its frame.
+func (s *Stream) reclaim() {
 	s.Cut(errUnread)
 	if s.abort != nil {
 		s.abort.Abort()

@@ -79,8 +79,8 @@ type Stream struct {
 	expires time.Time      // of the caller's proof of identity; zero for never
 	address string         // of the caller
 	since   time.Time      // when the stream was opened
-	number  uint64         // of openStreams, as place
-	place   int            // under the mutex of openStreams
+	number  uint64         // of openStreams, as index
+	index   int            // under the mutex of openStreams
 	sending                // set by Run and Park
 
 	snapshot bool // the stream begins with the task as it is

@@ -163,9 +163,14 @@ func (at *fakeBroker) deliver() {
 		to.unacked = append(to.unacked, body)
 		receive := to.receive
 		at.all.mu.Unlock()
-		receive(broker.NewDelivery(broker.Delivery{Body: []byte(body)}, nil, func() { to.ack(body) }))
+		receive(&broker.Delivery{Body: []byte(body), Acknowledger: ack(func() { to.ack(body) })})
 	}
 }
+
+// ack is called when a delivery is acknowledged.
+type ack func()
+
+func (f ack) Ack(uint64) { f() }
 
 // cut ends all links of a broker, with an error of a kind. With QueueGone, the queues are deleted.
 func (at *fakeBroker) cut(kind broker.Kind) {

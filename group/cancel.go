@@ -77,7 +77,7 @@ func (t *groupTasks) cancelAll(ctx context.Context) bool {
 		}
 	}
 	t.mu.Unlock()
-	gw := t.place.gateway()
+	gw := t.member.gateway()
 	if gw == nil {
 		return len(logs) == 0
 	}

@@ -114,7 +114,7 @@ var errNotExecuted = task.Errorf(task.Internal, "the command was not executed")
 // try executes a command once. Unless it returns an error, it acknowledges the command, or has it acknowledged when its
 // reply is confirmed.
 func (t *groupTasks) try(c *command) error {
-	gw := t.place.gateway()
+	gw := t.member.gateway()
 	if gw == nil || t.base.Err() != nil {
 		return errNotExecuted // the link is closed by then
 	}
@@ -178,7 +178,7 @@ func (t *groupTasks) dropped(c *command, err error, reason any) {
 
 // log logs that a command was executed, or dropped.
 func (t *groupTasks) log(c *command, took time.Duration) {
-	log, level := t.place.access()
+	log, level := t.member.access()
 	log.Log(t.base, level, "a command of a group was handled", "user_id", c.summary.User, "aip", c.summary,
 		"partner", t.partner, "group", t.group, "message", c.id, "duration", took)
 }

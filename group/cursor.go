@@ -213,7 +213,7 @@ func (t *groupTasks) acceptLater(f *follower) {
 
 // accept accepts the start of a task, if it is pending for long enough.
 func (t *groupTasks) accept(f *follower) {
-	gw := t.place.gateway()
+	gw := t.member.gateway()
 	wait := retryFirst
 	if gw != nil {
 		if wait = time.Until(f.created.Add(cmp.Or(f.accept, gw.ResponseTimeout()))); wait <= 0 {

@@ -138,7 +138,7 @@ func (e *Engine) isFreeLocked(k key, c claim) error {
 }
 
 // claim has a membership claim the exchange of a record, if no membership of another Leader has. What it has claimed
-// before stays until settle.
+// before stays until claimOnly.
 func (e *Engine) claim(m *membership, r *record) error {
 	c := claimOf(r)
 	e.mu.Lock()
@@ -157,8 +157,8 @@ func (e *Engine) unclaim(m *membership) {
 	m.claims = m.claims[:len(m.claims)-1]
 }
 
-// settle has a membership claim the exchange of its record, and nothing else.
-func (e *Engine) settle(m *membership) {
+// claimOnly has a membership claim the exchange of its record, and nothing else.
+func (e *Engine) claimOnly(m *membership) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	m.claims = append(m.claims[:0], claimOf(&m.record))

@@ -169,7 +169,7 @@ func TestFailedStartWasStored(t *testing.T) {
 	})
 }
 
-// buggy is a place that panics while a member is managed, as a bug of the gateway would.
+// buggy is a member that panics while it is managed, as a bug of the gateway would.
 type buggy struct{ *desk }
 
 func (buggy) manage(*task.Management, string, *broker.Delivery) { panic("a bug") }
@@ -179,11 +179,11 @@ func TestBug(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
-		at := w.group.place
-		w.group.place = buggy{&desk{w}}
+		at := w.group.member
+		w.group.member = buggy{&desk{w}}
 		w.deliver(`{"type":"group-mgmt-message","id":"x","senderRole":"leader","senderId":"`+leaderAIC+
 			`","groupMgmtCommand":"mute","mentions":["all"]}`, "x", "")
-		w.group.place = at
+		w.group.member = at
 		w.send("start", "t", "m1", "")
 		synctest.Wait()
 		w.checkAcked("after a bug", "x", "m1")

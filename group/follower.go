@@ -368,8 +368,8 @@ func eventID(at position) string {
 
 // messageID returns the id of a message about the task of a log.
 func messageID(log, kind string) string {
-	var room [512]byte
-	all := append(append(append(room[:0], log...), logname.Separator...), kind...)
+	var buf [512]byte
+	all := append(append(append(buf[:0], log...), logname.Separator...), kind...)
 	sum := sha256.Sum256(all)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]))
 }

@@ -36,7 +36,7 @@ func FuzzDelivery(f *testing.F) {
 		w.managed = nil
 		before := w.group.traffic()
 		w.deliver(string(body), "message", userID)
-		w.settle()
+		w.awaitIdle()
 		acks := w.acknowledged()
 		if len(acks)+len(w.managed) != 1 {
 			t.Errorf("it is acknowledged %d times, and given to the membership %d times", len(acks), len(w.managed))
@@ -51,8 +51,8 @@ func FuzzDelivery(f *testing.F) {
 	})
 }
 
-// settle waits until every command is executed, and everything published is confirmed.
-func (w *world) settle() {
+// awaitIdle waits until every command is executed, and everything published is confirmed.
+func (w *world) awaitIdle() {
 	t := w.group
 	t.mu.Lock()
 	defer t.mu.Unlock()

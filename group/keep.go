@@ -47,9 +47,9 @@ func (t *groupTasks) keep(ctx context.Context, age time.Duration) {
 	t.keeping = false
 	list := t.unpublished()
 	for _, f := range list {
-		a, room := f.write(), maxCopies-t.copied
+		a, free := f.write(), maxCopies-t.copied
 		t.mu.Unlock()
-		err := t.copy(ctx, f, a, room, age)
+		err := t.copy(ctx, f, a, free, age)
 		t.mu.Lock()
 		if errors.Is(err, replay.ErrUnavailable) || ctx.Err() != nil {
 			break
@@ -71,12 +71,13 @@ func (t *groupTasks) unpublished() (list []*follower) {
 	return list
 }
 
-// copy copies a task that has ended for an age, if it takes no more room, with an append to the log of its follower.
+// copy copies a task that has ended for an age, if it takes no more bytes than are free, with an append to the log of
+// its follower.
 func (t *groupTasks) copy(
-	ctx context.Context, f *follower, a replay.Append, room int64, age time.Duration,
+	ctx context.Context, f *follower, a replay.Append, free int64, age time.Duration,
 ) error {
 	head, err := t.store.Head(ctx, f.log)
-	if err != nil || head.Ended.IsZero() || time.Since(head.Ended) < age || head.Bytes > room {
+	if err != nil || head.Ended.IsZero() || time.Since(head.Ended) < age || head.Bytes > free {
 		return err
 	}
 	head, snapshot, records, err := t.store.Load(ctx, f.log)

@@ -139,7 +139,7 @@ func (m *membership) publishAnswers() {
 	l := m.link
 	for {
 		m.mu.Lock()
-		if len(m.answers) == 0 || m.inFlight >= roomForStatus-1 {
+		if len(m.answers) == 0 || m.inFlight >= reservedForStatus-1 {
 			m.mu.Unlock()
 			return
 		}

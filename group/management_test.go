@@ -118,7 +118,7 @@ func TestUnconfirmedAnswer(t *testing.T) {
 		m.took()
 		at := m.byName["a.example"]
 		m.change(func() { at.holds = true })
-		m.send(slices.Repeat([]task.GroupCommand{task.GetStatus}, 3*roomForStatus)...)
+		m.send(slices.Repeat([]task.GroupCommand{task.GetStatus}, 3*reservedForStatus)...)
 		var first []string
 		m.change(func() {
 			for _, sent := range at.sent {
@@ -126,7 +126,7 @@ func TestUnconfirmedAnswer(t *testing.T) {
 			}
 			at.sent = nil
 		})
-		if len(first) != roomForStatus-1 {
+		if len(first) != reservedForStatus-1 {
 			t.Errorf("%d answers were published without a confirm", len(first))
 		}
 		for _, e := range m.took() {
@@ -142,7 +142,7 @@ func TestUnconfirmedAnswer(t *testing.T) {
 				t.Errorf("answer %d has the id %q, and had %q", i, sent.ID, first[i])
 			}
 		}
-		if len(at.sent) != 3*roomForStatus || len(at.queues[testQueue].messages) > 0 || len(at.links[0].unacked) > 0 {
+		if len(at.sent) != 3*reservedForStatus || len(at.queues[testQueue].messages) > 0 || len(at.links[0].unacked) > 0 {
 			t.Errorf("%d answers were published", len(at.sent))
 		}
 	})

@@ -30,14 +30,14 @@ type outcome uint8
 const (
 	ignored  outcome = iota // it is not for this agent
 	poison                  // it cannot be read
-	executed                // it is passed on, and acknowledged when it has been executed
+	executed                // it is acknowledged when it has been executed
 )
 
-// read reads a message and passes on what it asks for.
+// read reads a message and has it handled.
 func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack func()) {
 	o := poison // if reading it meets a bug
 	err := t.guard(func() (err error) {
-		o, err = t.passOn(d, header, ack)
+		o, err = t.handle(d, header, ack)
 		return err
 	})
 	t.mu.Lock()
@@ -62,10 +62,10 @@ func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack fu
 	ack()
 }
 
-// passOn has the message executed if it is a command for this agent.
-func (t *groupTasks) passOn(d *broker.Delivery, header func(string) string, ack func()) (outcome, error) {
+// handle has the message executed if it is a command for this agent.
+func (t *groupTasks) handle(d *broker.Delivery, header func(string) string, ack func()) (outcome, error) {
 	limits := defaultLimits
-	if gw := t.place.gateway(); gw != nil {
+	if gw := t.member.gateway(); gw != nil {
 		limits = gw.Limits()
 	}
 	if len(d.Body) > limits.Bytes {
@@ -73,7 +73,7 @@ func (t *groupTasks) passOn(d *broker.Delivery, header func(string) string, ack 
 			len(d.Body), limits.Bytes)
 	}
 	m, err := aip.ReadGroupMessage(d.Body, limits)
-	agent := t.place.aic()
+	agent := t.member.aic()
 	switch {
 	case err != nil:
 		return poison, err
@@ -92,7 +92,7 @@ func (t *groupTasks) passOn(d *broker.Delivery, header func(string) string, ack 
 		if err != nil {
 			return poison, err
 		}
-		t.place.manage(&c, m.Dialect, d)
+		t.member.manage(&c, m.Dialect, d)
 		return executed, nil
 	}
 	call, err := m.Command(t.group)

@@ -286,7 +286,7 @@ func (m *membership) connected(l link) {
 	m.failures, m.lacking = 0, time.Time{}
 	m.closeRest()
 	m.set(func() { m.link, m.record.Node, m.nextAttempt = l, l.Info().ClusterName, time.Time{} })
-	m.engine.settle(m)
+	m.engine.claimOnly(m)
 	m.enter(Joined, nil)
 	m.tasks.connect(l)
 	m.logger().Info("a group is connected to its broker", m.about("host", m.record.Host, "port", m.record.Port)...)

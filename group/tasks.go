@@ -54,11 +54,11 @@ type tasks interface {
 	traffic() Traffic
 }
 
-// roomForStatus is how many publications of a link are kept for the member's status, and maxUnconfirmed how many are
-// for tasks.
+// reservedForStatus is how many publications of a link are kept for the member's status, and maxUnconfirmed how many
+// are for tasks.
 const (
-	roomForStatus  = 16
-	maxUnconfirmed = broker.MaxUnconfirmed - roomForStatus
+	reservedForStatus = 16
+	maxUnconfirmed    = broker.MaxUnconfirmed - reservedForStatus
 )
 
 // Traffic counts what a membership has received and published since the process began.
@@ -81,7 +81,7 @@ type Traffic struct {
 type groupTasks struct {
 	key
 	store  replay.Store
-	place  place
+	member groupMember
 	tracer trace.TracerProvider // nil for none
 
 	base      context.Context // ends with close
@@ -117,8 +117,8 @@ type groupTasks struct {
 	unconfirmedBytes int
 }
 
-// place is what the tasks of a group need of their membership. It is called while no lock of groupTasks is held.
-type place interface {
+// groupMember is what the tasks of a group need of their membership. It is called while no lock of groupTasks is held.
+type groupMember interface {
 	gateway() *gateway.Gateway // nil while the Partner is in no configuration
 	aic() string               // of the agent, as the group knows it
 	logger() *slog.Logger
@@ -128,10 +128,10 @@ type place interface {
 
 // newGroupTasks returns the tasks of a membership. The tracer makes the spans of commands and publications; nil for
 // none.
-func newGroupTasks(store replay.Store, k key, at place, tracer trace.TracerProvider) *groupTasks {
+func newGroupTasks(store replay.Store, k key, of groupMember, tracer trace.TracerProvider) *groupTasks {
 	t := &groupTasks{
 		tracer: tracer,
-		key:    k, store: store, place: at, recovered: make(chan struct{}),
+		key:    k, store: store, member: of, recovered: make(chan struct{}),
 		followers: make(map[string]*follower), lanes: make(map[string]*lane), epoch: 1,
 	}
 	t.changed = sync.NewCond(&t.mu)
@@ -142,7 +142,7 @@ func newGroupTasks(store replay.Store, k key, at place, tracer trace.TracerProvi
 
 // logger returns a logger whose lines name the group.
 func (t *groupTasks) logger() *slog.Logger {
-	return t.place.logger().With("partner", t.partner, "leader", t.leader, "group", t.group)
+	return t.member.logger().With("partner", t.partner, "leader", t.leader, "group", t.group)
 }
 
 // do runs f in a goroutine, unless the tasks are closed.
@@ -173,7 +173,7 @@ func (t *groupTasks) wakeAll() {
 
 // form is how a message of a task is written.
 func (t *groupTasks) form(dialect string) aip.GroupForm {
-	return aip.GroupForm{Dialect: dialect, AIC: t.place.aic(), GroupID: t.group}
+	return aip.GroupForm{Dialect: dialect, AIC: t.member.aic(), GroupID: t.group}
 }
 
 // traffic implements tasks.

@@ -218,7 +218,7 @@ func newWorldOver(
 
 // open opens the tasks of the group, as a process does that begins.
 func (w *world) open() {
-	w.group = newGroupTasks(w.store, key{"agent", leaderAIC, "g"}, place(&desk{w}), w.tracer)
+	w.group = newGroupTasks(w.store, key{"agent", leaderAIC, "g"}, groupMember(&desk{w}), w.tracer)
 	<-w.group.recovered
 }
 
@@ -241,7 +241,7 @@ func (w *world) crash() {
 	w.open()
 }
 
-// desk is the place of the tasks.
+// desk is the member whose tasks they are.
 type desk struct{ *world }
 
 func (d *desk) gateway() *gateway.Gateway { return d.world.gateway }

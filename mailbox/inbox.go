@@ -39,13 +39,13 @@ type inbox struct {
 
 // metadata is stored with the log.
 type metadata struct {
-	Talks []*talk  `json:"talks,omitempty"`
-	Acks  []ack    `json:"acks,omitempty"`
-	Sent  []answer `json:"sent,omitempty"` // the last answers to the AID, the oldest first
+	Conversations []*conversation `json:"talks,omitempty"`
+	Acks          []ack           `json:"acks,omitempty"`
+	Sent          []answer        `json:"sent,omitempty"` // the last answers to the AID, the oldest first
 }
 
-// talk is a conversation with an agent in one thread.
-type talk struct {
+// conversation is what an AID and an agent say to each other in one thread.
+type conversation struct {
 	Agent  string     `json:"agent"`
 	Thread string     `json:"thread,omitempty"`
 	Task   string     `json:"task"`
@@ -173,7 +173,7 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 // dueAt returns when the inbox must be looked at again: at the start of the next process, if a conversation is open, or
 // when its oldest message expires.
 func (b *inbox) dueAt(now time.Time) time.Time {
-	for _, t := range b.meta.Talks {
+	for _, t := range b.meta.Conversations {
 		if t.Open {
 			return replay.Recover
 		}
@@ -223,10 +223,10 @@ func (b *inbox) receive(ctx context.Context, records [][]byte) error {
 	return nil
 }
 
-// talkOf returns the conversation of a thread with an agent; nil for none. To the client, the thread of a conversation
-// that it has begun without one is the task.
-func (b *inbox) talkOf(agent, thread string) *talk {
-	for _, t := range b.meta.Talks {
+// conversationWith returns the conversation of a thread with an agent; nil for none. To the client, the thread of a
+// conversation that it has begun without one is the task.
+func (b *inbox) conversationWith(agent, thread string) *conversation {
+	for _, t := range b.meta.Conversations {
 		if t.Agent == agent && (t.Thread == thread || t.Task == thread) {
 			return t
 		}
@@ -234,9 +234,9 @@ func (b *inbox) talkOf(agent, thread string) *talk {
 	return nil
 }
 
-// talkAbout returns the conversation about the task of a log; nil for none.
-func (b *inbox) talkAbout(log string) *talk {
-	for _, t := range b.meta.Talks {
+// conversationAbout returns the conversation about the task of a log; nil for none.
+func (b *inbox) conversationAbout(log string) *conversation {
+	for _, t := range b.meta.Conversations {
 		if t.Log == log {
 			return t
 		}
@@ -244,16 +244,16 @@ func (b *inbox) talkAbout(log string) *talk {
 	return nil
 }
 
-// addTalk adds a conversation. If there are too many, the oldest one that has ended makes room.
-func (b *inbox) addTalk(t *talk) error {
-	if len(b.meta.Talks) >= maxTalks {
-		i := slices.IndexFunc(b.meta.Talks, func(t *talk) bool { return !t.Open })
+// addConversation adds a conversation. If there are too many, the oldest one that has ended makes room.
+func (b *inbox) addConversation(t *conversation) error {
+	if len(b.meta.Conversations) >= maxConversations {
+		i := slices.IndexFunc(b.meta.Conversations, func(t *conversation) bool { return !t.Open })
 		if i < 0 {
-			return task.Errorf(task.LimitExceeded, "you have %d open conversations; end some", maxTalks).
-				WithData("limit", "conversations").WithData("max", maxTalks)
+			return task.Errorf(task.LimitExceeded, "you have %d open conversations; end some", maxConversations).
+				WithData("limit", "conversations").WithData("max", maxConversations)
 		}
-		b.meta.Talks = slices.Delete(b.meta.Talks, i, i+1)
+		b.meta.Conversations = slices.Delete(b.meta.Conversations, i, i+1)
 	}
-	b.meta.Talks = append(b.meta.Talks, t)
+	b.meta.Conversations = append(b.meta.Conversations, t)
 	return nil
 }

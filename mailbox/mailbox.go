@@ -30,19 +30,19 @@ import (
 
 // The limits of an inbox. The oldest messages are dropped first.
 const (
-	keepFor     = 24 * time.Hour   // a message that is kept for clients that are offline
-	queueFor    = 5 * time.Minute  // one that is for a client that is online
-	maxQueued   = 200              // of those
-	maxMessages = 1000             // of all
-	maxBytes    = 16 << 20         // of all
-	maxTalks    = 200              // conversations of an AID
-	maxDevices  = 64               // devices whose acknowledgements are kept
-	recallFor   = 2 * time.Minute  // how long a message can be recalled
-	maxMessage  = 900_000          // bytes of one message, so that it fits into a frame
-	maxText     = 256 << 10        // bytes of the text of one message of an agent; a longer text is several messages
-	maxSent     = 10_000           // messages of all clients whose senders are remembered
-	idleInboxes = 1024             // inboxes in memory that are not in use
-	scanEvery   = 30 * time.Second // the least time between two visits of an inbox
+	keepFor          = 24 * time.Hour   // a message that is kept for clients that are offline
+	queueFor         = 5 * time.Minute  // one that is for a client that is online
+	maxQueued        = 200              // of those
+	maxMessages      = 1000             // of all
+	maxBytes         = 16 << 20         // of all
+	maxConversations = 200              // conversations of an AID
+	maxDevices       = 64               // devices whose acknowledgements are kept
+	recallFor        = 2 * time.Minute  // how long a message can be recalled
+	maxMessage       = 900_000          // bytes of one message, so that it fits into a frame
+	maxText          = 256 << 10        // bytes of the text of one message of an agent; a longer text is several messages
+	maxSent          = 10_000           // messages of all clients whose senders are remembered
+	idleInboxes      = 1024             // inboxes in memory that are not in use
+	scanEvery        = 30 * time.Second // the least time between two visits of an inbox
 )
 
 // Caller is the connection of a client that is logged in.
@@ -128,7 +128,7 @@ func (m *Mailbox) resume(ctx context.Context, aid string) error {
 		if err := b.load(ctx); err != nil {
 			return err
 		}
-		for _, t := range b.meta.Talks {
+		for _, t := range b.meta.Conversations {
 			if t.Open {
 				m.follow(aid, t.Log, t.After)
 			}

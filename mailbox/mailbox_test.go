@@ -196,7 +196,7 @@ func (w *world) call(aid, method, params string) string {
 		return fmt.Sprint(refused.Code)
 	}
 	if err != nil {
-		return fmt.Sprint(codec.CodeOf(err))
+		return gjson.GetBytes(codec.AppendError(nil, nil, err), "error.code").Raw
 	}
 	if !json.Valid(result) {
 		w.t.Errorf("the result of %s is no JSON: %s", method, result)
@@ -513,7 +513,7 @@ func TestRefused(t *testing.T) {
 func TestLargeResults(t *testing.T) {
 	long := task.Text(strings.Repeat("é", maxText))
 	file := task.DataItem{Kind: task.FileItem, Bytes: strings.Repeat("A", maxMessage)}
-	payloads := appendItems(nil, []task.DataItem{long, file}, &talk{Task: "t"})
+	payloads := appendItems(nil, []task.DataItem{long, file}, &conversation{Task: "t"})
 	var text string
 	for _, p := range payloads[:len(payloads)-1] {
 		if len(p) > maxMessage || !json.Valid(p) {

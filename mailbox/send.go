@@ -129,7 +129,7 @@ func (b *inbox) tell(
 	if chat := s.payload.Get("chat_id").String(); name == "" && len(chat) <= maxID {
 		name = chat
 	}
-	t := b.talkOf(s.to, name)
+	t := b.conversationWith(s.to, name)
 	if t != nil { // the client may have named the thread by the task
 		name = t.Thread
 	}
@@ -142,8 +142,8 @@ func (b *inbox) tell(
 		}
 	}
 	if t == nil {
-		t = &talk{Agent: s.to, Thread: name}
-		if err := b.addTalk(t); err != nil {
+		t = &conversation{Agent: s.to, Thread: name}
+		if err := b.addConversation(t); err != nil {
 			return "", err
 		}
 	}
@@ -153,7 +153,7 @@ func (b *inbox) tell(
 		b.loaded = b.loaded && err == nil
 		return "", err
 	}
-	*t = talk{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
+	*t = conversation{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
 	return log, nil
 }
 
@@ -197,7 +197,7 @@ func (m *Mailbox) forward(ctx context.Context, c Caller, s *message, mode string
 		switch {
 		case !online && (mode == queueMode || !b.exists):
 			return aun.Errorf(codes.AgentOffline, "%s is not connected here", s.to)
-		case !b.hasRoom(c.AID):
+		case !b.withinQuota(c.AID):
 			return task.Errorf(task.LimitExceeded, "the inbox of %s takes no more of your messages until it has read some",
 				s.to).WithData("limit", "messages").WithData("max", maxMessages/2)
 		}
@@ -229,10 +229,10 @@ func (b *inbox) receivedBefore(ctx context.Context, c Caller, s *message, had *k
 	return sent(s.id, int64(had.seq), had.at, gjson.GetBytes(record, "delivery_mode").Str)
 }
 
-// hasRoom reports whether a client may send one more message. The messages of clients that no device has acknowledged
-// have half of the inbox; the other half is for answers of agents. One client may fill half of what others have left
-// free of that, so that no client closes an inbox for others.
-func (b *inbox) hasRoom(from string) bool {
+// withinQuota reports whether a client may send one more message. The messages of clients that no device has
+// acknowledged have half of the inbox; the other half is for answers of agents. One client may fill half of what others
+// have left free of that, so that no client closes an inbox for others.
+func (b *inbox) withinQuota(from string) bool {
 	read := uint64(0)
 	for _, a := range b.meta.Acks {
 		read = max(read, a.Seq)

@@ -49,11 +49,11 @@ func addAttempt(kept []attempt, a attempt) []attempt {
 
 // trimAttempts bounds the attempts of all dead letters of the webhook.
 func (h *hook) trimAttempts() {
-	room := maxDeadAttemptsKept
+	left := maxDeadAttemptsKept
 	for i := range slices.Backward(h.Dead) {
 		l := &h.Dead[i]
-		l.Recent = l.Recent[max(0, len(l.Recent)-room):]
-		room -= len(l.Recent)
+		l.Recent = l.Recent[max(0, len(l.Recent)-left):]
+		left -= len(l.Recent)
 	}
 }
 

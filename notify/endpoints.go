@@ -164,15 +164,15 @@ func (e *Engine) Enable(ctx context.Context, endpoint string) error {
 		if err != nil {
 			return partner.StoreError(err, "the store cannot be read; enable the endpoint again")
 		}
-		if err := e.hasten(ctx, outbox, name); err != nil {
+		if err := e.retryNow(ctx, outbox, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hasten makes the deliveries of an outbox to an endpoint due now.
-func (e *Engine) hasten(ctx context.Context, name, endpoint string) error {
+// retryNow makes the deliveries of an outbox to an endpoint due now.
+func (e *Engine) retryNow(ctx context.Context, name, endpoint string) error {
 	b := e.outboxes.lock(name)
 	defer b.unlock()
 	return b.update(ctx, false, func(m *metadata, now time.Time) (changed bool, _ error) {

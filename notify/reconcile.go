@@ -189,8 +189,8 @@ func (r *batch) addSnapshot(m *metadata, fold *task.Fold, now time.Time) {
 	for len(history) > 0 && !history[0].ChangedAt.After(m.SeenAt) {
 		history = history[1:]
 	}
-	if room := fold.Seq - m.Seen; uint64(len(history)) > room {
-		history = history[uint64(len(history))-room:]
+	if unseen := fold.Seq - m.Seen; uint64(len(history)) > unseen {
+		history = history[uint64(len(history))-unseen:]
 	}
 	for i := range history {
 		t := *fold.Task()

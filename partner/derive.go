@@ -18,12 +18,12 @@ func AgentTask(log string) string { return derive("task", log) }
 
 // derive returns a name that is always the same for the same parts, and from which they cannot be read.
 func derive(kind string, parts ...string) string {
-	var room [512]byte
-	all := append(room[:0], kind...)
+	var buf [512]byte
+	all := append(buf[:0], kind...)
 	for _, part := range parts {
 		all = append(append(all, logname.Separator...), part...)
 	}
 	sum := sha256.Sum256(all)
-	name := append(append(room[:0], kind...), '-')
+	name := append(append(buf[:0], kind...), '-')
 	return string(lowerBase32.AppendEncode(name, sum[:15]))
 }

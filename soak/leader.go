@@ -57,9 +57,9 @@ func (l *leaders) complain(format string, args ...any) {
 const workers = 256
 
 // phase puts the gateway under load for a time, and returns what was measured. Of a hundred tasks, one is hit by each
-// of the agent's faults if faults is true. beside, if it is not nil, runs meanwhile.
+// of the agent's faults if faults is true. alongside, if it is not nil, runs meanwhile.
 func (l *leaders) phase(
-	ctx context.Context, rate int, d time.Duration, faults bool, beside func(context.Context),
+	ctx context.Context, rate int, d time.Duration, faults bool, alongside func(context.Context),
 ) *measured {
 	m := &measured{began: time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, d)
@@ -69,8 +69,8 @@ func (l *leaders) phase(
 	group.Go(func() { tick(ctx, rate, pace) })
 	group.Go(func() { m.watch(ctx, l.site) })
 	group.Go(func() { l.runHonestAID(ctx) })
-	if beside != nil {
-		group.Go(func() { beside(ctx) })
+	if alongside != nil {
+		group.Go(func() { alongside(ctx) })
 	}
 	for range workers {
 		group.Go(func() {

@@ -22,7 +22,7 @@ var (
 
 // fill reads once.
 func (r *Reader) fill() {
-	r.makeRoom()
+	r.ensureSpace()
 	// A source that gives neither bytes nor an error is given up, as bufio does.
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])
@@ -38,8 +38,8 @@ func (r *Reader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// makeRoom makes room for a read.
-func (r *Reader) makeRoom() {
+// ensureSpace makes sure that the buffer has space for a read.
+func (r *Reader) ensureSpace() {
 	n, size, full := r.end-r.start, len(r.buf), r.end == len(r.buf)
 	want := smallBuffer
 	if size == smallBuffer && full || size == largeBuffer && r.last >= largeBuffer/2 {

@@ -55,8 +55,8 @@ func (t *Texts) Add(p, piece *Product) {
 // Forget drops the text of a product that was replaced or withdrawn.
 func (t *Texts) Forget(product string) { delete(t.growing, product) }
 
-// grow returns the text of a product with room for so many bytes more. head is what it holds now.
-func (t *Texts) grow(product, head string, room int) *growing {
+// grow returns the text of a product with space for so many bytes more. head is what it holds now.
+func (t *Texts) grow(product, head string, more int) *growing {
 	g := t.growing[product]
 	if g == nil {
 		if t.growing == nil {
@@ -64,7 +64,7 @@ func (t *Texts) grow(product, head string, room int) *growing {
 		}
 		g = &growing{product: product}
 		t.growing[product] = g
-		g.text.Grow(len(head) + room)
+		g.text.Grow(len(head) + more)
 		g.text.WriteString(head)
 	}
 	return g
@@ -72,15 +72,15 @@ func (t *Texts) grow(product, head string, room int) *growing {
 
 // add adds a text in the form of JSON, without its quotes.
 func (g *growing) add(text []byte, escaped bool) {
-	if room := g.text.Cap() - g.text.Len(); room < len(text) {
+	if free := g.text.Cap() - g.text.Len(); free < len(text) {
 		g.text.Grow(len(text)) // at least twice of what it was
 	}
 	if !escaped {
 		g.text.Write(text)
 		return
 	}
-	var room [512]byte
-	g.text.Write(appendUnescaped(room[:0], text))
+	var buf [512]byte
+	g.text.Write(appendUnescaped(buf[:0], text))
 }
 
 // PlainText reports whether an item is text and nothing else, so that it can be joined with its neighbour.

@@ -13,14 +13,14 @@ const (
 
 // TaskID returns the id of a task that random bytes make, at least 17 of them.
 func TaskID(random []byte) string {
-	var room [len(idPrefix) + idRandom]byte
-	return string(appendRandom(append(room[:0], idPrefix...), random))
+	var buf [len(idPrefix) + idRandom]byte
+	return string(appendRandom(append(buf[:0], idPrefix...), random))
 }
 
 // ID returns the text that random bytes make, at least 17 of them: letters and digits.
 func ID(random []byte) string {
-	var room [idRandom]byte
-	return string(appendRandom(room[:0], random))
+	var buf [idRandom]byte
+	return string(appendRandom(buf[:0], random))
 }
 
 func appendRandom(dst, random []byte) []byte {

@@ -23,7 +23,7 @@ func sinkOf(ctx context.Context, out *sseproxy.Writer, protocol int) gateway.Sin
 type trySink struct {
 	*sseproxy.Writer
 	socket syscall.RawConn
-	room   int // how much of the socket's buffer is free at least, as it was when the socket was asked
+	space  int // how much of the socket's buffer is free at least, as it was when the socket was asked
 }
 
 // writeCost is how much of a socket's buffer a write takes beside its bytes, and bufferFactor how much a byte of it
@@ -37,11 +37,11 @@ const (
 // writes cost no system call but their own.
 func (s *trySink) TryFlush() (done bool, err error) {
 	cost := writeCost + bufferFactor*s.Buffered()
-	if s.room < cost {
-		if s.room = sendRoom(s.socket); s.room < cost {
+	if s.space < cost {
+		if s.space = sendSpace(s.socket); s.space < cost {
 			return false, nil
 		}
 	}
-	s.room -= cost
+	s.space -= cost
 	return true, s.Flush()
 }

@@ -24,9 +24,9 @@ type openStream struct {
 // of the call when the stream has ended, or has outlived its request.
 func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) gateway.Summary {
 	o := openStream{front: f, stream: s, unguard: guardConnection(r.Context(), f.config.WriteTimeout), began: time.Now()}
-	outlives := false
+	takenOver := false
 	defer func() { // after a panic, too
-		if !outlives {
+		if !takenOver {
 			o.close()
 		}
 	}()
@@ -51,7 +51,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 			return s.Outcome().Summary
 		}
 		summary := s.Summary() // another goroutine runs it then
-		if outlives = o.takeOver(w, r); outlives {
+		if takenOver = o.takeOver(w, r); takenOver {
 			return summary
 		}
 	}

@@ -24,8 +24,8 @@ type acks struct {
 const (
 	// storeEvery is the shortest time between two writes of the positions of a connection.
 	storeEvery = 50 * time.Millisecond
-	// settleTimeout is how long a connection that is to be closed waits for its client to read.
-	settleTimeout = 2 * time.Second
+	// awaitAcksTimeout is how long a connection that is to be closed waits for its client to read.
+	awaitAcksTimeout = 2 * time.Second
 )
 
 // acknowledge has the client pinged, if it was sent events that it has not acknowledged.
@@ -150,10 +150,10 @@ func (s *Session) store() {
 	}
 }
 
-// settleAcks waits until the client has read what it was sent, but not for long, and stores that. No more is sent.
-func (s *Session) settleAcks() {
+// awaitAcks waits until the client has read what it was sent, but not for long, and stores that. No more is sent.
+func (s *Session) awaitAcks() {
 	if sent := s.sent(); len(sent) > 0 {
-		s.pingFor(sent, settleTimeout)
+		s.pingFor(sent, awaitAcksTimeout)
 	}
 	s.stopAcks()
 }

@@ -43,7 +43,7 @@ func newNotice(to *Session, method string, frame []byte, again func(context.Cont
 		n.lease.Take(int64(n.size))
 	}
 	n.fresh = true
-	n.lease.Lend(n.makeRoom)
+	n.lease.Lend(n.reclaim)
 	return n
 }
 
@@ -51,14 +51,14 @@ func eventFrame(method string, params []byte) []byte {
 	return append(append(codec.BeginEvent(nil, method), params...), '}')
 }
 
-// makeRoom cuts the connections that have not taken the frame.
-func (n *notice) makeRoom() {
+// reclaim cuts the connections that have not taken the frame.
+func (n *notice) reclaim() {
 	n.front.work.Go(func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for s := range n.users {
 			if s != nil {
-				s.makeRoom()
+				s.reclaim()
 			}
 		}
 	})
@@ -87,7 +87,7 @@ func (n *notice) take(s *Session) ([]byte, error) {
 			return nil, err
 		}
 		n.frame = eventFrame(n.method, params)
-		n.lease.Lend(n.makeRoom)
+		n.lease.Lend(n.reclaim)
 	}
 	n.users[s] = struct{}{}
 	return n.frame, nil

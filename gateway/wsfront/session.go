@@ -168,7 +168,7 @@ func (s *Session) disconnect(code aun.CloseCode, reason string, detail map[strin
 // close ends the subscriptions, and closes the connection when the client has read their events.
 func (s *Session) close(code aun.CloseCode, reason string) {
 	s.cutSubscriptions()
-	s.settleAcks()
+	s.awaitAcks()
 	s.conn.Close(code, reason)
 }
 

@@ -263,10 +263,10 @@ func (sub *subscription) Flush() error {
 }
 
 // Abort implements gateway.AbortSink.
-func (sub *subscription) Abort() { sub.session.makeRoom() }
+func (sub *subscription) Abort() { sub.session.reclaim() }
 
-// makeRoom cuts the connection of a client that reads nothing, because others need the memory of what it is sent.
-func (s *Session) makeRoom() { s.front.work.Go(func() { s.conn.Cut(errUnread) }) }
+// reclaim cuts the connection of a client that reads nothing, because others need the memory of what it is sent.
+func (s *Session) reclaim() { s.front.work.Go(func() { s.conn.Cut(errUnread) }) }
 
 var errUnread = errors.New("wsfront: the client did not read a frame whose memory others need")
 

@@ -151,7 +151,7 @@ func (s *Session) dispatch(ctx context.Context, r *request, c *call, method, par
 
 // respond sends the reply to a request. While the client does not read it, its memory is lent.
 func (s *Session) respond(r *request, q *gateway.Request, reply []byte) {
-	q.Lend(s.makeRoom)
+	q.Lend(s.reclaim)
 	defer q.TakeBack()
 	_ = r.Respond(reply)
 }

@@ -23,17 +23,17 @@ func BenchmarkLink(b *testing.B) {
 		d.Ack()
 		got <- struct{}{}
 	})
-	room := make(chan struct{}, broker.MaxUnconfirmed)
+	free := make(chan struct{}, broker.MaxUnconfirmed)
 	b.ReportAllocs()
 	b.ResetTimer()
 	go func() {
 		for range b.N {
-			room <- struct{}{}
+			free <- struct{}{}
 			err := link.Publish(broker.Message{ID: "0123456789abcdef", Body: benchBody}, func(err error) {
 				if err != nil {
 					b.Error(err)
 				}
-				<-room
+				<-free
 			})
 			if err != nil {
 				b.Error(err)

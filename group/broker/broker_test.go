@@ -185,15 +185,15 @@ func TestMessages(t *testing.T) {
 	})
 
 	confirms := make(chan int, messages)
-	room := make(chan struct{}, broker.MaxUnconfirmed)
+	free := make(chan struct{}, broker.MaxUnconfirmed)
 	for i := range messages {
-		room <- struct{}{}
+		free <- struct{}{}
 		err := link.Publish(broker.Message{ID: fmt.Sprint("id-", i), Body: fmt.Append(nil, i),
 			Headers: map[string]string{"traceparent": "00-1"}}, func(err error) {
 			if err != nil {
 				t.Error(err)
 			}
-			<-room
+			<-free
 			confirms <- i
 		})
 		if err != nil {

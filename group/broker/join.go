@@ -122,10 +122,10 @@ func (c *connection) join(ctx context.Context, t *topology) (*Link, *Error) {
 
 // make is join without the release.
 func (c *connection) make(ctx context.Context, t *topology) (*Link, *Error) {
-	if err := c.awaitPlace(ctx); err != nil {
+	if err := c.acquireJoin(ctx); err != nil {
 		return nil, err
 	}
-	defer c.leavePlace()
+	defer c.releaseJoin()
 	slow := time.AfterFunc(c.pool.timeout+undoTimeout, c.kill)
 	defer slow.Stop()
 	l, err := t.build(ctx)
@@ -136,8 +136,8 @@ func (c *connection) make(ctx context.Context, t *topology) (*Link, *Error) {
 	return l, nil
 }
 
-// awaitPlace waits until a join may ask the broker. It must call leavePlace then.
-func (c *connection) awaitPlace(ctx context.Context) *Error {
+// acquireJoin waits until a join may ask the broker. It must call releaseJoin then.
+func (c *connection) acquireJoin(ctx context.Context) *Error {
 	select {
 	case c.joins <- struct{}{}:
 		return nil
@@ -146,7 +146,7 @@ func (c *connection) awaitPlace(ctx context.Context) *Error {
 	}
 }
 
-func (c *connection) leavePlace() { <-c.joins }
+func (c *connection) releaseJoin() { <-c.joins }
 
 // topology is what a link needs at the broker, while it is made.
 type topology struct {

@@ -61,37 +61,29 @@ type Delivery struct {
 	ID          string // the message-id
 	UserID      string // the user-id, which the broker has verified
 	Redelivered bool
-	headers     amqp.Table
-	link        *Link
-	tag         uint64
-	ack         func() // in place of link
+
+	Acknowledger Acknowledger // the link
+	Tag          uint64       // the delivery's, for Acknowledger
+	headers      amqp.Table
 }
 
-// NewDelivery returns a delivery that no Link has made, with headers, for tests. Ack calls ack.
-func NewDelivery(d Delivery, headers map[string]string, ack func()) *Delivery {
-	d.ack, d.headers = ack, make(amqp.Table)
-	for name, value := range headers {
-		d.headers[name] = value
-	}
-	return &d
-}
+// Acknowledger takes the acknowledgment of a delivery, by its tag. It is a *Link, but in tests.
+type Acknowledger interface{ Ack(tag uint64) }
 
 // Header returns a header that is a string; else it is empty.
 func (d *Delivery) Header(name string) string { return text(d.headers[name]) }
 
 // Ack acknowledges the message. It does not wait. A second call does nothing.
-func (d *Delivery) Ack() {
-	if d.ack != nil {
-		d.ack()
-		return
-	}
-	l := d.link
+func (d *Delivery) Ack() { d.Acknowledger.Ack(d.Tag) }
+
+// Ack implements Acknowledger.
+func (l *Link) Ack(tag uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if length, is := l.inWork[d.tag]; is && l.err == nil && !l.leaving {
+	if length, is := l.inWork[tag]; is && l.err == nil && !l.leaving {
 		l.connection.socket.release(l.consumer, length)
-		delete(l.inWork, d.tag)
-		l.acks = append(l.acks, d.tag)
+		delete(l.inWork, tag)
+		l.acks = append(l.acks, tag)
 		l.wake()
 	}
 }
@@ -141,7 +133,7 @@ func (l *Link) Err() error {
 // in the order of the queue, until the link has ended; it may wait, but not after that. Close and Leave wait for it.
 // The error is of type *Error; then the link must be closed.
 func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
-	if err := l.connection.awaitPlace(ctx); err != nil {
+	if err := l.connection.acquireJoin(ctx); err != nil {
 		return err
 	}
 	// The newest consumer has priority. An older one may belong to a connection that is lost, though the broker has not
@@ -157,7 +149,7 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 		l.frames.Lock()
 		deliveries, err := l.channel.Consume(l.config.Queue, l.consumer, false, false, false, false, priority)
 		l.frames.Unlock()
-		l.connection.leavePlace()
+		l.connection.releaseJoin()
 		if answer <- err; err != nil {
 			return
 		}
@@ -189,7 +181,7 @@ func (l *Link) deliver(d *amqp.Delivery, to func(*Delivery)) {
 	l.mu.Unlock()
 	if !ended {
 		to(&Delivery{Body: d.Body, ID: d.MessageId, UserID: d.UserId, Redelivered: d.Redelivered,
-			headers: d.Headers, link: l, tag: d.DeliveryTag})
+			Acknowledger: l, Tag: d.DeliveryTag, headers: d.Headers})
 	}
 }
 

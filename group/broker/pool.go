@@ -117,7 +117,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	}
 	var shared *connection
 	for _, other := range p.connections[k] {
-		if other.users < other.room() {
+		if other.users < other.capacity() {
 			shared = other
 			break
 		}
@@ -187,8 +187,8 @@ func (c *connection) withdraw() {
 	}
 }
 
-// room is how many links the connection may have: none if it has ended.
-func (c *connection) room() int {
+// capacity is how many links the connection may have: none if it has ended.
+func (c *connection) capacity() int {
 	select {
 	case <-c.ready:
 		if c.err != nil || c.amqp.IsClosed() {

@@ -263,14 +263,14 @@ func (c *Conn) fill() error {
 		copy(grown, c.buf)
 		c.buf = grown
 	}
-	room := len(c.buf) - c.end
+	free := len(c.buf) - c.end
 	n, err := c.read(c.buf[c.end:])
 	c.end += n
 	if c.start == 0 && c.end == n { // it was empty
 		switch {
-		case n == room && room < largeBuffer:
+		case n == free && free < largeBuffer:
 			c.resize(largeBuffer)
-		case n <= smallBuffer/4 && room > smallBuffer:
+		case n <= smallBuffer/4 && free > smallBuffer:
 			c.resize(smallBuffer)
 		}
 	}

@@ -80,7 +80,7 @@ func (s *Scheduler) dispatch() {
 			p.of.retries++
 		}
 		s.enqueue(p, now)
-		s.roomFreed(p, now)
+		s.capacityFreed(p, now)
 		a.timer = time.AfterFunc(after, func() { s.giveSlotBack(a) })
 		s.attempts.Go(func() {
 			defer s.end(a)
@@ -162,7 +162,7 @@ func (s *Scheduler) end(a *Attempt) {
 		s.enqueueLeader(l, line)
 	}
 	s.enqueue(a.to, now)
-	s.roomFreed(a.to, now)
+	s.capacityFreed(a.to, now)
 	s.dispatch()
 }
 

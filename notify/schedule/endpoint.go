@@ -15,7 +15,7 @@ type endpoint struct {
 	deliveredAt time.Time // when it last answered with 2xx
 	used        time.Time // when it last had anything to do
 	inLine      bool      // waits in one of the lines
-	skipped     bool      // some of its deliveries were left in the store, because there was no room
+	skipped     bool      // some of its deliveries were left in the store, because memory was full
 }
 
 // provenFor is how long an endpoint is trusted after it has answered with 2xx.

@@ -9,10 +9,10 @@ import (
 
 // This is not an LRU cache: the endpoint that is dropped first is not the one that was used the longest time ago.
 
-// makeRoom makes room for another endpoint of a Leader, and reports whether there is any. Endpoints with deliveries
+// admit reports whether another endpoint of a Leader may be kept, and drops others for it. Endpoints with deliveries
 // that wait or are in flight stay. Of the others, endpoints of which nothing is known are dropped first, then
 // endpoints that fail, whose breakers become dormant. An endpoint that works is dropped for its own Leader only.
-func (s *Scheduler) makeRoom(l *leader, now time.Time) bool {
+func (s *Scheduler) admit(l *leader, now time.Time) bool {
 	n, most := len(l.endpoints), s.config.Limits.EndpointsPerLeader
 	if n >= most && !s.evict(l, now) && !s.evictOldest(l) {
 		return false

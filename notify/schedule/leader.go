@@ -19,7 +19,7 @@ type leader struct {
 	inLine [3]bool        // waits in the Scheduler's line of the same number
 
 	full      bool      // deliveries were left in the store, because all places in memory are taken
-	fullUntil time.Time // before this, no room is sought for another endpoint
+	fullUntil time.Time // before this, no other endpoint is admitted
 }
 
 // The most that one Leader may have of what all Leaders share.
@@ -64,7 +64,7 @@ func (s *Scheduler) endpoint(l *leader, name string, now time.Time) *endpoint {
 	if p != nil || l.fullUntil.After(now) {
 		return p
 	}
-	if !s.makeRoom(l, now) {
+	if !s.admit(l, now) {
 		l.fullUntil = now.Add(fullFor)
 		return nil
 	}

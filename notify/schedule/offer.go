@@ -101,8 +101,8 @@ func (s *Scheduler) take(j Job, leader string, now time.Time) (blocker, bool) {
 	return blocker{}, true
 }
 
-// roomFreed asks for a scan where there is room again for what was left in the store.
-func (s *Scheduler) roomFreed(p *endpoint, now time.Time) {
+// capacityFreed asks for a scan where what was left in the store fits into memory again.
+func (s *Scheduler) capacityFreed(p *endpoint, now time.Time) {
 	if p.skipped && len(p.ready) <= p.quota(now)/2 {
 		p.skipped = false
 		if p.proven(now) {

@@ -182,6 +182,6 @@ func (s *Scheduler) drain(p *endpoint) (outboxes []string) {
 		s.remove(j)
 		outboxes = append(outboxes, j.Outbox)
 	}
-	s.roomFreed(p, time.Now())
+	s.capacityFreed(p, time.Now())
 	return outboxes
 }

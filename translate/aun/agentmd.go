@@ -64,8 +64,8 @@ func AppendAgentMD(dst []byte, aid string, card *translate.Card) []byte {
 	dst = append(append(dst, escapeMarkdown(name)...), "\n\n"...)
 
 	// The body takes what is left: the description has half of it at most.
-	room := func() int { return MaxAgentMD - (len(dst) - begin) }
-	dst = append(dst, cutBytes(escapeMarkdown(description), room()/2)...)
+	left := func() int { return MaxAgentMD - (len(dst) - begin) }
+	dst = append(dst, cutBytes(escapeMarkdown(description), left()/2)...)
 	dst = append(dst, '\n')
 	if len(card.Skills) == 0 {
 		return dst
@@ -77,7 +77,7 @@ func AppendAgentMD(dst []byte, aid string, card *translate.Card) []byte {
 		if text := oneLine(s.Description); text != "" {
 			line += ": " + escapeMarkdown(text)
 		}
-		if line = cutBytes(line, 512); len(line)+1 > room() {
+		if line = cutBytes(line, 512); len(line)+1 > left() {
 			break
 		}
 		dst = append(append(dst, line...), '\n')

@@ -16,8 +16,8 @@ func BeginRequest(dst []byte, q *translate.Query, about, method string) []byte {
 	if q.ID != "" {
 		about = q.ID
 	}
-	var room [96]byte
-	return jsonrpc.BeginRequest(dst, task.AppendString(room[:0], about), method)
+	var buf [96]byte
+	return jsonrpc.BeginRequest(dst, task.AppendString(buf[:0], about), method)
 }
 
 // Response reads the envelope of an agent's answer to a query. It copies body: the response is a view of the copy. An

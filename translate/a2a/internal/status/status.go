@@ -27,8 +27,8 @@ func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, 
 	if !rep.State.Settled() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
 	}
-	var room [64]byte
-	stamp = string(strconv.AppendUint(append(append(room[:0], rep.NativeState...), ' '), uint64(sum), 16))
+	var buf [64]byte
+	stamp = string(strconv.AppendUint(append(append(buf[:0], rep.NativeState...), ' '), uint64(sum), 16))
 	return stamp, strings.Contains(status.Get("timestamp").Str, ".")
 }
 

@@ -33,8 +33,8 @@ func (f *Front) mayTakeOver(r *http.Request) bool {
 	return f.config.TakeOver.Passes != nil && r.ProtoMajor == 1 && !f.gateway.Draining()
 }
 
-// outliving is a stream that has outlived its request.
-type outliving struct {
+// takenOverStream is a stream that has outlived its request.
+type takenOverStream struct {
 	openStream
 	conn    *takeover.Conn
 	end     func() // of TakeOver.Begin
@@ -65,8 +65,8 @@ func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 		stream.Cut(err)
 		return false
 	}
-	l := &outliving{openStream: *o, conn: conn, end: config.TakeOver.Begin(), log: config.Log, level: slog.LevelDebug,
-		address: r.RemoteAddr}
+	l := &takenOverStream{openStream: *o, conn: conn, end: config.TakeOver.Begin(), log: config.Log,
+		level: slog.LevelDebug, address: r.RemoteAddr}
 	if config.TakeOver.Log != nil {
 		if log := config.TakeOver.Log(r); log != nil {
 			l.log, l.level = log, slog.LevelInfo
@@ -79,7 +79,7 @@ func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // over ends the response, and logs how its stream has ended.
-func (l *outliving) over() {
+func (l *takenOverStream) over() {
 	front, outcome := l.front, l.stream.Outcome()
 	l.close()
 	l.conn.End(outcome.Complete, !front.gateway.Draining())

@@ -97,7 +97,7 @@ func (m *Mailbox) say(aid, log string, ev *task.Event, s *speaker) error {
 		if err := b.load(m.base); err != nil {
 			return err
 		}
-		t := b.talkAbout(log)
+		t := b.conversationAbout(log)
 		if t == nil {
 			return errEnded
 		}
@@ -127,7 +127,7 @@ func (m *Mailbox) end(aid, log string) {
 			if err := b.load(m.base); err != nil {
 				return err
 			}
-			t := b.talkAbout(log)
+			t := b.conversationAbout(log)
 			if t == nil || !t.Open {
 				return nil
 			}
@@ -147,7 +147,7 @@ func (m *Mailbox) storedAfter(aid, log string) (after uint64, ok bool) {
 		if err := b.load(m.base); err != nil {
 			return err
 		}
-		if t := b.talkAbout(log); t != nil {
+		if t := b.conversationAbout(log); t != nil {
 			after, ok = t.After, true
 		}
 		return nil
@@ -172,7 +172,7 @@ type speaker struct {
 }
 
 // add returns the payloads of an event.
-func (s *speaker) add(ev *task.Event, t *talk) (payloads [][]byte) {
+func (s *speaker) add(ev *task.Event, t *conversation) (payloads [][]byte) {
 	var status *task.Status
 	switch {
 	case ev.Task != nil:
@@ -208,7 +208,7 @@ func (s *speaker) add(ev *task.Event, t *talk) (payloads [][]byte) {
 }
 
 // thread returns the thread of a conversation, which is never empty for the client.
-func thread(t *talk) string {
+func thread(t *conversation) string {
 	if t.Thread == "" {
 		return t.Task
 	}
@@ -216,7 +216,7 @@ func thread(t *talk) string {
 }
 
 // appendItems appends the payloads of data items.
-func appendItems(payloads [][]byte, items []task.DataItem, t *talk) [][]byte {
+func appendItems(payloads [][]byte, items []task.DataItem, t *conversation) [][]byte {
 	for i := range items {
 		it := items[i]
 		for it.Kind == task.TextItem && len(it.Text) > maxText {

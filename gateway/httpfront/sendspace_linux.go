@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendRoom returns how much of a socket's buffer is free at least; 0 if that cannot be found out. A socket that can be
+// sendSpace returns how much of a socket's buffer is free at least; 0 if that cannot be found out. A socket that can be
 // written to has a third of its buffer free (sk_stream_is_writeable in Linux).
-func sendRoom(socket syscall.RawConn) (room int) {
+func sendSpace(socket syscall.RawConn) (space int) {
 	_ = socket.Control(func(fd uintptr) {
 		poll := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		if n, err := unix.Poll(poll[:], 0); n != 1 || err != nil || poll[0].Revents != unix.POLLOUT {
 			return
 		}
 		if size, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
-			room = min(size/3, maxUnsent/2)
+			space = min(size/3, maxUnsent/2)
 		}
 	})
-	return room
+	return space
 }
