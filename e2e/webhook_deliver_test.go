@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/notify/sign"
+	"github.com/aip-gateway/aip-gateway/notify/sign/signtest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -92,10 +93,10 @@ func TestWebhook(t *testing.T) {
 			}
 			signature, stamp := n.header.Get("webhook-signature"), n.header.Get("webhook-timestamp")
 			for _, key := range []string{public, shared} {
-				if err := sign.Verify(signature, n.id, stamp, n.body, n.at, key); err != nil {
+				if err := signtest.Verify(signature, n.id, stamp, n.body, n.at, key); err != nil {
 					t.Errorf("the signature %q is not one of %s: %v", signature, key, err)
 				}
-				if sign.Verify(signature, n.id, stamp, append(n.body[:len(n.body):len(n.body)], ' '), n.at, key) == nil {
+				if signtest.Verify(signature, n.id, stamp, append(n.body[:len(n.body):len(n.body)], ' '), n.at, key) == nil {
 					t.Error("the signature is one of another body, too")
 				}
 			}
@@ -315,7 +316,7 @@ func TestWebhookReload(t *testing.T) {
 		}
 	}
 	signed := func(n *notice, i int) bool {
-		return sign.Verify(
+		return signtest.Verify(
 			n.header.Get("webhook-signature"),
 			n.id,
 			n.header.Get("webhook-timestamp"),

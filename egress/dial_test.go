@@ -87,7 +87,7 @@ func TestDialAfterRebinding(t *testing.T) {
 	if diff := cmp.Diff([]string{"8.8.8.8"}, []string{addrs[0].String()}); diff != "" {
 		t.Fatalf("the first answer (-want +got):\n%s", diff)
 	}
-	if err := d.Policy.Check(addrs[0]); err != nil {
+	if err := d.Policy.judge(addrs[0], false); err != nil {
 		t.Fatal(err)
 	}
 

@@ -63,13 +63,8 @@ func invalid(format string, args ...any) *RefusedError {
 	return &RefusedError{Kind: InvalidURL, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Check decides about an address that is to be reached by https. Its errors are of type *RefusedError.
-func (p *Policy) Check(addr netip.Addr) error { return p.judge(addr, false) }
-
-// CheckPlain decides about an address that is to be reached by plain http: it must be in Allow. Its errors are of type
-// *RefusedError.
-func (p *Policy) CheckPlain(addr netip.Addr) error { return p.judge(addr, true) }
-
+// judge decides about an address that is to be reached by https, or by plain http: then it must be in Allow. Its errors
+// are of type *RefusedError.
 func (p *Policy) judge(addr netip.Addr, plain bool) error {
 	refuse := func(kind Kind, format string, args ...any) error {
 		return &RefusedError{Kind: kind, Addr: addr, Reason: fmt.Sprintf(format, args...)}

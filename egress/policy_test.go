@@ -120,7 +120,7 @@ func TestCheck(t *testing.T) {
 	named := map[string]bool{}
 	for _, tt := range borders {
 		addr := netip.MustParseAddr(tt.addr)
-		err := new(Policy).Check(addr)
+		err := new(Policy).judge(addr, false)
 		if tt.network == "" {
 			if err != nil {
 				t.Errorf("%s is refused: %v", tt.addr, err)
@@ -170,15 +170,15 @@ func TestSpecialNetworksAreRefused(t *testing.T) {
 		}
 		end, _ := netip.AddrFromSlice(last)
 		for _, addr := range []netip.Addr{first, end} {
-			if new(Policy).Check(addr) == nil {
+			if new(Policy).judge(addr, false) == nil {
 				t.Errorf("%s, of %s, passes", addr, n.prefix)
 			}
-			if new(Policy).CheckPlain(addr) == nil {
+			if new(Policy).judge(addr, true) == nil {
 				t.Errorf("%s, of %s, passes as plain http", addr, n.prefix)
 			}
 			allowed := &Policy{Allow: []netip.Prefix{n.prefix}}
 			// Behind the translator there is one more address to judge.
-			if err := allowed.CheckPlain(addr); (err != nil) != (n.prefix == nat64) {
+			if err := allowed.judge(addr, true); (err != nil) != (n.prefix == nat64) {
 				t.Errorf("%s, where %s is allowed: %v", addr, n.prefix, err)
 			}
 		}
@@ -218,7 +218,7 @@ func TestCheckWithAllow(t *testing.T) {
 	} {
 		g := &Policy{Allow: prefixes(tt.allow...)}
 		addr := netip.MustParseAddr(tt.addr)
-		got := [2]bool{g.Check(addr) == nil, g.CheckPlain(addr) == nil}
+		got := [2]bool{g.judge(addr, false) == nil, g.judge(addr, true) == nil}
 		if diff := cmp.Diff([2]bool{tt.https, tt.plain}, got); diff != "" {
 			t.Errorf("%s with %v, by https and plain http (-want +got):\n%s", tt.addr, tt.allow, diff)
 		}
@@ -231,7 +231,7 @@ func TestCheckNoAddress(t *testing.T) {
 		{}, netip.MustParseAddr("2606:4700:4700::1111%eth0"), netip.MustParseAddr("::ffff:8.8.8.8%eth0"),
 	} {
 		var refused *RefusedError
-		if err := everything.Check(addr); !errors.As(err, &refused) {
+		if err := everything.judge(addr, false); !errors.As(err, &refused) {
 			t.Errorf("%v: %v, want a *RefusedError", addr, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
+	"github.com/aip-gateway/aip-gateway/notify/sign/signtest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -58,7 +59,7 @@ func TestDelivers(t *testing.T) {
 		for _, n := range w.sink.all() {
 			h := n.header
 			signature, timestamp := h.Get("webhook-signature"), h.Get("webhook-timestamp")
-			if err := sign.Verify(signature, n.id, timestamp, n.body, n.at, secret); err != nil {
+			if err := signtest.Verify(signature, n.id, timestamp, n.body, n.at, secret); err != nil {
 				t.Error(err)
 			}
 			if h.Get("X-Token") != "secret-token" || h.Get("User-Agent") != "aip-gateway" ||

@@ -125,9 +125,6 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	return append(f.appendExtensions(dst, m.Extensions, MessageObject), '}')
 }
 
-// AppendProduct appends the JSON of p.
-func AppendProduct(dst []byte, p *Product) []byte { return Form(nil).AppendProduct(dst, p) }
-
 // AppendProduct appends the JSON of p in a form.
 func (f Form) AppendProduct(dst []byte, p *Product) []byte {
 	dst = append(dst, `{"id":`...)

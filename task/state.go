@@ -72,19 +72,17 @@ func (c Command) Valid() bool {
 	return false
 }
 
-// Row is a row of the state table of AIP v01.00 §4.2. A row without a command is a move of the Partner; a row without
+// row is a row of the state table of AIP v01.00 §4.2. A row without a command is a move of the Partner; a row without
 // a next state says that the state is final.
-type Row struct {
-	No      int
-	From    State
-	Command Command
-	To      State
+type row struct {
+	no      int
+	from    State
+	command Command
+	to      State
 }
 
-// Table returns the state table of AIP v01.00 §4.2, complete and in its order. It is the only source of moves.
-func Table() []Row { return append([]Row(nil), table[:]...) }
-
-var table = [...]Row{
+// table is the state table of AIP v01.00 §4.2, complete and in its order. It is the only source of moves.
+var table = [...]row{
 	{1, None, Start, Accepted},
 	{2, None, Start, Rejected},
 	{3, Accepted, NoCommand, Working},
@@ -109,7 +107,7 @@ var table = [...]Row{
 // CanMove reports whether the table has a row that leads from one state to the other.
 func CanMove(from, to State) bool {
 	for _, r := range table {
-		if r.From == from && r.To == to && to != None {
+		if r.from == from && r.to == to && to != None {
 			return true
 		}
 	}
@@ -120,7 +118,7 @@ func CanMove(from, to State) bool {
 // with the unchanged Task.
 func Applies(c Command, s State) bool {
 	for _, r := range table {
-		if r.From == s && r.Command == c && c != NoCommand {
+		if r.from == s && r.command == c && c != NoCommand {
 			return true
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sign makes and verifies the signatures of Standard Webhooks 1.0, by which a receiver knows that a webhook
+// Package sign makes the signatures of Standard Webhooks 1.0, by which a receiver knows that a webhook
 // comes from this gateway, when it was sent, and that it was not changed.
 //
 // A key is "whsec_" and a secret that both ends share (HMAC-SHA256, signatures "v1"), or "whsk_" and a private key

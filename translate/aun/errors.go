@@ -109,9 +109,3 @@ func AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	f, e := faultOf(err)
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
-
-// CodeOf returns the code of an error.
-func CodeOf(err error) int {
-	f, _ := faultOf(err)
-	return f.code
-}

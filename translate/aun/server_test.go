@@ -237,8 +237,8 @@ func TestErrors(t *testing.T) {
 		{DelegationDenied("x"), -32178}, {ChildLimitExceeded("depth", 8), -32179}, {CompletionBlocked(nil), -32185},
 		{AlreadyAccepted(), -32176}, {task.Errorf(task.TaskNotFound, "x"), -32170},
 	} {
-		if got := CodeOf(tc.err); got != tc.want {
-			t.Errorf("%v has the code %d, want %d", tc.err, got, tc.want)
+		if got, _ := faultOf(tc.err); got.code != tc.want {
+			t.Errorf("%v has the code %d, want %d", tc.err, got.code, tc.want)
 		}
 	}
 }

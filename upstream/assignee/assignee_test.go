@@ -153,9 +153,14 @@ func (w *world) say(id, method, params string) string {
 func (w *world) call(id, method, params string) string {
 	status, err := w.hub.Say(w.t.Context(), aid, id, method, gjson.Parse(params))
 	if err != nil {
-		return fmt.Sprint(codec.CodeOf(err))
+		return code(err)
 	}
 	return status
+}
+
+// code returns the code with which an error is answered.
+func code(err error) string {
+	return gjson.GetBytes(codec.AppendError(nil, nil, err), "error.code").Raw
 }
 
 func check(t *testing.T, what string, got, want any) {
@@ -196,7 +201,7 @@ func TestWork(t *testing.T) {
 		check(t, "events after the end", w.sent(), []string(nil))
 		check(t, "the end of one that never was", w.say("t2", codec.Complete, `{"task_id":"t2"}`), "-32170")
 		_, err = w.hub.Say(t.Context(), "other.aid.pub", "t1", codec.Complete, gjson.Parse(`{}`))
-		if codec.CodeOf(err) != -32170 {
+		if code(err) != "-32170" {
 			t.Errorf("another agent gets %v", err)
 		}
 	})

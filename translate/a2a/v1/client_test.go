@@ -224,7 +224,7 @@ func showReport(rep agent.Report, err error) string {
 		fmt.Fprintf(&b, "  says %s\n", readParts(rep.Items))
 	}
 	for i := range rep.Products {
-		fmt.Fprintf(&b, "  product %s\n", task.AppendProduct(nil, &rep.Products[i]))
+		fmt.Fprintf(&b, "  product %s\n", task.Form(nil).AppendProduct(nil, &rep.Products[i]))
 	}
 	for i := range rep.Chunks {
 		fmt.Fprintf(&b, "  chunk %s\n", task.AppendChunk(nil, &rep.Chunks[i]))
@@ -233,7 +233,7 @@ func showReport(rep agent.Report, err error) string {
 }
 
 func readParts(items []task.DataItem) string {
-	return gjson.GetBytes(task.AppendProduct(nil, &task.Product{DataItems: items}), "dataItems").Raw
+	return gjson.GetBytes(task.Form(nil).AppendProduct(nil, &task.Product{DataItems: items}), "dataItems").Raw
 }
 
 // TestRequests tests what is asked of agents.

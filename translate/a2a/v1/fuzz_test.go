@@ -40,7 +40,7 @@ func check(t *testing.T, rep agent.Report, err error) {
 		all = append(all, c.Product)
 	}
 	for i := range all {
-		out := task.AppendProduct(nil, &all[i])
+		out := task.Form(nil).AppendProduct(nil, &all[i])
 		if !json.Valid(out) || bytes.ContainsAny(out, "\n\r") {
 			t.Fatalf("%q", out)
 		}

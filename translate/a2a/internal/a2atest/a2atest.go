@@ -127,7 +127,7 @@ func Show(rep agent.Report, err error) string {
 	return b.String()
 }
 
-func Product(p *task.Product) string { return string(task.AppendProduct(nil, p)) }
+func Product(p *task.Product) string { return string(task.Form(nil).AppendProduct(nil, p)) }
 
 // Check checks what is true of every report: states and items that AIP allows, and different ids of products.
 func Check(t *testing.T, rep agent.Report, err error) {
