@@ -44,7 +44,7 @@ type memoryLog struct {
 	expiring int           // its place in Memory.expiring
 	dropped  bool          // no longer in the store
 	waiters  Waiters       // of the readers that have caught up
-	places   Places        // of all readers
+	readers  Positions     // of all readers
 }
 
 // What a log, a record and a place in a list take beside their bytes, roughly: the structures, the map entries, the

@@ -9,12 +9,12 @@ import (
 
 // memoryReader implements Reader. It copies no records.
 type memoryReader struct {
-	store  *Memory
-	name   string
-	log    *memoryLog // nil before the first Next that found it
-	after  uint64
-	waiter Waiter
-	place  Place
+	store    *Memory
+	name     string
+	log      *memoryLog // nil before the first Next that found it
+	after    uint64
+	waiter   Waiter
+	position Position
 }
 
 // Read implements Store.
@@ -31,7 +31,7 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 	defer m.mu.Unlock()
 	if r.log == nil {
 		if r.log = m.logs[r.name]; r.log != nil {
-			r.log.places.Join(&r.place, r.after)
+			r.log.readers.Join(&r.position, r.after)
 		}
 	}
 	l := r.log
@@ -50,7 +50,7 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 		return nil, false, nil
 	}
 	r.after = page[len(page)-1].Seq
-	r.place.Move(r.after)
+	r.position.Move(r.after)
 	return page, r.after < l.head.Last, nil
 }
 
@@ -80,7 +80,7 @@ func (r *memoryReader) ready() bool {
 // Rewind implements Reader.
 func (r *memoryReader) Rewind(after uint64) {
 	r.after = after
-	r.place.Move(after)
+	r.position.Move(after)
 }
 
 // Alone implements Reader.
@@ -89,7 +89,7 @@ func (r *memoryReader) Alone() bool { return r.waiter.Alone() }
 // Close implements Reader.
 func (r *memoryReader) Close() {
 	r.waiter.Remove()
-	r.place.Leave()
+	r.position.Leave()
 }
 
 // Unread implements Store.
@@ -97,5 +97,5 @@ func (m *Memory) Unread(log string, seq uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.logs[log]
-	return l != nil && l.places.Unread(l.head.First, seq)
+	return l != nil && l.readers.Unread(l.head.First, seq)
 }

@@ -76,7 +76,7 @@ func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings)
 		return head{}, err
 	}
 	if old.First == 0 && !a.Drop {
-		if err := s.room.err(now); err != nil {
+		if err := s.free.err(now); err != nil {
 			return head{}, err
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 		s.logs.begun(a.Log)
 	}
 	if old.pending {
-		s.intents.settle(a.Log)
+		s.intents.complete(a.Log)
 	}
 	if a.End {
 		s.sweeper.expect(next.expires, size)
@@ -193,48 +193,66 @@ func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next 
 	if next.First > next.single {
 		next.single = 0
 	}
-	r := readEntry(beside, old.Last, old.First, old.Last)
-	if !old.beside {
-		if old.entries == 0 {
-			return nil, nil
+	switch {
+	case old.beside:
+		return trimEntry(beside, old, next)
+	case old.entries > 0:
+		return nil, g.trimEntries(b, log, old, next)
+	}
+	return nil, nil
+}
+
+// trimEntry is trim for a log whose records are all in the entry beside its head.
+func trimEntry(entry []byte, old, next *head) ([]byte, error) {
+	var kept [][]byte
+	r := readEntry(entry, old.Last, old.First, old.Last)
+	for r.next() {
+		if r.seq < next.First {
+			next.Bytes -= int64(len(r.data))
+			continue
 		}
-		if r, err = g.readEntries(log, old, old.First); err != nil {
-			return nil, err
-		}
+		kept = append(kept, r.data)
+	}
+	if err := r.close(); err != nil || len(kept) == 0 {
+		return nil, err
+	}
+	return appendEntry(nil, nil, kept), nil
+}
+
+// trimEntries is trim for a log whose records are in entries of their own. Entries are deleted whole, and the one in
+// which the first record lies that is kept is written again.
+func (g *generation) trimEntries(b *pebble.Batch, log string, old, next *head) error {
+	r, err := g.readEntries(log, old, old.First)
+	if err != nil {
+		return err
 	}
 	var deleted []storedEntry
-	var kept [][]byte // the rest of the entry in which the first record lies that is kept
-	for within := old.beside; r.next(); within = r.left > 0 {
-		switch {
-		case r.seq < next.First:
+	var kept [][]byte                                    // the rest of an entry
+	for within := false; r.next(); within = r.left > 0 { // an entry whose first records are deleted
+		if r.seq < next.First {
 			next.Bytes -= int64(len(r.data))
 			if r.left == 0 {
 				deleted = append(deleted, storedEntry{r.seq, r.size})
 			}
 			continue
-		case within:
+		}
+		if within {
 			kept = append(kept, bytes.Clone(r.data))
 		}
 		if !within || r.left == 0 {
 			break
 		}
 	}
-	if err := r.close(); err != nil {
-		return nil, err
-	}
-	if old.beside {
-		if len(kept) == 0 {
-			return nil, nil
-		}
-		return appendEntry(nil, nil, kept), nil
-	}
-	if uint64(len(deleted)) > next.entries {
-		return nil, errDamaged
+	switch err := r.close(); {
+	case err != nil:
+		return err
+	case uint64(len(deleted)) > next.entries:
+		return errDamaged
 	}
 	next.entries -= uint64(len(deleted))
 	deleteEntries(b, log, deleted)
 	if len(kept) > 0 {
 		setEntry(b, log, r.seq, nil, kept)
 	}
-	return nil, nil
+	return nil
 }

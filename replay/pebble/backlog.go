@@ -18,7 +18,7 @@ import (
 // here for each other. Of the writes to one key, which are mostly the heads of one log, only the last is applied.
 //
 // A goroutine that reads the database, or applies a batch that was not added to the backlog, applies the backlog first
-// (settle). So every read finds all that was committed, and the batches of a log are applied in the order of its
+// (drainBacklog). So every read finds all that was committed, and the batches of a log are applied in the order of its
 // appends.
 type backlog struct {
 	most    int           // the size, in bytes, at which the backlog is applied
@@ -64,8 +64,8 @@ func (g *generation) postpone(b *pebble.Batch) {
 	}
 }
 
-// settle applies the backlog. When it returns, the memtable has every batch that was added before.
-func (g *generation) settle() {
+// drainBacklog applies the backlog. When it returns, the memtable has every batch that was added before.
+func (g *generation) drainBacklog() {
 	if g.backlog.waiting.Load() == 0 {
 		return
 	}
@@ -145,6 +145,6 @@ func (g *generation) notApplied(err error) {
 
 // settled returns the database with all that was committed. What only writes to the database need not wait for that.
 func (g *generation) settled() *pebble.DB {
-	g.settle()
+	g.drainBacklog()
 	return g.db
 }

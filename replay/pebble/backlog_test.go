@@ -166,7 +166,7 @@ func TestBacklogIsTheSame(t *testing.T) {
 			}
 		}
 		lasts[n] += uint64(len(a.Records))
-		stores[1].settle()
+		stores[1].drainBacklog()
 		if l := &stores[0].backlog; l.waiting.Load() > 0 && rnd.IntN(100) == 0 {
 			if l.mu.Lock(); l.sort() {
 				sorted++
@@ -175,7 +175,7 @@ func TestBacklogIsTheSame(t *testing.T) {
 			}
 			l.sorted.Reset()
 			l.mu.Unlock()
-			stores[0].settle()
+			stores[0].drainBacklog()
 		}
 	}
 	if sorted == 0 || unsorted == 0 {

@@ -29,7 +29,7 @@ type disk struct {
 	vfs.FS
 	dir      string // of the store; files elsewhere are those of a backup, and no concern of the fence
 	reserve  *reserve
-	debris   *debris
+	orphans  *orphanTables
 	memory   *vfs.MemFS                // what Pebble made after the fence was raised, or where the disk is only read
 	readOnly bool                      // the disk is only read: there is a fence from the beginning, without an error
 	journal  atomic.Pointer[journal]   // nil until it was replayed, and where the disk is only read
@@ -48,9 +48,9 @@ func (e *diskError) Error() string   { return fmt.Sprintf("%v: %v", replay.ErrUn
 func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.cause} }
 
 // newDisk returns the file system for one opening of the database in dir, which is only read, or written, too.
-func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *debris) *disk {
+func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *orphanTables) *disk {
 	d := &disk{
-		FS: system, dir: dir, reserve: r, debris: tables, memory: vfs.NewMem(), readOnly: readOnly,
+		FS: system, dir: dir, reserve: r, orphans: tables, memory: vfs.NewMem(), readOnly: readOnly,
 		raised: make(chan struct{}), meter: new(meter),
 	}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system
@@ -225,7 +225,7 @@ func (d *disk) Stat(name string) (vfs.FileInfo, error) {
 // file returns a file on the disk that is to be changed.
 func (d *disk) file(name string, f vfs.File) vfs.File {
 	if path.Ext(name) == ".sst" {
-		d.debris.begin(name)
+		d.orphans.begin(name)
 		return &fencedFile{File: f, disk: d, table: name}
 	}
 	return &fencedFile{File: f, disk: d, manifest: strings.HasPrefix(path.Base(name), "MANIFEST-")}
@@ -333,7 +333,7 @@ func (f *fencedFile) Sync() error {
 	return f.change(func() error {
 		err := f.File.Sync()
 		if err == nil && f.manifest {
-			f.disk.debris.named()
+			f.disk.orphans.named()
 		}
 		return err
 	})
@@ -354,7 +354,7 @@ func (f *fencedFile) Close() error {
 	f.disk.reserve.closed()
 	return f.change(func() error {
 		if err == nil && f.table != "" {
-			f.disk.debris.finish(f.table)
+			f.disk.orphans.finish(f.table)
 		}
 		return err
 	})

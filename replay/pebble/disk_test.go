@@ -297,9 +297,9 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestDebris has the disk take small files, but no tables: each try to open the database fails. What the tries leave
-// does not take the disk.
-func TestDebris(t *testing.T) {
+// TestOrphanTables has the disk take small files, but no tables: each try to open the database fails. What the tries
+// leave does not take the disk.
+func TestOrphanTables(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
 		var full atomic.Bool
@@ -359,8 +359,8 @@ func TestDebris(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if n := len(s.debris.tables); n > 0 {
-			t.Errorf("%d tables count as debris after a clean end", n)
+		if n := len(s.orphans.tables); n > 0 {
+			t.Errorf("%d tables count as orphans after a clean end", n)
 		}
 	})
 }

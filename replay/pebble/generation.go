@@ -33,7 +33,7 @@ type generation struct {
 
 // newGeneration returns a generation without a database.
 func (s *Store) newGeneration(mode openMode) *generation {
-	d := newDisk(s.system, s.dir, mode == openRead, s.reserve, s.debris)
+	d := newDisk(s.system, s.dir, mode == openRead, s.reserve, s.orphans)
 	d.meter = &s.meter
 	return &generation{
 		disk:      d,
@@ -118,7 +118,7 @@ func (g *generation) close() error {
 		_ = snapshot.Close() // always nil
 	}
 	clear(g.snapshots)
-	g.settle()
+	g.drainBacklog()
 	g.backlog.close()
 	if g.journal != nil {
 		g.journal.close()

@@ -43,16 +43,9 @@ const (
 	headBits     = 1<<iota - 1
 )
 
-// append writes the head of a log: its beginning, its bits, what they say that it has, First, Last, Bytes, DueAt,
-// Ended, expires, and entries. Then come the entry of the records that lie beside it, with its length, and the
-// metadata.
-func (h *head) append(b []byte, log string) []byte {
-	b = h.appendNumbers(b, log, len(h.entry))
-	b = append(b, h.entry...)
-	return append(b, h.Metadata...)
-}
-
-// appendNumbers is append up to the entry, which has so many bytes.
+// appendNumbers writes the head of a log up to the entry, which has so many bytes: its beginning, its bits, what they
+// say that it has, First, Last, Bytes, DueAt, Ended, expires, entries, and the length of the entry of the records that
+// lie beside it. Then come the entry and the metadata.
 func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	b = append(b, headBegin...)
 	bits := len(b)

@@ -15,6 +15,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
+// append writes a head as setHead does.
+func (h *head) append(b []byte, log string) []byte {
+	return append(append(h.appendNumbers(b, log, len(h.entry)), h.entry...), h.Metadata...)
+}
+
 // TestHead holds the layout of a stored head: a change of it is another format.
 func TestHead(t *testing.T) {
 	h := head{

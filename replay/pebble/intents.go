@@ -127,8 +127,8 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 	return true, nil
 }
 
-// settle ends the intent of a log, whose next append is the system's.
-func (in *intents) settle(log string) {
+// complete ends the intent of a log, whose next append is the system's.
+func (in *intents) complete(log string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if n, ok := in.slotOf[log]; ok && in.slots[n].pending {

@@ -322,7 +322,7 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 	if records > 0 && !durable && b.Len() <= smallBatch {
 		g.postpone(b)
 	} else {
-		g.settle()
+		g.drainBacklog()
 		if err := b.Commit(pebble.NoSync); err != nil {
 			g.notApplied(err)
 		}

@@ -141,7 +141,7 @@ func (j *journal) flushEnded(g *generation) {
 		for _, s := range ended {
 			s.applying.Wait()
 		}
-		g.settle()
+		g.drainBacklog()
 		if len(ended) > 0 {
 			if err := g.setFlushed(ended[len(ended)-1].number); err != nil {
 				j.disk.fail(err)

@@ -21,8 +21,8 @@ type log struct {
 	name string
 	of   *logs
 
-	waiters replay.Waiters // of the readers that have caught up
-	places  replay.Places  // of all readers
+	waiters   replay.Waiters   // of the readers that have caught up
+	positions replay.Positions // of all readers
 
 	// resting is the head with its metadata, if it was read since the last change and is short: a task that rests is
 	// asked for again and again. Guarded by write.
@@ -69,7 +69,7 @@ func (l *log) changed() {
 
 // join adds a reader, which is behind.
 func (l *log) join(r *reader) {
-	l.places.Join(&r.place, r.after)
+	l.positions.Join(&r.position, r.after)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.version == 0 {
@@ -93,7 +93,7 @@ func (l *log) catchUp(r *reader) {
 
 // leave removes a reader, which holds no records of the tail any more.
 func (l *log) leave(r *reader) {
-	r.place.Leave()
+	r.position.Leave()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(r)
@@ -131,7 +131,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 			return h, nil
 		}
 	}
-	if !l.known && !l.of.names.Load().mayHave(l.name) {
+	if !l.known && !l.of.filter.Load().mayHave(l.name) {
 		l.publish(head{}, nil)
 		return head{}, replay.ErrNotFound
 	}
@@ -223,7 +223,7 @@ type logs struct {
 	byName *keylock.Map[log]
 
 	intents *intents
-	names   atomic.Pointer[nameFilter] // nil where there is no filter
+	filter  atomic.Pointer[nameFilter] // nil where there is no filter
 }
 
 // idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB, and what is
@@ -251,7 +251,7 @@ func (ls *logs) leave(l *log) { ls.byName.Release(l.name) }
 
 // begun has the filter know a log that has just been committed for the first time.
 func (ls *logs) begun(name string) {
-	if n := ls.names.Load(); n != nil {
+	if n := ls.filter.Load(); n != nil {
 		n.add(name)
 	}
 }

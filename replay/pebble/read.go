@@ -35,7 +35,7 @@ type reader struct {
 	down     bool   // it waits for another generation
 	replaced uint64 // availability.replaced before the last read
 	waiter   replay.Waiter
-	place    replay.Place
+	position replay.Position
 }
 
 // Read implements replay.Store.
@@ -86,7 +86,7 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 		}
 		if n := len(r.records); n > 0 {
 			r.after = r.records[n-1].Seq
-			r.place.Move(r.after)
+			r.position.Move(r.after)
 			r.caughtUp = r.after == v.Last
 			return r.records, !r.caughtUp, nil
 		}
@@ -156,7 +156,7 @@ func (s *Store) Unread(name string, seq uint64) bool {
 	l.mu.Lock()
 	first := l.head.First
 	l.mu.Unlock()
-	return l.places.Unread(first, seq)
+	return l.positions.Unread(first, seq)
 }
 
 // Alone implements replay.Reader.
@@ -166,7 +166,7 @@ func (r *reader) Alone() bool { return r.waiter.Alone() }
 func (r *reader) Rewind(after uint64) {
 	r.dropPage()
 	r.after, r.caughtUp = after, false
-	r.place.Move(after)
+	r.position.Move(after)
 }
 
 // Close implements replay.Reader.

@@ -39,7 +39,7 @@ func openReadOnly(system vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 	s.available.why.Store(&diskError{errReadOnly})
 	close(s.supervised) // nothing changes
 	close(s.sweeper.ended)
-	close(s.named)
+	close(s.filtersDone)
 	return s, nil
 }
 
@@ -62,7 +62,7 @@ func lockedStore(system vfs.FS, dir string, log *slog.Logger) (_ *Store, err err
 		return nil, err
 	}
 	s.reserve = newReserve(system, dir, 0)
-	s.room = newRoom(system, dir, s.sizes.least)
+	s.free = newFreeSpace(system, dir, s.sizes.least)
 	s.intents = newIntents(system, dir, s.sizes.memTable)
 	return s, nil
 }

@@ -33,8 +33,8 @@ type Store struct {
 	sizes    sizes
 	reserve  *reserve
 	intents  *intents
-	debris   *debris
-	room     *room
+	orphans  *orphanTables
+	free     *freeSpace
 	meter    meter
 	settings atomic.Pointer[replay.Settings]
 
@@ -53,8 +53,8 @@ type Store struct {
 
 	sweeper sweeper
 
-	namesFull chan struct{} // says that the filter of names is full
-	named     chan struct{} // closed when nameLogs has ended
+	filterFull  chan struct{} // says that the filter of names is full
+	filtersDone chan struct{} // closed when makeFilters has ended
 }
 
 var _ replay.Store = (*Store)(nil)
@@ -81,7 +81,7 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 		return nil, err
 	}
 	s.reserve = newReserve(system, dir, s.sizes.reserve)
-	s.room = newRoom(system, dir, s.sizes.least)
+	s.free = newFreeSpace(system, dir, s.sizes.least)
 	s.intents = newIntents(system, dir, s.sizes.memTable)
 	if err := s.openFirst(); err != nil {
 		s.reserve.close()
@@ -89,7 +89,7 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 	}
 	go s.supervise()
 	go s.sweep()
-	go s.nameLogs()
+	go s.makeFilters()
 	return s, nil
 }
 
@@ -99,17 +99,17 @@ func newStore(system vfs.FS, dir string, log *slog.Logger) *Store {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Store{
-		system:     system,
-		dir:        dir,
-		log:        log,
-		sizes:      sizesFor(system, dir),
-		debris:     newDebris(),
-		available:  newAvailability(),
-		done:       make(chan struct{}),
-		supervised: make(chan struct{}),
-		sweeper:    sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
-		namesFull:  make(chan struct{}, 1),
-		named:      make(chan struct{}),
+		system:      system,
+		dir:         dir,
+		log:         log,
+		sizes:       sizesFor(system, dir),
+		orphans:     newOrphanTables(),
+		available:   newAvailability(),
+		done:        make(chan struct{}),
+		supervised:  make(chan struct{}),
+		sweeper:     sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
+		filterFull:  make(chan struct{}, 1),
+		filtersDone: make(chan struct{}),
 	}
 }
 
@@ -218,7 +218,7 @@ func (s *Store) Writable() error {
 		return err
 	}
 	defer s.gate.RUnlock()
-	return s.room.err(time.Now())
+	return s.free.err(time.Now())
 }
 
 // Configure implements replay.Store. Logs that have ended keep the retention that they ended with.
@@ -235,7 +235,7 @@ func (s *Store) Close() error {
 		close(s.done)
 		<-s.supervised
 		<-s.sweeper.ended
-		<-s.named
+		<-s.filtersDone
 		s.logs.end()
 		s.available.waiters.Call()
 		s.gate.Lock()

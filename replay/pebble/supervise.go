@@ -164,8 +164,8 @@ func (s *Store) supervise() {
 			again = nil
 		case <-s.available.unread:
 			unread = true
-		case <-s.room.changed:
-			s.reportRoom()
+		case <-s.free.changed:
+			s.reportSpace()
 		case <-s.reserve.used:
 		}
 		if again == nil && time.Since(reopened) > retryForget {
@@ -176,7 +176,7 @@ func (s *Store) supervise() {
 
 // ailing returns whether there is something to be made good.
 func (s *Store) ailing() bool {
-	return s.available.err() != nil || s.room.low.Load() > 0 || !s.reserve.complete()
+	return s.available.err() != nil || s.free.low.Load() > 0 || !s.reserve.complete()
 }
 
 // gone returns an error if the store is not in its directory any more, as when its volume was unmounted. Nothing may be
@@ -198,20 +198,20 @@ func (s *Store) restore() {
 	if err := s.reserve.restore(); err != nil {
 		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
 	}
-	if s.room.low.Load() > 0 {
-		s.room.check()
+	if s.free.low.Load() > 0 {
+		s.free.check()
 	}
 }
 
-// reportRoom logs that the disk has become almost full, or has room again.
-func (s *Store) reportRoom() {
-	low := s.room.low.Load()
-	if short := low > 0; short == s.room.reported {
+// reportSpace logs that the disk has become almost full, or has room again.
+func (s *Store) reportSpace() {
+	low := s.free.low.Load()
+	if short := low > 0; short == s.free.reported {
 		return
 	}
-	if s.room.reported = low > 0; s.room.reported {
+	if s.free.reported = low > 0; s.free.reported {
 		s.log.Warn("replay: the disk is almost full; new tasks are refused",
-			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.room.least)))
+			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.free.least)))
 		return
 	}
 	s.log.Warn("replay: the disk has room again; new tasks are accepted")
@@ -271,7 +271,7 @@ func (s *Store) openReadable() (*generation, error) {
 			parts[s.system.PathJoin(s.dir, table.BackingSSTNum.String()+".sst")] = true
 		}
 	}
-	s.debris.remove(s.system, func(table string) bool { return parts[table] })
+	s.orphans.remove(s.system, func(table string) bool { return parts[table] })
 	return g, nil
 }
 

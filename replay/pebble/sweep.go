@@ -295,7 +295,7 @@ func (s *Store) dropNow(l *log) error {
 		return nil
 	}
 	if l.head.pending {
-		s.intents.settle(l.name)
+		s.intents.complete(l.name)
 	}
 	if err := s.intents.forget(l.name); err != nil {
 		return err

@@ -131,13 +131,13 @@ const (
 	namesPause = 10 * time.Millisecond // between two pages: calls go first where a store with many logs is opened
 )
 
-// nameLogs makes the filter of each generation, until the store is closed. One that is full is replaced: most of its
+// makeFilters makes the filter of each generation, until the store is closed. One that is full is replaced: most of its
 // names are those of logs that have been dropped.
-func (s *Store) nameLogs() {
-	defer close(s.named)
+func (s *Store) makeFilters() {
+	defer close(s.filtersDone)
 	for {
 		reopened := s.Reopened()
-		err := s.nameAll(mostLogs)
+		err := s.makeFilter(mostLogs)
 		if errors.Is(err, replay.ErrClosed) {
 			return
 		}
@@ -148,26 +148,26 @@ func (s *Store) nameLogs() {
 		case <-s.done:
 			return
 		case <-reopened:
-		case <-s.namesFull:
+		case <-s.filterFull:
 		}
 	}
 }
 
-// nameAll makes the filter of the generation, unless it has one with room. A store with more logs than most is left
+// makeFilter makes the filter of the generation, unless it has one with room. A store with more logs than most is left
 // without.
-func (s *Store) nameAll(most int) error {
-	of, n, err := s.beginNames()
+func (s *Store) makeFilter(most int) error {
+	of, n, err := s.beginFilter()
 	if err != nil || n == nil {
 		return err
 	}
 	count := 0
 	for lower, more := []byte{spaceHead}, true; more; {
 		var added int
-		if added, lower, more, err = s.addNames(of, n, lower); err != nil {
+		if added, lower, more, err = s.fillFilter(of, n, lower); err != nil {
 			return err
 		}
 		if count += added; count > most {
-			of.logs.names.Store(nil)
+			of.logs.filter.Store(nil)
 			return nil
 		}
 		if more {
@@ -182,23 +182,23 @@ func (s *Store) nameAll(most int) error {
 	return nil
 }
 
-// beginNames begins a filter, nil if the generation has one with room.
-func (s *Store) beginNames() (of *generation, n *nameFilter, err error) {
+// beginFilter begins a filter, nil if the generation has one with room.
+func (s *Store) beginFilter() (of *generation, n *nameFilter, err error) {
 	if err := s.enter(context.Background()); err != nil {
 		return nil, nil, err
 	}
 	defer s.exit(&err)
-	if was := s.logs.names.Load(); was != nil && was.complete.Load() && !was.isFull() {
+	if was := s.logs.filter.Load(); was != nil && was.complete.Load() && !was.isFull() {
 		return s.generation, nil, nil
 	}
-	n = newNameFilter(s.namesFull)
-	s.logs.names.Store(n)
+	n = newNameFilter(s.filterFull)
+	s.logs.filter.Store(n)
 	return s.generation, n, nil
 }
 
-// addNames adds the names of some heads whose keys begin at lower. It returns how many there are, where the keys of the
-// rest begin, and whether there is a rest.
-func (s *Store) addNames(of *generation, n *nameFilter, lower []byte) (added int, rest []byte, more bool, err error) {
+// fillFilter adds the names of some heads whose keys begin at lower. It returns how many there are, where the keys of
+// the rest begin, and whether there is a rest.
+func (s *Store) fillFilter(of *generation, n *nameFilter, lower []byte) (added int, rest []byte, more bool, err error) {
 	if err := s.enter(context.Background()); err != nil {
 		return 0, nil, false, err
 	}

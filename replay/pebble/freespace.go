@@ -18,7 +18,7 @@ type sizes struct {
 	segment  int64  // of the journal
 	fill     int64  // what a new segment is filled with; 0 where the system does not say how large the disk is
 	reserve  int64  // see reserve
-	least    uint64 // free room below which no new log is begun
+	least    uint64 // free space below which no new log is begun
 }
 
 // Of a disk of less than 2 GiB, a memtable is a 64th. A segment is three quarters of one, so that what is in it fits
@@ -38,9 +38,9 @@ func sizesFor(system vfs.FS, dir string) sizes {
 	return sizes{memTable: m, segment: int64(m / 4 * 3), fill: int64(m / 4 * 3), reserve: int64(m), least: 8 * m}
 }
 
-// room says whether the disk has room for new logs. With less room, existing logs may still be appended to, end and be
-// dropped, so that tasks that have begun can be finished.
-type room struct {
+// freeSpace says whether the disk has space for new logs. With less space, existing logs may still be appended to, end
+// and be dropped, so that tasks that have begun can be finished.
+type freeSpace struct {
 	system   vfs.FS
 	dir      string
 	least    uint64        // bytes
@@ -50,15 +50,15 @@ type room struct {
 	reported bool          // the log says that there is too little; used by supervise alone
 }
 
-func newRoom(system vfs.FS, dir string, least uint64) *room {
-	return &room{system: system, dir: dir, least: least, changed: make(chan struct{}, 1)}
+func newFreeSpace(system vfs.FS, dir string, least uint64) *freeSpace {
+	return &freeSpace{system: system, dir: dir, least: least, changed: make(chan struct{}, 1)}
 }
 
 // checkEvery is how long the free space is used before it is read again.
 const checkEvery = time.Second
 
 // err returns why no new log can be begun, nil where one can.
-func (r *room) err(now time.Time) error {
+func (r *freeSpace) err(now time.Time) error {
 	if last := r.checked.Load(); now.UnixNano()-last >= int64(checkEvery) || now.UnixNano() < last {
 		if r.checked.CompareAndSwap(last, now.UnixNano()) {
 			r.check()
@@ -72,7 +72,7 @@ func (r *room) err(now time.Time) error {
 }
 
 // check reads the free space. After there was too little, there must be a quarter more than needed.
-func (r *room) check() {
+func (r *freeSpace) check() {
 	usage, err := r.system.GetDiskUsage(r.dir)
 	least := r.least
 	if r.low.Load() > 0 {

@@ -74,7 +74,7 @@ func beginLogs(t *testing.T, s *Store, round uint64) {
 						return
 					}
 				}
-				if !s.logs.names.Load().mayHave(log) {
+				if !s.logs.filter.Load().mayHave(log) {
 					t.Errorf("the filter does not have %q", log)
 				}
 				if i%10 == 0 {
@@ -105,15 +105,15 @@ func TestNamesOfAll(t *testing.T) {
 				s.disk.fail(errors.New("failed"))
 				<-reopened
 			case "replace":
-				n := s.logs.names.Load()
+				n := s.logs.filter.Load()
 				n.left.Store(-1)
 				n.layers.Store(new(append(*n.layers.Load(), make(nameLayer, 1), make(nameLayer, 1))))
-				signal(s.namesFull)
+				signal(s.filterFull)
 			}
 			beginLogs(t, s, uint64(2*round+1))
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			n := s.logs.names.Load()
+			n := s.logs.filter.Load()
 			if !n.complete.Load() {
 				t.Fatalf("round %d: there is no filter", round)
 			}
@@ -151,11 +151,11 @@ func TestTooManyNames(t *testing.T) {
 		}
 	}
 	for most, want := range map[int]bool{10: true, 9: false} {
-		s.logs.names.Store(nil)
-		if err := s.nameAll(most); err != nil {
+		s.logs.filter.Store(nil)
+		if err := s.makeFilter(most); err != nil {
 			t.Fatal(err)
 		}
-		n := s.logs.names.Load()
+		n := s.logs.filter.Load()
 		if has := n != nil && n.complete.Load(); has != want {
 			t.Errorf("with at most %d names, there is a filter: %t", most, has)
 		}

@@ -8,32 +8,32 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// debris are the tables on the disk that no manifest names for sure: tables that are being written, and when the disk
-// fails, what is left of them. Pebble removes that with its next opening, but where there is no room for one, each try
-// would leave more.
-type debris struct {
+// orphanTables are the tables on the disk that no manifest names for sure: tables that are being written, and when the
+// disk fails, what is left of them. Pebble removes that with its next opening, but where there is no space for one,
+// each try would leave more.
+type orphanTables struct {
 	mu     sync.Mutex
 	tables map[string]bool // by path: whether it is finished
 }
 
-func newDebris() *debris { return &debris{tables: make(map[string]bool)} }
+func newOrphanTables() *orphanTables { return &orphanTables{tables: make(map[string]bool)} }
 
 // begin says that a table is being written.
-func (d *debris) begin(table string) {
+func (d *orphanTables) begin(table string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tables[table] = false
 }
 
 // finish says that a table has been written. A manifest may name it from now on.
-func (d *debris) finish(table string) {
+func (d *orphanTables) finish(table string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tables[table] = true
 }
 
 // named says that a manifest has been synced. It may name any table that is finished.
-func (d *debris) named() {
+func (d *orphanTables) named() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for table, finished := range d.tables {
@@ -44,7 +44,7 @@ func (d *debris) named() {
 }
 
 // remove removes all that is not part of a database. None is being written.
-func (d *debris) remove(system vfs.FS, part func(table string) bool) {
+func (d *orphanTables) remove(system vfs.FS, part func(table string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for table := range d.tables {

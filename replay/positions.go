@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Places are how far the readers of a log have read. Drivers implement Store.Unread with them. The zero value has none.
-// Its methods, and those of its Places, may be called by any number of goroutines at once.
-type Places struct {
+// Positions are how far the readers of a log have read. Drivers implement Store.Unread with them. The zero value has
+// none. Its methods, and those of each Position, may be called by any number of goroutines at once.
+type Positions struct {
 	mu  sync.Mutex
-	all []*Place
+	all []*Position
 }
 
-// Place is how far one reader has read. It is in at most one of Places.
-type Place struct {
+// Position is how far one reader has read. It is in one Positions at most.
+type Position struct {
 	after atomic.Uint64
-	in    *Places // only the owner of the Place uses this field
-	at    int     // its index in in.all; guarded by in.mu
+	in    *Positions // only the owner of the Position uses this field
+	at    int        // its index in in.all; guarded by in.mu
 }
 
 // Join adds a reader that has read up to a number.
-func (ps *Places) Join(p *Place, after uint64) {
+func (ps *Positions) Join(p *Position, after uint64) {
 	p.after.Store(after)
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -31,10 +31,10 @@ func (ps *Places) Join(p *Place, after uint64) {
 }
 
 // Move says that the reader has read up to a number now.
-func (p *Place) Move(after uint64) { p.after.Store(after) }
+func (p *Position) Move(after uint64) { p.after.Store(after) }
 
 // Leave removes the reader, if it is there.
-func (p *Place) Leave() {
+func (p *Position) Leave() {
 	if p.in == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (p *Place) Leave() {
 
 // Unread reports whether a reader has not read the record with the number seq, and can: first is the oldest record
 // that is kept.
-func (ps *Places) Unread(first, seq uint64) bool {
+func (ps *Positions) Unread(first, seq uint64) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.all {

@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestRoom has the disk become almost full. New logs are refused; existing logs continue, end, and are dropped.
-func TestRoom(t *testing.T) {
+// TestFreeSpace has the disk become almost full. New logs are refused; existing logs continue, end, and are dropped.
+func TestFreeSpace(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		system := vfs.NewMem()
 		free := func(mib uint64) {
