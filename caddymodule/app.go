@@ -201,7 +201,7 @@ func (a *App) Start() error {
 func (a *App) Stop() error {
 	a.drain()
 	if caddy.Exiting() {
-		outliving.wait(time.Duration(a.Drain) + outlivingGrace)
+		detached.wait(time.Duration(a.Drain) + detachedGrace)
 	}
 	a.releasing.Wait()
 	a.checking.Wait()

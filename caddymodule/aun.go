@@ -288,7 +288,7 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
 		Index: a.opened.aunIndex(), Connections: &aunConnections, Limits: wsfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
-		Begin: a.outlive, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
+		Begin: a.detach, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
 		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(aunConnections.Send)
@@ -296,17 +296,17 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
 		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
 	var listed []directory.Agent
-	talkers := make(map[string]mailbox.Agent)
+	agents := make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
 				Confirm: g.Completion == completionConfirm, Worker: g.Agent.assignee()})
 			listed = append(listed, directory.Agent{AID: aun.AID(g.aid()), Card: g.gateway.Card})
-			talkers[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
+			agents[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}
 	}
 	aunDirectory.Set(a.AUN.identity, listed)
-	messages.Set(talkers)
+	messages.Set(agents)
 	c.Services = map[string]wsfront.Service{
 		"search": searchService{}, "meta": metaService{site}, "message": messageService{messages},
 	}

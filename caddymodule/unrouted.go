@@ -42,8 +42,8 @@ func leadsTo(route *caddyhttp.Route, g *Gateway) bool {
 	})
 }
 
-// passOn are the handlers that change requests or answers, or serve some paths only, and pass all others on.
-var passOn = []caddy.ModuleID{
+// passThrough are the handlers that change requests or answers, or serve some paths only, and pass all others on.
+var passThrough = []caddy.ModuleID{
 	"http.handlers.aip_aun", "http.handlers.aip_health", "http.handlers.authentication", "http.handlers.encode",
 	"http.handlers.headers", "http.handlers.intercept", "http.handlers.log_append", "http.handlers.map",
 	"http.handlers.push", "http.handlers.request_body", "http.handlers.rewrite", "http.handlers.tracing",
@@ -60,7 +60,7 @@ func answersAll(route *caddyhttp.Route) bool {
 		case *Gateway:
 			return h.BasePath == ""
 		case caddy.Module:
-			return !slices.Contains(passOn, h.CaddyModule().ID)
+			return !slices.Contains(passThrough, h.CaddyModule().ID)
 		}
 		return true
 	})

@@ -8,18 +8,18 @@ import "testing"
 // are waited for.
 func TestTakenOver(t *testing.T) {
 	a := new(App)
-	streams, all := takenOver.total(), outliving.total()
+	streams, all := takenOver.total(), detached.total()
 	for _, c := range []struct {
 		what    string
 		begin   func() func()
 		streams int64
-	}{{"a connection of AUN", a.outlive, 0}, {"a stream", a.takeOver, 1}} {
+	}{{"a connection of AUN", a.detach, 0}, {"a stream", a.takeOver, 1}} {
 		end := c.begin()
-		if n, of := takenOver.total()-streams, outliving.total()-all; n != c.streams || of != 1 {
+		if n, of := takenOver.total()-streams, detached.total()-all; n != c.streams || of != 1 {
 			t.Errorf("%s: %d streams of %d", c.what, n, of)
 		}
 		end()
-		if takenOver.total() != streams || outliving.total() != all {
+		if takenOver.total() != streams || detached.total() != all {
 			t.Errorf("%s is still counted", c.what)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// outliving counts what has outlived its request, in all configurations: streams, and connections of AUN. takenOver
+// detached counts what has outlived its request, in all configurations: streams, and connections of AUN. takenOver
 // counts the streams alone.
-var outliving, takenOver counter
+var detached, takenOver counter
 
-// outlivingGrace is how much longer than to drain them Stop waits for these streams.
-const outlivingGrace = 5 * time.Second
+// detachedGrace is how much longer than to drain them Stop waits for these streams.
+const detachedGrace = 5 * time.Second
 
 // counter counts what is waited for.
 type counter struct {
@@ -56,9 +56,9 @@ func (c *counter) wait(most time.Duration) {
 	}
 }
 
-// takeOver is outlive for a stream that has taken its connection over.
+// takeOver is detach for a stream that has taken its connection over.
 func (a *App) takeOver() (end func()) {
-	left := a.outlive()
+	left := a.detach()
 	takenOver.add(1)
 	return func() {
 		takenOver.add(-1)
@@ -66,12 +66,12 @@ func (a *App) takeOver() (end func()) {
 	}
 }
 
-// outlive keeps what a stream of this configuration needs, the store, until end is called.
-func (a *App) outlive() (end func()) {
+// detach keeps what a stream of this configuration needs, the store, until end is called.
+func (a *App) detach() (end func()) {
 	a.enter()
-	outliving.add(1)
+	detached.add(1)
 	return func() {
 		a.leave()
-		outliving.add(-1)
+		detached.add(-1)
 	}
 }
