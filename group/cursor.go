@@ -68,25 +68,7 @@ func (t *groupTasks) save(ctx context.Context) {
 	list := t.dirty
 	t.dirty = nil
 	for i, f := range list {
-		f.dirty = false
-		if !f.over && f.finished && !f.queued && len(f.flight)+len(f.gets) == 0 {
-			t.remove(f)
-		}
-		a, begun := f.write(), f.begun
-		t.mu.Unlock()
-		var err error
-		if !begun { // what cannot be stored may be stored all the same, when the store can be used again
-			if _, err = t.store.Head(ctx, f.log); err == nil {
-				t.mu.Lock()
-				t.restore(f)
-				t.changedCursor(f)
-				continue
-			}
-		}
-		if begun || errors.Is(err, replay.ErrNotFound) {
-			err = t.put(ctx, f, a)
-		}
-		t.mu.Lock()
+		err := t.saveCursor(ctx, f)
 		if err != nil && !errors.Is(err, replay.ErrConflict) { // a conflict says that the log has ended
 			f.dirty = true
 			t.dirty = append(append(t.dirty, f), list[i+1:]...)
@@ -97,6 +79,40 @@ func (t *groupTasks) save(ctx context.Context) {
 	if len(t.dirty) > 0 {
 		t.saveAfter(retryFirst)
 	}
+}
+
+// saveCursor stores the cursor of a follower, and ends its log if it has published everything. mu is held, but not
+// while the store is used.
+func (t *groupTasks) saveCursor(ctx context.Context, f *follower) error {
+	f.dirty = false
+	if !f.over && f.finished && !f.queued && len(f.flight)+len(f.gets) == 0 {
+		t.remove(f)
+	}
+	a, begun := f.write(), f.begun
+	t.mu.Unlock()
+	started, err := false, error(nil)
+	if !begun {
+		started, err = t.wasStarted(ctx, f)
+	}
+	if err == nil && !started {
+		err = t.put(ctx, f, a)
+	}
+	t.mu.Lock()
+	if started {
+		t.restore(f)
+		t.changedCursor(f)
+	}
+	return err
+}
+
+// wasStarted reports whether the start of a task was stored: what cannot be stored may be stored all the same, when the
+// store can be used again.
+func (t *groupTasks) wasStarted(ctx context.Context, f *follower) (bool, error) {
+	_, err := t.store.Head(ctx, f.log)
+	if errors.Is(err, replay.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // remove removes a follower that has nothing more to publish. mu is held.
