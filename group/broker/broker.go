@@ -72,9 +72,6 @@ func Token(name, token string) Login { return Login{mechanism: "PLAIN", user: na
 // Certificate is a login with the client certificate of the TLS connection, that of user.
 func Certificate(user string) Login { return Login{mechanism: "EXTERNAL", userID: user} }
 
-// UserID is the user-id of messages that are published with this login. It is empty if they have none.
-func (l Login) UserID() string { return l.userID }
-
 // String implements fmt.Stringer, without the secret.
 func (l Login) String() string { return fmt.Sprintf("%s login of %q", l.mechanism, l.user) }
 

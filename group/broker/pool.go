@@ -73,17 +73,6 @@ func (p *Pool) Close() {
 	p.work.Wait()
 }
 
-// Connections is how many connections there are.
-func (p *Pool) Connections() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, shared := range p.connections {
-		n += len(shared)
-	}
-	return n
-}
-
 // connection is a connection to a broker, with links.
 type connection struct {
 	pool    *Pool
