@@ -232,10 +232,10 @@ const alice = "alice.aid.pub"
 
 // TestConversation: a client talks to an agent, which delivers, asks, and finishes; then another task begins.
 func TestConversation(t *testing.T) {
-	t.Run("alone", func(t *testing.T) { conversation(t, func(*world) {}) })
+	t.Run("alone", func(t *testing.T) { converse(t, func(*world) {}) })
 	t.Run("with another writer of the inbox", func(t *testing.T) {
 		var rival *replaytest.Rival
-		conversation(t, func(w *world) {
+		converse(t, func(w *world) {
 			rival = &replaytest.Rival{Store: w.store, Classes: string(logname.Inbox)}
 			w.box.Close()
 			w.store = rival
@@ -247,7 +247,7 @@ func TestConversation(t *testing.T) {
 	})
 }
 
-func conversation(t *testing.T, change func(*world)) {
+func converse(t *testing.T, change func(*world)) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		change(w)
