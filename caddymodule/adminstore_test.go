@@ -14,7 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestStoreOfEachDriver: what the admin API says of a store, and whether it copies it, depends on what the driver can do.
+// TestStoreOfEachDriver: what the admin API says of a store, and whether it copies it, depends on what the driver can
+// do.
 func TestStoreOfEachDriver(t *testing.T) {
 	for _, driver := range []string{"pebble", "memory"} {
 		t.Run(driver, func(t *testing.T) {
