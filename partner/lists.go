@@ -62,16 +62,23 @@ type listings struct {
 // encodeListings returns the lists of the task, which most writes do not change. tk.mu is held.
 func (tk *activeTask) encodeListings() []replay.Listing {
 	if r := tk.meta.rank(); tk.listings.list == nil || tk.listings.of != r {
-		tk.listings = listings{r, listingsOf(tk.log, r)}
+		ofID := ""
+		if tk.listings.list != nil {
+			ofID = tk.listings.list[0].List // that never changes
+		}
+		tk.listings = listings{r, listingsOf(tk.log, r, ofID)}
 	}
 	return tk.listings.list
 }
 
-// listingsOf returns the lists of the task that has a log and stands somewhere.
-func listingsOf(log string, r rank) []replay.Listing {
+// listingsOf returns the lists of the task that has a log and stands somewhere. The first one is that of its id, whose
+// name is ofID, if that is known.
+func listingsOf(log string, r rank, ofID string) []replay.Listing {
 	partner, leader, id := logname.Split(log)
 	all := make([]replay.Listing, 1, 3)
-	all[0].List = logname.ListOfID(partner, id)
+	if all[0].List = ofID; ofID == "" {
+		all[0].List = logname.ListOfID(partner, id)
+	}
 	if r.state != "" {
 		all = append(all, replay.Listing{List: logname.ListOfState(partner, leader, r.state), At: r.at})
 	}
@@ -108,7 +115,7 @@ func (e *Engine) makeLists() {
 			if log[0] != logname.Task || json.Unmarshal(data, &n) != nil {
 				return nil
 			}
-			return listingsOf(log, n.rank())
+			return listingsOf(log, n.rank(), "")
 		})
 		if err == nil {
 			close(e.lists.made)

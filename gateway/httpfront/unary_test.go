@@ -107,9 +107,10 @@ func BenchmarkUnary(b *testing.B) {
 }
 
 // TestUnaryBudget: a unary call makes no more than a given number of allocations between the server, the connection to
-// the agent, and the store: about 51, and some more under the race detector, which drops what is pooled.
+// the agent, and the store: about 57, six of them for the lists that the task is in, and some more under the race
+// detector, which drops what is pooled.
 func TestUnaryBudget(t *testing.T) {
-	const budget = 60
+	const budget = 66
 	if n := testing.AllocsPerRun(500, unary(t)); n > budget {
 		t.Errorf("a call makes %v allocations, want at most %d", n, budget)
 	}
