@@ -197,7 +197,8 @@ func (id *Identity) refuse(aid AID) error {
 	if aid != id.AID {
 		return nil
 	}
-	return Errorf(codes.AuthFailed, "%s is this gateway's own AID, which nobody logs in as; use an AID of your own", aid)
+	return Errorf(codes.AuthFailed, "%s is this gateway's own AID, which no client may log in as; use an AID of your own",
+		aid)
 }
 
 // Sign returns the identity's signature of a message.

@@ -15,8 +15,8 @@ import (
 // nonceLife is how long a nonce of a login is valid. It is valid once.
 const nonceLife = time.Minute
 
-// maxLogins is how many logins may be between their two steps. Of more, the oldest is given up: what is unproven counts
-// for nobody whom it names.
+// maxLogins is how many logins may be between their two steps. Of more, the oldest is given up: a login that is not
+// proven takes nothing from the AID that it names.
 const maxLogins = 10_000
 
 // NewNonce returns a random text that cannot be guessed.
@@ -24,8 +24,8 @@ func NewNonce() string { return rand.Text() }
 
 // A private key of an AID signs nonces that others choose, so what it signs must not mean anything elsewhere. A nonce
 // has the alphabet of hex, base64 or base64url, so that it is neither a token, which has dots, nor what the second step
-// of a login signs, which has a colon. And nobody signs a nonce of one purpose for the other: a signature that a
-// service gives to anyone is not one by which its AID logs in at a peer.
+// of a login signs, which has a colon. And neither end signs a nonce of one purpose for the other: a signature that a
+// service gives to any client is not one by which its AID logs in at a peer.
 const (
 	maxNonce      = 128        // bytes
 	servicePrefix = "service-" // of the nonces by which this end has a service, or the server of a peer, prove itself

@@ -14,7 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/command"
 )
 
-// warnOfOpenConsoles warns of each console that may change something, on a site that asks nobody who they are.
+// warnOfOpenConsoles warns of each console that may change something, on a site that does not authenticate its
+// clients.
 func (a *App) warnOfOpenConsoles() {
 	warned := make(map[*caddyhttp.Server]bool)
 	for _, c := range a.consoles {
@@ -34,7 +35,7 @@ func (a *App) warnOfOpenConsoles() {
 			continue
 		}
 		for _, o := range open {
-			c.log.Warn("the console may change tasks, and its site asks nobody who they are",
+			c.log.Warn("the console may change tasks, and its site does not authenticate its clients",
 				"site", strings.Join(append(o.Hosts, c.server.Listen...), " "), "allow", strings.Join(o.Allow, " "),
 				"advice", command.OpenConsoleAdvice)
 		}

@@ -17,8 +17,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// TestOpenConsoles holds of which consoles an operator is warned: those that may change something on a site that asks
-// nobody who they are. What stands in a configuration, and the handlers that are made of it, say the same.
+// TestOpenConsoles holds of which consoles an operator is warned: those that may change something on a site that
+// does not authenticate its clients. What stands in a configuration, and the handlers that are made of it, say the
+// same.
 func TestOpenConsoles(t *testing.T) {
 	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
 	if err != nil {

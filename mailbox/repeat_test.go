@@ -41,7 +41,7 @@ func TestRepeatedID(t *testing.T) {
 				w := newWorld(t)
 				w.online["bob.aid.pub"] = true
 				send := func(params string) string {
-					time.Sleep(time.Second)
+					bubble.Pass(time.Second)
 					return w.call(alice, "message.send", `{"message_id":"m1",`+params+`}`)
 				}
 				first := send(tc.first)
@@ -99,7 +99,7 @@ func TestRepeatedReport(t *testing.T) {
 		agent := new(reporting)
 		w.box.assignees = agent
 		say := func(payload string) string {
-			time.Sleep(time.Second)
+			bubble.Pass(time.Second)
 			return w.call(alice, "message.send", `{"to":"bob.aid.pub","message_id":"m1","payload":`+payload+`}`)
 		}
 		first := say(`{"type":"text","text":"half","data":{"task_id":"task_1"}}`)

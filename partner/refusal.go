@@ -34,8 +34,8 @@ func (r *run) leave() error {
 }
 
 // refuse takes back a start that the agent has refused, and reports whether it did: if the caller waits for the refusal
-// (dialect.Policy.Refusable), and nobody has seen the task. Then nothing is left of it. The error says why that could
-// not be stored.
+// (dialect.Policy.Refusable), and no caller has seen the task. Then nothing is left of it. The error says why that
+// could not be stored.
 func (r *run) refuse(refusal error) (taken bool, _ error) {
 	tk := r.tk
 	err := tk.persist(r.ctx, r, func() error {

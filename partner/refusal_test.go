@@ -83,7 +83,7 @@ func TestRefusedStart(t *testing.T) {
 				if got := task.KindOf(err) == task.ContentTypeNotSupported; got != tc.taken || undone != tc.taken {
 					t.Errorf("it is answered %v; undone: %v", err, undone)
 				}
-				time.Sleep(time.Minute)
+				bubble.Pass(time.Minute)
 				if !tc.taken {
 					b.wantStates("t1", task.Accepted, task.Working, task.Failed)
 					return
@@ -113,7 +113,7 @@ func TestRefusedStartOfAFailingStore(t *testing.T) {
 				time.AfterFunc(time.Second/2, func() { store.ail(replay.ErrUnavailable, written) })
 				b.want(call(task.Start, "t1", func(c *Request) { c.Refusable = true }), task.StoreUnavailable)
 				store.heal(true)
-				time.Sleep(time.Minute)
+				bubble.Pass(time.Minute)
 				if written {
 					b.want(call(task.Get, "t1"), task.TaskNotFound)
 				} else {

@@ -88,16 +88,16 @@ func TestTurnsAreHandedOn(t *testing.T) {
 				time.AfterFunc(time.Minute, func() { close(stopping) })
 				var asked atomic.Int64
 				goesDown := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-					time.Sleep(tc.after)
+					bubble.Pass(tc.after)
 					yield(agent.Report{}, tc.failure)
 				}, resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 					asked.Add(1)
-					time.Sleep(time.Hour)
+					bubble.Pass(time.Hour)
 					yield(agent.Report{}, tc.again)
 				}}
 				b := setUp(t, store, goesDown, func(c *Config) { c.Stopping = stopping })
 				b.do(call(task.Start, "t", func(c *Request) { c.Terms.Response = time.Millisecond }))
-				time.Sleep(3 * time.Hour)
+				bubble.Pass(3 * time.Hour)
 				if n, wants := asked.Load(), tc.again != nil; n > 0 != wants {
 					t.Errorf("the agent is asked again %d times", n)
 				}
@@ -116,7 +116,7 @@ func TestTurnsAreHandedOn(t *testing.T) {
 					yield(finished("done"), nil)
 				}
 				next := setUp(t, store, up)
-				time.Sleep(time.Minute)
+				bubble.Pass(time.Minute)
 				want := tc.want
 				if want == task.Working {
 					want = task.AwaitingCompletion

@@ -16,7 +16,7 @@ import (
 const Unverified = "unverified:"
 
 // Strangers is the name under which connections count that have not logged in yet. Unverified callers take nothing of
-// theirs: otherwise nobody could log in while such callers use up what they may hold.
+// theirs: otherwise no client could log in while such callers use up what they may hold.
 const Strangers = "strangers:"
 
 // Key returns the name under which a Leader's limits are counted: its own, or Unverified for all that are not verified.

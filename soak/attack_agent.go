@@ -122,7 +122,7 @@ func answer(status, body string) string {
 		status, len(body), body)
 }
 
-// ofAnother is the result of a task that nobody has asked for.
+// ofAnother is the result of a task that the gateway has not asked for.
 const ofAnother = `{"jsonrpc":"2.0","id":"1","result":{"id":"another","status":{"state":"completed"},` +
 	`"artifacts":[{"parts":[{"type":"text","text":"of another"}]}]}}`
 

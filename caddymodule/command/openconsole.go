@@ -11,7 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
-// OpenConsole is a handler aip_console that may change something, on a site that asks nobody who they are.
+// OpenConsole is a handler aip_console that may change something, on a site that does not authenticate its
+// clients.
 type OpenConsole struct {
 	Hosts []string // of the site; none for any
 	Allow []string
@@ -56,7 +57,7 @@ func (c *configuration) examineConsoles() (found []Finding) {
 				subject = strings.Join(open.Hosts, " ")
 			}
 			found = append(found, Finding{CheckConsole, Warning, subject, fmt.Sprintf("the console may %s, and its site "+
-				"asks nobody who they are; %s", strings.Join(open.Allow, ", "), OpenConsoleAdvice)})
+				"does not authenticate its clients; %s", strings.Join(open.Allow, ", "), OpenConsoleAdvice)})
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int { return strings.Compare(a.Subject, b.Subject) })
@@ -103,9 +104,9 @@ func RequiresClients(p *caddytls.ConnectionPolicy) bool {
 	return false
 }
 
-// openIn returns the permissions of the consoles in routes that may change something, and before which nothing asks a
-// client who it is. asked says whether something has asked whoever gets past these routes.
-func openIn(routes []route) (open [][]string, asked bool) {
+// openIn returns the permissions of the consoles in routes that may change something, and before which no
+// handler authenticates the client. authenticated says whether a request that gets past these routes is authenticated.
+func openIn(routes []route) (open [][]string, authenticated bool) {
 	for _, r := range routes {
 		for _, raw := range r.Handle {
 			var h struct {
@@ -117,22 +118,22 @@ func openIn(routes []route) (open [][]string, asked bool) {
 			if json.Unmarshal(raw, &h) != nil {
 				continue // Caddy refuses it
 			}
-			asks := false
+			authenticates := false
 			switch h.Handler {
 			case "authentication":
-				asks = true
+				authenticates = true
 			case "reverse_proxy":
-				asks = len(h.HandleResponse) > 0 // forward_auth: some answers let the request pass
+				authenticates = len(h.HandleResponse) > 0 // forward_auth: some answers let the request pass
 			case "subroute":
 				var more [][]string
-				more, asks = openIn(h.Routes)
+				more, authenticates = openIn(h.Routes)
 				open = append(open, more...)
 			case "aip_console":
 				if len(h.Allow) > 0 {
 					open = append(open, h.Allow)
 				}
 			}
-			if !asks {
+			if !authenticates {
 				continue
 			}
 			if r.Group == "" && !r.Terminal && r.takesConsole() {

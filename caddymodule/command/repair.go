@@ -42,9 +42,9 @@ Makes a store whose journal is damaged one that can be opened. What cannot be re
 lost, although it was acknowledged: mostly one event of one task. Copy the directory
 before, and restore a backup instead where you have one that is recent enough.
 
-A task that is seen to miss events has ended, and cannot be read any more. Which other
-task has lost its last event, nobody knows. So the turns of all unfinished tasks go on
-only where the agent knows them: no message is sent again. No event's number is used
+A task that is seen to miss events has ended, and cannot be read any more. The store
+cannot tell which other task has lost its last event. So the turns of all unfinished
+tasks go on only where the agent knows them: no message is sent again. No event's number is used
 again. A store that is not damaged stays as it is.
 `,
 		Example: `  $ caddy aip store repair --accept-loss --store /var/lib/caddy/aip`,

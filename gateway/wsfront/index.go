@@ -125,7 +125,7 @@ func (x *Index) visit(ctx context.Context, log string, now time.Time) error {
 		return err
 	}
 	if err = x.store.Append(ctx, a); errors.Is(err, replay.ErrConflict) {
-		return nil // whoever was faster has set when it is due
+		return nil // the faster writer has set when it is due
 	}
 	return err
 }

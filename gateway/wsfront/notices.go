@@ -66,7 +66,7 @@ func (n *notice) reclaim() {
 
 // use has the frame kept for a session, if it is. It is called before the caller of newNotice calls drop.
 func (n *notice) use(s *Session) {
-	if n.fresh { // otherwise somebody may wait for its memory, who holds mu
+	if n.fresh { // otherwise a goroutine that holds mu may wait for its memory
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.users[s] = struct{}{}

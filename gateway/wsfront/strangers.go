@@ -25,8 +25,8 @@ const (
 	// is verified or signed. A login that succeeds does not count.
 	maxTries = 256
 	tryFor   = time.Minute
-	// maxOrigins is of how many addresses tries are counted. One more takes the place of any other one, so that whoever
-	// has many addresses takes nothing from the rest.
+	// maxOrigins is of how many addresses tries are counted. One more takes the place of any other one, so that a client
+	// that has many addresses takes nothing from the rest.
 	maxOrigins = 10_000
 )
 

@@ -28,7 +28,8 @@ const (
 	// MaxUnconfirmed is how many publications of a Link may be unconfirmed.
 	MaxUnconfirmed = 256
 
-	// queueExpires is after how long a broker deletes a queue that nobody uses. A gateway may be away for less than that.
+	// queueExpires is after how long a broker deletes a queue without a consumer. A gateway may be away for less than
+	// that.
 	queueExpires = 14 * 24 * time.Hour
 
 	heartbeat          = 10 * time.Second
@@ -38,7 +39,7 @@ const (
 	silenceTimeout     = 30 * time.Second // for the same of a channel, until the connection counts as dead
 	endTimeout         = 3 * closeTimeout // for a link to end, what it still writes included
 	undoTimeout        = 10 * time.Second // for the answers that a failed join still needs to leave nothing behind
-	lateTimeout        = 2 * time.Second  // for the same where nobody else uses the connection
+	lateTimeout        = 2 * time.Second  // for the same where no other link uses the connection
 )
 
 // Address is where a broker is.
@@ -95,9 +96,8 @@ type Config struct {
 	Exchange   string
 	RoutingKey string
 	Queue      string
-	// Declare says to make the queue if it is not there: durable, not exclusive, and deleted when
-	// nobody has used it for 14 days. Without it a
-	// queue that is not there is an error of kind QueueGone.
+	// Declare says to make the queue if it is not there: durable, not exclusive, and deleted when no consumer has used it
+	// for 14 days. Without it a queue that is not there is an error of kind QueueGone.
 	Declare bool
 	// Prefetch is how many messages may be unacknowledged; default DefaultPrefetch.
 	Prefetch int

@@ -9,7 +9,7 @@ import (
 )
 
 // Secure returns a connection of TLS over one that was just opened, for NewConn. Only such a connection of TLS is used
-// again: of another one nobody knows what TLS has read ahead.
+// again: what TLS has read ahead of another one is not known.
 func Secure(conn net.Conn, config *tls.Config) *tls.Conn {
 	return tls.Client(&records{Conn: conn}, config)
 }

@@ -132,7 +132,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 			_ = op.Finish()
 			h.Ended = cmp.Or(h.Ended, now)
 			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
-			// Without a snapshot, nobody can read it.
+			// Without a snapshot, it cannot be read.
 			h.First, h.Bytes, h.entries, h.single, h.beside, h.entry, h.DueAt = h.Last+1, 0, 0, 0, false, nil, time.Time{}
 			h.Gaps, h.Lists = nil, nil
 			size = int64(len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log))

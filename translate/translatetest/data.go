@@ -119,8 +119,8 @@ func DataItem(rnd *rand.Rand) task.DataItem {
 	return task.DataItem{Kind: task.DataKind, Data: AsJSON(v), Metadata: AsJSON(metadata)}
 }
 
-// data: structured data of any value is the same item at the other end, in both directions, and nobody takes an object
-// for a value or a value for an object.
+// data: structured data of any value is the same item at the other end, in both directions, and no codec takes an
+// object for a value or a value for an object.
 func data(t *testing.T, c translate.Client, s translate.Server) {
 	for seed := range uint64(2000) {
 		it := DataItem(rand.New(rand.NewPCG(seed, 1)))

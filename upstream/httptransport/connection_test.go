@@ -92,8 +92,10 @@ func TestAnswerWithoutEnd(t *testing.T) {
 				return
 			}
 			_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{")
+			more := time.NewTicker(time.Millisecond)
+			defer more.Stop()
 			for err == nil {
-				time.Sleep(time.Millisecond)
+				<-more.C
 				_, err = io.WriteString(conn, " ")
 			}
 		})

@@ -136,7 +136,7 @@ func TestConnIsIdle(t *testing.T) {
 					}
 					return
 				}
-				time.Sleep(2 * c.head)
+				h.wantSilence(conn, r, 2*c.head)
 				h.send(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 				if body, err := io.ReadAll(answer(t, r).Body); string(body) != "an answer" || err != nil {
 					t.Errorf("the next request gets %q, %v", body, err)

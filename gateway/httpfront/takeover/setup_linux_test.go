@@ -3,6 +3,7 @@
 package takeover
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -140,6 +142,20 @@ func (h *host) send(c net.Conn, text string) {
 }
 
 const request = "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+
+// wantSilence wants a connection to stay open, with nothing sent on it, for some time.
+func (h *host) wantSilence(c net.Conn, in *bufio.Reader, d time.Duration) {
+	h.t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(d)); err != nil {
+		h.t.Fatal(err)
+	}
+	if b, err := in.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		h.t.Fatalf("the connection gives %q, %v, and is to stay as it is for %v", b, err, d)
+	}
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		h.t.Fatal(err)
+	}
+}
 
 // write writes a chunk of a response.
 func (h *host) write(c *Conn, text string) {

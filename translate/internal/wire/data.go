@@ -11,9 +11,9 @@ import (
 )
 
 // The data of an item is always an object in AIP, and so in the canon. A value that is none is the member "value" of
-// one, and a mark in the metadata of the item says so: without it, nobody could know that object from one that its
-// sender meant. The name of the mark is the one that the SDKs of A2A use for the same purpose. Dialects whose data may
-// be any value take the object away again.
+// one, and a mark in the metadata of the item says so: without it, a reader could not tell that object from one that
+// its sender meant. The name of the mark is the one that the SDKs of A2A use for the same purpose. Dialects whose data
+// may be any value take the object away again.
 
 // mark is the member of an item's metadata, true, that says that its data is the member of an object.
 const mark = "data_part_compat"
