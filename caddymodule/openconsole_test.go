@@ -4,13 +4,10 @@ package caddymodule
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/command"
@@ -62,14 +59,9 @@ func TestOpenConsoles(t *testing.T) {
 		"two consoles": {"http://PLAIN {\nhandle /a/* {\n" + console + "}\nhandle {\n" + console + "}\n}\n", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, path := newSite(t), filepath.Join(t.TempDir(), "log")
+			s := newSite(t)
 			_, port, _ := strings.Cut(s.addr, ":")
-			sites := strings.NewReplacer("PLAIN", s.addr, "PORT", port).Replace(c.sites)
-			config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil,
-				"{\nadmin off\nauto_https off\nlog {\noutput file %s\n}\naip {\nstore memory\n}\n}\n%s", path, sites))))
-			if strings.HasPrefix(config, "error") {
-				t.Fatal(config)
-			}
+			config, out := s.loadLogged("auto_https off\n", strings.NewReplacer("PLAIN", s.addr, "PORT", port).Replace(c.sites))
 			found := 0
 			for _, server := range gjson.Get(config, "apps.http.servers").Map() {
 				open, err := command.OpenConsoles([]byte(server.Raw))
@@ -80,11 +72,6 @@ func TestOpenConsoles(t *testing.T) {
 			}
 			if found != c.want {
 				t.Errorf("the configuration has %d open consoles, want %d", found, c.want)
-			}
-			s.mustLoad([]byte(config))
-			out, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
 			}
 			if got := bytes.Count(out, []byte("the console may change tasks")); got != c.want {
 				t.Errorf("there are %d warnings, want %d:\n%s", got, c.want, out)
@@ -109,18 +96,8 @@ func TestSharedTasks(t *testing.T) {
 		"both are off":       {off("/a", "") + off("/c", ""), 0},
 		"of another Partner": {off("/a", "aic 10001000011K912345E789ABCDEF2353") + proven, 0},
 	} {
-		s, path := newSite(t), filepath.Join(t.TempDir(), "log")
-		config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil,
-			"{\nadmin off\nlog {\noutput file %s\n}\naip {\nstore memory\n}\n}\nhttp://%s {\n%srespond 404\n}\n",
-			path, s.addr, c.mounts))))
-		if strings.HasPrefix(config, "error") {
-			t.Fatal(name, config)
-		}
-		s.mustLoad([]byte(config))
-		out, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := newSite(t)
+		_, out := s.loadLogged("", "http://"+s.addr+" {\n"+c.mounts+"respond 404\n}\n")
 		if got := bytes.Count(out, []byte("has the same tasks")); got != c.want {
 			t.Errorf("%s: there are %d warnings, want %d:\n%s", name, got, c.want, out)
 		}

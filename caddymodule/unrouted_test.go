@@ -29,20 +29,28 @@ func TestWarnOfUnrouted(t *testing.T) {
 		"at the root":           {"aip_gateway http://127.0.0.1:1\n", 0},
 		"below a stripped path": {"handle_path /one/* {\naip_gateway http://127.0.0.1:1\n}\n", 1},
 	} {
-		s, path := newSite(t), filepath.Join(t.TempDir(), "log")
-		config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil,
-			"{\nadmin off\nlog {\noutput file %s\n}\naip {\nstore memory\n}\n}\nhttp://%s {\n%s}\n",
-			path, s.addr, c.site))))
-		if strings.HasPrefix(config, "error") {
-			t.Fatal(name, config)
-		}
-		s.mustLoad([]byte(config))
-		out, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := newSite(t)
+		_, out := s.loadLogged("", "http://"+s.addr+" {\n"+c.site+"}\n")
 		if got := bytes.Count(out, []byte("respond")); got != c.want {
 			t.Errorf("%s: there are %d warnings, want %d:\n%s", name, got, c.want, out)
 		}
 	}
+}
+
+// loadLogged loads sites of a Caddyfile, whose global options have some more. It returns the configuration, and what
+// was logged meanwhile.
+func (s *site) loadLogged(options, sites string) (config string, log []byte) {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "log")
+	config = adapt(s.t, string(caddyfile.Format(fmt.Appendf(nil,
+		"{\nadmin off\n%slog {\noutput file %s\n}\naip {\nstore memory\n}\n}\n%s", options, path, sites))))
+	if strings.HasPrefix(config, "error") {
+		s.t.Fatalf("%s: of the sites\n%s", config, sites)
+	}
+	s.mustLoad([]byte(config))
+	log, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return config, log
 }

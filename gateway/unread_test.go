@@ -87,6 +87,21 @@ func followers(t *testing.T, store replay.Store, a pieces, memory int64, n int) 
 	return process, func() *gateway.Stream { return f.send(t.Context(), "stream", "re-stream") }
 }
 
+// runUnread runs n streams whose callers read nothing, until they are aborted. flushes gets how many bytes each Flush
+// has.
+func runUnread(all *sync.WaitGroup, open func() *gateway.Stream, n int) (list []*unread, flushes <-chan int) {
+	sent := make(chan int, 100*n)
+	for range n {
+		s, out := open(), &unread{flushes: sent, aborted: make(chan struct{})}
+		list = append(list, out)
+		all.Go(func() {
+			s.Run(out)
+			s.Close()
+		})
+	}
+	return list, sent
+}
+
 // TestCallersThatNeverRead: streams whose callers read nothing hold the memory of their Leader, until its other streams
 // need it: then those that have been stuck longest are cut.
 func TestCallersThatNeverRead(t *testing.T) {
@@ -94,16 +109,7 @@ func TestCallersThatNeverRead(t *testing.T) {
 		const n, count = 40, 20
 		process, open := followers(t, replay.NewMemory(replay.Settings{}), pieces{n: count, size: 200 << 10}, 2<<20, n+2)
 		var all sync.WaitGroup
-		var list []*unread
-		flushes := make(chan int, 100*n)
-		for range n {
-			s, out := open(), &unread{flushes: flushes, aborted: make(chan struct{})}
-			list = append(list, out)
-			all.Go(func() {
-				s.Run(out)
-				s.Close()
-			})
-		}
+		list, _ := runUnread(&all, open, n)
 		synctest.Wait()
 		if process.Memory.Waiting() == 0 {
 			t.Error("no stream waits for memory: there are too few")
@@ -132,16 +138,7 @@ func TestWhatIsNotRead(t *testing.T) {
 	const n, size = 20, 8 << 10
 	process, open := followers(t, store, pieces{n: 400, size: size}, 64<<20, n+1)
 	var all sync.WaitGroup
-	flushes := make(chan int, 100*n)
-	var list []*unread
-	for range n {
-		s, out := open(), &unread{flushes: flushes, aborted: make(chan struct{})}
-		list = append(list, out)
-		all.Go(func() {
-			s.Run(out)
-			s.Close()
-		})
-	}
+	list, flushes := runUnread(&all, open, n)
 	var sending int64
 	for range n {
 		sending += int64(<-flushes)

@@ -23,6 +23,14 @@ func resends(after time.Duration, never bool) func(*settings) {
 	return func(c *settings) { c.RetryFor, c.ResendAfter, c.NeverResend = 10*time.Second, after, never }
 }
 
+// resendsByAIP is a configuration of an agent of AIP that is asked for 10 s before a message is sent again, if ever.
+func resendsByAIP(never bool) func(*settings) {
+	return func(c *settings) {
+		speaksAIP("http://agent/")(c)
+		resends(10*time.Second, never)(c)
+	}
+}
+
 // lifeCycle carries a turn out as the life-cycle does: a turn that ends by an error, or with its process, is resumed,
 // and carried out if the agent has not received it.
 func lifeCycle(t *testing.T, h *upstream.Agent, x *agent.Turn, stream, crashed bool) (all []string) {
@@ -69,10 +77,7 @@ func TestContinueIsNotLost(t *testing.T) {
 			a.rpc, a.works = "/", 40*time.Second
 			lost := a.lost
 			a.lost = 0
-			change := func(c *settings) {
-				speaksAIP("http://agent/")(c)
-				resends(10*time.Second, tc.never)(c)
-			}
+			change := resendsByAIP(tc.never)
 			withAgent(t, a, change, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 				first := start("t", "red")
 				first.Message.ID = "m1"
@@ -144,10 +149,7 @@ func TestStartIsRunOnce(t *testing.T) {
 			if tc.registers == 0 {
 				a.lost = 1
 			}
-			change := func(c *settings) {
-				speaksAIP("http://agent/")(c)
-				resends(10*time.Second, tc.never)(c)
-			}
+			change := resendsByAIP(tc.never)
 			withAgent(t, a, change, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 				x := start("t", "red")
 				if tc.crashed {

@@ -217,8 +217,14 @@ func (c *client) Event(_ *aun.Conn, method string, params gjson.Result) {
 // open opens a connection.
 func (w *world) dial(path string) *client {
 	w.t.Helper()
+	return w.dialWith(path, nil)
+}
+
+// dialWith opens a connection by a request that has a header.
+func (w *world) dialWith(path string, header http.Header) *client {
+	w.t.Helper()
 	ws, _, err := websocket.Dial(context.Background(), "ws://"+host+path,
-		&websocket.DialOptions{HTTPClient: w.net.Client()})
+		&websocket.DialOptions{HTTPClient: w.net.Client(), HTTPHeader: header})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,14 +5,11 @@ package wsfront
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
@@ -35,19 +32,7 @@ func newStrangers(t *testing.T, l Limits) *world {
 // from opens a connection from an address.
 func (w *world) from(address string) *client {
 	w.t.Helper()
-	ws, _, err := websocket.Dial(context.Background(), "ws://"+host+"/aun", &websocket.DialOptions{
-		HTTPClient: w.net.Client(), HTTPHeader: http.Header{fromHeader: {address}}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c := &client{w: w, t: w.t, events: make(chan event, 10000), served: make(chan struct{})}
-	c.conn = aun.NewConn(ws, c, aun.Limits{}, slog.New(slog.DiscardHandler))
-	go func() {
-		defer close(c.served)
-		c.conn.Serve(context.Background())
-	}()
-	w.t.Cleanup(c.cut)
-	return c
+	return w.dialWith("/aun", http.Header{fromHeader: {address}})
 }
 
 // logIn logs in on a connection, and returns the error.
