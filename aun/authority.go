@@ -87,14 +87,11 @@ func (a *Authority) NewChallenge() (nonce string, params []byte) {
 
 // Login1 is auth.aid_login1: the client presents its certificate, and gets a nonce to sign.
 func (a *Authority) Login1(params gjson.Result) ([]byte, error) {
-	aid, err := aidParam(params)
+	aid, err := a.config.Identity.clientAID(params)
 	if err != nil {
 		return nil, err
 	}
 	clientNonce, request := params.Get("client_nonce").String(), params.Get("request_id").String()
-	if err := a.config.Identity.refuse(aid); err != nil {
-		return nil, err
-	}
 	switch {
 	case !asksService(clientNonce):
 		return nil, badNonce("client_nonce")
@@ -137,11 +134,8 @@ func (a *Authority) Login2(params gjson.Result) ([]byte, error) {
 
 // finish checks the second step of a login.
 func (a *Authority) finish(params gjson.Result) (*Certificate, error) {
-	aid, err := aidParam(params)
+	aid, err := a.config.Identity.clientAID(params)
 	if err != nil {
-		return nil, err
-	}
-	if err := a.config.Identity.refuse(aid); err != nil {
 		return nil, err
 	}
 	in, err := a.logins.finish(aid, params.Get("request_id").String(), params.Get("nonce").String())
@@ -224,14 +218,6 @@ func (a *Authority) Authenticate(auth gjson.Result) (Proof, error) {
 
 // maxParam is the length of the longest id that is accepted, in bytes.
 const maxParam = 256
-
-func aidParam(params gjson.Result) (AID, error) {
-	aid, err := ParseAID(params.Get("aid").String())
-	if err != nil {
-		return "", Errorf(codes.InvalidParams, "aid: %v", err)
-	}
-	return aid, nil
-}
 
 // mustJSON returns the JSON of a value that is made of what JSON has.
 func mustJSON(v any) []byte {

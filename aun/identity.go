@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
@@ -190,6 +192,15 @@ func (id *Identity) TokenKey() (*ecdsa.PrivateKey, error) {
 		}
 	}
 	return nil, errors.New("no key of tokens can be derived from the private key")
+}
+
+// clientAID returns the AID that a client claims in the params of a login.
+func (id *Identity) clientAID(params gjson.Result) (AID, error) {
+	aid, err := ParseAID(params.Get("aid").String())
+	if err != nil {
+		return "", Errorf(codes.InvalidParams, "aid: %v", err)
+	}
+	return aid, id.refuse(aid)
 }
 
 // refuse returns an error for a client that claims to be this end, which has no reason to log in at itself.

@@ -46,11 +46,8 @@ func (l *PeerLogin) Initialize(params gjson.Result) ([]byte, error) {
 
 // Hello is the request peer.hello: the peer presents its certificate and a nonce, and gets the same in return.
 func (l *PeerLogin) Hello(params gjson.Result) ([]byte, error) {
-	aid, err := aidParam(params)
+	aid, err := l.identity.clientAID(params)
 	if err != nil {
-		return nil, err
-	}
-	if err := l.identity.refuse(aid); err != nil {
 		return nil, err
 	}
 	theirs := params.Get("nonce").String()
