@@ -165,11 +165,16 @@ func (id *Identity) CertPEM() string { return string(encodeCerts(id.Chain)) }
 
 // PublicKey returns the public key as auth.create_aid takes it: SubjectPublicKeyInfo in base64.
 func (id *Identity) PublicKey() string {
-	der, err := x509.MarshalPKIXPublicKey(&id.Key.PublicKey)
+	return base64.StdEncoding.EncodeToString(publicInfo(&id.Key.PublicKey))
+}
+
+// publicInfo returns a public key as SubjectPublicKeyInfo in DER.
+func publicInfo(key *ecdsa.PublicKey) []byte {
+	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
-		panic(err) // of a key that ParseIdentity would refuse
+		panic(err) // of a key whose curve has no name, which ParseIdentity refuses and TokenKey does not make
 	}
-	return base64.StdEncoding.EncodeToString(der)
+	return der
 }
 
 // Curve returns the name of the key's curve: P-256 or P-384.

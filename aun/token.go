@@ -44,11 +44,7 @@ type tokens struct {
 
 // keyID names a public key in the tokens that it verifies.
 func keyID(key *ecdsa.PublicKey) string {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		panic(err) // of a key that was made for a curve that has a name
-	}
-	sum := sha256.Sum256(der)
+	sum := sha256.Sum256(publicInfo(key))
 	return hex.EncodeToString(sum[:8])
 }
 
