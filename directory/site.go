@@ -179,6 +179,12 @@ func pemOf(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
+// fingerprintOf returns the SHA-256 of a certificate, in lower-case hex.
+func fingerprintOf(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
 // certificate sends the certificate of the gateway. Others are not kept here. A client may name the one that it wants
 // by its fingerprint.
 func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
@@ -189,9 +195,8 @@ func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
 			string(s.Identity.AID))
 		return
 	}
-	sum := sha256.Sum256(s.Identity.Chain[0].Raw)
 	want := strings.TrimPrefix(strings.ToLower(r.URL.Query().Get("cert_fingerprint")), "sha256:")
-	if want != "" && want != hex.EncodeToString(sum[:]) {
+	if want != "" && want != fingerprintOf(s.Identity.Chain[0]) {
 		missing(w, "the certificate of "+string(aid)+" has another fingerprint")
 		return
 	}
@@ -249,8 +254,7 @@ func (s *Site) rootList() any {
 		if c.CheckSignatureFrom(c) != nil {
 			continue // an intermediate
 		}
-		sum := sha256.Sum256(c.Raw)
-		fingerprint, status := hex.EncodeToString(sum[:]), "active"
+		fingerprint, status := fingerprintOf(c), "active"
 		if time.Now().After(c.NotAfter) {
 			status = "retired"
 		}
