@@ -80,22 +80,16 @@ func (m *membership) isForsaken(now time.Time) bool {
 
 // dissolved ends a membership whose group has no exchange any more. Its tasks are canceled, and its queue is deleted.
 func (m *membership) dissolved() {
-	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
-	err := m.tasks.cancel(ctx)
-	cancel()
+	m.cancelTasks()
 	base := m.engine.base
 	if base.Err() != nil {
 		return
 	}
-	if err != nil {
-		m.logger().Warn("not all tasks of a group could be canceled", m.about("error", err)...)
-	}
 	if m.departure != nil {
 		m.departure.Ack()
 	}
-	l := m.rest
+	l, err := m.rest, m.lastError
 	m.rest = nil
-	err = m.lastError
 	if l != nil {
 		err = m.deleteQueue(l)
 	}

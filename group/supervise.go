@@ -356,12 +356,17 @@ func (m *membership) removed() {
 
 // abandon ends a membership without a link.
 func (m *membership) abandon() {
+	m.cancelTasks()
+	m.end()
+}
+
+// cancelTasks cancels the tasks of a membership that ends, whether the group gets to know that or not.
+func (m *membership) cancelTasks() {
 	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
 	defer cancel()
 	if err := m.tasks.cancel(ctx); err != nil && m.engine.base.Err() == nil {
 		m.logger().Warn("not all tasks of a group could be canceled", m.about("error", err)...)
 	}
-	m.end()
 }
 
 // end ends the membership. It returns when that is stored, or the engine closes: then the next one ends it.
