@@ -203,8 +203,7 @@ func (e *Engine) serves(k key, r *record, token string) bool {
 func (m *membership) isAt(r *record, token string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.isStored || !m.record.HasToken || !m.knowsToken || m.record.Port != r.Port ||
-		normaliseHost(m.record.Host) != normaliseHost(r.Host) {
+	if !m.isStored || !m.record.HasToken || !m.knowsToken || !m.record.sameAddress(r) {
 		return false
 	}
 	user, _, isPassword := strings.Cut(token, ":")

@@ -85,8 +85,12 @@ func queueName(leader, groupID, aic string) string {
 
 // sameBroker reports whether the queue of two records is at the same place, as far as their addresses say.
 func (r *record) sameBroker(other *record) bool {
-	return normaliseHost(r.Host) == normaliseHost(other.Host) && r.Port == other.Port && r.VHost == other.VHost &&
-		r.Queue == other.Queue
+	return r.sameAddress(other) && r.VHost == other.VHost && r.Queue == other.Queue
+}
+
+// sameAddress reports whether two records have one host and port.
+func (r *record) sameAddress(other *record) bool {
+	return normaliseHost(r.Host) == normaliseHost(other.Host) && r.Port == other.Port
 }
 
 // sameLink reports whether a link for one of two records serves the other one, too, if the token is the same.
