@@ -225,21 +225,27 @@ func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result, name s
 
 // acked returns up to which a device has acknowledged all.
 func (b *inbox) acked(c Caller) uint64 {
-	for _, a := range b.meta.Acks {
-		if a.Device == c.Device && a.Slot == c.Slot {
-			return a.Seq
-		}
+	if a := b.ackOf(c); a != nil {
+		return a.Seq
 	}
 	return 0
 }
 
-// acknowledge moves the acknowledgement of a device. It never moves back.
-func (b *inbox) acknowledge(c Caller, seq uint64) (before, now uint64) {
+// ackOf returns the acknowledgement of a device; nil if it has made none.
+func (b *inbox) ackOf(c Caller) *ack {
 	for i := range b.meta.Acks {
 		if a := &b.meta.Acks[i]; a.Device == c.Device && a.Slot == c.Slot {
-			before, a.Seq = a.Seq, max(a.Seq, seq)
-			return before, a.Seq
+			return a
 		}
+	}
+	return nil
+}
+
+// acknowledge moves the acknowledgement of a device. It never moves back.
+func (b *inbox) acknowledge(c Caller, seq uint64) (before, now uint64) {
+	if a := b.ackOf(c); a != nil {
+		before, a.Seq = a.Seq, max(a.Seq, seq)
+		return before, a.Seq
 	}
 	if len(b.meta.Acks) >= maxDevices {
 		b.meta.Acks = b.meta.Acks[1:]
