@@ -82,12 +82,12 @@ func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
 	if err != nil {
 		return c, err
 	}
-	switch worksOn := s.worksOn(id); {
-	case e == nil && worksOn:
+	switch {
+	case e == nil && s.worksOn(id):
 		return call{id: id, role: assignee}, nil
 	case e == nil:
 		return s.findOwn(ctx, id)
-	case e.Alias != "" && worksOn:
+	case e.Alias != "" && s.worksOn(id):
 		return s.findID(ctx, e.Alias)
 	case e.Alias != "":
 		return c, errGone(id)
