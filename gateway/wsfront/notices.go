@@ -176,12 +176,13 @@ func (s *Session) crowded() bool {
 func (s *Session) sendPending() {
 	for n := s.nextPending(); n != nil; n = s.nextPending() {
 		frame, err := n.take(s)
+		if err != nil && s.ctx.Err() == nil {
+			s.front.config.Log.Debug("a notification is not sent", "aid", s.AID, "error", err)
+			continue
+		}
 		if err == nil {
 			err = s.conn.Send(s.ctx, frame)
 			n.drop(s)
-		} else if s.ctx.Err() == nil {
-			s.front.config.Log.Debug("a notification is not sent", "aid", s.AID, "error", err)
-			err = nil
 		}
 		if err != nil {
 			return // the connection is lost, and dropPending follows
