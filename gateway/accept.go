@@ -13,11 +13,16 @@ import (
 
 // accept returns what to do when the life-cycle accepts a command, or nil if there is nothing to do.
 func (x *exchange) accept(p *partner.Partner) func(log string, at task.Position) (undo func(), err error) {
-	if !x.mayAdopt() && x.call.Webhook == nil && !x.startsInGroup() && x.in.Accept == nil {
+	if !x.mayAdopt() && !x.brings() {
 		return nil
 	}
 	x.partner = p
 	return x.accepted
+}
+
+// brings reports whether the command comes with something that is done when it is accepted.
+func (x *exchange) brings() bool {
+	return x.call.Webhook != nil || x.startsInGroup() || x.in.Accept != nil
 }
 
 // undoFunc undoes a part of what was done when a command was accepted; nil if nothing is to be undone.
@@ -26,7 +31,7 @@ type undoFunc func(context.Context) error
 // accepted does what belongs to a command that the life-cycle has accepted, before the command is stored: each part is
 // there when the first event is. log is the name of the task's log. undo undoes all of it.
 func (x *exchange) accepted(log string, at task.Position) (undo func(), err error) {
-	if !x.adopts() && x.call.Webhook == nil && !x.startsInGroup() && x.in.Accept == nil {
+	if !x.adopts() && !x.brings() {
 		return nil, nil // what follows allocates
 	}
 	parts := [...]func(log string, at task.Position) (undoFunc, error){x.adopt, x.useWebhook, x.follow, x.inform}
@@ -63,8 +68,7 @@ func (x *exchange) inform(log string, at task.Position) (undoFunc, error) {
 	if x.in.Accept == nil || at.Exists || x.call.Message.Command != task.Start {
 		return nil, nil
 	}
-	undo, err := x.in.Accept(x.ctx, log)
-	return undo, err
+	return x.in.Accept(x.ctx, log)
 }
 
 // mayAdopt reports whether the command may start a task for which webhooks were set while its Leader was not known,
