@@ -257,9 +257,9 @@ func (b *inbox) acknowledge(c Caller, seq uint64) (before, now uint64) {
 // notifySenders notifies the clients whose messages a device has acknowledged.
 func (m *Mailbox) notifySenders(c Caller, b *inbox, after, upTo uint64) {
 	var event []byte
-	seen := make(map[string]bool)
+	seen, agents := make(map[string]bool), m.allAgents()
 	for _, k := range b.kept {
-		if k.seq <= after || k.seq > upTo || seen[k.from] || m.agent(k.from) != nil {
+		if k.seq <= after || k.seq > upTo || seen[k.from] || agents[k.from] != nil {
 			continue
 		}
 		seen[k.from] = true

@@ -172,7 +172,7 @@ func (m *Mailbox) Close() {
 	m.work.Wait()
 }
 
-// Set replaces the agents that are fronted, by their AIDs.
+// Set replaces the agents that are fronted, by their AIDs. The map must not be changed afterwards.
 func (m *Mailbox) Set(agents map[string]Agent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,10 +180,13 @@ func (m *Mailbox) Set(agents map[string]Agent) {
 }
 
 // agent returns the agent with an AID; nil for none.
-func (m *Mailbox) agent(aid string) Agent {
+func (m *Mailbox) agent(aid string) Agent { return m.allAgents()[aid] }
+
+// allAgents returns the agents by their AIDs.
+func (m *Mailbox) allAgents() map[string]Agent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.agents[aid]
+	return m.agents
 }
 
 // spawn calls f in a goroutine, unless the mailbox is closed.

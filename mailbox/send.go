@@ -237,9 +237,10 @@ func (b *inbox) withinQuota(from string) bool {
 	for _, a := range b.meta.Acks {
 		read = max(read, a.Seq)
 	}
+	agents := b.box.allAgents()
 	free, freeBytes, own, ownBytes := maxMessages/2, int64(maxBytes/2), 0, int64(0)
 	for _, k := range b.kept {
-		if k.seq <= read || b.box.agent(k.from) != nil {
+		if k.seq <= read || agents[k.from] != nil {
 			continue
 		}
 		free, freeBytes = free-1, freeBytes-k.size
