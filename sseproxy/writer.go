@@ -28,11 +28,12 @@ type Writer struct {
 	err   error     // of the first write that failed; nothing is written after it
 	armed time.Time // the deadline of writes; zero for none
 
-	busy atomic.Bool // something was sent since the last beat
-	due  atomic.Bool // a heartbeat is due
-	mu   sync.Mutex  // guards what follows
-	beat *time.Timer
-	ends bool
+	busy    atomic.Bool // something was sent since the last beat
+	due     atomic.Bool // a heartbeat is due
+	aborted atomic.Bool
+	mu      sync.Mutex // guards what follows
+	beat    *time.Timer
+	ends    bool
 }
 
 // Options are how a stream is written.
@@ -209,6 +210,9 @@ func (s *Writer) arm() {
 	if at := now.Add(s.options.Timeout); s.control.SetWriteDeadline(at) == nil {
 		s.armed = at
 	}
+	if s.aborted.Load() { // that may have been before the deadline was set
+		_ = s.control.SetWriteDeadline(longAgo)
+	}
 }
 
 func (s *Writer) disarm() {
@@ -233,7 +237,10 @@ func (s *Writer) heartbeat() {
 }
 
 // Abort has a Flush fail that waits for the caller. It is called by any goroutine while Flush runs.
-func (s *Writer) Abort() { _ = s.control.SetWriteDeadline(longAgo) }
+func (s *Writer) Abort() {
+	s.aborted.Store(true)
+	_ = s.control.SetWriteDeadline(longAgo)
+}
 
 // longAgo is a deadline that is over.
 var longAgo = time.Unix(1, 0)

@@ -5,6 +5,7 @@ package httpfront
 import (
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -79,7 +80,7 @@ func (s *grpcSink) Flush() (err error) {
 }
 
 // Abort implements gateway.AbortSink.
-func (s *grpcSink) Abort() { _ = s.writer.control.SetWriteDeadline(time.Unix(1, 0)) }
+func (s *grpcSink) Abort() { s.writer.abort() }
 
 // grpcWriter writes the answer to a request of gRPC. The caller must read each piece of it in time.
 type grpcWriter struct {
@@ -87,17 +88,35 @@ type grpcWriter struct {
 	control *http.ResponseController
 	timeout time.Duration
 	holding bool // Flush does nothing
+	aborted atomic.Bool
 }
 
 func newGRPCWriter(w http.ResponseWriter, timeout time.Duration) *grpcWriter {
 	return &grpcWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout}
 }
 
+// abort has the present write fail, and those that follow. It may be called by any goroutine.
+func (w *grpcWriter) abort() {
+	w.aborted.Store(true)
+	_ = w.control.SetWriteDeadline(longAgo)
+}
+
+// deadline sets the deadline of writes; zero for none. After abort, that is over whatever is set.
+func (w *grpcWriter) deadline(at time.Time) {
+	_ = w.control.SetWriteDeadline(at)
+	if w.aborted.Load() {
+		_ = w.control.SetWriteDeadline(longAgo)
+	}
+}
+
+// longAgo is a deadline that is over.
+var longAgo = time.Unix(1, 0)
+
 // Write implements io.Writer.
 func (w *grpcWriter) Write(data []byte) (n int, err error) {
-	defer w.control.SetWriteDeadline(time.Time{})
+	defer w.deadline(time.Time{})
 	for piece := range slices.Chunk(data, pieceSize) {
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+		w.deadline(time.Now().Add(w.timeout))
 		m, err := w.ResponseWriter.Write(piece)
 		if n += m; err != nil {
 			return n, err
@@ -109,9 +128,9 @@ func (w *grpcWriter) Write(data []byte) (n int, err error) {
 // Flush implements http.Flusher. The peer may block it by flow control, too.
 func (w *grpcWriter) Flush() {
 	if !w.holding {
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+		w.deadline(time.Now().Add(w.timeout))
 		_ = w.control.Flush() // a connection that is broken fails at the next write
-		_ = w.control.SetWriteDeadline(time.Time{})
+		w.deadline(time.Time{})
 	}
 }
 
