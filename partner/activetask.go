@@ -99,6 +99,17 @@ func (tk *activeTask) load(ctx context.Context) error {
 	return nil
 }
 
+// update loads the task, and calls f, which decides by what the task is now, and may append. After a conflict, it does
+// both again (replay.RetryConflict). tk.mu is held.
+func (tk *activeTask) update(ctx context.Context, f func() error) error {
+	return replay.RetryConflict(func() error {
+		if err := tk.load(ctx); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
 // errDamaged marks the error of a log that cannot be decoded: to read it again does not help.
 var errDamaged = errors.New("partner: a damaged log")
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -73,7 +72,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	if tk.fold.Status().State != task.AwaitingCompletion {
 		answered = tk.askToCancel(ctx, p, m)
 	}
-	return replay.RetryConflict(func() error { return tk.recordCancel(ctx, c, &m, &answered) })
+	return tk.update(ctx, func() error { return tk.recordCancel(ctx, c, &m, &answered) })
 }
 
 // cancelAnswer is what is known when the agent has been asked to cancel a task. It is the zero value if it was not
@@ -116,9 +115,6 @@ func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Messag
 
 // recordCancel ends the task by a cancel, with what the agent has answered to it. tk.mu is held.
 func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Message, a *cancelAnswer) error {
-	if err := tk.load(ctx); err != nil {
-		return err
-	}
 	var items []task.DataItem
 	if a.asked {
 		switch state := tk.fold.Status().State; {

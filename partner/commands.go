@@ -10,7 +10,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -65,7 +64,7 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 	}
 	defer tk.mu.Unlock()
 	var r outcome
-	err := replay.RetryConflict(func() (err error) {
+	err := tk.update(ctx, func() (err error) {
 		r, err = p.decide(ctx, tk, leader, c, stream)
 		return err
 	})
@@ -76,14 +75,11 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 	return r, nil
 }
 
-// decide is carryOut for the task as it is in the store now. tk.mu is held.
+// decide is carryOut for the task as it is now. tk.mu is held.
 func (p *Partner) decide(
 	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
 ) (r outcome, err error) {
 	r.tk = tk
-	if err := tk.load(ctx); err != nil {
-		return r, err
-	}
 	command := c.Message.Command
 	if c.Continues() && command == task.Start && tk.exists {
 		again := *c
@@ -430,10 +426,7 @@ func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Reque
 		tk.mu.Lock()
 	}
 	var t task.Task
-	err = replay.RetryConflict(func() error {
-		if err := tk.load(ctx); err != nil {
-			return err
-		}
+	err = tk.update(ctx, func() error {
 		if turn.err != nil {
 			return turn.err
 		}

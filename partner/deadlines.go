@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"context"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -30,19 +31,15 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	defer tk.release()
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	err := replay.RetryConflict(func() error { return tk.timeOut(now) })
+	err := tk.update(e.base, func() error { return tk.timeOut(e.base, now) })
 	if err != nil && task.KindOf(err) != task.StoreUnavailable { // such a store has logged that itself
 		tk.logger().Error("a deadline cannot be executed", "error", err)
 	}
 	return err
 }
 
-// timeOut is Engine.timeOut while tk.mu is held.
-func (tk *activeTask) timeOut(now time.Time) error {
-	ctx := tk.engine.base
-	if err := tk.load(ctx); err != nil {
-		return err
-	}
+// timeOut is Engine.timeOut for the task as it is now. tk.mu is held.
+func (tk *activeTask) timeOut(ctx context.Context, now time.Time) error {
 	status := tk.fold.Status()
 	at := tk.dueAt(status.State, status.ChangedAt)
 	if !tk.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -86,10 +85,7 @@ func operatorCancel(leader, id, why string) task.Message {
 func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	err := replay.RetryConflict(func() error {
-		if err := tk.load(ctx); err != nil {
-			return err
-		}
+	err := tk.update(ctx, func() error {
 		if !tk.exists {
 			return NotFound(m.TaskID)
 		}
@@ -116,10 +112,7 @@ func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error 
 			items = append(items, task.Text("the agent may continue: "+detail(refusal)))
 		}
 	}
-	err = replay.RetryConflict(func() error {
-		if err := tk.load(ctx); err != nil {
-			return err
-		}
+	err = tk.update(ctx, func() error {
 		if err := tk.mayFail(); err != nil {
 			return err
 		}

@@ -91,12 +91,7 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	return replay.RetryConflict(func() error {
-		if err := tk.load(ctx); err != nil {
-			return err
-		}
-		return tk.commitPending(ctx)
-	})
+	return tk.update(ctx, func() error { return tk.commitPending(ctx) })
 }
 
 // Log returns the name of the task's log.

@@ -35,13 +35,7 @@ func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log s
 		return err
 	}
 	defer tk.mu.Unlock()
-	err := replay.RetryConflict(func() error {
-		if err := tk.load(ctx); err != nil {
-			return err
-		}
-		return tk.watch(ctx)
-	})
-	if err != nil {
+	if err := tk.update(ctx, func() error { return tk.watch(ctx) }); err != nil {
 		return err
 	}
 	return f(tk.log, tk.standing())
