@@ -212,6 +212,11 @@ func (tk *activeTask) append(a *replay.Append) error {
 	return StoreError(err, "the task cannot be stored")
 }
 
+// appendMetadata stores the metadata alone, and when the log must be looked at again. tk.mu is held.
+func (tk *activeTask) appendMetadata(dueAt time.Time, durable bool) error {
+	return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: dueAt, Durable: durable})
+}
+
 // appendPending begins the log of a task whose start is pending. A caller is answered with a tentative one. tk.mu is
 // held.
 func (tk *activeTask) appendPending() error {

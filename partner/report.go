@@ -137,8 +137,7 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 	if tk.meta.Pending != nil {
 		return nil
 	}
-	a := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}
-	if err := tk.append(&a); err != nil {
+	if err := tk.appendMetadata(replay.Recover, false); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
@@ -171,7 +170,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 				return nil
 			}
 			// The name that the agent has given to the task must survive a crash.
-			return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover})
+			return tk.appendMetadata(replay.Recover, false)
 		}
 		b.beginTask(task.Accepted, nil)
 	}
@@ -201,8 +200,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		return tk.completeReported(ctx, b, rep)
 	}
 	if accepts && b.len() == 0 { // the task was shown as one that is worked on before
-		return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(),
-			DueAt: tk.dueAt(b.state, b.since), Durable: true})
+		return tk.appendMetadata(tk.dueAt(b.state, b.since), true)
 	}
 	return b.write(ctx)
 }

@@ -86,9 +86,7 @@ func (tk *activeTask) watch(ctx context.Context) error {
 	}
 	tk.meta.Watched = true
 	status := tk.fold.Status()
-	return tk.append(&replay.Append{
-		Log: tk.log, Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt),
-	})
+	return tk.appendMetadata(tk.dueAt(status.State, status.ChangedAt), false)
 }
 
 // accept calls the Accept of a command that is about to be stored. The write that follows must store the metadata. If
