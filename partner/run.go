@@ -216,6 +216,12 @@ type Unanswered interface {
 	Broken() bool
 }
 
+// isUnanswered reports whether the connection broke before the agent had answered.
+func isUnanswered(err error) bool {
+	u, ok := errors.AsType[Unanswered](err)
+	return ok && u.Broken()
+}
+
 // isHandedOn reports whether the next process takes over a turn that has ended by an error: this one is about to end,
 // and so, perhaps, is the agent, which has not answered or cannot be reached.
 func (r *run) isHandedOn(err error) bool {
@@ -224,15 +230,13 @@ func (r *run) isHandedOn(err error) bool {
 	default:
 		return false
 	}
-	broken, ok := errors.AsType[Unanswered](err)
-	return ok && broken.Broken() || task.KindOf(err) == task.AgentUnavailable
+	return isUnanswered(err) || task.KindOf(err) == task.AgentUnavailable
 }
 
 // resumed returns the turn of the run, to be resumed after an error.
 func (r *run) resumed(err error) *agent.Turn {
 	t := *r.turn
-	broken, ok := errors.AsType[Unanswered](err)
-	t.Answered = !ok || !broken.Broken()
+	t.Answered = !isUnanswered(err)
 	r.tk.mu.Lock()
 	defer r.tk.mu.Unlock()
 	if now := r.tk.meta.Ref; r.tk.loaded && now != t.Ref {
