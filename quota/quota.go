@@ -117,6 +117,5 @@ func (c *Counter) add(key string, n int64) {
 	}
 	if n < 0 && len(c.lines) > 0 {
 		c.serve()
-		c.askSoon(0)
 	}
 }

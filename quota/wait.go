@@ -29,7 +29,6 @@ func (c *Counter) enter(w *waiter) {
 	key := Key(w.lease.leader)
 	c.lines[key] = append(c.lines[key], w)
 	c.serve()
-	c.askSoon(0)
 }
 
 // leave takes a waiter out of its line. It returns why it was not served, or nil if it has been.
@@ -47,12 +46,12 @@ func (c *Counter) leave(w *waiter) error {
 	}
 	c.remove(key, i)
 	c.serve() // it may have been in the way of others
-	c.askSoon(0)
 	return err
 }
 
-// serve lets the waiters have what there is. c.mu is held.
+// serve lets the waiters have what there is, and asks for what is lent if some still wait. c.mu is held.
 func (c *Counter) serve() {
+	defer c.askSoon(0)
 	for {
 		key, first := "", (*waiter)(nil)
 		for k, line := range c.lines {
