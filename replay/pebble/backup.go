@@ -103,9 +103,7 @@ func closeCopy(dir string, pending []slot) (err error) {
 		_, closer, err := storedHead(db, p.log, 0)
 		switch {
 		case errors.Is(err, replay.ErrNotFound):
-			moveTime(b, appendDueKey, 0, stampOf(p.head.DueAt), p.log, nil)
-			moveLists(b, p.log, nil, p.head.Lists)
-			setHead(b, p.log, &p.head, nil, nil)
+			setIntent(b, p.log, &p.head)
 		case err != nil:
 			return err
 		default:

@@ -34,6 +34,13 @@ func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byt
 	_ = op.Finish() // fails only for an indexed batch
 }
 
+// setIntent sets what the database has of an intent once it is a log.
+func setIntent(b *pebble.Batch, log string, h *head) {
+	moveTime(b, appendDueKey, 0, stampOf(h.DueAt), log, nil)
+	moveLists(b, log, nil, h.Lists)
+	setHead(b, log, h, nil, nil)
+}
+
 func setSnapshot(b *pebble.Batch, log string, snapshot []byte) {
 	op := b.SetDeferred(nameKeyLen(log), len(snapshot))
 	appendNameKey(op.Key[:0], spaceSnapshot, log)

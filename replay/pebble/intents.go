@@ -293,9 +293,7 @@ func (in *intents) store(g *generation) error {
 		b := g.db.NewBatch()
 		defer b.Close()
 		for s := range in.all {
-			moveTime(b, appendDueKey, 0, stampOf(s.head.DueAt), s.log, nil)
-			moveLists(b, s.log, nil, s.head.Lists)
-			setHead(b, s.log, &s.head, nil, nil)
+			setIntent(b, s.log, &s.head)
 		}
 		if err := g.commit(b, 0, false); err != nil {
 			return err
