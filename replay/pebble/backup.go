@@ -16,8 +16,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // Backup copies the store into a directory, which must not exist, while the store is in use. Everything that was
@@ -100,16 +98,12 @@ func closeCopy(dir string, pending []slot) (err error) {
 	defer b.Close()
 	for i := range pending {
 		p := &pending[i]
-		_, closer, err := storedHead(db, p.log, 0)
-		switch {
-		case errors.Is(err, replay.ErrNotFound):
-			setIntent(b, p.log, &p.head)
-		case err != nil:
+		has, err := hasHead(db, p.log)
+		if err != nil {
 			return err
-		default:
-			if err := closer.Close(); err != nil {
-				return err
-			}
+		}
+		if !has {
+			setIntent(b, p.log, &p.head)
 		}
 	}
 	m = mark{losses: m.losses + 1, closed: true}

@@ -270,18 +270,14 @@ func (in *intents) load(g *generation) error {
 		if !ok {
 			continue
 		}
-		_, closer, err := storedHead(g.db, log, 0)
-		if errors.Is(err, replay.ErrNotFound) {
-			in.slotOf[log] = len(in.slots)
-			in.slots = append(in.slots, slot{log: log, pending: true, head: h})
-			in.pending++
-			continue
-		}
+		has, err := hasHead(g.db, log)
 		if err != nil {
 			return err
 		}
-		if err := closer.Close(); err != nil {
-			return err
+		if !has {
+			in.slotOf[log] = len(in.slots)
+			in.slots = append(in.slots, slot{log: log, pending: true, head: h})
+			in.pending++
 		}
 	}
 	return nil

@@ -195,6 +195,18 @@ func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Clo
 	return h, it, nil
 }
 
+// hasHead reports whether a log is in the database.
+func hasHead(db *pebble.DB, log string) (bool, error) {
+	_, closer, err := storedHead(db, log, 0)
+	if errors.Is(err, replay.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, closer.Close()
+}
+
 // view is a committed state of a log as a reader sees it.
 type view struct {
 	head

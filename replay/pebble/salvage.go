@@ -235,11 +235,8 @@ func (s *Store) dropOrphans() error {
 		log := key[1+2 : len(key)-8]
 		if name == nil || !bytes.Equal(name, log) {
 			name = append(make([]byte, 0, len(log)), log...)
-			_, closer, err := storedHead(s.db, string(log), 0)
-			if known = err == nil; known {
-				err = closer.Close()
-			}
-			if err != nil && !errors.Is(err, replay.ErrNotFound) {
+			var err error
+			if known, err = hasHead(s.db, string(log)); err != nil {
 				return err
 			}
 		}
