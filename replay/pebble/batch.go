@@ -48,6 +48,13 @@ func setSnapshot(b *pebble.Batch, log string, snapshot []byte) {
 	_ = op.Finish()
 }
 
+// deleteName deletes a head or a snapshot.
+func deleteName(b *pebble.Batch, space byte, log string) {
+	op := b.DeleteDeferred(nameKeyLen(log))
+	appendNameKey(op.Key[:0], space, log)
+	_ = op.Finish()
+}
+
 // setEntry sets an entry, under the number of its last record: the records in another entry, which may be nil, and
 // more.
 func setEntry(b *pebble.Batch, log string, number uint64, entry []byte, records [][]byte) {
@@ -128,13 +135,9 @@ func (g *generation) deleteLog(b *pebble.Batch, log string, h *head) error {
 		}
 		deleteEntries(b, log, entries)
 	}
-	op := b.DeleteDeferred(nameKeyLen(log))
-	appendNameKey(op.Key[:0], spaceHead, log)
-	_ = op.Finish()
+	deleteName(b, spaceHead, log)
 	if h.First > 1 { // something was trimmed
-		op := b.DeleteDeferred(nameKeyLen(log))
-		appendNameKey(op.Key[:0], spaceSnapshot, log)
-		_ = op.Finish()
+		deleteName(b, spaceSnapshot, log)
 	}
 	moveTime(b, appendDueKey, stampOf(h.DueAt), 0, log, nil)
 	moveTime(b, appendExpiryKey, h.expires, 0, log, nil)

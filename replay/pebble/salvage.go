@@ -127,9 +127,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 		case !whole:
 			done.Logs = append(done.Logs, log)
 			deleteRange(b, log, 0, h.Last)
-			op := b.DeleteDeferred(nameKeyLen(log))
-			appendNameKey(op.Key[:0], spaceSnapshot, log)
-			_ = op.Finish()
+			deleteName(b, spaceSnapshot, log)
 			h.Ended = cmp.Or(h.Ended, now)
 			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
 			// Without a snapshot, it cannot be read.
