@@ -106,20 +106,20 @@ func closeCopy(dir string, pending []slot) (err error) {
 			setIntent(b, p.log, &p.head)
 		}
 	}
-	m = mark{losses: m.losses + 1, closed: true}
-	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
-		return err
-	}
 	flushed, err := flushedIn(db)
 	if err != nil {
 		return err
 	}
-	return flushForGood(db, vfs.Default, dir, b, flushed+1)
+	return flushForGood(db, vfs.Default, dir, b, m.losses+1, flushed+1)
 }
 
-// flushForGood commits the last batch of a database that has no journal, and flushes it. From then on, the tables have
-// all segments up to a number; a journal that begins behind them says so.
-func flushForGood(db *pebble.DB, system vfs.FS, dir string, b *pebble.Batch, number uint64) error {
+// flushForGood commits the last batch of a database that has no journal, and flushes it. From then on, it is closed and
+// has had so many losses, and the tables have all segments up to a number; a journal that begins behind them says so.
+func flushForGood(db *pebble.DB, system vfs.FS, dir string, b *pebble.Batch, losses, number uint64) error {
+	m := mark{losses: losses, closed: true}
+	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
+		return err
+	}
 	if err := b.Set(flushedKey, binary.AppendUvarint(nil, number), nil); err != nil {
 		return err
 	}

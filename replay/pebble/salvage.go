@@ -94,11 +94,8 @@ func (s *Store) salvage(found *recovery, done *Repaired) error {
 	b := s.db.NewBatch()
 	defer b.Close()
 	// A segment may have had as many records as are left out after one loss; and what was not synced may be lost, too.
-	m = mark{losses: m.losses + uint64(len(found.damaged)) + 1, closed: true}
-	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
-		return err
-	}
-	if err := flushForGood(s.db, s.system, s.dir, b, found.last); err != nil {
+	losses := m.losses + uint64(len(found.damaged)) + 1
+	if err := flushForGood(s.db, s.system, s.dir, b, losses, found.last); err != nil {
 		return err
 	}
 	err = s.system.Remove(s.intents.path)
