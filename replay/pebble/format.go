@@ -23,7 +23,7 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 		if got != format && !before {
 			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
 		}
-		if before && mode != openRead && mode != openRepair {
+		if before && mode.writes() {
 			return g.setFormat(nil, true)
 		}
 		return nil
@@ -42,7 +42,7 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 	if foreign {
 		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
 	}
-	if mode == openRead || mode == openRepair { // the process that has made it died before it had begun
+	if !mode.writes() { // the process that has made it died before it had begun
 		return nil
 	}
 	return g.setFormat(&mark{closed: true}, false)

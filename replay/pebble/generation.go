@@ -53,6 +53,9 @@ const (
 	openRepair                 // to repair it; there are no commits
 )
 
+// writes reports whether a store that is opened so is used to write it.
+func (m openMode) writes() bool { return m == openNew || m == openWrite }
+
 // openGeneration opens the database. The error is a *diskError if it cannot be written now, but may be later.
 func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
 	defer func() {

@@ -108,14 +108,14 @@ func (r *recovery) replay(g *generation, j *journal, mode openMode) error {
 		if first, err = r.checkTables(g, last.header, needed[0].number, flushed); err != nil {
 			return err
 		}
-		if mode == openNew || mode == openWrite { // what a process has written that died is perhaps not synced
+		if mode.writes() { // what a process has written that died is perhaps not synced
 			if err := g.disk.syncSegment(last.path); err != nil {
 				return err
 			}
 		}
 	}
 	for _, s := range found {
-		if s.number < first && (mode == openNew || mode == openWrite) {
+		if s.number < first && mode.writes() {
 			j.release(s.number, s.path, s.size)
 		}
 	}
@@ -136,7 +136,7 @@ func (r *recovery) replay(g *generation, j *journal, mode openMode) error {
 		}
 		j.ended = append(j.ended, &segment{number: needed[i].number, path: needed[i].path, length: needed[i].size})
 	}
-	if flushed == 0 && j.first > 1 && mode != openRead && mode != openRepair {
+	if flushed == 0 && j.first > 1 && mode.writes() {
 		// The journal was of version 1.
 		return errors.Join(g.setFlushed(j.first-1), g.db.Flush())
 	}
