@@ -4,7 +4,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -143,8 +142,5 @@ func (r *run) ask(q *query, read func(body []byte) error) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = read(m.Data); errors.Is(err, translate.ErrOtherAnswer) {
-		err = r.refused(x, err)
-	}
-	return err
+	return r.paired(read(m.Data))
 }

@@ -58,12 +58,20 @@ type asked struct {
 // have lost their step.
 const maxOtherAnswers = 3
 
-// refused says what it means that the codec does not understand a message of the agent, or reads an error in it. The
-// answer to another request may be that to another Leader, on a connection that has lost its step. So the agent is
-// asked again, on another one.
+// refused says what it means that the codec does not understand a message of the agent, or reads an error in it.
 func (r *run) refused(x asked, err error) error {
 	if !errors.Is(err, translate.ErrOtherAnswer) {
 		return x.Explain(err)
+	}
+	return r.paired(err)
+}
+
+// paired says what it means that what the codec has read is the answer to another request; any other error it returns
+// as it is. That answer may be one to another Leader, on a connection that has lost its step. So the agent is asked
+// again, on another one.
+func (r *run) paired(err error) error {
+	if !errors.Is(err, translate.ErrOtherAnswer) {
+		return err
 	}
 	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has answered another request; the connection is closed",
 		slog.Any("error", err))

@@ -4,7 +4,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -46,7 +45,8 @@ func (s *reading) next() (over bool, _ error) {
 	}
 	var rep agent.Report
 	if err == nil {
-		rep, err = s.event(m)
+		rep, err = s.codec.Event(m.Name, m.Data)
+		err = s.run.paired(err)
 	}
 	if err != nil {
 		if s.arrived.any() && !s.reportPieces() {
@@ -72,15 +72,6 @@ func (s *reading) next() (over bool, _ error) {
 		return false, err
 	}
 	return s.merge(rep), nil
-}
-
-// event has the codec read a message.
-func (s *reading) event(m Message) (agent.Report, error) {
-	rep, err := s.codec.Event(m.Name, m.Data)
-	if errors.Is(err, translate.ErrOtherAnswer) {
-		err = s.run.refused(s.from, err)
-	}
-	return rep, err
 }
 
 // moreFollows reports whether the next message need not be waited for, and can be a part of the same report.
@@ -215,11 +206,8 @@ func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 				maxDrain)
 		}
 		rep, err := codec.Event(m.Name, m.Data)
-		if errors.Is(err, translate.ErrOtherAnswer) {
-			err = r.refused(x, err)
-		}
 		if err != nil {
-			return agent.Report{}, err
+			return agent.Report{}, r.paired(err)
 		}
 		seen = seen || !empty(&rep)
 		if whole = merged(whole, rep, &fold); whole.EndsTurn() {
