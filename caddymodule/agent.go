@@ -99,8 +99,8 @@ func (a *AgentConfig) check() error {
 		return errors.New("agent: max_runs_per_leader must not be negative; 0 means no bound")
 	case *a.RetryFor < 0:
 		return errors.New("agent: retry_for must not be negative; 0 means no retry")
-	case a.Resend.check() != nil:
-		return a.Resend.check()
+	case *a.Resend.After < 0:
+		return errors.New("agent: resend after must not be negative; 0 means that the agent is asked once")
 	case a.Timeout < 0:
 		return errors.New("agent: timeout must not be negative")
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):

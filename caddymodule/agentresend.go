@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"errors"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -25,13 +24,6 @@ type Resend struct {
 const defaultResend = caddy.Duration(10 * time.Second)
 
 func (r *Resend) fillDefaults() { orDefault(&r.After, new(defaultResend)) }
-
-func (r *Resend) check() error {
-	if *r.After < 0 {
-		return errors.New("agent: resend after must not be negative; 0 means that the agent is asked once")
-	}
-	return nil
-}
 
 // parse reads the option: "after" and a duration, or "never".
 func (r *Resend) parse(p *parser) func() {
