@@ -119,7 +119,7 @@ func (p *parser) aun(into **AUN) func() {
 			"roots":   p.words(&a.Roots),
 			"crl":     p.word(&a.CRL),
 			"issuer":  p.word(&a.Issuer),
-			"jwt_key": p.jwtKeys(&a.JWTKeys),
+			"jwt_key": p.wordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
 			"origins": p.words(&a.Origins),
 			"limits": p.section(options{
 				"connections":         p.number(&a.Limits.Connections),
@@ -130,21 +130,6 @@ func (p *parser) aun(into **AUN) func() {
 				"logins_per_address":  p.number(&a.Limits.LoginsPerAddress),
 			}),
 		})()
-	}
-}
-
-// jwtKeys returns what reads the option jwt_key.
-func (p *parser) jwtKeys(into *map[string][]string) func() {
-	return func() {
-		args := p.RemainingArgs()
-		if len(args) < 2 {
-			p.fail("jwt_key needs the issuer that the keys are of, and their files: jwt_key aid.pub <file>")
-			return
-		}
-		if *into == nil {
-			*into = make(map[string][]string)
-		}
-		(*into)[args[0]] = append((*into)[args[0]], args[1:]...)
 	}
 }
 

@@ -102,7 +102,7 @@ func (p *parser) group(into **Group) func() {
 		*into = g
 		p.section(options{
 			"allow_brokers":   p.words(&g.AllowBrokers),
-			"allow_exchanges": p.exchanges(&g.AllowExchanges),
+			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
 			"tls": p.section(options{
 				"ca": p.words(&g.TLS.CA),
 				"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
@@ -115,21 +115,6 @@ func (p *parser) group(into **Group) func() {
 			"max_groups_per_leader": p.number(&g.MaxGroupsPerLeader),
 			"prefetch":              p.number(&g.Prefetch),
 		})()
-	}
-}
-
-// exchanges returns what reads the option allow_exchanges: a Leader, and exchanges.
-func (p *parser) exchanges(into *map[string][]string) func() {
-	return func() {
-		args := p.RemainingArgs()
-		if len(args) < 2 {
-			p.fail("allow_exchanges needs the AIC of a Leader, and at least one exchange")
-			return
-		}
-		if *into == nil {
-			*into = make(map[string][]string)
-		}
-		(*into)[args[0]] = append((*into)[args[0]], args[1:]...)
 	}
 }
 

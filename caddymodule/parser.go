@@ -86,6 +86,23 @@ func (p *parser) words(into *[]string) func() {
 	}
 }
 
+// wordsOf returns what reads an option with a name, and with one word or more that belong to it: they are added to the
+// list of that name. needs says what the option needs, for the error.
+func (p *parser) wordsOf(into *map[string][]string, needs string) func() {
+	return func() {
+		option := p.Val()
+		args := p.RemainingArgs()
+		if len(args) < 2 {
+			p.fail(option + " needs " + needs)
+			return
+		}
+		if *into == nil {
+			*into = make(map[string][]string)
+		}
+		(*into)[args[0]] = append((*into)[args[0]], args[1:]...)
+	}
+}
+
 // pair returns what reads an option with two values. needs names them for the error.
 func (p *parser) pair(needs string, set func(first, second string)) func() {
 	return func() {
