@@ -122,7 +122,7 @@ func (e *examination) clientAuth(g *Gateway, p command.Partner) {
 		if policy.ClientAuthentication == nil && len(policy.MatchersRaw) == 0 {
 			continue // Caddy adds it, for names that are of no site
 		}
-		requires = requires && verifiesClients(policy) && policy.ClientAuthentication.Mode != "verify_if_given"
+		requires = requires && command.RequiresClients(policy)
 	}
 	onlyAUN := !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
 	switch mode := identity.Mode(g.Identity); {
