@@ -75,22 +75,25 @@ var errorsV2 = map[task.Kind]errorForm{
 	task.ConnectionFailed:   {-32021, "Connection failed", "CONNECTION_FAILED"},
 }
 
-// AppendError implements translate.Server.
-func (s *serverV2) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e := wire.ErrorOf(err)
-	if w, ok := errorsV2[e.Kind]; ok {
-		return appendError(dst, id, e, &w)
+// errorV2 returns how v02 writes an error.
+func errorV2(k task.Kind) errorForm {
+	if w, ok := errorsV2[k]; ok {
+		return w
 	}
-	return s.server.AppendError(dst, id, err)
+	return errorTable[k]
+}
+
+// AppendError implements translate.Server.
+func (*serverV2) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e := wire.ErrorOf(err)
+	w := errorV2(e.Kind)
+	return appendError(dst, id, e, &w)
 }
 
 // AppendInvitationError implements translate.GroupServer.
-func (s *serverV2) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []byte {
+func (*serverV2) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := wire.ErrorOf(err)
-	if w, ok := errorsV2[e.Kind]; ok {
-		return appendInvitationError(dst, id, e, w)
-	}
-	return s.server.AppendInvitationError(dst, id, err)
+	return appendInvitationError(dst, id, e, errorV2(e.Kind))
 }
 
 // v2 is how v02 writes a command: a TaskCommand.
