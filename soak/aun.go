@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -78,11 +77,7 @@ func (s *site) aun(id *aunpeer.Identity, from string) *aunpeer.Client {
 
 // aunHTTP returns an HTTP client that takes the AUN side for every host. wrap sees its connections before TLS.
 func (s *site) aunHTTP(from string, wrap func(net.Conn) net.Conn) *http.Client {
-	cert, err := x509.ParseCertificate(s.ca)
-	if err != nil {
-		panic(err) // newSite has read it
-	}
-	c := aunpeer.To(s.aunAddr, cert)
+	c := aunpeer.To(s.aunAddr, s.ca)
 	t := c.Transport.(*http.Transport)
 	t.TLSClientConfig.ServerName = "localhost"
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}

@@ -30,8 +30,8 @@ import (
 type site struct {
 	dir    string
 	pki    *devpki.PKI
-	ca     []byte // the certificate of its root, DER
-	aic    string // of the Partner
+	ca     *x509.Certificate // of its root
+	aic    string            // of the Partner
 	agent  *agent
 	bad    *badAgent
 	hooks  *receiver
@@ -63,7 +63,7 @@ func newSite(ctx context.Context, caddy string, memory int) (_ *site, err error)
 	if err != nil {
 		return nil, err
 	}
-	s.ca = ca.Certificate[0]
+	s.ca = ca.Leaf
 	aic, err := identity.MakeV1(identity.FieldsV1{})
 	if err != nil {
 		return nil, err
