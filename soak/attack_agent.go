@@ -14,8 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
 // misdeeds is how many turns the hostile agent has at once.
@@ -27,18 +25,12 @@ func hostileAgent(a *attack) []*kind {
 }
 
 func (a *attack) startMisdeeds(ctx context.Context, t *tally) {
-	config, err := a.site.tls(&a.site.pki.LeaderV1)
-	if err != nil {
-		t.note(err)
-		return
-	}
-	c, err := leader.New("https://"+a.site.front+"/hostile", config)
+	c, err := a.site.clientOf("/hostile", &a.site.pki.LeaderV1)
 	if err != nil {
 		t.note(err)
 		return
 	}
 	defer c.Close()
-	c.Sender = a.leader.Sender
 	atOnce(ctx, misdeeds, 200*time.Millisecond, func(i, round int) {
 		_, err := c.Do(ctx, begin(fmt.Sprintf("misdeed-%d-%d", i, round), "hello"))
 		t.note(err)

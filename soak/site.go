@@ -226,12 +226,15 @@ func (s *site) certificates(n int) (files []devpki.File, err error) {
 }
 
 // client returns a client with a Leader's certificate, or with none where file is nil.
-func (s *site) client(file *devpki.File) (*leader.Client, error) {
+func (s *site) client(file *devpki.File) (*leader.Client, error) { return s.clientOf("", file) }
+
+// clientOf is client for the Partner at a path.
+func (s *site) clientOf(path string, file *devpki.File) (*leader.Client, error) {
 	config, err := s.tls(file)
 	if err != nil {
 		return nil, err
 	}
-	c, err := leader.New("https://"+s.front, config)
+	c, err := leader.New("https://"+s.front+path, config)
 	if err == nil && file != nil {
 		c.Sender = string(file.AIC)
 	}
