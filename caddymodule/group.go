@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -164,11 +165,11 @@ func (g *Group) provision(aic string, callers []string) error {
 
 // checkExchanges checks the exchanges of Leaders.
 func (g *Group) checkExchanges() error {
-	for leader, names := range g.AllowExchanges {
+	for _, leader := range slices.Sorted(maps.Keys(g.AllowExchanges)) { // so that an error is always the same
 		if _, err := identity.ParseAIC(leader); err != nil {
 			return fmt.Errorf("group: allow_exchanges: %q is no AIC of a Leader: %w", leader, err)
 		}
-		for _, name := range names {
+		for _, name := range g.AllowExchanges[leader] {
 			if begin, _ := strings.CutSuffix(name, "*"); name == "" || strings.Contains(begin, "*") {
 				return fmt.Errorf("group: allow_exchanges: %q is not the name of an exchange; a star stands only at the end",
 					name)
