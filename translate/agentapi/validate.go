@@ -79,30 +79,38 @@ func (r *request) checkTypes() {
 	r.isType(r.n, "n", noInteger)
 	r.isType(r.maxTokens, "max_tokens", noInteger)
 	r.isType(r.temperature, "temperature", noNumber)
-	r.eachEntry(r.input, "input", func(message gjson.Result, at string) {
-		r.isType(wire.Member(message, "role"), at+".role", noText)
-		r.isType(wire.Member(message, "type"), at+".type", noText)
-		r.eachEntry(wire.Member(message, "content"), at+".content", func(content gjson.Result, at string) {
-			for _, name := range []string{"type", "text", "refusal"} {
-				r.isType(wire.Member(content, name), at+"."+name, noText)
-			}
-		})
+	r.eachMember(r.input, "input", func(name string, v gjson.Result) {
+		switch name {
+		case "role", "type":
+			r.isType(v, "."+name, noText)
+		case "content":
+			r.eachMember(v, ".content", func(name string, v gjson.Result) {
+				switch name {
+				case "type", "text", "refusal":
+					r.isType(v, "."+name, noText)
+				}
+			})
+		}
 	})
 }
 
-// eachEntry calls f with each object of a list, and with its path, until there is an error.
-func (r *request) eachEntry(v gjson.Result, field string, f func(entry gjson.Result, at string)) {
-	if !r.isType(v, field, noList) || wire.Absent(v) {
+// eachMember calls f with each member, but for null, of each object of a list, until an object has an error. That of f
+// has the path behind the object.
+func (r *request) eachMember(v gjson.Result, field string, f func(name string, v gjson.Result)) {
+	if r.isType(v, field, noList); r.Err != nil || wire.Absent(v) {
 		return
 	}
 	i := 0
 	v.ForEach(func(_, entry gjson.Result) bool {
-		at := field + "[" + strconv.Itoa(i) + "]"
-		if i++; entry.Type == gjson.Null {
-			r.Err = wrongType(at, noObject)
-		} else if r.isType(entry, at, noObject) {
-			f(entry, at)
+		if entry.IsObject() {
+			wire.Members(entry, f)
+		} else {
+			r.Err = wrongType("", noObject)
 		}
+		if r.Err != nil {
+			r.Err.Field = field + "[" + strconv.Itoa(i) + "]" + r.Err.Field
+		}
+		i++
 		return r.Err == nil && i <= wire.MaxItems
 	})
 }
