@@ -145,6 +145,13 @@ func (r *run) get(ctx context.Context) (agent.Report, error) {
 	return rep, err
 }
 
+// getWithin is get for a run, which does not wait longer than for a time or IdleTimeout.
+func (r *run) getWithin(most time.Duration) (agent.Report, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, min(most, r.config.IdleTimeout))
+	defer cancel()
+	return r.get(ctx)
+}
+
 // call sends a request that has one answer, in a slot for requests that are answered soon.
 func (r *run) call(ctx context.Context, q *query) (agent.Report, error) {
 	if !r.config.Slots.questions.acquire(ctx, r.turn.Leader) {

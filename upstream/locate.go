@@ -127,7 +127,7 @@ func (r *run) carries(ref agent.Ref) (carries bool, _ error) {
 
 // ask sends a request that has one answer, in a slot for requests that are answered soon, and reads the answer.
 func (r *run) ask(q *query, read func(body []byte) error) (err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
+	ctx, cancel := context.WithTimeout(r.ctx, min(askTimeout, r.config.IdleTimeout))
 	defer cancel()
 	if !r.config.Slots.questions.acquire(ctx, r.turn.Leader) {
 		return Ended(ctx)

@@ -212,9 +212,7 @@ func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
 	if _, ok := r.codec.(translate.Getter); !ok {
 		return agent.Report{}, errNoNews
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, min(pollTimeout, r.config.IdleTimeout))
-	defer cancel()
-	return r.get(ctx)
+	return r.getWithin(pollTimeout)
 }
 
 // timedOut is the error of a task of which the agent has reported nothing for too long. It has no reason: the message

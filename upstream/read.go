@@ -3,7 +3,6 @@
 package upstream
 
 import (
-	"context"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -122,9 +121,7 @@ func (r *run) restated(event agent.Report) agent.Report {
 	if !r.restates || event.Full {
 		return event
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, min(restTimeout, r.config.IdleTimeout))
-	defer cancel()
-	rep, err := r.get(ctx)
+	rep, err := r.getWithin(restTimeout)
 	if err != nil || !rep.Full || len(rep.Products) == 0 || rep.State != event.State || untouched(r.turn, &rep) {
 		return event
 	}

@@ -3,7 +3,6 @@
 package upstream
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -59,9 +58,7 @@ func (r *run) mayResend() error {
 
 // receipt asks the agent once whether it has the turn.
 func (r *run) receipt() (receipt, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
-	defer cancel()
-	rep, err := r.get(ctx)
+	rep, err := r.getWithin(askTimeout)
 	switch {
 	case r.starts() && task.KindOf(err) == task.TaskNotFound:
 		return missing, nil
@@ -101,9 +98,6 @@ func (r *run) receiptByMessages() (receipt, error) {
 func (r *run) starts() bool {
 	return r.turn.From == task.None && r.turn.Message.Command != task.Continue
 }
-
-// askTime is how long a question about a task may take whose run has failed.
-func (r *run) askTime() time.Duration { return min(askTimeout, r.config.IdleTimeout) }
 
 // untouched reports whether an agent's task is settled exactly as it was at the end of the turn before.
 func untouched(t *agent.Turn, rep *agent.Report) bool {

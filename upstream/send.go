@@ -3,7 +3,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 
@@ -252,9 +251,7 @@ func (r *run) failed(err error, final func(task.State) bool) error {
 	}
 	k := task.KindOf(err)
 	if (k == task.Internal || k == task.AgentTimeout) && r.ctx.Err() == nil && (r.heard || !r.unnamed(r.turn)) {
-		ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
-		rep, bad := r.get(ctx)
-		cancel()
+		rep, bad := r.getWithin(askTimeout)
 		if bad == nil && final(rep.State) && !untouched(r.turn, &rep) {
 			r.report(rep)
 			return nil
