@@ -47,8 +47,8 @@ func newSite(t *testing.T) *site {
 		agent.Close()
 		// Streams that have outlived their requests end at random times.
 		deadline := time.Now().Add(10 * time.Second)
-		n, _ := stores.References(s.key())
-		for ; n != 0 && time.Now().Before(deadline); n, _ = stores.References(s.key()) {
+		n := s.references()
+		for ; n != 0 && time.Now().Before(deadline); n = s.references() {
 			<-time.After(10 * time.Millisecond)
 		}
 		if n != 0 {
@@ -68,6 +68,15 @@ func freeAddr(t *testing.T) string {
 }
 
 func (s *site) key() string { return "pebble:" + s.dir }
+
+// references returns how many users the store has. A release that closes it is waited for: the directory of the store
+// must not be removed meanwhile.
+func (s *site) references() int {
+	opening.Lock()
+	defer opening.Unlock()
+	n, _ := stores.References(s.key())
+	return n
+}
 
 // config returns a configuration; store and gateway are what stands in the blocks.
 func (s *site) config(store, gateway string) []byte {
@@ -163,7 +172,7 @@ func (s *site) want(command, id, text, state string) {
 
 func (s *site) wantReferences(want int) {
 	s.t.Helper()
-	if n, _ := stores.References(s.key()); n != want {
+	if n := s.references(); n != want {
 		s.t.Errorf("the store has %d references, want %d", n, want)
 	}
 }
@@ -245,7 +254,7 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	if r := <-results; r.err != nil || r.state != "awaiting-completion" {
 		t.Errorf("a call under way got %q, %v", r.state, r.err)
 	}
-	asynctest.Eventually(s.t, "the store is closed", func() bool { n, _ := stores.References(s.key()); return n == 0 })
+	asynctest.Eventually(s.t, "the store is closed", func() bool { return s.references() == 0 })
 
 	s.mustLoad(s.config("", ""))
 	s.want("complete", "slow", "", "completed")
