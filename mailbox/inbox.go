@@ -39,7 +39,7 @@ type inbox struct {
 
 // metadata is stored with the log.
 type metadata struct {
-	Conversations []*conversation `json:"talks,omitempty"`
+	Conversations []*conversation `json:"conversations,omitempty"`
 	Acks          []ack           `json:"acks,omitempty"`
 	Sent          []answer        `json:"sent,omitempty"` // the last answers to the AID, the oldest first
 }

@@ -42,7 +42,7 @@ type Delivery struct {
 	LastStatus                     int       // of HTTP, of the last attempt; 0 where there was no answer
 	LastError                      string
 	// Recent are the last failed attempts, at most 10, oldest first. Those before a replay are among them, and do not
-	// count as Attempts. Attempts of builds before this list was added are not among them.
+	// count as Attempts.
 	Recent []Attempt
 }
 

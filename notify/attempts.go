@@ -27,7 +27,7 @@ type attempt struct {
 	At       int64  `json:"t"`           // in milliseconds since 1970
 	Duration int64  `json:"d,omitempty"` // in milliseconds
 	Status   int    `json:"s,omitempty"`
-	Error    string `json:"x,omitempty"`
+	Error    string `json:"e,omitempty"`
 }
 
 // attemptOf returns a failed attempt as it is stored.

@@ -143,60 +143,6 @@ func TestFirstAttemptLeavesNothing(t *testing.T) {
 	})
 }
 
-// A head and a dead letter that a build without lists of attempts has stored are continued, and their next attempts
-// are kept.
-func TestAttemptsOfAnOlderStore(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory())
-		defer func() { w.e.Close() }()
-		w.conf.Attempts = 4
-		w.e.Configure(w.conf)
-		w.sink.set(status(404))
-		l := w.task("a")
-		w.hook(l.log, here, At{})
-		must(t, l.move(task.Accepted))
-		time.Sleep(time.Minute)
-		synctest.Wait() // dead
-		must(t, l.move(task.Working))
-		synctest.Wait()
-		w.e.Close()
-
-		name := logname.OutboxOf(l.log)
-		head, err := w.store.Head(t.Context(), name)
-		must(t, err)
-		var old map[string]any
-		must(t, json.Unmarshal(head.Metadata, &old))
-		removed := 0
-		hook := old["configs"].([]any)[0].(map[string]any)
-		for _, m := range []map[string]any{hook, hook["dead"].([]any)[0].(map[string]any)} {
-			if _, is := m["recent"]; is {
-				removed++
-			}
-			delete(m, "recent")
-		}
-		data, err := json.Marshal(old)
-		must(t, err)
-		must(t, w.store.Append(t.Context(), replay.Append{
-			Log: name, Expect: head.Revision, Metadata: data, DueAt: head.DueAt, Trim: head.First - 1,
-		}))
-		w.open()
-		d := w.deliveries(Filter{})
-		if removed != 2 || len(d) != 2 || d[0].Status != Dead || d[0].Attempts != 4 || d[0].Recent != nil ||
-			d[1].Status != Failing || d[1].Attempts != 1 || d[1].Recent != nil {
-			t.Fatalf("%d lists were removed: %+v", removed, d)
-		}
-		if n, err := w.e.Replay(t.Context(), Filter{}); n != 1 || err != nil {
-			t.Fatalf("replayed %d, %v", n, err)
-		}
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
-		d = w.deliveries(Filter{})
-		if len(d) != 2 || len(d[0].Recent) == 0 || len(d[1].Recent) != 1 {
-			t.Errorf("after an attempt of each: %+v", d)
-		}
-	})
-}
-
 // The attempts of a webhook with as many dead letters as are kept take no more than the dead letters themselves.
 func TestAttemptsAreBounded(t *testing.T) {
 	m := metadata{First: 1}
@@ -250,11 +196,12 @@ func TestAttemptsCountInMemory(t *testing.T) {
 }
 
 func FuzzMetadata(f *testing.F) {
-	f.Add([]byte(`{"seen":2,"made":"2026-01-01T00:00:00Z","epoch":"x","first":1,` +
+	f.Add([]byte(`{"seen":2,"created":"2026-01-01T00:00:00Z","epoch":"x","first":1,` +
 		`"queue":[{"e":1,"s":"working","t":1,"b":9}],` +
-		`"configs":[{"kept":1,"from":0,"cursor":0,"attempts":1,"recent":[{"t":1,"d":2,"s":500},{"t":3,"x":"closed"}],` +
+		`"webhooks":[{"record":1,"setAfter":0,"cursor":0,"attempts":1,` +
+		`"recent":[{"t":1,"d":2,"s":500},{"t":3,"e":"closed"}],` +
 		`"dead":[{"record":1,"attempts":2,"recent":[{"t":1}],"at":"2026-01-01T00:00:00Z"}]}]}`))
-	f.Add([]byte(`{"made":"2026-01-01T00:00:00Z","first":1,"configs":null}`))
+	f.Add([]byte(`{"created":"2026-01-01T00:00:00Z","first":1,"webhooks":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := decodeMetadata(data)
 		if err != nil {

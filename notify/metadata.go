@@ -13,17 +13,17 @@ import (
 // of its members are a stored format, so they stay when a field is renamed. Its methods do no I/O; their callers hold
 // the lock of the outbox.
 type metadata struct {
-	Seen       uint64    `json:"seen"`            // number of the last event of the task's log that is accounted for
-	SeenAt     time.Time `json:"told,omitzero"`   // when the state of that event was entered
-	Ended      time.Time `json:"ended,omitzero"`  // when the task ended; zero while it has not
-	Created    time.Time `json:"made"`            // when the outbox was created, or last waited for its task
-	Epoch      string    `json:"epoch"`           // of the engine that last reconciled the outbox
-	Generation uint64    `json:"life,omitempty"`  // how often the taskId has been used again
-	First      uint64    `json:"first"`           // number of the record that Queue begins with
-	Queue      []entry   `json:"queue,omitempty"` // every record from First on, oldest first
-	Waste      int       `json:"waste,omitempty"` // bytes of records before First that lie between records of webhooks
+	Seen       uint64    `json:"seen"`                 // number of the last event of the task's log that is accounted for
+	SeenAt     time.Time `json:"seenAt,omitzero"`      // when the state of that event was entered
+	Ended      time.Time `json:"ended,omitzero"`       // when the task ended; zero while it has not
+	Created    time.Time `json:"created"`              // when the outbox was created, or last waited for its task
+	Epoch      string    `json:"epoch"`                // of the engine that last reconciled the outbox
+	Generation uint64    `json:"generation,omitempty"` // how often the taskId has been used again
+	First      uint64    `json:"first"`                // number of the record that Queue begins with
+	Queue      []entry   `json:"queue,omitempty"`      // every record from First on, oldest first
+	Waste      int       `json:"waste,omitempty"`      // bytes of records before First, between those of webhooks
 
-	Hooks []hook `json:"configs"`
+	Hooks []hook `json:"webhooks"`
 }
 
 // entry is a record of the outbox, without its body. Its State is None where the record is a webhook.
@@ -32,19 +32,18 @@ type entry struct {
 	State      task.State `json:"s"`
 	At         int64      `json:"t"` // when it was written, in milliseconds since 1970
 	Size       int        `json:"b"` // bytes of the record
-	Generation uint64     `json:"l,omitempty"`
+	Generation uint64     `json:"g,omitempty"`
 }
 
 // hook is a webhook with its cursor in the outbox.
 type hook struct {
 	// Webhook has a record of its own, so that its URL and its secrets are not written again whenever a cursor moves.
-	// It is in stored metadata only if an earlier build wrote it.
-	Webhook  task.Webhook `json:"webhook,omitzero"`
-	Record   uint64       `json:"kept,omitempty"`  // number of that record; 0 while there is none
-	Size     int          `json:"bytes,omitempty"` // of that record
-	Revision uint64       `json:"rev,omitempty"`   // how often it was replaced
-	SetAfter uint64       `json:"from"`            // number of the last event before it was set
-	Cursor   uint64       `json:"cursor"`          // number of the last record that needs no further attempt
+	Webhook  task.Webhook `json:"-"`
+	Record   uint64       `json:"record"`             // number of that record; 0 before it is stored
+	Size     int          `json:"size"`               // of that record
+	Revision uint64       `json:"revision,omitempty"` // how often it was replaced
+	SetAfter uint64       `json:"setAfter"`           // number of the last event before it was set
+	Cursor   uint64       `json:"cursor"`             // number of the last record that needs no further attempt
 
 	// Of the head, the record after Cursor, which holds up the records behind it.
 	Attempts int       `json:"attempts,omitempty"`
@@ -52,7 +51,7 @@ type hook struct {
 	First    time.Time `json:"first,omitzero"`   // time of its first attempt
 	Next     time.Time `json:"next,omitzero"`    // when its next attempt is due; zero where nothing is pending
 
-	LastDead   time.Time `json:"gaveUp,omitzero"`      // when a delivery last became dead, if none has succeeded since
+	LastDead   time.Time `json:"lastDead,omitzero"`    // when a delivery last became dead, if none has succeeded since
 	LastStatus int       `json:"lastStatus,omitempty"` // of HTTP, of the last attempt; 0: no answer
 	LastError  string    `json:"lastError,omitempty"`
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -107,34 +106,24 @@ func (b *outbox) load(ctx context.Context) error {
 	}
 	for i := range m.Hooks {
 		h := &m.Hooks[i]
-		if h.Record > 0 {
-			data, err := b.record(ctx, h.Record)
-			if err != nil {
-				return unreadable(err)
-			}
-			if err := json.Unmarshal(data, &h.Webhook); err != nil {
-				return damaged(err)
-			}
+		data, err := b.record(ctx, h.Record)
+		if err != nil {
+			return unreadable(err)
 		}
-		readConfirm(&h.Webhook)
+		if err := json.Unmarshal(data, &h.Webhook); err != nil {
+			return damaged(err)
+		}
 	}
 	b.loaded, b.exists, b.revision, b.last, b.metadata = epoch, true, head.Revision, head.Last, m
 	b.count()
 	return nil
 }
 
-// readConfirm reads Confirm as earlier builds wrote it: as a suffix of the dialect's name.
-func readConfirm(w *task.Webhook) {
-	if name, confirm := strings.CutSuffix(w.Dialect, " confirm"); confirm {
-		w.Dialect, w.Confirm = name, true
-	}
-}
-
 func decodeMetadata(data []byte) (metadata, error) {
 	m := metadata{First: 1}
 	err := json.Unmarshal(data, &m)
-	if err == nil && m.First == 0 {
-		err = errors.New("it begins at record 0")
+	if err == nil && (m.First == 0 || slices.ContainsFunc(m.Hooks, func(h hook) bool { return h.Record == 0 })) {
+		err = errors.New("it names a record 0")
 	}
 	return m, err
 }
@@ -194,12 +183,7 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 		}
 	}
 	due, _ := m.dueAt()
-	stored := *m
-	stored.Hooks = slices.Clone(m.Hooks)
-	for i := range stored.Hooks {
-		stored.Hooks[i].Webhook = task.Webhook{}
-	}
-	data, err := json.Marshal(&stored)
+	data, err := json.Marshal(m)
 	if err != nil {
 		b.loaded = ""
 		return task.Errorf(task.Internal, what).WithCause(err)

@@ -39,7 +39,7 @@ type header struct {
 	State      task.State `json:"state"`
 	At         time.Time  `json:"at"`
 	Trace      string     `json:"trace,omitempty"` // the traceparent of what made the change
-	Generation uint64     `json:"life,omitempty"`
+	Generation uint64     `json:"generation,omitempty"`
 }
 
 func encodeRecord(h *header, t *task.Task) []byte {
@@ -55,7 +55,7 @@ func encodeRecord(h *header, t *task.Task) []byte {
 		dst = task.AppendString(dst, h.Trace)
 	}
 	if h.Generation > 0 {
-		dst = append(dst, `,"life":`...)
+		dst = append(dst, `,"generation":`...)
 		dst = strconv.AppendUint(dst, h.Generation, 10)
 	}
 	dst = append(dst, '}', '\n')

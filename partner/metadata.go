@@ -18,21 +18,22 @@ type metadata struct {
 	Ref   agent.Ref   `json:"ref"`
 	// Pending is the start of a task that no caller has been answered with yet: until then the agent may reject it.
 	Pending   *task.Message `json:"pending,omitempty"`
-	PendingAt time.Time     `json:"at,omitzero"` // when Pending was received
+	PendingAt time.Time     `json:"pendingAt,omitzero"` // when Pending was received
 	Stream    bool          `json:"stream,omitempty"`
 	// Tentative says that the caller of a pending start was answered, with a task that the agent does not work on yet.
 	Tentative bool   `json:"tentative,omitempty"`
-	Revision  string `json:"stamp,omitempty"` // of the report that ended the last turn
+	Revision  string `json:"revision,omitempty"` // of the report that ended the last turn
 	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
 	// session. No state means that the start is pending.
 	State        task.State `json:"state,omitempty"`
 	Changed      time.Time  `json:"changed,omitzero"`
 	Session      string     `json:"session,omitempty"`
-	Watched      bool       `json:"watched,omitempty"` // the engine's Watcher is notified of every change of state
-	SelfResuming bool       `json:"open,omitempty"`    // the agent may resume by itself while the task awaits input
+	Watched      bool       `json:"watched,omitempty"`      // the Watcher is notified of every change of state
+	SelfResuming bool       `json:"selfResuming,omitempty"` // the agent may act unasked while the task awaits input
 	// Unsent says that nothing of the message of the turn has been sent to the agent yet.
-	Unsent       bool `json:"unsent,omitempty"`
-	Acknowledged bool `json:"taken,omitempty"` // the agent has answered the message of the turn before it acted on it
+	Unsent bool `json:"unsent,omitempty"`
+	// Acknowledged says that the agent has answered the message of the turn before it acted on it.
+	Acknowledged bool `json:"acknowledged,omitempty"`
 	// Accepted says that an agent that is answered has said that it works on the task.
 	Accepted bool `json:"accepted,omitempty"`
 	// WithoutTask says that the agent has answered the start by a message, and has made no task.
@@ -88,7 +89,7 @@ func (n *metadata) append(dst []byte) []byte {
 	if n.Pending != nil {
 		dst = append(dst, `,"pending":`...)
 		dst = task.AppendMessage(dst, n.Pending)
-		dst = append(dst, `,"at":`...)
+		dst = append(dst, `,"pendingAt":`...)
 		dst = task.AppendTime(dst, n.PendingAt)
 	}
 	if n.Stream {
@@ -98,7 +99,7 @@ func (n *metadata) append(dst []byte) []byte {
 		dst = append(dst, `,"tentative":true`...)
 	}
 	if n.Revision != "" {
-		dst = task.AppendString(append(dst, `,"stamp":`...), n.Revision)
+		dst = task.AppendString(append(dst, `,"revision":`...), n.Revision)
 	}
 	if n.State != task.None {
 		dst = task.AppendString(append(dst, `,"state":`...), string(n.State))
@@ -109,13 +110,13 @@ func (n *metadata) append(dst []byte) []byte {
 		dst = append(dst, `,"watched":true`...)
 	}
 	if n.SelfResuming {
-		dst = append(dst, `,"open":true`...)
+		dst = append(dst, `,"selfResuming":true`...)
 	}
 	if n.Unsent {
 		dst = append(dst, `,"unsent":true`...)
 	}
 	if n.Acknowledged {
-		dst = append(dst, `,"taken":true`...)
+		dst = append(dst, `,"acknowledged":true`...)
 	}
 	if n.Accepted {
 		dst = append(dst, `,"accepted":true`...)

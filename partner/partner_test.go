@@ -410,7 +410,7 @@ func TestRecovery(t *testing.T) {
 			fake := answers("second")
 			fake.resume = func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 				if turn.Revision != "completed 1" {
-					t.Errorf("the agent is asked with the stamp %q", turn.Revision)
+					t.Errorf("the agent is asked with the revision %q", turn.Revision)
 				}
 				yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
 			}

@@ -273,7 +273,7 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 			return false, err
 		}
 		var n metadata
-		mayResume := bytes.Contains(head.Metadata, []byte(`"open":true`)) // mostly it does not, and need not be decoded
+		mayResume := bytes.Contains(head.Metadata, []byte(`"selfResuming":true`)) // or nothing is decoded
 		if !mayResume || json.Unmarshal(head.Metadata, &n) != nil || !n.SelfResuming {
 			return false, nil
 		}

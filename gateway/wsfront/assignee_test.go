@@ -14,8 +14,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -182,33 +180,6 @@ func TestAssigneeOfAnotherDialect(t *testing.T) {
 			}
 			if _, code := alice.call(method, params); code != -32170 {
 				t.Errorf("%s by another: %d", method, code)
-			}
-		}
-		w.stop()
-	})
-}
-
-// TestAssigneeOfAnEarlierBuild: an earlier build gave the assignee an id of its own for a task.
-func TestAssigneeOfAnEarlierBuild(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.stop()
-		bobs := new(worker)
-		w.config.Assignees, w.worker = bobs, "worker.aid.test"
-		w.start()
-		alice, bob := w.connect("alice.aid.test", "d"), w.connect("worker.aid.test", "d")
-		id := alice.create(reviewer, "")
-		log := logname.New(reviewer, "aid:alice.aid.test", id)
-		bobs.has = []string{partner.AgentTask(log)}
-		if err := w.front.config.Index.put(t.Context(), bobs.has[0], &entry{Log: log, Alias: id}, true); err != nil {
-			t.Fatal(err)
-		}
-		for method, want := range map[string]int{codec.Get: 0, codec.Accept: 0, codec.Children: 0, codec.Cancel: -32175} {
-			if _, code := bob.call(method, params(bobs.has[0])); code != want {
-				t.Errorf("%s: %d, want %d", method, code, want)
-			}
-			if _, code := alice.call(method, params(bobs.has[0])); code != -32170 {
-				t.Errorf("%s by the owner, by the id of the assignee: %d", method, code)
 			}
 		}
 		w.stop()

@@ -48,9 +48,6 @@ type entry struct {
 	Parent       string   `json:"parent,omitempty"`
 	Depth        int      `json:"depth,omitempty"` // how many tasks there are above
 	Children     []string `json:"children,omitempty"`
-	// Alias is set in an entry of an earlier build, which gave an agent that connects an id of its own for a task: it is
-	// the id of the task. Such an entry has nothing else but the log.
-	Alias string `json:"alias,omitempty"`
 	// Creator is the device that has created it, which gets its events from the first one on.
 	Creator string `json:"creator,omitempty"`
 

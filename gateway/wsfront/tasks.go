@@ -87,10 +87,6 @@ func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
 		return call{id: id, role: assignee}, nil
 	case e == nil:
 		return s.findOwn(ctx, id)
-	case e.Alias != "" && s.worksOn(id):
-		return s.findID(ctx, e.Alias)
-	case e.Alias != "":
-		return c, errGone(id)
 	}
 	c = call{id: id, entry: e, role: s.roleIn(e), peer: s.Peer}
 	if c.role == stranger {
