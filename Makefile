@@ -4,6 +4,9 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'caddymodule/console/assets' 2>/dev/null) go.mod go.sum
 
+# The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
+MODULES := . bench release
+
 .PHONY: help run test lint unit interop rabbitmq contrib chromium manifests e2e fuzz bench soak release module clean
 
 help: ## list the targets
@@ -25,14 +28,14 @@ caddy: $(SOURCES) xcaddy.sh
 
 test: lint unit interop manifests e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 
-lint: ## gofmt, vet, staticcheck, and a tidy go.mod
+lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(GO) mod tidy -diff
+	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
+	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
 unit: rabbitmq ## unit tests, with the race detector
-	$(GO) test -race -shuffle=on -count=1 $$($(GO) list ./... | grep -v /e2e$$)
+	@set -e; for module in $(MODULES); do ( set -x; cd $$module; \
+	  $(GO) test -race -shuffle=on -count=1 $$($(GO) list ./... | grep -v /e2e$$) ); done
 
 INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
 	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
@@ -67,13 +70,13 @@ fuzz: ## every fuzz target, for FUZZ (20s) each
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p; done; done
 
 bench: caddy rabbitmq ## the measured comparison with other proxies
-	$(GO) run ./bench
+	cd bench && $(GO) run .
 
 soak: caddy rabbitmq ## the real binary under load, faults and attacks, for 12 minutes
 	$(GO) run ./soak
 
 release: ## archives, bills of materials and checksums of the commit, in dist/
-	$(GO) run ./release
+	cd release && $(GO) run .
 
 module: ## rename the module: make module MODULE=example.com/gateway
 	@test -n "$(MODULE)"

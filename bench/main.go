@@ -5,10 +5,11 @@
 // What no proxy does, webhooks and translate, is measured within this process: the former beside itself, with and
 // without dead endpoints.
 //
-//	go run ./bench [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
+//	go run . [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
 // By default it runs everything but what takes long: idle and aun, which wait for the collector, and start, which first
-// stores tasks.
+// stores tasks. It is a module of its own, so that what only it needs is not in the gateway's go.mod, and runs in its
+// folder.
 package main
 
 import (
@@ -79,7 +80,7 @@ func main() {
 	}
 	s := settings{report: newReport()}
 	which := flag.String("run", byDefault, "what to measure: these, start, idle and aun")
-	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is measured")
+	flag.StringVar(&s.caddy, "caddy", "../caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")
 	flag.IntVar(&s.conns, "conns", 32, "connections of the unary load")

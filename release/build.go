@@ -32,16 +32,17 @@ type builder struct {
 	env       []string
 }
 
-// newBuilder prepares to build the commit that is checked out. It uses the current module's tools and versions.
+// newBuilder prepares to build the commit that is checked out. It uses the tools and versions of the gateway's
+// module.
 func newBuilder(ctx context.Context, work string) (*builder, error) {
 	b := &builder{work: work, source: filepath.Join(work, "source"), xcaddy: filepath.Join(work, "xcaddy")}
-	root, err := output(ctx, "git", "rev-parse", "--show-toplevel")
+	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, err
 	}
 	var seconds int64
 	var proxy, nosum string
-	_, cloned := output(ctx, "git", "clone", "--quiet", "--shared", root, b.source)
+	_, cloned := output(ctx, root, "git", "clone", "--quiet", "--shared", root, b.source)
 	for _, value := range []struct {
 		into any
 		args []string
@@ -54,7 +55,7 @@ func newBuilder(ctx context.Context, work string) (*builder, error) {
 		{&seconds, []string{"git", "log", "-1", "--format=%ct"}},
 		{new(string), []string{"go", "build", "-o", b.xcaddy, "github.com/caddyserver/xcaddy/cmd/xcaddy"}},
 	} {
-		text, failed := output(ctx, value.args[0], value.args[1:]...)
+		text, failed := output(ctx, root, value.args[0], value.args[1:]...)
 		if err = errors.Join(err, failed); failed == nil && text != "" {
 			_, failed = fmt.Sscan(text, value.into)
 			err = errors.Join(err, failed)
@@ -78,11 +79,11 @@ func newBuilder(ctx context.Context, work string) (*builder, error) {
 // version returns the tag of the commit, or else a pseudo-version, as the go command makes it.
 func version(ctx context.Context, at time.Time) (string, error) {
 	tags := []string{"describe", "--tags", "--match", "v[0-9]*.[0-9]*.[0-9]*"}
-	if tag, err := output(ctx, "git", append(tags, "--exact-match")...); err == nil {
+	if tag, err := output(ctx, ".", "git", append(tags, "--exact-match")...); err == nil {
 		return tag, nil
 	}
-	before, _ := output(ctx, "git", append(tags, "--abbrev=0")...) // fails if there is no tag
-	commit, err := output(ctx, "git", "rev-parse", "HEAD")
+	before, _ := output(ctx, ".", "git", append(tags, "--abbrev=0")...) // fails if there is no tag
+	commit, err := output(ctx, ".", "git", "rev-parse", "HEAD")
 	if err != nil {
 		return "", err
 	}

@@ -4,8 +4,10 @@
 // bill of materials, and the checksums of all. The same commit and version of Go give the same bytes, wherever they are
 // built: every binary is built twice, in different folders, and compared.
 //
-//	go run ./release [-out dist] [-platforms linux/amd64,darwin/arm64]
-//	go run ./release -sbom ./caddy
+//	go run . [-out ../dist] [-platforms linux/amd64,darwin/arm64]
+//	go run . -sbom ../caddy
+//
+// It is a module of its own, so that what only it needs is not in the gateway's go.mod, and runs in its folder.
 package main
 
 import (
@@ -28,7 +30,7 @@ const everywhere = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/am
 
 func main() {
 	log.SetFlags(0)
-	out := flag.String("out", "dist", "the folder for the files; they must not exist yet")
+	out := flag.String("out", filepath.Join("..", "dist"), "the folder for the files; they must not exist yet")
 	platforms := flag.String("platforms", everywhere, "what to build for")
 	binary := flag.String("sbom", "", "only print the bill of materials of this binary")
 	flag.Parse()
@@ -55,7 +57,7 @@ func release(ctx context.Context, out string, platforms []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if changes, err := output(ctx, "git", "status", "--porcelain"); err != nil {
+	if changes, err := output(ctx, ".", "git", "status", "--porcelain"); err != nil {
 		return err
 	} else if changes != "" {
 		log.Print("what is not committed is not in the release")
@@ -91,9 +93,10 @@ func release(ctx context.Context, out string, platforms []string) error {
 	return create(filepath.Join(out, "SHA256SUMS"), checksums(out, files))
 }
 
-// output runs a program in the current folder, and returns what it prints, without white space around it.
-func output(ctx context.Context, name string, args ...string) (string, error) {
+// output runs a program in a folder, and returns what it prints, without white space around it.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -27,9 +27,9 @@ import (
 // TestRelease makes a release of the commit for this platform. The command itself compares two builds of the binary.
 func TestRelease(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "run", "./release", "-out", dir,
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "-out", dir,
 		"-platforms", runtime.GOOS+"/"+runtime.GOARCH)
-	cmd.Dir = "../.."
+	cmd.Dir = "../../release"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
