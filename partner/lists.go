@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
@@ -87,6 +88,18 @@ func listingsOf(log string, r rank, ofID string) []replay.Listing {
 		all = append(all, replay.Listing{List: list, At: r.at, Label: r.state})
 	}
 	return all
+}
+
+// stateIn returns the state of a task by its lists, and whether its agent may resume by itself. It is None while the
+// task is in no list of a state.
+func stateIn(lists []replay.Listing) (s task.State, resumes bool) {
+	for i := range lists {
+		if key, ok := logname.StateOfList(lists[i].List); ok && key != tentativeKey {
+			key, resumes = strings.CutSuffix(key, selfResuming)
+			return task.State(key), resumes
+		}
+	}
+	return task.None, false
 }
 
 // lists are what an engine needs to read the lists of the store.

@@ -3,9 +3,7 @@
 package partner
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
@@ -188,15 +186,22 @@ func (p *Partner) recovered(turns int) {
 	}
 }
 
+// recoverAttempts is how often a task that cannot be read is tried, while the store can be used, before it is left.
+const recoverAttempts = 8
+
 // recoverAll resumes the turns that no run works on, in the logs that unfinished yields: an earlier process left them
 // unfinished, or a failing store ended them. It returns how many it has resumed, by the names of their Partners.
 func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) (resumed map[string]int) {
-	failed := false
+	failed, attempt := false, 0
 	resumed = make(map[string]int)
 	e.retryStore(e.base, func() bool {
-		err := e.recoverOnce(unfinished(), resumed)
+		attempt++
+		err := e.recoverOnce(unfinished(), resumed, attempt >= recoverAttempts)
 		if err == nil || errors.Is(err, replay.ErrClosed) || e.base.Err() != nil {
 			return true
+		}
+		if errors.Is(err, replay.ErrUnavailable) {
+			attempt = 0
 		}
 		logger := e.logger()
 		if logger != nil && !failed {
@@ -215,8 +220,9 @@ const (
 	recoverPause = 3
 )
 
-// recoverOnce is recoverAll without another attempt. It adds to resumed.
-func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed map[string]int) error {
+// recoverOnce is one attempt of recoverAll. It adds to resumed. With last, it leaves the tasks that cannot be read
+// although the store can be used.
+func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed map[string]int, last bool) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	var mu sync.Mutex
@@ -237,7 +243,7 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed
 				began = time.Now()
 			}
 		}
-		name, _, _ := logname.Split(due.Log)
+		name, leader, id := logname.Split(due.Log)
 		p := e.current(name)
 		if p == nil {
 			continue
@@ -246,6 +252,11 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed
 		group.Go(func() {
 			defer func() { <-slots }()
 			ok, err := e.recoverTask(p, due)
+			if errors.Is(err, errDamaged) || err != nil && last && !isPassing(err) {
+				p.Log.Error(`an unfinished task cannot be resumed; run "caddy aip store verify"`,
+					"task", id, "leader", leader, "error", err)
+				err = nil
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -263,18 +274,15 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed
 // recoverTask resumes the turn of a task that no run works on, if its agent may be working on it, and reports whether
 // it did.
 func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error) {
-	if !w.At.Equal(replay.Recover) {
-		// The task waits for its Leader, and its agent mostly does, too.
+	if !w.At.Equal(replay.Recover) { // the task waits for its Leader, and its agent mostly does, too
 		head, err := e.waitingHead(w.Log)
-		if errors.Is(err, replay.ErrNotFound) {
+		switch {
+		case errors.Is(err, replay.ErrNotFound):
 			return false, nil
-		}
-		if err != nil {
+		case err != nil:
 			return false, err
 		}
-		var n metadata
-		mayResume := bytes.Contains(head.Metadata, []byte(`"selfResuming":true`)) // or nothing is decoded
-		if !mayResume || json.Unmarshal(head.Metadata, &n) != nil || !n.SelfResuming {
+		if s, resumes := stateIn(head.Lists); s != task.None && !resumes {
 			return false, nil
 		}
 	}
@@ -282,12 +290,7 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 	defer tk.release()
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	err := tk.load(e.base)
-	switch {
-	case errors.Is(err, errDamaged):
-		tk.logger().Error("an unfinished task cannot be resumed", "error", err)
-		return false, nil
-	case err != nil:
+	if err := tk.load(e.base); err != nil {
 		return false, err
 	}
 	return tk.resumeTurn(p), nil
@@ -303,8 +306,8 @@ func (e *Engine) waitingHead(log string) (replay.Head, error) {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	head, err := e.store.Head(e.base, log)
-	if err == nil {
-		e.states.see(log, storedState(head.Metadata))
+	if s, _ := stateIn(head.Lists); err == nil && s != task.None {
+		e.states.see(log, s)
 	}
 	return head, err
 }
@@ -312,6 +315,12 @@ func (e *Engine) waitingHead(log string) (replay.Head, error) {
 // isTransient reports whether an error is one of the store that another attempt may not meet.
 func isTransient(err error) bool {
 	return errors.Is(err, errStore) && !errors.Is(err, replay.ErrClosed) && !errors.Is(err, errDamaged)
+}
+
+// isPassing reports whether an error of the store says nothing of the log that was read.
+func isPassing(err error) bool {
+	return errors.Is(err, replay.ErrUnavailable) || errors.Is(err, replay.ErrClosed) ||
+		errors.Is(err, context.Canceled)
 }
 
 // persist calls write until the store takes what it appends, so that nothing that the agent has reported is lost while

@@ -3,10 +3,14 @@
 package partner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -243,6 +247,45 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			fold, err := foldAll(head, snapshot, records)
 			if err != nil || fold.Status().State != task.AwaitingCompletion {
 				t.Errorf("after %d failed reads the task is %q, %v", reads, fold.Status().State, err)
+			}
+		})
+	}
+}
+
+// TestRecoveryLeavesADamagedTask: a task of which the store has lost a part is left after some attempts, and the others
+// are resumed; while the store cannot be used at all, the attempts do not end.
+func TestRecoveryLeavesADamagedTask(t *testing.T) {
+	for _, tc := range []struct {
+		err    error
+		leaves bool
+	}{{errors.New("parts of a log are missing"), true}, {replay.ErrUnavailable, false}} {
+		bubble.Test(t, func(t *testing.T) {
+			store := ill(t)
+			b := setUp(t, store, hangs())
+			b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
+			b.engine.Close()
+			e, err := Open(t.Context(), store, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			synctest.Wait()
+			store.mu.Lock()
+			store.read, store.reads = tc.err, math.MaxInt
+			store.mu.Unlock()
+			var lines bytes.Buffer
+			c := b.Config
+			done := false
+			c.Log, c.Recovered = slog.New(slog.NewTextHandler(&lines, nil)), func(int) { done = true }
+			defer e.Register(c).Unregister()
+			time.Sleep(20 * retryMax)
+			synctest.Wait()
+			store.mu.Lock()
+			store.reads = 0
+			store.mu.Unlock()
+			said := strings.Contains(lines.String(), "aip store verify") && strings.Contains(lines.String(), "task=t1")
+			if done != tc.leaves || said != tc.leaves {
+				t.Errorf("%v: it is left %t, and the log says so %t:\n%s", tc.err, done, said, &lines)
 			}
 		})
 	}

@@ -3,7 +3,6 @@
 package partner
 
 import (
-	"bytes"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -139,17 +138,4 @@ func (e *Engine) InState(s task.State) int64 {
 		return 0
 	}
 	return max(e.states.counts[i].Load(), 0)
-}
-
-// storedState returns the state in metadata of a task whose start is not pending. It is called for each task that waits
-// when the gateway starts, so it does not decode the other members. Strings before the state hold no plain quotes.
-func storedState(metadata []byte) task.State {
-	_, after, _ := bytes.Cut(metadata, []byte(`"state":"`))
-	state, _, _ := bytes.Cut(after, []byte(`"`))
-	for _, s := range allStates {
-		if string(s) == string(state) {
-			return s
-		}
-	}
-	return task.None
 }

@@ -100,6 +100,14 @@ func ListOfState(partner, leader, state string) string {
 	return string(byState) + partner + Separator + leader + Separator + state
 }
 
+// StateOfList returns the state in the name of a list of ListOfState. It reports false for other lists.
+func StateOfList(list string) (state string, ok bool) {
+	if list == "" || list[0] != byState {
+		return "", false
+	}
+	return list[strings.LastIndex(list, Separator)+1:], true
+}
+
 // ListOfSession returns the name of the list of a Leader's tasks in a session, of which a short key is given.
 func ListOfSession(partner, leader, session string) string {
 	return string(bySession) + partner + Separator + leader + Separator + session

@@ -42,6 +42,13 @@ func TestNames(t *testing.T) {
 			t.Errorf("the name of a list is %q, want %q as it is stored", list, want)
 		}
 	}
+	for list, want := range map[string]string{
+		ListOfState("partner", "leader", "working"): "working", ListOfSession("partner", "leader", "key"): "", "": "",
+	} {
+		if got, ok := StateOfList(list); got != want || ok != (want != "") {
+			t.Errorf("the list %q has the state %q, %t; want %q", list, got, ok, want)
+		}
+	}
 	if partner, leader, id := Split(""); partner+leader+id != "" {
 		t.Errorf("an empty name has parts %q, %q and %q", partner, leader, id)
 	}

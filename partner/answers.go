@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// await waits for a turn (see run.awaitSettled), and returns the task.
+func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Request) (task.Task, error) {
+	began := time.Now()
+	err := turn.awaitSettled(ctx)
+	if refusal := turn.leave(); err != nil || refusal != nil {
+		return task.Task{}, cmp.Or(err, refusal)
+	}
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write that
+		tk.mu.Unlock()
+		ctx, done := context.WithDeadline(ctx, began.Add(turn.response))
+		select {
+		case <-decided:
+		case <-ctx.Done():
+		}
+		done()
+		tk.mu.Lock()
+	}
+	var t task.Task
+	err = tk.update(ctx, func() error {
+		if turn.err != nil {
+			return turn.err
+		}
+		if c.Tentative && tk.meta.Pending != nil {
+			t = tk.pendingTask(c)
+			return nil
+		}
+		err := tk.commitPending(ctx)
+		if err == nil {
+			t = tk.answer(c)
+		}
+		return err
+	})
+	if err != nil {
+		return task.Task{}, err
+	}
+	return t, nil
+}
+
+// answer returns the task as the answer to a request shows it. tk.mu is held.
+func (tk *activeTask) answer(c *Request) task.Task {
+	t := *tk.fold.Task()
+	t.WithoutTask = tk.meta.WithoutTask
+	if c.Message.Command != task.Get && !c.Histories {
+		t.MessageHistory, t.StatusHistory = nil, nil
+		return t
+	}
+	if after := c.MessagesAfter; !after.IsZero() {
+		old := func(m task.Message) bool { return !m.SentAt.After(after) }
+		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), old)
+	}
+	if after := c.StatesAfter; !after.IsZero() {
+		old := func(s task.Status) bool { return !s.ChangedAt.After(after) }
+		t.StatusHistory = slices.DeleteFunc(slices.Clone(t.StatusHistory), old)
+	}
+	return t
+}
+
+// pendingTask returns a task whose start is pending, as it is shown to a dialect.Policy that is Tentative: it has no
+// state yet. tk.mu is held.
+func (tk *activeTask) pendingTask(c *Request) task.Task {
+	m := *tk.meta.Pending
+	t := task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID}
+	t.Status.ChangedAt = tk.meta.PendingAt
+	if c.Message.Command == task.Get || c.Histories {
+		t.MessageHistory = []task.Message{m}
+	}
+	return t
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// isRepeated reports whether a message is a continue that was executed before: a caller whose answer was lost sends it
+// again, and it must not be executed twice. A message without an id is always a new one. tk.mu is held.
+func (tk *activeTask) isRepeated(m *task.Message) bool {
+	return m.Command == task.Continue && m.ID != "" &&
+		slices.ContainsFunc(tk.messages(), func(had task.Message) bool { return had.ID == m.ID })
+}
+
+// isSame reports whether a message that is repeated has the content of the one that was executed. tk.mu is held.
+func (tk *activeTask) isSame(m *task.Message) bool {
+	return slices.ContainsFunc(tk.messages(), func(had task.Message) bool {
+		return had.ID == m.ID && slices.EqualFunc(had.DataItems, m.DataItems, task.DataItem.Equal)
+	})
+}
+
+// messages returns the messages that were executed, or are pending. tk.mu is held.
+func (tk *activeTask) messages() []task.Message {
+	if m := tk.meta.Pending; m != nil {
+		return []task.Message{*m}
+	}
+	return tk.fold.Task().MessageHistory
+}
+
+// seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
+// returns the number of the last event. tk.mu is held.
+func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
+	_, _, records, err := tk.engine.store.Load(ctx, tk.log)
+	if err != nil {
+		return tk.logState.last
+	}
+	for _, r := range records {
+		if _, _, cause := task.SplitEvent(r.Data); cause == nil {
+			continue
+		}
+		if ev, err := task.DecodeEvent(r.Data); err == nil && ev.Cause.ID == id {
+			return r.Seq - 1
+		}
+	}
+	return tk.logState.last
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// admit asks the agent whether another turn of a task's Leader may wait for it.
+func (p *Partner) admit(tk *activeTask) error {
+	if a, ok := p.Agent.(Admitter); ok {
+		return a.Admit(tk.leader())
+	}
+	return nil
+}
+
+// start stores the start as pending, and begins the turn. What it has done is undone if that fails. tk.mu is held.
+func (p *Partner) start(
+	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
+) (_ *run, err error) {
+	if err := p.engine.draining.refusal(); err != nil {
+		return nil, err
+	}
+	if err := p.admit(tk); err != nil {
+		return nil, err
+	}
+	if err := p.countTask(ctx, tk); err != nil {
+		return nil, err
+	}
+	var undo func()
+	defer func() {
+		if err == nil {
+			return
+		}
+		p.engine.open.done(tk.log)
+		if undo != nil {
+			undo()
+		}
+	}()
+	if undo, err = tk.accept(c); err != nil {
+		return nil, err
+	}
+	meta, err := p.pending(ctx, tk, leader, c, stream)
+	if err != nil {
+		return nil, err
+	}
+	tk.meta = meta
+	p.engine.states.start(tk.log)
+	if err := tk.appendPending(); err != nil {
+		return nil, err
+	}
+	m := *meta.Pending
+	tk.exists, tk.size = true, m.Size()
+	tk.lease().Take(tk.size)
+	tk.publish(task.None, meta.PendingAt)
+	if c.Started != nil {
+		c.Started()
+	}
+	r := p.beginTurn(ctx, tk, m, task.None, stream)
+	if c.Refusable {
+		r.takeBack = undo
+	}
+	return r, nil
+}
+
+// countTask counts one more unfinished task of a Leader, unless it has too many.
+func (p *Partner) countTask(ctx context.Context, tk *activeTask) error {
+	counted, err := p.engine.open.add(ctx, tk.log, p.MaxTasks)
+	if err != nil || counted {
+		return err
+	}
+	return task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
+		WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
+}
+
+// pending returns the metadata of a task whose start is pending.
+func (p *Partner) pending(
+	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
+) (n metadata, err error) {
+	if w := p.engine.watcher; w != nil {
+		if n.Watched, err = w.Watches(ctx, tk.log); err != nil {
+			return n, StoreError(err, "the store cannot be read")
+		}
+	}
+	m := c.Message
+	n.Pending, n.PendingAt = &m, p.engine.wall()
+	if m.SentAt.IsZero() {
+		m.SentAt = n.PendingAt.In(beijing).Truncate(time.Millisecond)
+	}
+	if m.SessionID == "" {
+		m.SessionID = derive("session", tk.log)
+	}
+	terms := c.Terms
+	if terms.Response == task.NoWait {
+		terms.Response = 0
+	}
+	n.Terms = agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete}
+	n.Ref = agent.Ref{
+		Task:    cmp.Or(c.AgentTask, AgentTask(tk.log)),
+		Session: derive("session", p.Name, leader, m.SessionID),
+	}
+	if c.BySession { // the id is used again if all tasks of the session have been dropped
+		n.Ref.Task = derive("task", tk.log, m.ID)
+	}
+	n.Stream, n.Tentative = stream, c.Tentative
+	return n, nil
+}
+
+// continueTask begins another turn of a task that is settled. tk.mu is held.
+func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, stream bool) (*run, error) {
+	whole := *tk.fold.Task()
+	if whole.Status.State == task.AwaitingCompletion {
+		whole.Products = nil // they are withdrawn
+	}
+	if limit := p.MaxBytes; whole.Size()+c.Message.Size() > limit {
+		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to be continued; start another one").
+			WithData("limit", "max_bytes").WithData("max", limit).WithCause(errTaskFull)
+	}
+	if err := p.admit(tk); err != nil {
+		return nil, err
+	}
+	undo, err := tk.accept(c)
+	if err != nil {
+		return nil, err
+	}
+	m := withSentAt(c.Message)
+	from := tk.fold.Status().State
+	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
+	if c.Terms.Response > 0 {
+		tk.meta.Terms.Response = c.Terms.Response
+	}
+	b := tk.batch()
+	b.move(task.Working, nil, &m)
+	if from == task.AwaitingCompletion && len(tk.fold.Task().Products) > 0 {
+		b.events[len(b.events)-1].Offer = []string{} // the Leader has not accepted the products
+	}
+	if err := b.write(ctx); err != nil {
+		undo()
+		return nil, err
+	}
+	return p.beginTurn(ctx, tk, m, from, stream), nil
+}
+
+// forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
+// nothing. tk.mu is held.
+func (p *Partner) forwardComplete(tk *activeTask, m task.Message) {
+	t := &agent.Turn{Leader: tk.leader(), Ref: tk.meta.Ref, Message: m}
+	logger := tk.logger()
+	p.engine.spawn(func(ctx context.Context) {
+		ctx, done := context.WithTimeout(ctx, cancelTimeout)
+		defer done()
+		if _, err := guard(tk.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
+			logger.Debug("the agent was not informed that its task is completed", "reason", err)
+		}
+	})
+}
+
+// withSentAt returns a message with the present time as SentAt, if it has none.
+func withSentAt(m task.Message) task.Message {
+	if m.SentAt.IsZero() {
+		m.SentAt = time.Now().In(beijing).Truncate(time.Millisecond)
+	}
+	return m
+}
