@@ -298,8 +298,8 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 	a.aunFront, a.aunSite = wsfront.New(c), site
 }
 
-// aunMemory returns the limits of the memory that AUN clients take before they log in: the least that a Partner sets
-// that they reach.
+// aunMemory returns the limits of the memory of AUN clients that no Partner counts: the least that a Partner sets that
+// they reach.
 func (a *App) aunMemory() quota.Limits {
 	most := quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
 	for _, g := range a.members {

@@ -20,9 +20,6 @@ import (
 // The memory of a call is counted: first its body, until it is decoded; then its message and the task, while the
 // Partner executes the command; then its reply, until it is sent. A call waits for memory before it uses it.
 
-// Budget is the memory that callers may hold.
-func (g *Gateway) Budget() quota.Budget { return g.memory }
-
 // Hold takes memory for a body of n bytes and for what is decoded from it. A front calls it before it reads more than
 // quota.Free bytes, and each time before it reads more than that. It may wait until ctx ends or the configuration is
 // replaced. The memory is counted for the peer, because the Leader that the request names is not known yet.

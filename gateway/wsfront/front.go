@@ -63,7 +63,7 @@ type Config struct {
 	Connections *Connections // of the process
 
 	Limits  Limits
-	Memory  quota.Budget // that connections take until they log in
+	Memory  quota.Budget // of connections until they log in, and of what is sent to clients
 	Origins []string     // the hosts of pages whose scripts may connect, beside that of the request
 	// Drain is done when another configuration has replaced this one, or the process is about to end. Then each
 	// connection is closed at a random time within DrainFor, so that clients do not reconnect all at once.
@@ -115,7 +115,6 @@ type Front struct {
 	agents map[string]*Agent
 	aids   []string            // of the agents, in order
 	fronts map[string][]string // the AIDs of agents that connect, by those under which they do
-	memory quota.Budget        // of what clients are sent
 	work   sync.WaitGroup
 }
 
@@ -131,9 +130,6 @@ func New(c Config) *Front {
 		}
 	}
 	slices.Sort(f.aids)
-	if len(f.aids) > 0 {
-		f.memory = f.agents[f.aids[0]].Gateway.Budget()
-	}
 	c.Connections.authority.Store(c.Authority)
 	return f
 }

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
-	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
 // Index keeps, in logs of a class of their own that have metadata and no records, what AUN needs beside the logs of
@@ -37,40 +34,6 @@ type Index struct {
 	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
 	changing *keylock.Map[sync.Mutex]
 }
-
-// entry is what is kept of a task. The names of the members are stored.
-type entry struct {
-	Log          string   `json:"log"`                // of the task
-	Assignee     string   `json:"assignee,omitempty"` // AID
-	Owner        string   `json:"owner,omitempty"`    // AID
-	Participants []string `json:"participants,omitempty"`
-	Visibility   string   `json:"visibility,omitempty"`
-	Parent       string   `json:"parent,omitempty"`
-	Depth        int      `json:"depth,omitempty"` // how many tasks there are above
-	Children     []string `json:"children,omitempty"`
-	// Creator is the device that has created it, which gets its events from the first one on.
-	Creator string `json:"creator,omitempty"`
-
-	revision uint64 // of its log; 0 while there is none
-}
-
-// position is how far a device has received the events of a task.
-type position struct {
-	Log   string `json:"log"` // of the task
-	After uint64 `json:"after"`
-}
-
-// Limits of delegation.
-const (
-	maxDepth    = 8
-	maxChildren = 32
-)
-
-// maxPositions is how many positions are kept for an AID. Beyond it, a device is sent events again after a cut, or
-// begins now.
-const maxPositions = 4096
-
-var positionLimits = quota.Limits{Total: math.MaxInt64, PerLeader: maxPositions}
 
 // recheck is how long after its last write the store is asked whether the task of an entry or a position has ended.
 const recheck = 24 * time.Hour
@@ -240,190 +203,10 @@ func (x *Index) change(
 	})
 }
 
-// addChild adds a child to a task, and returns the depth of the child.
-func (x *Index) addChild(ctx context.Context, parent, child string) (depth int, err error) {
-	err = x.change(ctx, parent, true, func(e *entry) (bool, error) {
-		switch {
-		case e == nil:
-			return false, partner.NotFound(parent)
-		case slices.Contains(e.Children, child): // the same delegation again
-			depth = e.Depth + 1
-			return false, nil
-		case e.Depth+1 > maxDepth:
-			return false, codec.ChildLimitExceeded("depth", maxDepth)
-		case len(e.Children) >= maxChildren:
-			return false, codec.ChildLimitExceeded("children", maxChildren)
-		}
-		e.Children, depth = append(e.Children, child), e.Depth+1
-		return true, nil
-	})
-	return depth, err
-}
-
-// removeChild removes a child that was not started.
-func (x *Index) removeChild(ctx context.Context, parent, child string) error {
-	return x.change(ctx, parent, true, func(e *entry) (bool, error) {
-		if e == nil {
-			return false, nil
-		}
-		e.Children = slices.DeleteFunc(e.Children, func(id string) bool { return id == child })
-		return true, nil
-	})
-}
-
-// follower names a device and a slot of an AID.
-type follower struct{ aid, device, slot string }
-
-// creator is a follower as an entry has it.
-func (f follower) creator() string { return f.aid + " " + f.device + " " + f.slot }
-
-// position returns how far a follower has received the events of a task, and the revision of that position; 0 if it has
-// never followed the task.
-func (x *Index) position(ctx context.Context, taskID string, f follower) (after, revision uint64, err error) {
-	head, err := x.store.Head(ctx, logname.AUNPosition(taskID, f.aid, f.device, f.slot))
-	if errors.Is(err, replay.ErrNotFound) {
-		return 0, 0, nil
-	}
-	var p position
-	if err == nil {
-		err = json.Unmarshal(head.Metadata, &p)
-	}
-	if err != nil {
-		return 0, 0, partner.StoreError(err, "the store cannot be read")
-	}
-	return p.After, head.Revision, nil
-}
-
-// countPositions counts the positions that an earlier process has left.
-func (x *Index) countPositions(ctx context.Context) {
-	for e, err := range x.store.List(ctx, string(logname.AUN), "") {
-		if err != nil {
-			x.log.Warn("the positions of subscriptions could not be counted", "error", err)
-			return
-		}
-		if aid := logname.FollowerOf(e.Log); aid != "" && e.Head.Ended.IsZero() {
-			_ = x.positions.Take(aid, 1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}) // never fails
-		}
-	}
-}
-
-// setPosition stores how far a follower has received the events of a task. revision is that of its position, as far as
-// the caller knows, and 0 for none. It returns the revision afterwards: it stays 0 if its AID has too many positions.
-func (x *Index) setPosition(
-	ctx context.Context, taskID string, f follower, p position, revision uint64,
-) (after uint64, _ error) {
-	err := replay.RetryConflict(func() error {
-		first := revision == 0
-		if first && x.positions.Take(f.aid, 1, positionLimits) != nil {
-			return nil
-		}
-		err := x.store.Append(ctx, replay.Append{Log: logname.AUNPosition(taskID, f.aid, f.device, f.slot),
-			Expect: revision, Metadata: mustJSON(&p), DueAt: time.Now().Add(recheck)})
-		if err == nil {
-			revision++
-			return nil
-		}
-		if first {
-			x.positions.Give(f.aid, 1)
-		}
-		if errors.Is(err, replay.ErrConflict) {
-			had, now, bad := x.position(ctx, taskID, f)
-			if bad != nil {
-				return bad
-			}
-			revision, p.After = now, max(p.After, had) // the device may have two connections
-		}
-		return err
-	})
-	return revision, err
-}
-
-// endPosition says that a follower has received the last event of a task. revision is that of its position; 0 if it has
-// none. The device that has created the task does not begin with the first event any more.
-func (x *Index) endPosition(ctx context.Context, taskID string, f follower, revision uint64) error {
-	if revision > 0 {
-		log := logname.AUNPosition(taskID, f.aid, f.device, f.slot)
-		if err := x.dropPosition(ctx, log, f.aid, revision); err != nil {
-			return err
-		}
-	}
-	err := x.change(ctx, taskID, false, func(e *entry) (bool, error) {
-		if e == nil || e.Creator != f.creator() {
-			return false, nil
-		}
-		e.Creator = ""
-		return true, nil
-	})
-	if errors.Is(err, replay.ErrConflict) {
-		return nil // the entry has ended
-	}
-	return err
-}
-
-// dropPosition drops a position of an AID.
-func (x *Index) dropPosition(ctx context.Context, log, aid string, revision uint64) error {
-	dropped, err := x.drop(ctx, log, revision)
-	if dropped {
-		x.positions.Give(aid, 1)
-	}
-	return err
-}
-
-// role is what a client may do with a task.
-type role uint8
-
-// The roles.
-const (
-	stranger    role = iota
-	reader           // of a public task
-	participant      // of a shared task
-	assignee
-	owner
-)
-
-// role returns the role of an AID.
-func (e *entry) role(aid string) role {
-	switch {
-	case aid == e.Owner:
-		return owner
-	case aid == e.Assignee:
-		return assignee
-	case e.Visibility != codec.Private && slices.Contains(e.Participants, aid):
-		return participant
-	case e.Visibility == codec.Public:
-		return reader
-	}
-	return stranger
-}
-
-// relation returns what the codec shows of an entry.
-func (e *entry) relation() codec.Relation {
-	return codec.Relation{Owner: e.Owner, Assignee: e.Assignee, Participants: e.Participants, Visibility: e.Visibility,
-		Parent: e.Parent, Children: e.Children}
-}
-
 // ended reports whether the task of an entry has ended.
 func (x *Index) ended(ctx context.Context, e *entry) bool {
 	head, err := x.store.Head(ctx, e.Log)
 	return errors.Is(err, replay.ErrNotFound) || err == nil && !head.Ended.IsZero()
-}
-
-// openChildren returns the children of a task that have not ended: its assignee cannot complete it before.
-func (x *Index) openChildren(ctx context.Context, taskID string) (open []string, err error) {
-	e, err := x.get(ctx, taskID)
-	if err != nil || e == nil {
-		return nil, err
-	}
-	for _, id := range e.Children {
-		child, err := x.get(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if child != nil && !x.ended(ctx, child) {
-			open = append(open, id)
-		}
-	}
-	return open, nil
 }
 
 // errGone is the error of a task that is not there, or that the client may not see.

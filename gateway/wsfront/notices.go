@@ -33,7 +33,7 @@ type notice struct {
 // newNotice returns a notice whose frame the caller uses, until it calls drop.
 func newNotice(to *Session, method string, frame []byte, again func(context.Context) ([]byte, error)) *notice {
 	n := &notice{front: to.front, method: method, size: len(frame), again: again, frame: frame,
-		users: map[*Session]struct{}{nil: {}}, lease: to.front.memory.Lease(to.Peer.Leader())}
+		users: map[*Session]struct{}{nil: {}}, lease: to.front.config.Memory.Lease(to.Peer.Leader())}
 	switch err := n.lease.Hold(int64(n.size)); {
 	case err != nil && again != nil:
 		n.frame = nil

@@ -138,6 +138,10 @@ func (w *world) start() {
 	c.Authority, c.Identity, c.Roots, c.Identities = authority, w.own, w.pki.Roots(), new(identity.Identities)
 	c.Index, c.Connections, c.Drain, c.Log = index, w.open, ctx, cmp.Or(c.Log, log)
 	c.Begin = func() func() { return func() {} }
+	memory := cmp.Or(w.memory, quota.Limits{Total: 64 << 20, PerLeader: 64 << 20})
+	if c.Memory.Counter == nil {
+		c.Memory = quota.Budget{Counter: &w.process.Memory, Limits: memory}
+	}
 	var gateways []*gateway.Gateway
 	c.Agents = nil
 	for _, aid := range []string{reviewer, translator} {
@@ -148,7 +152,7 @@ func (w *world) start() {
 				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
 			},
 			Limits:         jsonrpc.Limits{Bytes: 1 << 20, Depth: 16},
-			Memory:         cmp.Or(w.memory, quota.Limits{Total: 64 << 20, PerLeader: 64 << 20}),
+			Memory:         memory,
 			MemoryPatience: time.Second,
 			Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: cmp.Or(w.streams, 1000), Drain: ctx,
 				Patience: time.Second},
