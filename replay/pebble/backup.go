@@ -84,8 +84,9 @@ func (in *intents) copies() (slots []slot) {
 
 // closeCopy makes a checkpoint a store that was closed, with the intents that it lacks.
 func closeCopy(dir string, pending []slot) (err error) {
-	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: pebble.FormatColumnarBlocks, DisableWAL: true,
-		DisableAutomaticCompactions: true, ErrorIfNotExists: true, Logger: logger{slog.New(slog.DiscardHandler)}})
+	db, err := pebble.Open(dir, &pebble.Options{FS: checkedTables{vfs.Default},
+		FormatMajorVersion: formatOfPebble, DisableWAL: true, DisableAutomaticCompactions: true,
+		ErrorIfNotExists: true, Logger: logger{slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		return err
 	}

@@ -296,9 +296,9 @@ func TestForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	database := func(t *testing.T, dir, key, value string) {
+	database := func(t *testing.T, dir string, version pebble.FormatMajorVersion, key, value string) {
 		t.Helper()
-		db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
+		db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: version, Logger: logger{quiet}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,9 +335,15 @@ func TestForeign(t *testing.T) {
 			}
 			write(t, dir, "")
 		}, "not a directory"},
-		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") },
+		"another database": {func(t *testing.T, dir string) { database(t, dir, formatOfPebble, "k", "v") },
 			"is a database of something else"},
-		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 1") },
+		"another database, older": {func(t *testing.T, dir string) { database(t, dir, pebble.FormatMinSupported, "k", "v") },
+			"is a database of something else"},
+		"another database, newer": {func(t *testing.T, dir string) { database(t, dir, pebble.FormatNewest, "k", "v") },
+			"is a database of something else"},
+		"another format": {func(t *testing.T, dir string) {
+			database(t, dir, formatOfPebble, string(formatKey), "aip-gateway replay 1")
+		},
 			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 5"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
 			used(t, dir)

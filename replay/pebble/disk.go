@@ -50,7 +50,7 @@ func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.c
 // newDisk returns the file system for one opening of the database in dir, which is only read, or written, too.
 func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *orphanTables) *disk {
 	d := &disk{
-		FS: system, dir: dir, reserve: r, orphans: tables, memory: vfs.NewMem(), readOnly: readOnly,
+		FS: checkedTables{system}, dir: dir, reserve: r, orphans: tables, memory: vfs.NewMem(), readOnly: readOnly,
 		raised: make(chan struct{}), meter: new(meter),
 	}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system

@@ -142,7 +142,7 @@ func makeStore(t *testing.T, dir, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
+	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: formatOfPebble, Logger: logger{quiet}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,8 +138,8 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		FS:                 g.disk,
 		Lock:               s.lock,
 		Cache:              cache,
-		FormatMajorVersion: pebble.FormatColumnarBlocks, // what the newer ones add is of no use here
-		DisableWAL:         true,                        // see journal
+		FormatMajorVersion: formatOfPebble,
+		DisableWAL:         true, // see journal
 
 		MemTableSize:                s.sizes.memTable,
 		MemTableStopWritesThreshold: 4,

@@ -24,7 +24,7 @@ func withPebbleLog(t *testing.T, disk vfs.FS) *vfs.MemFS {
 	t.Helper()
 	former := crashableDisk()
 	db, err := pebble.Open("/store", &pebble.Options{
-		FS: former, FormatMajorVersion: pebble.FormatColumnarBlocks, Logger: logger{quiet},
+		FS: former, FormatMajorVersion: formatOfPebble, Logger: logger{quiet},
 	})
 	if err != nil {
 		t.Fatal(err)

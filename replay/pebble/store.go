@@ -135,12 +135,15 @@ func checkDir(disk vfs.FS, dir string) error {
 	if err != nil {
 		return fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
 	}
-	if desc.Exists {
-		return nil
-	}
 	names, err := disk.List(dir)
 	if err != nil {
 		return fmt.Errorf("replay/pebble: %w", err)
+	}
+	if desc.Exists {
+		if isForeign(disk, dir, desc.FormatMajorVersion, names) {
+			return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
+		}
+		return nil
 	}
 	if i := slices.IndexFunc(names, func(name string) bool {
 		return name != "LOCK" && name != "lost+found" && !strings.HasPrefix(name, "MANIFEST-") &&

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// formatOfPebble is Pebble's version of the database of a store. What the newer ones add is of no use here.
+const formatOfPebble = pebble.FormatColumnarBlocks
+
+// isForeign returns whether a database has another version of Pebble's than a store, and something in it. What is being
+// made has the versions before, one after the other, a log, and no table.
+func isForeign(disk vfs.FS, dir string, version pebble.FormatMajorVersion, names []string) bool {
+	return version != formatOfPebble && slices.ContainsFunc(names, func(name string) bool {
+		switch path.Ext(name) {
+		case ".sst":
+			return true
+		case ".log":
+			info, err := disk.Stat(disk.PathJoin(dir, name))
+			return err == nil && info.Size() > emptyLog
+		}
+		return false
+	})
+}
+
+// emptyLog is the size of a log of Pebble's that was closed and has nothing in it, in bytes.
+const emptyLog = 8
+
+// tableEnd is how a table of formatOfPebble ends: with the version of its format, and the
+// mark of all tables of Pebble. No table of a store has ever had another format.
+const tableEnd = "\x05\x00\x00\x00" + "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
+
+// checkedTables is a file system whose tables are opened only if their format is that of this store. No checksum covers
+// the version in a table: Pebble believes it, reads the blocks as those of another format, and panics with its locks
+// held.
+type checkedTables struct{ vfs.FS }
+
+// Unwrap implements vfs.FS.
+func (c checkedTables) Unwrap() vfs.FS { return c.FS }
+
+// Open implements vfs.FS.
+func (c checkedTables) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := c.FS.Open(name, opts...)
+	if err != nil || path.Ext(name) != ".sst" {
+		return f, err
+	}
+	if err := checkTable(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	return f, nil
+}
+
+// checkTable returns an error if a table is not of the format of this store. What is shorter is no table at all, which
+// Pebble notices.
+func checkTable(f vfs.File) error {
+	info, err := f.Stat()
+	if err != nil || info.Size() < int64(len(tableEnd)) {
+		return err
+	}
+	end := make([]byte, len(tableEnd))
+	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if string(end) != tableEnd {
+		return fmt.Errorf("%w: the table ends with %x, want %x", pebble.ErrCorruption, end, tableEnd)
+	}
+	return nil
+}
