@@ -89,7 +89,8 @@ func (a *AgentConfig) fillDefaults() {
 const maxURL = 400
 
 func (a *AgentConfig) check() error {
-	if err := gateway.CheckAgentDialect(a.Dialect); err != nil {
+	dialect, err := gateway.AgentDialect(a.Dialect)
+	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	switch {
@@ -105,12 +106,38 @@ func (a *AgentConfig) check() error {
 		return errors.New("agent: timeout must not be negative")
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
 		return fmt.Errorf("agent: check is %s, but must be at least %s", time.Duration(a.Check), minCheck)
-	case a.Check != 0 && !gateway.CanCheck(a.Dialect):
+	case a.Check != 0 && !dialect.Polled():
 		return fmt.Errorf("agent: check is for an agent of A2A or AIP, not of %s", a.Dialect)
-	case gateway.Connects(a.Dialect):
-		return cmp.Or(a.checkAID(), a.AgentAPISettings.check(a.Dialect))
+	case dialect.Transport == gateway.Connecting:
+		err = a.checkAID()
+	default:
+		err = a.checkURL(dialect.Transport)
 	}
-	return cmp.Or(a.checkURL(), a.AgentAPISettings.check(a.Dialect))
+	return cmp.Or(err, a.checkOwn())
+}
+
+// ownSettings are those that only the agents of one dialect have.
+type ownSettings interface {
+	// only returns the dialect, the names of the settings for an error, and whether any of them is set.
+	only() (dialect, names string, set bool)
+	check(*AgentConfig) error
+	options(*parser) options // of the agent's block
+}
+
+// own returns the settings of single dialects.
+func (a *AgentConfig) own() []ownSettings { return []ownSettings{&a.AgentAPISettings, &a.AUNSettings} }
+
+// checkOwn checks the settings that only some dialects have.
+func (a *AgentConfig) checkOwn() error {
+	for _, s := range a.own() {
+		switch dialect, names, set := s.only(); {
+		case dialect == a.Dialect:
+			return s.check(a)
+		case set:
+			return fmt.Errorf("agent: %s are for an agent of %s, not of %s", names, dialect, a.Dialect)
+		}
+	}
+	return nil
 }
 
 // checkAID checks the AID of an agent that connects to the gateway, which is then in its canonical form.
@@ -125,13 +152,21 @@ func (a *AgentConfig) checkAID() error {
 
 // assignee returns the AID of an agent that connects to the gateway; empty for another one.
 func (a *AgentConfig) assignee() string {
-	if gateway.Connects(a.Dialect) {
+	if a.dialect().Transport == gateway.Connecting {
 		return a.URL
 	}
 	return ""
 }
 
-func (a *AgentConfig) checkURL() error {
+// dialect returns the agent's dialect; the zero value before it is checked that there is one.
+func (a *AgentConfig) dialect() *gateway.Dialect {
+	if d, err := gateway.AgentDialect(a.Dialect); err == nil {
+		return d
+	}
+	return new(gateway.Dialect)
+}
+
+func (a *AgentConfig) checkURL(transport gateway.Transport) error {
 	if err := literal("agent: the URL", a.URL); err != nil {
 		return err
 	}
@@ -139,11 +174,12 @@ func (a *AgentConfig) checkURL() error {
 	switch {
 	case len(a.URL) > maxURL:
 		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
-	case a.Dialect == gateway.AUN:
-		return a.AUNSettings.check(a.URL, len(a.HeaderUp) > 0)
-	case a.AUNSettings.set():
-		return fmt.Errorf("agent: aid, identity, roots and idle_window are for an agent of aun, not of %s", a.Dialect)
-	case a.Dialect == "a2a/1.0-grpc" && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
+	case transport == gateway.OverAUN:
+		if a.URL != "" && aun.CheckURL(a.URL) != nil {
+			return fmt.Errorf("agent: %q is no wss or ws URL", a.URL)
+		}
+		return nil
+	case transport == gateway.OverGRPC && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("agent: %q is no URL for gRPC; write http:// for a server without TLS, else https://", a.URL)
 	case !strings.Contains(a.URL, "://"):
 		return fmt.Errorf("agent: %q is no http or https URL; write http://%[1]s", a.URL)
@@ -157,7 +193,7 @@ func (a *AgentConfig) checkURL() error {
 
 // name identifies the agent where it has no AIC.
 func (a *AgentConfig) name() string {
-	if a.Dialect == gateway.AUN {
+	if a.dialect().Transport == gateway.OverAUN {
 		return "aun:" + a.AID
 	}
 	return a.URL
@@ -193,8 +229,7 @@ func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
 		Dialect:     a.Dialect,
 		AUN:         aun,
 		IdleWindow:  time.Duration(a.IdleWindow),
-		Expose:      expose,
-		CancelPath:  a.CancelPath,
+		AgentAPI:    agentapi.Options{Expose: expose, CancelPath: a.CancelPath},
 		MaxRequests: a.MaxRuns, MaxPerLeader: a.MaxRunsPerLeader,
 		HTTP: httptransport.Config{URL: a.URL, Header: header, TLS: tls},
 		Turns: upstream.Config{

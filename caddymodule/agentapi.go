@@ -21,13 +21,11 @@ type AgentAPISettings struct {
 	CancelPath string `json:"cancel_path,omitempty"`
 }
 
-func (s *AgentAPISettings) check(dialect string) error {
-	if *s == (AgentAPISettings{}) {
-		return nil
-	}
-	if dialect != gateway.AgentAPI {
-		return fmt.Errorf("agent: expose and cancel_path are for an agent of %s, not of %s", gateway.AgentAPI, dialect)
-	}
+func (s *AgentAPISettings) only() (dialect, names string, set bool) {
+	return gateway.AgentAPI, "expose and cancel_path", *s != AgentAPISettings{}
+}
+
+func (s *AgentAPISettings) check(*AgentConfig) error {
 	if _, err := agentapi.ParseExpose(s.Expose); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -39,7 +37,6 @@ func (s *AgentAPISettings) check(dialect string) error {
 	return nil
 }
 
-// options returns the options of the agent's block that set them.
 func (s *AgentAPISettings) options(p *parser) options {
 	return options{"expose": p.word(&s.Expose), "cancel_path": p.word(&s.CancelPath)}
 }

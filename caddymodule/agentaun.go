@@ -37,19 +37,17 @@ type AUNSettings struct {
 	IdleWindow caddy.Duration `json:"idle_window,omitempty"`
 }
 
-// set reports whether any of the settings is.
-func (s *AUNSettings) set() bool {
-	return s.AID != "" || s.Identity != "" || len(s.Roots) > 0 || s.IdleWindow != 0
+func (s *AUNSettings) only() (dialect, names string, set bool) {
+	return gateway.AUN, "aid, identity, roots and idle_window",
+		s.AID != "" || s.Identity != "" || len(s.Roots) > 0 || s.IdleWindow != 0
 }
 
-func (s *AUNSettings) check(url string, header bool) error {
+func (s *AUNSettings) check(a *AgentConfig) error {
 	if _, err := aun.ParseAID(s.AID); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	switch {
-	case url != "" && aun.CheckURL(url) != nil:
-		return fmt.Errorf("agent: %q is no wss or ws URL", url)
-	case header:
+	case len(a.HeaderUp) > 0:
 		return errors.New("agent: header_up is not for an agent of aun")
 	case s.IdleWindow < 0:
 		return errors.New("agent: idle_window must not be negative; 0 means its default")
@@ -57,7 +55,6 @@ func (s *AUNSettings) check(url string, header bool) error {
 	return nil
 }
 
-// options returns the options of the agent's block that set them.
 func (s *AUNSettings) options(p *parser) options {
 	return options{
 		"identity": p.word(&s.Identity), "roots": p.words(&s.Roots), "idle_window": p.duration(&s.IdleWindow),

@@ -27,7 +27,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/directory"
-	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -253,7 +252,7 @@ func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Nam
 // checkAUN checks what AUN clients need.
 func (g *Gateway) checkAUN() error {
 	switch {
-	case gateway.Connects(g.Agent.Dialect) && g.app.AUN == nil:
+	case g.Agent.assignee() != "" && g.app.AUN == nil:
 		return errors.New("agent: aun-assignee needs the option aun of the global option aip")
 	case !g.speaksAUN():
 	case g.app.AUN == nil:

@@ -272,8 +272,9 @@ func (p *parser) agent(a *AgentConfig) {
 			"server_name": p.word(&a.TLS.ServerName),
 		}),
 	}
-	maps.Copy(known, a.AgentAPISettings.options(p))
-	maps.Copy(known, a.AUNSettings.options(p))
+	for _, s := range a.own() {
+		maps.Copy(known, s.options(p))
+	}
 	p.block("agent", known)
 }
 
@@ -286,14 +287,12 @@ func (p *parser) agentArgs(a *AgentConfig, first string) {
 		}
 		return
 	}
-	dialect := first
-	a.Dialect = dialect
-	if dialect == gateway.AUN {
+	if a.Dialect = first; a.dialect().Transport == gateway.OverAUN {
 		p.aunArgs(a)
 		return
 	}
 	if !p.NextArg() {
-		p.fail("agent " + dialect + " needs a URL, such as http://127.0.0.1:9101")
+		p.fail("agent " + first + " needs a URL, such as http://127.0.0.1:9101")
 		return
 	}
 	a.URL = p.Val()

@@ -145,22 +145,21 @@ func (e *examination) clientAuth(g *Gateway, p command.Partner) {
 func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConfig) {
 	name := c.Dialect + " " + g.Agent.name()
 	broken := func(err error) { e.add(command.CheckAgent, command.Broken, name, explained(err)) }
-	switch {
-	case gateway.Connects(c.Dialect):
+	switch transport := g.Agent.dialect().Transport; {
+	case transport == gateway.Connecting:
 		e.add(command.CheckAgent, command.OK, name, "it connects to the gateway, and was not looked for")
 		return
-	case c.Dialect == gateway.AUN && c.AUN.URL == "":
+	case transport == gateway.OverAUN && c.AUN.URL == "":
 		e.add(command.CheckAgent, command.OK, name, "its URL is found out when it is needed, and it was not looked for")
 		return
-	case c.Dialect == gateway.AUN:
+	case transport == gateway.OverAUN:
 		if err := dialURL(ctx, c.AUN.URL, c.AUN.HTTP.Transport.(*http.Transport).TLSClientConfig); err != nil {
 			broken(err)
 			return
 		}
 		e.add(command.CheckAgent, command.OK, name, "it accepts connections")
 		return
-	case c.Dialect == "a2a/1.0-grpc":
-	default:
+	case transport == gateway.OverHTTP:
 		at, err := askTime(ctx, &c.HTTP)
 		if err != nil {
 			broken(err)
@@ -172,7 +171,7 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 		}
 	}
 	var err error
-	if gateway.CanCheck(c.Dialect) {
+	if g.Agent.dialect().Polled() {
 		err = g.gateway.AskAgent(ctx)
 	}
 	reachable := err == nil || task.KindOf(err) == task.InvalidAgentResponse
@@ -189,7 +188,7 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 		return
 	}
 	text := "it accepts connections; what it speaks cannot be asked for"
-	if gateway.CanCheck(c.Dialect) {
+	if g.Agent.dialect().Polled() {
 		text = "it answers requests of " + g.gateway.Health().Dialect
 	}
 	e.add(command.CheckAgent, command.OK, name, text)

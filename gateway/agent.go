@@ -10,7 +10,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
-	"github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 	"github.com/aip-gateway/aip-gateway/upstream/grpctransport"
@@ -20,14 +19,10 @@ import (
 // AgentConfig is how messages are sent to the agent.
 type AgentConfig struct {
 	Name    string // of the agent in metrics; configurations with the same name share a Meter
-	Dialect string // one that CheckAgentDialect knows
+	Dialect string // one that AgentDialect knows
 	Sender  string // the senderId that the gateway sends to an agent of AIP
 
-	// Expose says what a Leader sees of the messages of an agent of the Agent API that are no answers.
-	Expose agentapi.Expose
-	// CancelPath is the path, on the host of the URL, by which a run of the Agent API is stopped; empty where there is
-	// none.
-	CancelPath string
+	AgentAPI agentapi.Options // of an agent of the Agent API
 
 	// AUN says as whom and where an agent of AUN is reached.
 	AUN aunclient.ClientConfig
@@ -49,11 +44,6 @@ type AgentConfig struct {
 	Owner func(leader string) string
 }
 
-// agentAPI returns the settings of an agent of the Agent API.
-func (c *AgentConfig) agentAPI() agentapi.Options {
-	return agentapi.Options{Expose: c.Expose, Cancels: c.CancelPath != ""}
-}
-
 // discovery returns where the agent is looked for.
 func (c *AgentConfig) discovery() discovery.Config {
 	return discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
@@ -61,47 +51,48 @@ func (c *AgentConfig) discovery() discovery.Config {
 
 // reach returns the agent, and what fetches its card. Nothing is sent yet.
 func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card, error) {
-	where := c.discovery()
-	card := discovery.NewCard(where)
-	turns := c.Turns
-	turns.Traffic = &process.meterOf(c.Name).Traffic
-	if c.Dialect == AUN {
-		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c)
-		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.AUN.New(c.AUN, c.IdleWindow))
-		return upstream.New(turns), card, nil
-	}
-	turns.Slots = process.slotsOf(c.HTTP.URL, c)
-	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
-		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
-	}
-	if Connects(c.Dialect) {
-		codec := aun.Assignee(c.HTTP.URL, c.Owner)
-		turns.Resolver = upstream.NewEndpoint(codec, process.Assignees.Transport(c.HTTP.URL))
-		return upstream.New(turns), card, nil
-	}
-	var err error
-	if turns.Resolver, err = c.resolver(where); err != nil {
+	d, err := AgentDialect(c.Dialect)
+	if err != nil {
 		return nil, nil, err
+	}
+	address, card, turns := c.HTTP.URL, discovery.NewCard(c.discovery()), c.Turns
+	switch d.Transport {
+	case OverAUN:
+		address = c.AUN.URL + " " + string(c.AUN.Peer)
+		turns.Resolver = upstream.NewEndpoint(d.client(c), process.AUN.New(c.AUN, c.IdleWindow))
+	case Connecting:
+		turns.Resolver = upstream.NewEndpoint(d.client(c), process.Assignees.Transport(c.HTTP.URL))
+	default:
+		if turns.Resolver, err = c.resolver(d); err != nil {
+			return nil, nil, err
+		}
+	}
+	turns.Slots = process.slotsOf(address, c)
+	turns.Traffic = &process.meterOf(c.Name).Traffic
+	if c.CallbackURL != "" && d.Polled() {
+		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
 	}
 	return upstream.New(turns), card, nil
 }
 
 // resolver returns what knows the dialect of the agent, or finds it out.
-func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error) {
-	if c.Dialect != A2A {
-		codec := clients[c.Dialect](c)
+func (c *AgentConfig) resolver(d *Dialect) (upstream.Resolver, error) {
+	if d.client != nil {
+		codec := d.client(c)
 		transport, err := c.open(c.HTTP.URL, codec)
 		if err != nil {
 			return nil, err
 		}
 		return upstream.NewEndpoint(codec, transport), nil
 	}
-	codecs := make(map[string]func() translate.Client, len(clients))
-	for name, codec := range clients {
-		codecs[name] = func() translate.Client { return codec(c) }
+	versions := make(map[string]discovery.Dialect)
+	for _, v := range dialects {
+		if v.cards && v.client != nil {
+			versions[v.Name] = discovery.Dialect{Codec: func() translate.Client { return v.client(c) }, Older: v.older}
+		}
 	}
 	resolver, err := discovery.NewResolver(discovery.ResolverConfig{
-		Discover: where, Codecs: codecs, Next: nextDialect, Open: c.open, Logger: c.Turns.Logger,
+		Discover: c.discovery(), Dialects: versions, Open: c.open, Logger: c.Turns.Logger,
 	})
 	if err != nil {
 		return nil, err // not a nil pointer in a non-nil interface
@@ -113,7 +104,7 @@ func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error
 func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transport, error) {
 	config := c.HTTP
 	config.URL, config.Codec = url, codec
-	if _, ok := codec.(translate.StatusReader); ok {
+	if dialectOf(codec.Name()).Transport == OverGRPC {
 		transport, err := grpctransport.New(grpctransport.Config{URL: url, Codec: codec, Header: c.HTTP.Header,
 			TLS: c.HTTP.TLS, MaxMessage: c.HTTP.MaxReply, Dial: c.HTTP.Dial})
 		if err != nil {
@@ -121,8 +112,8 @@ func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transpo
 		}
 		return transport, nil
 	}
-	if c.CancelPath != "" {
-		config.Paths = map[translate.Operation]string{translate.Cancel: c.CancelPath}
+	if path := c.AgentAPI.CancelPath; path != "" {
+		config.Paths = map[translate.Operation]string{translate.Cancel: path}
 	}
 	transport, err := httptransport.New(config)
 	if err != nil {
@@ -131,22 +122,10 @@ func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transpo
 	return transport, nil
 }
 
-// nextDialect is the dialect to try if an agent does not know the methods of the dialect that its card names. Cards are
-// wrong in either direction.
-var nextDialect = map[string]string{
-	"a2a/1.0":      "a2a/0.3",
-	"a2a/1.0-rest": "a2a/1.0",
-	"a2a/0.3":      "a2a/legacy",
-	"a2a/legacy":   "a2a/0.3",
-}
-
-// grpcOnly is the dialect of agents whose URL is that of a server of gRPC, which mostly has no card.
-const grpcOnly = "a2a/1.0-grpc"
-
 // described is an agent with its cards.
 type described struct {
-	dialect string // the agent's
-	name    string // of an agent whose dialect has no cards
+	dialect Dialect // the agent's
+	name    string  // of an agent whose dialect has no cards
 	card    *discovery.Card
 	agent   *upstream.Agent
 	since   time.Time // when the configuration was made
@@ -155,11 +134,11 @@ type described struct {
 // public returns the public card of the agent, and when it has changed. If the dialect has no cards, one is made.
 func (d *described) public(ctx context.Context) (*translate.Card, time.Time, error) {
 	made := &translate.Card{Name: d.name, Streaming: true} // without the URL, which is private
-	if !isA2A(d.dialect) {
+	if !d.dialect.cards {
 		return made, d.since, nil
 	}
 	card, changed, err := d.card.Get(ctx)
-	if err != nil && d.dialect == grpcOnly {
+	if err != nil && d.dialect.Transport == OverGRPC { // a server of gRPC mostly has no card
 		return made, d.since, nil
 	}
 	return card, changed, err

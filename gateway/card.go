@@ -86,9 +86,6 @@ func (m *cardMaker) documents() map[string]Document {
 	return docs
 }
 
-// isA2A reports whether a dialect is a version of A2A.
-func isA2A(dialect string) bool { return strings.HasPrefix(dialect, A2A) }
-
 // acs makes the ACS.
 func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	card, changed, err := m.public(ctx)

@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,88 +16,139 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// A2A is the name of all versions of A2A: the one that an agent speaks is found out.
-const A2A = "a2a"
+// The dialects that have a name here.
+const (
+	A2A      = "a2a"      // all versions of A2A: the one that an agent speaks is found out
+	AgentAPI = "agentapi" // the Agent API, whose agents have settings of their own
+	AUN      = "aun"      // AUN, likewise
+)
 
-// AgentAPI is the name of the Agent API, whose agents have settings of their own.
-const AgentAPI = "agentapi"
+// A Dialect is one protocol at one version, or A2A for all of its versions. What the gateway and its host have to know
+// of it is here.
+type Dialect struct {
+	Name      string    // in a configuration
+	Transport Transport // of agents
 
-// AUN is the name of AUN, whose agents are reached by connections of their own.
-const AUN = "aun"
+	client  func(c *AgentConfig) translate.Client // the side towards agents; nil where it is found out
+	servers []newServer                           // the sides towards callers, one for each binding; nil for none
 
-// clients are the dialects of agents by name.
-var clients = map[string]func(c *AgentConfig) translate.Client{
-	"aip":          func(c *AgentConfig) translate.Client { return aip.Client(c.Sender) },
-	"aip/2":        func(c *AgentConfig) translate.Client { return aip.ClientV2(c.Sender) },
-	"a2a/legacy":   func(*AgentConfig) translate.Client { return a2a.Legacy() },
-	"a2a/0.3":      func(*AgentConfig) translate.Client { return a2a.V03() },
-	"a2a/1.0":      func(*AgentConfig) translate.Client { return a2a.V1() },
-	"a2a/1.0-rest": func(*AgentConfig) translate.Client { return a2a.V1REST() },
-	"a2a/1.0-grpc": func(*AgentConfig) translate.Client { return a2a.V1GRPC() },
-	AUN:            func(c *AgentConfig) translate.Client { return aun.Client(string(c.AUN.Peer)) },
-	AgentAPI:       func(c *AgentConfig) translate.Client { return agentapi.Client(c.agentAPI()) },
+	// older is the dialect to try if an agent does not know the methods of this one, though its card names it. Cards are
+	// wrong in either direction.
+	older string
+	cards bool // agents show cards of A2A, by which they are found, and of which those of the Partner are made
 }
 
-// caller is a dialect of callers. A name may stand for several of them.
-type caller struct {
-	name string
-	make func(confirm bool, aic string) translate.Server
+// newServer makes a side towards callers. With confirm, a finished task waits until its caller confirms it, also in a
+// dialect that has no such state. aic is that of the Partner.
+type newServer = func(confirm bool, aic string) translate.Server
+
+// dialects are all dialects, in the order in which their servers are asked whether a request is theirs.
+var dialects = []Dialect{
+	{Name: "aip/2",
+		client:  func(c *AgentConfig) translate.Client { return aip.ClientV2(c.Sender) },
+		servers: []newServer{func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }}},
+	{Name: "aip",
+		client:  func(c *AgentConfig) translate.Client { return aip.Client(c.Sender) },
+		servers: []newServer{func(bool, string) translate.Server { return aip.Server() }}},
+	{Name: A2A, cards: true},
+	{Name: "a2a/1.0", cards: true, older: "a2a/0.3", client: agents(a2a.V1),
+		servers: callers(a2a.V1Server, a2a.V1RESTServer, a2a.V1GRPCServer)},
+	{Name: "a2a/1.0-rest", cards: true, older: "a2a/1.0", client: agents(a2a.V1REST)},
+	{Name: "a2a/1.0-grpc", cards: true, Transport: OverGRPC, client: agents(a2a.V1GRPC)},
+	{Name: "a2a/0.3", cards: true, older: "a2a/legacy", client: agents(a2a.V03),
+		servers: callers(a2a.V03Server, a2a.V03RESTServer)},
+	{Name: "a2a/legacy", cards: true, older: "a2a/0.3", client: agents(a2a.Legacy), servers: callers(a2a.LegacyServer)},
+	{Name: AgentAPI,
+		client:  func(c *AgentConfig) translate.Client { return agentapi.Client(c.AgentAPI) },
+		servers: callers(agentapi.Server)},
+	{Name: AUN, Transport: OverAUN,
+		client:  func(c *AgentConfig) translate.Client { return aun.Client(string(c.AUN.Peer)) },
+		servers: callers(func(confirm bool) translate.Server { return aun.Server{Confirm: confirm} })}, // of wsfront
+	{Name: aun.AssigneeName, Transport: Connecting,
+		client: func(c *AgentConfig) translate.Client { return aun.Assignee(c.HTTP.URL, c.Owner) }},
 }
 
-// servers are the dialects of callers. The first one that matches a request decodes it.
-var servers = []caller{
-	{"aip/2", func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }},
-	{"aip", func(bool, string) translate.Server { return aip.Server() }},
-	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1Server(confirm) }},
-	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1RESTServer(confirm) }},
-	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1GRPCServer(confirm) }},
-	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03Server(confirm) }},
-	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03RESTServer(confirm) }},
-	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
-	{"agentapi", func(confirm bool, _ string) translate.Server { return agentapi.Server(confirm) }},
-	{aun.Name, func(confirm bool, _ string) translate.Server { return aun.Server{Confirm: confirm} }}, // of wsfront
+// agents returns the side towards agents of a dialect without settings.
+func agents(client func() translate.Client) func(*AgentConfig) translate.Client {
+	return func(*AgentConfig) translate.Client { return client() }
 }
 
-// CheckAgentDialect returns an error if agents have no dialect of a name. The error lists the names.
-func CheckAgentDialect(name string) error {
-	if _, ok := clients[name]; ok || name == A2A || name == aun.AssigneeName {
-		return nil
+// callers returns the sides towards callers of a dialect that does not name the Partner.
+func callers(servers ...func(confirm bool) translate.Server) (list []newServer) {
+	for _, server := range servers {
+		list = append(list, func(confirm bool, _ string) translate.Server { return server(confirm) })
 	}
-	list := append(slices.Collect(maps.Keys(clients)), A2A, aun.AssigneeName)
-	slices.Sort(list)
-	return fmt.Errorf("there is no dialect %q; this gateway can front %s", name, strings.Join(list, ", "))
+	return list
 }
 
-// Connects reports whether the agents of a dialect connect to the gateway, so that they have an AID in place of a URL.
-func Connects(dialect string) bool { return dialect == aun.AssigneeName }
+// Transport is how the agents of a dialect are reached.
+type Transport uint8
 
-// Callers returns the dialects of callers with the given names, in the order in which they are matched. With confirm, a
-// finished task waits until its caller confirms it, also in dialects that have no such state. aic is that of the
-// Partner.
-func Callers(names []string, confirm bool, aic string) ([]translate.Server, error) {
-	for _, name := range names {
-		if name != A2A && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
-			return nil, fmt.Errorf("there is no dialect %q; this gateway can serve %s", name, callerDialects())
+// The transports.
+const (
+	OverHTTP   Transport = iota // at their URL
+	OverGRPC                    // at their URL
+	OverAUN                     // by their AID
+	Connecting                  // they connect to the gateway, and have an AID in place of a URL
+)
+
+// AgentDialect returns the dialect of agents with a name. The error lists the names.
+func AgentDialect(name string) (*Dialect, error) {
+	if d := dialectOf(name); d != nil {
+		return d, nil
+	}
+	return nil, noDialect(name, "front", func(*Dialect) bool { return true })
+}
+
+// dialectOf returns the dialect with a name; nil for none.
+func dialectOf(name string) *Dialect {
+	if i := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Name == name }); i >= 0 {
+		return &dialects[i]
+	}
+	return nil
+}
+
+// noDialect is the error about a name, with those of the dialects that serve.
+func noDialect(name, verb string, serves func(*Dialect) bool) error {
+	var list []string
+	for i := range dialects {
+		if serves(&dialects[i]) {
+			list = append(list, dialects[i].Name)
 		}
 	}
-	var list []translate.Server
-	for _, s := range servers {
-		if slices.Contains(names, s.name) || strings.HasPrefix(s.name, A2A+"/") && slices.Contains(names, A2A) {
-			list = append(list, s.make(confirm, aic))
+	slices.Sort(list)
+	return fmt.Errorf("there is no dialect %q; this gateway can %s %s", name, verb, strings.Join(list, ", "))
+}
+
+// Polled reports whether agents can be asked, at their URL, how a task stands.
+func (d *Dialect) Polled() bool {
+	if d.Transport != OverHTTP && d.Transport != OverGRPC {
+		return false
+	}
+	return d.client == nil || translate.FacetsOf(d.client(new(AgentConfig))).Getter != nil
+}
+
+// serves reports whether callers may use the dialect.
+func (d *Dialect) serves() bool { return d.Name == A2A || d.servers != nil }
+
+// isA2A reports whether a dialect is a version of A2A.
+func isA2A(dialect string) bool { return strings.HasPrefix(dialect, A2A) }
+
+// Callers returns the dialects of callers with the given names, in the order in which they are matched; see newServer.
+func Callers(names []string, confirm bool, aic string) (list []translate.Server, err error) {
+	for _, name := range names {
+		if d := dialectOf(name); d == nil || !d.serves() {
+			return nil, noDialect(name, "serve", (*Dialect).serves)
+		}
+	}
+	for _, d := range dialects {
+		if slices.Contains(names, d.Name) || isA2A(d.Name) && slices.Contains(names, A2A) {
+			for _, server := range d.servers {
+				list = append(list, server(confirm, aic))
+			}
 		}
 	}
 	return list, nil
-}
-
-func callerDialects() string {
-	list := []string{A2A}
-	for _, s := range servers {
-		if !slices.Contains(list, s.name) {
-			list = append(list, s.name)
-		}
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }
 
 // Wire returns the dialect in which a webhook of a Partner's task is notified, also where callers may not use it any
@@ -107,10 +157,8 @@ func Wire(w *task.Webhook, partner string) translate.Notifier {
 	if _, err := identity.ParseAIC(partner); err != nil {
 		partner = "" // a Partner without an AIC has the URL of its agent for a name
 	}
-	for _, s := range servers {
-		if s.name == w.Dialect {
-			return s.make(w.Confirm, partner)
-		}
+	if d := dialectOf(w.Dialect); d != nil && d.servers != nil {
+		return d.servers[0](w.Confirm, partner)
 	}
 	return nil
 }

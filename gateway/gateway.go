@@ -94,7 +94,10 @@ type Gateway struct {
 
 // New composes a gateway. It opens nothing and sends nothing: Register begins the work.
 func New(c Config) (*Gateway, error) {
-	about := described{dialect: c.Agent.Dialect, name: c.AIC, since: time.Now()}
+	about := described{name: c.AIC, since: time.Now()}
+	if d := dialectOf(c.Agent.Dialect); d != nil {
+		about.dialect = *d
+	}
 	if c.Partner.Agent == nil {
 		var err error
 		if about.agent, about.card, err = c.Agent.reach(c.Process); err != nil {

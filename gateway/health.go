@@ -32,11 +32,6 @@ func (g *Gateway) Health() (h AgentHealth) {
 	return AgentHealth{Dialect: g.agent.Dialect(), Answered: traffic.Answered(), Failed: traffic.Failed()}
 }
 
-// CanCheck reports whether CheckAgent has something to ask an agent of a dialect.
-func CanCheck(dialect string) bool {
-	return dialect != AgentAPI && dialect != AUN && !Connects(dialect)
-}
-
 // AskAgent asks the agent once for a task that does not exist, which changes nothing. It finds out the dialect if that
 // is not known. An error says that no agent of the dialect has answered.
 func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx) }
@@ -45,7 +40,7 @@ func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx
 // that changes nothing. If it denies that, or does not answer as an agent of A2A would, OtherDialect finds out what the
 // agent speaks, and where. Both results are empty if nothing else is found.
 func (c *AgentConfig) OtherDialect(ctx context.Context) (dialect, url string) {
-	if c.Dialect == A2A || c.Dialect == grpcOnly || !isA2A(c.Dialect) {
+	if d := dialectOf(c.Dialect); d.client == nil || d.Transport != OverHTTP || !d.cards {
 		return "", ""
 	}
 	where := c.discovery()

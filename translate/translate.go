@@ -24,7 +24,7 @@
 //   - RecordEncoder: events written from their stored form
 //   - Keeper: events that are kept in memory
 //
-// The facets of a Client are
+// The facets of a Client, which Facets holds, are
 //
 //   - Getter, Canceler, SessionCanceler, Resubscriber, Completer, Registrar, Describer: requests beside those of a turn
 //   - Binder, Mounted: where requests are sent

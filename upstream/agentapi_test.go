@@ -72,8 +72,8 @@ func inRuntime(t *testing.T, a *runtime, o agentapi.Options, f func(t *testing.T
 	t.Helper()
 	change := func(s *settings) {
 		s.Codec, s.URL = agentapi.Client(o), "http://agent/process"
-		if o.Cancels {
-			s.Paths = map[translate.Operation]string{translate.Cancel: "/stop"}
+		if o.CancelPath != "" {
+			s.Paths = map[translate.Operation]string{translate.Cancel: o.CancelPath}
 		}
 	}
 	withAgent(t, a, change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) { f(t, h) })
@@ -161,30 +161,30 @@ func TestCancelOfASession(t *testing.T) {
 	stopped := []string{`/stop application/json {"user_id":"s","session_id":"s"}`}
 	working := func(c *agent.Turn) { c.From = task.Working }
 	for _, c := range []struct {
-		name    string
-		cancels bool
-		stop    http.HandlerFunc
-		change  func(*agent.Turn)
-		want    string
-		asked   []string
+		name   string
+		path   string
+		stop   http.HandlerFunc
+		change func(*agent.Turn)
+		want   string
+		asked  []string
 	}{
-		{"a word", true, status(200, `{"status":"success"}`), working, "canceled", stopped},
-		{"a text", true, status(200, "ok"), working, "canceled", stopped},
-		{"nothing", true, status(204, ""), working, "canceled", stopped},
-		{"a page that is not there", true, status(404, "Not Found"), working,
+		{"a word", "/stop", status(200, `{"status":"success"}`), working, "canceled", stopped},
+		{"a text", "/stop", status(200, "ok"), working, "canceled", stopped},
+		{"nothing", "/stop", status(204, ""), working, "canceled", stopped},
+		{"a page that is not there", "/stop", status(404, "Not Found"), working,
 			"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, text/plain)", stopped},
-		{"a failure", true, status(500, "Internal Server Error"), working,
+		{"a failure", "/stop", status(500, "Internal Server Error"), working,
 			"invalid-agent-response: the agent's answer is not one JSON value (HTTP 500, text/plain)", stopped},
-		{"a task that awaits input", true, nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
-		{"a message that was not sent", true, nil,
+		{"a task that awaits input", "/stop", nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
+		{"a message that was not sent", "/stop", nil,
 			func(c *agent.Turn) { c.From, c.Queued = task.Working, true }, "canceled", nil},
-		{"no path", false, nil, working, "canceled: canceled here; agentapi cannot cancel, so the connection to the " +
+		{"no path", "", nil, working, "canceled: canceled here; agentapi cannot cancel, so the connection to the " +
 			"agent was closed, and the agent may continue its work", nil},
-		{"no path, and nothing to stop", false, nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
+		{"no path, and nothing to stop", "", nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := &runtime{stop: c.stop}
-			inRuntime(t, a, agentapi.Options{Cancels: c.cancels}, func(t *testing.T, h *upstream.Agent) {
+			inRuntime(t, a, agentapi.Options{CancelPath: c.path}, func(t *testing.T, h *upstream.Agent) {
 				cancel := &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"}}
 				c.change(cancel)
 				rep, err := h.Cancel(t.Context(), cancel)

@@ -30,8 +30,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	if err := r.resolve(); err != nil {
 		return agent.Report{}, err
 	}
-	_, ok := r.codec.(translate.Canceler)
-	_, session := r.codec.(translate.SessionCanceler)
+	ok, session := r.facets.Canceler != nil, r.facets.SessionCanceler != nil
 	canceled := agent.Report{State: task.Canceled}
 	switch idle := t.From.Settled() || t.Queued; {
 	case idle && (session || !ok):
@@ -51,7 +50,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	if err != nil {
 		return agent.Report{}, r.unknownMethod(err)
 	}
-	if _, ok := r.codec.(translate.Getter); rep.EndsTurn() || !ok {
+	if rep.EndsTurn() || r.facets.Getter == nil {
 		return rep, nil
 	}
 	short, cancel := context.WithTimeout(ctx, cancelTimeout)
@@ -86,7 +85,7 @@ func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
 	if err := r.resolve(); err != nil {
 		return err
 	}
-	if _, ok := r.codec.(translate.Completer); !ok {
+	if r.facets.Completer == nil {
 		return nil
 	}
 	q := r.query(translate.Complete)
@@ -102,7 +101,7 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	if err := r.resolve(); err != nil {
 		return nil, err
 	}
-	if _, ok := r.codec.(translate.Describer); !ok {
+	if r.facets.Describer == nil {
 		return nil, task.Errorf(task.UnsupportedOperation, "the agent has no card but the public one")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -132,14 +131,14 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 // get asks for the turn's task. The reference implementation of ACPs v1 fails where it does not know one, and a task
 // that is started by the gateway's name for it can be started again.
 func (r *run) get(ctx context.Context) (agent.Report, error) {
-	if _, ok := r.codec.(translate.Getter); !ok {
+	if r.facets.Getter == nil {
 		return agent.Report{}, task.Errorf(task.UnsupportedOperation,
 			"the agent cannot be asked for the state of a task")
 	}
 	q := r.query(translate.Get)
 	q.Body = q.codec.(translate.Getter).AppendGet(nil, r.turn.Ref)
 	rep, err := r.call(ctx, q)
-	if r.repeats && ReasonOf(err) == ServerFailed {
+	if r.facets.Repeater != nil && ReasonOf(err) == ServerFailed {
 		err = task.Errorf(task.TaskNotFound, "the agent does not report the task").WithCause(err)
 	}
 	return rep, err

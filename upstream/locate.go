@@ -40,8 +40,7 @@ func (t *taken) claim(name string) bool {
 
 // canLocate reports whether the task of the turn, which the agent names, can be found.
 func (r *run) canLocate() bool {
-	_, ok := r.codec.(translate.Locator)
-	return ok && r.unnamed(r.turn)
+	return r.facets.Locator != nil && r.unnamed(r.turn)
 }
 
 // locate looks for the task that the turn has begun, among the tasks that the agent lists, and reports its name. It

@@ -13,7 +13,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // How a task is polled: soon after a change, then ever more slowly.
@@ -75,7 +74,7 @@ func (r *run) endsWith(rep *agent.Report) bool {
 // poll asks for the task's state and reports each change until the turn ends. An agent that does not answer may be
 // restarting, so the turn fails only after IdleTimeout.
 func (r *run) poll(p polling) error {
-	if _, ok := r.codec.(translate.Getter); !ok && p.pushed == nil {
+	if r.facets.Getter == nil && p.pushed == nil {
 		return task.Errorf(task.InvalidAgentResponse,
 			"the agent answered before the turn ended, and %s cannot ask how a task stands", r.codec.Name())
 	}
@@ -178,9 +177,9 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 			"the agent has received the message and has not acted on it for %v", r.config.IdleTimeout)))
 		r.report(rep)
 		return true, nil
-	case !r.actsLate && asked:
+	case r.facets.LateActor == nil && asked:
 		return true, cmp.Or[error](r.mayResend(), notReceived)
-	case !r.actsLate:
+	case r.facets.LateActor == nil:
 		return false, nil
 	}
 	if !p.asked {
@@ -209,7 +208,7 @@ func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
 	if rep, ok := r.readPush(pushed, revision); ok {
 		return rep, nil
 	}
-	if _, ok := r.codec.(translate.Getter); !ok {
+	if r.facets.Getter == nil {
 		return agent.Report{}, errNoNews
 	}
 	return r.getWithin(pollTimeout)

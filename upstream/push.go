@@ -103,7 +103,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 
 // registerWebhook registers the webhook at an agent that takes webhooks by a request of their own.
 func (r *run) registerWebhook(w *task.Webhook) {
-	if _, ok := r.codec.(translate.Registrar); !ok {
+	if r.facets.Registrar == nil {
 		return
 	}
 	q := r.query(translate.Register)

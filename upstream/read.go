@@ -118,7 +118,7 @@ func (s *reading) merge(rep agent.Report) (over bool) {
 // ended the turn: a piece of the stream may be lost, repeated or in the wrong place (translate.Restater). An answer
 // of another state than the event, of the turn before, or without products is not to be believed more than the stream.
 func (r *run) restated(event agent.Report) agent.Report {
-	if !r.restates || event.Full {
+	if r.facets.Restater == nil || event.Full {
 		return event
 	}
 	rep, err := r.getWithin(restTimeout)

@@ -66,7 +66,7 @@ func (r *run) receipt() (receipt, error) {
 		return unclear, err
 	case !untouched(r.turn, &rep):
 		return delivered, nil
-	case !r.actsLate:
+	case r.facets.LateActor == nil:
 		return missing, nil
 	}
 	return r.receiptByMessages()

@@ -84,10 +84,10 @@ func foundAgent(
 func resolverConfig(url string, dial func(context.Context, string, string) (net.Conn, error)) discovery.ResolverConfig {
 	return discovery.ResolverConfig{
 		Discover: discovery.Config{URL: url, Finder: a2a.Finder(), Dial: dial},
-		Codecs: map[string]func() translate.Client{
-			"a2a/1.0": a2a.V1, "a2a/0.3": a2a.V03, "a2a/legacy": a2a.Legacy,
+		Dialects: map[string]discovery.Dialect{
+			"a2a/1.0": {Codec: a2a.V1, Older: "a2a/0.3"}, "a2a/0.3": {Codec: a2a.V03, Older: "a2a/legacy"},
+			"a2a/legacy": {Codec: a2a.Legacy},
 		},
-		Next: map[string]string{"a2a/1.0": "a2a/0.3", "a2a/0.3": "a2a/legacy"},
 		Open: func(url string, codec translate.Client) (upstream.Transport, error) {
 			return httptransport.New(httptransport.Config{URL: url, Codec: codec, Dial: dial})
 		},

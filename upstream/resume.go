@@ -20,7 +20,7 @@ import (
 // An agent that cannot be polled is asked for a new stream, which is then all that is known. Of one that has neither,
 // nothing is known after the connection of its turn.
 func (r *run) resume(acknowledged bool) error {
-	if _, ok := r.codec.(translate.Getter); !ok {
+	if r.facets.Getter == nil {
 		return r.resubscribe()
 	}
 	watching, stop := context.WithCancel(r.ctx)
@@ -57,11 +57,10 @@ func (r *run) watch(ctx context.Context, q *query, news chan<- struct{}) {
 				slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	resubscriber, ok := q.codec.(translate.Resubscriber)
-	if !ok {
+	if r.facets.Resubscriber == nil {
 		return
 	}
-	q.Body = resubscriber.AppendResubscribe(nil, q.Ref)
+	q.Body = q.codec.(translate.Resubscriber).AppendResubscribe(nil, q.Ref)
 	x, err := begin(ctx, r.transport.Routes(translate.Resubscribe)[0], q)
 	if err != nil {
 		return
@@ -84,7 +83,7 @@ func (r *run) watch(ctx context.Context, q *query, news chan<- struct{}) {
 // resubscribe continues a turn by a new stream, again and again where that is cut, for as long as the agent reports
 // something within IdleTimeout.
 func (r *run) resubscribe() error {
-	if _, ok := r.codec.(translate.Resubscriber); !ok {
+	if r.facets.Resubscriber == nil {
 		return task.Errorf(task.UnsupportedOperation,
 			"the connection to the agent is gone, and %s cannot ask how a task stands; the message is not sent again, "+
 				"since the agent may have acted on it", r.codec.Name())

@@ -68,8 +68,7 @@ func (r *run) carryOut(stream bool) error {
 // unknowable reports whether it cannot be known if a turn has begun. Then even one that a server refuses as overloaded
 // is not sent again: a proxy may have refused it for an agent that went down in the middle.
 func (r *run) unknowable() bool {
-	_, ok := r.codec.(translate.Getter)
-	return !ok
+	return r.facets.Getter == nil
 }
 
 // attempt sends the turn's message once, and reports what the agent answers until the turn ends. Where the agent turns
@@ -104,7 +103,7 @@ func (r *run) attempt(stream bool) error {
 	if concluded && ReasonOf(err) == Refused { // it was the message that was refused, and not the stream
 		r.streamless.Store(false)
 	}
-	_, mounted := r.codec.(translate.Mounted)
+	mounted := r.facets.Mounted != nil
 	if r.heard && mounted && len(r.transport.Routes(translate.SendStream)) > 1 && !r.streamless.Swap(true) {
 		r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has no streams; its tasks are polled")
 	}
@@ -117,7 +116,7 @@ func (r *run) carryOn() error {
 		if err := r.resolvePatiently(); err != nil {
 			return err
 		}
-		if _, ok := r.codec.(translate.Resender); ok {
+		if r.facets.Resender != nil {
 			return r.carryOut(true)
 		}
 		if r.turn.Answered && !r.turn.Named && r.unnamed(r.turn) && !r.canLocate() {

@@ -172,7 +172,7 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 }
 
 func (r *run) logCut() {
-	if _, ok := r.codec.(translate.Getter); !ok {
+	if r.facets.Getter == nil {
 		return // the task fails with that reason, or the caller has canceled it
 	}
 	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled")
@@ -207,12 +207,12 @@ func (q *query) encode(t *agent.Turn, size int) []byte {
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
 func (r *run) asksForStream(stream bool) bool {
-	return !r.noStreams && r.mayStream() && (stream || r.streams || r.unnamed(r.turn))
+	return !r.noStreams && r.mayStream() && (stream || r.facets.Streamer != nil || r.unnamed(r.turn))
 }
 
 // mayStream reports whether the turn's message may ask for a stream.
 func (r *run) mayStream() bool {
-	if m, ok := r.codec.(translate.Mounted); ok {
+	if m := r.facets.Mounted; m != nil {
 		return m.Streams(r.turn) && !r.streamless.Load()
 	}
 	return !r.unnamed(r.turn) || !r.streamless.Load()
@@ -225,7 +225,7 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	if op != translate.SendStream {
 		return kind == task.MethodNotFound || reason == NoAgent
 	}
-	_, mounted := r.codec.(translate.Mounted)
+	mounted := r.facets.Mounted != nil
 	switch {
 	case kind == task.MethodNotFound, kind == task.UnsupportedOperation:
 		return true
@@ -234,7 +234,7 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	case mounted && reason == NoAgent:
 		return true
 	case mounted && reason == ServerFailed:
-		if r.repeats && r.starts() {
+		if r.facets.Repeater != nil && r.starts() {
 			return true
 		}
 		got, _ := r.receipt()

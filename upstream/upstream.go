@@ -75,24 +75,14 @@ type Endpoint struct {
 	codec     translate.Client
 	transport Transport
 
-	namer      bool // the agent names its tasks itself
-	repeats    bool // the agent answers a start that it has by its task
-	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
-	restates   bool // the agent is asked for the task that a stream has ended
-	streams    bool // the agent answers every turn by a stream
+	facets     translate.Facets // of codec
 	taken      taken
 	streamless atomic.Bool // the agent has said that it has no streams
 }
 
 // NewEndpoint returns the endpoint of an agent. The endpoint closes the transport.
 func NewEndpoint(codec translate.Client, transport Transport) *Endpoint {
-	e := &Endpoint{codec: codec, transport: transport}
-	_, e.namer = codec.(translate.Namer)
-	_, e.repeats = codec.(translate.Repeater)
-	_, e.actsLate = codec.(translate.LateActor)
-	_, e.restates = codec.(translate.Restater)
-	_, e.streams = codec.(translate.Streamer)
-	return e
+	return &Endpoint{codec: codec, transport: transport, facets: translate.FacetsOf(codec)}
 }
 
 // Endpoint implements Resolver.
@@ -109,7 +99,7 @@ func (e *Endpoint) Close() { e.transport.Close() }
 
 // unnamed reports whether it is for the agent to name the task of a turn.
 func (e *Endpoint) unnamed(t *agent.Turn) bool {
-	return e.namer && (t.From == task.None || t.From == task.AwaitingCompletion)
+	return e.facets.Namer != nil && (t.From == task.None || t.From == task.AwaitingCompletion)
 }
 
 // Agent carries turns out. It implements partner.Agent.

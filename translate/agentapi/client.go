@@ -19,8 +19,9 @@ import (
 type Options struct {
 	Expose Expose // what a Leader sees of messages that are no answers
 
-	// Cancels says that the application of the agent has a path by which a run is stopped. The transport knows it.
-	Cancels bool
+	// CancelPath is the path, on the host of the agent's URL, by which a run is stopped, for the transport; empty where
+	// there is none.
+	CancelPath string
 }
 
 // Expose says what a Leader sees of an agent's messages of other types than "message", such as its reasoning and the
@@ -49,7 +50,7 @@ func ParseExpose(name string) (Expose, error) {
 // Client returns the side of the Agent API towards agents. It has no Getter and no Resubscriber: an agent knows only
 // sessions, and what it has sent is gone with its connection.
 func Client(o Options) translate.Client {
-	if o.Cancels {
+	if o.CancelPath != "" {
 		return cancelingClient{client{Options: o}}
 	}
 	return client{Options: o}

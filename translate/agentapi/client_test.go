@@ -312,9 +312,9 @@ func TestReply(t *testing.T) {
 
 // TestOtherSession holds that a response of another session is no answer.
 func TestOtherSession(t *testing.T) {
-	for _, o := range []Options{{}, {Cancels: true}} {
+	for _, o := range []Options{{}, {CancelPath: "/stop"}} {
 		c := Client(o).For(translate.Query{ID: "x-1", Session: "s1"})
-		if _, ok := c.(translate.Canceler); ok != o.Cancels {
+		if _, ok := c.(translate.Canceler); ok != (o.CancelPath != "") {
 			t.Errorf("the client of a request can cancel: %v", ok)
 		}
 		for session, other := range map[string]bool{`"s1"`: false, `"s2"`: true, `null`: false} {
@@ -416,7 +416,7 @@ func TestTurns(t *testing.T) {
 	if d := cmp.Diff(want, string(Client(Options{}).AppendTurn(nil, turn, true))); d != "" {
 		t.Errorf("extensions (-want +got):\n%s", d)
 	}
-	canceler, ok := Client(Options{Cancels: true}).(translate.SessionCanceler)
+	canceler, ok := Client(Options{CancelPath: "/stop"}).(translate.SessionCanceler)
 	if !ok {
 		t.Fatal("it cannot cancel")
 	}

@@ -60,7 +60,7 @@ func TestBodies(t *testing.T) {
 // TestSameSession holds that a request and its cancel name the same session, and other sessions have other names.
 func TestSameSession(t *testing.T) {
 	names := func(session string) (all []string) {
-		c := Client(Options{Cancels: true})
+		c := Client(Options{CancelPath: "/stop"})
 		ref := agent.Ref{Task: "t", Session: session}
 		for _, body := range [][]byte{
 			c.AppendTurn(nil, &agent.Turn{Ref: ref}, true), c.(translate.Canceler).AppendCancel(nil, ref),

@@ -17,17 +17,20 @@ import (
 // searchPause is how long an agent that was not found is not searched again.
 const searchPause = 2 * time.Second
 
-// ResolverConfig says how an agent is found and then spoken to. All but Next and Logger are required.
+// ResolverConfig says how an agent is found and then spoken to. All but Logger are required.
 type ResolverConfig struct {
 	Discover Config
-	// Codecs make the codecs of the dialects that may be found. Next names the dialect to try where an agent does not
-	// know the methods of one, empty for none.
-	Codecs map[string]func() translate.Client
-	Next   map[string]string
+	Dialects map[string]Dialect // that may be found, by name
 	// Open returns the transport to the agent at a URL in a dialect. It sends nothing.
 	Open func(url string, codec translate.Client) (upstream.Transport, error)
 
 	Logger *slog.Logger // default: slog.Default
+}
+
+// Dialect is one that an agent may turn out to speak.
+type Dialect struct {
+	Codec func() translate.Client
+	Older string // the dialect to try where an agent does not know the methods of this one; empty for none
 }
 
 // Resolver finds out an agent's dialect when it is first needed. Where the finding was wrong, it offers another dialect
@@ -55,8 +58,8 @@ var _ upstream.Resolver = (*Resolver)(nil)
 
 // NewResolver returns the resolver of an agent that is yet to be found. Nothing is sent before it is used.
 func NewResolver(config ResolverConfig) (*Resolver, error) {
-	for _, codec := range config.Codecs { // any, to find what is wrong with the configuration
-		transport, err := config.Open(config.Discover.URL, codec())
+	for _, dialect := range config.Dialects { // any, to find what is wrong with the configuration
+		transport, err := config.Open(config.Discover.URL, dialect.Codec())
 		if err != nil {
 			return nil, err
 		}
@@ -173,12 +176,12 @@ func unavailable(err error) error {
 
 // speak returns the agent in a dialect.
 func (r *Resolver) speak(found Found) (*known, error) {
-	codec := r.config.Codecs[found.Dialect]
-	if codec == nil {
+	dialect, ok := r.config.Dialects[found.Dialect]
+	if !ok {
 		return nil, task.Errorf(task.InvalidAgentResponse, "the agent speaks %q, which this gateway does not",
 			found.Dialect)
 	}
-	client := codec()
+	client := dialect.Codec()
 	transport, err := r.config.Open(found.URL, client)
 	if err != nil {
 		return nil, err
@@ -193,7 +196,7 @@ func (r *Resolver) Fallback(from *upstream.Endpoint) *upstream.Endpoint {
 	if r.known.endpoint != from {
 		return r.known.endpoint // another turn has fallen back
 	}
-	next := r.config.Next[r.known.Dialect]
+	next := r.config.Dialects[r.known.Dialect].Older
 	if r.fellBack || next == "" {
 		return nil
 	}

@@ -82,8 +82,8 @@ func New(config Config) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec, ok := config.Codec.(translate.StatusReader)
-	if !ok {
+	codec := translate.FacetsOf(config.Codec).StatusReader
+	if codec == nil {
 		return nil, errors.New("the agent's dialect has no gRPC")
 	}
 	t := &Transport{config: config, codec: codec, url: u, header: http.Header{"User-Agent": {"aip-gateway"}}}

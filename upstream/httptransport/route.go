@@ -41,9 +41,9 @@ func (t *Transport) routesTo(urls ...*url.URL) *routes {
 
 // newRoutes returns the routes of operations that are answered once, and of operations that are answered by a stream.
 // An agent with a path for each method may be configured by its mount point or by the URL of its rpc.
-func (t *Transport) newRoutes(base *url.URL, codec translate.Client) (rpc, events *routes) {
-	m, ok := codec.(translate.Mounted)
-	if !ok {
+func (t *Transport) newRoutes(base *url.URL) (rpc, events *routes) {
+	m := t.facets.Mounted
+	if m == nil {
 		only := t.routesTo(base)
 		return only, only
 	}
@@ -125,8 +125,8 @@ func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Excha
 
 // target returns the method of a request, and its URL as it is sent.
 func (r *route) target(req *upstream.Request) (method, uri string) {
-	b, ok := r.transport.config.Codec.(translate.Binder)
-	if !ok {
+	b := r.transport.facets.Binder
+	if b == nil {
 		return http.MethodPost, r.uri
 	}
 	method, path := b.Bind(req.Operation, req.Ref)

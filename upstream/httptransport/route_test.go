@@ -28,7 +28,7 @@ func TestPaths(t *testing.T) {
 		"/../stop":       "POST /stop",
 	} {
 		transport, err := httptransport.New(httptransport.Config{
-			URL: srv.URL + "/api/process?key=1", Codec: agentapi.Client(agentapi.Options{Cancels: true}),
+			URL: srv.URL + "/api/process?key=1", Codec: agentapi.Client(agentapi.Options{CancelPath: "/stop"}),
 			Paths: map[translate.Operation]string{translate.Cancel: path},
 		})
 		if err != nil {

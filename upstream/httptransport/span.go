@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // startSpan starts the span of a request, and returns the header with the trace of ctx in it, nil where there is none.
@@ -25,7 +24,7 @@ func (t *Transport) startSpan(
 	var s tracing.ClientSpan
 	if tracing.Enabled(ctx, nil) {
 		name, attributes := method, []attribute.KeyValue{attribute.String("http.request.method", method)}
-		if _, rest := t.config.Codec.(translate.Binder); !rest {
+		if t.facets.Binder == nil {
 			name = gjson.GetBytes(body, "method").Str
 			attributes = append(attributes, attribute.String("rpc.system", "jsonrpc"),
 				attribute.String("rpc.jsonrpc.version", "2.0"), attribute.String("rpc.method", name))

@@ -55,6 +55,7 @@ const (
 // Transport reaches an agent by HTTP/1.1. It implements upstream.Transport.
 type Transport struct {
 	config       Config
+	facets       translate.Facets // of the codec
 	url          *url.URL
 	host         string
 	unary, event fields // of requests that ask for one answer, or for a stream
@@ -94,14 +95,15 @@ func New(config Config) (*Transport, error) {
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	t := &Transport{config: config, url: u, pool: http1.NewPool(maxIdleConns, idleConnTimeout)}
+	t := &Transport{config: config, facets: translate.FacetsOf(config.Codec), url: u,
+		pool: http1.NewPool(maxIdleConns, idleConnTimeout)}
 	if t.dialer, err = newDialer(&t.config, u); err == nil {
 		t.host, err = hostField(cmp.Or(config.Header.Get("Host"), u.Host))
 	}
 	if err != nil {
 		return nil, invalid(upstream.InvalidURL, "the agent's host is invalid: %w", err)
 	}
-	t.rpc, t.events = t.newRoutes(u, config.Codec)
+	t.rpc, t.events = t.newRoutes(u)
 	if t.elsewhere, err = t.routesElsewhere(u, config.Paths); err != nil {
 		return nil, err
 	}
