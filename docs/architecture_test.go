@@ -11,7 +11,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
-// TestDocsArchitecture keeps docs/architecture.md from forgetting a room or a dependency.
+// TestDocsArchitecture keeps docs/architecture.md from forgetting a room, and from growing into the comments of rooms.
 func TestDocsArchitecture(t *testing.T) {
 	text := pages(t)["docs/architecture.md"]
 	for file := range strings.Lines(run(t, "git", "ls-files")) {
@@ -20,6 +20,19 @@ func TestDocsArchitecture(t *testing.T) {
 			t.Errorf("docs/architecture.md does not mention %s/", room)
 		}
 	}
+	if n := len(strings.Fields(text)); n > 3500 {
+		t.Errorf("docs/architecture.md has %d words, want at most 3500: what one room needs stands in its doc.go", n)
+	}
+	for _, m := range regexp.MustCompile("`([a-z0-9/]+/doc\\.go)`").FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Errorf("docs/architecture.md names %s: %v", m[1], err)
+		}
+	}
+}
+
+// TestDocsDependencies keeps docs/dependencies.md from forgetting a module.
+func TestDocsDependencies(t *testing.T) {
+	text := pages(t)["docs/dependencies.md"]
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +50,7 @@ func TestDocsArchitecture(t *testing.T) {
 		// The table leaves the host out where all know it, and the package where the module says enough.
 		name := regexp.MustCompile(`(/cmd/.*|/trace)$`).ReplaceAllString(strings.TrimPrefix(m[1], "github.com/"), "")
 		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/architecture.md does not say why there is %s", m[1])
+			t.Errorf("docs/dependencies.md does not say why there is %s", m[1])
 		}
 	}
 	if found < 15 {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway is one Partner between its callers and its agent. New composes it. Fronts, one for each transport,
-// give callers' requests to Dispatch: a dialect decodes the request, a guard checks the peer, the Partner executes the
-// command, and the dialect encodes the reply, the stream, or both. This package knows neither the transport of callers
-// nor Caddy.
 package gateway
 
 import (

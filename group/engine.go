@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package group makes a Partner take part in the groups of AIP (v01.00 chapter 7): its Leader invites it to an exchange
-// of a message broker, sends commands there, and reads there what happens to its tasks.
-//
-// A message of a group is one more way into the one dispatch, and what is published of a task is one more follower of
-// the task's log, with a stored cursor. A membership is a log of its own, with metadata and no records; one goroutine,
-// its supervisor, connects it, reconnects it, and ends it.
 package group
 
 import (

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity finds out who calls. It knows the syntax and the check digits of an AIC, finds the AIC in a client
-// certificate, and checks that the senderId of a request is that of its peer.
 package identity
 
 import (

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify delivers every change of a task's state to the task's webhooks: at least once, in order for each task
-// and webhook, however long the receiver is down, and after any crash.
-//
-// The notifications of a task are a log of their own in the same store, the task's outbox: one record for each change
-// of state, and in its metadata the webhooks, each with a cursor. The outbox is written right after the task's log, and
-// reconciled with it after a crash; so no change in the task's log is missed, and a notification does not depend on how
-// long the task's log is kept.
-//
-// The store is the queue. Memory holds a bounded number of deliveries that are attempted next; the others stay due in
-// the store until there is room.
 package notify
 
 import (

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package partner is the life-cycle of tasks: it executes the commands of Leaders, runs turns at an agent, ends tasks
-// at their deadlines, and resumes turns after a crash. It knows no wire format and no transport. Every task is one log
-// of a replay.Store, and the Engine is its only writer.
 package partner
 
 import (

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package task is the canon: the words of AIP in Go. It knows what a Task is, which states follow which, and how events
-// fold into a Task. It knows no wire format, no clock and no storage, and imports the standard library only. All other
-// packages use these types.
 package task
 
 // State is a state of a Task (AIP v01.00 §4.2). The values are those of AIP's JSON.

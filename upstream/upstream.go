@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upstream carries turns out: it sends a turn's message to the agent, retries what the agent has not received,
-// follows its answer, and resumes, polls or cancels it. It knows how agents fail. What the messages mean is the codec's
-// business, and how they get to the agent that of a Transport: the package imports none.
 package upstream
 
 import (

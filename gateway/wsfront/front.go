@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wsfront is the front for AUN over WebSocket. One connection reaches every agent that is fronted for AUN, by
-// its AID. A client logs in, and then calls methods; events of its tasks are sent as notifications.
-//
-// What AUN has in a task beside the canon (its owner, who may see it, its children), and how far each device has
-// received the events of a task, is kept in logs of the store: see Index.
 package wsfront
 
 import (

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package http1 is the client side of HTTP/1.1 (RFC 9112). The goroutine that waits for an answer writes the request
-// and reads the answer itself, on a connection of a Pool. Answers are read strictly: one that could be framed in two
-// ways is an error.
 package http1
 
 import (

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pebble is the replay.Store that keeps its logs on the disk, in a Pebble database.
 package pebble
 
 import (

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package a2a is the Agent2Agent protocol. Each group of versions whose messages are the same is a package of its own
-// below this one; here are the dialects that they make, and what concerns all of them: agent cards, and how the version
-// that an agent speaks is found.
 package a2a
 
 import (

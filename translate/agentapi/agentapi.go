@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agentapi is the Agent API of AgentScope Runtime: requests of POST {input, stream, user_id, session_id}, and
-// answers that are streams of responses, messages and contents. It has no envelope. A run of an agent belongs to a
-// session and has no name of its own: it cannot be asked for, and its stream cannot be continued.
 package agentapi
 
 import "github.com/aip-gateway/aip-gateway/translate/internal/wire"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aip is the dialect AIP v01.00, whose model is the canon's own.
 package aip
 
 import (

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auntransport carries requests to agents over the connections of AUN: one connection for each identity of the
-// gateway and each gateway of AUN, which all turns share.
 package auntransport
 
 import (

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package callback receives what agents push about their tasks: HTTP requests to an address of the gateway that every
-// turn has for itself.
 package callback
 
 import (

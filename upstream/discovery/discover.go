@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery finds out which dialect an agent speaks and at which URL, and keeps its card. It asks over HTTP,
-// and hands what it found to the driver of turns as a Resolver.
 package discovery
 
 import (

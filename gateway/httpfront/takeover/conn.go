@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover takes the HTTP/1.1 connection of a response over from net/http once the head of the response is
-// sent. Then the handler returns, which frees all that net/http and the other handlers hold for the request. The body
-// is continued on the connection, in chunks as net/http writes them. After its end the connection is given back to its
-// server for the next request.
 package takeover
 
 import (
