@@ -258,7 +258,7 @@ func (s *stand) awaitAll() error {
 				"of the notifications, %d have arrived after a minute and %d have not; the engine has %+v",
 				len(s.delays),
 				len(s.pending)-arrived,
-				s.engine.Counts(),
+				s.counts(),
 			)
 		}
 	}
@@ -286,3 +286,6 @@ func together(n int, f func(i int) error) (failed error) {
 	group.Wait()
 	return failed
 }
+
+// counts returns what the engine has done.
+func (s *stand) counts() notify.Counts { return notify.Engines{s.engine}.Counts() }

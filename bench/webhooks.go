@@ -146,7 +146,7 @@ func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, 
 		return d, err
 	}
 	d.paced, d.again = s.take()
-	counts := s.engine.Counts()
+	counts := s.counts()
 	d.failed, d.hanging = counts.Failed, counts.InFlight
 	if !restart {
 		return d, nil

@@ -41,10 +41,10 @@ func (*Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		adminRoute(http.MethodGet, adminapi.Deliveries, ofWebhooks(listDeliveries)),
 		adminRoute(http.MethodPost, adminapi.ReplayDeliveries, ofWebhooks(replayDeliveries)),
-		adminRoute(http.MethodGet, adminapi.Webhooks, ofWebhooks(listWebhooks)),
+		adminRoute(http.MethodGet, adminapi.Webhooks, listWebhooks),
 		adminRoute(http.MethodGet, adminapi.Endpoints, ofWebhooks(listEndpoints)),
-		adminRoute(http.MethodPost, adminapi.DisableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Disable))),
-		adminRoute(http.MethodPost, adminapi.EnableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Enable))),
+		adminRoute(http.MethodPost, adminapi.DisableEndpoint, ofWebhooks(switchEndpoint(notify.Engines.Disable))),
+		adminRoute(http.MethodPost, adminapi.EnableEndpoint, ofWebhooks(switchEndpoint(notify.Engines.Enable))),
 		adminRoute(http.MethodGet, adminapi.Groups, listGroups),
 		adminRoute(http.MethodPost, adminapi.LeaveGroup, leaveGroup),
 		{Pattern: adminapi.HealthLive, Handler: caddy.AdminHandlerFunc(serveHealth)},
@@ -69,8 +69,8 @@ func (*Admin) Routes() []caddy.AdminRoute {
 type adminAnswer func(*openStore, *http.Request) (any, error)
 
 // ofWebhooks makes an answer of one that needs the webhooks only.
-func ofWebhooks(answer func(*notify.Engine, *http.Request) (any, error)) adminAnswer {
-	return func(o *openStore, r *http.Request) (any, error) { return answer(o.tasks.Webhooks, r) }
+func ofWebhooks(answer func(notify.Engines, *http.Request) (any, error)) adminAnswer {
+	return func(o *openStore, r *http.Request) (any, error) { return answer(o.tasks.Webhooks(), r) }
 }
 
 // adminRoute makes a route of a function that answers with JSON.
@@ -221,7 +221,7 @@ func filterOf(q url.Values) (f notify.Filter, err error) {
 		"status is %q, but must be pending, failing, dead or disabled", f.Status)
 }
 
-func listDeliveries(e *notify.Engine, r *http.Request) (any, error) {
+func listDeliveries(e notify.Engines, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func attemptsOf(list []notify.Attempt) (out []adminapi.Attempt) {
 }
 
 // replayDeliveries has the same query as listDeliveries, so that listed deliveries can be replayed by the same filter.
-func replayDeliveries(e *notify.Engine, r *http.Request) (any, error) {
+func replayDeliveries(e notify.Engines, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -267,13 +267,17 @@ func replayDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 }
 
 // listWebhooks answers with the webhooks of a task.
-func listWebhooks(e *notify.Engine, r *http.Request) (any, error) {
+func listWebhooks(o *openStore, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	if err := checkQuery(q, "partner", "leader", "task"); err != nil {
 		return nil, err
 	}
 	if q.Get("partner") == "" || q.Get("leader") == "" || q.Get("task") == "" {
 		return nil, errUnnamedTask
+	}
+	_, e, err := o.tasks.Of(q.Get("partner"), q.Get("leader"))
+	if err != nil {
+		return nil, err
 	}
 	list, err := e.Progress(r.Context(), q.Get("partner"), q.Get("leader"), q.Get("task"))
 	if err != nil {
@@ -290,7 +294,7 @@ func listWebhooks(e *notify.Engine, r *http.Request) (any, error) {
 	return adminapi.WebhookList{Webhooks: out}, nil
 }
 
-func listEndpoints(e *notify.Engine, r *http.Request) (any, error) {
+func listEndpoints(e notify.Engines, r *http.Request) (any, error) {
 	list, err := e.Endpoints(r.Context())
 	if err != nil {
 		return nil, err
@@ -306,9 +310,9 @@ func listEndpoints(e *notify.Engine, r *http.Request) (any, error) {
 
 // switchEndpoint disables or enables the endpoint that the body names.
 func switchEndpoint(
-	to func(*notify.Engine, context.Context, string) error,
-) func(*notify.Engine, *http.Request) (any, error) {
-	return func(e *notify.Engine, r *http.Request) (any, error) {
+	to func(notify.Engines, context.Context, string) error,
+) func(notify.Engines, *http.Request) (any, error) {
+	return func(e notify.Engines, r *http.Request) (any, error) {
 		var body adminapi.EndpointName
 		if err := readBody(r, &body, `{"endpoint": "https://host"}`, &body.Endpoint); err != nil {
 			return nil, err

@@ -11,19 +11,19 @@ import (
 
 // drain begins or ends that new tasks are refused, and answers with what is left.
 func drain(o *openStore, r *http.Request) (any, error) {
-	e, log := o.tasks.Engine, slog.New(processLog{name: "aip"})
-	before := e.Draining()
+	p, log := o.tasks.Process(), slog.New(processLog{name: "aip"})
+	before := p.Draining()
 	switch r.Method {
 	case http.MethodPost:
-		if e.Drain(); before.IsZero() {
+		if p.Drain(); before.IsZero() {
 			log.Info("new tasks are refused: the operator drains the gateway")
 		}
 	case http.MethodDelete:
-		if e.EndDrain(); !before.IsZero() {
+		if p.EndDrain(); !before.IsZero() {
 			log.Info("new tasks are accepted again: the operator has ended the drain")
 		}
 	}
-	since := e.Draining()
+	since, e := p.Draining(), o.tasks.Engines()
 	return adminapi.DrainState{
 		Draining: !since.IsZero(), Since: since, Running: e.Running(), Unfinished: e.Unfinished(),
 	}, nil

@@ -20,7 +20,7 @@ import (
 func reportStore(verify bool) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
 		// To read all takes longer than Caddy's admin API lets a request be read.
-		report, err := command.SurveyStore(context.WithoutCancel(r.Context()), o.tasks.Store, verify)
+		report, err := command.SurveyStore(context.WithoutCancel(r.Context()), o.store, verify)
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}
@@ -46,7 +46,7 @@ func backupStore(o *openStore, r *http.Request) (any, error) {
 	if !filepath.IsAbs(b.Dir) {
 		return nil, errBody(form)
 	}
-	store, ok := o.tasks.Store.(copiedStore)
+	store, ok := o.store.(copiedStore)
 	if !ok {
 		return nil, task.Errorf(task.UnsupportedOperation, "the driver %s has nothing on the disk to be copied; "+
 			"export the store", driverName(o.driver))
@@ -69,6 +69,6 @@ func exportStore(w http.ResponseWriter, r *http.Request) error {
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	_, err = replay.Export(r.Context(), o.tasks.Store, w)
+	_, err = replay.Export(r.Context(), o.store, w)
 	return err
 }

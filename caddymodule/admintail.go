@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -54,7 +55,7 @@ func tailTasks(w http.ResponseWriter, r *http.Request) error {
 			"%d streams of tasks are open, which is the most there may be", maxTails))
 	}
 	defer tailing.Add(-1)
-	f, err := newFollower(r.Context(), o.tasks.Engine, r)
+	f, err := newFollower(r.Context(), o.tasks, r)
 	if err != nil {
 		return refusal(err)
 	}
@@ -67,7 +68,7 @@ func tailTasks(w http.ResponseWriter, r *http.Request) error {
 }
 
 // newFollower returns what a request asks for.
-func newFollower(ctx context.Context, e *partner.Engine, r *http.Request) (follower, error) {
+func newFollower(ctx context.Context, tasks *gateway.Tasks, r *http.Request) (follower, error) {
 	q := r.URL.Query()
 	if !q.Has("task") {
 		if err := checkQuery(q, "partner", "leader", "state"); err != nil {
@@ -77,7 +78,7 @@ func newFollower(ctx context.Context, e *partner.Engine, r *http.Request) (follo
 		if err != nil {
 			return nil, err
 		}
-		return changeFollower{e.Tail(partner.TaskFilter{
+		return changeFollower{tasks.Process().Tail(partner.TaskFilter{
 			Partner: q.Get("partner"), Leader: q.Get("leader"), States: states,
 		})}, nil
 	}
@@ -85,6 +86,10 @@ func newFollower(ctx context.Context, e *partner.Engine, r *http.Request) (follo
 		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
 	}
 	f, err := eventFilterOf(q)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := tasks.Of(f.Partner, f.Leader)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func listTasks(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := o.tasks.Engine.Tasks(r.Context(), f)
+	list, next, err := o.tasks.Engines().Tasks(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,11 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, list, more, err := o.tasks.Engine.Events(r.Context(), f)
+	e, _, err := o.tasks.Of(f.Partner, f.Leader)
+	if err != nil {
+		return nil, err
+	}
+	of, list, more, err := e.Events(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +146,11 @@ func endTask(
 		if err != nil {
 			return nil, err
 		}
-		ended, err := end(o.tasks.Engine, r.Context(), t.Partner, t.Leader, t.Task, t.Reason)
+		e, _, err := o.tasks.Of(t.Partner, t.Leader)
+		if err != nil {
+			return nil, err
+		}
+		ended, err := end(e, r.Context(), t.Partner, t.Leader, t.Task, t.Reason)
 		if err != nil {
 			return nil, err
 		}

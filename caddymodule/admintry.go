@@ -70,7 +70,7 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 		return nil, a.Err
 	}
 	name := partner.TaskFilter{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
-	list, _, err := o.tasks.Engine.Tasks(r.Context(), name)
+	list, _, err := o.tasks.Engines().Tasks(r.Context(), name)
 	if err != nil || len(list) == 0 {
 		return adminapi.Task{TaskName: adminapi.TaskName{Partner: name.Partner, Leader: name.Leader, Task: name.Task}}, err
 	}

@@ -85,11 +85,11 @@ func readiness() adminapi.Health {
 		h.Reasons = append(h.Reasons, "no aip_gateway is configured, or it is starting")
 	} else {
 		h.Store = &adminapi.StoreHealth{Driver: driverName(o.driver), Writable: true}
-		if err := o.tasks.Store.Writable(); err != nil {
+		if err := o.store.Writable(); err != nil {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
 			h.Reasons = append(h.Reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
 		}
-		if since := o.tasks.Engine.Draining(); !since.IsZero() {
+		if since := o.tasks.Process().Draining(); !since.IsZero() {
 			h.Reasons = append(h.Reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
 		}
 		h.Agents, h.Streams = app.agentsHealth(), process.Streams.Total()

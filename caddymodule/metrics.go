@@ -121,13 +121,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	opened := m.opened
-	s.tasks(opened.tasks.Engine)
-	s.flag(metricDraining, !opened.tasks.Engine.Draining().IsZero())
-	s.flag(metricWritable, opened.tasks.Store.Writable() == nil)
-	if store, ok := opened.tasks.Store.(sampledStore); ok {
+	s.tasks(opened.tasks.Engines())
+	s.flag(metricDraining, !opened.tasks.Process().Draining().IsZero())
+	s.flag(metricWritable, opened.store.Writable() == nil)
+	if store, ok := opened.store.(sampledStore); ok {
 		store.sample(s)
 	}
-	s.notify(opened.tasks.Webhooks.Counts())
+	s.notify(opened.tasks.Webhooks().Counts())
 	s.groups(m.members, opened.groups.Counts())
 	s.certificates(m.certificates)
 	s.certificates(currentCertificates(m.members))
@@ -221,7 +221,7 @@ func (s samples) traffic(name string, g *gateway.Gateway) {
 }
 
 // tasks adds the unfinished tasks of all agents.
-func (s samples) tasks(e *partner.Engine) {
+func (s samples) tasks(e partner.Engines) {
 	s.add(metricUnfinished, float64(e.Unfinished()))
 	s.add(metricTasks, float64(e.InState(task.None)), "pending")
 	for _, state := range task.States() {

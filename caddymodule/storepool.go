@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // stores holds the open stores of this process. A new configuration continues with the store, and the turns, of the one
@@ -34,6 +35,7 @@ func storeKey(d StoreDriver) string { return driverName(d) + ":" + d.Location() 
 // part. Configurations share it.
 type openStore struct {
 	driver  StoreDriver // of the configuration that has opened it
+	store   replay.Store
 	tasks   *gateway.Tasks
 	groups  *group.Engine
 	tracer  *tracer
@@ -50,7 +52,7 @@ func (o *openStore) aunIndex() *wsfront.Index {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.indexed == nil {
-		o.indexed = wsfront.OpenIndex(context.Background(), o.tasks.Store, slog.New(processLog{name: "aip.aun"}))
+		o.indexed = wsfront.OpenIndex(context.Background(), o.store, slog.New(processLog{name: "aip.aun"}))
 	}
 	return o.indexed
 }
@@ -87,8 +89,8 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	o := &openStore{driver: d, tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
-	tasks, err := gateway.OpenTasks(ctx, store, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
+	o := &openStore{driver: d, store: store, tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
+	tasks, err := gateway.OpenTasks(shard.One(store), o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, err
@@ -178,8 +180,8 @@ func (o *openStore) newest() *App {
 // apply puts the newest configuration in force. o.mu is held.
 func (o *openStore) apply() {
 	if n := len(o.configs); n > 0 {
-		o.tasks.Store.Configure(o.configs[n-1].settings)
-		o.tasks.Webhooks.Configure(o.configs[n-1].notify)
+		o.store.Configure(o.configs[n-1].settings)
+		o.tasks.Configure(o.configs[n-1].notify)
 		newest.Store(o.configs[n-1].app)
 	}
 }

@@ -12,11 +12,10 @@ import (
 )
 
 // accept returns what to do when the life-cycle accepts a command, or nil if there is nothing to do.
-func (x *exchange) accept(p *partner.Partner) func(log string, at task.Position) (undo func(), err error) {
+func (x *exchange) accept() func(log string, at task.Position) (undo func(), err error) {
 	if !x.mayAdopt() && !x.brings() {
 		return nil
 	}
-	x.partner = p
 	return x.accepted
 }
 
@@ -78,14 +77,27 @@ func (x *exchange) mayAdopt() bool {
 }
 
 // adopts reports whether there are webhooks that the command may give to the task.
-func (x *exchange) adopts() bool { return x.mayAdopt() && x.g.webhooks.Any() }
+func (x *exchange) adopts() bool { return x.unclaimed() != nil }
+
+// unclaimed returns what has the webhooks that the command may give to the task; nil if there are none.
+func (x *exchange) unclaimed() *owned {
+	if !x.mayAdopt() {
+		return nil
+	}
+	if o := x.g.in(partner.Anyone); o != nil && o.webhooks.Any() {
+		return o
+	}
+	return nil
+}
 
 // adopt gives a started task the webhooks that were set for it before. They have its id and no Leader.
 func (x *exchange) adopt(log string, _ task.Position) (undoFunc, error) {
-	if !x.adopts() {
+	unclaimed := x.unclaimed()
+	if unclaimed == nil {
 		return nil, nil
 	}
-	return x.g.webhooks.Move(x.ctx, x.partner.LogOf(partner.Anyone, x.call.Message.TaskID), log)
+	return x.owned.webhooks.Move(x.ctx, unclaimed.webhooks,
+		unclaimed.partner.LogOf(partner.Anyone, x.call.Message.TaskID), log)
 }
 
 // useWebhook sets the webhook of a command that starts or continues a task. A webhook with a URL is created, or
@@ -95,7 +107,7 @@ func (x *exchange) useWebhook(log string, at task.Position) (undoFunc, error) {
 	if x.call.Webhook == nil {
 		return nil, nil
 	}
-	w, engine := *x.call.Webhook, x.g.webhooks
+	w, engine := *x.call.Webhook, x.owned.webhooks
 	if w.URL == "" {
 		hooks, err := engine.Get(x.ctx, log, w.ID)
 		if err != nil || at.Exists {

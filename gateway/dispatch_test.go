@@ -26,6 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -82,7 +83,7 @@ func newGatewayOver(t testing.TB, store replay.Store, change func(*gateway.Confi
 	if change != nil {
 		change(&c)
 	}
-	tasks, err := gateway.OpenTasks(t.Context(), store, nil, log)
+	tasks, err := gateway.OpenTasks(shard.One(store), nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type exchange struct {
 	call    translate.Call
 	decoded bool // call is known
 	leader  string
-	partner *partner.Partner
+	owned   *owned          // the Partner, in the shard of the Leader
 	command partner.Request // what partner is asked to do
 	task    task.Task       // that answers command
 }
@@ -172,13 +172,20 @@ func (x *exchange) resumes() bool { return x.in.Resumes && x.call.Message.Comman
 
 // execute executes the call.
 func (x *exchange) execute() (Answer, error) {
-	p, err := x.g.ready(x.ctx)
+	err := x.g.ready(x.ctx)
+	if err == nil && x.leader == "" && x.call.Webhook != nil { // identity is off, and the request names no sender
+		x.leader, err = x.g.leaderOf(x.ctx, x.call.Webhook.TaskID)
+	}
+	if err == nil {
+		x.owned, err = x.g.owner(x.leader)
+	}
 	if err != nil {
 		return Answer{}, err
 	}
+	p := x.owned.partner
 	switch x.call.Op {
 	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
-		hooks, err := x.webhooks(p)
+		hooks, err := x.webhooks()
 		if err != nil {
 			return Answer{}, err
 		}
@@ -201,7 +208,7 @@ func (x *exchange) execute() (Answer, error) {
 	r := &x.command
 	*r = partner.Request{
 		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
-		Accept: x.accept(p), AgentTask: x.in.TaskID, Reserve: x.reserve,
+		Accept: x.accept(), AgentTask: x.in.TaskID, Reserve: x.reserve,
 	}
 	if x.call.Stream {
 		return x.stream(p, r)

@@ -12,9 +12,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -81,9 +81,7 @@ type Gateway struct {
 	memory    quota.Budget
 	meter     *Meter
 
-	// set by Register
-	partner  *partner.Partner
-	webhooks *notify.Engine
+	owned *shard.Each[owned] // set by Register
 
 	groups Groups // set by TakePart; nil if the Partner takes part in none
 }
@@ -143,20 +141,21 @@ func (g *Gateway) LogOf(leader, taskID string) string {
 
 // CheckExists returns nil if a peer has a task, and an error of kind TaskNotFound if it has not.
 func (g *Gateway) CheckExists(ctx context.Context, peer identity.Peer, taskID string) error {
-	p, err := g.ready(ctx)
+	o, err := g.readyFor(ctx, peer.Leader())
 	if err != nil {
 		return err
 	}
-	return p.CheckExists(ctx, peer.Leader(), taskID)
+	return o.partner.CheckExists(ctx, peer.Leader(), taskID)
 }
 
 // StateOf returns the state of the task of a log, and task.None while its start is pending.
 func (g *Gateway) StateOf(ctx context.Context, log string) (task.State, error) {
-	p, err := g.ready(ctx)
+	_, leader, _ := logname.Split(log)
+	o, err := g.readyFor(ctx, leader)
 	if err != nil {
 		return task.None, err
 	}
-	return p.StateOf(ctx, log)
+	return o.partner.StateOf(ctx, log)
 }
 
 // Draining reports whether another configuration has replaced that of the gateway.
@@ -164,29 +163,6 @@ func (g *Gateway) Draining() bool { return g.Replaced().Err() != nil }
 
 // Replaced returns a context that is done when another configuration has replaced that of the gateway.
 func (g *Gateway) Replaced() context.Context { return g.config.Streaming.Drain }
-
-// ready waits until the Partner is registered, and returns it.
-func (g *Gateway) ready(ctx context.Context) (*partner.Partner, error) {
-	if g.config.Ready != nil {
-		if err := g.config.Ready(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return g.partner, nil
-}
-
-// Register makes the Partner work on the tasks of a store.
-func (g *Gateway) Register(t *Tasks) {
-	g.webhooks, g.partner = t.Webhooks, t.Engine.Register(g.config.Partner)
-}
-
-// Unregister leaves tasks without a running turn to another gateway of the same Partner, if there is one. Requests in
-// flight are not affected. It does nothing if the gateway is not registered.
-func (g *Gateway) Unregister() {
-	if g.partner != nil {
-		g.partner.Unregister()
-	}
-}
 
 // Close closes idle connections to the agent. Requests in flight keep theirs.
 func (g *Gateway) Close() {

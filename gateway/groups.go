@@ -106,11 +106,11 @@ func (g *Gateway) Cancel(ctx context.Context, log, reason string) error {
 
 // do executes a command for the task of a log.
 func (g *Gateway) do(ctx context.Context, log string, m task.Message) error {
-	p, err := g.ready(ctx)
+	_, m.SenderID, m.TaskID = logname.Split(log)
+	o, err := g.readyFor(ctx, m.SenderID)
 	if err != nil {
 		return err
 	}
-	_, m.SenderID, m.TaskID = logname.Split(log)
-	_, err = p.Do(ctx, m.SenderID, &partner.Request{Call: task.Call{Message: m}})
+	_, err = o.partner.Do(ctx, m.SenderID, &partner.Request{Call: task.Call{Message: m}})
 	return err
 }

@@ -27,14 +27,14 @@ func (g *Gateway) Say(ctx context.Context, peer identity.Peer, m task.Message) (
 	if err != nil {
 		return "", err
 	}
-	p, err := g.ready(ctx)
+	o, err := g.readyFor(ctx, leader)
 	if err != nil {
 		return "", err
 	}
 	m.SenderID = leader
 	memory := g.memory.Lease(leader)
 	defer memory.Release()
-	_, err = p.Do(ctx, leader, &partner.Request{
+	_, err = o.partner.Do(ctx, leader, &partner.Request{
 		Call:      task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
 		Policy:    dialect.Policy{Strict: true, AutoComplete: true, Tentative: true},
 		AgentTask: m.TaskID,
@@ -48,7 +48,7 @@ func (g *Gateway) Say(ctx context.Context, peer identity.Peer, m task.Message) (
 			return g.wait(ctx, &memory, n, g.memory.Patience)
 		},
 	})
-	return logname.New(p.Name, leader, m.TaskID), err
+	return logname.New(o.partner.Name, leader, m.TaskID), err
 }
 
 // Card returns the public card of the agent, and when it has changed. It may wait for the agent.

@@ -3,6 +3,8 @@
 package gateway
 
 import (
+	"context"
+
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -10,15 +12,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// webhooks carries out an operation on the webhooks of a task. They belong to the task's Leader, also before there is a
-// task.
-func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error) {
-	w, engine := x.call.Webhook, x.g.webhooks
-	if x.leader == "" { // identity is off, and the request names no sender
-		if x.leader, err = p.LeaderOf(x.ctx, w.TaskID, identity.Claimable); err != nil {
-			return nil, err
+// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified.
+func (g *Gateway) leaderOf(ctx context.Context, taskID string) (leader string, err error) {
+	leader = partner.Anyone
+	for o := range g.owned.All() {
+		if leader, err = o.partner.LeaderOf(ctx, taskID, identity.Claimable); err != nil || leader != partner.Anyone {
+			return leader, err
 		}
 	}
+	return leader, nil
+}
+
+// webhooks carries out an operation on the webhooks of a task. They belong to the task's Leader, also before there is a
+// task.
+func (x *exchange) webhooks() (hooks []task.Webhook, err error) {
+	w, p, engine := x.call.Webhook, x.owned.partner, x.owned.webhooks
 	if x.call.TaskExists {
 		if err = p.CheckExists(x.ctx, x.leader, w.TaskID); err != nil {
 			return nil, err

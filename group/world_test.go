@@ -27,6 +27,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -193,7 +194,7 @@ func newWorldOver(
 		change(&c)
 	}
 	var err error
-	if w.tasks, err = gateway.OpenTasks(t.Context(), w.store, nil, log); err != nil {
+	if w.tasks, err = gateway.OpenTasks(shard.One(w.store), nil, log); err != nil {
 		t.Fatal(err)
 	}
 	if w.gateway, err = gateway.New(c); err != nil {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"iter"
 	"net/url"
 	"slices"
 	"strconv"
@@ -113,7 +114,7 @@ func parsePage(s string) (p page, ok bool) {
 // Deliveries returns notifications that are not delivered, in the order in which their outboxes are due, and the
 // Filter.After of the next page, empty where there is none. It reads the store as it is: between two pages, a delivery
 // that ends may be left out, and one that is attempted may be listed twice.
-func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, error) {
+func (e Engines) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, error) {
 	from, ok := parsePage(f.After)
 	if !ok {
 		return nil, "", task.Errorf(task.InvalidParams, "after must be the value that the page before returned").
@@ -121,7 +122,11 @@ func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultPage), maxPage)
 	var out []Delivery
-	for w, err := range e.store.Due(ctx, logname.Outbox, from.at, replay.EndOfTime) {
+	due := make([]iter.Seq2[dueOutbox, error], len(e))
+	for i, of := range e {
+		due[i] = of.due(ctx, from.at)
+	}
+	for w, err := range replay.Merge(dueOutbox.compare, due...) {
 		if err != nil {
 			return nil, "", unreadable(err)
 		}
@@ -137,7 +142,7 @@ func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 		if !f.matches(w.Log) {
 			continue
 		}
-		all, err := e.deliveriesOf(ctx, w.Log)
+		all, err := w.engine.deliveriesOf(ctx, w.Log)
 		if err != nil {
 			return nil, "", err
 		}
@@ -152,6 +157,28 @@ func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 		}
 	}
 	return out, "", nil
+}
+
+// dueOutbox is an outbox that is due at a time.
+type dueOutbox struct {
+	replay.DueLog
+	engine *Engine
+}
+
+// compare orders outboxes as a store does.
+func (d dueOutbox) compare(other dueOutbox) int {
+	return cmp.Or(d.At.Compare(other.At), strings.Compare(d.Log, other.Log))
+}
+
+// due yields the outboxes that are due at a time or later.
+func (e *Engine) due(ctx context.Context, from time.Time) iter.Seq2[dueOutbox, error] {
+	return func(yield func(dueOutbox, error) bool) {
+		for w, err := range e.store.Due(ctx, logname.Outbox, from, replay.EndOfTime) {
+			if !yield(dueOutbox{w, e}, err) {
+				return
+			}
+		}
+	}
 }
 
 // deliveriesOf returns the deliveries of an outbox, by webhook and event.
@@ -214,8 +241,18 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 // Replay makes the selected dead letters due again, under their webhook-ids and with all attempts, and returns how
 // many. Each is then delivered on its own, in the order of the events; pending deliveries are not held up. Dead letters
 // of disabled webhooks stay dead. After and Limit are ignored.
-func (e *Engine) Replay(ctx context.Context, f Filter) (int, error) {
-	total := 0
+func (e Engines) Replay(ctx context.Context, f Filter) (total int, err error) {
+	for _, of := range e {
+		n, err := of.replayAll(ctx, f)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// replayAll is Replay for one engine.
+func (e *Engine) replayAll(ctx context.Context, f Filter) (total int, _ error) {
 	for outbox, err := range e.outboxes.all(ctx) {
 		if err != nil {
 			return total, unreadable(err)

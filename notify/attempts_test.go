@@ -101,7 +101,7 @@ func TestAttemptsAreKept(t *testing.T) {
 		want = want[len(want)-maxAttemptsKept:]
 		check("dead", Dead, 12)
 
-		if n, err := w.e.Replay(t.Context(), Filter{}); n != 1 || err != nil {
+		if n, err := w.all().Replay(t.Context(), Filter{}); n != 1 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
 		}
 		add(0, 404, "")

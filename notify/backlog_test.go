@@ -20,7 +20,7 @@ func (w *world) wantBacklog() {
 			pending, age = pending+1, max(age, time.Since(d.At))
 		}
 	}
-	c := w.e.Counts()
+	c := w.all().Counts()
 	if c.Pending != pending || c.Oldest > age || c.Oldest < age-backlogStep {
 		w.t.Errorf("%d are counted, the oldest since %v; listed are %d since %v", c.Pending, c.Oldest, pending, age)
 	}
@@ -34,7 +34,7 @@ func TestNotificationsAreCounted(t *testing.T) {
 		want := func(pending int, oldest time.Duration) {
 			t.Helper()
 			synctest.Wait()
-			c := w.e.Counts()
+			c := w.all().Counts()
 			if c.Pending != pending || c.Oldest > oldest || c.Oldest < oldest-backlogStep {
 				t.Errorf("%d wait, the oldest since %v; want %d since %v", c.Pending, c.Oldest, pending, oldest)
 			}
@@ -52,11 +52,11 @@ func TestNotificationsAreCounted(t *testing.T) {
 		want(4, time.Hour)
 		w.restart()
 		want(4, time.Hour)
-		must(t, w.e.Disable(t.Context(), here))
+		must(t, w.all().Disable(t.Context(), here))
 		must(t, w.e.Delete(t.Context(), b.log, ""))
 		want(3, time.Hour)
 		w.sink.set(nil)
-		must(t, w.e.Enable(t.Context(), here))
+		must(t, w.all().Enable(t.Context(), here))
 		want(0, 0)
 
 		// What became dead waits no more.

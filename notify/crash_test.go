@@ -265,7 +265,7 @@ func randomRun(t *testing.T, seed uint64) (webhooks, attempts int) {
 	w.sink.mu.Unlock()
 	time.Sleep(12 * time.Hour)
 	synctest.Wait()
-	if w.e.Counts().Dead > 0 || len(w.deliveries(Filter{Status: Dead})) > 0 {
+	if w.all().Counts().Dead > 0 || len(w.deliveries(Filter{Status: Dead})) > 0 {
 		t.Fatal("something died; the test is not patient enough")
 	}
 	for _, h := range hooks {
@@ -340,7 +340,7 @@ func TestOutboxIsBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
-		must(t, w.e.Disable(t.Context(), here))
+		must(t, w.all().Disable(t.Context(), here))
 		l := w.task("a")
 		w.hook(l.log, here, At{})
 		must(t, l.move(task.Accepted))
@@ -350,14 +350,14 @@ func TestOutboxIsBounded(t *testing.T) {
 		if d := w.deliveries(Filter{Limit: 1000}); len(d) != maxRecords {
 			t.Errorf("%d are listed", len(d))
 		}
-		must(t, w.e.Enable(t.Context(), here))
+		must(t, w.all().Enable(t.Context(), here))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		got := w.sink.history(t, here)
 		if d := cmp.Diff(l.states[len(l.states)-maxRecords:], got); d != "" {
 			t.Error(d)
 		}
-		if c := w.e.Counts(); c.Dead != uint64(len(l.states)-maxRecords) {
+		if c := w.all().Counts(); c.Dead != uint64(len(l.states)-maxRecords) {
 			t.Errorf("%d were dropped", c.Dead)
 		}
 	})

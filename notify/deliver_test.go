@@ -132,7 +132,7 @@ func TestRetriesThenDeadThenReplayed(t *testing.T) {
 			dead[1].Attempts != 1 || dead[1].Webhook != h.ID {
 			t.Fatalf("dead: %+v", dead)
 		}
-		if c := w.e.Counts(); c.Dead != 2 || c.Failed != 11 || c.Delivered != 0 {
+		if c := w.all().Counts(); c.Dead != 2 || c.Failed != 11 || c.Delivered != 0 {
 			t.Errorf("%+v", c)
 		}
 		if s := w.log.String(); strings.Contains(s, "secret") || strings.Count(s, "dead letter") != 2 {
@@ -141,11 +141,11 @@ func TestRetriesThenDeadThenReplayed(t *testing.T) {
 
 		w.restart()
 		w.sink.set(nil)
-		if n, err := w.e.Replay(t.Context(), Filter{IDs: []string{"msg_other"}}); n != 0 || err != nil {
+		if n, err := w.all().Replay(t.Context(), Filter{IDs: []string{"msg_other"}}); n != 0 || err != nil {
 			t.Errorf("replayed %d, %v", n, err)
 		}
 		must(t, l.move(task.Failed))
-		n, err := w.e.Replay(t.Context(), Filter{Task: "a"})
+		n, err := w.all().Replay(t.Context(), Filter{Task: "a"})
 		if n != 2 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
 		}
@@ -366,10 +366,10 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 				if d := cmp.Diff(want, w.sink.history(t, live)); d != "" {
 					t.Error(d)
 				}
-				if c := w.e.Counts(); c.Delivered != 101 || c.Ready > 4096+1001 || c.InFlight > 1024 {
+				if c := w.all().Counts(); c.Delivered != 101 || c.Ready > 4096+1001 || c.InFlight > 1024 {
 					t.Errorf("%+v", c)
 				}
-				ends, err := w.e.Endpoints(t.Context())
+				ends, err := w.all().Endpoints(t.Context())
 				must(t, err)
 				open := 0
 				for _, p := range ends {
@@ -397,7 +397,7 @@ func TestBacklog(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
-		must(t, w.e.Disable(t.Context(), here))
+		must(t, w.all().Disable(t.Context(), here))
 		const tasks = 1000
 		for i := range tasks {
 			l := w.task(fmt.Sprint(i))
@@ -409,7 +409,7 @@ func TestBacklog(t *testing.T) {
 			t.Fatalf("%d were sent to a disabled endpoint", n)
 		}
 		w.sink.set(func(*notice) (time.Duration, int, error) { return 10 * time.Millisecond, 200, nil })
-		must(t, w.e.Enable(t.Context(), here))
+		must(t, w.all().Enable(t.Context(), here))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		for i := range tasks {

@@ -32,7 +32,7 @@ type Endpoint struct {
 
 // Endpoints returns the endpoints for which deliveries wait, to which something was sent lately, or which are disabled,
 // by URL. It reads every outbox.
-func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
+func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	all := make(map[string]*Endpoint)
 	get := func(name string) *Endpoint {
 		if all[name] == nil {
@@ -40,23 +40,25 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 		}
 		return all[name]
 	}
-	for outbox, err := range e.outboxes.all(ctx) {
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		list, err := e.deliveriesOf(ctx, outbox)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list {
-			// The deliveries of a disabled webhook wait for its Leader, and not for the endpoint.
-			if d := &list[i]; d.Status != Dead && (d.Status != Disabled || e.scheduler.Disabled(d.Endpoint)) {
-				get(d.Endpoint).Queued++
+	for _, of := range e {
+		for outbox, err := range of.outboxes.all(ctx) {
+			if err != nil {
+				return nil, unreadable(err)
+			}
+			list, err := of.deliveriesOf(ctx, outbox)
+			if err != nil {
+				return nil, err
+			}
+			for i := range list {
+				// The deliveries of a disabled webhook wait for its Leader, and not for the endpoint.
+				if d := &list[i]; d.Status != Dead && (d.Status != Disabled || of.scheduler.Disabled(d.Endpoint)) {
+					get(d.Endpoint).Queued++
+				}
 			}
 		}
-	}
-	for _, s := range e.scheduler.States() {
-		get(s.Endpoint).merge(s)
+		for _, s := range of.scheduler.States() {
+			get(s.Endpoint).merge(s)
+		}
 	}
 	out := make([]Endpoint, 0, len(all))
 	for _, o := range all {
@@ -132,11 +134,30 @@ func (e *Engine) loadDisabled(ctx context.Context) error {
 
 // Disable stops all deliveries to an endpoint, given as a URL of which scheme, host and port are used, until Enable.
 // Deliveries wait, and use up no attempt. Attempts in flight end as usual.
-func (e *Engine) Disable(ctx context.Context, endpoint string) error {
+func (e Engines) Disable(ctx context.Context, endpoint string) error {
+	return e.each(ctx, endpoint, (*Engine).disable)
+}
+
+// Enable undoes Disable. Deliveries that waited are due at once.
+func (e Engines) Enable(ctx context.Context, endpoint string) error {
+	return e.each(ctx, endpoint, (*Engine).enable)
+}
+
+// each calls f for each engine with an endpoint, of which an operator gives the URL.
+func (e Engines) each(ctx context.Context, endpoint string, f func(*Engine, context.Context, string) error) error {
 	name, err := ParseEndpoint(endpoint)
 	if err != nil {
 		return err
 	}
+	for _, of := range e {
+		if err := f(of, ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) disable(ctx context.Context, name string) error {
 	if limit, ok := e.scheduler.MayDisable(); !ok {
 		return task.Errorf(task.LimitExceeded, "%d endpoints are disabled; enable some", limit).
 			WithData("limit", "endpoints").WithData("max", limit)
@@ -149,12 +170,7 @@ func (e *Engine) Disable(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// Enable undoes Disable. Deliveries that waited are due at once.
-func (e *Engine) Enable(ctx context.Context, endpoint string) error {
-	name, err := ParseEndpoint(endpoint)
-	if err != nil {
-		return err
-	}
+func (e *Engine) enable(ctx context.Context, name string) error {
 	if err := e.storeDisabled(ctx, name, false, time.Now()); err != nil {
 		return err
 	}

@@ -204,8 +204,26 @@ type Counts struct {
 	Open    int // breakers of endpoints; an endpoint has one for each Leader
 }
 
+// Engines are those of the shards that a process owns.
+type Engines []*Engine
+
 // Counts returns the counts of now.
-func (e *Engine) Counts() Counts {
+func (e Engines) Counts() (all Counts) {
+	for _, of := range e {
+		c := of.counts()
+		all.Delivered += c.Delivered
+		all.Failed += c.Failed
+		all.Dead += c.Dead
+		all.InFlight += c.InFlight
+		all.Pending += c.Pending
+		all.Oldest = max(all.Oldest, c.Oldest)
+		all.Ready += c.Ready
+		all.Open += c.Open
+	}
+	return all
+}
+
+func (e *Engine) counts() Counts {
 	now, d := e.scheduler.Counts(), e.deliverer
 	pending, oldest := e.outboxes.backlog.now(time.Now())
 	return Counts{

@@ -82,7 +82,7 @@ func TestPanic(t *testing.T) {
 					!strings.Contains(got[0].LastError, "the gateway failed") {
 					t.Errorf("the deliveries are %+v", got)
 				}
-				ends, err := w.e.Endpoints(t.Context())
+				ends, err := w.all().Endpoints(t.Context())
 				must(t, err)
 				want := []Endpoint{{URL: "https://hooks.example.org:443", State: "closed", Queued: 2}}
 				if diff := cmp.Diff(want, ends); diff != "" {

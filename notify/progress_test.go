@@ -61,12 +61,12 @@ func TestProgress(t *testing.T) {
 		check("dead", failing)
 
 		w.sink.set(nil)
-		if n, err := w.e.Replay(t.Context(), Filter{}); n != 1 || err != nil {
+		if n, err := w.all().Replay(t.Context(), Filter{}); n != 1 || err != nil {
 			t.Errorf("%d are replayed, %v", n, err)
 		}
 		check("replayed", Progress{Status: Delivered, Reached: 2, LastStatus: 200})
 
-		must(t, w.e.Disable(t.Context(), here))
+		must(t, w.all().Disable(t.Context(), here))
 		must(t, l.move(task.AwaitingInput, task.Working))
 		check("held", Progress{Status: Disabled, Reached: 2, Pending: 2, LastStatus: 200})
 	})

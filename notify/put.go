@@ -12,25 +12,27 @@ import (
 )
 
 // Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
-// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs. undo
-// moves the webhooks back.
-func (e *Engine) Move(ctx context.Context, from, to string) (undo func(context.Context) error, err error) {
+// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs, and e has
+// the webhooks of the second one. undo moves the webhooks back.
+func (e *Engine) Move(
+	ctx context.Context, source *Engine, from, to string,
+) (undo func(context.Context) error, err error) {
 	undo = func(context.Context) error { return nil }
-	if watched, err := e.Watches(ctx, from); err != nil || !watched {
+	if watched, err := source.Watches(ctx, from); err != nil || !watched {
 		return undo, err
 	}
-	hooks, err := e.Get(ctx, from, "")
+	hooks, err := source.Get(ctx, from, "")
 	if err != nil {
 		return undo, err
 	}
-	if err := e.move(ctx, from, to, hooks); err != nil {
+	if err := e.move(ctx, source, from, to, hooks); err != nil {
 		return undo, err
 	}
-	return func(ctx context.Context) error { return e.move(ctx, to, from, hooks) }, nil
+	return func(ctx context.Context) error { return source.move(ctx, e, to, from, hooks) }, nil
 }
 
 // move moves webhooks of a task. They are deleted there when all of them have been set.
-func (e *Engine) move(ctx context.Context, from, to string, hooks []task.Webhook) error {
+func (e *Engine) move(ctx context.Context, source *Engine, from, to string, hooks []task.Webhook) error {
 	for i, w := range hooks {
 		if _, err := e.Set(ctx, to, w, At{Named: true}); err != nil {
 			for _, done := range hooks[:i] {
@@ -40,7 +42,7 @@ func (e *Engine) move(ctx context.Context, from, to string, hooks []task.Webhook
 		}
 	}
 	for _, w := range hooks {
-		if err := e.Delete(ctx, from, w.ID); err != nil && task.KindOf(err) != task.TaskNotFound {
+		if err := source.Delete(ctx, from, w.ID); err != nil && task.KindOf(err) != task.TaskNotFound {
 			return err
 		}
 	}

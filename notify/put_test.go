@@ -20,7 +20,7 @@ func TestMove(t *testing.T) {
 		defer w.e.Close()
 		ctx := t.Context()
 		anyone := "tpartner\x00*\x00a"
-		_, err := w.e.Move(ctx, anyone, taskLog("a")) // there is nothing yet
+		_, err := w.e.Move(ctx, w.e, anyone, taskLog("a")) // there is nothing yet
 		must(t, err)
 		one := w.hook(anyone, here, At{})
 		named, err := w.e.Set(ctx, anyone, task.Webhook{ID: "mine", URL: here + "/2", Dialect: "aip"}, At{Named: true})
@@ -32,7 +32,7 @@ func TestMove(t *testing.T) {
 		_, err = w.e.Set(ctx, anyone, named, At{Named: true})
 		must(t, err)
 
-		_, err = w.e.Move(ctx, anyone, taskLog("a"))
+		_, err = w.e.Move(ctx, w.e, anyone, taskLog("a"))
 		must(t, err)
 		if left, err := w.e.Get(ctx, anyone, ""); err != nil || len(left) != 0 {
 			t.Errorf("left behind: %v, %v", left, err)

@@ -74,7 +74,7 @@ func TestStoreIsReopened(t *testing.T) {
 			}
 			_, err := w.e.Set(t.Context(), a.log, task.Webhook{URL: here, Dialect: "aip"}, At{})
 			wantOf(err)
-			wantOf(w.e.Disable(t.Context(), here))
+			wantOf(w.all().Disable(t.Context(), here))
 			wantOf(w.e.Delete(t.Context(), a.log, ""))
 			// A change of the task is in its log, but its writer does not know that.
 			l := &writer{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, silent: true,

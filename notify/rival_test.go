@@ -30,13 +30,13 @@ func TestConflicts(t *testing.T) {
 		_, err := w.e.Set(t.Context(), l.log, hook, At{})
 		must(t, err)
 		for range 2 {
-			must(t, w.e.Disable(t.Context(), here))
-			must(t, w.e.Enable(t.Context(), here))
+			must(t, w.all().Disable(t.Context(), here))
+			must(t, w.all().Enable(t.Context(), here))
 		}
-		must(t, w.e.Disable(t.Context(), here))
+		must(t, w.all().Disable(t.Context(), here))
 		must(t, l.move(task.Working, task.AwaitingInput))
 		synctest.Wait()
-		must(t, w.e.Enable(t.Context(), here))
+		must(t, w.all().Enable(t.Context(), here))
 		time.Sleep(time.Minute)
 		must(t, l.move(task.Working, task.AwaitingCompletion, task.Completed))
 		time.Sleep(time.Minute)

@@ -179,8 +179,8 @@ func TestChangedInFlight(t *testing.T) {
 		if old > 2 {
 			t.Errorf("%d came to the old URL, after the two in flight", old)
 		}
-		if d := w.deliveries(Filter{}); len(d) != 0 || w.e.Counts().Ready+w.e.Counts().InFlight != 0 {
-			t.Errorf("left: %+v, %+v", d, w.e.Counts())
+		if d := w.deliveries(Filter{}); len(d) != 0 || w.all().Counts().Ready+w.all().Counts().InFlight != 0 {
+			t.Errorf("left: %+v, %+v", d, w.all().Counts())
 		}
 	})
 }
@@ -223,12 +223,12 @@ func TestDisableAndEnable(t *testing.T) {
 		defer func() { w.e.Close() }()
 		ctx := t.Context()
 		for _, bad := range []string{"", "hooks.example.org", "ftp://example.org", "https://"} {
-			if err := w.e.Disable(ctx, bad); task.KindOf(err) != task.InvalidParams {
+			if err := w.all().Disable(ctx, bad); task.KindOf(err) != task.InvalidParams {
 				t.Errorf("%q: %v", bad, err)
 			}
 		}
-		must(t, w.e.Enable(ctx, "https://never.example.org"))
-		must(t, w.e.Disable(ctx, "https://HOOKS.example.org"))
+		must(t, w.all().Enable(ctx, "https://never.example.org"))
+		must(t, w.all().Disable(ctx, "https://HOOKS.example.org"))
 		l := w.task("a")
 		w.hook(l.log, here, At{})
 		must(t, l.move(task.Accepted, task.Working))
@@ -238,13 +238,13 @@ func TestDisableAndEnable(t *testing.T) {
 		if len(w.sink.all()) != 0 || len(d) != 2 || d[0].Attempts != 0 {
 			t.Errorf("%+v", d)
 		}
-		ends, err := w.e.Endpoints(ctx)
+		ends, err := w.all().Endpoints(ctx)
 		must(t, err)
 		want := []Endpoint{{URL: "https://hooks.example.org:443", State: "disabled", Queued: 2}}
 		if d := cmp.Diff(want, ends); d != "" {
 			t.Error(d)
 		}
-		must(t, w.e.Enable(ctx, here))
+		must(t, w.all().Enable(ctx, here))
 		synctest.Wait()
 		if d := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, here)); d != "" {
 			t.Error(d)
@@ -308,7 +308,7 @@ func TestPages(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
-		must(t, w.e.Disable(t.Context(), here))
+		must(t, w.all().Disable(t.Context(), here))
 		want := 0
 		for i := range 7 {
 			l := w.task(string(rune('a' + i)))
@@ -320,7 +320,7 @@ func TestPages(t *testing.T) {
 		seen := make(map[string]bool)
 		f := Filter{Limit: 2}
 		for pages := 0; ; pages++ {
-			got, next, err := w.e.Deliveries(t.Context(), f)
+			got, next, err := w.all().Deliveries(t.Context(), f)
 			must(t, err)
 			if len(got) > 2 || pages > want {
 				t.Fatalf("page %d has %d", pages, len(got))
@@ -339,7 +339,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%d of %d", len(seen), want)
 		}
 		for _, bad := range []string{"!", "YQ", "MS4yIDAgeA.", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5LjAgMCB4"} {
-			if _, _, err := w.e.Deliveries(t.Context(), Filter{After: bad}); task.KindOf(err) != task.InvalidParams {
+			if _, _, err := w.all().Deliveries(t.Context(), Filter{After: bad}); task.KindOf(err) != task.InvalidParams {
 				t.Errorf("%q: %v", bad, err)
 			}
 		}

@@ -217,7 +217,7 @@ func (w *world) hook(log, url string, at At, states ...task.State) task.Webhook 
 
 func (w *world) deliveries(f Filter) []Delivery {
 	w.t.Helper()
-	d, _, err := w.e.Deliveries(w.t.Context(), f)
+	d, _, err := w.all().Deliveries(w.t.Context(), f)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -305,3 +305,6 @@ var whole = []task.State{
 }
 
 const here = "https://hooks.example.org/x?secret=query"
+
+// all returns the engine as those of a process.
+func (w *world) all() Engines { return Engines{w.e} }

@@ -219,6 +219,6 @@ func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log) 
 func (tk *activeTask) release() {
 	if tk.engine.active.Release(tk.log) {
 		tk.memory.Release()
-		tk.engine.idle.put(tk)
+		tk.engine.process.idle.put(tk)
 	}
 }

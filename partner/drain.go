@@ -9,31 +9,31 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// draining says whether an engine starts no new tasks, before it is to be stopped.
+// draining says whether a process starts no new tasks, before it is to be stopped.
 type draining struct {
 	since atomic.Pointer[time.Time] // nil while new tasks are started
 }
 
-// Drain has the engine refuse new tasks from now on, by an error of kind LimitExceeded whose limit is "drain". The
-// tasks that it has continue: they take all commands. Drain changes nothing if it was called before.
-func (e *Engine) Drain() {
-	now := e.wall()
-	e.draining.since.CompareAndSwap(nil, &now)
+// Drain has all engines refuse new tasks from now on, by an error of kind LimitExceeded whose limit is "drain". The
+// tasks that there are continue: they take all commands. Drain changes nothing if it was called before.
+func (p *Process) Drain() {
+	now := time.Now()
+	p.draining.since.CompareAndSwap(nil, &now)
 }
 
-// EndDrain has the engine start new tasks again.
-func (e *Engine) EndDrain() { e.draining.since.Store(nil) }
+// EndDrain has the engines start new tasks again.
+func (p *Process) EndDrain() { p.draining.since.Store(nil) }
 
-// Draining returns since when the engine refuses new tasks; the zero time if it does not.
-func (e *Engine) Draining() time.Time {
-	if since := e.draining.since.Load(); since != nil {
+// Draining returns since when new tasks are refused; the zero time if they are not.
+func (p *Process) Draining() time.Time {
+	if since := p.draining.since.Load(); since != nil {
 		return *since
 	}
 	return time.Time{}
 }
 
-// Running returns how many turns of tasks their agents work on now.
-func (e *Engine) Running() (n int) {
+// running returns how many turns of tasks their agents work on now.
+func (e *Engine) running() (n int) {
 	for _, tk := range e.active.Used() {
 		tk.mu.Lock()
 		if tk.run != nil && !tk.run.settled.happened {
@@ -44,7 +44,7 @@ func (e *Engine) Running() (n int) {
 	return n
 }
 
-// refusal returns the error of a start while the engine drains; nil if it does not.
+// refusal returns the error of a start while new tasks are refused; nil if they are not.
 func (d *draining) refusal() error {
 	if d.since.Load() == nil {
 		return nil

@@ -17,10 +17,10 @@ import (
 func TestDrain(t *testing.T) {
 	b := setUp(t, memory(t), answers("x"), func(c *Config) { c.MaxTasks = 2 })
 	b.do(call(task.Start, "t1"))
-	b.engine.Drain()
-	since := b.engine.Draining()
+	b.engine.process.Drain()
+	since := b.engine.process.Draining()
 	for range 3 {
-		b.engine.Drain()
+		b.engine.process.Drain()
 		_, err := b.Do(t.Context(), leader, call(task.Start, "t2"))
 		var e *task.Error
 		if !errors.As(err, &e) || e.Kind != task.LimitExceeded {
@@ -30,8 +30,8 @@ func TestDrain(t *testing.T) {
 			t.Errorf("the data of the error (-want +got):\n%s", diff)
 		}
 	}
-	if since.IsZero() || !b.engine.Draining().Equal(since) {
-		t.Errorf("the engine drains since %v, and then since %v", since, b.engine.Draining())
+	if since.IsZero() || !b.engine.process.Draining().Equal(since) {
+		t.Errorf("the engine drains since %v, and then since %v", since, b.engine.process.Draining())
 	}
 	b.do(call(task.Start, "t1")) // repeated
 	b.do(call(task.Continue, "t1"))
@@ -39,8 +39,8 @@ func TestDrain(t *testing.T) {
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion,
 		task.Completed)
 	b.want(call(task.Get, "t2"), task.TaskNotFound)
-	b.engine.EndDrain()
-	if !b.engine.Draining().IsZero() {
+	b.engine.process.EndDrain()
+	if !b.engine.process.Draining().IsZero() {
 		t.Error("the engine drains after the end of it")
 	}
 	b.do(call(task.Start, "t2"))
@@ -54,12 +54,12 @@ func TestRunning(t *testing.T) {
 		for _, id := range []string{"a", "b"} {
 			b.do(call(task.Start, id, func(c *Request) { c.Terms.Response = time.Millisecond }))
 		}
-		if n := b.engine.Running(); n != 2 {
+		if n := b.engine.running(); n != 2 {
 			t.Errorf("%d turns are running", n)
 		}
 		b.do(call(task.Cancel, "a"))
 		synctest.Wait()
-		if n := b.engine.Running(); n != 1 {
+		if n := b.engine.running(); n != 1 {
 			t.Errorf("%d turns are running after a cancel", n)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Engine is the life-cycle of all tasks of one store. It outlives configurations: Partners are registered and
@@ -28,13 +29,11 @@ type Engine struct {
 	stop context.CancelFunc
 	work *workers // runs, the deadline keeper, recoveries
 
-	active *keylock.Map[activeTask] // by log: the tasks that are in use
-	idle   *idleTasks               // the tasks that are not in use, but still in memory
+	process *Process
+	active  *keylock.Map[activeTask] // by log: the tasks that are in use
 
 	sessions *sessions
 	lists    *lists
-	tails    tails
-	draining draining
 
 	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one
@@ -45,9 +44,37 @@ type Engine struct {
 	deadlines *replay.DueScanner
 }
 
+// Engines are those of the shards that a process owns.
+type Engines []*Engine
+
+// Running returns how many turns of tasks their agents work on now.
+func (e Engines) Running() (n int) {
+	for _, of := range e {
+		n += of.running()
+	}
+	return n
+}
+
+// Unfinished returns how many unfinished tasks the stores have, of all Partners, as far as they are counted.
+func (e Engines) Unfinished() (n int64) {
+	for _, of := range e {
+		n += of.Unfinished()
+	}
+	return n
+}
+
+// InState returns how many unfinished tasks of all Partners are in a state, None being that of a start that is pending.
+func (e Engines) InState(s task.State) (n int64) {
+	for _, of := range e {
+		n += of.InState(s)
+	}
+	return n
+}
+
 // Options are what an Engine uses beside its store. They stay the caller's, to be closed after the engine.
 type Options struct {
-	Watcher Watcher // nil for none
+	Watcher Watcher  // nil for none
+	Process *Process // default: one of its own
 	// Tracing makes the spans of turns that are not a part of a caller's trace, such as those that are resumed after a
 	// restart. Nil makes none.
 	Tracing trace.TracerProvider
@@ -55,12 +82,27 @@ type Options struct {
 	wall func() time.Time // the clock of deadlines; nil is time.Now
 }
 
+// Process is what the engines of a process share: the bound of the memory that settled tasks take, whether new tasks
+// are refused, and who follows changes. Its methods may be called by any number of goroutines at once.
+type Process struct {
+	idle     *idleTasks // the tasks that are not in use, but still in memory
+	tails    tails
+	draining draining
+}
+
+// NewProcess returns a Process that takes new tasks.
+func NewProcess() *Process { return &Process{idle: newIdleTasks()} }
+
 // Open opens an engine over a store, which the caller closes after the engine.
 func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	if o.wall == nil {
 		o.wall = time.Now
 	}
+	if o.Process == nil {
+		o.Process = NewProcess()
+	}
 	e := &Engine{
+		process:  o.Process,
 		store:    store,
 		watcher:  o.Watcher,
 		tracing:  o.Tracing,
@@ -71,9 +113,9 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	e.idle, e.sessions, e.lists = newIdleTasks(), newSessions(), newLists()
+	e.sessions, e.lists = newSessions(), newLists()
 	e.active = keylock.New(func(log string) *activeTask {
-		if tk := e.idle.take(log); tk != nil {
+		if tk := e.process.idle.take(log); tk != nil {
 			return tk
 		}
 		return &activeTask{engine: e, log: log}
@@ -106,6 +148,7 @@ func (e *Engine) Close() {
 		tk.mu.Unlock()
 	}
 	e.work.Wait()
+	e.process.idle.forget(e)
 }
 
 // logger returns the logger of any Partner, and nil if none is registered.

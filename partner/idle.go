@@ -59,10 +59,24 @@ func (c *idleTasks) put(tk *activeTask) {
 	tk.idleSize = idleOverhead + tk.fold.Size() + int64(len(tk.log)+2*len(tk.logState.metadata))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if tk.engine.base.Err() != nil {
+		return
+	}
 	c.tasks.Remove(tk.log) // that of an earlier use which ended at the same time
 	c.bytes += tk.idleSize
 	c.tasks.Add(tk.log, tk)
 	c.evict()
+}
+
+// forget drops the tasks of an engine, which is closed.
+func (c *idleTasks) forget(e *Engine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, log := range c.tasks.Keys() {
+		if tk, _ := c.tasks.Peek(log); tk.engine == e {
+			c.tasks.Remove(log)
+		}
+	}
 }
 
 // limit sets the most bytes that the tasks may take.

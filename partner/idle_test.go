@@ -147,7 +147,7 @@ func testIdleTasksAreBounded(t *testing.T) {
 		c.Memory = quota.Budget{Counter: new(quota.Counter), Limits: quota.Limits{Total: limit, PerLeader: limit}}
 	}
 	b := setUp(t, store, answers(strings.Repeat("x", 4<<10)), limited)
-	idle := b.engine.idle
+	idle := b.engine.process.idle
 	check := func(max int64) {
 		t.Helper()
 		var sum int64

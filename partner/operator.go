@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -80,15 +82,24 @@ func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
 // it may have fewer tasks than TaskFilter.Limit, or none, and a next page all the same. It reads the heads of logs
 // only, and no task waits for it. A task that is started between two pages may be left out. A task whose metadata
 // cannot be read is not listed.
-func (e *Engine) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next string, err error) {
+func (e Engines) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next string, err error) {
 	after, err := base64.RawURLEncoding.DecodeString(f.After)
 	if err != nil || len(after) > 0 && after[0] != logname.Task {
 		return nil, "", task.Errorf(task.InvalidParams, "after must be the value that the page before returned").
 			WithField("after")
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultTaskPage), maxTaskPage)
-	now, last, read := e.wall(), "", 0
-	for entry, err := range e.store.List(ctx, f.prefix(), string(after)) {
+	var now time.Time
+	if len(e) > 0 {
+		now = e[0].wall()
+	}
+	last, read := "", 0
+	logs := make([]iter.Seq2[replay.Entry, error], len(e))
+	for i, of := range e {
+		logs[i] = of.store.List(ctx, f.prefix(), string(after))
+	}
+	byName := func(a, b replay.Entry) int { return strings.Compare(a.Log, b.Log) }
+	for entry, err := range replay.Merge(byName, logs...) {
 		if err != nil {
 			return nil, "", listError(ctx, err)
 		}

@@ -32,7 +32,7 @@ func storeTask(t *testing.T, s replay.Store, log string, m metadata, events ...s
 func (b *bench) idsOf(f TaskFilter) (ids []string, pages int) {
 	b.t.Helper()
 	for {
-		list, next, err := b.engine.Tasks(b.t.Context(), f)
+		list, next, err := Engines{b.engine}.Tasks(b.t.Context(), f)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestTasks(t *testing.T) {
 			}
 		}
 	}
-	list, _, err := b.engine.Tasks(t.Context(), TaskFilter{Partner: "b"})
+	list, _, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{Partner: "b"})
 	if diff := cmp.Diff([]Overview{
 		{Partner: "b", Leader: "l", ID: "1", Session: "s", State: task.AwaitingInput, Since: now.Add(-time.Minute),
 			First: 1, Last: 1, Bytes: 5},
@@ -105,7 +105,7 @@ func TestTasks(t *testing.T) {
 		t.Errorf("the tasks of a Partner: %v (-want +got):\n%s", err, diff)
 	}
 	for _, after := range []string{"?", "eA"} {
-		_, _, err := b.engine.Tasks(t.Context(), TaskFilter{After: after})
+		_, _, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{After: after})
 		if task.KindOf(err) != task.InvalidParams {
 			t.Errorf("a page after %q: %v", after, err)
 		}
@@ -127,7 +127,7 @@ func TestTasksBounded(t *testing.T) {
 	if diff := cmp.Diff([]string{fmt.Sprintf("%06d", n-1)}, ids); diff != "" || pages != 3 {
 		t.Errorf("%d pages, want 3 (-want +got):\n%s", pages, diff)
 	}
-	list, next, err := b.engine.Tasks(t.Context(), TaskFilter{Limit: n})
+	list, next, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{Limit: n})
 	if len(list) != maxTaskPage || next == "" || err != nil {
 		t.Errorf("a page has %d tasks: %v", len(list), err)
 	}

@@ -38,7 +38,7 @@ func (b *bench) wantStateCounts() {
 	b.t.Helper()
 	synctest.Wait()
 	want := make(map[task.State]int64)
-	list, _, err := b.engine.Tasks(b.t.Context(), TaskFilter{Limit: maxTaskPage, States: unfinishedStates})
+	list, _, err := Engines{b.engine}.Tasks(b.t.Context(), TaskFilter{Limit: maxTaskPage, States: unfinishedStates})
 	if err != nil {
 		b.t.Fatal(err)
 	}

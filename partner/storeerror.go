@@ -24,8 +24,17 @@ func StoreError(err error, detail string) *task.Error {
 		return task.Errorf(task.LimitExceeded,
 			"others have changed the task each time that this was about to be stored; try again").
 			WithData("limit", "conflicts").WithCause(err)
+	case errors.Is(err, replay.ErrFenced):
+		return Moved().WithCause(err)
 	case errors.Is(err, replay.ErrClosed):
 		return task.Errorf(task.Internal, "the gateway is stopping; try again").WithCause(err)
 	}
 	return task.Errorf(task.Internal, "%s", detail).WithCause(err)
+}
+
+// Moved returns the error of a call that has reached a process which does not own the shard of the task, or does no
+// longer. It can be sent again at once.
+func Moved() *task.Error {
+	return task.Errorf(task.StoreUnavailable, "another gateway works on this task now; send the request again").
+		WithData("reason", "STORE_UNAVAILABLE")
 }

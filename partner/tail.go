@@ -61,11 +61,11 @@ type Tail struct {
 	lost uint64 // changes after those kept
 }
 
-// Tail begins to follow the changes of state of tasks. The ages and the page of the filter have no effect. The caller
-// must call Close.
-func (e *Engine) Tail(f TaskFilter) *Tail {
-	t := &Tail{of: &e.tails, filter: f, news: make(chan struct{}, 1)}
-	e.tails.replace(func(list []*Tail) []*Tail { return append(list, t) })
+// Tail begins to follow the changes of state of the tasks of all engines. The ages and the page of the filter have no
+// effect. The caller must call Close.
+func (p *Process) Tail(f TaskFilter) *Tail {
+	t := &Tail{of: &p.tails, filter: f, news: make(chan struct{}, 1)}
+	p.tails.replace(func(list []*Tail) []*Tail { return append(list, t) })
 	return t
 }
 
@@ -107,7 +107,7 @@ func (t *Tail) add(c *Change) {
 
 // publish gives a change of the task's state to the Tails. tk.mu is held.
 func (tk *activeTask) publish(s task.State, since time.Time) {
-	list := tk.engine.tails.list.Load()
+	list := tk.engine.process.tails.list.Load()
 	if list == nil {
 		return
 	}

@@ -29,17 +29,17 @@ func changesOf(t *Tail) (list []string, lost uint64) {
 func TestTail(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	want := map[*Tail][]string{
-		b.engine.Tail(TaskFilter{}): {
+		b.engine.process.Tail(TaskFilter{}): {
 			"a", "a accepted", "a working", "a awaiting-completion", "b", "b accepted", "b working",
 			"b awaiting-completion", "a completed",
 		},
-		b.engine.Tail(TaskFilter{Partner: b.Name, Leader: leader, Task: "b"}): {
+		b.engine.process.Tail(TaskFilter{Partner: b.Name, Leader: leader, Task: "b"}): {
 			"b", "b accepted", "b working", "b awaiting-completion"},
-		b.engine.Tail(TaskFilter{States: []task.State{task.None, task.Completed}}): {"a", "b", "a completed"},
-		b.engine.Tail(TaskFilter{Leader: "other"}):                                 nil,
-		b.engine.Tail(TaskFilter{Partner: "other"}):                                nil,
+		b.engine.process.Tail(TaskFilter{States: []task.State{task.None, task.Completed}}): {"a", "b", "a completed"},
+		b.engine.process.Tail(TaskFilter{Leader: "other"}):                                 nil,
+		b.engine.process.Tail(TaskFilter{Partner: "other"}):                                nil,
 	}
-	late := b.engine.Tail(TaskFilter{})
+	late := b.engine.process.Tail(TaskFilter{})
 	b.do(call(task.Start, "a"))
 	b.do(call(task.Start, "b"))
 	late.Next()
@@ -62,7 +62,7 @@ func TestTail(t *testing.T) {
 		}
 		tail.Close()
 	}
-	if b.engine.tails.list.Load() != nil {
+	if b.engine.process.tails.list.Load() != nil {
 		t.Error("a Tail that was closed is still given changes")
 	}
 }
@@ -70,7 +70,7 @@ func TestTail(t *testing.T) {
 // TestTailNotRead: of a Tail that is not read, the first changes are kept, and the later ones are counted.
 func TestTailNotRead(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"), func(c *Config) { c.MaxTasks = 0 })
-	tail := b.engine.Tail(TaskFilter{})
+	tail := b.engine.process.Tail(TaskFilter{})
 	defer tail.Close()
 	const starts = maxTailed/4 + 5 // each is four changes
 	for i := range starts {

@@ -23,7 +23,7 @@ func (p *Partner) admit(tk *activeTask) error {
 func (p *Partner) start(
 	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
 ) (_ *run, err error) {
-	if err := p.engine.draining.refusal(); err != nil {
+	if err := p.engine.process.draining.refusal(); err != nil {
 		return nil, err
 	}
 	if err := p.admit(tk); err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -80,6 +81,7 @@ type site struct {
 	*Front
 	setup setup
 	tasks *gateway.Tasks
+	store replay.Store
 }
 
 // openSite composes a gateway over a memory store. By default, callers of AIP are believed to be whom they name.
@@ -106,7 +108,7 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 		f(&s)
 	}
 	store := replay.NewMemory(replay.Settings{})
-	tasks, err := gateway.OpenTasks(t.Context(), store, nil, s.Log)
+	tasks, err := gateway.OpenTasks(shard.One(store), nil, s.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +117,8 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 			t.Error(err)
 		}
 	})
-	tasks.Webhooks.Configure(s.webhooks)
-	return &site{Front: s.compose(t, tasks), setup: s, tasks: tasks}
+	tasks.Configure(s.webhooks)
+	return &site{Front: s.compose(t, tasks), setup: s, tasks: tasks, store: store}
 }
 
 // compose makes a front with its gateway, over tasks.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -64,7 +65,7 @@ func (void) Load(context.Context, string) (replay.Head, []byte, []replay.Record,
 func unary(t testing.TB) (call func()) {
 	agent := upstream.New(upstream.Config{Resolver: upstream.NewEndpoint(a2a.Legacy(), new(prompt))})
 	t.Cleanup(agent.Close)
-	tasks, err := gateway.OpenTasks(t.Context(), void{replay.NewMemory(replay.Settings{})}, nil,
+	tasks, err := gateway.OpenTasks(shard.One(void{replay.NewMemory(replay.Settings{})}), nil,
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -219,7 +219,7 @@ func TestWebhooksOfUnidentified(t *testing.T) {
 	if !strings.Contains(body, `"result"`) {
 		t.Errorf("the webhook is refused: %s", body)
 	}
-	if _, err := g.tasks.Store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
+	if _, err := g.store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
 		t.Errorf("the task of another caller has a webhook: %v", err)
 	}
 	_, body = g.post("/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set",`+
@@ -239,10 +239,10 @@ func TestWebhooksOfUnidentified(t *testing.T) {
 		t.Errorf("the start is refused: %s", a.Reply)
 	}
 	log = g.Front.gateway.LogOf(alice.Leader(), "later")
-	if _, err := g.tasks.Store.Head(t.Context(), log); err != nil {
+	if _, err := g.store.Head(t.Context(), log); err != nil {
 		t.Errorf("the task was not started: %v", err)
 	}
-	if _, err := g.tasks.Store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
+	if _, err := g.store.Head(t.Context(), logname.OutboxOf(log)); !errors.Is(err, replay.ErrNotFound) {
 		t.Errorf("the new task of another caller has a webhook: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -127,7 +128,7 @@ func (w *world) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := gateway.OpenTasks(t.Context(), keeps{w.store}, nil, log)
+	tasks, err := gateway.OpenTasks(shard.One(keeps{w.store}), nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // The classes. They are stored, and so is the separator.
@@ -115,6 +116,15 @@ func ListOfSession(partner, leader, session string) string {
 
 // ListOfID returns the name of the list of the tasks at a Partner that have an id.
 func ListOfID(partner, taskID string) string { return string(byID) + partner + Separator + taskID }
+
+// Shard returns which of a number of shards has what concerns a Leader at a Partner: tasks, outboxes and memberships.
+// All that counts towards one limit is in one shard.
+func Shard(shards int, partner, leader string) int {
+	if shards == 1 {
+		return 0
+	}
+	return replay.ShardOf(shards, partner, quota.Key(leader))
+}
 
 // Split takes apart the name of a task's log, or of its outbox.
 func Split(log string) (partner, leader, taskID string) {

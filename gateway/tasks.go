@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
+)
+
+// Tasks is what all gateways over the same shards share: the life-cycle of tasks, and their webhooks. It outlives
+// configurations.
+type Tasks struct {
+	set     *shard.Set
+	engines *shard.Each[engines]
+	process *partner.Process
+
+	mu       sync.Mutex
+	webhooks *notify.Config // in force; nil until Configure
+}
+
+// engines work on the tasks of one shard.
+type engines struct {
+	tasks    *partner.Engine
+	webhooks *notify.Engine
+}
+
+// OpenTasks takes up the tasks of the shards that this process owns now and later. Tasks that an earlier process, or
+// the owner before, has left are continued as soon as a gateway is registered for their Partner. The tracer records the
+// turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of webhooks.
+// The set belongs to Tasks then, and is closed after an error, too.
+func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
+	t := &Tasks{set: set, process: partner.NewProcess()}
+	options := partner.Options{Tracing: tracer, Process: t.process}
+	var err error
+	t.engines, err = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*engines, error) {
+		webhooks, err := notify.Open(ctx, store, log)
+		if err != nil {
+			return nil, err
+		}
+		options := options
+		options.Watcher = webhooks
+		engine, err := partner.Open(ctx, store, options)
+		if err != nil {
+			webhooks.Close()
+			return nil, err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.webhooks != nil {
+			webhooks.Configure(*t.webhooks)
+		}
+		return &engines{engine, webhooks}, nil
+	}, func(e *engines) {
+		e.tasks.Close()
+		e.webhooks.Close()
+	})
+	if err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return t, nil
+}
+
+// Close stops the work on all tasks, which the next process continues, and closes the set.
+func (t *Tasks) Close() error { return t.set.Close() }
+
+// Configure puts a configuration of webhooks in force.
+func (t *Tasks) Configure(c notify.Config) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.webhooks = &c
+	for e := range t.engines.All() {
+		e.webhooks.Configure(c)
+	}
+}
+
+// Engines returns those of the shards that this process owns.
+func (t *Tasks) Engines() (all partner.Engines) {
+	for e := range t.engines.All() {
+		all = append(all, e.tasks)
+	}
+	return all
+}
+
+// Webhooks returns those of the shards that this process owns.
+func (t *Tasks) Webhooks() (all notify.Engines) {
+	for e := range t.engines.All() {
+		all = append(all, e.webhooks)
+	}
+	return all
+}
+
+// Of returns what works on the tasks of a Leader at a Partner. The error says that another process owns their shard.
+func (t *Tasks) Of(name, leader string) (*partner.Engine, *notify.Engine, error) {
+	if e := t.engines.Of(logname.Shard(t.engines.Count(), name, leader)); e != nil {
+		return e.tasks, e.webhooks, nil
+	}
+	return nil, nil, partner.Moved()
+}
+
+// Process returns what the engines of tasks share.
+func (t *Tasks) Process() *partner.Process { return t.process }
+
+// owned is a gateway in one shard that this process owns.
+type owned struct {
+	partner  *partner.Partner
+	webhooks *notify.Engine
+}
+
+// Register makes the Partner work on tasks.
+func (g *Gateway) Register(t *Tasks) {
+	g.owned, _ = shard.Open(t.set, func(_ context.Context, i int, _ replay.Store) (*owned, error) {
+		e := t.engines.Of(i)
+		return &owned{e.tasks.Register(g.config.Partner), e.webhooks}, nil // never fails
+	}, func(o *owned) { o.partner.Unregister() })
+}
+
+// Unregister leaves tasks without a running turn to another gateway of the same Partner, if there is one. Requests in
+// flight are not affected. It does nothing if the gateway is not registered.
+func (g *Gateway) Unregister() {
+	if g.owned != nil {
+		g.owned.Close()
+	}
+}
+
+// ready waits until the Partner is registered.
+func (g *Gateway) ready(ctx context.Context) error {
+	if g.config.Ready == nil {
+		return nil
+	}
+	return g.config.Ready(ctx)
+}
+
+// in returns the gateway in the shard of a Leader; nil if another process owns that.
+func (g *Gateway) in(leader string) *owned {
+	return g.owned.Of(logname.Shard(g.owned.Count(), g.config.Partner.Name, leader))
+}
+
+// owner is in, with an error in place of nil.
+func (g *Gateway) owner(leader string) (*owned, error) {
+	if o := g.in(leader); o != nil {
+		return o, nil
+	}
+	return nil, partner.Moved()
+}
+
+// readyFor is ready and owner.
+func (g *Gateway) readyFor(ctx context.Context, leader string) (*owned, error) {
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	return g.owner(leader)
+}

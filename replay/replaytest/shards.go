@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replaytest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Shards are shards in memory, which several Nodes share. They stand for processes.
+type Shards struct {
+	mu      sync.Mutex
+	shards  []memoryShard
+	changed chan struct{} // closed at the next change
+}
+
+// memoryShard is one shard. The mutex of Shards guards it, but the store.
+type memoryShard struct {
+	logs *replay.Memory
+
+	appending sync.RWMutex // read-locked by an append, so that none is under way when the owner changes
+	owner     *owned       // nil for none
+	assigned  *Node        // that is to own it; nil for none
+	seize     bool         // it does not wait until the owner has closed its store
+}
+
+// NewShards returns a number of shards that no Node owns.
+func NewShards(n int) *Shards {
+	s := &Shards{shards: make([]memoryShard, n), changed: make(chan struct{})}
+	for i := range s.shards {
+		s.shards[i].logs = replay.NewMemory(replay.Settings{})
+	}
+	return s
+}
+
+// Logs returns the logs of a shard, for those who do not own it.
+func (s *Shards) Logs(shard int) *replay.Memory { return s.shards[shard].logs }
+
+// Node returns a new Node, which owns nothing yet.
+func (s *Shards) Node() *Node { return &Node{of: s} }
+
+// Assign has a Node own a shard, or none if it is nil. With seize, the Node takes the shard over while the owner works
+// on it, as it does with that of a process that does not answer; otherwise the owner closes its store before.
+func (s *Shards) Assign(shard int, to *Node, seize bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.shards[shard]
+	m.assigned, m.seize = to, seize
+	if m.owner != nil && m.owner.node != to && !seize {
+		m.owner.lose()
+	}
+	s.change()
+}
+
+// change wakes those who wait for a change. s.mu is held.
+func (s *Shards) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Node is a process, as far as its shards go. It implements replay.Shards.
+type Node struct{ of *Shards }
+
+// Count implements replay.Shards.
+func (n *Node) Count() int { return len(n.of.shards) }
+
+// Open implements replay.Shards.
+func (n *Node) Open(ctx context.Context, shard int) (replay.Store, <-chan struct{}, error) {
+	s := n.of
+	for {
+		s.mu.Lock()
+		m := &s.shards[shard]
+		if m.assigned == n && (m.owner == nil || m.seize && m.owner.node != n) {
+			m.appending.Lock()
+			before := m.owner
+			o := &owned{Store: m.logs, of: s, shard: m, node: n, lost: make(chan struct{})}
+			m.owner = o
+			m.appending.Unlock()
+			if before != nil {
+				before.lose()
+			}
+			s.mu.Unlock()
+			return o, o.lost, nil
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// owned is the store of a shard for one of its owners.
+type owned struct {
+	replay.Store
+	of    *Shards
+	shard *memoryShard
+	node  *Node
+	lost  chan struct{}
+	told  bool // lost is closed
+}
+
+// lose tells the owner that it owns the shard no longer. of.mu is held.
+func (o *owned) lose() {
+	if !o.told {
+		o.told = true
+		close(o.lost)
+	}
+}
+
+// Append implements replay.Store.
+func (o *owned) Append(ctx context.Context, a replay.Append) error {
+	o.shard.appending.RLock()
+	defer o.shard.appending.RUnlock()
+	if o.shard.owner != o {
+		return replay.ErrFenced
+	}
+	return o.Store.Append(ctx, a)
+}
+
+// Close implements replay.Store. The logs stay.
+func (o *owned) Close() error {
+	o.of.mu.Lock()
+	defer o.of.mu.Unlock()
+	o.lose()
+	o.shard.appending.Lock()
+	defer o.shard.appending.Unlock()
+	if o.shard.owner == o {
+		o.shard.owner = nil
+		o.of.change()
+	}
+	return nil
+}

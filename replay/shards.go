@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"fmt"
+)
+
+// Shards are the stores of several processes that share their work. Each log is in one shard, and each shard has one
+// owner at a time, which alone appends to its logs: so it can keep in memory what it has read of them. The methods may
+// be called by any number of goroutines at once.
+type Shards interface {
+	// Count returns how many shards there are, at least one. It is the same for all processes, and never changes.
+	Count() int
+
+	// Open waits until this process is to own a shard, and makes it the owner: from now on, the appends of the owner
+	// before fail with ErrFenced, and change nothing. The process owns the shard until the store is closed, or another
+	// process takes it over; lost is closed when it should close the store, or has lost the shard already. A shard is
+	// open at most once in a process. Readers of the store continue when it is closed, since other processes may read a
+	// log that they do not own.
+	Open(ctx context.Context, shard int) (store Store, lost <-chan struct{}, err error)
+}
+
+// ErrFenced is the error of an append by a process that owns the shard no longer. To the process, the store is closed.
+var ErrFenced = fmt.Errorf("another process owns the shard now: %w", ErrClosed)
+
+// ShardOf returns which of a number of shards has a key, which is given in parts. All processes agree on it, so it must
+// not change.
+func ShardOf(shards int, key ...string) int {
+	if shards == 1 {
+		return 0
+	}
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
+	h := uint64(offset)
+	for _, part := range key {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * prime
+		}
+		h *= prime // a zero byte, which no part has
+	}
+	return int((h ^ h>>32) % uint64(shards))
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Each is one E for each shard that this process owns: an engine over its store, or the registration of a
+// configuration with one. Its methods may be called by any number of goroutines at once.
+type Each[E any] struct {
+	set    *Set
+	opens  func(ctx context.Context, shard int, store replay.Store) (*E, error)
+	closes func(*E)
+
+	opened []*E                // by shard; under the mutex of the slot
+	found  []atomic.Pointer[E] // by shard
+}
+
+// Open opens one E over each shard that this process owns now, and over each one that it gains. An error is that of a
+// shard that is owned now; then none is open. An E is closed when its shard is lost, before what was opened before it,
+// and when the Each or the Set is closed.
+func Open[E any](
+	s *Set, open func(ctx context.Context, shard int, store replay.Store) (*E, error), closes func(*E),
+) (*Each[E], error) {
+	e := &Each[E]{set: s, opens: open, closes: closes,
+		opened: make([]*E, s.Count()), found: make([]atomic.Pointer[E], s.Count())}
+	if err := s.attach(e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close closes all. Of still returns them, for calls that come late.
+func (e *Each[E]) Close() { e.set.detach(e) }
+
+// Count returns how many shards there are in all processes.
+func (e *Each[E]) Count() int { return len(e.found) }
+
+// Of returns that of a shard; nil if another process owns it.
+func (e *Each[E]) Of(shard int) *E { return e.found[shard].Load() }
+
+// All yields those of the shards that this process owns now.
+func (e *Each[E]) All() iter.Seq[*E] {
+	return func(yield func(*E) bool) {
+		for i := range e.found {
+			if of := e.Of(i); of != nil && !yield(of) {
+				return
+			}
+		}
+	}
+}
+
+func (e *Each[E]) open(ctx context.Context, shard int, store replay.Store) error {
+	of, err := e.opens(ctx, shard, store)
+	if err == nil {
+		e.opened[shard] = of
+		e.found[shard].Store(of)
+	}
+	return err
+}
+
+func (e *Each[E]) close(shard int) {
+	e.closes(e.opened[shard])
+	e.opened[shard] = nil
+}
+
+func (e *Each[E]) hide(shard int) { e.found[shard].Store(nil) }

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Set is the shards that this process owns, and what works on them. Its methods may be called by any number of
+// goroutines at once.
+type Set struct {
+	slots []slot
+	log   *slog.Logger
+
+	ctx  context.Context // of the goroutines that wait for shards
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu    sync.Mutex
+	kinds []kind // in the order in which they were opened
+}
+
+// kind is an Each, whatever it has.
+type kind interface {
+	open(ctx context.Context, shard int, store replay.Store) error
+	close(shard int) // what open has opened
+	hide(shard int)  // from those who look for it
+}
+
+// slot is one shard. Its mutex is taken before that of the set.
+type slot struct {
+	mu    sync.Mutex
+	store replay.Store // nil while this process does not own the shard
+	open  []kind       // in the order in which they were opened
+}
+
+// One returns the set of a store that is not shared with other processes: it has one shard, which this process owns
+// until Close.
+func One(store replay.Store) *Set {
+	s := newSet(1, nil)
+	s.slots[0].store = store
+	return s
+}
+
+// Join returns the set of the shards that this process gains, until Close. The logger is told of them.
+func Join(shards replay.Shards, log *slog.Logger) *Set {
+	s := newSet(shards.Count(), log)
+	for i := range s.slots {
+		s.work.Go(func() { s.keep(shards, i) })
+	}
+	return s
+}
+
+func newSet(n int, log *slog.Logger) *Set {
+	s := &Set{slots: make([]slot, n), log: log}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Count returns how many shards there are in all processes.
+func (s *Set) Count() int { return len(s.slots) }
+
+// retryOpen is how long a shard that could not be opened is left to other processes.
+const retryOpen = time.Second
+
+// keep opens a shard each time that this process gains it, and closes it when it is lost, until the set is closed.
+func (s *Set) keep(shards replay.Shards, i int) {
+	for s.ctx.Err() == nil {
+		store, lost, err := shards.Open(s.ctx, i)
+		if err == nil {
+			if err = s.gain(i, store); err == nil {
+				select {
+				case <-lost:
+				case <-s.ctx.Done():
+				}
+			}
+			err = errors.Join(err, s.lose(i, store))
+		}
+		if err == nil || s.ctx.Err() != nil {
+			continue
+		}
+		s.log.Error("a shard cannot be opened; trying again", "shard", i, "error", err)
+		select {
+		case <-time.After(retryOpen):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// gain opens what works on a shard.
+func (s *Set) gain(i int, store replay.Store) error {
+	slot := &s.slots[i]
+	slot.mu.Lock()
+	defer slot.mu.Unlock()
+	slot.store = store
+	s.mu.Lock()
+	kinds := slices.Clone(s.kinds)
+	s.mu.Unlock()
+	for _, k := range kinds {
+		if err := slot.add(s.ctx, i, k); err != nil {
+			return err
+		}
+	}
+	s.log.Info("a shard was gained", "shard", i)
+	return nil
+}
+
+// add opens one kind, if it is not open. slot.mu is held.
+func (l *slot) add(ctx context.Context, i int, k kind) error {
+	if slices.Contains(l.open, k) {
+		return nil
+	}
+	if err := k.open(ctx, i, l.store); err != nil {
+		return err
+	}
+	l.open = append(l.open, k)
+	return nil
+}
+
+// lose closes what works on a shard, and its store.
+func (s *Set) lose(i int, store replay.Store) error {
+	slot := &s.slots[i]
+	slot.mu.Lock()
+	defer slot.mu.Unlock()
+	for _, k := range slot.open {
+		k.hide(i)
+	}
+	for _, k := range slices.Backward(slot.open) {
+		k.close(i)
+	}
+	slot.store, slot.open = nil, nil
+	return store.Close()
+}
+
+// attach opens a kind in all shards that are owned, and in those that will be.
+func (s *Set) attach(k kind) error {
+	s.mu.Lock()
+	s.kinds = append(s.kinds, k)
+	s.mu.Unlock()
+	for i := range s.slots {
+		slot := &s.slots[i]
+		slot.mu.Lock()
+		var err error
+		if slot.store != nil {
+			err = slot.add(s.ctx, i, k)
+		}
+		slot.mu.Unlock()
+		if err != nil {
+			s.detach(k)
+			return err
+		}
+	}
+	return nil
+}
+
+// detach closes a kind in all shards.
+func (s *Set) detach(k kind) {
+	is := func(other kind) bool { return other == k }
+	s.mu.Lock()
+	s.kinds = slices.DeleteFunc(s.kinds, is)
+	s.mu.Unlock()
+	for i := range s.slots {
+		slot := &s.slots[i]
+		slot.mu.Lock()
+		if slices.Contains(slot.open, k) {
+			slot.open = slices.DeleteFunc(slot.open, is)
+			k.close(i)
+		}
+		slot.mu.Unlock()
+	}
+}
+
+// Close ends all work on the shards, as the end of the process does, and closes their stores. Other processes take them
+// over.
+func (s *Set) Close() (err error) {
+	s.stop()
+	s.work.Wait()
+	for i := range s.slots { // that of One
+		if store := s.slots[i].store; store != nil {
+			err = errors.Join(err, s.lose(i, store))
+		}
+	}
+	return err
+}
