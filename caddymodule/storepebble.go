@@ -131,7 +131,7 @@ func (*PebbleStore) Import(ctx context.Context, in io.Reader, dir string) (n rep
 		return n, plain(err)
 	}
 	if n, err = replay.Import(ctx, s, in); err == nil {
-		err = errors.Join(s.NoteLoss(), s.NoteUnlisted()) // what came after the export may have been read
+		err = s.NoteLoss() // what came after the export may have been read
 	}
 	return n, errors.Join(err, s.Close())
 }

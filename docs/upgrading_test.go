@@ -24,9 +24,9 @@ func TestDocsVersions(t *testing.T) {
 	}
 
 	var opened []string
-	for _, m := range regexp.MustCompile(`"aip-gateway replay (\d+)"`).
-		FindAllStringSubmatch(read(t, "replay/pebble/key.go"), -1) {
-		opened = append(opened, m[1])
+	for _, m := range regexp.MustCompile(`"(aip-gateway store \d+)"`).
+		FindAllStringSubmatch(read(t, "replay/pebble/format.go"), -1) {
+		opened = append(opened, "`"+m[1]+"`")
 	}
 	var named []string
 	for _, row := range tables(page, "| format | opened by this version |") {

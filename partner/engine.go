@@ -130,7 +130,6 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	e.deadlines = replay.NewDueScanner(store, logname.Task, o.wall)
 	e.work.Go(e.keepDeadlines)
 	e.work.Go(e.recoverReopened)
-	e.work.Go(e.makeLists)
 	return e, nil
 }
 

@@ -36,9 +36,6 @@ func (p *Partner) LogOf(leader, taskID string) string {
 // LeaderOf returns the Leader of a task by the id alone, of those that may be its Leader; Anyone if there is no such
 // task. It is for Partners whose callers are not identified.
 func (p *Partner) LeaderOf(ctx context.Context, taskID string, may func(leader string) bool) (string, error) {
-	if err := p.engine.lists.wait(ctx); err != nil {
-		return "", err
-	}
 	for l, err := range p.engine.store.Listed(ctx, logname.ListOfID(p.Name, taskID), replay.ListedLog{}) {
 		if err != nil {
 			return "", listError(ctx, err)
@@ -80,9 +77,6 @@ func (p *Partner) list(
 		after.Log = p.LogOf(leader, after.Log)
 	}
 	lists := p.engine.lists
-	if err := lists.wait(ctx); err != nil {
-		return page, err
-	}
 	s := p.selects(leader, l, tentative)
 	var found []replay.ListedLog
 	var size int64

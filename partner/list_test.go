@@ -18,7 +18,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -247,80 +246,6 @@ func TestStableTokens(t *testing.T) {
 		}
 		if d := cmp.Diff([]string{"t8", "t7", "t6", "t5", "t4", "t3", "t2", "t0"}, got); d != "" || l.Token != "" {
 			t.Errorf("more: %q (-want +got):\n%s", l.Token, d)
-		}
-	})
-}
-
-// relisted is a store whose Relist a test carries out.
-type relisted struct {
-	replay.Store
-	relist func(lists func(string, []byte) []replay.Listing) error
-}
-
-func (s *relisted) Relist(_ context.Context, lists func(string, []byte) []replay.Listing) error {
-	return s.relist(lists)
-}
-
-// TestListsOfOlderStores: the lists that the store makes of the metadata of tasks that an older version has written are
-// those that the tasks would have had. Lists are read when they are made, and not before.
-func TestListsOfOlderStores(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		fails, made := make(chan error), make(chan func(string, []byte) []replay.Listing, 2)
-		store := &relisted{memory(t), func(lists func(string, []byte) []replay.Listing) error {
-			made <- lists
-			return <-fails
-		}}
-		b := setUp(t, store, byText())
-		for i, text := range []string{"answer", "ask", "ask and go on", "fail"} {
-			b.do(call(task.Start, fmt.Sprint("t", i), func(c *Request) {
-				c.Message.DataItems = []task.DataItem{task.Text(text)}
-			}))
-		}
-		lists := <-made
-		n := 0
-		for entry, err := range store.List(t.Context(), string(logname.Task), "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			n += len(entry.Head.Lists)
-			if d := cmp.Diff(entry.Head.Lists, lists(entry.Log, entry.Head.Metadata)); d != "" {
-				t.Errorf("%q (-appended +made):\n%s", entry.Log, d)
-			}
-		}
-		if n != 4*3 {
-			t.Errorf("%d lists, want three for each task", n)
-		}
-		for log, metadata := range map[string]string{"mmembership": "{}", logname.New("agent", leader, "damaged"): "{"} {
-			if got := lists(log, []byte(metadata)); got != nil {
-				t.Errorf("%q is in %v", log, got)
-			}
-		}
-
-		read := func() chan error {
-			done := make(chan error, 1)
-			go func() {
-				_, err := b.List(t.Context(), leader, &task.List{}, nil)
-				_, err2 := b.LeaderOf(t.Context(), "t1", anybody)
-				done <- errors.Join(err, err2)
-			}()
-			synctest.Wait()
-			return done
-		}
-		waiting := read()
-		select {
-		case err := <-waiting:
-			t.Fatalf("it was read too early: %v", err)
-		default:
-		}
-		fails <- replay.ErrUnavailable
-		if err := <-waiting; task.KindOf(err) != task.StoreUnavailable {
-			t.Errorf("the store cannot be read: %v", err)
-		}
-		<-made // it is tried again
-		fails <- nil
-		synctest.Wait()
-		if err := <-read(); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -4,8 +4,6 @@ package partner
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -103,64 +101,13 @@ func stateIn(lists []replay.Listing) (s task.State, resumes bool) {
 }
 
 // lists are what an engine needs to read the lists of the store.
-type lists struct {
-	made   chan struct{} // closed when the tasks of older stores are in lists, too
-	failed chan struct{} // closed when that has failed; it is tried again
-	turns  *keylock.Map[turn]
-}
+type lists struct{ turns *keylock.Map[turn] }
 
 // turn is held by the one call of a Leader that reads a list. Only its holder has put something into it.
 type turn struct{ held chan struct{} }
 
 func newLists() *lists {
-	return &lists{
-		made:   make(chan struct{}),
-		failed: make(chan struct{}),
-		turns:  keylock.New(func(string) *turn { return &turn{make(chan struct{}, 1)} }),
-	}
-}
-
-// makeLists has the store make the lists of tasks that a version without lists has written.
-func (e *Engine) makeLists() {
-	e.retryStore(e.base, func() (done bool) {
-		err := e.store.Relist(e.base, func(log string, data []byte) []replay.Listing {
-			var n metadata
-			if log[0] != logname.Task || json.Unmarshal(data, &n) != nil {
-				return nil
-			}
-			return listingsOf(log, n.rank(), "")
-		})
-		if err == nil {
-			close(e.lists.made)
-			return true
-		}
-		select {
-		case <-e.lists.failed:
-		default:
-			close(e.lists.failed)
-		}
-		return e.base.Err() != nil || errors.Is(err, replay.ErrClosed)
-	})
-}
-
-// errUnlisted says that the tasks of an older store could not be put into lists yet.
-var errUnlisted = errors.New("partner: the lists of tasks are not made yet")
-
-// wait waits until all tasks are in lists. The error is that of ctx, or one of the store.
-func (ls *lists) wait(ctx context.Context) error {
-	select {
-	case <-ls.made:
-		return nil
-	default:
-	}
-	select {
-	case <-ls.made:
-		return nil
-	case <-ls.failed:
-		return StoreError(errors.Join(replay.ErrUnavailable, errUnlisted), "the store cannot be read")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return &lists{turns: keylock.New(func(string) *turn { return &turn{make(chan struct{}, 1)} })}
 }
 
 // inTurn calls f. The calls for one Leader, with those that count for it, wait for one another, in the order in which

@@ -18,7 +18,7 @@ import (
 // An archive is a store as lines of JSON, which any version of any driver can read. Its first line names it. Then
 // comes, for each log, a line with its head and one for each record, and at the end a line with how many there were.
 const (
-	archiveName    = "aip-gateway store"
+	archiveName    = "aip-gateway archive"
 	archiveVersion = 1
 )
 
@@ -38,10 +38,19 @@ type archiveLine struct {
 	Metadata archiveBytes  `json:"metadata,omitempty"`
 	Snapshot archiveBytes  `json:"snapshot,omitempty"` // of what came before First
 
+	Lists []archiveListing `json:"lists,omitempty"`
+
 	Seq  uint64       `json:"seq,omitempty"` // the number of a record of the log of the line before
 	Data archiveBytes `json:"data,omitempty"`
 
 	End *ArchiveCounts `json:"end,omitempty"` // in the last line
+}
+
+// archiveListing is a Listing.
+type archiveListing struct {
+	List  archiveBytes `json:"list"`
+	At    time.Time    `json:"at,omitzero"`
+	Label archiveBytes `json:"label,omitempty"`
 }
 
 // ArchiveCounts says how much an archive has.
@@ -104,6 +113,9 @@ func Export(ctx context.Context, s Store, w io.Writer) (n ArchiveCounts, err err
 		name := archiveBytes(entry.Log)
 		line := archiveLine{Log: &name, First: h.First, Last: h.Last, DueAt: h.DueAt, Ended: h.Ended,
 			Metadata: h.Metadata, Snapshot: snapshot}
+		for _, l := range h.Lists {
+			line.Lists = append(line.Lists, archiveListing{archiveBytes(l.List), l.At, archiveBytes(l.Label)})
+		}
 		if err := e.Encode(line); err != nil {
 			return n, err
 		}
@@ -156,7 +168,7 @@ func (in *importer) all(ctx context.Context) error {
 	case err != nil:
 		return err
 	case l.Archive != archiveName:
-		return errors.New("this is no archive of a store")
+		return errors.New("this is no archive of a store, or one of a development version, which no other can read")
 	case l.Version != archiveVersion:
 		return fmt.Errorf("the archive has the version %d, but this program knows only %d", l.Version, archiveVersion)
 	}
@@ -269,6 +281,9 @@ func (in *importer) finish(ctx context.Context) error {
 		return fmt.Errorf("the log before it has the records up to %d, but must have them up to %d", in.last, in.head.Last)
 	}
 	in.next.Metadata, in.next.DueAt, in.next.End = in.head.Metadata, in.head.DueAt, !in.head.Ended.IsZero()
+	for _, l := range in.head.Lists {
+		in.next.Lists = append(in.next.Lists, Listing{List: string(l.List), At: l.At, Label: string(l.Label)})
+	}
 	in.head = archiveLine{}
 	return in.append(ctx)
 }

@@ -27,7 +27,8 @@ func filled(t *testing.T) Store {
 	for _, a := range []Append{
 		{Log: "ta\x00b\x00c", Records: [][]byte{[]byte(`t{"a":"<&\u2028>"}`), []byte("\x00\xff")}, Metadata: []byte("{}"),
 			DueAt: Recover},
-		{Log: "tended", Records: record("x"), Metadata: []byte("\xff"), End: true},
+		{Log: "tended", Records: record("x"), Metadata: []byte("\xff"), End: true,
+			Lists: []Listing{{List: "l\xff", At: due, Label: "\xfe"}, {List: "without a time"}}},
 		{Log: "tintent", Metadata: []byte("begun"), DueAt: due, Intent: true},
 		{Log: "tmany", Records: many, Metadata: []byte("m"), DueAt: due},
 		{Log: "ttrimmed", Records: [][]byte{{'1'}, {'2'}, {'3'}}},
@@ -67,6 +68,9 @@ func TestArchive(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatalf("%q: %v", entry.Log, err)
 		}
+		for i := range h2.Lists { // the same moment, in another time zone
+			h2.Lists[i].At = h2.Lists[i].At.In(h.Lists[i].At.Location())
+		}
 		if h.Ended.IsZero() != h2.Ended.IsZero() || !h.DueAt.Equal(h2.DueAt) || h2.Ended.Before(h.Ended) {
 			t.Errorf("%q: %+v became %+v", entry.Log, h, h2)
 		}
@@ -85,7 +89,8 @@ func TestArchive(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"nothing":            {"", "line 1 of the archive: EOF"},
 		"something else":     {"{}\n", "this is no archive"},
-		"another version":    {`{"archive":"aip-gateway store","version":2}` + "\n", "has the version 2"},
+		"a former version":   {`{"archive":"aip-gateway store","version":1}` + "\n", "of a development version"},
+		"another version":    {`{"archive":"aip-gateway archive","version":2}` + "\n", "has the version 2"},
 		"no end":             {strings.Join(lines[:4], ""), "cut off"},
 		"half a line":        {text[:len(text)-5], "cut off"},
 		"no JSON":            {lines[0] + "x\n", "line 2 of the archive: invalid"},

@@ -115,8 +115,3 @@ func memoryPages[T any](ctx context.Context, m *Memory, yield func(T, error) boo
 		}
 	}
 }
-
-// Relist implements Store. There was no version without lists that left anything in memory.
-func (m *Memory) Relist(ctx context.Context, _ func(string, []byte) []Listing) error {
-	return ctx.Err()
-}

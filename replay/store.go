@@ -37,12 +37,6 @@ type Store interface {
 	// places or at neither. It yields every other log once, and holds no locks while it yields.
 	Listed(ctx context.Context, list string, after ListedLog) iter.Seq2[ListedLog, error]
 
-	// Relist gives lists to the logs that a version without lists has written. They have none until then, or until their
-	// next Append. lists returns those of a log by its name and its metadata; nil for none. Relist returns at once where
-	// there are no such logs. After an error it can be called again. It raises no revision: what a writer knows of a log
-	// is still true, and its next Append says the lists itself.
-	Relist(ctx context.Context, lists func(log string, metadata []byte) []Listing) error
-
 	// Append executes a as one atomic write, and raises the log's revision by one. The error is ErrConflict, and nothing
 	// is changed, if the log's revision is not a.Expect or the log has ended: another writer was faster. So of all
 	// appends that expect one revision, at most one succeeds, whatever they write. After a nil error the write survives

@@ -190,9 +190,6 @@ func lieBeside(a *replay.Append, next *head, entry []byte, records [][]byte) boo
 // trim deletes the records of a log that next does not keep, whose head is old, with this entry beside it. It returns
 // what is left of that, and subtracts what it deletes from next.
 func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next *head) (_ []byte, err error) {
-	if next.First > next.single {
-		next.single = 0
-	}
 	switch {
 	case old.beside:
 		return trimEntry(beside, old, next)

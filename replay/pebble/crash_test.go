@@ -344,7 +344,7 @@ func TestForeign(t *testing.T) {
 		"another format": {func(t *testing.T, dir string) {
 			database(t, dir, formatOfPebble, string(formatKey), "aip-gateway replay 1")
 		},
-			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 5"`},
+			`has the format "aip-gateway replay 1", and this version knows only "aip-gateway store 1"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
 			used(t, dir)
 			files, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))

@@ -65,15 +65,14 @@ type records struct {
 	seq  uint64
 	data []byte
 
-	it     *pebble.Iterator // over the entries; nil if the records lie beside the head
-	begun  bool
-	from   uint64 // the first record to be read
-	last   uint64 // the last record to be read
-	single uint64 // head.single
-	left   uint64 // records that are left in the entry that is being read
-	rest   []byte // those records
-	size   int    // of the entry, in bytes
-	err    error
+	it    *pebble.Iterator // over the entries; nil if the records lie beside the head
+	begun bool
+	from  uint64 // the first record to be read
+	last  uint64 // the last record to be read
+	left  uint64 // records that are left in the entry that is being read
+	rest  []byte // those records
+	size  int    // of the entry, in bytes
+	err   error
 }
 
 // read returns a reader of a log's records from a number on, as h has it, which is or was the log's head. The reader
@@ -105,7 +104,7 @@ func (g *generation) readEntries(log string, h *head, from uint64) (*records, er
 	if err != nil {
 		return nil, err
 	}
-	return &records{it: it, from: from, last: h.Last, single: h.single}, nil
+	return &records{it: it, from: from, last: h.Last}, nil
 }
 
 // readEntry returns a reader of the records in an entry that have the numbers from to last. The number of the last one
@@ -119,10 +118,6 @@ func readEntry(entry []byte, number, from, last uint64) *records {
 // open begins to read an entry, whose last record has the entry's number.
 func (r *records) open(number uint64, entry []byte) {
 	r.size = len(entry)
-	if 0 < number && number <= r.single {
-		r.seq, r.left, r.rest = number-1, 1, entry
-		return
-	}
 	count, rest := splitEntry(entry)
 	if count == 0 || count > number {
 		r.err = errDamaged
@@ -142,17 +137,13 @@ func (r *records) next() bool {
 		}
 		r.left--
 		r.seq++
-		if r.seq <= r.single {
-			r.data, r.rest = r.rest, nil
-		} else {
-			size, n := binary.Uvarint(r.rest)
-			if n <= 0 || size > uint64(len(r.rest)-n) || r.left == 0 && size != uint64(len(r.rest)-n) {
-				r.err = errDamaged
-				return false
-			}
-			end := n + int(size)
-			r.data, r.rest = r.rest[n:end:end], r.rest[end:]
+		size, n := binary.Uvarint(r.rest)
+		if n <= 0 || size > uint64(len(r.rest)-n) || r.left == 0 && size != uint64(len(r.rest)-n) {
+			r.err = errDamaged
+			return false
 		}
+		end := n + int(size)
+		r.data, r.rest = r.rest[n:end:end], r.rest[end:]
 		if r.seq >= r.from {
 			return true
 		}

@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ func TestExamine(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(full, os.DirFS("testdata")); err != nil {
+	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "mine"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(open, replay.Settings{}, nil)

@@ -3,39 +3,52 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// checkFormat returns an error if the database is not ours. An empty one becomes ours, and one of a format before
-// becomes one of this format.
-func (g *generation) checkFormat(dir string, mode openMode) error {
+// format is the value of the format key. A store with another one is not opened, and not changed.
+const format = "aip-gateway store 1"
+
+var formatKey = []byte{spaceFormat}
+
+// hasFormat reports whether the tables say that the database is a store of this format. They may not yet, because the
+// process died that made the store. The error is one for a store of another format.
+func (g *generation) hasFormat(dir string) (bool, error) {
 	value, closer, err := g.db.Get(formatKey)
-	if err == nil {
-		got := string(value)
-		if err := closer.Close(); err != nil {
-			return err
-		}
-		before := slices.Contains(formatsBefore, got)
-		if got != format && !before {
-			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
-		}
-		if before && mode.writes() {
-			return g.setFormat(nil, true)
-		}
-		return nil
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
 	}
-	if !errors.Is(err, pebble.ErrNotFound) {
-		return fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
+	if err != nil {
+		return false, fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
+	}
+	got := string(value)
+	if err := closer.Close(); err != nil {
+		return false, err
+	}
+	if got != format {
+		return false, fmt.Errorf("replay/pebble: %s has the format %.64q, and this version knows only %q; "+
+			"use the version that made it, or set an empty directory", dir, got, format)
+	}
+	return true, nil
+}
+
+// claim makes an empty database a store. The error is one for a database of something else.
+func (g *generation) claim(dir string, mode openMode) error {
+	if ours, err := g.hasFormat(dir); ours || err != nil {
+		return err
 	}
 	it, err := g.db.NewIter(nil)
 	if err != nil {
 		return err
 	}
 	foreign := it.First()
+	if foreign && bytes.Equal(it.Key(), flushedKey) { // the journal's, from an opening that died before this point
+		foreign = it.Next()
+	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return err
 	}
@@ -45,29 +58,15 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 	if !mode.writes() { // the process that has made it died before it had begun
 		return nil
 	}
-	return g.setFormat(&mark{closed: true}, false)
-}
-
-// setFormat makes the database one of this format, with a mark if there is none to be kept. It may have heads without
-// lists that are to have some.
-func (g *generation) setFormat(m *mark, unlisted bool) error {
 	b := g.db.NewBatch()
 	defer b.Close()
-	if err := b.Set(formatKey, []byte(format), nil); err != nil {
+	m := mark{closed: true}
+	err = errors.Join(b.Set(formatKey, []byte(format), nil), b.Set([]byte{spaceMark}, m.append(nil), nil))
+	if err != nil {
 		return err
-	}
-	if unlisted {
-		if err := b.Set(unlistedKey, nil, nil); err != nil {
-			return err
-		}
-	}
-	if m != nil {
-		if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
-			return err
-		}
 	}
 	if err := g.commit(b, 0, true); err != nil {
 		return err
 	}
-	return g.db.Flush() // a version that knows no journal has to see the format, too
+	return g.db.Flush() // a version with another journal has to see the format, too
 }

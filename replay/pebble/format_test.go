@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +17,53 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// beforeFormat4 are the appends by which the store was made whose keys and values are in testdata/format3.txt. It was
-// made by the last version of format 3, and had one loss of power between the two.
-var beforeFormat4 = [2][]replay.Append{{
+// TestFormat refuses a store of another format, whatever its journal is, and changes nothing in it.
+func TestFormat(t *testing.T) {
+	for _, other := range []string{"aip-gateway replay 5", "aip-gateway store 2"} {
+		disk := crashableDisk()
+		s, err := open(disk, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.db.Set(formatKey, []byte(other), pebble.NoSync), s.db.Flush(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		files := func() map[string]string {
+			all := make(map[string]string)
+			for _, path := range filesWith(t, disk, "/store", "") {
+				if path != "/store/LOCK" {
+					all[path] = string(contents(t, disk, path))
+				}
+			}
+			return all
+		}
+		for _, path := range filesWith(t, disk, "/store", segmentExt) {
+			create(t, disk, path, []byte("of another format"))
+		}
+		create(t, disk, "/store/"+intentsName, []byte("likewise"))
+		before := files()
+		want := fmt.Sprintf("/store has the format %q, and this version knows only %q; use the version that made it, or "+
+			"set an empty directory", other, format)
+		for range 2 {
+			s, err := openReadOnly(disk, "/store", quiet)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, %v, want an error with %q", s, err, want)
+			}
+			s, err = open(disk, "/store", replay.Settings{}, quiet)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, %v, want an error with %q", s, err, want)
+			}
+		}
+		for _, path := range []string{segmentName(1), intentsName} {
+			if d := cmp.Diff(before["/store/"+path], files()["/store/"+path]); d != "" {
+				t.Errorf("%s (-before +after):\n%s", path, d)
+			}
+		}
+	}
+}
+
+// likeMemory are appends of all kinds, to be made in turns of these three.
+var likeMemory = [3][]replay.Append{{
 	{Log: "t/live", Metadata: []byte("pending"), DueAt: replay.Recover},
 	{Log: "t/live", Records: texts("one", "", "\x01\x00"), Metadata: []byte("live"), DueAt: time.Unix(1_800_000_000, 0)},
 	{Log: "t/live", Records: texts("\x02\x01a\x01b", "five"), Metadata: []byte("live"),
@@ -42,10 +84,7 @@ var beforeFormat4 = [2][]replay.Append{{
 	{Log: "t/gaps trimmed", Records: many(1, 3)},
 	{Log: "t/gaps trimmed", Records: many(14, 2), Skip: 10, Trim: 7, Snapshot: []byte("to 7")},
 	{Log: "t/trimmed and ended", Records: many(1, 40), Trim: 11, Snapshot: []byte("to 11"), End: true},
-}}
-
-// afterFormat3 are appends to that store in this format.
-var afterFormat3 = []replay.Append{
+}, {
 	{Log: "t/live", Records: texts("six", "seven"), Metadata: []byte("goes on"), DueAt: replay.Recover},
 	{Log: "t/live", Metadata: []byte("metadata alone")},
 	{Log: "t/live", Records: texts("eight", "nine"), Trim: 2, Snapshot: []byte("to 2")},
@@ -62,7 +101,7 @@ var afterFormat3 = []replay.Append{
 	{Log: "t/gaps trimmed", Trim: 15, Snapshot: []byte("to 15, all")},
 	{Log: "t/trimmed", End: true},
 	{Log: "t/new", Records: texts("one")},
-}
+}}
 
 func texts(records ...string) (out [][]byte) {
 	for _, r := range records {
@@ -81,35 +120,23 @@ func many(first, n int) (out [][]byte) {
 // longRetention is that of a store whose logs are not to be dropped.
 var longRetention = replay.Settings{Retention: 100 * 365 * 24 * time.Hour}
 
-// TestFormat3 opens a store that was made by the last version of format 3. It holds what it held, and continues.
-func TestFormat3(t *testing.T) {
+// TestLikeMemory makes appends to a store that is closed and opened in between. It then has what one in memory has.
+func TestLikeMemory(t *testing.T) {
 	dir := t.TempDir()
-	makeStore(t, dir, "testdata/format3.txt")
 	memory := replay.NewMemory(longRetention)
-	appendAll(t, memory, beforeFormat4[0])
-	appendAll(t, memory, beforeFormat4[1])
 	s := openAt(t, dir, longRetention)
-	compareStores(t, memory, s)
-	for log, want := range map[string]uint64{"t/live": maxLost, "t/lost": 0, "t/many": 0} {
-		if h, err := s.Head(t.Context(), log); err != nil || h.Lost != want {
-			t.Errorf("%s: head %+v, %v, want %d lost", log, h, err, want)
+	for _, turn := range likeMemory {
+		for i, a := range turn {
+			appendAll(t, memory, []replay.Append{a})
+			appendAll(t, s, []replay.Append{a})
+			if i%3 == 0 {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = openAt(t, dir, longRetention)
+			}
+			compareStores(t, memory, s)
 		}
-	}
-	reopen := func(settings replay.Settings) {
-		t.Helper()
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s = openAt(t, dir, settings)
-	}
-	reopen(longRetention)
-	for i, a := range afterFormat3 {
-		appendAll(t, memory, []replay.Append{a})
-		appendAll(t, s, []replay.Append{a})
-		if i%3 == 0 {
-			reopen(longRetention)
-		}
-		compareStores(t, memory, s)
 	}
 	// Nothing is left of the logs that have ended when they are dropped.
 	settings := longRetention
@@ -135,37 +162,6 @@ func TestFormat3(t *testing.T) {
 	}
 }
 
-// makeStore makes a database of the keys and values in a file.
-func makeStore(t *testing.T, dir, file string) {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: formatOfPebble, Logger: logger{quiet}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var key []byte
-	for line := range strings.Lines(string(content)) {
-		text, err := strconv.Unquote(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		if key == nil {
-			key = []byte(text)
-			continue
-		}
-		if err := db.Set(key, []byte(text), pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
-		key = nil
-	}
-	if err := errors.Join(db.Flush(), db.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // appendAll appends to logs, whatever revisions they have.
 func appendAll(t *testing.T, s replay.Store, appends []replay.Append) {
 	t.Helper()
@@ -181,11 +177,10 @@ func appendAll(t *testing.T, s replay.Store, appends []replay.Append) {
 	}
 }
 
-// compareStores wants the same logs in two stores, but for what a loss of power has taken, and for revisions, which
-// stores of the formats before do not have.
+// compareStores wants the same logs in two stores.
 func compareStores(t *testing.T, want, got replay.Store) {
 	t.Helper()
-	same := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(replay.Head{}, "Lost", "Revision"),
+	same := cmp.Options{cmpopts.EquateEmpty(),
 		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" },
 			cmp.Comparer(func(a, b time.Time) bool { return a.IsZero() == b.IsZero() }))}
 	type log struct {
@@ -236,5 +231,26 @@ func compareStores(t *testing.T, want, got replay.Store) {
 	}
 	if d := cmp.Diff(all, gotAll, same); d != "" {
 		t.Errorf("Load and Follow (-want +got):\n%s", d)
+	}
+}
+
+// TestClaimAfterFlusher opens a store whose first opening died when it had begun a segment of the journal and nothing
+// else: the number of the segment is then in the tables before the format is.
+func TestClaimAfterFlusher(t *testing.T) {
+	disk := crashableDisk()
+	db, err := pebble.Open("/store", &pebble.Options{FS: disk, FormatMajorVersion: formatOfPebble,
+		DisableWAL: true, Logger: logger{quiet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Set(flushedKey, []byte{1}, pebble.NoSync), db.Flush(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -101,10 +101,13 @@ func (s *Store) openDatabase(mode openMode, found *recovery) (*generation, error
 	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
 		return nil, errors.Join(err, g.close())
 	}
+	if _, err := g.hasFormat(s.dir); err != nil { // before the journal, which may be of another format, too
+		return nil, errors.Join(err, g.close())
+	}
 	if err := g.openJournal(s.dir, s.sizes, mode, found); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
-	if err := g.checkFormat(s.dir, mode); err != nil {
+	if err := g.claim(s.dir, mode); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil

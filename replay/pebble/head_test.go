@@ -5,7 +5,6 @@ package pebble
 import (
 	"bytes"
 	"encoding/binary"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,113 +22,54 @@ func (h *head) append(b []byte, log string) []byte {
 // TestHead holds the layout of a stored head: a change of it is another format.
 func TestHead(t *testing.T) {
 	h := head{
-		Head: replay.Head{First: 2, Last: 5, Bytes: 3, DueAt: replay.Recover, Metadata: []byte("meta"),
+		Head: replay.Head{Revision: 300, First: 2, Last: 5, Bytes: 3, DueAt: replay.Recover, Metadata: []byte("meta"),
 			Gaps: []replay.Gap{{From: 3, To: 4}}},
-		losses: 1, beside: true, entry: []byte("\x01\x03abc"), owner: "me", epoch: 7,
+		losses: 1, beside: true, entry: []byte("\x01\x03abc"),
 	}
-	const want = "\x80\x00\x0d" + "\x01\x01\x03\x04" + "\x02me\x07" + "\x02\x05\x03\x01\x00\x00\x00" + "\x05\x01\x03abc" +
-		"meta"
+	const want = "\x05" + "\x01\x01\x03\x04" + "\xac\x02" + "\x02\x05\x03\x01\x00\x00\x00" + "\x05\x01\x03abc" + "meta"
 	if d := cmp.Diff(want, string(h.append(nil, "a"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	h = head{Head: replay.Head{First: 1, Lists: []replay.Listing{
+	h = head{Head: replay.Head{Revision: 1, First: 1, Lists: []replay.Listing{
 		{List: "lpartner/other", At: time.Unix(0, 4), Label: "label"}, {List: "i"}}}}
-	const lists = "\x80\x00\x10" + "\x02" + "l\x08\x05other\x05\x05label" + "i\x00\x00\x00\x00" +
-		"\x01\x00\x00\x00\x00\x00\x00"
+	const lists = "\x02" + "\x02" + "l\x08\x05other\x05\x05label" + "i\x00\x00\x00\x00" +
+		"\x01" + "\x01\x00\x00\x00\x00\x00\x00"
 	if d := cmp.Diff(lists, string(h.append(nil, "tpartner/log"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	h = head{Head: replay.Head{First: 1, Last: 200, Bytes: 300}, single: 100, entries: 130}
-	if d := cmp.Diff("\x80\x00\x02\x64\x01\xc8\x01\xac\x02\x00\x00\x00\x82\x01", string(h.append(nil, "a"))); d != "" {
+	h = head{Head: replay.Head{Revision: 1, First: 1, Last: 200, Bytes: 300, Cut: true}, entries: 130}
+	if d := cmp.Diff("\x08\x01\x01\xc8\x01\xac\x02\x00\x00\x00\x82\x01", string(h.append(nil, "a"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
-// TestRevision holds how a head says its revision: not at all if it is the first, which is that of the heads that were
-// stored before there were revisions.
-func TestRevision(t *testing.T) {
-	for revision, want := range map[uint64]string{
-		1:   "\x80\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00" + "meta",
-		2:   "\x80\x00\x40" + "\x02" + "\x01\x00\x00\x00\x00\x00\x00" + "meta",
-		300: "\x80\x00\x40" + "\xac\x02" + "\x01\x00\x00\x00\x00\x00\x00" + "meta",
-	} {
-		h := head{Head: replay.Head{Revision: revision, First: 1, Metadata: []byte("meta")}}
-		if d := cmp.Diff(want, string(h.append(nil, "a"))); d != "" {
-			t.Errorf("revision %d (-want +got):\n%s", revision, d)
-		}
-		if got, err := parseHead([]byte(want), "a", 0); err != nil || got.Revision != revision {
-			t.Errorf("revision %d is read as %d, %v", revision, got.Revision, err)
-		}
-	}
-	for _, damaged := range []string{
-		"\x80\x00\x40\x00\x01\x00\x00\x00\x00\x00\x00",
-		"\x80\x00\x40\x01\x01\x00\x00\x00\x00\x00\x00",
-	} {
-		if h, err := parseHead([]byte(damaged), "a", 0); err == nil {
-			t.Errorf("%q is read as %+v", damaged, h)
-		}
-	}
-}
-
-// TestOwner appends to a log whose head has an owner and an epoch. They stay.
-func TestOwner(t *testing.T) {
-	s := openAt(t, t.TempDir(), replay.Settings{})
-	b := s.settled().NewBatch()
-	h := head{Head: replay.Head{First: 1}, owner: strings.Repeat("node", 100), epoch: 1 << 60}
-	setHead(b, "a", &h, nil, nil)
-	if err := s.commit(b, 0, false); err != nil {
-		t.Fatal(err)
-	}
-	s.logs.begun("a")
-	appendRecords(t, s.Store, "a", false, "one", "two")
-	got, closer, err := storedHead(s.settled(), "a", 0)
-	if err != nil || got.owner != h.owner || got.epoch != h.epoch || got.Last != 2 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if err := closer.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// FuzzHead reads heads that may be damaged, of this format and of those before. One that can be read is written again
-// so that it is read as it was.
+// FuzzHead reads heads that may be damaged. One that can be read is written again so that it is read as it was.
 func FuzzHead(f *testing.F) {
 	for _, h := range []head{
 		{Head: replay.Head{First: 1}},
 		{Head: replay.Head{First: 1, Last: 3, Bytes: 1200, Metadata: []byte("note"), DueAt: replay.Recover}, entries: 1},
 		{Head: replay.Head{First: 301, Last: 300, Metadata: []byte{0}, DueAt: time.Unix(1_800_000_000, 5),
 			Ended: time.Unix(1_900_000_000, 6)}, expires: 1 << 62},
-		{Head: replay.Head{First: 1 << 40, Last: 1 << 50, Bytes: 1 << 40}, single: 1 << 49, entries: 1 << 45},
+		{Head: replay.Head{First: 1 << 40, Last: 1 << 50, Bytes: 1 << 40}, entries: 1 << 45},
 		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}},
 			Metadata: []byte("note")}, losses: 2, entries: 2},
 		{Head: replay.Head{Revision: 1 << 60, First: 1}},
-		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, beside: true, entry: []byte{1, 1, 'x'}, owner: "a", epoch: 1},
+		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, beside: true, entry: []byte{1, 1, 'x'}},
 		{Head: replay.Head{First: 1, Lists: []replay.Listing{{List: "list", At: time.Unix(9, 9), Label: "x"}, {List: "l"}}}},
 	} {
+		h.Revision = max(h.Revision, 1)
 		f.Add(h.append(nil, "a"))
-	}
-	for _, before := range []string{ // format 3
-		"\x01\x05\x0e\x81\x80\xf8\x89\xef\xfd\x89\xaf\x1a\x00\x00live",
-		"\x00\x01\x02\x04\r\x10\x10\x01\x113\x01\x00\x00",
-		"\x00\x01\x01\x04\r\b\x0f\x12\x00\x00\x00",
-		"\x80\x01\x80\x01\x00\x00\x00\x00", // begins with 128
-	} {
-		f.Add([]byte(before))
 	}
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Add([]byte(headBegin))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHead(b, "a", 2)
 		if err != nil {
 			return
 		}
 		written := h.append(nil, "a")
-		if len(written) > len(b) && bytes.HasPrefix(b, []byte(headBegin)) { // b may have numbers with needless zeros
+		if len(written) > len(b) { // b may have numbers with needless zeros
 			t.Fatalf("%x became longer: %x", b, written)
 		}
 		again, err := parseHead(written, "a", 2)
@@ -139,7 +79,7 @@ func FuzzHead(f *testing.F) {
 		if d := cmp.Diff(h, again, cmp.AllowUnexported(head{}), cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("(-first +again):\n%s", d)
 		}
-		if h.First > h.Last+1 || h.single > h.Last || !bytes.HasSuffix(b, h.Metadata) {
+		if h.First > h.Last+1 || h.Revision == 0 || !bytes.HasSuffix(b, h.Metadata) {
 			t.Fatalf("%x was read as %+v", b, h)
 		}
 	})

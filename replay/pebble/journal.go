@@ -76,11 +76,9 @@ type round struct {
 const (
 	recordHeader = 4 + 4 + 1
 
-	recordStart = 1 // the first record of each segment, see segmentHeader
-	recordBatch = 2 // a batch of Pebble's
-	recordFirst = 3 // of version 1: the number of the first segment that is needed, a hint
-
-	recordTrailer = 4 // the last record of each write, see trailer
+	recordStart   = 1 // the first record of each segment, see segmentHeader
+	recordBatch   = 2 // a batch of Pebble's
+	recordTrailer = 3 // the last record of each write, see trailer
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -79,8 +79,9 @@ type damage struct {
 type foundSegment struct {
 	number uint64
 	path   string
-	size   int64         // of the file
-	header segmentHeader // its version is 0 where the file does not begin with one
+	size   int64 // of the file
+	begun  bool  // the file begins with a header
+	header segmentHeader
 }
 
 // replay replays the segments that the tables do not have, and has the journal continue behind them.
@@ -105,7 +106,7 @@ func (r *recovery) replay(g *generation, j *journal, mode openMode) error {
 	first := flushed + 1
 	if n := len(needed); n > 0 {
 		last := &needed[n-1]
-		if first, err = r.checkTables(g, last.header, needed[0].number, flushed); err != nil {
+		if first, err = r.checkTables(g, last.header, flushed); err != nil {
 			return err
 		}
 		if mode.writes() { // what a process has written that died is perhaps not synced
@@ -135,10 +136,6 @@ func (r *recovery) replay(g *generation, j *journal, mode openMode) error {
 			return err
 		}
 		j.ended = append(j.ended, &segment{number: needed[i].number, path: needed[i].path, length: needed[i].size})
-	}
-	if flushed == 0 && j.first > 1 && mode.writes() {
-		// The journal was of version 1.
-		return errors.Join(g.setFlushed(j.first-1), g.db.Flush())
 	}
 	return nil
 }
@@ -172,10 +169,9 @@ func (j *journal) find() ([]foundSegment, error) {
 func (r *recovery) readHeaders(j *journal, found []foundSegment) (_ []foundSegment, err error) {
 	for i := range found {
 		s := &found[i]
-		begun := false
 		s.size, err = readSegment(j.disk.FS, s.path, func(in io.Reader, size int64) error {
 			_, err := scanSegment(in, size, s.number, func(kind byte, payload []byte) error {
-				begun = true
+				s.begun = true
 				return cmp.Or(s.header.parse(kind, payload), errStop)
 			})
 			return err
@@ -183,7 +179,7 @@ func (r *recovery) readHeaders(j *journal, found []foundSegment) (_ []foundSegme
 		if err != nil {
 			return nil, fmt.Errorf("replay/pebble: %s cannot be read: %w", s.path, err)
 		}
-		if begun {
+		if s.begun {
 			continue
 		}
 		damaged := i < len(found)-1
@@ -204,14 +200,12 @@ func (r *recovery) readHeaders(j *journal, found []foundSegment) (_ []foundSegme
 	return found, nil
 }
 
-// checkTables returns the number of the first segment that is needed, where the last one has this header, and there is
-// none before the oldest. Tables that have lost a flush which the header knows of are damaged.
-func (r *recovery) checkTables(g *generation, last segmentHeader, oldest, flushed uint64) (first uint64, err error) {
+// checkTables returns the number of the first segment that is needed, where the last one has this header. Tables that
+// have lost a flush which the header knows of are damaged.
+func (r *recovery) checkTables(g *generation, last segmentHeader, flushed uint64) (first uint64, err error) {
 	switch {
 	case last.first <= flushed+1:
 		return flushed + 1, nil
-	case last.version == 1 && flushed == 0: // the files before the first one have been removed since
-		return max(last.first, oldest), nil
 	case !r.accept:
 		return 0, fmt.Errorf("replay/pebble: the tables in %s have only what was written up to segment %d of the journal, "+
 			"and had segment %d; %w", g.disk.dir, flushed, last.first-1, ErrDamaged)
@@ -229,7 +223,7 @@ func (r *recovery) replaySegment(g *generation, found []foundSegment, i int) (en
 	if err != nil {
 		return 0, err
 	}
-	ends := i+1 < len(found) && found[i+1].number == s.number+1 && found[i+1].header.version > 0
+	ends := i+1 < len(found) && found[i+1].number == s.number+1 && found[i+1].begun
 	if ends { // the next one says where it ends
 		limit := int64(min(found[i+1].header.end, uint64(len(data))))
 		if limit < int64(found[i+1].header.end) && !r.accept {
@@ -284,17 +278,16 @@ func (h *segmentHeader) parse(kind byte, payload []byte) error {
 	if kind != recordStart || p.failed {
 		return errors.New("it does not begin as a file of a journal")
 	}
-	if version == 0 || version > journalVersion {
+	if version != journalVersion {
 		return fmt.Errorf("it has the format %d, but this version knows only %d", version, journalVersion)
 	}
-	h.version = version
 	return nil
 }
 
 // apply applies a record of the journal. Its payload belongs to the database afterwards.
 func (g *generation) apply(kind byte, payload []byte) error {
 	switch kind {
-	case recordStart, recordFirst, recordTrailer:
+	case recordStart, recordTrailer:
 		return nil
 	case recordBatch:
 		b := g.db.NewBatch()

@@ -3,7 +3,6 @@
 package pebble
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,19 +27,17 @@ type segment struct {
 
 // segmentHeader is the payload of the first record of a segment.
 type segmentHeader struct {
-	version uint64
 	// first is the number of the first segment that was needed when this one began. The tables have had those before it
 	// since then, and say so (flushedKey).
 	first uint64
 	end   uint64 // bytes of the records of the segment before; what follows them there was cut off by a crash
 }
 
-// journalVersion is the version of the journal's format. Version 1 has no trailers, and tables that do not say which
-// segments they have.
-const journalVersion = 2
+// journalVersion is the version of the journal's format. It comes first in a header.
+const journalVersion = 1
 
 func (h *segmentHeader) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, cmp.Or(h.version, journalVersion))
+	b = binary.AppendUvarint(b, journalVersion)
 	b = binary.AppendUvarint(b, h.first)
 	return binary.AppendUvarint(b, h.end)
 }

@@ -4,6 +4,7 @@ package pebble
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
@@ -169,7 +171,7 @@ func TestReplay(t *testing.T) {
 			payload := []byte{journalVersion + 1, 1, 1}
 			create(t, system, segmentPath(9),
 				appendRecord(nil, 9, recordStart, payload, crc32.Checksum(payload, castagnoli)))
-		}, 0, "it has the format 3, but this version knows only 2"},
+		}, 0, "it has the format 2, but this version knows only 1"},
 		"a record of a kind that is newer": {func(t *testing.T, system vfs.FS) {
 			b := contents(t, system, segmentPath(9))
 			create(t, system, segmentPath(9), appendRecord(b, 9, 77, nil, 0))
@@ -180,7 +182,8 @@ func TestReplay(t *testing.T) {
 			if err := system.Remove(segmentPath(1)); err != nil {
 				t.Fatal(err)
 			}
-			h := segmentHeader{version: 1, first: 7}
+			setFlushed(t, system, 6)
+			h := segmentHeader{first: 7}
 			h.end = writeSegment(t, system, 7, h, batches[:last+1]...)
 			h.end = writeSegment(t, system, 8, h, batches[last+1])
 			writeSegment(t, system, 9, h, batches[last+2:]...)
@@ -202,6 +205,20 @@ func TestReplay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// setFlushed has the tables of a store say that they have all segments up to a number.
+func setFlushed(t *testing.T, system vfs.FS, number uint64) {
+	t.Helper()
+	db, err := pebble.Open("/store", &pebble.Options{FS: system, FormatMajorVersion: formatOfPebble,
+		DisableWAL: true, Logger: logger{quiet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Set(flushedKey, binary.AppendUvarint(nil, number), pebble.NoSync)
+	if err := errors.Join(err, db.Flush(), db.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

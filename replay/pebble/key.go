@@ -23,7 +23,6 @@ import (
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records, an entry for each append, by the number of its last record
 //	's' <log>                       their snapshots
-//	'u'                             there may be heads of a format that knew no lists
 //	'w' <class:1> <stamp:8> <rest>  the logs with a DueAt, by class and DueAt; the rest is the name without the class
 //	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
 //
@@ -36,25 +35,8 @@ const (
 	spaceMark     = 'm'
 	spaceRecord   = 'r'
 	spaceSnapshot = 's'
-	spaceUnlisted = 'u'
 	spaceWake     = 'w'
 	spaceExpiry   = 'x'
-)
-
-// format is the value of the format key. A store with another one is not opened, but for those before:
-//
-//   - 4 knows no lists.
-//   - 3 has an entry for each record. Heads say up to which number (head.single), and nothing is rewritten.
-//   - 2 has no mark, and no heads with losses or gaps, either.
-//
-// A store of these becomes one of this format when it is opened.
-const format = "aip-gateway replay 5"
-
-var formatsBefore = []string{"aip-gateway replay 4", "aip-gateway replay 3", "aip-gateway replay 2"}
-
-var (
-	formatKey   = []byte{spaceFormat}
-	unlistedKey = []byte{spaceUnlisted}
 )
 
 // nameKeyLen is the length of a head's or a snapshot's key, entryKeyLen that of an entry's, timeKeyLen that of an

@@ -51,7 +51,7 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
-// markIn returns the mark in a database. One of format 2 has none.
+// markIn returns the mark in a database, the zero one where the process died before it had begun.
 func markIn(db *pebble.DB) (m mark, err error) {
 	value, closer, err := db.Get([]byte{spaceMark})
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"testing/synctest"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
@@ -229,41 +227,5 @@ func TestNoLoss(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	}
-}
-
-// TestOlderFormat opens a store of the format before, which does not know whether it has lost something.
-func TestOlderFormat(t *testing.T) {
-	dir := t.TempDir()
-	s := openAt(t, dir, replay.Settings{})
-	appendRecords(t, s.Store, "a", true, "a1", "a2")
-	if err := errors.Join(s.settled().Flush(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for _, journal := range filesWith(t, vfs.Default, dir, segmentExt) {
-		if err := os.Remove(journal); err != nil {
-			t.Fatal(err)
-		}
-	}
-	db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Set(formatKey, []byte(formatsBefore[1]), nil), db.Delete([]byte{spaceMark}, pebble.Sync),
-		db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		s = openAt(t, dir, replay.Settings{})
-		got, err := after(t, s.Store, "a", 0)
-		if d := cmp.Diff([]string{"1 a1", "2 a2"}, got); d != "" || err != nil {
-			t.Errorf("%v (-want +got):\n%s", err, d)
-		}
-		if h, err := s.Head(t.Context(), "a"); err != nil || h.Lost != maxLost {
-			t.Errorf("head %+v, %v", h, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // errReadOnly is why a store that OpenReadOnly has opened cannot be written.
 var errReadOnly = errors.New("it was opened only to be read")
 
-// OpenReadOnly opens the store in a directory to read it, also one of an older format. It changes no file but the lock.
+// OpenReadOnly opens the store in a directory to read it. It changes no file but the lock.
 // Appends fail with replay.ErrUnavailable.
 func OpenReadOnly(dir string, log *slog.Logger) (*Store, error) {
 	dir, err := filepath.Abs(dir)

@@ -128,7 +128,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 			h.Ended = cmp.Or(h.Ended, now)
 			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
 			// Without a snapshot, it cannot be read.
-			h.First, h.Bytes, h.entries, h.single, h.beside, h.entry, h.DueAt = h.Last+1, 0, 0, 0, false, nil, time.Time{}
+			h.First, h.Bytes, h.entries, h.beside, h.entry, h.DueAt = h.Last+1, 0, 0, false, nil, time.Time{}
 			h.Gaps, h.Lists = nil, nil
 			size = int64(len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log))
 		case h.Ended.IsZero():

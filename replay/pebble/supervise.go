@@ -89,17 +89,6 @@ func (s *Store) openFirst() (err error) {
 		return fmt.Errorf("replay/pebble: %s cannot be read: %w", s.dir, err)
 	}
 	s.generation, err = s.openGeneration(openNew)
-	if pebble.IsCorruptionError(err) {
-		aside, failed := s.cutLog()
-		if failed != nil || len(aside) == 0 {
-			return errors.Join(err, failed)
-		}
-		if s.generation, err = s.openGeneration(openNew); err == nil {
-			for _, name := range aside {
-				_ = s.system.Remove(name) // nothing is in it
-			}
-		}
-	}
 	if why, ok := errors.AsType[*diskError](err); ok && desc.Exists {
 		var failed error
 		if s.generation, failed = s.openReadable(); failed != nil {

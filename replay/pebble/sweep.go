@@ -140,7 +140,7 @@ func (s *Store) dropEnded(from *stamp) (next stamp, err error) {
 type expiry struct {
 	log  string
 	at   stamp
-	size int64 // what the log takes on the disk; 0 where the format before did not say
+	size int64 // what the log takes on the disk
 }
 
 // toDrop returns some of the logs that are to be dropped, beginning at from, and if there are none, when the next

@@ -92,12 +92,6 @@ func testListed(e *env) {
 	e.append(s, replay.Append{Log: "i", Drop: true})
 	moved = moved[:4]
 	check()
-	if err := s.Relist(e.Context(), func(log string, _ []byte) []replay.Listing {
-		e.Errorf("%s was written by a version without lists", log)
-		return nil
-	}); err != nil {
-		e.Error(err)
-	}
 	for name, lists := range map[string][]replay.Listing{
 		"no name":       {{}},
 		"a long name":   {{List: strings.Repeat("n", replay.MaxName+1)}},
