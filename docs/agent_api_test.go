@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-const agentAPIPage = "docs/agent-api.md"
+const agentAPIPage = "docs/mapping.md"
 
 // fenced returns the first block of code of a language behind a text.
 func fenced(t *testing.T, text, language string) (block, rest string) {

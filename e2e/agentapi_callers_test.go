@@ -156,20 +156,20 @@ func agentAPIOf(t *testing.T, mount string, files ...devpki.File) *agentAPI {
 	return a
 }
 
-// varying matches what differs from run to run in the transcript of docs/agent-api.md: ids and times.
+// varying matches what differs from run to run in the transcript of docs/mapping.md: ids and times.
 var varying = regexp.MustCompile(`(response_|msg_)[-\w]+|(_at":)\d+`)
 
-// TestAgentAPIGuide replays the conversation of docs/agent-api.md.
+// TestAgentAPIGuide replays the conversation of docs/mapping.md.
 func TestAgentAPIGuide(t *testing.T) {
 	t.Parallel()
 	s, c, mount := agentAPISite(t)
 	s.start(c)
-	page, err := os.ReadFile("../docs/agent-api.md")
+	page, err := os.ReadFile("../docs/mapping.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, ok := strings.Cut(string(page), "### A conversation\n")
-	text, _, _ = strings.Cut(text, "\n### ")
+	_, text, ok := strings.Cut(string(page), "#### A conversation\n")
+	text, _, _ = strings.Cut(text, "\n#### ")
 	if !ok {
 		t.Fatal("the page has no conversation")
 	}

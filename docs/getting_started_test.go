@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDocsMoves holds the table of docs/concepts.md against the state table.
+// TestDocsMoves holds the table of docs/getting-started.md against the state table.
 func TestDocsMoves(t *testing.T) {
 	var got []string
-	for _, row := range tables(pages(t)["docs/concepts.md"], "| state | moved by | to |") {
+	for _, row := range tables(pages(t)["docs/getting-started.md"], "| state | moved by | to |") {
 		from, command := strings.Trim(row[0], "`"), ""
 		if from == "(none)" {
 			from = ""
@@ -28,7 +28,7 @@ func TestDocsMoves(t *testing.T) {
 	}
 	want := moves(t)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/concepts.md does not have the moves of the code (-code +page):\n%s", diff)
+		t.Errorf("docs/getting-started.md does not have the moves of the code (-code +page):\n%s", diff)
 	}
 }
 
