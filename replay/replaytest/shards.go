@@ -66,6 +66,19 @@ type Node struct{ of *Shards }
 // Count implements replay.Shards.
 func (n *Node) Count() int { return len(n.of.shards) }
 
+// Act calls f if the Node owns a shard, and reports whether it does. No other Node takes the shard over meanwhile: so
+// acts a process outside the store within the lease of its shard.
+func (n *Node) Act(shard int, f func()) bool {
+	m := &n.of.shards[shard]
+	m.appending.RLock()
+	defer m.appending.RUnlock()
+	owns := m.owner != nil && m.owner.node == n
+	if owns {
+		f()
+	}
+	return owns
+}
+
 // Open implements replay.Shards.
 func (n *Node) Open(ctx context.Context, shard int) (replay.Store, <-chan struct{}, error) {
 	s := n.of

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+const (
+	partnerName = "P"
+	shardCount  = 8
+	maxTasks    = 4 // unfinished ones of a Leader
+)
+
+// world is two processes over the same shards, before the same agent.
+type world struct {
+	*testing.T
+	shards    *replaytest.Shards
+	agent     *worker
+	processes [2]*process
+}
+
+// process is what one process has.
+type process struct {
+	state   gateway.Process
+	node    *replaytest.Node
+	tasks   *gateway.Tasks
+	gateway *gateway.Gateway
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, shards: replaytest.NewShards(shardCount), agent: &worker{tasks: make(map[string]map[string]*job)}}
+	for i := range w.processes {
+		w.processes[i] = w.newProcess()
+	}
+	return w
+}
+
+func (w *world) newProcess() *process {
+	p := &process{node: w.shards.Node()}
+	var err error
+	if p.tasks, err = gateway.OpenTasks(shard.Join(p.node, quiet), nil, quiet); err != nil {
+		w.Fatal(err)
+	}
+	p.gateway, err = gateway.New(gateway.Config{
+		Process: &p.state, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
+		Partner: partner.Config{Name: partnerName, Agent: hand{w.agent, p.node}, MaxEvents: 1000, MaxBytes: 1 << 20,
+			MaxTasks: maxTasks,
+			Terms:    task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
+		Limits:    jsonrpc.Limits{Bytes: 16 << 10, Depth: 16},
+		Memory:    quota.Limits{Total: 1 << 20, PerLeader: 1 << 20},
+		Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: 1000, Drain: w.Context()},
+		Log:       quiet,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.gateway.Register(p.tasks)
+	return p
+}
+
+func (w *world) close() {
+	for _, p := range w.processes {
+		p.gateway.Unregister()
+		if err := p.tasks.Close(); err != nil {
+			w.Error(err)
+		}
+		p.gateway.Close()
+		if n := p.state.Streams.Total() + p.state.Memory.Total(); n != 0 {
+			w.Errorf("%d streams and bytes of memory are still counted", n)
+		}
+	}
+}
+
+// reply is what a call is answered.
+type reply struct {
+	Result struct {
+		ID     string
+		Status struct {
+			State     task.State
+			DataItems []struct{ Text string }
+		}
+	}
+	Error *struct {
+		Code    int
+		Message string
+		Data    struct{ Reason, Limit string }
+	}
+}
+
+// moved reports whether the process did not own the shard.
+func (r *reply) moved() bool { return r.Error != nil && r.Error.Data.Reason == "STORE_UNAVAILABLE" }
+
+// send sends a command to a process.
+func (p *process) send(
+	ctx context.Context, leader, method, command, taskID, message string,
+) (r reply, s *gateway.Stream, err error) {
+	var in gateway.Request
+	defer in.Release()
+	if !p.gateway.Match(&in, "POST", "") {
+		return r, nil, fmt.Errorf("no dialect has the request")
+	}
+	in.Body = gateway.NewBody()
+	*in.Body = fmt.Appendf(*in.Body, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":%q,`+
+		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":"hello"}]}}}`,
+		method, message, leader, command, taskID)
+	a := p.gateway.Dispatch(ctx, peerOf(leader), &in)
+	if a.Reply != nil {
+		err = json.Unmarshal(a.Reply, &r)
+	}
+	return r, a.Stream, err
+}
+
+// peerOf returns the peer that is a Leader.
+func peerOf(leader string) identity.Peer {
+	return identity.Peer{Proof: identity.ByBroker, Kind: "test", ID: leader}
+}
+
+// shardOf returns the shard of a Leader, by its name in logs.
+func shardOf(name string) int { return logname.Shard(shardCount, partnerName, name) }
+
+// worker is an agent. It keeps what it was told, so that a turn whose connection is lost can be resumed.
+type worker struct {
+	mu    sync.Mutex
+	tasks map[string]map[string]*job // by task and message
+	twice int                        // messages that have come again
+}
+
+// job is what the worker does for one message.
+type job struct {
+	ended chan struct{}
+	once  sync.Once
+	state task.State // when it has ended
+}
+
+func (j *job) end(s task.State) {
+	j.once.Do(func() {
+		j.state = s
+		close(j.ended)
+	})
+}
+
+// begin begins the job of a message.
+func (a *worker) begin(taskID, message string) *job {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	jobs := a.tasks[taskID]
+	if jobs == nil {
+		jobs = make(map[string]*job)
+		a.tasks[taskID] = jobs
+	}
+	if jobs[message] != nil {
+		a.twice++
+		return jobs[message]
+	}
+	j := &job{ended: make(chan struct{})}
+	jobs[message] = j
+	time.AfterFunc(time.Duration(len(jobs))*7*time.Millisecond, func() { j.end(task.AwaitingCompletion) })
+	return j
+}
+
+// find returns the job of a message; nil for none.
+func (a *worker) find(taskID, message string) *job {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tasks[taskID][message]
+}
+
+// hand is the worker as one process asks it. It sends a message only while the process owns the shard.
+type hand struct {
+	*worker
+	node *replaytest.Node
+}
+
+// Run implements partner.Agent.
+func (h hand) Run(ctx context.Context, t *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		var j *job
+		if !h.node.Act(shardOf(t.Leader), func() { j = h.begin(t.Ref.Task, t.Message.ID) }) {
+			<-ctx.Done()
+			return
+		}
+		if yield(agent.Report{State: task.Working, Revision: "working " + t.Message.ID}, nil) {
+			j.follow(ctx, t, yield)
+		}
+	}
+}
+
+// Resume implements partner.Agent. The worker takes a message that it does not have with the question for it: a shard
+// may move twice before a message is sent, and a task that its Leader has seen fails where its agent does not know it.
+func (h hand) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		j := h.find(t.Ref.Task, t.Message.ID)
+		if j == nil && !h.node.Act(shardOf(t.Leader), func() { j = h.begin(t.Ref.Task, t.Message.ID) }) {
+			<-ctx.Done()
+			return
+		}
+		j.follow(ctx, t, yield)
+	}
+}
+
+// follow yields the end of the job.
+func (j *job) follow(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool) {
+	select {
+	case <-j.ended:
+		yield(agent.Report{State: j.state, Revision: "ended " + t.Message.ID, Full: true,
+			Products: []task.Product{{ID: "p", DataItems: []task.DataItem{task.Text(t.Message.ID)}}}}, nil)
+	case <-ctx.Done():
+	}
+}
+
+// Cancel implements partner.Agent.
+func (h hand) Cancel(_ context.Context, t *agent.Turn) (agent.Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, j := range h.tasks[t.Ref.Task] {
+		j.end(task.Canceled)
+	}
+	return agent.Report{State: task.Canceled}, nil
+}
+
+// Complete implements partner.Agent.
+func (hand) Complete(context.Context, *agent.Turn) error { return nil }
