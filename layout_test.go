@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	"notify/schedule": {"replay", "notify/delivery"},
 	"egress":          {},
 	"group": {"task", "translate/aip", "replay", "partner", "egress", "gateway", "group/broker",
-		"internal/logname", "internal/tracing", "identity", "jsonrpc", "quota", "translate"},
+		"internal/logname", "internal/tracing", "identity", "jsonrpc", "quota"},
 	"group/broker":         {"egress"},
 	"internal/logname":     {"quota", "replay"},
 	"internal/tracing":     {"task"},

@@ -19,17 +19,8 @@ import (
 // operator is the peer of commands by which an operator tries a Partner.
 var operator = identity.Peer{Proof: identity.ByHost, Kind: identity.OperatorKind, ID: "console", Login: true}
 
-// givenCall is AIP's server for a call that needs no decoding.
-type givenCall struct {
-	translate.Server
-	call translate.Call
-}
-
-// Decode implements translate.Server.
-func (s givenCall) Decode(*translate.Request) (translate.Call, error) { return s.call, nil }
-
-// tryPartner executes a command of the operator as a Leader. It is dispatched as those of other Leaders are, and
-// answered at once.
+// tryPartner executes a command of the operator as a Leader. It is counted as those of other Leaders are, and answered
+// at once.
 func tryPartner(o *openStore, r *http.Request) (any, error) {
 	var try adminapi.Try
 	const form = `{"partner": "…", "command": "…", "task": "…", "text": "…"}; a start has no task`
@@ -59,15 +50,15 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 	defer g.app.leave()
 	var q gateway.Request
 	defer q.Release()
-	q.UseParams(givenCall{aip.Server(), translate.Call{
-		Call:   task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
-		Policy: dialect.Policy{Strict: true, Followed: true},
-	}}, "")
 	if err := g.gateway.Hold(r.Context(), operator, &q, len(try.Text)); err != nil {
 		return nil, err
 	}
-	if a := g.gateway.Dispatch(r.Context(), operator, &q); a.Err != nil {
-		return nil, a.Err
+	call := gateway.Call{Dialect: aip.Server().Name(), Call: translate.Call{
+		Call:   task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
+		Policy: dialect.Policy{Strict: true, Followed: true},
+	}}
+	if _, err := g.gateway.Do(r.Context(), operator, &q, &call); err != nil {
+		return nil, err
 	}
 	name := partner.TaskFilter{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
 	list, _, err := o.tasks.Engines().Tasks(r.Context(), name)

@@ -53,6 +53,7 @@ func (o *openStore) aunIndex() *wsfront.Index {
 	defer o.mu.Unlock()
 	if o.indexed == nil {
 		o.indexed = wsfront.OpenIndex(context.Background(), o.store, slog.New(processLog{name: "aip.aun"}))
+		o.tasks.Process().AddAcceptor(o.indexed)
 	}
 	return o.indexed
 }
@@ -101,6 +102,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 		o.tracer.close()
 		return nil, errors.Join(err, tasks.Close())
 	}
+	o.tasks.Process().AddAcceptor(o.groups)
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }

@@ -56,6 +56,29 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	return a
 }
 
+// Do executes a call that a front has decoded, and answers with data, for a front that encodes the answer itself or
+// needs none. peer and ctx are those of Dispatch. Of the Request only what it says of the caller counts, and the memory
+// that it holds until it is released.
+func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Call) (Result, error) {
+	r.call = c
+	x, begun := g.begin(ctx, peer, r), time.Now()
+	defer x.span.End()
+	err := x.receive()
+	if err != nil {
+		x.note(err)
+	} else {
+		x.begun()
+		if err = x.execute(); err != nil && !x.hasLeft(err) {
+			x.failed(err)
+			x.note(err)
+		}
+	}
+	g.meter.count(x, err, time.Since(begun))
+	result := x.result
+	*x = exchange{}
+	return result, err
+}
+
 // Refuse answers a request whose body was not received, with an error that has a kind, such as those of Hold.
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
@@ -69,8 +92,15 @@ func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, er
 // begin begins an exchange, with a span of its own if there is a tracer.
 func (g *Gateway) begin(ctx context.Context, peer identity.Peer, r *Request) *exchange {
 	x := &r.exchange
-	*x = exchange{g: g, in: r, peer: peer, match: r.matches[0]}
-	if x.route.Unenveloped {
+	*x = exchange{g: g, in: r, peer: peer}
+	if r.call != nil {
+		x.req.ID, x.call, x.decoded = r.id, *r.call, true
+	}
+	if len(r.matches) > 0 {
+		x.match = r.matches[0]
+		x.call.Dialect = x.dialect.Name()
+	}
+	if x.dialect == nil || x.route.Unenveloped {
 		x.ctx, x.span = tracing.Start(ctx, g.config.Tracing, trace.SpanKindInternal, "aip.call")
 	} else {
 		x.ctx, x.span = tracing.Start(ctx, g.config.Tracing, trace.SpanKindInternal, "aip.call",
@@ -82,29 +112,39 @@ func (g *Gateway) begin(ctx context.Context, peer identity.Peer, r *Request) *ex
 
 // answer decodes the request, finds its Leader, and executes it.
 func (x *exchange) answer() Answer {
-	if err := x.parse(); err != nil {
+	if err := x.receive(); err != nil {
 		return x.refuse(err)
 	}
-	x.match = x.in.choose(&x.req)
-	if err := x.admit(); err != nil {
-		return x.refuse(err)
-	}
-	x.releaseBody()
-	m := &x.call.Message
-	if x.span.IsRecording() {
-		x.span.SetAttributes(attribute.String("aip.leader", x.leader), attribute.String("aip.task.id", m.TaskID),
-			attribute.String("aip.command", string(m.Command)), attribute.String("aip.dialect", x.dialect.Name()))
-	}
-	a, err := x.execute()
+	x.begun()
+	a, err := x.respond()
 	switch {
 	case err == nil:
 		return a
-	case x.ctx.Err() != nil && errors.Is(err, x.ctx.Err()):
+	case x.hasLeft(err):
 		return Answer{}
 	}
-	x.g.config.Log.Log(x.ctx, level(err), "a command failed", "command", string(m.Command), "task", m.TaskID,
-		"leader", x.leader, "address", x.in.Address, "error", err)
+	x.failed(err)
 	return x.refuse(err)
+}
+
+// begun is called when the call is admitted, and is about to be executed.
+func (x *exchange) begun() {
+	x.releaseBody()
+	if x.span.IsRecording() {
+		m := &x.call.Message
+		x.span.SetAttributes(attribute.String("aip.leader", x.call.Leader), attribute.String("aip.task.id", m.TaskID),
+			attribute.String("aip.command", string(m.Command)), attribute.String("aip.dialect", x.call.Dialect))
+	}
+}
+
+// hasLeft reports whether an error says that the caller has left.
+func (x *exchange) hasLeft(err error) bool { return x.ctx.Err() != nil && errors.Is(err, x.ctx.Err()) }
+
+// failed logs that an admitted call has failed.
+func (x *exchange) failed(err error) {
+	m := &x.call.Message
+	x.g.config.Log.Log(x.ctx, level(err), "a command failed", "command", string(m.Command), "task", m.TaskID,
+		"leader", x.call.Leader, "address", x.in.Address, "error", err)
 }
 
 // reply returns the answer with a body that was appended to the buffer of the reply.
@@ -113,8 +153,8 @@ func (x *exchange) reply(body []byte) Answer {
 	return Answer{Dialect: x.dialect, Reply: body}
 }
 
-// refuse returns the answer that reports an error.
-func (x *exchange) refuse(err error) Answer {
+// note notes an error in the span of the call, and logs a caller that proves too little.
+func (x *exchange) note(err error) {
 	kind := task.KindOf(err)
 	if x.span.IsRecording() {
 		x.span.SetAttributes(attribute.String("error.type", kind.String()))
@@ -124,6 +164,11 @@ func (x *exchange) refuse(err error) Answer {
 		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
 			"error", err)
 	}
+}
+
+// refuse returns the answer that reports an error.
+func (x *exchange) refuse(err error) Answer {
+	x.note(err)
 	write := x.dialect.AppendError
 	if d, ok := x.dialect.(translate.GroupServer); ok && d.IsInvitation(cmp.Or(x.req.Method, x.route.Method)) {
 		write = d.AppendInvitationError

@@ -65,7 +65,9 @@ func newGateway(t testing.TB, change func(*gateway.Config)) *gateway.Gateway {
 }
 
 // newGatewayOver composes a gateway over a store.
-func newGatewayOver(t testing.TB, store replay.Store, change func(*gateway.Config)) *gateway.Gateway {
+func newGatewayOver(
+	t testing.TB, store replay.Store, change func(*gateway.Config), acceptors ...partner.Acceptor,
+) *gateway.Gateway {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	c := gateway.Config{
@@ -86,6 +88,9 @@ func newGatewayOver(t testing.TB, store replay.Store, change func(*gateway.Confi
 	tasks, err := gateway.OpenTasks(shard.One(store), nil, log)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, a := range acceptors {
+		tasks.Process().AddAcceptor(a)
 	}
 	g, err := gateway.New(c)
 	if err != nil {

@@ -26,12 +26,9 @@ type exchange struct {
 
 	match   // the dialect and the route; before the request is parsed, the first dialect that has the path
 	req     translate.Request
-	call    translate.Call
+	call    Call
 	decoded bool // call is known
-	leader  string
-	owned   *owned          // the Partner, in the shard of the Leader
-	command partner.Request // what partner is asked to do
-	task    task.Task       // that answers command
+	result  Result
 }
 
 // parse parses the envelope, or the params of a request without an envelope.
@@ -80,6 +77,15 @@ func (x *exchange) parse() error {
 	return nil
 }
 
+// CheckParams returns an error if the params of a request, which a front has parsed with the default limits of jsonrpc,
+// are beyond those of the gateway.
+func (g *Gateway) CheckParams(params string) error {
+	if bad := g.config.Limits.Check(params); bad != nil {
+		return malformed(bad)
+	}
+	return nil
+}
+
 // malformed returns an error of the envelope as one with a kind.
 func malformed(bad *jsonrpc.Error) error {
 	kind := task.InvalidRequest
@@ -96,20 +102,47 @@ func malformed(bad *jsonrpc.Error) error {
 	return err
 }
 
-// admit decodes the request, checks its peer, and finds its Leader.
-func (x *exchange) admit() error {
+// receive decodes the request, unless the front has, checks its peer, and finds its Leader.
+func (x *exchange) receive() (err error) {
+	if !x.decoded {
+		if err := x.parse(); err != nil {
+			return err
+		}
+		x.choose()
+		if err := x.checkPath(); err != nil {
+			return err
+		}
+	}
+	if x.peer, err = x.g.config.Guard.Check(x.peer); err != nil {
+		return err
+	}
+	if !x.decoded {
+		if err := x.decode(); err != nil {
+			return err
+		}
+	}
+	return x.admit()
+}
+
+// choose chooses the dialect of the parsed request.
+func (x *exchange) choose() {
+	x.match = x.in.choose(&x.req)
+	x.call.Dialect = x.dialect.Name()
+}
+
+// checkPath refuses a method that is sent to the path of another one.
+func (x *exchange) checkPath() error {
 	if x.route.Method != "" && x.req.Method != x.route.Method {
 		return task.Errorf(task.InvalidRequest,
 			"this path takes the method %q; send others to their own path, or to the mount point", x.route.Method).
 			WithField("method")
 	}
-	guard := x.g.config.Guard
-	peer, err := guard.Check(x.peer)
-	if err != nil {
-		return err
-	}
-	x.peer = peer
-	if x.call, err = x.dialect.Decode(&x.req); err != nil {
+	return nil
+}
+
+// decode has the dialect decode the request.
+func (x *exchange) decode() (err error) {
+	if x.call.Call, err = x.dialect.Decode(&x.req); err != nil {
 		if bad := x.req.Check(); bad != nil && !x.route.Unenveloped && task.KindOf(err) == task.MethodNotFound {
 			return malformed(bad) // whatever dialects there are
 		}
@@ -128,28 +161,32 @@ func (x *exchange) admit() error {
 			w.States = s.NotifiedStates()
 		}
 	}
+	return nil
+}
+
+// admit finds the Leader of the call, and what only the gateway knows of it.
+func (x *exchange) admit() (err error) {
+	guard := x.g.config.Guard
 	if x.call.Blocking {
 		x.call.Terms.Response = x.g.config.Blocking
 	}
 	m := &x.call.Message
 	switch {
 	case x.call.Op == translate.JoinGroup:
-		x.leader, err = x.inviter()
+		x.call.Leader, err = x.inviter()
 	case x.call.Op == translate.Command && m.SenderID != "":
-		x.leader, err = guard.Admit(peer, m.SenderID)
+		x.call.Leader, err = guard.Admit(x.peer, m.SenderID)
 	case x.call.Webhook != nil && x.call.Op != translate.Command:
-		x.leader, err = guard.Owner(peer)
+		x.call.Leader, err = guard.Owner(x.peer)
 	default:
-		if x.leader, err = guard.Anonymous(peer); err == nil {
-			m.SenderID = x.leader
+		if x.call.Leader, err = guard.Anonymous(x.peer); err == nil {
+			m.SenderID = x.call.Leader
 		}
 	}
 	if m.TaskID == "" && m.Command == task.Start && !x.call.BySession {
-		if m.TaskID = x.in.TaskID; m.TaskID == "" {
-			var random [17]byte
-			_, _ = rand.Read(random[:]) // never fails
-			m.TaskID = translate.TaskID(random[:])
-		}
+		var random [17]byte
+		_, _ = rand.Read(random[:]) // never fails
+		m.TaskID = translate.TaskID(random[:])
 		if x.call.Webhook != nil {
 			x.call.Webhook.TaskID = m.TaskID
 		}
@@ -157,6 +194,7 @@ func (x *exchange) admit() error {
 	if x.resumes() {
 		x.call.AfterSeq, x.call.Snapshot, x.call.Strict = x.in.After, false, false
 	}
+	x.call.Adopt = guard.Mode == identity.Off && m.Command == task.Start && identity.Claimable(x.call.Leader)
 	return err
 }
 
@@ -170,58 +208,69 @@ func newID() string {
 // resumes reports whether the caller resumes a stream after an event that its body does not name.
 func (x *exchange) resumes() bool { return x.in.Resumes && x.call.Message.Command == task.ReStream }
 
-// execute executes the call.
-func (x *exchange) execute() (Answer, error) {
-	err := x.g.ready(x.ctx)
-	if err == nil && x.leader == "" && x.call.Webhook != nil { // identity is off, and the request names no sender
-		x.leader, err = x.g.leaderOf(x.ctx, x.call.Webhook.TaskID)
-	}
-	if err == nil {
-		x.owned, err = x.g.owner(x.leader)
-	}
-	if err != nil {
-		return Answer{}, err
-	}
-	p := x.owned.partner
-	switch x.call.Op {
-	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
-		hooks, err := x.webhooks()
-		if err != nil {
-			return Answer{}, err
-		}
-		return x.reply(x.dialect.AppendWebhooks(*x.in.reply, x.req.ID, &x.call, hooks)), nil
-	case translate.ListTasks:
-		return x.list(p)
-	case translate.ExtendedCard:
+// respond executes the call, and encodes the answer.
+func (x *exchange) respond() (Answer, error) {
+	lister, lists := x.dialect.(translate.Lister)
+	inviter, invites := x.dialect.(translate.GroupServer)
+	switch op := x.call.Op; {
+	case op == translate.ExtendedCard:
 		return x.extendedCard()
-	case translate.JoinGroup:
-		return x.joinGroup()
+	case op == translate.ListTasks && !lists:
+		return Answer{}, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", x.call.Dialect)
+	case op == translate.JoinGroup && !invites:
+		return Answer{}, errNoGroups
+	case x.call.Stream:
+		return x.stream()
 	}
-	if err := x.checkGroup(); err != nil {
+	if err := x.execute(); err != nil {
 		return Answer{}, err
 	}
-	if x.call.SessionOf != "" {
-		if err := x.findSession(p); err != nil {
-			return Answer{}, err
+	r, dst, c := &x.result, *x.in.reply, &x.call.Call
+	switch c.Op {
+	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
+		dst = x.dialect.AppendWebhooks(dst, x.req.ID, c, r.Webhooks)
+	case translate.ListTasks:
+		var size int64
+		for i := range r.Page.Tasks {
+			size += r.Page.Tasks[i].Size()
+		}
+		dst = lister.AppendTasks(x.grow(size), x.req.ID, c, &r.Page)
+	case translate.JoinGroup:
+		dst = inviter.AppendMembership(dst, x.req.ID, c, &r.Membership)
+	default:
+		dst = x.dialect.AppendTask(x.grow(r.Task.Size()), x.req.ID, c, &r.Task)
+	}
+	return x.reply(dst), nil
+}
+
+// complete adds to the call what the store knows of it: the Leader of a task that is named by its id alone, and the
+// session of a message that names it by a task.
+func (x *exchange) complete() error {
+	if x.call.Leader != "" && x.call.SessionOf == "" {
+		return nil
+	}
+	if err := x.g.ready(x.ctx); err != nil {
+		return err
+	}
+	if w := x.call.Webhook; x.call.Leader == "" && w != nil { // identity is off, and the request names no sender
+		var err error
+		if x.call.Leader, err = x.g.leaderOf(x.ctx, w.TaskID); err != nil {
+			return err
 		}
 	}
-	r := &x.command
-	*r = partner.Request{
-		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
-		Accept: x.accept(), AgentTask: x.in.TaskID, Reserve: x.reserve,
+	if x.call.SessionOf == "" {
+		return nil
 	}
-	if x.call.Stream {
-		return x.stream(p, r)
+	o, err := x.g.owner(x.call.Leader)
+	if err != nil {
+		return err
 	}
-	if x.task, err = x.do(p, r); err != nil {
-		return Answer{}, err
-	}
-	return x.reply(x.dialect.AppendTask(x.grow(x.task.Size()), x.req.ID, &x.call, &x.task)), nil
+	return x.findSession(o.partner)
 }
 
 // findSession sets the session of a message that names it by a task.
 func (x *exchange) findSession(p *partner.Partner) error {
-	session, err := p.SessionOf(x.ctx, x.leader, x.call.SessionOf)
+	session, err := p.SessionOf(x.ctx, x.call.Leader, x.call.SessionOf)
 	if err != nil {
 		return err
 	}
@@ -236,27 +285,6 @@ func (x *exchange) findSession(p *partner.Partner) error {
 	}
 	m.SessionID = session
 	return nil
-}
-
-// list answers with a page of the Leader's tasks.
-func (x *exchange) list(p *partner.Partner) (Answer, error) {
-	lister, ok := x.dialect.(translate.Lister)
-	if !ok {
-		return Answer{}, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", x.dialect.Name())
-	}
-	list := p.List
-	if x.call.Tentative {
-		list = p.ListTentative
-	}
-	page, err := list(x.ctx, x.leader, x.call.List, x.reserve)
-	if err != nil {
-		return Answer{}, err
-	}
-	var size int64
-	for i := range page.Tasks {
-		size += page.Tasks[i].Size()
-	}
-	return x.reply(lister.AppendTasks(x.grow(size), x.req.ID, &x.call, &page)), nil
 }
 
 // extendedCard answers with the extended card. The gateway gets it with its own credentials, and the agent has it for

@@ -10,7 +10,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Groups are the groups in which a Partner takes part. Its methods may be called by any number of goroutines at once.
@@ -22,11 +21,6 @@ type Groups interface {
 
 	// Has reports whether the Partner is a member of a Leader's group.
 	Has(leader, groupID string) bool
-
-	// Follow has a task that is about to be started published in a group, in a dialect, from its first event on. log is
-	// the name of the task's log. It is called before the start is stored, while nothing else can happen to the task.
-	// After it, begin is called when the start is stored, and undo if it cannot be stored.
-	Follow(ctx context.Context, log, groupID, dialect string) (begin func(), undo func(context.Context) error, err error)
 }
 
 // TakePart makes a Partner with Config.Groups take part in groups. It is called once, before Ready allows the first
@@ -35,20 +29,7 @@ func (g *Gateway) TakePart(in Groups) { g.groups = in }
 
 var errNoGroups = task.Errorf(task.GroupNotSupported, "this Partner takes part in no groups")
 
-// joinGroup answers an invitation. The Leader of the group must be the peer.
-func (x *exchange) joinGroup() (Answer, error) {
-	d, ok := x.dialect.(translate.GroupServer)
-	if !ok {
-		return Answer{}, errNoGroups
-	}
-	m, err := x.g.groups.Join(x.ctx, x.leader, x.call.Invitation)
-	if err != nil {
-		return Answer{}, err
-	}
-	return x.reply(d.AppendMembership(*x.in.reply, x.req.ID, &x.call, &m)), nil
-}
-
-// inviter returns the Leader of an invitation.
+// inviter returns the Leader of an invitation. It must be the peer.
 func (x *exchange) inviter() (leader string, err error) {
 	if !x.g.config.Groups {
 		return "", errNoGroups
@@ -61,28 +42,18 @@ func (x *exchange) inviter() (leader string, err error) {
 }
 
 // startsInGroup reports whether the command may start a task in a group.
-func (x *exchange) startsInGroup() bool {
-	m := &x.call.Message
-	return x.g.config.Groups && m.Command == task.Start && m.GroupID != ""
+func (g *Gateway) startsInGroup(c *Call) bool {
+	m := &c.Message
+	return g.config.Groups && m.Command == task.Start && m.GroupID != ""
 }
 
 // checkGroup refuses a start in a group in which the Partner takes no part.
-func (x *exchange) checkGroup() error {
-	if !x.startsInGroup() || x.g.groups.Has(x.leader, x.call.Message.GroupID) {
+func (g *Gateway) checkGroup(c *Call) error {
+	if !g.startsInGroup(c) || g.groups.Has(c.Leader, c.Message.GroupID) {
 		return nil
 	}
 	return task.Errorf(task.InvalidParams, "this Partner is not in the group; invite it first, or leave out groupId").
 		WithField("params.message.groupId")
-}
-
-// follow has a task that the command starts in a group published there. A task that exists stays what it is.
-func (x *exchange) follow(log string, at task.Position) (undoFunc, error) {
-	if !x.startsInGroup() || at.Exists {
-		return nil, nil
-	}
-	begin, undo, err := x.g.groups.Follow(x.ctx, log, x.call.Message.GroupID, x.dialect.Name())
-	x.command.Started = begin
-	return undo, err
 }
 
 // Limits bound the body of a request.

@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -62,9 +63,16 @@ func (g *groups) Join(_ context.Context, leader string, in *task.Invitation) (ta
 
 func (g *groups) Has(_, groupID string) bool { return groupID == "g" }
 
-func (g *groups) Follow(_ context.Context, log, groupID, dialect string) (func(), func(context.Context) error, error) {
-	g.ask("follow %s %s %s", log, groupID, dialect)
-	return func() { g.ask("begin") }, func(context.Context) error { g.ask("undo"); return nil }, g.refuse
+// Accept is what the engine of groups does with a start.
+func (g *groups) Accept(
+	_ context.Context, log string, at task.Position, c *partner.Request,
+) (partner.Accepted, error) {
+	if c.Group == "" || at.Exists {
+		return partner.Accepted{}, nil
+	}
+	g.ask("follow %s %s %s", log, c.Group, c.Dialect)
+	undo := func(context.Context) error { g.ask("undo"); return nil }
+	return partner.Accepted{Stored: func() { g.ask("begin") }, Undo: undo}, g.refuse
 }
 
 // full is a store that takes no new tasks while it is shut.
@@ -85,15 +93,15 @@ func (s *full) Append(ctx context.Context, a replay.Append) error {
 func TestGroups(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &full{Store: replay.NewMemory(replay.Settings{})}
+		in := new(groups)
 		gatewayWith := func(groups bool, store replay.Store) *gateway.Gateway {
 			return newGatewayOver(t, store, func(c *gateway.Config) {
 				c.Groups, c.Callers = groups, []translate.Server{inviting{aip.Server()}}
-			})
+			}, in)
 		}
 		without, g := gatewayWith(false, replay.NewMemory(replay.Settings{})), gatewayWith(true, store)
 		f := &front{t: t, g: without}
 		f.peer = identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}
-		in := new(groups)
 		check := func(what, command, taskID, members, want string, asked ...string) {
 			t.Helper()
 			f.sendTask("rpc", command, taskID, members)

@@ -57,7 +57,7 @@ func (r *Request) holdFor(b quota.Budget, leader string) {
 func (x *exchange) hold() { x.in.holdFor(x.g.memory, x.reader()) }
 
 // reader returns the Leader for whom the streams and the memory of the exchange count.
-func (x *exchange) reader() string { return cmp.Or(x.in.Reader, x.leader) }
+func (x *exchange) reader() string { return cmp.Or(x.in.Reader, x.call.Leader) }
 
 // wait waits until a lease holds n bytes of memory. It stops waiting after patience, when the caller leaves, and when
 // the configuration is replaced.
@@ -97,24 +97,28 @@ func (x *exchange) releaseBody() {
 	x.in.memory.Take(x.call.Message.Size())
 }
 
-// do executes a command, and takes the memory for the task that answers it and for its encoding. If there is not enough
-// for what the turn has produced, the task is dropped, and read again when there is.
-func (x *exchange) do(p *partner.Partner, call *partner.Request) (task.Task, error) {
-	t, err := p.Do(x.ctx, x.leader, call)
-	if err != nil || call.Message.Command == task.Get {
-		return t, err
+// execute executes the call, and takes the memory for the task that answers a command and for its encoding. If there is
+// not enough for what the turn has produced, the task is dropped, and read again when there is.
+func (x *exchange) execute() (err error) {
+	if err := x.complete(); err != nil {
+		return err
+	}
+	c, t := &x.call, &x.result.Task
+	x.result, err = x.g.Execute(x.ctx, c, x.reserve)
+	if err != nil || c.Op != translate.Command || c.Message.Command == task.Get || c.Stream {
+		return err
 	}
 	x.hold()
 	if t.Size() <= quota.Free || x.in.memory.Hold(2*t.Size()) == nil {
-		return t, nil
+		return nil
 	}
-	t = task.Task{}
-	get := task.Message{Command: task.Get, TaskID: x.call.Message.TaskID}
-	again := partner.Request{Call: task.Call{Message: get}, Reserve: x.reserve}
-	if t, err = p.Do(x.ctx, x.leader, &again); x.call.History == 0 {
+	get := Call{Leader: c.Leader}
+	get.Message = task.Message{Command: task.Get, TaskID: t.ID}
+	*t = task.Task{}
+	if x.result, err = x.g.Execute(x.ctx, &get, x.reserve); c.History == 0 {
 		t.MessageHistory, t.StatusHistory = nil, nil
 	}
-	return t, err
+	return err
 }
 
 // grow takes the memory for a result of about a size and for its encoding, for which the call has waited already. It

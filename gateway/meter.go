@@ -90,11 +90,11 @@ func (m *Meter) serve(dialects []translate.Server) {
 // count counts a call, which has ended with an error or nil after some time. That of a stream is the time until it
 // begins.
 func (m *Meter) count(x *exchange, err error, took time.Duration) {
-	c := (*m.ready.Load())[x.dialect.Name()]
+	c := (*m.ready.Load())[x.call.Dialect]
 	if c == nil {
 		return
 	}
-	method, kind := methodOf(&x.call), maxKinds
+	method, kind := methodOf(&x.call.Call), maxKinds
 	if err != nil {
 		kind = min(int(task.KindOf(err)), maxKinds-1)
 	}

@@ -43,7 +43,7 @@ func TestMeterCounts(t *testing.T) {
 	m := process.meterOf("agent")
 	dialect := aip.Server()
 	m.serve([]translate.Server{dialect})
-	x := &exchange{match: match{dialect: dialect}, span: noop.Span{}}
+	x := &exchange{call: Call{Dialect: dialect.Name()}, span: noop.Span{}}
 	x.call.Message.Command = task.Start
 	err := task.Errorf(task.AgentTimeout, "slow")
 	if n := testing.AllocsPerRun(9, func() { m.count(x, nil, time.Second) }); n != 0 {

@@ -83,7 +83,7 @@ func (f *StreamFilter) selects(s *Stream) bool {
 	if s.number <= f.After {
 		return false
 	}
-	partner, leader, id := logname.Split(s.events.Log())
+	partner, leader, id := logname.Split(s.log)
 	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
 		(f.Task == "" || f.Task == id)
 }
@@ -96,12 +96,20 @@ func (p *Process) OpenStreams(ctx context.Context, f StreamFilter) (page []OpenS
 	if limit := min(cmp.Or(max(f.Limit, 0), defaultStreamPage), maxStreamPage); len(found) > limit {
 		found, more = found[:limit], true
 	}
-	events := make([]*partner.Stream, len(found))
 	page = make([]OpenStream, len(found))
-	for i, s := range found {
-		page[i], events[i] = s.open(), s.events
+	type log struct {
+		of   *partner.Partner
+		name string
 	}
-	for i, end := range partner.Ends(ctx, events) {
+	ends := make(map[log]uint64) // each is read once
+	for i, s := range found {
+		page[i] = s.open()
+		of := log{s.partner, s.log}
+		end, known := ends[of]
+		if !known {
+			end = s.partner.LastEvent(ctx, s.log)
+			ends[of] = end
+		}
 		page[i].End = end
 	}
 	return page, more
@@ -111,7 +119,7 @@ func (p *Process) OpenStreams(ctx context.Context, f StreamFilter) (page []OpenS
 func (s *Stream) open() OpenStream {
 	o := OpenStream{Number: s.number, User: s.user, Address: s.address, Dialect: s.dialect.Name(), Command: s.command,
 		Since: s.since, Events: s.sent.Load(), Last: s.last.Load()}
-	o.Partner, o.Leader, o.Task = logname.Split(s.events.Log())
+	o.Partner, o.Leader, o.Task = logname.Split(s.log)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.Transport = s.transport

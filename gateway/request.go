@@ -3,10 +3,10 @@
 package gateway
 
 import (
-	"context"
 	"net/url"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -26,16 +26,9 @@ type Request struct {
 	// Resumes says that the caller resumes a stream after the event with the number After, which is not in the body.
 	Resumes bool
 	After   uint64
-	// TaskID is the id of a task that the request starts without naming it; empty for one that is made for it. The agent
-	// knows the task by it, too, so no other task may have it, of whatever Leader.
-	TaskID string
 	// Reader is the Leader for whom streams and memory count, where that is not the Leader of the task but another one
 	// who may read it; empty for the Leader of the task.
 	Reader string
-	// Accept, if it is not nil, is called when a start is accepted whose task does not exist, before the start is stored,
-	// with the name of the task's log. Nothing else can happen to the task meanwhile. An error refuses the start. undo,
-	// which may be nil, is called if the start cannot be stored.
-	Accept func(ctx context.Context, log string) (undo func(context.Context) error, err error)
 	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
 	// the URL of a Partner if no public one is configured.
 	Host string
@@ -50,6 +43,8 @@ type Request struct {
 
 	method  string // of HTTP
 	matches []match
+	id      jsonrpc.ID // of a request that the front has decoded to call
+	call    *Call
 
 	exchange exchange // of Dispatch
 
@@ -110,17 +105,11 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 	return len(r.matches) > 0
 }
 
-// Use has a dialect decode the request, instead of Match: for a front that knows the dialect, and more of a task than
-// the request says.
-func (r *Request) Use(dialect translate.Server) {
-	r.method = "POST"
+// Use is for a front that has decoded the request itself, instead of Match: the dialect encodes the answer, with the id
+// of the request. The request has no body. Dispatch finds the Leader of the call, and names its dialect.
+func (r *Request) Use(dialect translate.Server, id jsonrpc.ID, c *Call) {
 	r.matches = append(r.matches[:0], match{dialect: dialect})
-}
-
-// UseParams is Use for a body without an envelope: the body is the params of a method.
-func (r *Request) UseParams(dialect translate.Server, method string) {
-	r.method = "POST"
-	r.matches = append(r.matches[:0], match{dialect, translate.Route{Method: method, Unenveloped: true}})
+	r.id, r.call = id, c
 }
 
 // Allow returns the HTTP methods of the path of a matched request, in the form of an Allow field, if the request has

@@ -283,8 +283,8 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 		return true, nil
 	}
 	if s.snapshot {
-		s.memory.Take(2 * s.events.Task.Size()) // the task and its frame, for which the call has waited
-		over = s.frames.snapshot(s.out, s.last.Load(), &s.events.Task)
+		s.memory.Take(2 * s.task.Size()) // the task and its frame, for which the call has waited
+		over = s.frames.snapshot(s.out, s.last.Load(), &s.task)
 		s.forgetTask()
 		if err := s.deliver(); over || err != nil {
 			return over, err

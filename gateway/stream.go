@@ -63,13 +63,15 @@ type Stream struct {
 	span    trace.Span
 	dialect translate.Server
 	id      jsonrpc.ID
+	task    task.Task // as partner.Stream has it
+	log     string    // with the events
+	partner *partner.Partner
 	leader  string // of the task
 	counts  string // the Leader for whom the stream counts
 	command string // of Summary, as user
 	user    string
 	reached task.State // the state of the task, by the last event that was sent
-	events  *partner.Stream
-	reader  replay.Reader // of events
+	reader  replay.Reader
 	frames  framer
 	memory  quota.Lease // for the frames that are buffered
 	keeper  translate.Keeper
@@ -109,7 +111,7 @@ var (
 )
 
 // stream answers with events, and, if the call says so, with the task as it is before them.
-func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err error) {
+func (x *exchange) stream() (a Answer, err error) {
 	if err := x.g.countStream(x.reader()); err != nil {
 		return a, err
 	}
@@ -118,37 +120,40 @@ func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err
 			x.g.config.Process.Streams.Give(x.reader(), 1)
 		}
 	}()
-	r.Snapshot = r.Snapshot || x.call.Reply
-	events, err := p.Stream(x.ctx, x.leader, r)
+	if err := x.execute(); err != nil {
+		return a, err
+	}
+	o, err := x.g.owner(x.call.Leader)
 	if err != nil {
 		return a, err
 	}
-	if x.call.Reply {
-		a = x.reply(x.dialect.AppendTask(x.grow(events.Task.Size()), x.req.ID, &x.call, &events.Task))
+	if t := &x.result.Task; x.call.Reply {
+		a = x.reply(x.dialect.AppendTask(x.grow(t.Size()), x.req.ID, &x.call.Call, t))
 	}
-	a.Dialect, a.Stream = x.dialect, x.newStream(&events)
+	a.Dialect, a.Stream = x.dialect, x.newStream(o.partner)
 	return a, nil
 }
 
-// newStream returns the stream of events. It keeps nothing of the request's body.
-func (x *exchange) newStream(events *partner.Stream) *Stream {
-	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader,
-		counts: x.reader(), command: methodNames[methodOf(&x.call)], user: x.peer.ID,
-		reached: events.Task.Status.State, events: events,
+// newStream returns the stream of the events that a call has brought. It keeps nothing of the request's body.
+func (x *exchange) newStream(p *partner.Partner) *Stream {
+	r := &x.result
+	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
+		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
+		reached: r.Task.Status.State, task: r.Task, log: r.Log, partner: p,
 		expires: x.peer.Expires, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
-	s.last.Store(events.After)
-	call := x.call
-	encoder := s.dialect.NewStream(s.id, &call, &events.Task)
+	s.last.Store(r.After)
+	call := x.call.Call
+	encoder := s.dialect.NewStream(s.id, &call, &s.task)
 	s.frames.init(encoder)
 	if s.keeper, _ = encoder.(translate.Keeper); s.keeper != nil {
 		s.kept = x.g.memory.Lease(x.reader())
 	}
 	_, s.unresumable = s.dialect.(translate.Unresumer)
 	s.frames.unnumbered = s.unresumable
-	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && events.After == 0)
-	if t := &events.Task; !call.Snapshot {
+	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && r.After == 0)
+	if t := &s.task; !call.Snapshot {
 		// A caller that resumes behind the end of a dialect's stream gets an empty stream.
-		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() &&
+		s.ended = x.resumes() && r.After == r.Last && !t.Status.State.Terminal() &&
 			encoder.Snapshot(nil, t).End
 		s.forgetTask()
 	}
@@ -157,7 +162,7 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	if !call.Snapshot && !call.Reply {
 		s.memory.Release()
 	}
-	s.reader, s.reserve = events.Read(), s.hold
+	s.reader, s.reserve = s.partner.Read(s.log, r.After), s.hold
 	s.sending.init(s)
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
 	x.g.config.Process.open.add(s)
@@ -207,7 +212,7 @@ func (s *Stream) checkExpiry() {
 
 // forgetTask keeps only the ids of the task, which every frame repeats: a stream may be open for days.
 func (s *Stream) forgetTask() {
-	t := &s.events.Task
+	t := &s.task
 	*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 }
 
@@ -297,7 +302,7 @@ func (s *Stream) finish(err error) {
 	}
 	if err != nil {
 		s.why = err
-		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last.Load(),
+		s.g.config.Log.Debug("a stream was cut", "task", s.task.ID, "leader", s.leader, "last", s.last.Load(),
 			"error", err)
 	}
 }
@@ -322,7 +327,7 @@ func (s *Stream) Outcome() Outcome {
 // Summary is the summary of the call while the stream is open. It is called by the goroutine that runs the stream.
 func (s *Stream) Summary() Summary {
 	return Summary{Dialect: s.dialect.Name(), Command: s.command, Leader: s.leader, User: s.user,
-		Task: s.events.Task.ID, State: s.reached}
+		Task: s.task.ID, State: s.reached}
 }
 
 // fail sends an error as the last frame. It returns the error, joined with that of sending it.

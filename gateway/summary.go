@@ -61,8 +61,8 @@ func (s *Summary) Field(name string) (value string, ok bool) {
 // summary returns the summary of a call that has failed with an error or nil.
 func (x *exchange) summary(err error) Summary {
 	s := Summary{
-		Dialect: x.dialect.Name(), Command: methodNames[methodOf(&x.call)], Leader: x.leader, User: x.peer.ID,
-		State: x.task.Status.State,
+		Dialect: x.call.Dialect, Command: methodNames[methodOf(&x.call.Call)], Leader: x.call.Leader, User: x.peer.ID,
+		State: x.result.Task.Status.State,
 	}
 	if x.decoded {
 		s.Task = x.call.Message.TaskID

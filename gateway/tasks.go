@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Tasks is what all gateways over the same shards share: the life-cycle of tasks, and their webhooks. It outlives
@@ -40,6 +41,7 @@ type engines struct {
 // The set belongs to Tasks then, and is closed after an error, too.
 func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
 	t := &Tasks{set: set, process: partner.NewProcess()}
+	t.process.AddAcceptor(t)
 	options := partner.Options{Tracing: tracer, Process: t.process}
 	var err error
 	t.engines, err = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*engines, error) {
@@ -109,6 +111,25 @@ func (t *Tasks) Of(name, leader string) (*partner.Engine, *notify.Engine, error)
 
 // Process returns what the engines of tasks share.
 func (t *Tasks) Process() *partner.Process { return t.process }
+
+// Accept implements partner.Acceptor for webhooks.
+func (t *Tasks) Accept(
+	ctx context.Context, log string, at task.Position, c *partner.Request,
+) (partner.Accepted, error) {
+	if c.Webhook == nil && !c.Adopt {
+		return partner.Accepted{}, nil
+	}
+	name, leader, _ := logname.Split(log)
+	_, webhooks, err := t.Of(name, leader)
+	if err != nil {
+		return partner.Accepted{}, err
+	}
+	var unclaimed *notify.Engine
+	if c.Adopt {
+		_, unclaimed, _ = t.Of(name, partner.Anyone) // where another process owns them, they stay
+	}
+	return webhooks.Accept(ctx, unclaimed, log, at, c)
+}
 
 // owned is a gateway in one shard that this process owns.
 type owned struct {

@@ -3,7 +3,6 @@
 package group
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -14,8 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
-	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // lane is the commands that wait for those before them for the same task. Commands for different tasks do not wait for
@@ -24,9 +21,7 @@ type lane = queue[*command]
 
 // command is a command of the group for a task.
 type command struct {
-	call    translate.Call
-	accept  time.Duration // after which a start is accepted; 0 for the Partner's own time
-	dialect string
+	call    gateway.Call
 	id      string // of the message if it has one; the id of a reply is derived from it
 	size    int    // of the message
 	trace   map[string]string
@@ -119,7 +114,7 @@ func (t *groupTasks) try(c *command) error {
 		return errNotExecuted // the link is closed by then
 	}
 	m := &c.call.Message
-	c.summary = gateway.Summary{Dialect: c.dialect, Command: string(m.Command), Leader: t.leader, User: t.peer().ID,
+	c.summary = gateway.Summary{Dialect: c.call.Dialect, Command: string(m.Command), Leader: t.leader, User: t.peer().ID,
 		Task: m.TaskID}
 	log := logname.New(t.partner, t.leader, m.TaskID)
 	followed := t.trace(m.TaskID, c.trace)
@@ -130,9 +125,9 @@ func (t *groupTasks) try(c *command) error {
 	}
 
 	r := &reply{id: messageID(log, string(m.Command)+logname.Separator+c.id), trace: c.trace, acks: []func(){c.ack}}
-	form := t.form(c.dialect)
-	server := groupServer{aip.CommandServer(c.call, form, r.id), t.group}
-	a, err := t.dispatch(gw, c, server)
+	form := t.form(c.call.Dialect)
+	r.append = func(dst []byte, t *task.Task) []byte { return form.AppendAnswer(dst, r.id, t) }
+	body, err := t.call(gw, c, r)
 	switch {
 	case t.base.Err() != nil:
 		return errNotExecuted
@@ -142,12 +137,12 @@ func (t *groupTasks) try(c *command) error {
 			t.dropped(c, errNoTask, "a task of this id has ended, or is not of the group")
 		}
 		return nil
-	case err == nil && t.get(m.TaskID, r.of(server)):
+	case err == nil && t.get(m.TaskID, r):
 		return nil
-	case err == nil && len(a) == 0:
+	case err == nil && body == nil:
 		err = task.Errorf(task.InvalidParams, "the task is not one of the group")
 	case err == nil:
-		t.answer(r, a)
+		t.answer(r, body)
 		return nil
 	case task.KindOf(err) == task.StoreUnavailable:
 		return err
@@ -183,23 +178,23 @@ func (t *groupTasks) log(c *command, took time.Duration) {
 		"partner", t.partner, "group", t.group, "message", c.id, "duration", took)
 }
 
-// acceptTime is the key of command.accept in the context of a command, in which follow finds it.
-type acceptTime struct{}
-
-// dispatch gives a command to the gateway, and returns a copy of the reply.
-func (t *groupTasks) dispatch(gw *gateway.Gateway, c *command, server translate.Server) (_ []byte, err error) {
+// call gives a command to the gateway, and returns the reply to a get; nil if that is for a task of no group, or of
+// another one.
+func (t *groupTasks) call(gw *gateway.Gateway, c *command, r *reply) (body []byte, err error) {
 	ctx, span := t.startCommand(c)
 	defer func() { endCommand(span, err) }()
-	ctx = context.WithValue(ctx, acceptTime{}, c.accept)
 	var q gateway.Request
 	defer q.Release()
-	q.UseParams(server, "")
 	if err := gw.Hold(ctx, t.peer(), &q, c.size); err != nil {
 		return nil, err
 	}
-	a := gw.Dispatch(ctx, t.peer(), &q)
-	c.summary = a.Summary
-	return append([]byte(nil), a.Reply...), a.Err
+	result, err := gw.Do(ctx, t.peer(), &q, &c.call)
+	if c.summary.State = result.Task.Status.State; err != nil {
+		c.summary.Error = task.KindOf(err).String()
+	} else if c.call.Message.Command == task.Get && result.Task.GroupID == t.group {
+		body = r.append(nil, &result.Task)
+	}
+	return body, err
 }
 
 // trace notes the trace of a command for a task, and reports whether the task has a follower.

@@ -138,41 +138,45 @@ func (t *groupTasks) restore(f *follower) {
 	}
 }
 
-// Follow implements gateway.Groups.
-func (p *Partner) Follow(
-	ctx context.Context, log, groupID, dialect string,
-) (begin func(), undo func(context.Context) error, err error) {
-	_, leader, _ := logname.Split(log)
-	m := p.engine.membership(key{p.Name, leader, groupID})
-	if m == nil {
-		return nil, nil, errLeaves
+// Accept implements partner.Acceptor: it has a task that is started in a group published there. A task that exists
+// stays what it is.
+func (e *Engine) Accept(
+	ctx context.Context, log string, at task.Position, c *partner.Request,
+) (partner.Accepted, error) {
+	if c.Group == "" || at.Exists {
+		return partner.Accepted{}, nil
 	}
-	return m.tasks.follow(ctx, log, dialect)
+	name, leader, _ := logname.Split(log)
+	m := e.membership(key{name, leader, c.Group})
+	if m == nil {
+		return partner.Accepted{}, errLeaves
+	}
+	return m.tasks.follow(ctx, log, c.Dialect, c.Commit)
 }
 
 var errLeaves = task.Errorf(task.UnsupportedOperation, "this Partner leaves the group")
 
 // follow implements tasks.
 func (t *groupTasks) follow(
-	ctx context.Context, log, dialect string,
-) (begin func(), undo func(context.Context) error, err error) {
+	ctx context.Context, log, dialect string, commit time.Duration,
+) (partner.Accepted, error) {
 	select {
 	case <-t.recovered:
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return partner.Accepted{}, ctx.Err()
 	case <-t.base.Done():
-		return nil, nil, task.Errorf(task.Internal, "the gateway is stopping")
+		return partner.Accepted{}, task.Errorf(task.Internal, "the gateway is stopping")
 	}
 	_, _, id := logname.Split(log)
 	f := &follower{
 		tasks: t, name: logname.GroupTasksOf(t.partner, t.leader, t.group) + id + logname.Separator + rand.Text()[:13],
 		task: id, log: log, dialect: dialect, created: time.Now(), trace: traceHeaders(ctx), isNew: true,
+		accept: commit, // of a start by rpc there is none: its answer accepts it
 	}
-	f.accept, _ = ctx.Value(acceptTime{}).(time.Duration) // of a start by rpc it has none: its answer accepts it
 	t.mu.Lock()
 	if t.ending || t.closed {
 		t.mu.Unlock()
-		return nil, nil, errLeaves
+		return partner.Accepted{}, errLeaves
 	}
 	if had := t.followers[id]; had != nil { // of a task that is no longer stored
 		t.remove(had)
@@ -186,12 +190,15 @@ func (t *groupTasks) follow(
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.remove(f)
-		return nil, nil, partner.StoreError(err, "the task cannot be stored")
+		return partner.Accepted{}, partner.StoreError(err, "the task cannot be stored")
 	}
 	t.mu.Lock()
 	f.revision = 1
 	t.mu.Unlock()
-	return func() { t.started(f) }, func(ctx context.Context) error { return t.undo(ctx, f) }, nil
+	return partner.Accepted{
+		Stored: func() { t.started(f) },
+		Undo:   func(context.Context) error { t.undo(f); return nil },
+	}, nil
 }
 
 // started begins to publish a task.
@@ -210,12 +217,11 @@ func (t *groupTasks) begin(f *follower) {
 }
 
 // undo ends the follower of a task that is not started.
-func (t *groupTasks) undo(ctx context.Context, f *follower) error {
+func (t *groupTasks) undo(f *follower) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(f)
 	t.changedCursor(f)
-	return nil
 }
 
 // acceptLater has the start of a task accepted when its agent had the time in which a start is answered otherwise.

@@ -206,11 +206,11 @@ func TestPublishesNoOtherTask(t *testing.T) {
 		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, working()}, {0, finished()}} }, nil)
 		w.connect(true)
 		w.rpc("start", "T", "")
-		begin, _, err := w.group.follow(t.Context(), logname.New("agent", leaderAIC, "T"), "aip/1.0")
+		accepted, err := w.group.follow(t.Context(), logname.New("agent", leaderAIC, "T"), "aip/1.0", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		begin()
+		accepted.Stored()
 		w.send("get", "T", "m1", "")
 		synctest.Wait()
 		if got := w.link.taken(); len(got) > 0 {

@@ -76,18 +76,18 @@ func TestWithoutATask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		log := logname.New("agent", leaderAIC, "t")
-		_, undo, err := w.group.follow(t.Context(), log, "aip")
+		accepted, err := w.group.follow(t.Context(), log, "aip", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := undo(t.Context()); err != nil {
+		if err := accepted.Undo(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
 		if ended, open := w.ended(); ended != 0 || open != 0 {
 			t.Errorf("undone: %d have ended, %d not", ended, open)
 		}
-		if _, _, err = w.group.follow(t.Context(), log, "aip"); err != nil {
+		if _, err = w.group.follow(t.Context(), log, "aip", 0); err != nil {
 			t.Fatal(err)
 		}
 		w.crash()

@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -76,8 +77,8 @@ func (f *fakeTasks) set(change func()) {
 	change()
 }
 
-func (*fakeTasks) follow(context.Context, string, string) (func(), func(context.Context) error, error) {
-	return nil, nil, errLeaves
+func (*fakeTasks) follow(context.Context, string, string, time.Duration) (partner.Accepted, error) {
+	return partner.Accepted{}, errLeaves
 }
 
 func (f *fakeTasks) connect(l link) { f.set(func() { f.link = l }) }

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -99,9 +100,9 @@ func (t *groupTasks) handle(d *broker.Delivery, header func(string) string, ack 
 	if err != nil {
 		return poison, err
 	}
-	call.Message.SenderID = t.leaderID()
-	c := &command{call: call, accept: call.Terms.Response, dialect: m.Dialect, size: len(d.Body), ack: ack}
-	c.call.Terms.Response = task.NoWait // the lane does not wait for the agent
+	c := &command{call: gateway.Call{Call: call, Dialect: m.Dialect}, size: len(d.Body), ack: ack}
+	c.call.Message.SenderID = t.leaderID()
+	c.call.Commit, c.call.Terms.Response = call.Terms.Response, task.NoWait // the lane does not wait for the agent
 	c.id = cmp.Or(m.ID, d.ID, rand.Text())
 	c.trace = traceHeaders(propagation.TraceContext{}.Extract(context.Background(), carrier(header)))
 	t.execute(c)

@@ -4,9 +4,7 @@ package group
 
 import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // reply is a Task that is published because of a command, and not because of an event: the answer to a get, or the
@@ -105,24 +103,4 @@ func (t *groupTasks) sendReply(epoch uint64) {
 func (t *groupTasks) answer(r *reply, body []byte) {
 	r.append = func([]byte, *task.Task) []byte { return body }
 	t.reply(r)
-}
-
-// of makes the reply that which a server writes.
-func (r *reply) of(s translate.Server) *reply {
-	r.append = func(dst []byte, t *task.Task) []byte { return s.AppendTask(dst, jsonrpc.ID(""), nil, t) }
-	return r
-}
-
-// groupServer is the server of a command. It shows no task of another group, and none without a group.
-type groupServer struct {
-	translate.Server
-	group string
-}
-
-// AppendTask implements translate.Server.
-func (s groupServer) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
-	if t.GroupID != s.group {
-		return dst
-	}
-	return s.Server.AppendTask(dst, id, c, t)
 }

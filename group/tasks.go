@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -26,8 +27,9 @@ type tasks interface {
 	// membership.manage. It does not wait for an agent.
 	receive(d *broker.Delivery)
 
-	// follow has a task published that is about to be started, as gateway.Groups has it.
-	follow(ctx context.Context, log, dialect string) (begin func(), undo func(context.Context) error, err error)
+	// follow has a task published that is about to be started, in the form of a dialect, from its first event on. commit
+	// is after how long its start is accepted; 0 for the Partner's own time.
+	follow(ctx context.Context, log, dialect string, commit time.Duration) (partner.Accepted, error)
 
 	// connect has everything published on a link from now on, beginning with what no broker has confirmed yet, in
 	// order. With nil, nothing is published. The link before may have ended, or ends soon. At most maxUnconfirmed

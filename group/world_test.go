@@ -200,6 +200,7 @@ func newWorldOver(
 	if w.gateway, err = gateway.New(c); err != nil {
 		t.Fatal(err)
 	}
+	w.tasks.Process().AddAcceptor(w)
 	w.gateway.TakePart(w)
 	w.gateway.Register(w.tasks)
 	w.open()
@@ -261,10 +262,15 @@ func (w *world) Join(context.Context, string, *task.Invitation) (task.Membership
 	panic("no invitation")
 }
 func (w *world) Has(_, group string) bool { return group == "g" }
-func (w *world) Follow(
-	ctx context.Context, log, _, dialect string,
-) (func(), func(context.Context) error, error) {
-	return w.group.follow(ctx, log, dialect)
+
+// Accept is what the engine of groups does with a start.
+func (w *world) Accept(
+	ctx context.Context, log string, at task.Position, c *partner.Request,
+) (partner.Accepted, error) {
+	if c.Group == "" || at.Exists {
+		return partner.Accepted{}, nil
+	}
+	return w.group.follow(ctx, log, c.Dialect, c.Commit)
 }
 
 // send delivers a command of the group. members are more members of the message.

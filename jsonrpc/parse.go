@@ -152,6 +152,17 @@ func ParseValue(body []byte, lim Limits) (gjson.Result, *Error) {
 	return gjson.Parse(strings.TrimRight(view(body), " \t\r\n")), nil
 }
 
+// Check returns the error of the params of a request that was parsed with the default Limits, where it is beyond l. Its
+// numbers are those of the params alone.
+func (l Limits) Check(params string) *Error {
+	if l = l.or(); len(params) <= l.Bytes && l.Depth >= DefaultDepth {
+		return nil
+	}
+	l.Depth-- // the envelope
+	_, err := ParseValue([]byte(params), l)
+	return err
+}
+
 // members are the members of the envelope as they stand in the body: views, empty where there is none.
 type members struct {
 	version, id, method, params, result, failure string

@@ -25,6 +25,18 @@ func (s *closedTo) Append(ctx context.Context, a replay.Append) error {
 	return s.Store.Append(ctx, a)
 }
 
+// acceptor is an Acceptor that is a function.
+type acceptor func(log string, at task.Position, c *Request) (Accepted, error)
+
+func (a acceptor) Accept(_ context.Context, log string, at task.Position, c *Request) (Accepted, error) {
+	return a(log, at, c)
+}
+
+// undone returns what counts how often it is undone.
+func undone(times *int) Accepted {
+	return Accepted{Undo: func(context.Context) error { *times++; return nil }}
+}
+
 // TestAccept: a start and a continue are accepted before they are stored, what is refused is not accepted, and what
 // cannot be stored is undone.
 func TestAccept(t *testing.T) {
@@ -32,23 +44,22 @@ func TestAccept(t *testing.T) {
 	w := &witness{hooks: make(map[string]bool), notified: make(map[string][]task.State)}
 	b := setUpWith(t, store, answers("hello"), Options{Watcher: w}, func(c *Config) { c.MaxTasks = 1 })
 	var calls []task.Position
-	undone := 0
+	undo := 0
 	var refuse error
-	accept := func(c *Request) {
-		c.Accept = func(log string, at task.Position) (func(), error) {
-			if log != b.LogOf(leader, c.Message.TaskID) {
-				t.Errorf("the log is %q", log)
-			}
-			calls = append(calls, at)
-			return func() { undone++ }, refuse
+	b.engine.process.AddAcceptor(acceptor(func(log string, at task.Position, c *Request) (Accepted, error) {
+		if log != b.LogOf(leader, c.Message.TaskID) || c.Webhook == nil {
+			t.Errorf("the log is %q, and the webhook %v", log, c.Webhook)
 		}
-	}
+		calls = append(calls, at)
+		return undone(&undo), refuse
+	}))
+	accept := func(c *Request) { c.Webhook = new(task.Webhook) }
 	check := func(when string, want []task.Position, wantUndone int) {
 		t.Helper()
-		if diff := cmp.Diff(want, calls); diff != "" || undone != wantUndone {
-			t.Errorf("%s: accepted (-want +got), and %d undone, want %d:\n%s", when, undone, wantUndone, diff)
+		if diff := cmp.Diff(want, calls); diff != "" || undo != wantUndone {
+			t.Errorf("%s: accepted (-want +got), and %d undone, want %d:\n%s", when, undo, wantUndone, diff)
 		}
-		calls, undone = nil, 0
+		calls, undo = nil, 0
 	}
 	strictly := func(c *Request) { accept(c); c.Strict = true }
 
@@ -86,4 +97,45 @@ func TestAccept(t *testing.T) {
 	b.do(call(task.Complete, "t1"))
 	b.want(call(task.Continue, "t1", strictly, func(c *Request) { c.Message.ID = "fourth" }), task.UnsupportedOperation)
 	check("a task that has ended", nil, 0)
+}
+
+// TestAcceptors: Acceptors are called in their order. If one refuses the command, what those before it have stored is
+// undone in the other order, and so is all of it where the command cannot be stored.
+func TestAcceptors(t *testing.T) {
+	store := &closedTo{Store: memory(t)}
+	b := setUp(t, store, answers("hello"))
+	var did []string
+	var refuse error
+	for _, name := range []string{"one", "none", "two", "three"} {
+		b.engine.process.AddAcceptor(acceptor(func(string, task.Position, *Request) (Accepted, error) {
+			if did = append(did, name); name == "none" {
+				return Accepted{}, nil
+			}
+			if name == "three" && refuse != nil {
+				return Accepted{}, refuse
+			}
+			return Accepted{
+				Stored: func() { did = append(did, name+" stored") },
+				Undo:   func(context.Context) error { did = append(did, name+" undone"); return nil },
+			}, nil
+		}))
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, did); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+		did = nil
+	}
+	refuse = task.Errorf(task.InvalidParams, "no")
+	b.want(call(task.Start, "t1"), task.InvalidParams)
+	check("the last one refuses", "one", "none", "two", "three", "two undone", "one undone")
+	refuse, store.shut = nil, true
+	b.want(call(task.Start, "t1"), task.StoreUnavailable)
+	check("it cannot be stored", "one", "none", "two", "three", "three undone", "two undone", "one undone")
+	store.shut = false
+	b.do(call(task.Start, "t1"))
+	check("it is stored", "one", "none", "two", "three", "one stored", "two stored", "three stored")
+	b.do(call(task.Start, "t1"))
+	check("a repeated start without a webhook")
 }

@@ -107,7 +107,7 @@ func TestCancelRaces(t *testing.T) {
 					return // the stream may have no end
 				}
 				var last task.Event
-				for rec, err := range stream.follow(t.Context()) {
+				for rec, err := range b.follow(t.Context(), &stream) {
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -138,7 +138,7 @@ func TestSnapshotBeginsWhereTheTaskIs(t *testing.T) {
 	}
 	b.do(call(task.Complete, "t1"))
 	var seqs []uint64
-	for rec, err := range s.follow(t.Context()) {
+	for rec, err := range b.follow(t.Context(), &s) {
 		if err != nil {
 			t.Fatal(err)
 		}

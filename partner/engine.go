@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -83,11 +84,13 @@ type Options struct {
 }
 
 // Process is what the engines of a process share: the bound of the memory that settled tasks take, whether new tasks
-// are refused, and who follows changes. Its methods may be called by any number of goroutines at once.
+// are refused, who follows changes, and the Acceptors. Its methods may be called by any number of goroutines at once.
 type Process struct {
 	idle     *idleTasks // the tasks that are not in use, but still in memory
 	tails    tails
 	draining draining
+
+	acceptors atomic.Pointer[[]Acceptor] // nil before the first
 }
 
 // NewProcess returns a Process that takes new tasks.

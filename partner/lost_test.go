@@ -52,7 +52,7 @@ func TestLostEvents(t *testing.T) {
 				return nil, err
 			}
 			var got []uint64
-			for r, err := range s.follow(t.Context()) {
+			for r, err := range b.follow(t.Context(), &s) {
 				if err != nil {
 					return got, err
 				}

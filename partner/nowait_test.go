@@ -42,22 +42,24 @@ func TestNoWait(t *testing.T) {
 	})
 }
 
-// TestStarted: Started is called when a start is stored, once for each task, and for no other command.
-func TestStarted(t *testing.T) {
+// TestStored: Stored is called when a start is stored, once for each task, and for no other command.
+func TestStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &closedTo{Store: memory(t)}
 		b := setUp(t, store, answers("hello"))
 		started := 0
-		count := func(c *Request) { c.Started = func() { started++ } }
+		b.engine.process.AddAcceptor(acceptor(func(string, task.Position, *Request) (Accepted, error) {
+			return Accepted{Stored: func() { started++ }}, nil
+		}))
 		store.shut = true
-		b.want(call(task.Start, "t", count), task.StoreUnavailable)
+		b.want(call(task.Start, "t"), task.StoreUnavailable)
 		store.shut = false
 		if started != 0 {
 			t.Error("called for a start that is not stored")
 		}
-		b.do(call(task.Start, "t", count))
-		b.do(call(task.Start, "t", count))
-		b.do(call(task.Continue, "t", count))
+		b.do(call(task.Start, "t"))
+		b.do(call(task.Start, "t"))
+		b.do(call(task.Continue, "t"))
 		if started != 1 {
 			t.Errorf("called %d times", started)
 		}

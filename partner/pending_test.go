@@ -57,7 +57,7 @@ func TestRejectionAfterTaking(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, err := range s.follow(t.Context()) {
+				for _, err := range b.follow(t.Context(), &s) {
 					if err != nil {
 						t.Fatal(err)
 					}

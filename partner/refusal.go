@@ -29,7 +29,7 @@ func isRefusal(err error) bool {
 func (r *run) leave() error {
 	r.tk.mu.Lock()
 	defer r.tk.mu.Unlock()
-	r.takeBack = nil
+	r.awaited = false
 	return r.refusal
 }
 
@@ -46,7 +46,7 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 			return fmt.Errorf("%w: %w", errStore, err)
 		}
 		if tk.exists { // if not, a drop that failed has removed it
-			if r.takeBack == nil || tk.meta.Pending == nil {
+			if !r.awaited || tk.meta.Pending == nil {
 				return nil
 			}
 			if err := tk.drop(); err != nil {
@@ -54,8 +54,8 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 			}
 		}
 		tk.engine.open.done(tk.log)
-		if r.takeBack != nil {
-			r.takeBack()
+		if r.awaited {
+			r.accepted.undo(r.ctx, tk)
 		}
 		taken, r.refusal = true, refusal
 		return nil

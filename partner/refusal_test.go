@@ -62,9 +62,11 @@ func TestRefusedStart(t *testing.T) {
 					t.Error("the agent is asked about the task")
 				}
 				b := setUp(t, memory(t), fake)
-				undone := false
+				undo := 0
+				b.engine.process.AddAcceptor(acceptor(func(string, task.Position, *Request) (Accepted, error) {
+					return undone(&undo), nil
+				}))
 				start := call(task.Start, "t1", tc.change)
-				start.Accept = func(string, task.Position) (func(), error) { return func() { undone = true }, nil }
 				if tc.seen {
 					time.AfterFunc(time.Second, func() { b.do(call(task.Get, "t1")) })
 				}
@@ -80,8 +82,8 @@ func TestRefusedStart(t *testing.T) {
 				} else {
 					_, err = b.Do(ctx, leader, start)
 				}
-				if got := task.KindOf(err) == task.ContentTypeNotSupported; got != tc.taken || undone != tc.taken {
-					t.Errorf("it is answered %v; undone: %v", err, undone)
+				if got := task.KindOf(err) == task.ContentTypeNotSupported; got != tc.taken || (undo == 1) != tc.taken {
+					t.Errorf("it is answered %v; undone: %d", err, undo)
 				}
 				bubble.Pass(time.Minute)
 				if !tc.taken {

@@ -3,29 +3,22 @@
 package partner
 
 import (
+	"time"
+
 	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Request is a command of a Leader, and how it is to be carried out.
+// Request is a command of a Leader, and how it is to be carried out. But for Reserve it is data.
 type Request struct {
 	task.Call
 	dialect.Policy
-
-	// Accept, if it is not nil, is called when a start or a continue is accepted, while nothing else can happen to the
-	// task, with the name of its log and its position before the command. After it only the store can fail. An error
-	// refuses the command. undo, which may be nil, is called if the command cannot be stored. A command that changes
-	// nothing, and is not refused, is accepted, too.
-	Accept func(log string, at task.Position) (undo func(), err error)
+	Extras
 
 	// AgentTask is the name that a task which is started has for its agent; empty for one that is made of the name of its
 	// log. No two tasks may have the same.
 	AgentTask string
-
-	// Started, if it is not nil, is called when a start is stored, before anything else happens to the task. It must not
-	// wait.
-	Started func()
 
 	// Operator says of a cancel that it is the operator's and not the Leader's: its DataItems begin those of the status,
 	// and it does not become a message of the Leader.
@@ -38,3 +31,25 @@ type Request struct {
 	// from the store. What was reserved is held until the answer is sent, unless Reserve is called with 0.
 	Reserve replay.Reserve
 }
+
+// Extras are what a command brings that is stored beside its task. The Acceptors of the engine store it when the
+// command is accepted.
+type Extras struct {
+	// Webhook is a webhook of the task; nil for none. With a URL it is created, or replaces the one of its id. Without a
+	// URL it must exist, and a start narrows it to the states that it names.
+	Webhook *task.Webhook
+	// Adopt gives the task the webhooks that were set for its id while its Leader was not known.
+	Adopt bool
+
+	// Group is the group in which a task that is started is published; empty for none. It is published in the form that
+	// Dialect has. Commit is after how long its start is accepted; 0 for the Partner's own time.
+	Group   string
+	Dialect string
+	Commit  time.Duration
+
+	// Entry is what the front keeps of a task that is started, in a form of its own; nil for nothing.
+	Entry []byte
+}
+
+// changesTask reports whether an Acceptor may have something to do for a task that exists.
+func (x *Extras) changesTask() bool { return x.Webhook != nil || x.Adopt }

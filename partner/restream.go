@@ -17,7 +17,7 @@ import (
 func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Stream, bool) {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if tk.loaded || tk.idle || c.Snapshot || c.Strict || c.Accept != nil {
+	if tk.loaded || tk.idle || c.Snapshot || c.Strict || c.changesTask() {
 		return Stream{}, false
 	}
 	head, err := tk.head(ctx)
@@ -28,14 +28,14 @@ func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Str
 	if meta.Pending != nil || meta.SelfResuming || !meta.State.Settled() {
 		return Stream{}, false
 	}
-	s := Stream{Last: head.Last, store: p.engine.store, log: tk.log}
+	s := Stream{Last: head.Last, Log: tk.log}
 	if c.Message.Command == task.ReStream {
 		s.After = c.AfterSeq
 	}
 	if s.After >= s.Last { // is an error, or depends on how the dialect ends a stream
 		return Stream{}, false
 	}
-	begin, err := firstEvent(ctx, s.store, s.log)
+	begin, err := firstEvent(ctx, p.engine.store, tk.log)
 	if err != nil || begin.Task == nil {
 		return Stream{}, false
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -77,7 +76,7 @@ func TestReStreamWithoutLoading(t *testing.T) {
 					if short { // nothing else is promised of a task that no snapshot was asked for
 						want.Task = task.Task{ID: want.Task.ID, SessionID: want.Task.SessionID, GroupID: want.Task.GroupID}
 					}
-					if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Stream{})); d != "" {
+					if d := cmp.Diff(want, got); d != "" {
 						t.Errorf("%s (-in memory +not):\n%s", what, d)
 					}
 					again.engine.Close()

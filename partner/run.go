@@ -37,7 +37,8 @@ type run struct {
 	done     signal // the run has ended
 
 	began       time.Time     // when the run began
-	takeBack    func()        // undoes the start if the agent refuses it, for a caller that waits for it; nil for none
+	awaited     bool          // a caller waits for the start, which is taken back if the agent refuses it
+	accepted    acceptance    // what is undone then
 	refusal     error         // of the agent; the start was taken back
 	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait
 	queuedFor   time.Duration // how long it waited before that

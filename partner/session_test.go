@@ -168,7 +168,7 @@ func TestSessionStream(t *testing.T) {
 	}
 	ctx, done := context.WithCancel(t.Context())
 	defer done()
-	for rec, err := range s.follow(ctx) {
+	for rec, err := range b.follow(ctx, &s) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -227,9 +227,9 @@ func reach(t *testing.T, b *bench, s task.State) {
 }
 
 // follow yields the events of a stream as they come, until the task has ended or ctx is done.
-func (s *Stream) follow(ctx context.Context) iter.Seq2[replay.Record, error] {
+func (b *bench) follow(ctx context.Context, s *Stream) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
-		for rec, err := range replay.Follow(ctx, s.store, s.log, s.After, nil) {
+		for rec, err := range replay.Follow(ctx, b.store, s.Log, s.After, nil) {
 			if err != nil {
 				yield(rec, streamError(ctx, err))
 				return

@@ -18,17 +18,15 @@ import (
 // begun, the agent may still reject the task.
 const firstReportWait = 250 * time.Millisecond
 
-// Stream is a range of the events of a task, without an end.
+// Stream is a range of the events of a task, without an end. It is data: see Partner.Read.
 type Stream struct {
 	// Task has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was asked for, it
 	// is the whole task without its histories. That of a start says whether the agent has made no task, as far as it has
 	// answered already.
 	Task  task.Task
+	Log   string // of the task
 	After uint64 // number of the event before the first one
 	Last  uint64 // number of the last event when the stream was opened; 0 if the task began with it
-
-	store replay.Store
-	log   string
 }
 
 // Stream executes a start, continue or re-stream, and returns the events that answer it: all events of a start, those
@@ -48,7 +46,7 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 		return Stream{}, err
 	}
 	defer r.tk.release()
-	s := Stream{Task: r.task, Last: r.after, store: p.engine.store, log: r.tk.log}
+	s := Stream{Task: r.task, Last: r.after, Log: r.tk.log}
 	switch {
 	case c.Snapshot && r.existed:
 		s.After = r.after
@@ -94,35 +92,21 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 	return tk.update(ctx, func() error { return tk.commitPending(ctx) })
 }
 
-// Log returns the name of the task's log.
-func (s *Stream) Log() string { return s.log }
-
-// Ends returns, for each stream, the number of the last event of its task now; 0 if the store cannot be read, or has
-// dropped the task. It reads each task once.
-func Ends(ctx context.Context, streams []*Stream) []uint64 {
-	type source struct {
-		store replay.Store
-		log   string
+// LastEvent returns the number of the last event of a log now; 0 if the store cannot be read, or has dropped the log.
+func (p *Partner) LastEvent(ctx context.Context, log string) uint64 {
+	head, err := p.engine.store.Head(ctx, log)
+	if err != nil {
+		return 0
 	}
-	known := make(map[source]uint64)
-	ends := make([]uint64, len(streams))
-	for i, s := range streams {
-		from := source{s.store, s.log}
-		end, ok := known[from]
-		if !ok {
-			if head, err := s.store.Head(ctx, s.log); err == nil {
-				end = head.Last
-			}
-			known[from] = end
-		}
-		ends[i] = end
-	}
-	return ends
+	return head.Last
 }
 
-// Read returns a Reader of the stored form of the events. Its errors are io.EOF when the task has ended, that of ctx,
-// or a *task.Error: of kind TaskNotFound, with the numbers of the events that are kept, if the next ones are not.
-func (s *Stream) Read() replay.Reader { return events{s.store.Read(s.log, s.After)} }
+// Read returns a Reader of the stored form of the events of a log after one. Its errors are io.EOF when the task has
+// ended, that of ctx, or a *task.Error: of kind TaskNotFound, with the numbers of the events that are kept, if the next
+// ones are not.
+func (p *Partner) Read(log string, after uint64) replay.Reader {
+	return events{p.engine.store.Read(log, after)}
+}
 
 // events is a Reader whose errors are those of a stream.
 type events struct{ replay.Reader }

@@ -32,17 +32,14 @@ func (p *Partner) start(
 	if err := p.countTask(ctx, tk); err != nil {
 		return nil, err
 	}
-	var undo func()
+	var accepted acceptance
 	defer func() {
-		if err == nil {
-			return
-		}
-		p.engine.open.done(tk.log)
-		if undo != nil {
-			undo()
+		if err != nil {
+			p.engine.open.done(tk.log)
+			accepted.undo(ctx, tk)
 		}
 	}()
-	if undo, err = tk.accept(c); err != nil {
+	if accepted, err = tk.accept(ctx, c); err != nil {
 		return nil, err
 	}
 	meta, err := p.pending(ctx, tk, leader, c, stream)
@@ -58,13 +55,9 @@ func (p *Partner) start(
 	tk.exists, tk.size = true, m.Size()
 	tk.lease().Take(tk.size)
 	tk.publish(task.None, meta.PendingAt)
-	if c.Started != nil {
-		c.Started()
-	}
+	accepted.stored()
 	r := p.beginTurn(ctx, tk, m, task.None, stream)
-	if c.Refusable {
-		r.takeBack = undo
-	}
+	r.awaited, r.accepted = c.Refusable, accepted
 	return r, nil
 }
 
@@ -124,12 +117,13 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	if err := p.admit(tk); err != nil {
 		return nil, err
 	}
-	undo, err := tk.accept(c)
+	accepted, err := tk.accept(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	m := withSentAt(c.Message)
 	from := tk.fold.Status().State
+	tk.meta.Watched = tk.meta.Watched || c.changesTask()
 	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
 	if c.Terms.Response > 0 {
 		tk.meta.Terms.Response = c.Terms.Response
@@ -140,7 +134,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 		b.events[len(b.events)-1].Offer = []string{} // the Leader has not accepted the products
 	}
 	if err := b.write(ctx); err != nil {
-		undo()
+		accepted.undo(ctx, tk)
 		return nil, err
 	}
 	return p.beginTurn(ctx, tk, m, from, stream), nil

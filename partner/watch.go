@@ -38,7 +38,7 @@ func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log s
 	if err := tk.update(ctx, func() error { return tk.watch(ctx) }); err != nil {
 		return err
 	}
-	return f(tk.log, tk.standing())
+	return f(tk.log, tk.position())
 }
 
 // CheckExists returns an error of kind TaskNotFound if a Leader has no task of an id.
@@ -73,8 +73,8 @@ func (p *Partner) StateOf(ctx context.Context, log string) (task.State, error) {
 	return m.State, nil
 }
 
-// standing returns the position of the task. tk.mu is held.
-func (tk *activeTask) standing() task.Position {
+// position returns how far the task has come. tk.mu is held.
+func (tk *activeTask) position() task.Position {
 	return task.Position{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Status().State.Terminal()}
 }
 
@@ -87,33 +87,4 @@ func (tk *activeTask) watch(ctx context.Context) error {
 	tk.meta.Watched = true
 	status := tk.fold.Status()
 	return tk.appendMetadata(tk.dueAt(status.State, status.ChangedAt), false)
-}
-
-// accept calls the Accept of a command that is about to be stored. The write that follows must store the metadata. If
-// that fails, the caller calls undo. tk.mu is held.
-func (tk *activeTask) accept(c *Request) (undo func(), err error) {
-	if c.Accept == nil {
-		return func() {}, nil
-	}
-	undo, err = c.Accept(tk.log, tk.standing())
-	if err != nil {
-		return nil, err
-	}
-	if undo == nil {
-		undo = func() {}
-	}
-	tk.meta.Watched = true
-	return undo, nil
-}
-
-// acceptUnchanged calls the Accept of a command that changes nothing. tk.mu is held.
-func (tk *activeTask) acceptUnchanged(ctx context.Context, c *Request) error {
-	if c.Accept == nil {
-		return nil
-	}
-	if err := tk.watch(ctx); err != nil {
-		return err
-	}
-	_, err := c.Accept(tk.log, tk.standing())
-	return err
 }

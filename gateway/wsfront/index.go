@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Index keeps, in logs of a class of their own that have metadata and no records, what AUN needs beside the logs of
@@ -116,6 +117,23 @@ func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) 
 	}
 	e.revision++
 	return nil
+}
+
+// Accept implements partner.Acceptor: the entry of a task is stored right before its start is. So no task is without an
+// entry, and what is refused leaves nothing.
+func (x *Index) Accept(
+	ctx context.Context, log string, at task.Position, c *partner.Request,
+) (done partner.Accepted, err error) {
+	if c.Entry == nil || at.Exists {
+		return done, nil
+	}
+	e := new(entry)
+	if err := json.Unmarshal(c.Entry, e); err != nil {
+		return done, err
+	}
+	_, _, id := logname.Split(log)
+	done.Undo, err = x.begin(ctx, id, e)
+	return done, err
 }
 
 // begin stores the entry of a task that is about to be started, also with its parent. undo removes all of it, if the

@@ -201,10 +201,9 @@ func (s *Session) open(c *call, after uint64, known, fromNow bool) (*gateway.Str
 	var q gateway.Request
 	defer q.Release()
 	q.Resumes, q.After = known, after
-	params := append(task.AppendString([]byte(`{"task_id":`), c.id), '}')
 	dialect := codec.Server{Relation: c.entry.relation(), FromNow: fromNow}
 	// The stream outlives the request.
-	a := s.begin(s.ctx, &q, jsonrpc.ID("0"), c, dialect, codec.Subscribe, string(params))
+	a := s.begin(s.ctx, &q, jsonrpc.ID("0"), c, dialect, codec.Subscribe, gjson.Parse(`{}`))
 	return a.Stream, a.Err
 }
 

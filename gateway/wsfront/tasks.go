@@ -59,6 +59,8 @@ type call struct {
 	agent *Agent
 	role  role
 	peer  identity.Peer // as which the agent's gateway is called: the owner's
+
+	starts bool // it is a task that the request starts, and entry is to be stored with it
 }
 
 // find finds the task that the params of a request name. A task that the client may not see is as one that is not
@@ -129,12 +131,11 @@ func peerOf(leader string) identity.Peer {
 	return identity.Peer{Proof: identity.ByToken, Kind: kind, ID: id, Login: true}
 }
 
-// dispatch gives a request to the gateway of a task's agent, decoded by the codec of the task, and sends the reply.
-// params replaces those of the request.
-func (s *Session) dispatch(ctx context.Context, r *request, c *call, method, params string) error {
+// dispatch gives a request to the gateway of a task's agent, and sends the reply.
+func (s *Session) dispatch(ctx context.Context, r *request, c *call) error {
 	var q gateway.Request
 	defer q.Release()
-	a := s.begin(ctx, &q, r.ID(), c, codec.Server{Relation: c.entry.relation()}, method, params)
+	a := s.begin(ctx, &q, r.ID(), c, codec.Server{Relation: c.entry.relation()}, r.Method, r.Params)
 	r.note(&a)
 	if a.Err != nil {
 		return a.Err
@@ -152,20 +153,33 @@ func (s *Session) respond(r *request, q *gateway.Request, reply []byte) {
 	_ = r.Respond(reply)
 }
 
-// begin gives a request to the gateway of a task's agent.
+// begin gives a request to the gateway of a task's agent, decoded by the codec of the task. params must be valid until
+// it returns.
 func (s *Session) begin(
-	ctx context.Context, q *gateway.Request, id jsonrpc.ID, c *call, dialect codec.Server, method, params string,
+	ctx context.Context, q *gateway.Request, id jsonrpc.ID, c *call, dialect codec.Server, method string,
+	params gjson.Result,
 ) gateway.Answer {
 	q.Host, q.TLS, q.Address, q.Transport = s.host, s.tls, s.address, "AUN"
 	dialect.Confirm = c.agent.Confirm && c.role != assignee // what the assignee has completed is completed to it
-	q.Use(dialect)
+	dialect.Task = c.id
 	q.Reader = s.Peer.Leader()
-	if err := c.agent.Gateway.Hold(ctx, s.Peer, q, len(params)); err != nil {
+	g := c.agent.Gateway
+	if err := g.Hold(ctx, s.Peer, q, len(params.Raw)); err != nil {
 		return gateway.Answer{Err: err}
 	}
-	q.Body = gateway.NewBody()
-	*q.Body = jsonrpc.End(append(jsonrpc.BeginRequest(*q.Body, id, method), params...))
-	return c.agent.Gateway.Dispatch(ctx, c.peer, q)
+	var made gateway.Call
+	q.Use(dialect, id, &made)
+	err := g.CheckParams(params.Raw)
+	if err == nil {
+		made.Call, err = dialect.Read(method, params)
+	}
+	if err != nil {
+		return g.Refuse(ctx, c.peer, q, err)
+	}
+	if c.starts {
+		made.AgentTask, made.Entry = c.id, mustJSON(c.entry)
+	}
+	return g.Dispatch(ctx, c.peer, q)
 }
 
 // get is task.get.
@@ -181,7 +195,7 @@ func (s *Session) get(ctx context.Context, r *request) error {
 		}
 		return r.Reply(whole)
 	}
-	return s.dispatch(ctx, r, &c, r.Method, string(mustJSON(map[string]string{"task_id": c.id})))
+	return s.dispatch(ctx, r, &c)
 }
 
 // command executes a command of the owner of a task.
@@ -193,7 +207,7 @@ func (s *Session) command(ctx context.Context, r *request) error {
 	if c.role < owner {
 		return codec.AccessDenied("only the owner of the task may call %s", r.Method)
 	}
-	return s.dispatch(ctx, r, &c, r.Method, r.Params.Raw)
+	return s.dispatch(ctx, r, &c)
 }
 
 // create is task.create.
@@ -241,27 +255,21 @@ func (e *entry) addParticipant(aid string) {
 	}
 }
 
-// start starts a task, and sends the reply. Its entry is stored right before the start is, when nothing but the store
-// can refuse that any more: no task is without an entry, and what is refused leaves nothing.
+// start starts a task, and sends the reply. The Index stores the entry when the start is accepted.
 func (s *Session) start(ctx context.Context, r *request, e *entry) error {
-	c := call{id: s.newTaskID(r.Params), entry: e, role: owner, peer: s.Peer}
+	c := call{id: s.newTaskID(r.Params), entry: e, role: owner, peer: s.Peer, starts: true}
 	if err := s.reach(&c); err != nil {
 		return task.Errorf(task.AgentUnavailable, "there is no agent %s here", e.Assignee)
 	}
 	e.Log = c.agent.Gateway.LogOf(c.peer.Leader(), c.id)
-	x := s.front.config.Index
-	if had, err := x.get(ctx, c.id); err != nil {
+	if had, err := s.front.config.Index.get(ctx, c.id); err != nil {
 		return err
 	} else if had != nil { // the same message again
 		*e = *had
 	}
 	var q gateway.Request
 	defer q.Release()
-	q.TaskID = c.id
-	q.Accept = func(ctx context.Context, _ string) (func(context.Context) error, error) {
-		return x.begin(ctx, c.id, e)
-	}
-	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params.Raw)
+	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params)
 	r.note(&a)
 	if a.Err != nil {
 		return a.Err
@@ -293,8 +301,7 @@ func (s *Session) newTaskID(params gjson.Result) string {
 func (s *Session) endedError(ctx context.Context, c *call) error {
 	var q gateway.Request
 	defer q.Release()
-	params := append(task.AppendString([]byte(`{"task_id":`), c.id), `,"input":""}`...)
-	a := s.begin(ctx, &q, jsonrpc.ID("0"), c, codec.Server{}, codec.SendInput, string(params))
+	a := s.begin(ctx, &q, jsonrpc.ID("0"), c, codec.Server{}, codec.SendInput, gjson.Parse(`{"input":""}`))
 	if a.Err == nil { // it has not ended
 		return task.Errorf(task.UnsupportedOperation, "the task has ended")
 	}
@@ -310,15 +317,12 @@ func (s *Session) list(ctx context.Context, r *request) error {
 	if len(aids) == 0 {
 		return r.Reply([]byte(`{"tasks":[],"next_cursor":null,"has_more":false}`))
 	}
-	at, params := 0, r.Params.Raw
+	at, params := 0, r.Params
 	if cursor := r.Params.Get("cursor").String(); cursor != "" {
 		aid := codec.ListedAssignee(cursor)
 		if at = slices.Index(aids, aid); at < 0 {
 			return task.Errorf(task.InvalidParams, "the cursor was not made by this gateway").WithField("params.cursor")
 		}
-	}
-	if params == "" {
-		params = "{}"
 	}
 	for ; ; at++ {
 		c := call{agent: s.front.agents[aids[at]], peer: s.Peer}
@@ -335,7 +339,7 @@ func (s *Session) list(ctx context.Context, r *request) error {
 
 // listPage sends a page of tasks, unless it is empty and another one follows.
 func (s *Session) listPage(
-	ctx context.Context, r *request, c *call, dialect codec.Server, params string,
+	ctx context.Context, r *request, c *call, dialect codec.Server, params gjson.Result,
 ) (done bool, err error) {
 	var q gateway.Request
 	defer q.Release()

@@ -23,6 +23,11 @@ func (f GroupForm) AppendTask(dst []byte, id string, t *task.Task) []byte {
 	return f.appendTask(dst, id, t, nil, nil)
 }
 
+// AppendAnswer is AppendTask for the answer to a command, which shows the histories of the Task.
+func (f GroupForm) AppendAnswer(dst []byte, id string, t *task.Task) []byte {
+	return f.appendTask(dst, id, t, t.MessageHistory, t.StatusHistory)
+}
+
 func (f GroupForm) appendTask(dst []byte, id string, t *task.Task, messages []task.Message,
 	statuses []task.Status) []byte {
 	of := *t

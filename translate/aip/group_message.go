@@ -177,33 +177,3 @@ func (m *GroupMessage) Management() (task.Management, error) {
 	}
 	return out, nil
 }
-
-// CommandServer returns a Server for one command of a group, which is read already: Decode returns it, whatever the
-// request is. A task that answers it is written in a form, with its histories, and id is the id of that message.
-func CommandServer(call translate.Call, form GroupForm, id string) translate.Server {
-	return &commandServer{call: call, form: form, id: id}
-}
-
-type commandServer struct {
-	server
-	call translate.Call
-	form GroupForm
-	id   string
-}
-
-// Name implements translate.Server.
-func (s *commandServer) Name() string { return s.form.Dialect }
-
-// Route implements translate.Server. The messages of groups have no paths.
-func (*commandServer) Route(string, string) (translate.Route, bool) { return translate.Route{}, false }
-
-// Matches implements translate.Server.
-func (*commandServer) Matches(*translate.Request) bool { return true }
-
-// Decode implements translate.Server.
-func (s *commandServer) Decode(*translate.Request) (translate.Call, error) { return s.call, nil }
-
-// AppendTask implements translate.Server.
-func (s *commandServer) AppendTask(dst []byte, _ jsonrpc.ID, _ *translate.Call, t *task.Task) []byte {
-	return s.form.appendTask(dst, s.id, t, t.MessageHistory, t.StatusHistory)
-}

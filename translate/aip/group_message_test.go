@@ -16,7 +16,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
@@ -283,31 +282,18 @@ func TestGroupCommandRoundTrip(t *testing.T) {
 	}
 }
 
-// TestCommandServer: the Server of a command returns what was read, and writes the task in the form of the group.
-func TestCommandServer(t *testing.T) {
-	m := readGroup(t, vector(t, "28-group-message-start.json"))
-	call, err := m.Command("group123")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestAnswer: the answer to a command is the task in the form of the group, and shows its histories.
+func TestAnswer(t *testing.T) {
 	for _, dialect := range []string{"aip", "aip/2"} {
 		f := GroupForm{Dialect: dialect, AIC: "me", GroupID: "group123"}
-		s := CommandServer(call, f, "id-1")
-		got, err := s.Decode(&translate.Request{})
-		if d := cmp.Diff(call, got); d != "" || err != nil {
-			t.Error(err, d)
-		}
-		if _, ok := s.Route("POST", ""); ok || s.Name() != dialect || !s.Matches(&translate.Request{}) {
-			t.Errorf("%v, %s", ok, s.Name())
-		}
 		for _, state := range translatetest.Tasks() {
 			plain := state
 			plain.MessageHistory, plain.StatusHistory = nil, nil
 			want := f.AppendTask(nil, "id-1", &plain)
-			if d := cmp.Diff(string(want), string(s.AppendTask(nil, nil, nil, &plain))); d != "" {
+			if d := cmp.Diff(string(want), string(f.AppendAnswer(nil, "id-1", &plain))); d != "" {
 				t.Error(d)
 			}
-			if out := string(s.AppendTask(nil, nil, nil, &state)); strings.Contains(out,
+			if out := string(f.AppendAnswer(nil, "id-1", &state)); strings.Contains(out,
 				`History":[`) != (state.MessageHistory != nil) || strings.ContainsAny(out, "\r\n") {
 				t.Error(out)
 			}

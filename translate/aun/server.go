@@ -40,6 +40,9 @@ type Server struct {
 	// its agent has finished.
 	Confirm bool
 	Relation
+	// Task is the id of the task that a call is about, where the front has found it or makes it; empty for the one that
+	// its params name.
+	Task string
 	// Next is the assignee whose tasks a list has after those of Assignee; empty for none.
 	Next string
 	// FromNow makes a stream that does not continue after an event begin without the task as it is.
@@ -55,42 +58,47 @@ func (Server) Route(string, string) (translate.Route, bool) { return translate.R
 // Matches implements translate.Server.
 func (Server) Matches(req *translate.Request) bool { return strings.HasPrefix(req.Method, "task.") }
 
-// Decode implements translate.Server. It reads the methods of an owner that are commands. A subscribe names one task.
+// Decode implements translate.Server.
 func (s Server) Decode(req *translate.Request) (translate.Call, error) {
+	return s.Read(req.Method, req.Params)
+}
+
+// Read reads the methods of an owner that are commands. A subscribe names one task. The call keeps nothing of params.
+func (s Server) Read(method string, params gjson.Result) (translate.Call, error) {
 	r := wire.Reader{Prefix: "params."}
 	var call translate.Call
 	m := &call.Message
 	m.SenderRole = task.Leader
-	params := req.Params
-	if req.Method == List && !params.Exists() {
+	if method == List && !params.Exists() {
 		params = gjson.Parse("{}")
 	}
 	if !r.Object(params, "") {
 		return translate.Call{}, r.Err
 	}
 	call.Tentative = true
-	switch req.Method {
+	switch method {
 	case Create, Delegate:
 		call.Method, m.Command, call.AutoComplete, call.Followed = Create, task.Start, !s.Confirm, true
 		call.Terms.Response = task.NoWait
+		m.TaskID = s.Task
 		readInput(&r, params, m)
 	case SendInput:
 		call.Method, m.Command, call.Strict, call.Followed = SendInput, task.Continue, true, true
 		call.Terms.Response = task.NoWait
-		readTask(&r, params, m)
+		s.readTask(&r, params, m)
 		readInput(&r, params, m)
 	case Cancel:
 		call.Method, m.Command, call.Strict = Cancel, task.Cancel, true
-		readTask(&r, params, m)
+		s.readTask(&r, params, m)
 		if reason := r.Bounded(wire.Member(params, "reason"), "reason", maxReason); reason != "" {
 			m.DataItems = []task.DataItem{task.Text(strings.Clone(reason))}
 		}
 	case Get:
 		call.Method, m.Command, call.History = Get, task.Get, -1
-		readTask(&r, params, m)
+		s.readTask(&r, params, m)
 	case Subscribe:
 		call.Method, m.Command, call.Stream, call.Snapshot = Subscribe, task.ReStream, true, true
-		readTask(&r, params, m)
+		s.readTask(&r, params, m)
 	case List:
 		call.Method, call.Op, m.Command = List, translate.ListTasks, task.Get
 		call.List = s.readList(&r, params)
@@ -108,7 +116,10 @@ const (
 	maxPage   = 100     // tasks on a page
 )
 
-func readTask(r *wire.Reader, params gjson.Result, m *task.Message) {
+func (s Server) readTask(r *wire.Reader, params gjson.Result, m *task.Message) {
+	if m.TaskID = s.Task; m.TaskID != "" {
+		return
+	}
 	m.TaskID = r.RequiredID(wire.Member(params, "task_id"), "task_id")
 	wire.Own(&m.TaskID)
 }

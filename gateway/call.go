@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Call is a call of a Leader that is decoded and admitted. It is data, all that is needed to execute it, so that this
+// can be done where the tasks of its Leader are.
+type Call struct {
+	translate.Call
+	Leader  string // whose call it is, as the Guard has it
+	Dialect string // the name of the caller's dialect
+
+	// AgentTask is the name that a task which is started has for its agent; see partner.Request.
+	AgentTask string
+	// Adopt gives a task that is started the webhooks that were set for it while its Leader was not known.
+	Adopt bool
+	// Commit is after how long a start that is published in a group is accepted; 0 for the Partner's own time.
+	Commit time.Duration
+	// Entry is what the front keeps of a task that is started; see partner.Extras.
+	Entry []byte
+}
+
+// Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
+type Result struct {
+	Task task.Task // of a Command; that of a stream is a partner.Stream's
+
+	// Log is the name of the log with the events of a stream, which are those after the number After. Last is the number
+	// of the last one when the stream was opened. Whoever has asked for them reads the log.
+	Log         string
+	After, Last uint64
+
+	Webhooks   []task.Webhook
+	Page       task.Page
+	Membership task.Membership
+}
+
+// Execute executes a call where the tasks of its Leader are: it is the one way into the life-cycle. It neither checks
+// the peer, nor encodes anything; Dispatch and Do do. reserve is called in this process before memory is held
+// for the call, as that of a partner.Request; nil if what the call needs is not counted.
+func (g *Gateway) Execute(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
+	o, err := g.readyFor(ctx, c.Leader)
+	if err != nil {
+		return r, err
+	}
+	p := o.partner
+	switch c.Op {
+	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
+		r.Webhooks, err = o.changeWebhooks(ctx, c)
+	case translate.ListTasks:
+		list := p.List
+		if c.Tentative {
+			list = p.ListTentative
+		}
+		r.Page, err = list(ctx, c.Leader, c.List, reserve)
+	case translate.JoinGroup:
+		r.Membership, err = g.groups.Join(ctx, c.Leader, c.Invitation)
+	case translate.Command:
+		if err := g.checkGroup(c); err != nil {
+			return r, err
+		}
+		q := requests.Get().(*partner.Request)
+		defer func() {
+			*q = partner.Request{}
+			requests.Put(q)
+		}()
+		g.setRequest(q, c)
+		q.Reserve = reserve
+		if !c.Stream {
+			r.Task, err = p.Do(ctx, c.Leader, q)
+			break
+		}
+		var s partner.Stream
+		s, err = p.Stream(ctx, c.Leader, q)
+		r.Task, r.Log, r.After, r.Last = s.Task, s.Log, s.After, s.Last
+	default:
+		err = task.Errorf(task.Internal, "the operation %d cannot be executed", c.Op)
+	}
+	return r, err
+}
+
+// requests are those of Execute, used again: they are large.
+var requests = sync.Pool{New: func() any { return new(partner.Request) }}
+
+// setRequest makes the request of a call to the life-cycle.
+func (g *Gateway) setRequest(r *partner.Request, c *Call) {
+	r.Call, r.Policy, r.AgentTask = c.Call.Call, c.Policy, c.AgentTask
+	r.Histories = c.History != 0 && !c.Stream
+	r.Snapshot = r.Snapshot || c.Stream && c.Reply
+	r.Webhook, r.Adopt, r.Entry = c.Webhook, c.Adopt, c.Entry
+	if g.startsInGroup(c) {
+		r.Group, r.Dialect, r.Commit = c.Message.GroupID, c.Dialect, c.Commit
+	}
+}
+
+// changeWebhooks carries out an operation on the webhooks of a task. They belong to the task's Leader, also before
+// there is a task.
+func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webhook, err error) {
+	w, p, engine := c.Webhook, o.partner, o.webhooks
+	if c.TaskExists {
+		if err = p.CheckExists(ctx, c.Leader, w.TaskID); err != nil {
+			return nil, err
+		}
+	}
+	switch c.Op {
+	case translate.SetWebhook:
+		err = p.Watch(ctx, c.Leader, w.TaskID, func(log string, at task.Position) error {
+			set, err := engine.Set(ctx, log, *w, notify.At{Seq: at.Seq, Ended: at.Ended, Named: !c.Strict})
+			hooks = []task.Webhook{set}
+			return err
+		})
+	case translate.GetWebhooks:
+		hooks, err = engine.Get(ctx, p.LogOf(c.Leader, w.TaskID), w.ID)
+	case translate.DeleteWebhooks:
+		err = engine.Delete(ctx, p.LogOf(c.Leader, w.TaskID), w.ID)
+		if c.TaskExists && task.KindOf(err) == task.TaskNotFound {
+			err = nil // it was deleted before (A2A 1.0 §3.1.10)
+		}
+	}
+	return hooks, err
+}
+
+// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified.
+func (g *Gateway) leaderOf(ctx context.Context, taskID string) (leader string, err error) {
+	leader = partner.Anyone
+	for o := range g.owned.All() {
+		if leader, err = o.partner.LeaderOf(ctx, taskID, identity.Claimable); err != nil || leader != partner.Anyone {
+			return leader, err
+		}
+	}
+	return leader, nil
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Acceptor stores the Extras of commands that are of one kind. A command that is refused stores none, and those of one
+// that is accepted are there when its first event is.
+type Acceptor interface {
+	// Accept is called when a start or a continue is accepted, before it is stored, while nothing else can happen to the
+	// task. log is the name of the task's log, and at its position before the command. After it only the store can fail,
+	// or another Acceptor. An error refuses the command. A command that changes nothing, and is not refused, is accepted,
+	// too; what it has stored is not undone. It returns the zero Accepted if there is nothing to do.
+	Accept(ctx context.Context, log string, at task.Position, c *Request) (Accepted, error)
+}
+
+// Accepted is what follows when an Acceptor has stored something for a command.
+type Accepted struct {
+	// Stored, if it is not nil, is called when a start is stored, before anything else happens to the task. It must not
+	// wait.
+	Stored func()
+	// Undo removes what was stored. It is called if the command cannot be stored, or if the start is taken back because
+	// the agent refuses it. Nil if there is nothing to remove.
+	Undo func(context.Context) error
+}
+
+// AddAcceptor has an Acceptor store what comes with commands, whatever their shard. It is called before the first
+// command that needs it. Acceptors are called in this order, and undo in the other one.
+func (p *Process) AddAcceptor(a Acceptor) {
+	for {
+		had := p.acceptors.Load()
+		var all []Acceptor
+		if had != nil {
+			all = slices.Clone(*had)
+		}
+		if all = append(all, a); p.acceptors.CompareAndSwap(had, &all) {
+			return
+		}
+	}
+}
+
+// acceptance is what the Acceptors have stored for one command.
+type acceptance []Accepted
+
+// accept has the Acceptors store what comes with a command. tk.mu is held.
+func (tk *activeTask) accept(ctx context.Context, c *Request) (done acceptance, err error) {
+	acceptors := tk.engine.process.acceptors.Load()
+	if acceptors == nil {
+		return nil, nil
+	}
+	for _, a := range *acceptors {
+		one, err := a.Accept(ctx, tk.log, tk.position(), c)
+		if err != nil {
+			done.undo(ctx, tk)
+			return nil, err
+		}
+		if one.Stored != nil || one.Undo != nil {
+			done = append(done, one)
+		}
+	}
+	return done, nil
+}
+
+// acceptUnchanged is accept for a command that changes nothing. tk.mu is held.
+func (tk *activeTask) acceptUnchanged(ctx context.Context, c *Request) error {
+	if !c.changesTask() {
+		return nil
+	}
+	if err := tk.watch(ctx); err != nil {
+		return err
+	}
+	_, err := tk.accept(ctx, c)
+	return err
+}
+
+// stored says that the start is stored.
+func (done acceptance) stored() {
+	for _, a := range done {
+		if a.Stored != nil {
+			a.Stored()
+		}
+	}
+}
+
+// undo removes what was stored, also after the caller has left.
+func (done acceptance) undo(ctx context.Context, tk *activeTask) {
+	for i := range done {
+		a := done[len(done)-1-i]
+		if a.Undo == nil {
+			continue
+		}
+		if err := a.Undo(context.WithoutCancel(ctx)); err != nil {
+			tk.logger().Warn("a command failed, and what it had set before could not be removed", "error", err)
+		}
+	}
+}
