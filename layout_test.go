@@ -225,6 +225,16 @@ func unused(t *testing.T, rooms map[string]bool, used map[[2]string]bool) {
 	}
 }
 
+// TestSleepsAreSeen: a test that only lets time pass says so by time.Sleep, and not by a channel that nobody sends to.
+func TestSleepsAreSeen(t *testing.T) {
+	disguised := regexp.MustCompile(`(?m)^\s*<-time\.After\(`)
+	for file := range strings.FieldsSeq(run(t, "git", "ls-files", "*_test.go")) {
+		if text, err := os.ReadFile(file); err == nil && disguised.Match(text) {
+			t.Errorf("%s waits for time.After alone; use time.Sleep, or wait for what happens", file)
+		}
+	}
+}
+
 // TestOneFileKnowsTheDriver: of the host, one file imports the driver on disk. All others use what drivers have in
 // common, or a small interface.
 func TestOneFileKnowsTheDriver(t *testing.T) {

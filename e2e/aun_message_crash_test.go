@@ -52,7 +52,7 @@ func TestAUNAssigneeCrash(t *testing.T) {
 	group.Go(func() {
 		for working.Err() == nil { // as an SDK reconnects
 			_ = worker.Serve(working)
-			<-time.After(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 	})
 	alice := s.client("alice.aid.test")

@@ -164,7 +164,7 @@ func chaosTask(t *testing.T, c *caller, id, what string) *task.Task {
 		if err == nil && got.Status.State.Settled() {
 			return got
 		}
-		<-time.After(100 * time.Millisecond) // as a Leader does; no event shows that the gateway is back
+		time.Sleep(100 * time.Millisecond) // as a Leader does; no event shows that the gateway is back
 	}
 	t.Errorf("%s has not ended", id)
 	return nil

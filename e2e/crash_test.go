@@ -166,7 +166,7 @@ func TestKill(t *testing.T) {
 			})
 		}
 		// The moment matters, and no event of the load's is it.
-		<-time.After(200*time.Millisecond + rand.N(time.Duration(1+random.Int64N(int64(800*time.Millisecond)))))
+		time.Sleep(200*time.Millisecond + rand.N(time.Duration(1+random.Int64N(int64(800*time.Millisecond)))))
 		s.kill()
 		all.Wait()
 		s.start(c)

@@ -45,7 +45,7 @@ func (a *rememberingAgent) answer(w http.ResponseWriter, _ *http.Request, h hear
 		writeError(w, h, -32001, "Task not found")
 		return
 	}
-	<-time.After(rand.N(4 * time.Millisecond)) // so that the gateway dies before, while and after the agent works
+	time.Sleep(rand.N(4 * time.Millisecond)) // so that the gateway dies before, while and after the agent works
 	writeTask(w, h, "completed", "done")
 }
 
@@ -87,7 +87,7 @@ func TestKillBetweenIntentAndAnswer(t *testing.T) {
 			})
 		}
 		// The moment matters, and no event of the load's is it.
-		<-time.After(100*time.Millisecond + rand.N(200*time.Millisecond))
+		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
 		s.kill()
 		all.Wait()
 		s.start(conf)

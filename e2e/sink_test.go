@@ -301,7 +301,7 @@ func slowly() response {
 			if _, err := conn.Write([]byte{b}); err != nil {
 				return false
 			}
-			<-time.After(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // it is slow
 		}
 		return true
 	}}

@@ -142,7 +142,7 @@ func TestWebhookKill(t *testing.T) {
 			})
 		}
 		// The moment matters, and no event of the load's is it.
-		<-time.After(20*time.Millisecond + time.Duration(random.Int64N(int64(180*time.Millisecond))))
+		time.Sleep(20*time.Millisecond + time.Duration(random.Int64N(int64(180*time.Millisecond))))
 		s.kill()
 		all.Wait()
 		for _, m := range made {

@@ -344,7 +344,7 @@ func TestWebhookReload(t *testing.T) {
 		}
 		slow = true
 		return response{true, func(conn net.Conn) bool {
-			<-time.After(1500 * time.Millisecond) // for the old timeout, that is too long
+			time.Sleep(1500 * time.Millisecond) // for the old timeout, that is too long
 			return taken().write(conn)
 		}}
 	})

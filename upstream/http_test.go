@@ -94,7 +94,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		if n := m.Dials(); n != 1 {
 			t.Errorf("%d connections were opened", n)
 		}
-		<-time.After(5 * time.Second)
+		time.Sleep(5 * time.Second)
 		show(carryOut(t.Context(), h, turn("a b"), false))
 		if n := m.Dials(); n != 2 {
 			t.Errorf("an idle connection was kept: %d were opened", n)

@@ -69,7 +69,7 @@ func TestMaxRuns(t *testing.T) {
 			slow := func(c *settings) {
 				dial := c.Dial
 				c.Slots, c.Dial = all, func(ctx context.Context, network, address string) (net.Conn, error) {
-					<-time.After(time.Nanosecond) // meanwhile the agent notices which connections were closed
+					time.Sleep(time.Nanosecond) // meanwhile the agent notices which connections were closed
 					return dial(ctx, network, address)
 				}
 			}

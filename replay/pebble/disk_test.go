@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 				wg.Wait()
 				synctest.Wait() // for the database to be opened for reading
 				checkContent(t, s, acked[:])
-				<-time.After(time.Duration(rnd.Int64N(int64(time.Minute))))
+				time.Sleep(time.Duration(rnd.Int64N(int64(time.Minute))))
 				left.Store(math.MaxInt64)
 				<-reopened
 				checkContent(t, s, acked[:])
@@ -272,7 +272,7 @@ func TestFullDisk(t *testing.T) {
 				}
 				synctest.Wait()
 				checkZeros(t, s, "a", last)
-				<-time.After(time.Hour)
+				time.Sleep(time.Hour)
 				if got := refused.Load(); got < 1 || got > 3 {
 					t.Errorf("the disk refused %d times, want a few", got)
 				}
@@ -324,7 +324,7 @@ func TestOrphanTables(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		<-time.After(5 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		if refused.Load() < 5 {
 			t.Errorf("the disk refused %d times, want more tries", refused.Load())
 		}

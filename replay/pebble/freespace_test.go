@@ -41,7 +41,7 @@ func TestFreeSpace(t *testing.T) {
 		}
 		reopened := s.Reopened()
 		free(255)
-		<-time.After(checkEvery)
+		time.Sleep(checkEvery)
 		if err := s.Writable(); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("an almost full disk, before any write: %v, want ErrUnavailable", err)
 		}
@@ -53,12 +53,12 @@ func TestFreeSpace(t *testing.T) {
 		if err := errors.Join(add("a", 1, false), add("a", 2, true), add("b", 1, false), s.Unavailable()); err != nil {
 			t.Errorf("logs that are there: %v", err)
 		}
-		<-time.After(time.Hour + time.Second)
+		time.Sleep(time.Hour + time.Second)
 		if _, err := s.Head(t.Context(), "a"); !errors.Is(err, replay.ErrNotFound) {
 			t.Errorf("a log whose retention is over: %v, want ErrNotFound", err)
 		}
 		free(300) // more than is needed, but not by much
-		<-time.After(time.Minute)
+		time.Sleep(time.Minute)
 		if err := add("new", 0, false); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("a new log: %v, want ErrUnavailable", err)
 		}
@@ -69,11 +69,11 @@ func TestFreeSpace(t *testing.T) {
 		}
 		reopened = s.Reopened()
 		free(255)
-		<-time.After(checkEvery)
+		time.Sleep(checkEvery)
 		if err := add("newer", 0, false); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("a new log: %v, want ErrUnavailable", err)
 		}
-		<-time.After(10 * time.Minute)
+		time.Sleep(10 * time.Minute)
 		free(1000)
 		if err := add("newer", 0, false); err != nil { // the store finds out by this
 			t.Errorf("a new log: %v", err)
@@ -134,7 +134,7 @@ func TestReserve(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					<-time.After(time.Minute)
+					time.Sleep(time.Minute)
 					if !s.reserve.complete() {
 						t.Error("the reserve is not complete")
 					}

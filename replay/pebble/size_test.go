@@ -49,9 +49,9 @@ func TestDiskShrinks(t *testing.T) {
 				if err := s.Append(t.Context(), a); err != nil {
 					t.Fatal(err)
 				}
-				<-time.After(time.Second)
+				time.Sleep(time.Second)
 			}
-			<-time.After(time.Minute) // for Pebble, which removes files one after the other
+			time.Sleep(time.Minute) // for Pebble, which removes files one after the other
 			synctest.Wait()
 		}
 		write("before", 160)
