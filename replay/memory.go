@@ -83,7 +83,9 @@ func (m *Memory) enter(ctx context.Context) error {
 		return ErrClosed
 	}
 	for now := time.Now(); len(m.expiring) > 0 && !m.expiring[0].expires.After(now); {
-		m.drop(m.expiring[0])
+		if l := m.expiring[0]; !m.postpone(l, now) {
+			m.drop(l)
+		}
 	}
 	return nil
 }
@@ -94,6 +96,20 @@ func (m *Memory) drop(l *memoryLog) {
 	m.idle -= l.size
 	m.ended.Remove(l.use)
 	heap.Remove(&m.expiring, l.expiring)
+}
+
+// postpone has a log that has ended, and is to be dropped, kept for a while if it is pinned.
+func (m *Memory) postpone(l *memoryLog, now time.Time) bool {
+	if m.lists[PinsOf(l.name)] == nil {
+		return false
+	}
+	at, ok := m.settings.Postpone(l.head.Ended, l.expires, now)
+	if ok {
+		l.expires = at
+		heap.Fix(&m.expiring, l.expiring)
+		m.touch(l)
+	}
+	return ok
 }
 
 // remove removes a log.
@@ -263,19 +279,20 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 
 // evict drops ended logs until the rest fits into Capacity.
 func (m *Memory) evict() {
-	for m.size > m.settings.Capacity {
-		oldest := m.ended.Back()
-		if oldest == nil {
-			return
-		}
-		m.drop(oldest.Value.(*memoryLog))
-	}
+	m.evictWhile(func() bool { return m.size > m.settings.Capacity })
 }
 
 // evictEnded drops ended logs until the rest of them fits into MaxSize.
 func (m *Memory) evictEnded() {
-	for m.settings.MaxSize > 0 && m.idle > m.settings.MaxSize {
-		m.drop(m.ended.Back().Value.(*memoryLog))
+	m.evictWhile(func() bool { return m.settings.MaxSize > 0 && m.idle > m.settings.MaxSize })
+}
+
+// evictWhile drops ended logs, the least recently used first, while they take too much.
+func (m *Memory) evictWhile(tooMuch func() bool) {
+	for tooMuch() && m.ended.Len() > 0 {
+		if l := m.ended.Back().Value.(*memoryLog); !m.postpone(l, time.Now()) {
+			m.drop(l)
+		}
 	}
 }
 

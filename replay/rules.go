@@ -16,6 +16,9 @@ func (s Settings) WithDefaults() Settings {
 	if s.Retention <= 0 {
 		s.Retention = DefaultRetention
 	}
+	if s.PinFor <= 0 {
+		s.PinFor = DefaultPinFor
+	}
 	if s.Capacity <= 0 {
 		s.Capacity = DefaultCapacity
 	}

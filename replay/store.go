@@ -129,7 +129,7 @@ type ListedLog struct {
 
 // Bounds of the lists of a log.
 const (
-	MaxLists = 8
+	MaxLists = 256
 	MaxLabel = 256
 )
 
@@ -147,7 +147,7 @@ type Append struct {
 	Metadata []byte    // replaces the log's metadata; the store keeps no reference to it
 	DueAt    time.Time // replaces the time at which Due yields the log; zero for never
 	Lists    []Listing // replaces the lists that have the log, at most one place in each; kept, so it must not be changed
-	End      bool      // ends the log: it takes no more appends, and is dropped after Settings.Retention
+	End      bool      // ends the log: it takes no more appends, and is dropped after Settings.Retention, but see Pin
 	Drop     bool      // drops the log now, if there is one: nothing else is written, and the name is free again
 	Skip     uint64    // how many numbers to leave out before the first of Records; without Records it has no effect
 	Trim     uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
@@ -207,6 +207,7 @@ func ParseSyncMode(s string) (SyncMode, error) {
 type Settings struct {
 	Sync      SyncMode
 	Retention time.Duration // how long a log is kept after it ended; 0 is DefaultRetention
+	PinFor    time.Duration // how long after it ended a log is kept that others pin (see Pin); 0 is DefaultPinFor
 	MaxSize   int64         // bytes of all ended logs; beyond it the store drops some before Retention; 0 for no bound
 	Capacity  int64         // memory driver: bytes of all logs; 0 is DefaultCapacity
 }
@@ -214,6 +215,7 @@ type Settings struct {
 // Defaults of Settings.
 const (
 	DefaultRetention = 24 * time.Hour
+	DefaultPinFor    = 7 * 24 * time.Hour
 	DefaultCapacity  = 512 << 20
 )
 

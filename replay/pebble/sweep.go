@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,8 @@ type sweeper struct {
 	next    atomic.Uint64 // stamp of the next sweep; 0 during a sweep
 	sooner  chan struct{} // says that the next sweep must come earlier
 	ended   chan struct{} // closed when the sweep has ended
+
+	pins anyPins
 
 	counting sync.RWMutex // held for reading by an Append that ends its log, for writing while size begins anew
 }
@@ -245,7 +248,8 @@ func (s *Store) countSome(of *generation, snapshot *pebble.Snapshot, lower []byt
 	return size, rest, more, errors.Join(it.Error(), it.Close())
 }
 
-// drop deletes logs. It locks all of them at once; no other function locks more than one.
+// drop deletes logs, but for those that are pinned and may be kept for longer. It locks all of them at once; no other
+// function locks more than one.
 func (s *Store) drop(logs []expiry) (err error) {
 	if err := s.enterToWrite(context.Background()); err != nil {
 		return err
@@ -253,6 +257,12 @@ func (s *Store) drop(logs []expiry) (err error) {
 	defer s.exit(&err)
 	b := s.db.NewBatch()
 	defer b.Close()
+	pins, err := s.settled().NewIter(pinBounds())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pins.Close()) }()
+	now, settings := time.Now(), s.settings.Load()
 	var held []*log
 	defer func() {
 		for _, l := range held {
@@ -261,7 +271,8 @@ func (s *Store) drop(logs []expiry) (err error) {
 		}
 	}()
 	var size int64
-	for _, e := range logs {
+	heads := make([]head, len(logs)) // after the commit
+	for i, e := range logs {
 		l := s.logs.use(e.log)
 		l.write.Lock()
 		held = append(held, l)
@@ -270,6 +281,17 @@ func (s *Store) drop(logs []expiry) (err error) {
 		}
 		if l.head.First == 0 || l.head.expires != e.at {
 			return errDamaged // the index and the log are written together
+		}
+		if s.sweeper.pins.known(pins) && isPinned(pins, e.log) {
+			if at, ok := settings.Postpone(l.head.Ended, e.at.time(), now); ok {
+				if heads[i], err = l.stored(s.generation, true); err != nil {
+					return err
+				}
+				heads[i].expires = stampOf(at)
+				moveTime(b, appendExpiryKey, e.at, heads[i].expires, e.log, binary.AppendUvarint(nil, uint64(e.size)))
+				setHead(b, e.log, &heads[i], heads[i].entry, nil)
+				continue
+			}
 		}
 		if err := s.intents.forget(e.log); err != nil {
 			return err
@@ -283,10 +305,53 @@ func (s *Store) drop(logs []expiry) (err error) {
 		return err
 	}
 	s.sweeper.size.Add(-size)
-	for _, l := range held {
-		l.publish(head{}, nil)
+	for i, l := range held {
+		l.publish(heads[i], nil)
+		if heads[i].First > 0 {
+			s.sweeper.expect(heads[i].expires, 0)
+		}
 	}
 	return nil
+}
+
+// pinBounds are the bounds of the keys of all lists that pin logs.
+func pinBounds() *pebble.IterOptions {
+	return &pebble.IterOptions{LowerBound: []byte{spaceList}, UpperBound: []byte{spaceList + 1}}
+}
+
+// anyPins says whether logs may be pinned, so that the sweep looks for pins only where there have been some.
+type anyPins struct{ some, counted atomic.Bool }
+
+// see looks at the lists of an append.
+func (p *anyPins) see(lists []replay.Listing) {
+	for i := range lists {
+		if strings.HasPrefix(lists[i].List, replay.PinClass) && !p.some.Load() {
+			p.some.Store(true)
+		}
+	}
+}
+
+// known reports whether logs may be pinned. The first time, it looks for pins in the store, by an iterator over the
+// keys of lists.
+func (p *anyPins) known(lists *pebble.Iterator) bool {
+	if p.counted.Load() {
+		return p.some.Load()
+	}
+	var begin []byte
+	for n := 1; n <= replay.MaxName && !p.some.Load(); n++ {
+		begin = append(binary.BigEndian.AppendUint16(append(begin[:0], spaceList), uint16(n)), replay.PinClass...)
+		if lists.SeekGE(begin) && bytes.HasPrefix(lists.Key(), begin) {
+			p.some.Store(true)
+		}
+	}
+	p.counted.Store(true)
+	return p.some.Load()
+}
+
+// isPinned reports whether a log is pinned, by an iterator over the keys of lists.
+func isPinned(lists *pebble.Iterator, log string) bool {
+	begin := appendList(nil, replay.PinsOf(log))
+	return lists.SeekGE(begin) && bytes.HasPrefix(lists.Key(), begin)
 }
 
 // dropNow deletes a log that has not ended. The caller holds l.write.
