@@ -123,6 +123,10 @@ type StoreLimits struct {
 	// How long a task that has ended is kept. Default: 24h.
 	Retention caddy.Duration `json:"retention,omitempty"`
 
+	// How long a task that has ended is kept beyond its retention while a follower of it has not read it to its end: a
+	// group whose broker cannot be reached, or a client of AUN that is not connected. Default: 168h.
+	KeepUnread caddy.Duration `json:"keep_unread,omitempty"`
+
 	// How many events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones. Default: 10000.
 	MaxEvents int `json:"max_events,omitempty"`
 
@@ -139,6 +143,7 @@ type StoreLimits struct {
 // Provision sets defaults.
 func (l *StoreLimits) Provision(caddy.Context) error {
 	orDefault(&l.Retention, caddy.Duration(replay.DefaultRetention))
+	orDefault(&l.KeepUnread, caddy.Duration(replay.DefaultPinFor))
 	orDefault(&l.MaxEvents, 10000)
 	orDefault(&l.MaxBytes, 64<<20)
 	return nil
@@ -146,8 +151,8 @@ func (l *StoreLimits) Provision(caddy.Context) error {
 
 // Validate checks the settings.
 func (l *StoreLimits) Validate() error {
-	if l.Retention < 0 || l.MaxSize < 0 {
-		return errors.New("store: retention and max_size must not be negative")
+	if l.Retention < 0 || l.KeepUnread < 0 || l.MaxSize < 0 {
+		return errors.New("store: retention, keep_unread and max_size must not be negative")
 	}
 	if l.MaxSize > 0 && l.MaxSize < l.MaxBytes {
 		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
@@ -165,7 +170,7 @@ func (l *StoreLimits) Validate() error {
 
 // Settings implements StoreDriver, for a driver that has no other settings that may change while a store is open.
 func (l *StoreLimits) Settings() replay.Settings {
-	return replay.Settings{Retention: time.Duration(l.Retention), MaxSize: l.MaxSize}
+	return replay.Settings{Retention: time.Duration(l.Retention), PinFor: time.Duration(l.KeepUnread), MaxSize: l.MaxSize}
 }
 
 // TaskLimits implements StoreDriver.
@@ -179,10 +184,11 @@ func (p *parser) storeBlock(driver string, l *StoreLimits, own options) {
 		return
 	}
 	known := options{
-		"retention":  p.duration(&l.Retention),
-		"max_events": p.number(&l.MaxEvents),
-		"max_bytes":  size(p, &l.MaxBytes),
-		"max_size":   size(p, &l.MaxSize),
+		"retention":   p.duration(&l.Retention),
+		"keep_unread": p.duration(&l.KeepUnread),
+		"max_events":  p.number(&l.MaxEvents),
+		"max_bytes":   size(p, &l.MaxBytes),
+		"max_size":    size(p, &l.MaxSize),
 	}
 	maps.Copy(known, own)
 	p.block("store "+driver, known)

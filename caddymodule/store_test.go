@@ -19,7 +19,9 @@ import (
 func TestStoreInJSON(t *testing.T) {
 	dir := filepath.Join(caddy.AppDataDir(), "aip")
 	const day, events, size = 24 * time.Hour, 10000, 64 << 20
-	limits := StoreLimits{Retention: caddy.Duration(day), MaxEvents: events, MaxBytes: size}
+	limits := StoreLimits{Retention: caddy.Duration(day), KeepUnread: caddy.Duration(7 * day), MaxEvents: events,
+		MaxBytes: size}
+	defaults := replay.Settings{Retention: day, PinFor: 7 * day}
 	hour := limits
 	hour.Retention = caddy.Duration(time.Hour)
 	for _, tt := range []struct {
@@ -28,26 +30,26 @@ func TestStoreInJSON(t *testing.T) {
 		settings replay.Settings
 		err      string
 	}{
-		{config: "", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: replay.Settings{Retention: day}},
-		{config: "null", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: replay.Settings{Retention: day}},
-		{config: "{}", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: replay.Settings{Retention: day}},
+		{config: "", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: defaults},
+		{config: "null", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: defaults},
+		{config: "{}", want: &PebbleStore{Dir: dir, StoreLimits: limits}, settings: defaults},
 		{config: `{"driver": "", "retention": 3600000000000, "sync": "always", "dir": "/s"}`,
 			want:     &PebbleStore{Dir: "/s", Sync: "always", StoreLimits: hour},
-			settings: replay.Settings{Sync: replay.SyncAlways, Retention: time.Hour}},
+			settings: replay.Settings{Sync: replay.SyncAlways, Retention: time.Hour, PinFor: 7 * day}},
 		{config: `{"driver": "pebble", "dir": "/s"}`,
-			want: &PebbleStore{Dir: "/s", StoreLimits: limits}, settings: replay.Settings{Retention: day}},
+			want: &PebbleStore{Dir: "/s", StoreLimits: limits}, settings: defaults},
 		{config: `{"driver": "memory", "retention": "1h", "capacity": 1073741824}`,
 			want:     &MemoryStore{StoreLimits: hour, Capacity: 1 << 30},
-			settings: replay.Settings{Retention: time.Hour, Capacity: 1 << 30}},
+			settings: replay.Settings{Retention: time.Hour, PinFor: 7 * day, Capacity: 1 << 30}},
 		{config: `{"driver": "memory"}`, want: &MemoryStore{StoreLimits: limits, Capacity: replay.DefaultCapacity},
-			settings: replay.Settings{Retention: day, Capacity: replay.DefaultCapacity}},
+			settings: replay.Settings{Retention: day, PinFor: 7 * day, Capacity: replay.DefaultCapacity}},
 		{config: `{"driver": "sqlite"}`, err: `store: there is no driver "sqlite"; use memory or pebble`},
 		{config: `{"driver": 5}`, err: `store: there is no driver "5"; use memory or pebble`},
 		{config: `[]`, err: "store: json: cannot unmarshal array"},
 		{config: `{"driver": "memory", "dir": "/s"}`, err: `aip.stores.memory: json: unknown field "dir"`},
 		{config: `{"driver": "pebble", "capacity": 1}`, err: `aip.stores.pebble: json: unknown field "capacity"`},
 		{config: `{"driver": "memory", "capacity": -1}`, err: "store: capacity (-1 bytes) is less than max_bytes"},
-		{config: `{"max_size": -1}`, err: "store: retention and max_size must not be negative"},
+		{config: `{"max_size": -1}`, err: "store: retention, keep_unread and max_size must not be negative"},
 	} {
 		ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 		app := &App{StoreRaw: json.RawMessage(tt.config)}

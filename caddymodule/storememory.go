@@ -61,11 +61,12 @@ func (s *MemoryStore) Settings() replay.Settings {
 // UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
 //
 //	store memory {
-//		retention  <duration>
-//		max_events <n>
-//		max_bytes  <size>
-//		max_size   <size>
-//		capacity   <size>
+//		retention   <duration>
+//		keep_unread <duration>
+//		max_events  <n>
+//		max_bytes   <size>
+//		max_size    <size>
+//		capacity    <size>
 //	}
 func (s *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	p := &parser{Dispenser: d}

@@ -87,11 +87,12 @@ func (s *PebbleStore) Examine() error { return plain(pebble.Examine(s.Dir)) }
 // UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
 //
 //	store pebble [<dir>] {
-//		sync       state|always|never
-//		retention  <duration>
-//		max_events <n>
-//		max_bytes  <size>
-//		max_size   <size>
+//		sync        state|always|never
+//		retention   <duration>
+//		keep_unread <duration>
+//		max_events  <n>
+//		max_bytes   <size>
+//		max_size    <size>
 //	}
 func (s *PebbleStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	p := &parser{Dispenser: d}

@@ -106,7 +106,7 @@ func TestDocsMessages(t *testing.T) {
 			store("aip {\nstore memory {\ncapacity 1MiB\n}\n}")},
 		{"max_events is …, but must be at least 16", store("aip {\nstore pebble {\nmax_events 15\n}\n}")},
 		{"max_bytes is …, but must be at least 64KiB", store("aip {\nstore pebble {\nmax_bytes 1KiB\n}\n}")},
-		{"retention and max_size must not be negative", store("aip {\nstore pebble {\nretention -1s\n}\n}")},
+		{"retention, keep_unread and max_size must not be negative", store("aip {\nstore pebble {\nretention -1s\n}\n}")},
 		{`streams: … is "…", but must be on or off`, store("aip {\nstreams {\ntake_over maybe\n}\n}")},
 		{"drain must not be negative", store("aip {\ndrain -1s\n}")},
 		{"each line of identities needs an AIC and its AID", identities("10001000011K912345E789ABCDEF2353")},

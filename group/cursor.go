@@ -6,38 +6,15 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// cursor is what is stored of a follower: the metadata of its log. The records of the log are a copy of the task, or
-// there are none. The names of the members are
-// stored.
-type cursor struct {
-	Dialect  string        `json:"dialect"`
-	Created  time.Time     `json:"created"`
-	Accept   time.Duration `json:"accept,omitempty"` // in nanoseconds; see follower.accept
-	Position position      `json:"position,omitzero"`
-}
-
-// write returns the append that stores the cursor. mu is held, or nothing else uses f.
-func (f *follower) write() replay.Append {
-	data, err := json.Marshal(cursor{f.dialect, f.created, f.accept, f.confirmed})
-	if err != nil {
-		panic(err) // it has nothing that cannot be encoded
-	}
-	a := replay.Append{Log: f.name, Expect: f.revision, Metadata: data, DueAt: replay.Recover, End: f.over}
-	if f.over {
-		a.DueAt, a.Drop = time.Time{}, !f.begun // the store shall keep nothing of a task that was not started
-	}
-	return a
-}
 
 // saveDelay is how long after a confirm the cursor is stored. What is published again after a crash has the same ids.
 const saveDelay = 200 * time.Millisecond
@@ -59,7 +36,7 @@ func (t *groupTasks) saveAfter(d time.Duration) {
 	}
 }
 
-// save stores the cursors that have changed, and ends the logs of the followers that have published everything.
+// save stores the cursors that have changed, and drops those of the followers that have published everything.
 func (t *groupTasks) save(ctx context.Context) {
 	t.saver.Lock()
 	defer t.saver.Unlock()
@@ -81,23 +58,29 @@ func (t *groupTasks) save(ctx context.Context) {
 	}
 }
 
-// saveCursor stores the cursor of a follower, and ends its log if it has published everything. mu is held, but not
-// while the store is used.
+// saveCursor stores the cursor of a follower, and drops it if it has published everything. mu is held, but not while
+// the store is used.
 func (t *groupTasks) saveCursor(ctx context.Context, f *follower) error {
 	f.dirty = false
 	if !f.over && f.finished && !f.queued && len(f.flight)+len(f.gets) == 0 {
 		t.remove(f)
 	}
-	a, begun := f.write(), f.begun
+	c, begun, over := f.cursor, f.begun, f.over
+	c.Position = f.confirmed
 	t.mu.Unlock()
 	started, err := false, error(nil)
 	if !begun {
 		started, err = t.wasStarted(ctx, f)
 	}
-	if err == nil && !started {
-		err = t.put(ctx, f, a)
+	switch {
+	case err != nil || started:
+	case over:
+		_, err = c.Drop(ctx, t.store)
+	default:
+		err = c.Write(ctx, t.store)
 	}
 	t.mu.Lock()
+	f.cursor = c
 	if started {
 		t.restore(f)
 		t.changedCursor(f)
@@ -118,7 +101,6 @@ func (t *groupTasks) wasStarted(ctx context.Context, f *follower) (bool, error) 
 // remove removes a follower that has nothing more to publish. mu is held.
 func (t *groupTasks) remove(f *follower) {
 	f.over = true
-	t.copied -= f.copy.bytes
 	if t.current != f {
 		f.end()
 	}
@@ -168,11 +150,11 @@ func (t *groupTasks) follow(
 		return partner.Accepted{}, task.Errorf(task.Internal, "the gateway is stopping")
 	}
 	_, _, id := logname.Split(log)
-	f := &follower{
-		tasks: t, name: logname.GroupTasksOf(t.partner, t.leader, t.group) + id + logname.Separator + rand.Text()[:13],
-		task: id, log: log, dialect: dialect, created: time.Now(), trace: traceHeaders(ctx), isNew: true,
-		accept: commit, // of a start by rpc there is none: its answer accepts it
-	}
+	// A start by rpc has no Accept: its answer accepts it.
+	a := about{Dialect: dialect, Created: time.Now(), Accept: commit}
+	name := logname.GroupTasksOf(t.partner, t.leader, t.group) + id + logname.Separator + rand.Text()[:13]
+	f := t.newFollower(id, log, a, follow.Cursor{Name: name, Log: log})
+	f.trace = traceHeaders(ctx)
 	t.mu.Lock()
 	if t.ending || t.closed {
 		t.mu.Unlock()
@@ -184,21 +166,30 @@ func (t *groupTasks) follow(
 	}
 	t.followers[id] = f
 	t.mu.Unlock()
-	a := f.write()
-	a.Durable = true
-	if err := t.store.Append(ctx, a); err != nil {
+	c := f.cursor
+	c.Durable = true
+	if err := c.Write(ctx, t.store); err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.remove(f)
 		return partner.Accepted{}, partner.StoreError(err, "the task cannot be stored")
 	}
+	c.Durable = false // what is published again after a crash has the same ids
 	t.mu.Lock()
-	f.revision = 1
+	f.cursor = c
 	t.mu.Unlock()
 	return partner.Accepted{
 		Stored: func() { t.started(f) },
 		Undo:   func(context.Context) error { t.undo(f); return nil },
 	}, nil
+}
+
+// newFollower returns the follower of a task, which continues at its cursor.
+func (t *groupTasks) newFollower(id, log string, a about, c follow.Cursor) *follower {
+	f := &follower{tasks: t, task: id, log: log, about: a, cursor: c, confirmed: c.Position, at: c.Position,
+		tail: follow.New(t.store, log, c.Position, true)}
+	f.cursor.Data = &f.about
+	return f
 }
 
 // started begins to publish a task.
@@ -238,7 +229,7 @@ func (t *groupTasks) accept(f *follower) {
 	gw := t.member.gateway()
 	wait := retryFirst
 	if gw != nil {
-		if wait = time.Until(f.created.Add(cmp.Or(f.accept, gw.ResponseTimeout()))); wait <= 0 {
+		if wait = time.Until(f.about.Created.Add(cmp.Or(f.about.Accept, gw.ResponseTimeout()))); wait <= 0 {
 			err := gw.CommitStart(t.base, f.log)
 			if task.KindOf(err) != task.StoreUnavailable {
 				return
@@ -263,7 +254,6 @@ func (t *groupTasks) recover() {
 		if err == nil {
 			for _, f := range all {
 				t.followers[f.task] = f
-				t.copied += f.copy.bytes
 				t.begin(f)
 			}
 		}
@@ -288,16 +278,13 @@ func (t *groupTasks) load() (all []*follower, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var c cursor
-		if !entry.Head.Ended.IsZero() || json.Unmarshal(entry.Head.Metadata, &c) != nil {
+		var a about
+		c, err := follow.Parse(entry, &a)
+		if err != nil || !entry.Head.Ended.IsZero() {
 			continue
 		}
 		id := logname.TaskOfGroup(entry.Log)
-		f := &follower{
-			tasks: t, name: entry.Log, task: id, log: logname.New(t.partner, t.leader, id),
-			dialect: c.Dialect, created: c.Created, accept: c.Accept, confirmed: c.Position, at: c.Position,
-			copy: taskCopy{entry.Head.Last, entry.Head.Bytes}, revision: entry.Head.Revision,
-		}
+		f := t.newFollower(id, logname.New(t.partner, t.leader, id), a, c)
 		all = append(all, f)
 	}
 	return all, nil

@@ -6,13 +6,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/group/broker"
 )
 
 // publication is what a follower has published and the broker has not confirmed.
 type publication struct {
-	at    position // of the log, after it
-	reply *reply   // nil for an event
+	at    follow.Position // of the log, after it
+	reply *reply          // nil for an event
 }
 
 // errPaused says that nothing can be published now.
@@ -80,7 +81,6 @@ func (t *groupTasks) enqueue(f *follower) {
 	if !f.queued && f.begun && !f.over {
 		f.queued = true
 		t.ready.push(f)
-		t.keepLater()
 		t.resume()
 	}
 }
@@ -119,7 +119,7 @@ func (t *groupTasks) run() {
 		f.epoch = t.epoch
 		if f.rewound {
 			f.rewound, f.at = false, f.confirmed
-			f.rest()
+			f.tail.Rewind(f.at)
 		}
 		t.mu.Unlock()
 		var more bool
@@ -128,7 +128,7 @@ func (t *groupTasks) run() {
 			return err
 		})
 		if errors.Is(err, errPanic) {
-			f.rest()
+			f.tail.Rewind(f.at)
 		}
 		if err != nil && !errors.Is(err, errPaused) && !errors.Is(err, errEnded) {
 			f.report(err)
@@ -171,7 +171,7 @@ func (t *groupTasks) stepped(f *follower, more bool, err error) {
 
 // publish gives a message of a follower to the link; the follower is then at a position of its log. It waits while too
 // many are unconfirmed. The error is errPaused if the message is not published.
-func (t *groupTasks) publish(f *follower, m broker.Message, at position, r *reply) error {
+func (t *groupTasks) publish(f *follower, m broker.Message, at follow.Position, r *reply) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	epoch := f.epoch

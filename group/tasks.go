@@ -110,10 +110,7 @@ type groupTasks struct {
 
 	dirty  []*follower // whose cursors are to be stored
 	saving bool        // a timer or a goroutine is to store them
-	saver  sync.Mutex  // held while they or copies are stored
-
-	keeping bool  // a timer or a goroutine is to copy tasks
-	copied  int64 // bytes of all copies
+	saver  sync.Mutex  // held while they are stored
 
 	counts           Traffic
 	unconfirmedBytes int
@@ -196,7 +193,6 @@ func (t *groupTasks) close() {
 	t.mu.Unlock()
 	t.work.Wait()
 	t.save(context.Background())
-	t.keep(context.Background(), 0) // the next process may begin when the logs of the tasks are gone
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range t.followers {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -150,54 +151,24 @@ func (b *outbox) reconcile(ctx context.Context) error {
 func (r *batch) addMissing(
 	m *metadata, head replay.Head, snapshot []byte, records []replay.Record, now time.Time,
 ) error {
-	var fold task.Fold
-	if snapshot != nil {
-		ev, err := task.DecodeEvent(snapshot)
+	if len(records) > 0 && records[0].Seq == 1 && !m.Ended.IsZero() {
+		first, err := task.DecodeEvent(records[0].Data)
 		if err != nil {
 			return err
 		}
-		ev.Seq = head.First - 1
-		fold.Apply(ev)
-		r.addSnapshot(m, &fold, now)
-	}
-	for _, rec := range records {
-		ev, err := task.DecodeEvent(rec.Data)
-		if err != nil {
-			return err
-		}
-		ev.Seq = rec.Seq
-		was := fold.Status().State
-		fold.Apply(ev)
-		if ev.Seq == 1 && !m.Ended.IsZero() && fold.Status().ChangedAt.After(m.SeenAt) {
+		if first.Task != nil && first.Task.Status.ChangedAt.After(m.SeenAt) {
 			m.beginGeneration()
 		}
-		if ev.Seq > m.Seen && ev.Chunk == nil && ev.Message == nil && fold.Status().State != was {
-			r.add(m, ev.Seq, fold.Task(), "", now)
+	}
+	var fold task.Fold
+	for s, err := range follow.Steps(follow.Position{Seq: m.Seen, At: m.SeenAt}, head, snapshot, records) {
+		if err != nil {
+			return err
+		}
+		fold.Apply(s.Event)
+		if s.Entered {
+			r.add(m, s.Seq, fold.Task(), "", now)
 		}
 	}
 	return nil
-}
-
-// addSnapshot adds the changes that a snapshot stands for, as far as its history has them by their times. The numbers
-// of their events are no longer known: they get the last numbers before the end of the snapshot. The products of the
-// task are known for the last change only.
-func (r *batch) addSnapshot(m *metadata, fold *task.Fold, now time.Time) {
-	if m.Seen >= fold.Seq {
-		return
-	}
-	history := fold.Task().StatusHistory
-	for len(history) > 0 && !history[0].ChangedAt.After(m.SeenAt) {
-		history = history[1:]
-	}
-	if unseen := fold.Seq - m.Seen; uint64(len(history)) > unseen {
-		history = history[uint64(len(history))-unseen:]
-	}
-	for i := range history {
-		t := *fold.Task()
-		if i < len(history)-1 {
-			t.Products = nil
-			t.Status = history[i]
-		}
-		r.add(m, fold.Seq-uint64(len(history)-1-i), &t, "", now)
-	}
 }

@@ -51,6 +51,7 @@ type logState struct {
 	bytes    int64  // size of the records kept
 	lost     uint64 // records that followers may have read before a loss of power took them
 	cut      bool   // replay.Head.Cut: what the agent has done since is unknown
+	held     held   // up to which the log is not trimmed, because it is pinned
 	metadata []byte // activeTask.meta as it is stored
 }
 

@@ -13,8 +13,37 @@ import (
 
 // exceedsLimits reports whether a write would exceed what is kept of a task. tk.mu is held.
 func (tk *activeTask) exceedsLimits(events int, size int64) bool {
-	p := tk.partner()
-	return p != nil && (tk.logState.kept+events > p.MaxEvents || tk.logState.bytes+size > p.MaxBytes)
+	p, h := tk.partner(), &tk.logState.held
+	return p != nil && (tk.logState.kept+events > max(p.MaxEvents, h.events) ||
+		tk.logState.bytes+size > max(p.MaxBytes, h.bytes))
+}
+
+// held is what is kept of a log for followers with a cursor (see replay.Pin), who have still to read it: up to twice
+// the limits, in steps, since each attempt to trim the log reads it.
+type held struct {
+	events int
+	bytes  int64
+}
+
+const (
+	heldTimes = 2 // the limits
+	heldSteps = 8 // from the limits to the next multiple of them
+)
+
+// pinned returns the number of the record up to which a log may be trimmed because of its followers. tk.mu is held.
+func (tk *activeTask) pinned(ctx context.Context) (upTo uint64, err error) {
+	p, upTo := tk.partner(), tk.logState.last
+	if tk.logState.kept >= heldTimes*p.MaxEvents || tk.logState.bytes >= heldTimes*p.MaxBytes {
+		return upTo, nil
+	}
+	after, pinned, err := replay.Pinned(ctx, tk.engine.store, tk.log)
+	if err != nil {
+		return 0, StoreError(err, "the store cannot be read")
+	}
+	if pinned {
+		upTo = min(upTo, after)
+	}
+	return upTo, nil
 }
 
 // Before the older half of a log is dropped, readers that have still to read it get some time, if they do read: an
@@ -56,15 +85,28 @@ func (tk *activeTask) awaitReaders(ctx context.Context, rep *agent.Report) {
 // maxMoves is the greatest number of states on a legal path from one state to another.
 const maxMoves = 3
 
-// trim adds to a write that the older half of the log is replaced by a snapshot of the task. tk.mu is held.
+// trim adds to a write that the older half of the log is replaced by a snapshot of the task, as far as followers have
+// read it. tk.mu is held.
 func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
 	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
 	if err != nil {
 		return StoreError(err, "the store cannot be read")
 	}
+	upTo, err := tk.pinned(ctx)
+	if err != nil {
+		return err
+	}
 	p := tk.partner()
 	n, bytes := 0, head.Bytes
+	tk.logState.held = held{}
 	for n < len(records) && (len(records)-n > p.MaxEvents/2 || bytes > p.MaxBytes/2) {
+		if records[n].Seq > upTo {
+			tk.logState.held = held{
+				min(len(records)-n+p.MaxEvents/heldSteps, heldTimes*p.MaxEvents),
+				min(bytes+p.MaxBytes/heldSteps, heldTimes*p.MaxBytes),
+			}
+			break
+		}
 		bytes -= int64(len(records[n].Data))
 		n++
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -110,4 +111,72 @@ func TestTrimWaitsForReaders(t *testing.T) {
 			t.Errorf("the turn took %v", took)
 		}
 	})
+}
+
+// TestTrimLeavesWhatIsPinned: while a cursor of a follower stands behind, up to twice as much of a log is kept, and no
+// more. A cursor that moves has the log trimmed.
+func TestTrimLeavesWhatIsPinned(t *testing.T) {
+	next := make(chan int)
+	fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+		yielded := yield(agent.Report{State: task.Working}, nil)
+		for i := 0; yielded; {
+			select {
+			case n := <-next:
+				for range n {
+					p := task.Product{ID: "p", DataItems: []task.DataItem{task.Text("piece ")}}
+					yielded = yield(agent.Report{Chunks: []task.Chunk{{Product: p, Append: i > 0}}}, nil)
+					i++
+				}
+				next <- 0
+			case <-ctx.Done():
+				return
+			}
+		}
+	}}
+	store := memory(t)
+	b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 80 })
+	if _, err := b.Stream(t.Context(), leader, call(task.Start, "t1")); err != nil {
+		t.Fatal(err)
+	}
+	log := logname.New("agent", leader, "t1")
+	cursor := follow.Cursor{Name: "cursor", Log: log}
+	pieces := func(n int) replay.Head {
+		next <- n
+		<-next
+		head, err := store.Head(t.Context(), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return head
+	}
+	move := func(to uint64) {
+		cursor.Seq = to
+		if err := cursor.Write(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(10)
+	for _, tc := range []struct {
+		name       string
+		move       uint64 // the cursor, before
+		events     int
+		first, max uint64 // the oldest event that is kept, or how many are kept
+	}{
+		{"below the limit", 0, 70, 1, 0},
+		{"beyond the limit", 0, 50, 11, 0},
+		{"the cursor moves", 100, 30, 0, 80},
+		{"it stands behind", 0, 60, 0, 120},
+		{"for too long", 0, 100, 0, 160},
+	} {
+		if tc.move > 0 {
+			move(tc.move)
+		}
+		head := pieces(tc.events)
+		if tc.first > 0 && head.First != tc.first || tc.max > 0 && head.Kept() > tc.max {
+			t.Errorf("%s, the log has %d to %d", tc.name, head.First, head.Last)
+		}
+		if late := tc.name == "for too long"; late != (head.First > cursor.Seq+1) {
+			t.Errorf("%s, the cursor is at %d, and the log begins at %d", tc.name, cursor.Seq, head.First)
+		}
+	}
 }

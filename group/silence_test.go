@@ -3,6 +3,7 @@
 package group
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,49 +25,58 @@ func (w *world) cancelTask(id string) {
 	synctest.Wait()
 }
 
-// checkOver checks that nothing is left to publish, and that no copy counts.
+// checkOver checks that nothing is left to publish.
 func (w *world) checkOver() {
 	w.t.Helper()
 	time.Sleep(time.Minute)
-	if _, open := w.ended(); open != 0 || w.group.traffic().Tasks != 0 || w.group.copied != 0 {
-		w.t.Errorf("%d followers have not ended, %d tasks are left, and %d bytes of copies", open,
-			w.group.traffic().Tasks, w.group.copied)
+	if n := w.cursors(); n != 0 || w.group.traffic().Tasks != 0 {
+		w.t.Errorf("%d cursors and %d tasks are left", n, w.group.traffic().Tasks)
 	}
 }
 
 // TestLongSilence: however long a broker cannot be reached, or does not confirm, or the Partner is muted, all of a task
-// is published in the end, though the store has dropped it.
+// is published in the end, since the store keeps it.
 func TestLongSilence(t *testing.T) {
 	all := []string{"t accepted", "t working", "t canceled a"}
+	turns := func(w *world) {
+		for _, id := range []string{"1", "2", "3"} {
+			w.send("start", "t", "start", "")
+			time.Sleep(10 * time.Second)
+			w.send("continue", "t", "continue "+id, "")
+			time.Sleep(10 * time.Second)
+		}
+		w.send("cancel", "t", "cancel", "")
+		time.Sleep(long)
+	}
 	for _, tc := range []struct {
 		name   string
-		trims  bool
+		events int            // that are kept of a task; 0 for many
 		during func(w *world) // what happens to a group without a link
 		want   []string       // what is published at the end
 	}{
-		{"no link", false, func(w *world) {
+		{"no link", 0, func(w *world) {
 			w.cancelTask("t")
 			time.Sleep(long)
 		}, all},
-		{"a crash after the copy", false, func(w *world) {
+		{"two crashes", 0, func(w *world) {
 			w.cancelTask("t")
 			time.Sleep(time.Minute)
 			w.crash()
 			time.Sleep(long)
 			w.crash()
 		}, all},
-		{"a crash before the copy", false, func(w *world) {
+		{"a crash", 0, func(w *world) {
 			w.cancelTask("t")
 			w.crash()
 			time.Sleep(long)
 		}, all},
-		{"an end of the process before the copy", false, func(w *world) {
+		{"an end of the process", 0, func(w *world) {
 			w.cancelTask("t")
 			w.group.close()
 			time.Sleep(long)
 			w.open()
 		}, all},
-		{"muted", false, func(w *world) {
+		{"muted", 0, func(w *world) {
 			w.group.mute(true)
 			w.connect(true)
 			w.cancelTask("t")
@@ -75,7 +85,7 @@ func TestLongSilence(t *testing.T) {
 			synctest.Wait()
 			w.check("unmuted", all...)
 		}, nil},
-		{"not confirmed", false, func(w *world) {
+		{"not confirmed", 0, func(w *world) {
 			link := w.connect(false)
 			w.cancelTask("t")
 			w.check("not confirmed", "t accepted", "t working", "t working a", "t canceled a")
@@ -83,39 +93,33 @@ func TestLongSilence(t *testing.T) {
 			link.confirm(2)
 			link.end()
 		}, []string{"t canceled a"}}, // the product is in it
-		{"trimmed", true, func(w *world) {
-			for _, id := range []string{"1", "2", "3"} {
-				w.send("start", "t", "start", "")
-				time.Sleep(10 * time.Second)
-				w.send("continue", "t", "continue "+id, "")
-				time.Sleep(10 * time.Second)
-			}
-			w.send("cancel", "t", "cancel", "")
-			time.Sleep(long)
-		}, []string{"t accepted", "t working", "t awaiting-completion", "t working", "t awaiting-completion",
-			"t working ab", "t awaiting-completion ab", "t working", "t awaiting-completion ab", "t canceled ab"}},
-		{"an append of which the store does not know", false, func(w *world) {
+		{"trimmed, but not what is to be published", 12, turns, []string{"t accepted", "t working",
+			"t awaiting-completion ab", "t working", "t awaiting-completion ab", "t working", "t awaiting-completion ab",
+			"t working", "t awaiting-completion ab", "t canceled ab"}},
+		{"trimmed", 8, turns, []string{"t accepted", "t working", "t awaiting-completion", "t working",
+			"t awaiting-completion", "t working ab", "t awaiting-completion ab", "t working", "t awaiting-completion ab",
+			"t canceled ab"}},
+		{"an append of which the store does not know", 0, func(w *world) {
 			w.cancelTask("t")
 			w.store.setAmbiguous(logname.GroupTask)
 			time.Sleep(long)
 		}, all},
-		{"another task of the same id", false, func(w *world) {
+		{"the same start again", 0, func(w *world) {
 			w.cancelTask("t")
 			time.Sleep(long)
-			w.rpc("start", "t", "")
+			if got := w.rpc("start", "t", ""); got != "canceled" {
+				w.t.Errorf("the task is %s", got)
+			}
 		}, all},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(t, works, func(c *gateway.Config) {
-					if tc.trims {
-						c.Partner.MaxEvents = 8
-					}
+					c.Partner.MaxEvents = cmp.Or(tc.events, c.Partner.MaxEvents)
 				})
 				tc.during(w)
-				if _, err := w.store.Head(t.Context(), logname.New("agent", leaderAIC, "t")); err == nil &&
-					tc.name != "another task of the same id" {
-					t.Fatal("the store still has the task")
+				if _, err := w.store.Head(t.Context(), logname.New("agent", leaderAIC, "t")); err != nil && tc.want != nil {
+					t.Fatal("the store has dropped the task")
 				}
 				w.connect(true)
 				time.Sleep(time.Second)
@@ -126,25 +130,26 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
-// TestCopiesAreBounded: beyond a number of bytes, tasks are not copied.
-func TestCopiesAreBounded(t *testing.T) {
+// TestKeptForSomeDays: the store does not keep a task for ever that cannot be published.
+func TestKeptForSomeDays(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.cancelTask("t")
-		w.group.mu.Lock()
-		w.group.copied = maxCopies
-		w.group.mu.Unlock()
-		time.Sleep(long)
-		w.group.mu.Lock()
-		w.group.copied -= maxCopies
-		w.group.mu.Unlock()
+		time.Sleep(replay.DefaultPinFor + time.Hour)
+		w.rpc("start", "t", "") // is another task, outside of the group
 		w.connect(true)
 		time.Sleep(time.Second)
 		w.check("a task that is dropped")
-		w.checkOver()
-		w.send("start", "t", "m3", "")
+		w.group.close()
+		w.open()
+		w.connect(true)
+		w.send("start", "u", "m3", "")
 		time.Sleep(10 * time.Second)
-		w.check("a task of the same id", "t accepted", "t working", "t working a", "t working ab",
-			"t awaiting-completion ab")
+		w.check("a task", "u accepted", "u working", "u working a", "u working ab", "u awaiting-completion ab")
+		w.send("complete", "u", "m4", "")
+		time.Sleep(time.Second)
+		w.check("the end", "u completed ab")
+		w.rpc("cancel", "t", "")
+		w.checkOver()
 	})
 }
