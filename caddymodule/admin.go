@@ -36,74 +36,85 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 // maxAdminBody is the largest size of a request's body, in bytes.
 const maxAdminBody = 1 << 20
 
-// Routes implements caddy.AdminRouter.
-func (*Admin) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{
-		adminRoute(http.MethodGet, adminapi.Deliveries, ofWebhooks(listDeliveries)),
-		adminRoute(http.MethodPost, adminapi.ReplayDeliveries, ofWebhooks(replayDeliveries)),
-		adminRoute(http.MethodGet, adminapi.Webhooks, listWebhooks),
-		adminRoute(http.MethodGet, adminapi.Endpoints, ofWebhooks(listEndpoints)),
-		adminRoute(http.MethodPost, adminapi.DisableEndpoint, ofWebhooks(switchEndpoint(notify.Engines.Disable))),
-		adminRoute(http.MethodPost, adminapi.EnableEndpoint, ofWebhooks(switchEndpoint(notify.Engines.Enable))),
-		adminRoute(http.MethodGet, adminapi.Groups, listGroups),
-		adminRoute(http.MethodPost, adminapi.LeaveGroup, leaveGroup),
-		{Pattern: adminapi.HealthLive, Handler: caddy.AdminHandlerFunc(serveHealth)},
-		{Pattern: adminapi.HealthReady, Handler: caddy.AdminHandlerFunc(serveHealth)},
-		adminRoute(http.MethodGet, adminapi.AgentCardOf, showAgentCard),
-		adminRoute(http.MethodGet, adminapi.Tasks, listTasks),
-		adminRoute(http.MethodGet, adminapi.TaskEvents, listTaskEvents),
-		{Pattern: adminapi.TailTasks, Handler: caddy.AdminHandlerFunc(tailTasks)},
-		adminRoute(http.MethodPost, adminapi.CancelTask, endTask((*partner.Engine).Cancel)),
-		adminRoute(http.MethodPost, adminapi.FailTask, endTask((*partner.Engine).Fail)),
-		adminRoute(http.MethodPost, adminapi.TryPartner, tryPartner),
-		adminRoute(http.MethodGet, adminapi.Streams, listStreams),
-		adminRoute("GET, POST, DELETE", adminapi.Drain, drain),
-		adminRoute(http.MethodGet, adminapi.Store, reportStore(false)),
-		adminRoute(http.MethodPost, adminapi.VerifyStore, reportStore(true)),
-		adminRoute(http.MethodPost, adminapi.BackupStore, backupStore),
-		{Pattern: adminapi.ExportStore, Handler: caddy.AdminHandlerFunc(exportStore)},
-	}
+// adminHandlers are the handlers of all routes but those of health, by path.
+var adminHandlers = map[string]adminServer{
+	adminapi.Deliveries:       answer(ofWebhooks(listDeliveries)),
+	adminapi.ReplayDeliveries: answer(ofWebhooks(replayDeliveries)),
+	adminapi.Webhooks:         answer(listWebhooks),
+	adminapi.Endpoints:        answer(ofWebhooks(listEndpoints)),
+	adminapi.DisableEndpoint:  answer(ofWebhooks(switchEndpoint(notify.Engines.Disable))),
+	adminapi.EnableEndpoint:   answer(ofWebhooks(switchEndpoint(notify.Engines.Enable))),
+	adminapi.Groups:           answer(listGroups),
+	adminapi.LeaveGroup:       answer(leaveGroup),
+	adminapi.AgentCardOf:      answer(showAgentCard),
+	adminapi.Tasks:            answer(listTasks),
+	adminapi.TaskEvents:       answer(listTaskEvents),
+	adminapi.TailTasks:        tailTasks,
+	adminapi.CancelTask:       answer(endTask((*partner.Engine).Cancel)),
+	adminapi.FailTask:         answer(endTask((*partner.Engine).Fail)),
+	adminapi.TryPartner:       answer(tryPartner),
+	adminapi.Streams:          answer(listStreams),
+	adminapi.Drain:            answer(drain),
+	adminapi.Store:            answer(reportStore(false)),
+	adminapi.VerifyStore:      answer(reportStore(true)),
+	adminapi.BackupStore:      answer(backupStore),
+	adminapi.ExportStore:      exportStore,
 }
 
-// adminAnswer answers a request of the admin API with what is made JSON.
+// Routes implements caddy.AdminRouter.
+func (*Admin) Routes() (list []caddy.AdminRoute) {
+	for _, route := range adminapi.Routes {
+		handler := caddy.AdminHandlerFunc(serveHealth) // which answers also where there is no store
+		if h := adminHandlers[route.Path]; h != nil {
+			handler = admitted(&route, h)
+		}
+		list = append(list, caddy.AdminRoute{Pattern: route.Path, Handler: handler})
+	}
+	return list
+}
+
+// adminServer answers a request that was admitted, by the store of the running configuration.
+type adminServer func(*openStore, http.ResponseWriter, *http.Request) error
+
+// adminAnswer answers a request with what is made JSON.
 type adminAnswer func(*openStore, *http.Request) (any, error)
+
+// answer makes a handler of an answer.
+func answer(of adminAnswer) adminServer {
+	return func(o *openStore, w http.ResponseWriter, r *http.Request) error {
+		out, err := of(o, r)
+		if err != nil {
+			return refusal(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		return json.NewEncoder(w).Encode(out)
+	}
+}
 
 // ofWebhooks makes an answer of one that needs the webhooks only.
 func ofWebhooks(answer func(notify.Engines, *http.Request) (any, error)) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) { return answer(o.tasks.Webhooks(), r) }
 }
 
-// adminRoute makes a route of a function that answers with JSON.
-func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
-	return caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(func(
-		w http.ResponseWriter, r *http.Request,
-	) error {
-		o, err := admit(w, r, method)
-		if err != nil {
-			return err
+// admitted makes a handler for requests that the table of routes allows.
+func admitted(route *adminapi.Route, serve adminServer) caddy.AdminHandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if !slices.Contains(strings.Split(route.Method, ", "), r.Method) {
+			w.Header().Set("Allow", route.Method)
+			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", route.Method)}
 		}
-		out, err := answer(o, r)
-		if err != nil {
-			return refusal(err)
+		o := running()
+		if o == nil {
+			err := errors.New("no aip_gateway is configured")
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		return json.NewEncoder(w).Encode(out)
-	})}
-}
-
-// admit returns the store of the running configuration, if a request has a method of its route: one, or several as in
-// the header Allow.
-func admit(w http.ResponseWriter, r *http.Request, method string) (*openStore, error) {
-	if !slices.Contains(strings.Split(method, ", "), r.Method) {
-		w.Header().Set("Allow", method)
-		return nil, caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
+		if route.Query != nil {
+			if err := checkQuery(r.URL.Query(), route.Query...); err != nil {
+				return refusal(err)
+			}
+		}
+		return serve(o, w, r)
 	}
-	o := running()
-	if o == nil {
-		err := errors.New("no aip_gateway is configured")
-		return nil, caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
-	}
-	return o, nil
 }
 
 // refusal is the answer to a request that has failed: the sentence of the error, without its kind, which the status
@@ -184,10 +195,6 @@ func readNumber(q url.Values, name, of string) (uint64, error) {
 
 // filterOf reads a filter of deliveries from a query.
 func filterOf(q url.Values) (f notify.Filter, err error) {
-	err = checkQuery(q, "status", "partner", "leader", "task", "webhook", "host", "id", "after", "limit")
-	if err != nil {
-		return f, err
-	}
 	for name, values := range q {
 		value := values[0]
 		switch name {
@@ -269,9 +276,6 @@ func replayDeliveries(e notify.Engines, r *http.Request) (any, error) {
 // listWebhooks answers with the webhooks of a task.
 func listWebhooks(o *openStore, r *http.Request) (any, error) {
 	q := r.URL.Query()
-	if err := checkQuery(q, "partner", "leader", "task"); err != nil {
-		return nil, err
-	}
 	if q.Get("partner") == "" || q.Get("leader") == "" || q.Get("task") == "" {
 		return nil, errUnnamedTask
 	}

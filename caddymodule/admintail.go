@@ -40,11 +40,7 @@ type follower interface {
 }
 
 // tailTasks answers a request of adminapi.TailTasks. The stream ends with its configuration.
-func tailTasks(w http.ResponseWriter, r *http.Request) error {
-	o, err := admit(w, r, http.MethodGet)
-	if err != nil {
-		return err
-	}
+func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 	app := o.newest()
 	if app == nil { // it has just stopped
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("the gateway is stopping")}
@@ -84,6 +80,9 @@ func newFollower(ctx context.Context, tasks *gateway.Tasks, r *http.Request) (fo
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a browser that has lost the connection
 		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
+	}
+	if err := checkQuery(q, "partner", "leader", "task", "after"); err != nil {
+		return nil, err
 	}
 	f, err := eventFilterOf(q)
 	if err != nil {

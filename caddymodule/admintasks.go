@@ -17,9 +17,6 @@ import (
 
 // taskFilterOf reads a filter of tasks from a query.
 func taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
-	if err := checkQuery(q, "partner", "leader", "task", "state", "min_age", "max_age", "after", "limit"); err != nil {
-		return f, err
-	}
 	f.Partner, f.Leader, f.Task, f.After = q.Get("partner"), q.Get("leader"), q.Get("task"), q.Get("after")
 	if f.States, err = statesOf(q); err != nil {
 		return f, err
@@ -96,11 +93,8 @@ func eventOf(ev *partner.StoredEvent) adminapi.Event {
 var errUnnamedTask = task.Errorf(task.InvalidParams,
 	"name the task by partner, leader and task, as the list of tasks does")
 
-// eventFilterOf reads a filter of events from a query, which may also have more parameters.
-func eventFilterOf(q url.Values, more ...string) (f partner.EventFilter, err error) {
-	if err := checkQuery(q, append(more, "partner", "leader", "task", "after")...); err != nil {
-		return f, err
-	}
+// eventFilterOf reads a filter of events from a query.
+func eventFilterOf(q url.Values) (f partner.EventFilter, err error) {
 	f = partner.EventFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
 	if f.Partner == "" || f.Leader == "" || f.Task == "" {
 		return f, errUnnamedTask
@@ -113,7 +107,7 @@ func eventFilterOf(q url.Values, more ...string) (f partner.EventFilter, err err
 }
 
 func listTaskEvents(o *openStore, r *http.Request) (any, error) {
-	f, err := eventFilterOf(r.URL.Query(), "limit")
+	f, err := eventFilterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func TestContributing(t *testing.T) {
 		}
 		if m := name.FindStringSubmatch(quoted); m != nil && rooms[m[1]] != "" {
 			found++
-			if !regexp.MustCompile(`(?m)^(func|type|const) (\(.*\) )?` + m[2] + `\b`).MatchString(rooms[m[1]]) {
+			if !regexp.MustCompile(`(?m)^(func|type|const|var) (\(.*\) )?` + m[2] + `\b`).MatchString(rooms[m[1]]) {
 				t.Errorf("CONTRIBUTING.md names %s, which there is not", quoted)
 			}
 		}

@@ -3,12 +3,16 @@
 package docs
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
 // TestDocsCommands holds the table of docs/operations.md against the commands that there are.
@@ -32,5 +36,36 @@ func TestDocsCommands(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/operations.md does not have the commands of the code (-code +page):\n%s", diff)
+	}
+}
+
+// TestDocsRoutes holds the tables of routes of the admin API against the routes that there are, and the parameters that
+// they take.
+func TestDocsRoutes(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `([A-Z, ]+ /aip/[a-z/]+)` \\| (.*?) ?\\| ")
+	takes := make(map[string]string)
+	for _, page := range pages(t) {
+		for _, m := range row.FindAllStringSubmatch(page, -1) {
+			takes[m[1]] = m[2]
+		}
+	}
+	for _, route := range adminapi.Routes {
+		name := route.Method + " " + route.Path
+		cell, ok := takes[name]
+		if !ok {
+			t.Errorf("no page has a row of %s", name)
+		}
+		delete(takes, name)
+		if strings.HasPrefix(cell, "the same query") {
+			continue
+		}
+		for _, parameter := range route.Query {
+			if !slices.Contains(inQuotes(cell), parameter) {
+				t.Errorf("the row of %s does not name %s", name, parameter)
+			}
+		}
+	}
+	for name := range takes {
+		t.Errorf("a page has a row of %s, which there is not", name)
 	}
 }

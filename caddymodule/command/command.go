@@ -32,9 +32,13 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
-	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), deliveriesCommand(),
-		webhookKeyCommand(), aunIDCommand(), groupsCommand(), tasksCommand(), streamsCommand(), drainCommand(),
-		storeCommand(), doctorCommand(), consoleCommand())
+	asking := askingCommands()
+	asking["store"].AddCommand(importCommand(), repairCommand())
+	for _, c := range asking {
+		cmd.AddCommand(c)
+	}
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(),
+		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

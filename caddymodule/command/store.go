@@ -17,44 +17,23 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-func storeCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "store <command>",
-		Short: "Inspects, verifies, repairs, copies, exports and imports a store",
-		Long: `
-Inspects, verifies, repairs, copies, exports and imports a store: that of a running
-gateway, by Caddy's admin API, or with --store one that no process uses, by its directory.
-`,
-	}
-	onlyGroup(cmd)
-	cmd.AddCommand(
-		surveyCommand("inspect", "Shows what a store has", `
-Shows how many tasks, outboxes and other logs a store has, and how large it is.
-`, false),
-		surveyCommand("verify", "Reads all of a store, and says what is wrong", `
-Reads all of a store, with the checksums of its files, decodes the events of all tasks,
-and says what is wrong. It ends with 1 if something is. It changes nothing.
-`, true),
-		backupCommand(), exportCommand(), importCommand(), repairCommand())
-	return cmd
-}
-
 // storeFlags say which store it is.
 type storeFlags struct {
-	admin adminFlags
-	dir   string
+	*asking
+	dir string
 }
 
-func (f *storeFlags) add(set *pflag.FlagSet) {
-	f.admin.add(set)
-	set.StringVar(&f.dir, "store", "",
+// storeOf adds the flag of a command that can also do without a running gateway.
+func storeOf(a *asking) *storeFlags {
+	f := &storeFlags{asking: a}
+	a.Flags().StringVar(&f.dir, "store", "",
 		"the directory of a store that no process uses; default: that of the running gateway")
+	return f
 }
 
 // read calls f with the store in the directory.
@@ -78,32 +57,27 @@ func adviseOnUse(err error) error {
 	return err
 }
 
-func surveyCommand(name, short, long string, verify bool) *cobra.Command {
-	var f storeFlags
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: name + " [--store <directory>]", Short: short, Long: long,
-		Example: "  $ caddy aip store " + name + "\n  $ caddy aip store " + name + " --store /var/backups/aip",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := f.report(cmd.Context(), verify)
+// surveyStore returns the deed of a command that prints what a store has; with verify, what is wrong with it, too.
+func surveyStore(verify bool) deed {
+	return func(a *asking) func([]string) error {
+		f := storeOf(a)
+		a.jsonFlag("")
+		return func([]string) error {
+			report, err := f.report(a.Context(), verify)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+			if a.asJSON {
+				err = printJSON(a.Command, report)
 			} else {
-				err = printReport(cmd.OutOrStdout(), report, verify)
+				err = printReport(a.OutOrStdout(), report, verify)
 			}
 			if err == nil && report.Damaged > 0 {
 				err = fmt.Errorf("%d logs of the store are damaged; restore a backup", report.Damaged)
 			}
 			return err
-		},
+		}
 	}
-	f.add(cmd.Flags())
-	jsonFlag(cmd, &asJSON)
-	return cmd
 }
 
 // report returns what the store has.
@@ -119,11 +93,7 @@ func (f *storeFlags) report(ctx context.Context, verify bool) (report *adminapi.
 			return err
 		})
 	}
-	method, route := http.MethodGet, adminapi.Store
-	if verify {
-		method, route = http.MethodPost, adminapi.VerifyStore
-	}
-	_, err = f.admin.ask(method, route, nil, nil, report)
+	_, err = f.ask(f.route, nil, nil, report)
 	return report, err
 }
 
@@ -148,42 +118,28 @@ func printReport(w io.Writer, r *adminapi.StoreReport, verified bool) error {
 	return p.err
 }
 
-func backupCommand() *cobra.Command {
-	var f storeFlags
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "backup <directory> [--store <directory>]",
-		Short: "Copies a store, also one that is in use",
-		Long: `
-Copies a store into a new directory, also while the gateway uses it. The copy has all
-that was acknowledged before, and is consistent. It is made by the gateway, on its
-machine, and takes little space at first where it is on the same file system. To
-restore it, stop Caddy and put the copy in the place of the store.
-`,
-		Example: `  $ caddy aip store backup /var/backups/aip-2026-11-22`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := filepath.Abs(args[0])
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			if f.dir == "" {
-				var out adminapi.StoreBackup
-				raw, err = f.admin.ask(http.MethodPost, adminapi.BackupStore, nil, adminapi.StoreBackup{Dir: dir}, &out)
-			} else if raw, err = json.Marshal(adminapi.StoreBackup{Dir: dir}); err == nil {
-				raw = append(raw, '\n')
-				err = f.backup(cmd.Context(), dir)
-			}
-			if err != nil {
-				return err
-			}
-			return printAnswer(cmd, asJSON, raw, "the store was copied to %s", clean(dir))
-		},
+// backupStore copies a store.
+func backupStore(a *asking) func([]string) error {
+	f := storeOf(a)
+	a.jsonFlag("")
+	return func(args []string) error {
+		dir, err := filepath.Abs(args[0])
+		if err != nil {
+			return err
+		}
+		copied := adminapi.StoreBackup{Dir: dir}
+		var raw []byte
+		if f.dir == "" {
+			raw, err = a.ask(a.route, nil, copied, new(adminapi.StoreBackup))
+		} else if raw, err = json.Marshal(copied); err == nil {
+			raw = append(raw, '\n')
+			err = f.backup(a.Context(), dir)
+		}
+		if err != nil {
+			return err
+		}
+		return a.print(raw, "the store was copied to "+clean(dir))
 	}
-	f.add(cmd.Flags())
-	jsonFlag(cmd, &asJSON)
-	return cmd
 }
 
 // backup copies a store that no process uses.
@@ -195,53 +151,41 @@ func (f *storeFlags) backup(ctx context.Context, dir string) error {
 	return adviseOnUse(files.Backup(ctx, f.dir, dir))
 }
 
-func exportCommand() *cobra.Command {
-	var f storeFlags
+// exportStore writes a store as lines of JSON.
+func exportStore(a *asking) func([]string) error {
+	f := storeOf(a)
 	var to string
-	cmd := &cobra.Command{
-		Use:   "export [--store <directory>] [--output <file>]",
-		Short: "Writes a store as lines of JSON",
-		Long: `
-Writes a store as lines of JSON, which another version can import. It has what Leaders
-and agents have written, and the tokens of webhooks.
-`,
-		Example: `  $ caddy aip store export --output store.ndjson
-  $ caddy aip store export --store /var/lib/caddy/aip | gzip > store.ndjson.gz`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			out := cmd.OutOrStdout()
-			if to != "" {
-				file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-				if err != nil {
-					return err
-				}
-				defer file.Close()
-				out = file
-			}
-			if f.dir != "" {
-				return f.read(func(s replay.Store) error {
-					_, err := replay.Export(cmd.Context(), s, out)
-					return err
-				})
-			}
-			res, err := f.admin.request(http.MethodGet, adminapi.ExportStore, nil, nil)
+	a.Flags().StringVarP(&to, "output", "o", "", "a new file to write to; default: standard output")
+	return func([]string) error {
+		out := a.OutOrStdout()
+		if to != "" {
+			file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return err
 			}
-			defer res.Body.Close()
-			end := lastLine{w: out}
-			if _, err := io.Copy(&end, res.Body); err != nil {
+			defer file.Close()
+			out = file
+		}
+		if f.dir != "" {
+			return f.read(func(s replay.Store) error {
+				_, err := replay.Export(a.Context(), s, out)
 				return err
-			}
-			if !strings.HasPrefix(string(end.line), `{"end":`) {
-				return errors.New("the gateway has cut the export off; its log says why")
-			}
-			return nil
-		},
+			})
+		}
+		res, err := a.admin.request(http.MethodGet, a.route.Path, nil, nil)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		end := lastLine{w: out}
+		if _, err := io.Copy(&end, res.Body); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(string(end.line), `{"end":`) {
+			return errors.New("the gateway has cut the export off; its log says why")
+		}
+		return nil
 	}
-	f.add(cmd.Flags())
-	cmd.Flags().StringVarP(&to, "output", "o", "", "a new file to write to; default: standard output")
-	return cmd
 }
 
 // lastLine passes on what is written, and keeps the beginning of the last line.

@@ -23,53 +23,23 @@ const Path = "/aip/console/"
 // permissions is the file that says what the page may change: a JSON list.
 const permissions = "permissions.json"
 
-// A Permission allows the page to change something.
-type Permission string
-
-// The permissions.
-const (
-	Cancel    Permission = "cancel"    // tasks
-	Fail      Permission = "fail"      // tasks: to end them as failed, whatever their agents answer
-	Replay    Permission = "replay"    // notifications that were not delivered
-	Endpoints Permission = "endpoints" // to disable and enable endpoints of webhooks
-	Leave     Permission = "leave"     // groups
-	Try       Permission = "try"       // Partners: to start and continue tasks as the operator
-)
-
-// Permissions returns all permissions.
-func Permissions() []Permission { return []Permission{Cancel, Fail, Replay, Endpoints, Leave, Try} }
-
 // ParsePermissions returns the permissions with the names of an allow.
-func ParsePermissions(names []string) (all []Permission, err error) {
+func ParsePermissions(names []string) (all []adminapi.Permission, err error) {
 	for _, name := range names {
-		if !slices.Contains(Permissions(), Permission(name)) {
-			return nil, fmt.Errorf("allow has %q, but must have some of %s", name, Permissions())
+		if !slices.Contains(adminapi.Permissions(), adminapi.Permission(name)) {
+			return nil, fmt.Errorf("allow has %q, but must have some of %s", name, adminapi.Permissions())
 		}
-		all = append(all, Permission(name))
+		all = append(all, adminapi.Permission(name))
 	}
 	return all, nil
 }
 
-// routes are the routes of the admin API that the page uses, each with the permission that it needs; to read needs
-// none. No other route is served.
-var routes = map[string]Permission{
-	adminapi.Deliveries:       "",
-	adminapi.ReplayDeliveries: Replay,
-	adminapi.Webhooks:         "",
-	adminapi.Endpoints:        "",
-	adminapi.DisableEndpoint:  Endpoints,
-	adminapi.EnableEndpoint:   Endpoints,
-	adminapi.Groups:           "",
-	adminapi.LeaveGroup:       Leave,
-	adminapi.HealthReady:      "",
-	adminapi.AgentCardOf:      "",
-	adminapi.Streams:          "",
-	adminapi.Tasks:            "",
-	adminapi.TaskEvents:       "",
-	adminapi.TailTasks:        "",
-	adminapi.CancelTask:       Cancel,
-	adminapi.FailTask:         Fail,
-	adminapi.TryPartner:       Try,
+// needed returns the permission that the page needs for a route of the admin API; empty where it does not use the path.
+func needed(path string) adminapi.Permission {
+	if route := adminapi.RouteOf(path); route != nil {
+		return route.Console
+	}
+	return ""
 }
 
 // Handler serves the page and the routes of the admin API that the page uses. It identifies no one: its host must admit
@@ -79,13 +49,12 @@ type Handler struct {
 	API http.Handler
 
 	// Allow is what may be changed. Default: nothing; the page only reads.
-	Allow []Permission
+	Allow []adminapi.Permission
 }
 
 // Serves reports whether a path is one of the page, or one that it uses.
 func (*Handler) Serves(path string) bool {
-	_, api := routes[path]
-	return api || path+"/" == Path || strings.HasPrefix(path, Path)
+	return needed(path) != "" || path+"/" == Path || strings.HasPrefix(path, Path)
 }
 
 // policy is the Content-Security-Policy of the page: it runs its own files, and connects to its own server only. Text
@@ -103,8 +72,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
-	if needed, ok := routes[r.URL.Path]; ok {
-		h.serveAPI(w, r, needed)
+	if permission := needed(r.URL.Path); permission != "" {
+		h.serveAPI(w, r, permission)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -118,7 +87,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusPermanentRedirect)
 	case name == permissions:
 		header.Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(append([]Permission{}, h.Allow...)) // the client may have left
+		json.NewEncoder(w).Encode(append([]adminapi.Permission{}, h.Allow...)) // the client may have left
 	case name == "":
 		http.ServeFileFS(w, r, assets, "assets/index.html")
 	case isAsset(name):
@@ -130,7 +99,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveAPI has the admin API answer. A page of another site can neither read nor change anything by the browser of an
 // operator, whatever the operator has logged in by.
-func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, needed Permission) {
+func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, needed adminapi.Permission) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		refuse(w, http.StatusForbidden, "the request comes from another site")
 		return
@@ -139,7 +108,7 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, needed Permis
 		refuse(w, http.StatusForbidden, "the request comes from another site")
 		return
 	}
-	if needed != "" && !slices.Contains(h.Allow, needed) {
+	if needed != adminapi.MayRead && !slices.Contains(h.Allow, needed) {
 		refuse(w, http.StatusForbidden, fmt.Sprintf("the console may not do that; its site has no allow %s", needed))
 		return
 	}

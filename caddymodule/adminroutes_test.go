@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+// TestEveryRouteHasAHandler: each route of the table has one, those of health have their own, and there is no handler
+// without a route.
+func TestEveryRouteHasAHandler(t *testing.T) {
+	for _, route := range adminapi.Routes {
+		health := route.Path == adminapi.HealthLive || route.Path == adminapi.HealthReady
+		if _, ok := adminHandlers[route.Path]; ok == health {
+			t.Errorf("%s has a handler: %v", route.Path, ok)
+		}
+	}
+	for path := range adminHandlers {
+		if adminapi.RouteOf(path) == nil {
+			t.Errorf("%s has a handler, but is no route", path)
+		}
+	}
+}
