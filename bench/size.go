@@ -138,7 +138,9 @@ func (s *shape) fill(ctx context.Context, dir string) (err error) {
 		Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Dialects: func(*task.Webhook, string) translate.Notifier { return wire }, Log: quiet,
 	})
-	engine, err := partner.Open(ctx, store, partner.Options{Watcher: webhooks})
+	process := partner.NewProcess()
+	process.AddAcceptor(acceptor{webhooks})
+	engine, err := partner.Open(ctx, store, partner.Options{Watcher: webhooks, Process: process})
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (s *shape) fill(ctx context.Context, dir string) (err error) {
 	for range 16 {
 		group.Go(func() {
 			for i := next.Add(1); i <= int64(s.tasks) && ctx.Err() == nil; i = next.Add(1) {
-				if err := s.store(ctx, p, webhooks); err != nil {
+				if err := s.store(ctx, p); err != nil {
 					stop(err)
 				}
 			}
@@ -164,16 +166,23 @@ func (s *shape) fill(ctx context.Context, dir string) (err error) {
 	return context.Cause(ctx)
 }
 
+// acceptor stores the webhooks of starts.
+type acceptor struct{ webhooks *notify.Engine }
+
+// Accept implements partner.Acceptor.
+func (a acceptor) Accept(
+	ctx context.Context, log string, at task.Position, c *partner.Request,
+) (partner.Accepted, error) {
+	return a.webhooks.Accept(ctx, nil, log, at, c)
+}
+
 // store has one task carried out.
-func (s *shape) store(ctx context.Context, p *partner.Partner, webhooks *notify.Engine) error {
+func (s *shape) store(ctx context.Context, p *partner.Partner) error {
 	m := task.Message{ID: rand.Text(), SenderRole: task.Leader, SenderID: "leader", Command: task.Start,
 		TaskID: rand.Text(), SessionID: rand.Text(), DataItems: []task.DataItem{task.Text(text(s.message))}}
 	start := &partner.Request{Call: task.Call{Message: m}}
 	if s.webhook {
-		start.Accept = func(log string, at task.Position) (func(), error) {
-			_, err := webhooks.Set(ctx, log, task.Webhook{URL: "https://127.0.0.1:1/hook"}, notify.At{Seq: at.Seq})
-			return nil, err
-		}
+		start.Webhook = &task.Webhook{URL: "https://127.0.0.1:1/hook"}
 	}
 	_, err := p.Do(ctx, "leader", start)
 	if err == nil && s.complete {
