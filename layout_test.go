@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	"notify/delivery": {"egress", "notify/sign", "internal/tracing"},
 	"notify/schedule": {"replay", "notify/delivery"},
 	"egress":          {},
-	"group": {"task", "translate/aip", "replay", "follow", "partner", "egress", "gateway", "group/broker",
+	"group": {"task", "translate/aip", "replay", "follow", "shard", "partner", "egress", "gateway", "group/broker",
 		"internal/logname", "internal/tracing", "identity", "jsonrpc", "quota"},
 	"group/broker":         {"egress"},
 	"internal/logname":     {"quota", "replay"},

@@ -91,13 +91,14 @@ func openNew(d StoreDriver) (*openStore, error) {
 	}
 	ctx := context.Background()
 	o := &openStore{driver: d, store: store, tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
-	tasks, err := gateway.OpenTasks(shard.One(store), o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
+	set := shard.One(store)
+	tasks, err := gateway.OpenTasks(set, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, err
 	}
 	o.tasks = tasks
-	o.groups, err = group.Open(ctx, store, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
+	o.groups, err = group.Open(set, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, errors.Join(err, tasks.Close())

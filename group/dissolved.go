@@ -81,7 +81,7 @@ func (m *membership) isForsaken(now time.Time) bool {
 // dissolved ends a membership whose group has no exchange any more. Its tasks are canceled, and its queue is deleted.
 func (m *membership) dissolved() {
 	m.cancelTasks()
-	base := m.engine.base
+	base := m.home.base
 	if base.Err() != nil {
 		return
 	}

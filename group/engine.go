@@ -3,7 +3,6 @@
 package group
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -15,8 +14,10 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -52,23 +53,19 @@ const (
 	DefaultPrefetch           = 64
 )
 
-// Engine keeps the memberships of all Partners of one store. It outlives configurations: Partners are registered and
-// unregistered with theirs, while memberships and their links to brokers stay. Its methods may be called by any number
-// of goroutines at once.
+// Engine keeps the memberships of all Partners, in the shards that this process owns. There is one for all shards,
+// since an exchange belongs to one Leader, whatever the shard, and connections are shared. It outlives configurations:
+// Partners are registered and unregistered with theirs, while memberships and their links to brokers stay. Its methods
+// may be called by any number of goroutines at once.
 type Engine struct {
-	store    replay.Store
 	log      *slog.Logger
 	dial     dialer
 	newTasks func(*membership) tasks
-
-	base context.Context // of every supervisor; ends when the engine closes
-	stop context.CancelFunc
-	work sync.WaitGroup // supervisors
+	homes    *shard.Each[home]
 
 	deleting chan struct{} // has a place for each membership that may delete its queue now
 
-	mu          sync.Mutex // guards what follows, and additions to work
-	closed      bool
+	mu          sync.Mutex            // guards what follows, and additions to the work of homes
 	partners    map[string][]*Partner // by name; the one registered last is the present one
 	memberships map[key]*membership
 	past        map[string]Traffic // of the memberships that have ended, by the name of the Partner
@@ -77,53 +74,34 @@ type Engine struct {
 // key is the name of a membership.
 type key struct{ partner, leader, group string }
 
-// Open makes an engine over a store, which stays the caller's and is closed after the engine. A membership is connected
-// when its Partner is registered. The tracer records the commands of groups and what is published; nil for none.
-func Open(ctx context.Context, store replay.Store, tracer trace.TracerProvider, log *slog.Logger) (*Engine, error) {
-	return open(ctx, store, log, newPool(), func(m *membership) tasks {
-		return newGroupTasks(store, m.key, m, tracer)
+// Open makes an engine over the shards that this process owns now and later. A membership is connected when its Partner
+// is registered. The tracer records the commands of groups and what is published; nil for none.
+func Open(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Engine, error) {
+	return open(set, log, newPool(), func(m *membership) tasks {
+		return newGroupTasks(m.home.store, m.key, m, tracer)
 	})
 }
 
 // open is Open with what tests replace: the brokers, and the tasks of a membership.
-func open(
-	ctx context.Context, store replay.Store, log *slog.Logger, dial dialer, newTasks func(*membership) tasks,
-) (*Engine, error) {
+func open(set *shard.Set, log *slog.Logger, dial dialer, newTasks func(*membership) tasks) (*Engine, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	all, damaged, err := load(ctx, store)
+	e := &Engine{
+		log: log, dial: dial, newTasks: newTasks, deleting: make(chan struct{}, parallelDeletes),
+		partners: make(map[string][]*Partner), memberships: make(map[key]*membership), past: make(map[string]Traffic),
+	}
+	homes, err := shard.Open(set, e.openHome, (*home).close)
 	if err != nil {
 		return nil, err
 	}
-	if damaged != nil {
-		log.Error("some memberships of groups are left alone", "error", damaged)
-	}
-	e := &Engine{
-		store: store, log: log, dial: dial, newTasks: newTasks, deleting: make(chan struct{}, parallelDeletes),
-		partners: make(map[string][]*Partner), memberships: make(map[key]*membership), past: make(map[string]Traffic),
-	}
-	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	slices.SortStableFunc(all, func(a, b stored) int { return a.record.Joined.Compare(b.record.Joined) })
-	for _, s := range all {
-		c := claimOf(&s.record)
-		taken := e.isFreeLocked(s.key, c) != nil // by one that was there first; then this one waits
-		if m := e.supervise(&s); !taken {
-			m.claims = append(m.claims, c)
-		}
-	}
+	e.homes = homes
 	return e, nil
 }
 
 // Close closes every link and waits for all work. Queues stay at their brokers, and memberships in the store.
 func (e *Engine) Close() {
-	e.mu.Lock()
-	e.closed = true
-	e.stop()
-	e.mu.Unlock()
-	e.work.Wait()
+	e.homes.Close()
 	e.dial.Close()
 }
 
@@ -223,9 +201,13 @@ func (p *Partner) Has(leader, groupID string) bool {
 
 // take returns the membership of a key, which it makes if there is none and the limits allow one more.
 func (e *Engine) take(p *Partner, k key) (*membership, error) {
+	h := e.homes.Of(logname.Shard(e.homes.Count(), k.partner, k.leader))
+	if h == nil {
+		return nil, partner.Moved()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	if h.closed {
 		return nil, task.Errorf(task.Internal, "the gateway is stopping")
 	}
 	if m := e.memberships[k]; m != nil {
@@ -246,20 +228,12 @@ func (e *Engine) take(p *Partner, k key) (*membership, error) {
 	case ofLeader >= p.MaxGroupsPerLeader:
 		return nil, limitExceeded("groups_per_leader", p.MaxGroupsPerLeader)
 	}
-	return e.supervise(&stored{key: k, log: newLog(k)}), nil
+	return h.supervise(&stored{key: k, log: newLog(k)}), nil
 }
 
 func limitExceeded(limit string, max int) error {
 	return task.Errorf(task.LimitExceeded, "this Partner is a member of as many groups as it may be; have it leave one").
 		WithData("limit", limit).WithData("max", max)
-}
-
-// supervise starts the supervisor of a membership. The caller holds e.mu, and the engine is not closed.
-func (e *Engine) supervise(s *stored) *membership {
-	m := newMembership(e, s)
-	e.memberships[s.key] = m
-	e.work.Go(m.run)
-	return m
 }
 
 // forget removes a membership that is over. What it has received and published still counts.

@@ -59,7 +59,7 @@ func (m *membership) executeCommands() {
 		}
 		c := m.commands[0]
 		m.mu.Unlock()
-		usable := m.engine.store.Reopened()
+		usable := m.home.store.Reopened()
 		if err := m.execute(&c); err != nil {
 			m.logger().Warn("a command for a member of a group could not be stored", m.about("error", err)...)
 			if usable == nil {
@@ -74,7 +74,7 @@ func (m *membership) executeCommands() {
 
 // soon returns a channel that is closed after a while, for a store that does not say when it can be used.
 func (m *membership) soon() <-chan struct{} {
-	ctx, cancel := context.WithTimeout(m.engine.base, firstRetry)
+	ctx, cancel := context.WithTimeout(m.home.base, firstRetry)
 	context.AfterFunc(ctx, cancel)
 	return ctx.Done()
 }
@@ -206,7 +206,7 @@ func (m *membership) leave() {
 		err = m.deleteQueue(l)
 	}
 	switch {
-	case m.engine.base.Err() != nil:
+	case m.home.base.Err() != nil:
 	case err != nil:
 		m.disconnect()
 		m.failures++
@@ -219,7 +219,7 @@ func (m *membership) leave() {
 
 // endTasks cancels the tasks, and waits until the group has got that by a link.
 func (m *membership) endTasks(l link) error {
-	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
+	ctx, cancel := context.WithTimeout(m.home.base, cancelLimit)
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
@@ -241,7 +241,7 @@ func (m *membership) mustReturn(l link) bool {
 	select {
 	case <-l.Done():
 		return true
-	case <-m.engine.base.Done():
+	case <-m.home.base.Done():
 		return true
 	default:
 		return false
@@ -251,7 +251,7 @@ func (m *membership) mustReturn(l link) bool {
 // deleteQueue deletes the queue, and ends the link. Few memberships do this at a time, because a broker deletes queues
 // one after another, and an answer that is late costs the connection that groups share.
 func (m *membership) deleteQueue(l link) error {
-	base := m.engine.base
+	base := m.home.base
 	select {
 	case m.engine.deleting <- struct{}{}:
 		defer func() { <-m.engine.deleting }()
@@ -267,7 +267,7 @@ func (m *membership) deleteQueue(l link) error {
 
 // sayGoodbye publishes the last member status, and waits until the broker has it.
 func (m *membership) sayGoodbye(l link) error {
-	ctx, cancel := context.WithTimeout(m.engine.base, lastLimit)
+	ctx, cancel := context.WithTimeout(m.home.base, lastLimit)
 	defer cancel()
 	d := m.record.Leaving
 	dialect := d.Dialect

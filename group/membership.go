@@ -35,6 +35,7 @@ const (
 type membership struct {
 	key
 	engine *Engine
+	home   *home
 	log    string // the name of its log
 	tasks  tasks
 	claims []claim // under Engine.mu
@@ -77,15 +78,16 @@ type membership struct {
 }
 
 // newMembership makes a membership of what is stored of it; it has not joined yet if that is nothing.
-func newMembership(e *Engine, s *stored) *membership {
+func newMembership(h *home, s *stored) *membership {
 	m := &membership{
-		key: s.key, engine: e, log: s.log, revision: s.revision, kick: make(chan struct{}, 1), over: make(chan struct{}),
+		key: s.key, engine: h.engine, home: h, log: s.log, revision: s.revision,
+		kick: make(chan struct{}, 1), over: make(chan struct{}),
 		state: Joining, since: time.Now(), lost: time.Now(), leaveBy: time.Now().Add(leaveLimit),
 	}
 	if s.revision > 0 {
 		m.isStored, m.written, m.record, m.state = true, true, s.record, Unregistered
 	}
-	m.tasks = e.newTasks(m)
+	m.tasks = h.engine.newTasks(m)
 	m.tasks.mute(m.record.Muted)
 	return m
 }
@@ -160,7 +162,7 @@ func (m *membership) enter(s State, err error) {
 func (m *membership) store(next *record) error {
 	m.written = true // perhaps also after an error
 	err := m.write(func(revision uint64) error {
-		return next.put(m.engine.base, m.engine.store, m.log, revision)
+		return next.put(m.home.base, m.home.store, m.log, revision)
 	})
 	if err != nil {
 		return partner.StoreError(err, "the membership of the group cannot be stored")
@@ -181,7 +183,7 @@ func (m *membership) write(put func(revision uint64) error) error {
 		case err == nil:
 			m.revision++
 		case errors.Is(err, replay.ErrConflict):
-			head, bad := m.engine.store.Head(m.engine.base, m.log)
+			head, bad := m.home.store.Head(m.home.base, m.log)
 			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
 				return bad
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -205,7 +206,7 @@ func (m *memberships) start() {
 	m.tasks = make(map[key]*fakeTasks)
 	var err error
 	log := slog.New(slog.NewTextHandler(&m.log, nil))
-	m.engine, err = open(m.Context(), m.store, log, m.brokers, func(of *membership) tasks {
+	m.engine, err = open(shard.One(m.store), log, m.brokers, func(of *membership) tasks {
 		f := &fakeTasks{m: of, b: m.brokers}
 		m.mu.Lock()
 		defer m.mu.Unlock()

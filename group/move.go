@@ -119,7 +119,7 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 	m.connected(fresh)
 	m.announce()
 	if old != nil && !sameQueue {
-		m.engine.retire(old, draining)
+		m.home.retire(old, draining)
 	}
 	return nil
 }
@@ -148,18 +148,18 @@ func (m *membership) receiveAfter(l link, drained <-chan struct{}) func(*broker.
 
 // discard gives up a link that is not used, and its queue if that was made for it.
 func (m *membership) discard(l link) {
-	ctx, cancel := context.WithTimeout(m.engine.base, discardLimit)
+	ctx, cancel := context.WithTimeout(m.home.base, discardLimit)
 	defer cancel()
 	l.Undo(ctx)
 }
 
 // retire empties the queue of a link at a broker that a membership has left for another one, closes draining unless it
 // is nil, and then deletes the queue.
-func (e *Engine) retire(l link, draining chan struct{}) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.work.Go(func() { // the supervisor that calls holds work
-		ctx, cancel := context.WithTimeout(e.base, drainLater)
+func (h *home) retire(l link, draining chan struct{}) {
+	h.engine.mu.Lock()
+	defer h.engine.mu.Unlock()
+	h.work.Go(func() { // the supervisor that calls holds work
+		ctx, cancel := context.WithTimeout(h.base, drainLater)
 		defer cancel()
 		err := waitIdle(ctx, l)
 		if draining != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -85,7 +86,7 @@ func (m *atRabbit) start() {
 	m.Helper()
 	var err error
 	m.tasks = make(map[key]*fakeTasks)
-	m.engine, err = open(m.Context(), m.store, slog.New(slog.DiscardHandler), newPool(), func(of *membership) tasks {
+	m.engine, err = open(shard.One(m.store), slog.New(slog.DiscardHandler), newPool(), func(of *membership) tasks {
 		f := &fakeTasks{m: of, b: m.brokers}
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -31,7 +31,7 @@ func (m *membership) run() {
 	for !m.isOver() {
 		timer.Reset(m.attend())
 		select {
-		case <-m.engine.base.Done():
+		case <-m.home.base.Done():
 			m.refuseRequests()
 		case <-timer.C:
 		case <-m.kick:
@@ -220,7 +220,7 @@ func (m *membership) reconnect() {
 		m.wait(err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(m.engine.base, joinLimit)
+	ctx, cancel := context.WithTimeout(m.home.base, joinLimit)
 	defer cancel()
 	if !m.mayWait(cancel) {
 		return // a request comes first
@@ -234,7 +234,7 @@ func (m *membership) reconnect() {
 		m.removed()
 	case lacksExchange(err):
 		m.withoutExchange(ctx, err)
-	case m.engine.base.Err() != nil || interrupted && errors.Is(ctx.Err(), context.Canceled):
+	case m.home.base.Err() != nil || interrupted && errors.Is(ctx.Err(), context.Canceled):
 	case isKind(err, broker.LoginRefused, broker.AddressRefused), task.KindOf(err) == task.AccessTokenInvalid:
 		m.wait(err)
 	default:
@@ -362,9 +362,9 @@ func (m *membership) abandon() {
 
 // cancelTasks cancels the tasks of a membership that ends, whether the group gets to know that or not.
 func (m *membership) cancelTasks() {
-	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
+	ctx, cancel := context.WithTimeout(m.home.base, cancelLimit)
 	defer cancel()
-	if err := m.tasks.cancel(ctx); err != nil && m.engine.base.Err() == nil {
+	if err := m.tasks.cancel(ctx); err != nil && m.home.base.Err() == nil {
 		m.logger().Warn("not all tasks of a group could be canceled", m.about("error", err)...)
 	}
 }
@@ -372,12 +372,12 @@ func (m *membership) cancelTasks() {
 // end ends the membership. It returns when that is stored, or the engine closes: then the next one ends it.
 func (m *membership) end() {
 	m.disconnect()
-	base := m.engine.base
+	base := m.home.base
 	for {
-		usable := m.engine.store.Reopened()
+		usable := m.home.store.Reopened()
 		err := m.tasks.drop(base)
 		if err == nil && m.written {
-			err = m.write(func(revision uint64) error { return m.record.end(base, m.engine.store, m.log, revision) })
+			err = m.write(func(revision uint64) error { return m.record.end(base, m.home.store, m.log, revision) })
 		}
 		if errors.Is(err, errLogEnded) { // by the attempt before, which has failed as far as it knew
 			err = nil
