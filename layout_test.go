@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"aun":       {"aun/codes", "jsonrpc", "internal/bufpool"},
 	"aun/codes": {"jsonrpc"},
 	"directory": {"aun", "aun/codes", "translate", "translate/aun"},
-	"mailbox": {"task", "aun", "aun/codes", "translate/aun", "replay", "partner", "identity", "internal/keylock",
+	"mailbox": {"task", "aun", "aun/codes", "translate/aun", "replay", "follow", "partner", "identity", "internal/keylock",
 		"internal/logname"},
 	"aun/auntest": {"aun"},
 	"upstream":    {"task", "agent", "translate", "partner"},

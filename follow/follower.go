@@ -5,6 +5,8 @@ package follow
 import (
 	"context"
 	"errors"
+	"io"
+	"iter"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -131,4 +133,43 @@ func (f *Follower) Rest() {
 func (f *Follower) Rewind(to Position) {
 	f.Rest()
 	f.at = to
+}
+
+// Follow yields the steps of a log behind a position, and waits for more until the log has ended, which is no error, or
+// ctx is done. It does not fold.
+func Follow(ctx context.Context, store replay.Store, log string, from Position) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		f := New(store, log, from, false)
+		defer f.Rest()
+		news := make(chan struct{}, 1)
+		for {
+			steps, more, err := f.Next(ctx)
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Step{}, err)
+				return
+			}
+			for i := range steps {
+				f.Take(&steps[i])
+				if !yield(steps[i], nil) {
+					return
+				}
+			}
+			if more {
+				continue
+			}
+			f.Wake(func() {
+				select {
+				case news <- struct{}{}:
+				default:
+				}
+			})
+			select {
+			case <-news:
+			case <-ctx.Done():
+			}
+		}
+	}
 }

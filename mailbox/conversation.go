@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -18,30 +19,23 @@ import (
 // stored.
 const retryAfter = time.Second
 
-// follow makes messages of what happens to a task, beginning after an event, until the task has ended. It returns at
+// follow makes messages of what happens to a task, beginning at a position, until the task has ended. It returns at
 // once.
-func (m *Mailbox) follow(aid, log string, after uint64) {
+func (m *Mailbox) follow(aid, log string, from follow.Position) {
 	m.spawn(func() {
-		var s speaker
 		for m.base.Err() == nil {
-			err := m.read(aid, log, &after, &s)
-			var compacted *replay.CompactedError
+			err := m.read(aid, log, from)
 			switch {
 			case err == nil, errors.Is(err, replay.ErrNotFound): // dropped: a client can no longer ask about it
 				m.end(aid, log)
 				return
-			case errors.Is(err, replay.ErrClosed), errors.Is(err, errEnded):
+			case errors.Is(err, replay.ErrClosed), errors.Is(err, errEnded), m.base.Err() != nil:
 				return
-			case errors.As(err, &compacted):
-				after, err = m.skip(aid, log, compacted, &s)
 			}
-			if err != nil && m.base.Err() == nil {
-				m.log.Warn("a conversation waits: its messages cannot be stored now", "aid", aid, "error", err)
-				sleep(m.base, retryAfter)
-				s = speaker{} // what was not stored is read again
-				if stored, ok := m.storedAfter(aid, log); ok {
-					after = stored
-				}
+			m.log.Warn("a conversation waits: its messages cannot be stored now", "aid", aid, "error", err)
+			sleep(m.base, retryAfter)
+			if stored, ok := m.position(aid, log); ok { // what was not stored is read again
+				from = stored
 			}
 		}
 	})
@@ -50,49 +44,26 @@ func (m *Mailbox) follow(aid, log string, after uint64) {
 // errEnded says that a conversation is about another task now.
 var errEnded = errors.New("mailbox: the conversation is about another task")
 
-// read stores the messages of the events after one. It returns nil at the end of the log.
-func (m *Mailbox) read(aid, log string, after *uint64, s *speaker) error {
-	for rec, err := range replay.Follow(m.base, m.store, log, *after, nil) {
+// read stores the messages that come after a position. It returns nil at the end of the log.
+func (m *Mailbox) read(aid, log string, from follow.Position) error {
+	var s speaker
+	for step, err := range follow.Follow(m.base, m.store, log, from) {
+		if err == nil {
+			err = m.say(aid, log, &step, &s)
+		}
 		if err != nil {
 			return err
 		}
-		ev, err := task.DecodeEvent(rec.Data)
-		if err != nil {
-			return err
-		}
-		ev.Seq = rec.Seq
-		if err := m.say(aid, log, &ev, s); err != nil {
-			return err
-		}
-		*after = rec.Seq
 	}
-	return m.base.Err()
+	return nil
 }
 
-// skip continues after events that are no longer kept, with the snapshot that stands for them.
-func (m *Mailbox) skip(aid, log string, gap *replay.CompactedError, s *speaker) (after uint64, err error) {
-	_, snapshot, _, err := m.store.Load(m.base, log)
-	if err != nil {
-		return gap.After, err
+// say stores the messages that a step makes, together with how far the log has been read. A step that makes none, and
+// enters no state, is read again after a restart.
+func (m *Mailbox) say(aid, log string, step *follow.Step, s *speaker) error {
+	if s.add(step); !step.Entered {
+		return nil
 	}
-	if len(snapshot) > 0 {
-		ev, err := task.DecodeEvent(snapshot)
-		if err != nil {
-			return gap.After, err
-		}
-		ev.Seq = gap.First - 1
-		if err := m.say(aid, log, &ev, s); err != nil {
-			return gap.After, err
-		}
-	}
-	return gap.First - 1, nil
-}
-
-// say stores the messages that an event makes, together with how far the log has been read. An event that makes none is
-// read again after a restart.
-func (m *Mailbox) say(aid, log string, ev *task.Event, s *speaker) error {
-	var payloads [][]byte
-	added := false // s has the event
 	return m.with(aid, func(b *inbox) error {
 		if err := b.load(m.base); err != nil {
 			return err
@@ -101,22 +72,19 @@ func (m *Mailbox) say(aid, log string, ev *task.Event, s *speaker) error {
 		if t == nil {
 			return errEnded
 		}
-		if s.state == task.None {
-			s.state = t.State
-		}
-		if !added {
-			payloads, added = s.add(ev, t), true
-		}
-		if s.state == t.State && len(payloads) == 0 {
-			return nil
-		}
-		t.After, t.State = ev.Seq, s.state
 		var records [][]byte
-		for i, p := range payloads {
-			id := t.Task + "-" + strconv.FormatUint(ev.Seq, 10) + "-" + strconv.Itoa(i+1)
+		for i, p := range s.payloads(step, t) {
+			id := t.Task + "-" + strconv.FormatUint(step.Seq, 10) + "-" + strconv.Itoa(i+1)
 			records = append(records, appendMessage(t.Agent, aid, id, fanoutMode, p))
 		}
-		return b.receive(m.base, records)
+		t.Read = step.After
+		if err := b.receive(m.base, records); err != nil {
+			return err
+		}
+		if step.After.State.Settled() {
+			s.turn = task.Fold{}
+		}
+		return nil
 	})
 }
 
@@ -141,18 +109,18 @@ func (m *Mailbox) end(aid, log string) {
 	}
 }
 
-// storedAfter returns how far the log of a conversation has been read.
-func (m *Mailbox) storedAfter(aid, log string) (after uint64, ok bool) {
+// position returns how far the log of a conversation has been read.
+func (m *Mailbox) position(aid, log string) (at follow.Position, ok bool) {
 	err := m.with(aid, func(b *inbox) error {
 		if err := b.load(m.base); err != nil {
 			return err
 		}
 		if t := b.conversationAbout(log); t != nil {
-			after, ok = t.After, true
+			at, ok = t.Read, true
 		}
 		return nil
 	})
-	return after, ok && err == nil
+	return at, ok && err == nil
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -167,41 +135,32 @@ func sleep(ctx context.Context, d time.Duration) {
 // speaker makes payloads of the events of a task. What a turn has produced is said when it has settled: the products,
 // then what the agent says along with its state, then an event.
 type speaker struct {
-	turn  task.Fold  // the products of the turn
-	state task.State // of the task
+	turn task.Fold // the products of the turn
 }
 
-// add returns the payloads of an event.
-func (s *speaker) add(ev *task.Event, t *conversation) (payloads [][]byte) {
-	var status *task.Status
-	switch {
-	case ev.Task != nil:
-		s.turn.Apply(*ev)
-		status = &ev.Task.Status
-	case ev.Chunk != nil:
-		s.turn.Apply(*ev)
-	case ev.Status != nil:
-		status = ev.Status
-		if ev.Offer != nil && ev.Cause == nil {
-			s.turn.Apply(*ev)
-		}
+// add takes what a step says about products.
+func (s *speaker) add(step *follow.Step) {
+	if step.Task != nil || step.Chunk != nil || step.Status != nil && step.Offer != nil && step.Cause == nil {
+		s.turn.Apply(step.Event)
 	}
-	if status == nil || status.State == s.state {
-		return nil
+}
+
+// payloads returns the payloads of a step that enters a state.
+func (s *speaker) payloads(step *follow.Step, t *conversation) (payloads [][]byte) {
+	status := step.Status
+	if step.Task != nil {
+		status = &step.Task.Status
 	}
-	was := s.state
-	s.state = status.State
-	if s.state == task.AwaitingCompletion || s.state == task.AwaitingInput || s.state.Terminal() {
+	if status.State.Settled() {
 		products := s.turn.Task().Products
-		s.turn = task.Fold{}
 		for i := range products {
 			payloads = appendItems(payloads, products[i].DataItems, t)
 		}
-		if was != task.AwaitingCompletion { // when the agent has said it
+		if t.Read.State != task.AwaitingCompletion { // when the agent has said it
 			payloads = appendItems(payloads, status.DataItems, t)
 		}
 	}
-	if event, ok := codec.AppendEvent(nil, s.state, t.Task, thread(t)); ok {
+	if event, ok := codec.AppendEvent(nil, status.State, t.Task, thread(t)); ok {
 		payloads = append(payloads, event)
 	}
 	return payloads

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -46,13 +47,12 @@ type metadata struct {
 
 // conversation is what an AID and an agent say to each other in one thread.
 type conversation struct {
-	Agent  string     `json:"agent"`
-	Thread string     `json:"thread,omitempty"`
-	Task   string     `json:"task"`
-	Log    string     `json:"log"`
-	After  uint64     `json:"after"` // the last event of Log whose messages are in the inbox
-	State  task.State `json:"state,omitempty"`
-	Open   bool       `json:"open,omitempty"` // Log is being followed
+	Agent  string          `json:"agent"`
+	Thread string          `json:"thread,omitempty"`
+	Task   string          `json:"task"`
+	Log    string          `json:"log"`
+	Read   follow.Position `json:"read"`           // behind the last event of Log whose messages are in the inbox
+	Open   bool            `json:"open,omitempty"` // Log is being followed, and pinned
 }
 
 // ack is the message up to which a device has acknowledged all.
@@ -145,6 +145,11 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	}
 	if dropped > 0 {
 		a.Snapshot = []byte{'-'} // what is dropped leaves nothing
+	}
+	for _, t := range b.meta.Conversations {
+		if t.Open {
+			a.Lists = append(a.Lists, replay.Pin(t.Log, t.Read.Seq))
+		}
 	}
 	if err := b.box.store.Append(ctx, a); err != nil {
 		b.loaded = false // it may have been written

@@ -130,7 +130,7 @@ func (m *Mailbox) resume(ctx context.Context, aid string) error {
 		}
 		for _, t := range b.meta.Conversations {
 			if t.Open {
-				m.follow(aid, t.Log, t.After)
+				m.follow(aid, t.Log, t.Read)
 			}
 		}
 		return nil

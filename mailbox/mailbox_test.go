@@ -4,6 +4,7 @@ package mailbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -140,6 +142,39 @@ func TestRestart(t *testing.T) {
 		check(t, "the events", w.got(alice), want)
 		w.restart()
 		check(t, "the inbox afterwards", w.pulled(alice, 0), want)
+	})
+}
+
+// TestLongStop: a task that has ended while the gateway did not run is kept until its messages are in the inbox. Where
+// its events were trimmed, each state is said all the same.
+func TestLongStop(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.say(alice, agentAID, "m1", "Review it")
+		id := w.said[0].TaskID
+		synctest.Wait()
+		w.box.Close()
+		w.deliver(id, "p", "One", false)
+		time.Sleep(time.Millisecond)
+		w.move(id, task.AwaitingInput, "Which?", nil)
+		time.Sleep(time.Millisecond)
+		w.move(id, task.Working, "", &w.said[0])
+		time.Sleep(time.Millisecond)
+		w.move(id, task.AwaitingInput, "And now?", nil)
+		w.trim(id)
+		time.Sleep(time.Millisecond)
+		w.move(id, task.Failed, "Broken", nil)
+		time.Sleep(replay.DefaultRetention + 2*time.Hour)
+		w.open()
+		synctest.Wait()
+		check(t, "the inbox", w.pulled(alice, 1), []string{"2 agent.aid.pub text: Which?",
+			"3 agent.aid.pub status: input_required", "4 agent.aid.pub event: task.started",
+			"5 agent.aid.pub text: One", "6 agent.aid.pub text: And now?", "7 agent.aid.pub status: input_required",
+			"8 agent.aid.pub text: Broken", "9 agent.aid.pub event: task.error"})
+		time.Sleep(2 * time.Hour)
+		if _, err := w.store.Head(t.Context(), "t"+id); !errors.Is(err, replay.ErrNotFound) {
+			t.Errorf("the task is still there: %v", err)
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -109,7 +110,7 @@ func (m *Mailbox) toAgent(
 			err = b.append(ctx, nil)
 		}
 		if err == nil && begun != "" {
-			m.follow(c.AID, begun, 0)
+			m.follow(c.AID, begun, follow.Position{})
 		}
 		return err
 	})

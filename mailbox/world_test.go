@@ -18,6 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -176,6 +177,27 @@ func (w *world) move(id string, state task.State, text string, cause *task.Messa
 		s.DataItems = []task.DataItem{task.Text(text)}
 	}
 	w.append(id, &task.Event{Status: s, Cause: cause}, state.Terminal())
+}
+
+// trim replaces the events of a task by a snapshot.
+func (w *world) trim(id string) {
+	head, snapshot, records, err := w.store.Load(context.Background(), "t"+id)
+	var fold task.Fold
+	for s, err := range follow.Steps(follow.Position{}, head, snapshot, records) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		fold.Apply(s.Event)
+	}
+	w.mu.Lock()
+	expect := w.revisions[id]
+	w.revisions[id]++
+	w.mu.Unlock()
+	a := replay.Append{Log: "t" + id, Expect: expect, Trim: head.Last,
+		Snapshot: task.AppendEvent(nil, &task.Event{Task: fold.Task()})}
+	if err = errors.Join(err, w.store.Append(context.Background(), a)); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // deliver has the agent deliver a piece of a product.
