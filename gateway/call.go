@@ -34,12 +34,8 @@ type Call struct {
 
 // Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
 type Result struct {
-	Task task.Task // of a Command; that of a stream is a partner.Stream's
-
-	// Log is the name of the log with the events of a stream, which are those after the number After. Last is the number
-	// of the last one when the stream was opened. Whoever has asked for them reads the log.
-	Log         string
-	After, Last uint64
+	// Result is that of a Command. The events of a stream are not a part of it: whoever has asked for them reads the log.
+	partner.Result
 
 	Webhooks   []task.Webhook
 	Page       task.Page
@@ -77,13 +73,11 @@ func (g *Gateway) Execute(ctx context.Context, c *Call, reserve replay.Reserve) 
 		}()
 		g.setRequest(q, c)
 		q.Reserve = reserve
-		if !c.Stream {
-			r.Task, err = p.Do(ctx, c.Leader, q)
-			break
+		if c.Stream {
+			r.Result, err = p.Stream(ctx, c.Leader, q)
+		} else {
+			r.Result, err = p.Do(ctx, c.Leader, q)
 		}
-		var s partner.Stream
-		s, err = p.Stream(ctx, c.Leader, q)
-		r.Task, r.Log, r.After, r.Last = s.Task, s.Log, s.After, s.Last
 	default:
 		err = task.Errorf(task.Internal, "the operation %d cannot be executed", c.Op)
 	}

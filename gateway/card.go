@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -158,4 +159,9 @@ func (m *cardMaker) extendedCard(ctx context.Context, base, dialect string) ([]b
 		form = a2a.CardV03
 	}
 	return m.render(card, base, form, true)
+}
+
+// Card returns the public card of the agent, and when it has changed. It may wait for the agent.
+func (g *Gateway) Card(ctx context.Context) (*translate.Card, time.Time, error) {
+	return g.cards.public(ctx)
 }

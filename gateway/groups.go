@@ -6,9 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -61,27 +59,3 @@ func (g *Gateway) Limits() jsonrpc.Limits { return g.config.Limits }
 
 // ResponseTimeout returns how long a start waits for its agent, where its Leader does not say so.
 func (g *Gateway) ResponseTimeout() time.Duration { return g.config.Partner.Terms.Response }
-
-// CommitStart accepts a task whose start is pending, because its Leader has waited for long enough: the agent cannot
-// reject it any more. It changes no other task. log is the name of the task's log.
-func (g *Gateway) CommitStart(ctx context.Context, log string) error {
-	return g.do(ctx, log, task.Message{Command: task.Get})
-}
-
-// Cancel cancels a task in the name of its Leader, for a reason. log is the name of the task's log.
-func (g *Gateway) Cancel(ctx context.Context, log, reason string) error {
-	return g.do(ctx, log, task.Message{
-		ID: newID(), Command: task.Cancel, SenderRole: task.Leader, DataItems: []task.DataItem{task.Text(reason)},
-	})
-}
-
-// do executes a command for the task of a log.
-func (g *Gateway) do(ctx context.Context, log string, m task.Message) error {
-	_, m.SenderID, m.TaskID = logname.Split(log)
-	o, err := g.readyFor(ctx, m.SenderID)
-	if err != nil {
-		return err
-	}
-	_, err = o.partner.Do(ctx, m.SenderID, &partner.Request{Call: task.Call{Message: m}})
-	return err
-}

@@ -155,26 +155,31 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// TestCommandsOfTheGateway: a pending start is accepted, and a task canceled, in the name of its Leader.
-func TestCommandsOfTheGateway(t *testing.T) {
+// TestExecute: a call below the guard is executed in the name of a Leader.
+func TestExecute(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		g := newGateway(t, nil)
 		f := &front{t: t, g: g, peer: identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}}
 		f.sendTask("rpc", "start", "t", "")
-		log := g.LogOf("LEADER", "t")
-		if err := g.CommitStart(t.Context(), log); err != nil {
+		execute := func(leader string, command task.Command) (gateway.Result, error) {
+			c := gateway.Call{Leader: leader}
+			c.Message = task.Message{Command: command, SenderID: leader, SenderRole: task.Leader, TaskID: "t"}
+			return g.Execute(t.Context(), &c, nil)
+		}
+		if _, err := execute("LEADER", task.Get); err != nil {
 			t.Error(err)
 		}
 		f.sendTask("rpc", "get", "t", "")
-		if err := g.Cancel(t.Context(), log, "the group ends"); err != nil {
-			t.Error(err)
+		r, err := execute("LEADER", task.Cancel)
+		if err != nil || r.New || r.Log != g.LogOf("LEADER", "t") || r.After != 4 {
+			t.Errorf("%v: the cancel is answered at %d of %q", err, r.After, r.Log)
 		}
 		f.sendTask("rpc", "get", "t", "")
 		want := []string{"reply awaiting-input", "reply awaiting-input", "reply canceled"}
 		if diff := cmp.Diff(want, f.seen); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if err := g.Cancel(t.Context(), g.LogOf("OTHER", "t"), ""); task.KindOf(err) != task.TaskNotFound {
+		if _, err := execute("OTHER", task.Cancel); task.KindOf(err) != task.TaskNotFound {
 			t.Errorf("a cancel of a task that is not there: %v", err)
 		}
 	})

@@ -63,7 +63,7 @@ type Stream struct {
 	span    trace.Span
 	dialect translate.Server
 	id      jsonrpc.ID
-	task    task.Task // as partner.Stream has it
+	task    task.Task // of the Result
 	log     string    // with the events
 	partner *partner.Partner
 	leader  string // of the task

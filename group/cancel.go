@@ -4,10 +4,12 @@ package group
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -88,7 +90,7 @@ func (t *groupTasks) cancelAll(ctx context.Context) bool {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			switch err := gw.Cancel(ctx, log, "canceled: the agent leaves the group"); {
+			switch err := t.own(ctx, gw, log, cancelByMember()); {
 			case err == nil, task.KindOf(err) == task.TaskNotFound:
 			case task.KindOf(err) == task.StoreUnavailable, ctx.Err() != nil:
 				again.Store(true)
@@ -100,6 +102,21 @@ func (t *groupTasks) cancelAll(ctx context.Context) bool {
 	}
 	work.Wait()
 	return !again.Load()
+}
+
+// cancelByMember returns a cancel that the member sends itself, in the name of its Leader.
+func cancelByMember() task.Message {
+	return task.Message{ID: rand.Text(), Command: task.Cancel, SenderRole: task.Leader,
+		DataItems: []task.DataItem{task.Text("canceled: the agent leaves the group")}}
+}
+
+// own executes a command of the member's own for the task of a log, in the name of its Leader.
+func (t *groupTasks) own(ctx context.Context, gw *gateway.Gateway, log string, m task.Message) error {
+	c := gateway.Call{Leader: t.leader}
+	_, m.SenderID, m.TaskID = logname.Split(log)
+	c.Message = m
+	_, err := gw.Execute(ctx, &c, nil)
+	return err
 }
 
 // drop implements tasks.

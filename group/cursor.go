@@ -230,7 +230,8 @@ func (t *groupTasks) accept(f *follower) {
 	wait := retryFirst
 	if gw != nil {
 		if wait = time.Until(f.about.Created.Add(cmp.Or(f.about.Accept, gw.ResponseTimeout()))); wait <= 0 {
-			err := gw.CommitStart(t.base, f.log)
+			// The answer to a get shows the task, so the agent cannot reject it any more.
+			err := t.own(t.base, gw, f.log, task.Message{Command: task.Get})
 			if task.KindOf(err) != task.StoreUnavailable {
 				return
 			}

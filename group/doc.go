@@ -3,17 +3,17 @@
 // Package group makes a Partner take part in the groups of AIP (v01.00 chapter 7): its Leader invites it to an exchange
 // of a message broker, sends commands there, and reads there what happens to its tasks.
 //
-// A message of a group is one more way into the one dispatch, and what is published of a task is one more follower of
+// A message of a group is one more call of the gateway, and what is published of a task is one more follower of
 // the task's log, with a stored cursor. A membership is a log of its own, with metadata and no records; one goroutine,
 // its supervisor, connects it, reconnects it, and ends it.
 //
 // # Parts
 //
-// A command in a group is one more way into the one dispatch, and what is published of a task is one more follower of
+// A command in a group is one more call of the gateway, and what is published of a task is one more follower of
 // its log, with a stored cursor. So a group task has the life-cycle, the limits and the streams of every other task,
 // and neither the life-cycle nor the agent knows of groups.
 //
-//	exchange --> queue --> link -- receive --> lanes -- Dispatch --> partner -- append --> the task's log
+//	exchange --> queue --> link -- receive --> lanes -- Do -------> partner -- append --> the task's log
 //	   ^                    | ^                                                               |
 //	   +----- Publish ------+ +-------------- publisher <-- follower: reader, fold, cursor <--+
 //	                        |
@@ -28,10 +28,9 @@
 //   - supervisor (group/supervise.go): one goroutine for each membership, which alone changes it: invitations, commands
 //     for members, a lost link and an operator's leave are requests to it, so they happen one after another
 //   - codec (translate/aip/group*.go): reads invitations, and messages in the form of either version: first as far as
-//     every member has to, then, if the message is for the agent, as a command; writes what a member publishes. A
-//     command that was read is a translate.Server of its own, so that the dispatch does not read it again
-//   - commands (group/receive.go, group/command.go): deliveries are read, and become requests of the one dispatch, in
-//     order for each task
+//     every member has to, then, if the message is for the agent, as a command; writes what a member publishes
+//   - commands (group/receive.go, group/command.go): deliveries are read, and become calls of the gateway, in order for
+//     each task
 //   - follower (group/follower.go): reads a task's log, and says what is published of it. While the task waits for its
 //     Leader, it is a place in the log and nothing else
 //   - publisher (group/publish.go, group/reply.go): gives what the followers of a group have to the link, in turns, and

@@ -21,11 +21,11 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // The limits of an inbox. The oldest messages are dropped first.
@@ -64,9 +64,8 @@ type Connections interface {
 
 // Agent is an agent that is fronted.
 type Agent interface {
-	// Say executes a message of a peer: it starts the task that the message names, or continues it, and does not wait
-	// for the agent. It returns the name of the task's log.
-	Say(ctx context.Context, peer identity.Peer, m task.Message) (log string, err error)
+	// Do executes a call of a peer, as that of a gateway.Gateway.
+	Do(ctx context.Context, peer identity.Peer, r *gateway.Request, c *gateway.Call) (gateway.Result, error)
 	// Online reports whether the agent can be reached now.
 	Online() bool
 }

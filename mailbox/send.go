@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/follow"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -138,7 +139,7 @@ func (b *inbox) tell(
 	first := taskOf(c, s.to, name, s.id)
 	if t != nil && t.Task != first {
 		message.Command, message.TaskID = task.Continue, t.Task
-		if _, err := a.Say(ctx, c.Peer, message); !over(err) {
+		if _, err := say(ctx, c, a, message); !over(err) {
 			return "", err
 		}
 	}
@@ -149,13 +150,26 @@ func (b *inbox) tell(
 		}
 	}
 	message.Command, message.TaskID = task.Start, first
-	log, err := a.Say(ctx, c.Peer, message)
+	log, err := say(ctx, c, a, message)
 	if err != nil || t.Log == log { // the same message again
 		b.loaded = b.loaded && err == nil
 		return "", err
 	}
 	*t = conversation{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
 	return log, nil
+}
+
+// say gives an agent a message, which starts the task that it names, or continues it, and returns the name of the log
+// that shows what the agent does. It does not wait for that. A task that it starts is completed as soon as the agent
+// has finished. The agent knows it by its id, so no other task may have that.
+func say(ctx context.Context, c Caller, a Agent, m task.Message) (log string, err error) {
+	var q gateway.Request
+	defer q.Release()
+	call := gateway.Call{Dialect: codec.Name, AgentTask: m.TaskID}
+	call.Message, call.Terms.Response = m, task.NoWait
+	call.Strict, call.AutoComplete, call.Tentative = true, true, true
+	r, err := a.Do(ctx, c.Peer, &q, &call)
+	return r.Log, err
 }
 
 // over reports whether an error says that the task of a conversation has ended, so that another one is started.

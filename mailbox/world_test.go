@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/follow"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -127,18 +128,21 @@ func (w *world) agent() Agent { return scripted{w} }
 
 func (scripted) Online() bool { return true }
 
-func (a scripted) Say(ctx context.Context, _ identity.Peer, m task.Message) (string, error) {
+func (a scripted) Do(
+	ctx context.Context, _ identity.Peer, _ *gateway.Request, c *gateway.Call,
+) (r gateway.Result, err error) {
+	m := c.Message
 	a.mu.Lock()
 	state, exists := a.tasks[m.TaskID]
 	a.mu.Unlock()
-	log := "t" + m.TaskID
+	r.Log = "t" + m.TaskID
 	switch {
 	case m.Command == task.Continue && !exists:
-		return "", task.Errorf(task.TaskNotFound, "no such task")
+		return r, task.Errorf(task.TaskNotFound, "no such task")
 	case m.Command == task.Continue && state != task.AwaitingInput:
-		return "", task.Errorf(task.UnsupportedOperation, "no").WithCause(&task.StateError{State: state})
+		return r, task.Errorf(task.UnsupportedOperation, "no").WithCause(&task.StateError{State: state})
 	case m.Command == task.Start && exists:
-		return log, nil
+		return r, nil
 	}
 	a.mu.Lock()
 	a.said = append(a.said, m)
@@ -148,10 +152,10 @@ func (a scripted) Say(ctx context.Context, _ identity.Peer, m task.Message) (str
 		a.mu.Lock()
 		a.revisions[m.TaskID]++
 		a.mu.Unlock()
-		return log, a.store.Append(ctx, replay.Append{Log: log, DueAt: replay.Recover, Intent: true})
+		return r, a.store.Append(ctx, replay.Append{Log: r.Log, DueAt: replay.Recover, Intent: true})
 	}
 	a.move(m.TaskID, task.Working, "", &m)
-	return log, nil
+	return r, nil
 }
 
 // append appends an event to a task.

@@ -11,12 +11,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// await waits for a turn (see run.awaitSettled), and returns the task.
-func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Request) (task.Task, error) {
+// await waits for a turn (see run.awaitSettled), and returns the task, and the number of its last event.
+func (p *Partner) await(
+	ctx context.Context, tk *activeTask, turn *run, c *Request,
+) (t task.Task, last uint64, err error) {
 	began := time.Now()
-	err := turn.awaitSettled(ctx)
+	err = turn.awaitSettled(ctx)
 	if refusal := turn.leave(); err != nil || refusal != nil {
-		return task.Task{}, cmp.Or(err, refusal)
+		return t, 0, cmp.Or(err, refusal)
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
@@ -30,7 +32,6 @@ func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Reque
 		done()
 		tk.mu.Lock()
 	}
-	var t task.Task
 	err = tk.update(ctx, func() error {
 		if turn.err != nil {
 			return turn.err
@@ -46,9 +47,9 @@ func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Reque
 		return err
 	})
 	if err != nil {
-		return task.Task{}, err
+		return task.Task{}, 0, err
 	}
-	return t, nil
+	return t, tk.logState.last, nil
 }
 
 // answer returns the task as the answer to a request shows it. tk.mu is held.

@@ -93,8 +93,8 @@ func TestCancelRaces(t *testing.T) {
 				for range tc.cancels {
 					group.Go(func() {
 						got, err := b.Do(t.Context(), leader, call(task.Cancel, "t1"))
-						if err != nil || got.Status.State != want {
-							t.Errorf("cancel answered %q, %v, want %q", got.Status.State, err, want)
+						if err != nil || got.Task.Status.State != want {
+							t.Errorf("cancel answered %q, %v, want %q", got.Task.Status.State, err, want)
 						}
 					})
 				}
@@ -143,8 +143,8 @@ func TestCancelIsSentToTheAgentOfTheTurn(t *testing.T) {
 		defer second.Unregister()
 		b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
 		end, err := second.Do(t.Context(), leader, call(task.Cancel, "t1"))
-		if err != nil || end.Status.State != task.Canceled {
-			t.Errorf("cancel is answered with %q, %v", end.Status.State, err)
+		if err != nil || end.Task.Status.State != task.Canceled {
+			t.Errorf("cancel is answered with %q, %v", end.Task.Status.State, err)
 		}
 		if diff := cmp.Diff([]string{"first"}, got); diff != "" {
 			t.Errorf("the agents that are asked (-want +got):\n%s", diff)

@@ -41,8 +41,8 @@ func TestClockSteps(t *testing.T) {
 				want := func(id string, want task.State) {
 					t.Helper()
 					got, err := p.Do(t.Context(), leader, call(task.Get, id))
-					if err != nil || got.Status.State != want {
-						t.Errorf("%s is %q, %v, want %q", id, got.Status.State, err, want)
+					if err != nil || got.Task.Status.State != want {
+						t.Errorf("%s is %q, %v, want %q", id, got.Task.Status.State, err, want)
 					}
 				}
 				start("first", time.Second)

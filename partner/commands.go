@@ -9,41 +9,43 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Do executes a Leader's command and returns the task that answers it. A start or continue is answered when its turn
-// has settled, or after Terms.Response, whichever is first. The end of ctx ends the waiting only: the turn continues. A
-// command that the state table does not allow in the task's state changes nothing and is answered with the task as it
-// is. Tasks of other Leaders do not exist. Every error is a *task.Error, or that of ctx.
-func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task, error) {
+// Do executes a Leader's command and returns the task that answers it, with its position. A start or continue is
+// answered when its turn has settled, or after Terms.Response, whichever is first. The end of ctx ends the waiting
+// only: the turn continues. A command that the state table does not allow in the task's state changes nothing and is
+// answered with the task as it is. Tasks of other Leaders do not exist. Every error is a *task.Error, or that of ctx.
+func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, error) {
 	r, err := p.carryOut(ctx, leader, c, c.Followed)
 	if err != nil {
-		return task.Task{}, err
+		return Result{}, err
 	}
 	defer r.tk.release()
 	if r.turn == nil {
-		return r.task, nil
+		return r.Result, nil
 	}
-	r.task = task.Task{}
+	r.Task = task.Task{}
 	if c.Reserve != nil { // while the agent works, the task itself is counted
 		if err := c.Reserve(ctx, 0); err != nil {
 			r.turn.leave()
 			r.turn.handOver()
-			return task.Task{}, err
+			return Result{}, err
 		}
 	}
 	if c.Terms.Response == task.NoWait { // it is for this command only
 		r.turn.response = task.NoWait
 	}
-	return p.await(ctx, r.tk, r.turn, c)
+	if r.Task, r.After, err = p.await(ctx, r.tk, r.turn, c); err != nil {
+		return Result{}, err
+	}
+	r.Last = r.After
+	return r.Result, nil
 }
 
 // outcome is the effect of a command. Its owner must release tk.
 type outcome struct {
-	tk      *activeTask
-	task    task.Task // the answer; of a start, the ids only
-	turn    *run      // the turn that the command has begun; nil for none
-	before  uint64    // number of the last event before the command
-	after   uint64    // number of the last event that is a part of task
-	existed bool      // the task existed before the command
+	Result // the Task of a start has the ids only
+	tk     *activeTask
+	turn   *run   // the turn that the command has begun; nil for none
+	before uint64 // number of the last event before the command
 }
 
 // carryOut executes a command up to the point where the agent works on it. With stream, the agent is asked to report
@@ -75,7 +77,7 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 func (p *Partner) decide(
 	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
 ) (r outcome, err error) {
-	r.tk = tk
+	r.tk, r.Log = tk, tk.log
 	command := c.Message.Command
 	if c.Continues() && command == task.Start && tk.exists {
 		again := *c
@@ -86,7 +88,8 @@ func (p *Partner) decide(
 	case !tk.exists && command == task.Start:
 		if r.turn, err = p.start(ctx, tk, leader, c, stream); err == nil {
 			m := tk.meta.Pending
-			r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
+			r.New = true
+			r.Task.ID, r.Task.SessionID, r.Task.GroupID = m.TaskID, m.SessionID, m.GroupID
 		}
 		return r, err
 	case !tk.exists:
@@ -99,19 +102,20 @@ func (p *Partner) decide(
 		return r, err
 	}
 	if c.Tentative && tk.meta.Pending != nil && (!changes(command) || tk.isRepeated(&c.Message)) {
-		r.existed, r.task = true, tk.pendingTask(c)
+		r.Task = tk.pendingTask(c)
 		return r, nil
 	}
 	// The answer shows the task, so its start must not be taken back any more.
 	if err := tk.commitPending(ctx); err != nil {
 		return r, err
 	}
-	r.before, r.existed = tk.logState.last, true
+	r.before = tk.logState.last
 	if stream && tk.isRepeated(&c.Message) {
 		r.before = tk.seqBeforeMessage(ctx, c.Message.ID)
 	}
-	r.task, r.turn, err = p.execute(ctx, tk, c, stream)
-	r.after = tk.logState.last
+	r.Task, r.turn, err = p.execute(ctx, tk, c, stream)
+	r.After = tk.logState.last
+	r.Last = r.After
 	return r, err
 }
 

@@ -15,7 +15,7 @@
 //     failure. A dialect that has a state for tasks that their agent does not work on yet (Policy.Tentative) is shown
 //     a pending start as such. Such a start is durable before its caller is answered. If the agent refuses a pending
 //     start by an error, and the dialect of the caller that waits for it has no task then (Policy.Refusable), the
-//     start is taken back: its log is dropped, and what Accept has stored is undone (partner/refusal.go).
+//     start is taken back: its log is dropped, and what Acceptors have stored is undone (partner/refusal.go).
 //   - A command that the table ignores is answered with the unchanged Task. So are a repeated start, and a continue
 //     whose message id is in messageHistory: their caller has lost the answer. With other content it is refused.
 //   - An agent that finishes by itself is awaiting-completion, with its products. The gateway answers complete.

@@ -265,7 +265,7 @@ func startAndHave(
 		happen(b, leave)
 	})
 	answer, err := b.Do(ctx, leader, call(task.Start, "t1", func(c *Request) { c.Terms.Response = 2 * time.Second }))
-	o.Answer = answer
+	o.Answer = answer.Task
 	if err != nil {
 		o.Err = err.Error()
 	}
@@ -312,8 +312,8 @@ func TestInlineWaitsNoLongerThanItMay(t *testing.T) {
 			if took := time.Since(begun); took > tc.most || !errors.Is(err, tc.err) {
 				t.Errorf("%s: answered after %v, want at most %v: %v", tc.name, took, tc.most, err)
 			}
-			if tc.err == nil && got.Status.State != task.Working {
-				t.Errorf("%s: the task is %q", tc.name, got.Status.State)
+			if tc.err == nil && got.Task.Status.State != task.Working {
+				t.Errorf("%s: the task is %q", tc.name, got.Task.Status.State)
 			}
 			if b.do(call(task.Get, "t1")).Status.State != task.Working || fake.turnCount() != 1 {
 				t.Errorf("%s: the turn is not continued: %d turns", tc.name, fake.turnCount())

@@ -44,7 +44,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		// asks is a call as a front makes it, that waits for its memory.
-		asks := func(leader string, c *Request) (task.Task, error) {
+		asks := func(leader string, c *Request) (Result, error) {
 			memory := b.Memory.Lease(leader)
 			defer memory.Release()
 			c.Reserve = func(ctx context.Context, n int64) error {
@@ -97,8 +97,8 @@ func TestMemory(t *testing.T) {
 		}
 		time.AfterFunc(time.Second/2, other.Release)
 		// More than a Leader may hold can be had by one that holds nothing else.
-		if got, err := asks(leader, call(task.Get, "t1")); err != nil || task.ProductsSize(got.Products) != 400*kib {
-			t.Errorf("got products of %d bytes, and %v", task.ProductsSize(got.Products), err)
+		if got, err := asks(leader, call(task.Get, "t1")); err != nil || task.ProductsSize(got.Task.Products) != 400*kib {
+			t.Errorf("got products of %d bytes, and %v", task.ProductsSize(got.Task.Products), err)
 		}
 		held(0, 0)
 	})

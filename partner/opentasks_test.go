@@ -44,8 +44,8 @@ func TestTasksOfUnverified(t *testing.T) {
 		t.Helper()
 		got, err := b.Do(t.Context(), leader, call(cmd, "t1"))
 		if err == nil {
-			if got.ID != "t1" {
-				t.Errorf("%s: got task %q", leader, got.ID)
+			if got.Task.ID != "t1" {
+				t.Errorf("%s: got task %q", leader, got.Task.ID)
 			}
 			return none
 		}

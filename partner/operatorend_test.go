@@ -74,7 +74,7 @@ func (b *bench) starts(id string) <-chan task.Task {
 		if err != nil {
 			b.t.Errorf("the start is answered with %v", err)
 		}
-		waiting <- answer
+		waiting <- answer.Task
 	}()
 	return waiting
 }

@@ -63,12 +63,12 @@ func TestPanic(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					said := string(got.Status.State) + ": "
-					for _, item := range got.Status.DataItems {
+					said := string(got.Task.Status.State) + ": "
+					for _, item := range got.Task.Status.DataItems {
 						said += item.Text
 					}
 					if tc.then == task.Complete {
-						said = string(got.Status.State) + ": "
+						said = string(got.Task.Status.State) + ": "
 					}
 					if said != tc.want {
 						t.Errorf("%s is %q, want %q", id, said, tc.want)

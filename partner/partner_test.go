@@ -95,7 +95,7 @@ func TestHundredStartsRunOnce(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			answered <- got.Status.State
+			answered <- got.Task.Status.State
 		})
 	}
 	for range 99 {
@@ -437,8 +437,8 @@ func TestRecovery(t *testing.T) {
 			defer p.Unregister()
 			synctest.Wait()
 			got, err := p.Do(t.Context(), leader, call(task.Get, "t1"))
-			if err != nil || got.Status.State != task.AwaitingCompletion {
-				t.Errorf("got %s, %v", got.Status.State, err)
+			if err != nil || got.Task.Status.State != task.AwaitingCompletion {
+				t.Errorf("got %s, %v", got.Task.Status.State, err)
 			}
 		})
 	})

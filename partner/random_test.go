@@ -89,7 +89,7 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent, open func(*testing.
 						t.Errorf("worker %d: %s: %v", worker, cmd, err)
 					}
 					if got, err := b.Do(t.Context(), leader, call(task.Get, id)); err == nil {
-						legal(t, got)
+						legal(t, got.Task)
 					}
 				}
 			})
@@ -115,7 +115,11 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent, open func(*testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(shown, *fold.Task()); diff != "" {
+			if shown.Last != head.Last || shown.After != head.Last || shown.New || shown.Log != b.LogOf(leader, id) {
+				t.Errorf("the position of the answer is %d, %d in %q; the log has %d events", shown.After, shown.Last,
+					shown.Log, head.Last)
+			}
+			if diff := cmp.Diff(shown.Task, *fold.Task()); diff != "" {
 				t.Errorf("the answer and the log of %s differ (-answer +log):\n%s", id, diff)
 			}
 		}

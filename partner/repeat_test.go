@@ -60,8 +60,8 @@ func TestContinueTwice(t *testing.T) {
 				b.do(call(task.Complete, "t1"))
 			}
 			if got, err := b.Do(t.Context(), leader, call(task.Continue, "t1", named("pay 100", tc.how))); err != nil ||
-				!got.Status.State.Terminal() {
-				t.Errorf("after the end, the repeated continue is answered %q, %v", got.Status.State, err)
+				!got.Task.Status.State.Terminal() {
+				t.Errorf("after the end, the repeated continue is answered %q, %v", got.Task.Status.State, err)
 			}
 		})
 	}

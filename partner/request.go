@@ -53,3 +53,14 @@ type Extras struct {
 
 // changesTask reports whether an Acceptor may have something to do for a task that exists.
 func (x *Extras) changesTask() bool { return x.Webhook != nil || x.Adopt }
+
+// Result is what a command has brought.
+type Result struct {
+	Task task.Task // that answers it
+	Log  string    // the name of the log of the task
+	New  bool      // the command has started the task
+	// After is the number of the event after which Partner.Read continues: the last one that Task shows, or the one
+	// before the first event of a stream. Last is that of the last event when the command was answered. Both are 0 where
+	// there is none.
+	After, Last uint64
+}

@@ -14,30 +14,30 @@ import (
 // reStream answers a re-stream, or a repeated start, of a task that is not in memory, as Stream does, but without
 // loading it: a long log takes long to fold, and its events need only the ids of the task. It reports false where more
 // must be known, or the task is not settled; the rest of Stream then decides.
-func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Stream, bool) {
+func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Result, bool) {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	if tk.loaded || tk.idle || c.Snapshot || c.Strict || c.changesTask() {
-		return Stream{}, false
+		return Result{}, false
 	}
 	head, err := tk.head(ctx)
 	var meta metadata
 	if err != nil || head.First != 1 || json.Unmarshal(head.Metadata, &meta) != nil {
-		return Stream{}, false
+		return Result{}, false
 	}
 	if meta.Pending != nil || meta.SelfResuming || !meta.State.Settled() {
-		return Stream{}, false
+		return Result{}, false
 	}
-	s := Stream{Last: head.Last, Log: tk.log}
+	s := Result{Last: head.Last, Log: tk.log}
 	if c.Message.Command == task.ReStream {
 		s.After = c.AfterSeq
 	}
 	if s.After >= s.Last { // is an error, or depends on how the dialect ends a stream
-		return Stream{}, false
+		return Result{}, false
 	}
 	begin, err := firstEvent(ctx, p.engine.store, tk.log)
 	if err != nil || begin.Task == nil {
-		return Stream{}, false
+		return Result{}, false
 	}
 	s.Task = task.Task{ID: begin.Task.ID, SessionID: begin.Task.SessionID, GroupID: begin.Task.GroupID}
 	return s, true

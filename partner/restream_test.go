@@ -59,7 +59,7 @@ func TestReStreamWithoutLoading(t *testing.T) {
 					what := fmt.Sprintf("%s after %d of %d, %s", command, after, last, state)
 					at := func(c *Request) { c.AfterSeq = after }
 					var again *bench
-					var got, want Stream
+					var got, want Result
 					var err, wantErr error
 					n := store.during(func() {
 						again = setUp(t, store, fake) // resumes a turn under way, which loads the task

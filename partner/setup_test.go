@@ -144,7 +144,7 @@ func (b *bench) do(c *Request) task.Task {
 	if err != nil {
 		b.t.Fatalf("%s: %v", c.Message.Command, err)
 	}
-	return got
+	return got.Task
 }
 
 func (b *bench) want(c *Request, kind task.Kind) {
@@ -227,7 +227,7 @@ func reach(t *testing.T, b *bench, s task.State) {
 }
 
 // follow yields the events of a stream as they come, until the task has ended or ctx is done.
-func (b *bench) follow(ctx context.Context, s *Stream) iter.Seq2[replay.Record, error] {
+func (b *bench) follow(ctx context.Context, s *Result) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		for rec, err := range replay.Follow(ctx, b.store, s.Log, s.After, nil) {
 			if err != nil {

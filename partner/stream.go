@@ -18,22 +18,15 @@ import (
 // begun, the agent may still reject the task.
 const firstReportWait = 250 * time.Millisecond
 
-// Stream is a range of the events of a task, without an end. It is data: see Partner.Read.
-type Stream struct {
-	// Task has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was asked for, it
-	// is the whole task without its histories. That of a start says whether the agent has made no task, as far as it has
-	// answered already.
-	Task  task.Task
-	Log   string // of the task
-	After uint64 // number of the event before the first one
-	Last  uint64 // number of the last event when the stream was opened; 0 if the task began with it
-}
-
-// Stream executes a start, continue or re-stream, and returns the events that answer it: all events of a start, those
-// that a continue causes, those after the given one of a re-stream. A start of a task that exists is a re-stream from
-// the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a re-stream of the
-// events that it caused.
-func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream, error) {
+// Stream executes a start, continue or re-stream, and returns after which event those follow that answer it: all events
+// of a start, those that a continue causes, those after the given one of a re-stream. A start of a task that exists is
+// a re-stream from the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a
+// re-stream of the events that it caused.
+//
+// The Task of the Result has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was
+// asked for, it is the whole task without its histories. That of a start says whether the agent has made no task, as
+// far as it has answered already.
+func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result, error) {
 	if cmd := c.Message.Command; (cmd == task.ReStream || cmd == task.Start) && !c.Continues() {
 		tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
 		defer tk.release()
@@ -43,24 +36,25 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 	}
 	r, err := p.carryOut(ctx, leader, c, true)
 	if err != nil {
-		return Stream{}, err
+		return Result{}, err
 	}
 	defer r.tk.release()
-	s := Stream{Task: r.task, Last: r.after, Log: r.tk.log}
+	s := r.Result
+	s.After = 0
 	switch {
-	case c.Snapshot && r.existed:
-		s.After = r.after
-	case c.Message.Command == task.Continue || c.Continues() && r.existed:
+	case c.Snapshot && !r.New:
+		s.After = r.After
+	case c.Message.Command == task.Continue || c.Continues() && !r.New:
 		s.After = r.before
 	case c.Message.Command == task.ReStream:
 		if s.After = c.AfterSeq; s.After > r.before {
 			err := task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", s.After, r.before)
-			return Stream{}, err.WithField("params.message.commandParams.lastEventSeq").WithData("lastEventSeq", r.before)
+			return Result{}, err.WithField("params.message.commandParams.lastEventSeq").WithData("lastEventSeq", r.before)
 		}
 	}
 	if r.turn != nil && c.Message.Command == task.Start {
 		if err := r.tk.awaitFirstReport(ctx, r.turn); err != nil {
-			return Stream{}, err
+			return Result{}, err
 		}
 		r.tk.mu.Lock()
 		s.Task.WithoutTask = r.tk.meta.WithoutTask

@@ -80,7 +80,7 @@ func TestUnsent(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					return got
+					return got.Task
 				}
 				do(call(task.Start, "t1", short))
 				if tc.cont {
