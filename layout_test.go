@@ -21,7 +21,7 @@ import (
 // is missing here fails the test, and so does a permission that no import uses. The modules below this one (bench,
 // release) are no rooms: nothing here can import them.
 var mayImport = map[string][]string{
-	"":                        {"caddymodule"},
+	"":                        {"caddymodule", "cli"},
 	"task":                    {},
 	"agent":                   {"task"},
 	"dialect":                 {},
@@ -112,12 +112,14 @@ var mayImport = map[string][]string{
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "shard", "quota", "partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "sseproxy", "internal/legacyagent", "internal/measure",
-		"caddymodule/adminapi", "caddymodule/command", "caddymodule/console"},
-	"caddymodule/adminapi": {"task", "notify"},
-	"caddymodule/console":  {"caddymodule/adminapi"},
-	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
-		"internal/legacyagent", "caddymodule/adminapi", "caddymodule/console", "aun", "sseproxy",
-		"replay", "internal/logname"},
+		"caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles"},
+	"caddymodule/adminapi":   {"task", "notify"},
+	"caddymodule/console":    {"caddymodule/adminapi"},
+	"caddymodule/doctor":     {"task", "identity"},
+	"caddymodule/storefiles": {"task", "replay", "internal/logname", "caddymodule/adminapi"},
+	"cli": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader", "internal/legacyagent",
+		"caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles", "aun", "sseproxy",
+		"replay"},
 	"internal/asynctest":   {},
 	"internal/bubble":      {},
 	"internal/freeport":    {},
@@ -141,7 +143,7 @@ var mayImport = map[string][]string{
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
 var outside = map[string][]string{
-	"github.com/caddyserver/": {"caddymodule", "caddymodule/command"},
+	"github.com/caddyserver/": {"caddymodule", "caddymodule/doctor", "caddymodule/storefiles", "cli"},
 	"go.uber.org/zap":         {"caddymodule"},
 	"github.com/prometheus/":  {"caddymodule"},
 	"github.com/cockroachdb/": {"replay/pebble"},
@@ -162,7 +164,7 @@ var outside = map[string][]string{
 	"net/http": {"directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
-		"caddymodule/command", "caddymodule/console", "internal/leader", "internal/legacyagent", "soak", "aun"},
+		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "soak", "aun"},
 }
 
 func TestImports(t *testing.T) {
@@ -269,7 +271,7 @@ func run(t *testing.T, name string, args ...string) string {
 }
 
 // hosts are the folders that may name options of the Caddyfile: the host, and what writes Caddyfiles for it.
-var hosts = []string{"caddymodule", "docs", "e2e", "bench", "soak", "interop"}
+var hosts = []string{"caddymodule", "cli", "docs", "e2e", "bench", "soak", "interop"}
 
 // TestNoCaddyfileWords: the core names no option of the Caddyfile in its messages, since it may have another host. It
 // returns typed errors, and caddymodule names the option to change. Of the options, those with an underscore count: all

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -20,7 +20,7 @@ import (
 func reportStore(verify bool) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
 		// To read all takes longer than Caddy's admin API lets a request be read.
-		report, err := command.SurveyStore(context.WithoutCancel(r.Context()), o.store, verify)
+		report, err := storefiles.Survey(context.WithoutCancel(r.Context()), o.store, verify)
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // What a certificate is for.
@@ -45,7 +45,7 @@ type certificates map[certificate]validity
 // replaced the others.
 func (c certificates) add(use, file string, all ...*x509.Certificate) {
 	first := slices.MinFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	key := certificate{use, file, command.SubjectOf(first)}
+	key := certificate{use, file, doctor.SubjectOf(first)}
 	if first.NotAfter.After(c[key].until) {
 		c[key] = validity{first.NotBefore, first.NotAfter}
 	}
@@ -54,7 +54,7 @@ func (c certificates) add(use, file string, all ...*x509.Certificate) {
 // read adds the certificates of PEM files. A file that cannot be read is left out: what uses it reports the error.
 func (c certificates) read(use string, files ...string) {
 	for _, file := range files {
-		if all, err := command.ReadCertificates(file); err == nil {
+		if all, err := doctor.ReadCertificates(file); err == nil {
 			c.add(use, file, all...)
 		}
 	}
@@ -62,7 +62,7 @@ func (c certificates) read(use string, files ...string) {
 
 // readCRL adds a list of revoked certificates that names its end.
 func (c certificates) readCRL(file string) {
-	if list, err := command.ReadCRL(file); err == nil && !list.NextUpdate.IsZero() {
+	if list, err := doctor.ReadCRL(file); err == nil && !list.NextUpdate.IsZero() {
 		c[certificate{useAUNCRL, file, list.Issuer.CommonName}] = validity{list.ThisUpdate, list.NextUpdate}
 	}
 }
@@ -153,7 +153,7 @@ func (g *Gateway) hosts() (names []string) {
 // when it has provisioned the server's policies, after the server's handlers.
 func trustedFiles(server *caddyhttp.Server) (files []string) {
 	for _, p := range server.TLSConnPolicies {
-		files = append(files, command.TrustFiles(p)...)
+		files = append(files, doctor.TrustFiles(p)...)
 	}
 	slices.Sort(files)
 	return slices.Compact(files)
@@ -163,7 +163,7 @@ func trustedFiles(server *caddyhttp.Server) (files []string) {
 func (a *App) warnOfCertificates(log *slog.Logger, now time.Time) {
 	for _, all := range []certificates{a.certificates, currentCertificates(a.members)} {
 		for _, c := range all.sorted() {
-			if command.EndsSoon(all[c].from, all[c].until, now) {
+			if doctor.EndsSoon(all[c].from, all[c].until, now) {
 				log.Warn("a certificate ends soon, or has ended", "use", c.use, "file", c.file, "subject", c.subject,
 					"until", all[c].until.UTC())
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
@@ -33,6 +33,6 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 
 // verifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.
 func verifiesClients(p *caddytls.ConnectionPolicy) bool {
-	return p != nil && (command.RequiresClients(p) ||
+	return p != nil && (doctor.RequiresClients(p) ||
 		p.ClientAuthentication != nil && p.ClientAuthentication.Mode == "verify_if_given")
 }

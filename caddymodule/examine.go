@@ -18,7 +18,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -41,32 +41,32 @@ type examinedDriver interface {
 }
 
 // examination collects findings.
-type examination struct{ findings []command.Finding }
+type examination struct{ findings []doctor.Finding }
 
-func (e *examination) add(check string, s command.Status, subject, text string) {
-	e.findings = append(e.findings, command.Finding{Check: check, Status: s, Subject: subject, Text: text})
+func (e *examination) add(check string, s doctor.Status, subject, text string) {
+	e.findings = append(e.findings, doctor.Finding{Check: check, Status: s, Subject: subject, Text: text})
 }
 
-// Examine implements command.Examiner.
-func (a *App) Examine(ctx context.Context, partners []command.Partner) []command.Finding {
+// Examine implements doctor.Examiner.
+func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.Finding {
 	var e examination
 	provisioning, end := caddy.NewContext(caddy.Context{Context: ctx})
 	defer end()
 	if err := errors.Join(a.read(provisioning), a.Validate()); err != nil {
-		e.add(command.CheckConfiguration, command.Broken, "aip", err.Error())
+		e.add(doctor.CheckConfiguration, doctor.Broken, "aip", err.Error())
 		return e.findings
 	}
 	if driver, ok := a.store.(examinedDriver); ok {
 		if err := driver.Examine(); err != nil {
-			e.add(command.CheckStore, command.Broken, a.store.Location(), err.Error())
+			e.add(doctor.CheckStore, doctor.Broken, a.store.Location(), err.Error())
 		} else {
-			e.add(command.CheckStore, command.OK, a.store.Location(), "it can be written")
+			e.add(doctor.CheckStore, doctor.OK, a.store.Location(), "it can be written")
 		}
 	}
 	for _, p := range partners {
 		g, agent, err := a.examined(p)
 		if err != nil {
-			e.add(command.CheckConfiguration, command.Broken, g.name(), advised(err).Error())
+			e.add(doctor.CheckConfiguration, doctor.Broken, g.name(), advised(err).Error())
 			continue
 		}
 		e.clientAuth(g, p)
@@ -77,7 +77,7 @@ func (a *App) Examine(ctx context.Context, partners []command.Partner) []command
 	}
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {
-			e.add(command.CheckClientAuth, command.Warning, g.name(), fmt.Sprintf("identity is off at %s/, and %s at %s/, "+
+			e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), fmt.Sprintf("identity is off at %s/, and %s at %s/, "+
 				"which has the same tasks, so that everyone can read them; %s", g.BasePath, other.Identity, other.BasePath,
 				separateTasks))
 		}
@@ -86,7 +86,7 @@ func (a *App) Examine(ctx context.Context, partners []command.Partner) []command
 }
 
 // examined returns the handler of a Partner, with its agent, to which nothing was sent yet.
-func (a *App) examined(p command.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
+func (a *App) examined(p doctor.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
 	g = &Gateway{log: slog.New(slog.DiscardHandler)}
 	var settings map[string]json.RawMessage
 	if err := json.Unmarshal(p.Handler, &settings); err != nil {
@@ -115,49 +115,49 @@ func (a *App) examined(p command.Partner) (g *Gateway, agent gateway.AgentConfig
 }
 
 // clientAuth says whether the site asks Leaders for what identity needs.
-func (e *examination) clientAuth(g *Gateway, p command.Partner) {
+func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 	verifies := slices.ContainsFunc(p.Policies, verifiesClients)
 	requires := verifies
 	for _, policy := range p.Policies {
 		if policy.ClientAuthentication == nil && len(policy.MatchersRaw) == 0 {
 			continue // Caddy adds it, for names that are of no site
 		}
-		requires = requires && command.RequiresClients(policy)
+		requires = requires && doctor.RequiresClients(policy)
 	}
 	onlyAUN := !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
 	switch mode := identity.Mode(g.Identity); {
 	case mode == identity.Off:
-		e.add(command.CheckClientAuth, command.Warning, g.name(),
+		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(),
 			"identity is off, so that every caller is believed to be the Leader it names; set identity to required")
 	case onlyAUN:
 	case mode == identity.Required && !verifies:
-		e.add(command.CheckClientAuth, command.Broken, g.name(),
+		e.add(doctor.CheckClientAuth, doctor.Broken, g.name(),
 			"identity is required, but the site verifies no client certificates, so that every call is refused; "+clientAuth)
 	case mode == identity.Optional && requires:
-		e.add(command.CheckClientAuth, command.Warning, g.name(), "identity is optional, but the site refuses callers "+
+		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), "identity is optional, but the site refuses callers "+
 			"without a certificate; set mode verify_if_given in client_auth, or identity to required")
 	default:
-		e.add(command.CheckClientAuth, command.OK, g.name(), "the site's client_auth fits identity "+g.Identity)
+		e.add(doctor.CheckClientAuth, doctor.OK, g.name(), "the site's client_auth fits identity "+g.Identity)
 	}
 }
 
 // agent says whether an agent can be reached, and answers in its dialect.
 func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConfig) {
 	name := c.Dialect + " " + g.Agent.name()
-	broken := func(err error) { e.add(command.CheckAgent, command.Broken, name, explained(err)) }
+	broken := func(err error) { e.add(doctor.CheckAgent, doctor.Broken, name, explained(err)) }
 	switch transport := g.Agent.dialect().Transport; {
 	case transport == gateway.Connecting:
-		e.add(command.CheckAgent, command.OK, name, "it connects to the gateway, and was not looked for")
+		e.add(doctor.CheckAgent, doctor.OK, name, "it connects to the gateway, and was not looked for")
 		return
 	case transport == gateway.OverAUN && c.AUN.URL == "":
-		e.add(command.CheckAgent, command.OK, name, "its URL is found out when it is needed, and it was not looked for")
+		e.add(doctor.CheckAgent, doctor.OK, name, "its URL is found out when it is needed, and it was not looked for")
 		return
 	case transport == gateway.OverAUN:
 		if err := dialURL(ctx, c.AUN.URL, c.AUN.HTTP.Transport.(*http.Transport).TLSClientConfig); err != nil {
 			broken(err)
 			return
 		}
-		e.add(command.CheckAgent, command.OK, name, "it accepts connections")
+		e.add(doctor.CheckAgent, doctor.OK, name, "it accepts connections")
 		return
 	case transport == gateway.OverHTTP:
 		at, err := askTime(ctx, &c.HTTP)
@@ -166,7 +166,7 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 			return
 		}
 		if skew := time.Since(at).Round(time.Second); !at.IsZero() && skew.Abs() > clockSkew {
-			e.add(command.CheckClock, command.Warning, name, fmt.Sprintf("the clock of this machine is %s %s that of the "+
+			e.add(doctor.CheckClock, doctor.Warning, name, fmt.Sprintf("the clock of this machine is %s %s that of the "+
 				"agent; synchronise both with NTP", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0]))
 		}
 	}
@@ -180,7 +180,7 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 		if dialect == c.Dialect {
 			text = fmt.Sprintf("its endpoint of %s is at another URL", dialect)
 		}
-		e.add(command.CheckAgent, command.Broken, name, fmt.Sprintf("%s; write agent %s %s", text, dialect, url))
+		e.add(doctor.CheckAgent, doctor.Broken, name, fmt.Sprintf("%s; write agent %s %s", text, dialect, url))
 		return
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 	if g.Agent.dialect().Polled() {
 		text = "it answers requests of " + g.gateway.Health().Dialect
 	}
-	e.add(command.CheckAgent, command.OK, name, text)
+	e.add(doctor.CheckAgent, doctor.OK, name, text)
 }
 
 // explained returns what an error of an agent means, why it happened, and what to do.
@@ -278,7 +278,7 @@ func (e *examination) brokers(ctx context.Context, g *Gateway) {
 	for i, pattern := range g.Group.AllowBrokers {
 		address, secure := g.Group.brokers[i].Address()
 		if address == "" {
-			e.add(command.CheckBroker, command.OK, pattern, "its names are not known before an invitation")
+			e.add(doctor.CheckBroker, doctor.OK, pattern, "its names are not known before an invitation")
 			continue
 		}
 		dial := d.DialPlain
@@ -293,23 +293,23 @@ func (e *examination) brokers(ctx context.Context, g *Gateway) {
 		var handshake *egress.HandshakeError
 		switch {
 		case err == nil:
-			e.add(command.CheckBroker, command.OK, pattern, "it accepts connections")
+			e.add(doctor.CheckBroker, doctor.OK, pattern, "it accepts connections")
 		case errors.As(err, &refused):
 			advice := "use amqps://, or add its network to allow_networks of notify"
 			if secure {
 				advice = "add its network to allow_networks of notify"
 			}
-			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%s); %s",
+			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%s); %s",
 				strings.TrimPrefix(err.Error(), "egress: "), advice))
 		case errors.As(err, &handshake):
-			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); "+
+			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); "+
 				"check ca in the tls of group, and the broker's certificate", err))
 		default:
-			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("it cannot be reached (%v); "+
+			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it cannot be reached (%v); "+
 				"start it, or correct its host and port in allow_brokers", err))
 		}
 	}
 }
 
 // Interface guards.
-var _ command.Examiner = (*App)(nil)
+var _ doctor.Examiner = (*App)(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // warnOfOpenConsoles warns of each console that may change something, on a site that does not authenticate its
@@ -26,9 +26,9 @@ func (a *App) warnOfOpenConsoles() {
 		text, err := json.Marshal(map[string]any{
 			"tls_connection_policies": c.policies, "routes": written(c.server.Routes),
 		})
-		var open []command.OpenConsole
+		var open []doctor.OpenConsole
 		if err == nil {
-			open, err = command.OpenConsoles(text)
+			open, err = doctor.OpenConsoles(text)
 		}
 		if err != nil {
 			c.log.Warn("who may use the console is not known", "error", err)
@@ -37,7 +37,7 @@ func (a *App) warnOfOpenConsoles() {
 		for _, o := range open {
 			c.log.Warn("the console may change tasks, and its site does not authenticate its clients",
 				"site", strings.Join(append(o.Hosts, c.server.Listen...), " "), "allow", strings.Join(o.Allow, " "),
-				"advice", command.OpenConsoleAdvice)
+				"advice", doctor.OpenConsoleAdvice)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
@@ -64,7 +64,7 @@ func TestOpenConsoles(t *testing.T) {
 			config, out := s.loadLogged("auto_https off\n", strings.NewReplacer("PLAIN", s.addr, "PORT", port).Replace(c.sites))
 			found := 0
 			for _, server := range gjson.Get(config, "apps.http.servers").Map() {
-				open, err := command.OpenConsoles([]byte(server.Raw))
+				open, err := doctor.OpenConsoles([]byte(server.Raw))
 				if err != nil {
 					t.Fatal(err)
 				}

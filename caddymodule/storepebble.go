@@ -15,7 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
@@ -104,7 +104,7 @@ func (s *PebbleStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return p.err
 }
 
-// OpenToRead implements command.StoreFiles.
+// OpenToRead implements storefiles.Driver.
 func (*PebbleStore) OpenToRead(dir string) (replay.Store, error) {
 	opened, err := pebble.OpenReadOnly(dir, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func (*PebbleStore) OpenToRead(dir string) (replay.Store, error) {
 	return pebbleStore{opened}, nil
 }
 
-// Backup implements command.StoreFiles.
+// Backup implements storefiles.Driver.
 func (*PebbleStore) Backup(ctx context.Context, dir, to string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return err // and no store is made there
@@ -125,7 +125,7 @@ func (*PebbleStore) Backup(ctx context.Context, dir, to string) error {
 	return plain(errors.Join(s.Backup(ctx, to), s.Close()))
 }
 
-// Import implements command.StoreFiles.
+// Import implements storefiles.Driver.
 func (*PebbleStore) Import(ctx context.Context, in io.Reader, dir string) (n replay.ArchiveCounts, err error) {
 	s, err := pebble.Open(dir, replay.Settings{Sync: replay.SyncNever}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -137,10 +137,10 @@ func (*PebbleStore) Import(ctx context.Context, in io.Reader, dir string) (n rep
 	return n, errors.Join(err, s.Close())
 }
 
-// Repair implements command.StoreFiles.
-func (*PebbleStore) Repair(dir string) (*command.Repaired, error) {
+// Repair implements storefiles.Driver.
+func (*PebbleStore) Repair(dir string) (*storefiles.Repaired, error) {
 	done, err := pebble.Repair(dir, slog.New(slog.DiscardHandler))
-	return (*command.Repaired)(done), plain(err)
+	return (*storefiles.Repaired)(done), plain(err)
 }
 
 // plain returns an error without the name of the package, for an operator.
@@ -163,7 +163,7 @@ func explainDamage(dir string, err error) error {
 // pebbleStore is an open store, with what the host can do with it beside replay.Store.
 type pebbleStore struct{ *pebble.Store }
 
-// DiskBytes implements command.Sized.
+// DiskBytes implements storefiles.Sized.
 func (s pebbleStore) DiskBytes() int64 { return s.Metrics().DiskBytes }
 
 // The metrics of the store on the disk.
@@ -199,9 +199,9 @@ var (
 	_ caddy.Provisioner     = (*PebbleStore)(nil)
 	_ caddy.Validator       = (*PebbleStore)(nil)
 	_ caddyfile.Unmarshaler = (*PebbleStore)(nil)
-	_ command.StoreFiles    = (*PebbleStore)(nil)
+	_ storefiles.Driver     = (*PebbleStore)(nil)
 	_ examinedDriver        = (*PebbleStore)(nil)
 	_ copiedStore           = pebbleStore{}
 	_ sampledStore          = pebbleStore{}
-	_ command.Sized         = pebbleStore{}
+	_ storefiles.Sized      = pebbleStore{}
 )

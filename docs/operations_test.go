@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	_ "github.com/aip-gateway/aip-gateway/cli"
 )
 
 // TestDocsCommands holds the table of docs/operations.md against the commands that there are.

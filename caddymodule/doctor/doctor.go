@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor finds out what is wrong with a set-up: it examines an adapted configuration, and the certificates that
+// it names, and has the app aip examine itself (Examiner), which is decoded and never started. The command caddy aip
+// doctor prints what it finds; the host warns of some of it when it starts.
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+)
+
+// configuration is what is read of an adapted configuration.
+type configuration struct {
+	Apps struct {
+		AIP  json.RawMessage `json:"aip"`
+		HTTP struct {
+			Servers map[string]server `json:"servers"`
+		} `json:"http"`
+		TLS struct {
+			Certificates struct {
+				Files []caddytls.CertKeyFilePair `json:"load_files"`
+			} `json:"certificates"`
+		} `json:"tls"`
+	} `json:"apps"`
+}
+
+// aunFiles is what is read of the option aun of the app aip.
+type aunFiles struct {
+	Cert  string   `json:"cert"`
+	Roots []string `json:"roots"`
+	CRL   string   `json:"crl"`
+}
+
+// aun returns the files of AUN; none if there is no such option.
+func (c *configuration) aun() aunFiles {
+	var app struct {
+		AUN aunFiles `json:"aun"`
+	}
+	_ = json.Unmarshal(c.Apps.AIP, &app) // that of no app fails, and what is wrong with one is a finding of its own
+	return app.AUN
+}
+
+// Examine examines the configuration in a file, and what it names; without a file, the Caddyfile of the current folder.
+// It changes nothing.
+func Examine(ctx context.Context, file, adapter string) []Finding {
+	broken := func(err error) []Finding {
+		return []Finding{{CheckConfiguration, Broken, named(file), err.Error()}}
+	}
+	if err := quiet(); err != nil {
+		return broken(err)
+	}
+	text, used, _, err := caddycmd.LoadConfig(file, adapter)
+	switch {
+	case err != nil:
+		return broken(fmt.Errorf("the configuration cannot be read: %w; correct it", err))
+	case len(text) == 0:
+		return broken(errors.New("there is no Caddyfile in this directory; name the configuration with --config"))
+	}
+	file = used
+	text = caddy.RemoveMetaFields(text)
+	var c configuration
+	if err := json.Unmarshal(text, &c); err != nil {
+		return broken(fmt.Errorf("the configuration cannot be decoded: %w; correct it", err))
+	}
+	partners := c.partners()
+	if len(partners) == 0 {
+		return broken(errors.New("there is no aip_gateway in the configuration; add it to a site"))
+	}
+	findings := c.examineCertificates(partners, time.Now())
+	for i := range partners {
+		findings = append(findings, partners[i].examineBasePath()...)
+	}
+	findings = append(findings, c.examineConsoles()...)
+	examined, err := examineApp(ctx, c.Apps.AIP, partners)
+	if err != nil {
+		return broken(err)
+	}
+	findings = append(findings, examined...)
+	// What Caddy refuses beside these settings has one finding at most.
+	for _, f := range findings {
+		if f.Status == Broken && (f.Check == CheckConfiguration || f.Check == CheckCertificate) {
+			return findings
+		}
+	}
+	whole := Finding{CheckConfiguration, OK, named(file), "Caddy accepts the configuration"}
+	if err := validate(text); err != nil {
+		whole.Status, whole.Text = Broken, fmt.Sprintf("Caddy refuses the configuration: %v; correct it", err)
+	}
+	return append([]Finding{whole}, findings...)
+}
+
+// named returns the name of a configuration.
+func named(file string) string {
+	if file == "" {
+		return "Caddyfile"
+	}
+	return file
+}
+
+// examineApp examines the app aip and its Partners.
+func examineApp(ctx context.Context, app json.RawMessage, mounted []mounted) ([]Finding, error) {
+	info, err := caddy.GetModule("aip")
+	if err != nil {
+		return nil, err
+	}
+	module := info.New()
+	if len(app) > 0 {
+		if err := caddy.StrictUnmarshalJSON(app, module); err != nil {
+			return nil, fmt.Errorf("the app aip cannot be decoded: %w; correct it", err)
+		}
+	}
+	examiner, ok := module.(Examiner)
+	if !ok {
+		return nil, errors.New("the app aip of this program cannot be examined")
+	}
+	partners := make([]Partner, len(mounted))
+	for i := range mounted {
+		partners[i] = mounted[i].Partner
+	}
+	return examiner.Examine(ctx, partners), nil
+}
+
+// discard is logging of Caddy that writes nothing. It has a level and not the writer discard, because Caddy logs that a
+// writer was replaced.
+func discard() *caddy.Logging {
+	return &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{
+		Level: "fatal"}}}}
+}
+
+// quiet makes Caddy log nothing more: all that matters is a finding.
+func quiet() error { return caddy.Validate(&caddy.Config{Logging: discard()}) }
+
+// validate has Caddy provision a configuration, without starting it. Caddy gets an empty directory as its storage,
+// where some modules make files.
+func validate(text []byte) (err error) {
+	var c *caddy.Config
+	if err := caddy.StrictUnmarshalJSON(text, &c); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "caddy-aip-doctor-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c.Logging = discard()
+	if c.StorageRaw, err = json.Marshal(map[string]string{"module": "file_system", "root": dir}); err != nil {
+		return err
+	}
+	return caddy.Validate(c)
+}

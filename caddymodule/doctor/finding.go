@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+)
+
+// The parts of a set-up that doctor examines.
+const (
+	CheckConfiguration = "configuration"
+	CheckCertificate   = "certificate"
+	CheckClientAuth    = "client_auth"
+	CheckBasePath      = "base_path"
+	CheckAgent         = "agent"
+	CheckStore         = "store"
+	CheckClock         = "clock"
+	CheckBroker        = "broker"
+	CheckConsole       = "console"
+)
+
+// Status is how grave a Finding is.
+type Status string
+
+// The statuses.
+const (
+	OK      Status = "ok"
+	Warning Status = "warning" // it works, but an operator should know
+	Broken  Status = "error"
+)
+
+// Finding is what doctor has found out about one part of a set-up.
+type Finding struct {
+	Check   string `json:"check"`
+	Status  Status `json:"status"`
+	Subject string `json:"subject"` // a file, a Partner, an agent or a directory
+	Text    string `json:"text"`    // one sentence: what is wrong, and what to do
+}
+
+// Partner is a handler aip_gateway of a configuration that doctor examines.
+type Partner struct {
+	Handler  json.RawMessage             // its settings
+	Policies caddytls.ConnectionPolicies // of the server that it is on
+}
+
+// Examiner is the app aip of a configuration, decoded but not provisioned.
+type Examiner interface {
+	// Examine examines the app and its Partners. It changes nothing, and sends agents only requests that change nothing.
+	Examine(ctx context.Context, partners []Partner) []Finding
+}

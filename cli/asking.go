@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// asking is a command of the table adminapi.Routes, which asks a running gateway.
+type asking struct {
+	*cobra.Command
+	route  *adminapi.Route
+	table  *adminapi.Command
+	admin  adminFlags
+	asJSON bool
+}
+
+// A deed is what a command of the table does. It adds flags of its own, and returns what runs.
+type deed func(*asking) func(args []string) error
+
+// deeds are those of all commands of the table, by name.
+var deeds = map[string]deed{
+	"tasks list":           tasks.list,
+	"tasks show":           showTask,
+	"tasks tail":           tailTasks,
+	"tasks cancel":         endTask(task.Canceled),
+	"tasks fail":           endTask(task.Failed),
+	"streams":              streams.list,
+	"deliveries list":      deliveries.list,
+	"deliveries show":      deliveries.show(printDelivery),
+	"deliveries replay":    action(replayed, sayReplayed),
+	"deliveries endpoints": endpoints.list,
+	"deliveries disable":   action(endpointName, saySwitched("disabled")),
+	"deliveries enable":    action(endpointName, saySwitched("enabled")),
+	"groups list":          groups.list,
+	"groups show":          groups.show(printGroup),
+	"groups leave":         action(groupName, sayLeft),
+	"drain":                drain,
+	"store inspect":        surveyStore(false),
+	"store verify":         surveyStore(true),
+	"store backup":         backupStore,
+	"store export":         exportStore,
+}
+
+// groupings are the help of commands that are the first word of others.
+var groupings = map[string]struct{ short, long string }{
+	"tasks": {"Lists, shows, follows and ends the tasks of a running gateway", `
+Lists the tasks of a running gateway, of all Leaders, shows one of them with its events,
+prints what changes as it happens, and cancels or fails a task. It uses Caddy's admin
+API.
+`},
+	"groups": {"Lists and leaves the groups of a running gateway", `
+Lists the groups in which the Partners of a running gateway take part, shows one of
+them, and leaves one. It uses Caddy's admin API.
+`},
+	"deliveries": {"Lists and replays notifications that were not delivered", `
+Lists the notifications that a running gateway has not delivered yet, or has given
+up, and replays them. It uses Caddy's admin API.
+`},
+	"store": {"Inspects, verifies, repairs, copies, exports and imports a store", `
+Inspects, verifies, repairs, copies, exports and imports a store: that of a running
+gateway, by Caddy's admin API, or with --store one that no process uses, by its directory.
+`},
+}
+
+// askingCommands returns the commands of the table by their first words.
+func askingCommands() map[string]*cobra.Command {
+	commands := make(map[string]*cobra.Command)
+	for name, help := range groupings {
+		commands[name] = &cobra.Command{Use: name + " <command>", Short: help.short, Long: help.long}
+		onlyGroup(commands[name])
+	}
+	for i := range adminapi.Routes {
+		route := &adminapi.Routes[i]
+		for j := range route.Commands {
+			cmd := askingCommand(route, &route.Commands[j])
+			if first, _, more := strings.Cut(route.Commands[j].Name, " "); more {
+				commands[first].AddCommand(cmd)
+			} else {
+				commands[first] = cmd
+			}
+		}
+	}
+	return commands
+}
+
+func askingCommand(route *adminapi.Route, c *adminapi.Command) *cobra.Command {
+	words := strings.Fields(c.Name)
+	a := &asking{route: route, table: c, Command: &cobra.Command{
+		Use:   strings.TrimSpace(words[len(words)-1] + " " + c.Args),
+		Short: c.Short, Long: c.Long, Example: c.Example, Args: argsOf(c.Args),
+	}}
+	a.admin.add(a.Flags())
+	for _, f := range c.Flags {
+		if f.Many {
+			a.Flags().StringArray(f.Name, nil, f.Help)
+		} else {
+			a.Flags().String(f.Name, "", f.Help)
+		}
+	}
+	run := deeds[c.Name](a)
+	a.RunE = func(_ *cobra.Command, args []string) error { return run(args) }
+	return a.Command
+}
+
+// argsOf returns how many arguments a command takes, by how its help begins.
+func argsOf(help string) cobra.PositionalArgs {
+	first, _, _ := strings.Cut(help, " ")
+	switch {
+	case strings.HasSuffix(first, ">...]"):
+		return cobra.ArbitraryArgs
+	case strings.HasPrefix(first, "[<"):
+		return cobra.MaximumNArgs(1)
+	case strings.HasPrefix(first, "<"):
+		return cobra.ExactArgs(1)
+	}
+	return cobra.NoArgs
+}
+
+// jsonFlag adds the flag by which the answer of the gateway is printed as it is. more is added to its help.
+func (a *asking) jsonFlag(more string) {
+	a.Flags().BoolVar(&a.asJSON, "json", false, "print the JSON of the admin API"+more)
+}
+
+// text returns the value of a flag; empty for a flag that the command does not have.
+func (a *asking) text(name string) string {
+	text, _ := a.Flags().GetString(name)
+	return text
+}
+
+// query returns the parameters of a route that flags give.
+func (a *asking) query(route *adminapi.Route) url.Values {
+	q := make(url.Values)
+	for _, f := range a.table.Flags {
+		name := strings.ReplaceAll(f.Name, "-", "_")
+		if !slices.Contains(route.Query, name) {
+			continue
+		}
+		if list, err := a.Flags().GetStringArray(f.Name); err == nil && len(list) > 0 {
+			q[name] = list
+		} else if text := a.text(f.Name); text != "" {
+			q.Set(name, text)
+		}
+	}
+	return q
+}
+
+// ask sends a request to a route by its first method. It decodes the answer, and also returns it.
+func (a *asking) ask(route *adminapi.Route, q url.Values, body, into any) ([]byte, error) {
+	method, _, _ := strings.Cut(route.Method, ",")
+	return a.admin.ask(method, route.Path, q, body, into)
+}
+
+// print prints an answer as it is, if that is asked for, or else a sentence.
+func (a *asking) print(raw []byte, sentence string) error {
+	if a.asJSON {
+		_, err := a.OutOrStdout().Write(raw)
+		return err
+	}
+	_, err := fmt.Fprintln(a.OutOrStdout(), sentence)
+	return err
+}
+
+// action returns the deed of a command that has the gateway do something: it asks the command's route, by its flags and
+// by what fill makes of the arguments, and says what was answered. The error of say is that of the command, after that.
+func action[A any](
+	fill func(a *asking, q url.Values, args []string) (body any, err error), say func(*A) (string, error),
+) deed {
+	return func(a *asking) func(args []string) error {
+		a.jsonFlag("")
+		return func(args []string) error {
+			q := a.query(a.route)
+			body, err := fill(a, q, args)
+			if err != nil {
+				return err
+			}
+			var out A
+			raw, err := a.ask(a.route, q, body, &out)
+			if err != nil {
+				return err
+			}
+			sentence, failed := say(&out)
+			if err := a.print(raw, sentence); err != nil {
+				return err
+			}
+			return failed
+		}
+	}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// connectionFlags are the certificates of a call.
+type connectionFlags struct {
+	cert, key, ca, sender string
+}
+
+func (f *connectionFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.cert, "cert", "", "the Leader's certificate (default: "+pkiDir+"/leader.pem, if it exists)")
+	flags.StringVar(&f.key, "key", "", "its key (default: <cert>-key.pem)")
+	flags.StringVar(&f.ca, "ca", "", "trusted roots, added to the system's (default: "+pkiDir+"/ca.pem, if it exists)")
+	flags.StringVar(&f.sender, "sender", "", "the senderId (default: the AIC in --cert)")
+}
+
+// client returns a client of the Partner at a URL.
+func (f *connectionFlags) client(url string) (*leader.Client, error) {
+	cert, err := f.certificate()
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	sender := f.sender
+	if cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	switch {
+	case sender != "":
+	case cert == nil:
+		return nil, errors.New("there is no certificate to take the senderId from: " +
+			"give --cert or --sender, or make a certificate with `caddy aip pki`")
+	default:
+		aic, err := identity.FromCertificate(cert.Leaf)
+		if err != nil {
+			return nil, fmt.Errorf("no senderId: %s Give --sender", detail(err))
+		}
+		sender = string(aic)
+	}
+	if config.RootCAs, err = f.roots(); err != nil {
+		return nil, err
+	}
+	client, err := leader.New(url, config)
+	if err != nil {
+		return nil, err
+	}
+	client.Sender = sender
+	return client, nil
+}
+
+// certificate returns the Leader's certificate, or nil if there is none.
+func (f *connectionFlags) certificate() (*tls.Certificate, error) {
+	path := f.cert
+	if path == "" {
+		if f.key != "" {
+			return nil, errors.New("--key needs --cert")
+		}
+		if path = inPKI("leader.pem"); path == "" {
+			return nil, nil
+		}
+	}
+	key := f.key
+	if key == "" {
+		ext := filepath.Ext(path)
+		key = strings.TrimSuffix(path, ext) + "-key" + ext
+	}
+	cert, err := tls.LoadX509KeyPair(path, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the Leader's certificate %s and its key %s: %w", path, key, err)
+	}
+	return &cert, nil
+}
+
+// roots returns the trusted roots; nil for those of the system.
+func (f *connectionFlags) roots() (*x509.CertPool, error) {
+	path := f.ca
+	if path == "" {
+		if path = inPKI("ca.pem"); path == "" {
+			return nil, nil
+		}
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", path)
+	}
+	return pool, nil
+}
+
+// inPKI returns the path of a file that `caddy aip pki` makes. It is empty if the file does not exist.
+func inPKI(name string) string {
+	path := filepath.Join(pkiDir, name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// explainTLS adds to an error of a handshake what the user can do.
+func explainTLS(err error, withoutCertificate bool) error {
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w; give the root that signs the Partner's certificate with --ca", err)
+	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
+		return fmt.Errorf("%w; give the Leader's certificate with --cert, or make one with `caddy aip pki`", err)
+	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"),
+		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
+		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
+	case strings.Contains(err.Error(), "remote error: tls: internal error"),
+		strings.Contains(err.Error(), "remote error: tls: unrecognized name"):
+		return fmt.Errorf("%w; the server has no certificate for the host in the URL: use the host name of the site, "+
+			"not an IP address or another name", err)
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fmt.Errorf("%w; the server takes no TLS at this port: write http://, or use the port of the site with TLS",
+			err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w; is the gateway running, at this host and port?", err)
+	case closed(err) && !strings.Contains(err.Error(), `"https://`): // as http.Client quotes the URL
+		return fmt.Errorf("%w; the server closed the connection without an answer: does its site take TLS? "+
+			"Then write https://", err)
+	case withoutCertificate && closed(err):
+		// TLS 1.3 reports a missing certificate after the handshake, and the report can be lost.
+		return fmt.Errorf("%w; the Partner closed the connection: it may require a certificate. "+
+			"Give one with --cert, or make one with `caddy aip pki`", err)
+	case closed(err):
+		return fmt.Errorf("%w; the Partner closed the connection: it may not trust the Leader's certificate (another root, "+
+			"expired, or for servers only), or a proxy between may have cut it", err)
+	}
+	return err
+}
+
+// closed reports whether the other end has closed a connection in use.
+func closed(err error) bool {
+	for _, sign := range []error{syscall.EPIPE, syscall.ECONNRESET, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, sign) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "client conn could not be established")
+}
+
+// detail returns the sentence of a *task.Error, and the text of any other error.
+func detail(err error) string {
+	var e *task.Error
+	if errors.As(err, &e) {
+		return e.Detail
+	}
+	return err.Error()
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/leader"
+)
+
+// describeTimeout is how long all requests of describe may take together.
+const describeTimeout = 30 * time.Second
+
+// maxCard is the largest size of a card that is read, in bytes.
+const maxCard = 1 << 20
+
+func describeCommand() *cobra.Command {
+	var f connectionFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "describe <url>",
+		Short: "Describes the Partner at a URL",
+		Long: `
+Describes the Partner at a URL, the mount point of aip_gateway: the certificate of its
+site, whether the site asks Leaders for theirs, its ACS (Agent Capability Specification
+of AIP) and its cards for A2A clients. It sends no command.
+
+Exit status: 0 the URL has an ACS or a card; 1 it has none, or cannot be reached.
+`,
+		Example: `  $ caddy aip describe https://localhost:8443
+  $ caddy aip describe https://localhost:8443 --json`,
+		Args: cobra.ExactArgs(1),
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the description, with the whole ACS and cards, as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), describeTimeout)
+		defer cancel()
+		d, err := f.describe(ctx, args[0])
+		if err != nil {
+			return f.explain(err)
+		}
+		if asJSON {
+			return printJSON(cmd, d)
+		}
+		return d.print(&printer{w: cmd.OutOrStdout()})
+	}
+	return cmd
+}
+
+// description is what describe finds at a URL.
+type description struct {
+	URL         string              `json:"url"`
+	Certificate *certificateSummary `json:"certificate,omitempty"` // nil without TLS
+	AsksLeaders bool                `json:"asks_for_client_certificate"`
+	ACS         json.RawMessage     `json:"acs,omitempty"`
+	Card        json.RawMessage     `json:"agent_card,omitempty"`  // of A2A 0.3 and 1.0
+	LegacyCard  json.RawMessage     `json:"legacy_card,omitempty"` // of A2A before 0.3
+}
+
+// certificateSummary is what matters of the certificate of a site.
+type certificateSummary struct {
+	Names    []string  `json:"names"`
+	Issuer   string    `json:"issuer"`
+	NotAfter time.Time `json:"not_after"`
+	AIC      string    `json:"aic,omitempty"` // empty if it has none
+}
+
+func (f *connectionFlags) describe(ctx context.Context, mount string) (*description, error) {
+	base, err := url.Parse(mount)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, errors.New("the URL must begin with https:// or http:// and have a host")
+	}
+	cert, err := f.certificate()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := f.roots()
+	if err != nil {
+		return nil, err
+	}
+	d := &description{URL: mount}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		d.AsksLeaders = true
+		if cert == nil {
+			return new(tls.Certificate), nil // none
+		}
+		return cert, nil
+	}
+	// One connection at a time, so that the certificate is of the connection that the cards come over.
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	status := 0
+	for path, into := range map[string]*json.RawMessage{
+		"acs.json": &d.ACS, "agent-card.json": &d.Card, "agent.json": &d.LegacyCard,
+	} {
+		if status, err = d.get(ctx, client, base.JoinPath(".well-known", path).String(), into); err != nil {
+			return nil, err
+		}
+	}
+	if d.ACS == nil && d.Card == nil && d.LegacyCard == nil {
+		if status == http.StatusOK {
+			return nil, leader.ErrEmpty
+		}
+		return nil, &leader.StatusError{Status: status}
+	}
+	return d, nil
+}
+
+// get reads a document of JSON, if there is one at a URL.
+func (d *description) get(ctx context.Context, c *http.Client, url string, into *json.RawMessage) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
+		d.Certificate = summarise(res.TLS.PeerCertificates[0])
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxCard))
+	if err == nil && res.StatusCode == http.StatusOK && json.Valid(body) {
+		*into = body
+	}
+	return res.StatusCode, err
+}
+
+func summarise(c *x509.Certificate) *certificateSummary {
+	s := &certificateSummary{Names: c.DNSNames, Issuer: c.Issuer.String(), NotAfter: c.NotAfter}
+	for _, ip := range c.IPAddresses {
+		s.Names = append(s.Names, ip.String())
+	}
+	if aic, err := identity.FromCertificate(c); err == nil {
+		s.AIC = string(aic)
+	}
+	return s
+}
+
+func (d *description) print(p *printer) error {
+	p.line("url", d.URL)
+	if c := d.Certificate; c != nil {
+		p.line("cert", strings.Join(c.Names, " "))
+		p.line("", "issued by "+c.Issuer+", valid until "+stamp(c.NotAfter))
+		if c.AIC != "" {
+			p.line("", "AIC "+c.AIC)
+		}
+	}
+	asks := "the site asks for no client certificate: a Partner with identity required refuses every call"
+	if d.AsksLeaders {
+		asks = "the site asks for a client certificate"
+	}
+	p.line("leaders", asks)
+	var acs struct{ AIC, Name, Version, Description, ProtocolVersion string }
+	if json.Unmarshal(d.ACS, &acs) == nil {
+		p.line("acs", joined(acs.AIC, acs.Name, acs.Version, acs.Description))
+		p.line("", "AIP, ACS "+acs.ProtocolVersion)
+	}
+	d.printCard(p, "card", d.Card)
+	if len(d.Card) == 0 {
+		d.printCard(p, "card", d.LegacyCard)
+	}
+	return p.err
+}
+
+func (*description) printCard(p *printer, label string, content json.RawMessage) {
+	var card struct {
+		Name, Version, Description, ProtocolVersion, URL string
+		SupportedInterfaces                              []struct{ URL, ProtocolBinding, ProtocolVersion string }
+	}
+	if json.Unmarshal(content, &card) != nil {
+		return
+	}
+	p.line(label, joined(card.Name, card.Version, card.Description))
+	if card.URL != "" {
+		p.line("", joined("A2A "+card.ProtocolVersion, card.URL))
+	}
+	for _, i := range card.SupportedInterfaces {
+		p.line("", joined("A2A "+i.ProtocolVersion, i.ProtocolBinding, i.URL))
+	}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+)
+
+// doctorTimeout is how long all checks may take together.
+const doctorTimeout = 5 * time.Minute
+
+func doctorCommand() *cobra.Command {
+	var config, adapter string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [--config <file>]",
+		Short: "Explains what is wrong with a set-up",
+		Long: `
+Examines a configuration and what it names: its syntax and settings, certificates (chain,
+extended key usage, validity), client_auth, base_path, who may use a console, the directory
+of the store, the agents (whether they answer, and in which dialect), the clock, and the
+brokers of groups.
+It prints a sentence for each finding, with what to do.
+
+It changes nothing, and may run beside a running Caddy; run it as the user who runs Caddy,
+with the same environment. Agents are sent only requests that change nothing: for a card,
+and for a task that does not exist. Brokers are connected to, but not logged in.
+
+Exit status: 0 nothing is broken, though there may be warnings; 1 something is broken.
+`,
+		Example: `  $ caddy aip doctor
+  $ caddy aip doctor --config /etc/caddy/Caddyfile --json`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVarP(&config, "config", "c", "", "the configuration (default: the Caddyfile of this directory)")
+	cmd.Flags().StringVarP(&adapter, "adapter", "a", "", "the adapter of another format than Caddyfile and JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
+		defer cancel()
+		findings := doctor.Examine(ctx, config, adapter)
+		if err := printFindings(cmd.OutOrStdout(), findings, asJSON); err != nil {
+			return err
+		}
+		broken := 0
+		for _, f := range findings {
+			if f.Status == doctor.Broken {
+				broken++
+			}
+		}
+		if broken > 0 {
+			return fmt.Errorf("broken: %d of %d findings", broken, len(findings))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// printFindings prints findings as a table, or as JSON.
+func printFindings(w io.Writer, findings []doctor.Finding, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			Findings []doctor.Finding `json:"findings"`
+		}{findings})
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(table, "%s\t%s\t%s: %s\n", f.Status, f.Check, clean(f.Subject), clean(f.Text))
+	}
+	return table.Flush()
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+// streams are the open streams of all callers.
+var streams = &listing[adminapi.StreamPage, adminapi.Stream]{
+	path: adminapi.Streams,
+	what: "streams",
+	entries: func(p *adminapi.StreamPage) (list []adminapi.Stream, next string) {
+		if p.Next > 0 {
+			next = strconv.FormatUint(p.Next, 10)
+		}
+		return p.Streams, next
+	},
+	header: "TASK\tSINCE\tEVENTS\tBEHIND\tTRANSPORT\tDIALECT\tADDRESS\tLEADER\tPARTNER",
+	row: func(s *adminapi.Stream) string {
+		behind := "-" // it is not known
+		if s.Behind != nil {
+			behind = strconv.FormatUint(*s.Behind, 10)
+		}
+		return fmt.Sprintf("%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s", clean(s.Task), stamp(s.Since), s.Events, behind,
+			clean(s.Transport), s.Dialect, clean(s.Address), clean(s.Leader), clean(s.Partner))
+	},
+	none: "No such stream is open.",
+}
