@@ -3,7 +3,6 @@
 package mailbox
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -201,13 +200,11 @@ func (b *inbox) deliver(seq uint64, record []byte) {
 
 // readMessage reads a message from the log of an inbox.
 func readMessage(ctx context.Context, store replay.Store, log string, seq uint64) ([]byte, error) {
-	reader := store.Read(log, seq-1)
-	defer reader.Close()
-	records, _, err := reader.Next(ctx, nil)
-	if err != nil || len(records) == 0 || records[0].Seq != seq {
-		return nil, cmp.Or(err, replay.ErrNotFound)
+	record, err := replay.ReadOne(ctx, store, log, seq)
+	if err != nil {
+		return nil, err
 	}
-	return withSeq(seq, records[0].Data), nil
+	return withSeq(seq, record), nil
 }
 
 // withSeq returns a record, which is an object, with its seq.

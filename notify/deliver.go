@@ -148,7 +148,7 @@ func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 		return nil, nil
 	}
 	en := m.entry(t.record)
-	data, err := b.record(d.ctx, t.record)
+	data, err := replay.ReadOne(d.ctx, b.of.store, b.name, t.record)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,7 +105,7 @@ func (b *outbox) load(ctx context.Context) error {
 	}
 	for i := range m.Hooks {
 		h := &m.Hooks[i]
-		data, err := b.record(ctx, h.Record)
+		data, err := replay.ReadOne(ctx, b.of.store, b.name, h.Record)
 		if err != nil {
 			return unreadable(err)
 		}
@@ -126,17 +125,6 @@ func decodeMetadata(data []byte) (metadata, error) {
 		err = errors.New("it names a record 0")
 	}
 	return m, err
-}
-
-// record reads one record.
-func (b *outbox) record(ctx context.Context, number uint64) ([]byte, error) {
-	for r, err := range replay.Follow(ctx, b.of.store, b.name, number-1, nil) {
-		if err != nil {
-			return nil, err
-		}
-		return bytes.Clone(r.Data), nil
-	}
-	return nil, replay.ErrNotFound
 }
 
 // update changes the metadata and writes it. change is called again if another write came first. It must not keep what

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -85,4 +86,19 @@ func Follow(ctx context.Context, s Store, log string, after uint64, reserve Rese
 			}
 		}
 	}
+}
+
+// ReadOne returns a copy of one record. The errors are those of Reader.Next; a record that there is not, or not yet, is
+// ErrNotFound, if nothing else is the matter.
+func ReadOne(ctx context.Context, s Store, log string, seq uint64) ([]byte, error) {
+	reader := s.Read(log, seq-1)
+	defer reader.Close()
+	records, _, err := reader.Next(ctx, nil)
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case len(records) == 0 || records[0].Seq != seq:
+		return nil, ErrNotFound
+	}
+	return bytes.Clone(records[0].Data), nil
 }
