@@ -62,9 +62,10 @@ func Parse(e replay.Entry, data any) (Cursor, error) {
 // Stored reports whether the cursor is in the store, as far as is known.
 func (c *Cursor) Stored() bool { return c.revision > 0 }
 
-// Write stores the cursor. If another writer was faster, the later position counts.
-func (c *Cursor) Write(ctx context.Context, store replay.Store) error {
-	return c.retry(ctx, store, func() error {
+// Write stores the cursor, and reports whether there was none of its name before. If another writer was faster, the
+// later position counts.
+func (c *Cursor) Write(ctx context.Context, store replay.Store) (created bool, err error) {
+	err = c.retry(ctx, store, func() error {
 		s := stored{Log: c.Log, Position: c.Position}
 		var err error
 		if c.Data != nil {
@@ -79,10 +80,12 @@ func (c *Cursor) Write(ctx context.Context, store replay.Store) error {
 			err = store.Append(ctx, a)
 		}
 		if err == nil {
+			created = c.revision == 0
 			c.revision++
 		}
 		return err
 	})
+	return created, err
 }
 
 // Drop removes the cursor from the store, and reports whether it was still there. The log is not pinned by it any more.

@@ -188,7 +188,7 @@ func (r *reader) enter(got state) {
 
 func (r *reader) save() {
 	r.cursor.Position = r.f.At()
-	if err := r.cursor.Write(r.w.t.Context(), r.w.store); err != nil {
+	if _, err := r.cursor.Write(r.w.t.Context(), r.w.store); err != nil {
 		r.w.t.Fatal(err)
 	}
 	for r.kept < len(r.got) && !r.got[r.kept].At.After(r.f.At().At) {

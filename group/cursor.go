@@ -77,7 +77,7 @@ func (t *groupTasks) saveCursor(ctx context.Context, f *follower) error {
 	case over:
 		_, err = c.Drop(ctx, t.store)
 	default:
-		err = c.Write(ctx, t.store)
+		_, err = c.Write(ctx, t.store)
 	}
 	t.mu.Lock()
 	f.cursor = c
@@ -168,7 +168,7 @@ func (t *groupTasks) follow(
 	t.mu.Unlock()
 	c := f.cursor
 	c.Durable = true
-	if err := c.Write(ctx, t.store); err != nil {
+	if _, err := c.Write(ctx, t.store); err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.remove(f)

@@ -151,7 +151,7 @@ func TestTrimLeavesWhatIsPinned(t *testing.T) {
 	}
 	move := func(to uint64) {
 		cursor.Seq = to
-		if err := cursor.Write(t.Context(), store); err != nil {
+		if _, err := cursor.Write(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/follow"
 )
 
 // A client acknowledges events without knowing: it answers a ping of WebSocket after it has read all frames before the
@@ -113,10 +115,9 @@ func (s *Session) store() {
 		return
 	}
 	type write struct {
-		sub      *subscription
-		to       uint64
-		end      bool
-		revision uint64
+		sub    *subscription
+		cursor follow.Cursor
+		end    bool
 	}
 	var list []write
 	s.mu.Lock()
@@ -124,7 +125,8 @@ func (s *Session) store() {
 	for _, sub := range s.subs {
 		end := sub.ended && sub.read == sub.written
 		if sub.read > sub.stored || end {
-			list = append(list, write{sub, sub.read, end, sub.revision})
+			sub.cursor.Seq = sub.read
+			list = append(list, write{sub, sub.cursor, end})
 		}
 		if sub.gone && sub.read == sub.written {
 			delete(s.subs, sub.taskID)
@@ -133,11 +135,12 @@ func (s *Session) store() {
 	s.mu.Unlock()
 	for _, w := range list {
 		ctx := context.WithoutCancel(s.ctx)
-		x, revision, err := s.front.config.Index, uint64(0), error(nil)
+		x, err := s.front.config.Index, error(nil)
+		to := w.cursor.Seq
 		if w.end {
-			err = x.endPosition(ctx, w.sub.taskID, s.follower(), w.revision)
+			err = x.end(ctx, w.sub.taskID, s.follower(), &w.cursor)
 		} else {
-			revision, err = x.setPosition(ctx, w.sub.taskID, s.follower(), position{w.sub.log, w.to}, w.revision)
+			err = x.write(ctx, &w.cursor)
 		}
 		if err != nil {
 			s.front.config.Log.Warn("how far a client has read could not be stored", "task", w.sub.taskID, "aid", s.AID,
@@ -145,7 +148,7 @@ func (s *Session) store() {
 			continue
 		}
 		s.mu.Lock()
-		w.sub.stored, w.sub.revision = max(w.sub.stored, w.to), revision
+		w.sub.stored, w.sub.cursor = max(w.sub.stored, to), w.cursor
 		s.mu.Unlock()
 	}
 }

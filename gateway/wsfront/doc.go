@@ -13,12 +13,13 @@
 //
 //   - The index (wsfront.Index) has an entry for each task that AUN clients have created: a log of its own class, with
 //     metadata and no records. It is stored before the task is started, so that no task is without one; an entry
-//     without a task is dropped a day later. By it a task is found by its id alone, and its owner, participants and
+//     without a task is dropped within a day. By it a task is found by its id alone, and its owner, participants and
 //     children are known. A task that was created otherwise is found among the tasks of the client's Leader.
 //   - A subscription is a gateway.Stream that is parked: a connection that waits has no goroutine but the one that
-//     reads it. Its position is stored for each AID, device, slot and task, when the client has answered a ping that
-//     was sent after the event, and at most every 50 ms. So a cut loses nothing. What the client has read before its
-//     answer arrived comes again after a cut, with the same seq; a client that names its last seq gets nothing twice.
+//     reads it. Its position is a cursor (follow.Cursor) for each AID, device, slot and task, stored when the client
+//     has answered a ping that was sent after the event, and at most every 50 ms. So a cut loses nothing. What the
+//     client has read before its answer arrived comes again after a cut, with the same seq; a client that names its
+//     last seq gets nothing twice.
 //   - Connections belong to the process (wsfront.Connections), since those of an old configuration live while it
 //     drains. A newer connection of a device waits until the positions of the older one are stored.
 //   - Notifications that are not of a subscription wait in the connection, at most 1000 of 16 MiB; a client that does

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -36,7 +37,8 @@ type Index struct {
 	changing *keylock.Map[sync.Mutex]
 }
 
-// recheck is how long after its last write the store is asked whether the task of an entry or a position has ended.
+// recheck is how long after its last write the store is asked whether the task of an entry or a position is still
+// there.
 const recheck = 24 * time.Hour
 
 // OpenIndex opens the index of a store, which the caller closes after it.
@@ -64,31 +66,47 @@ func (x *Index) Close() {
 	x.done.Wait()
 }
 
-// visit ends a log of the index whose task has ended.
+// visit drops a log of the index if its task was dropped, and a position if all of its task was received.
 func (x *Index) visit(ctx context.Context, log string, now time.Time) error {
 	head, err := x.store.Head(ctx, log)
-	if errors.Is(err, replay.ErrNotFound) || err == nil && !head.Ended.IsZero() {
+	if errors.Is(err, replay.ErrNotFound) {
 		return nil
 	}
-	var p position
-	if err != nil || json.Unmarshal(head.Metadata, &p) != nil {
+	if err != nil {
+		return err
+	}
+	if logname.FollowerOf(log) != "" {
+		return x.visitPosition(ctx, replay.Entry{Log: log, Head: head})
+	}
+	var e entry
+	if err := json.Unmarshal(head.Metadata, &e); err != nil {
 		return err
 	}
 	a := replay.Append{Log: log, Expect: head.Revision, Metadata: head.Metadata, DueAt: now.Add(recheck)}
-	of, err := x.store.Head(ctx, p.Log)
-	switch {
-	case errors.Is(err, replay.ErrNotFound), err == nil && !of.Ended.IsZero():
-		if aid := logname.FollowerOf(log); aid != "" {
-			return x.dropPosition(ctx, log, aid, head.Revision)
-		}
-		a.DueAt, a.End = time.Time{}, true
-	case err != nil:
+	_, err = x.store.Head(ctx, e.Log)
+	if a.Drop = errors.Is(err, replay.ErrNotFound); err != nil && !a.Drop {
 		return err
 	}
 	if err = x.store.Append(ctx, a); errors.Is(err, replay.ErrConflict) {
 		return nil // the faster writer has set when it is due
 	}
 	return err
+}
+
+// visitPosition is visit for a position.
+func (x *Index) visitPosition(ctx context.Context, of replay.Entry) error {
+	c, err := follow.Parse(of, nil)
+	if err != nil {
+		return err
+	}
+	head, err := x.store.Head(ctx, c.Log)
+	switch {
+	case errors.Is(err, replay.ErrNotFound), err == nil && !head.Ended.IsZero() && c.Seq >= head.Last:
+		return x.dropCursor(ctx, &c)
+	case err != nil:
+		return err
+	}
+	return x.write(ctx, &c)
 }
 
 // get returns the entry of a task; nil if it has none.
@@ -144,7 +162,7 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 		if _, err := x.store.Head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}
-		_, err := x.drop(ctx, logname.AUNTask(id), e.revision)
+		err := x.drop(ctx, id, e.revision)
 		if e.Parent != "" {
 			err = errors.Join(err, x.removeChild(ctx, e.Parent, id))
 		}
@@ -178,26 +196,20 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 	return undo, nil
 }
 
-// drop removes the log of an entry or a position that has a revision, as far as the caller knows. It reports whether it
-// was still there.
-func (x *Index) drop(ctx context.Context, log string, revision uint64) (dropped bool, err error) {
-	err = replay.RetryConflict(func() error {
+// drop drops the entry of a task that has a revision, as far as the caller knows.
+func (x *Index) drop(ctx context.Context, taskID string, revision uint64) error {
+	return replay.RetryConflict(func() error {
+		log := logname.AUNTask(taskID)
 		err := x.store.Append(ctx, replay.Append{Log: log, Expect: revision, Drop: true})
-		if !errors.Is(err, replay.ErrConflict) {
-			dropped = err == nil && revision > 0
-			return err
+		if errors.Is(err, replay.ErrConflict) {
+			head, bad := x.store.Head(ctx, log)
+			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
+				return bad
+			}
+			revision = head.Revision
 		}
-		head, bad := x.store.Head(ctx, log)
-		switch {
-		case errors.Is(bad, replay.ErrNotFound), bad == nil && !head.Ended.IsZero():
-			return nil
-		case bad != nil:
-			return bad
-		}
-		revision = head.Revision
 		return err
 	})
-	return dropped, err
 }
 
 // change changes the entry of a task, if it has one, while no other call of this process does. change is called again

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -98,25 +99,34 @@ func TestIndexConflicts(t *testing.T) {
 			t.Errorf("after the same message again: %+v, %v", e, err)
 		}
 
-		revision := uint64(0)
-		for after := range uint64(4) {
-			revision, err = x.setPosition(t.Context(), "parent", device, position{"tparent", after + 1}, revision)
+		at := func(c follow.Cursor, seq uint64) follow.Cursor {
+			c.Seq = seq
+			if err := x.write(t.Context(), &c); err != nil {
+				t.Error(err)
+			}
+			return c
+		}
+		read := func() follow.Cursor {
+			c, err := x.cursor(t.Context(), "parent", "tparent", device)
 			if err != nil {
 				t.Error(err)
 			}
+			return c
 		}
-		// Another connection of the device, which is behind.
-		if _, err := x.setPosition(t.Context(), "parent", device, position{"tparent", 2}, 0); err != nil {
-			t.Error(err)
+		none := read()
+		one := none
+		for seq := range uint64(4) {
+			one = at(one, seq+1)
 		}
-		if at, now, err := x.position(t.Context(), "parent", device); at != 4 || now <= revision || err != nil {
-			t.Errorf("the position is %d, at revision %d, %v", at, now, err)
+		another := at(none, 2) // of another connection of the device, which is behind
+		if c := read(); !c.Stored() || c.Seq != 4 {
+			t.Errorf("the position is %+v", c)
 		}
 		if n := x.positions.Total(); n != 1 {
 			t.Errorf("%d positions are counted", n)
 		}
-		for range 2 { // both connections say that it is over
-			if err := x.endPosition(t.Context(), "parent", device, revision); err != nil {
+		for _, c := range []follow.Cursor{one, another} { // both connections say that it is over
+			if err := x.end(t.Context(), "parent", device, &c); err != nil {
 				t.Error(err)
 			}
 		}

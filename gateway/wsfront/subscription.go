@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -34,14 +35,13 @@ type subscription struct {
 	done chan struct{} // closed when the stream has ended
 
 	// under the mutex of the session
-	written uint64 // the number of the last event that was sent
-	read    uint64 // of the last one that the client has read
-	stored  uint64 // of the last one that the store has as read
-	gone    bool   // the stream has ended, or is about to
-	ended   bool   // the task has no more events
-	closed  bool   // and the store has that
-	// revision is that of its position in the store, as far as is known; 0 for none
-	revision uint64
+	written uint64        // the number of the last event that was sent
+	read    uint64        // of the last one that the client has read
+	stored  uint64        // of the last one that the store has as read
+	gone    bool          // the stream has ended, or is about to
+	ended   bool          // the task has no more events
+	closed  bool          // and the store has that
+	cursor  follow.Cursor // in the store
 }
 
 // follower returns the name of the client's device.
@@ -167,12 +167,12 @@ func (s *Session) follow(
 	if before != nil { // what was sent on this connection arrives
 		<-before.done
 		s.mu.Lock()
-		after, known, sub.revision = before.written, true, before.revision
+		after, known, sub.cursor = before.written, true, before.cursor
 		s.mu.Unlock()
-	} else if at, revision, err := s.front.config.Index.position(ctx, id, s.follower()); err != nil {
+	} else if sub.cursor, err = s.front.config.Index.cursor(ctx, id, sub.log, s.follower()); err != nil {
 		return nil, err
-	} else if revision > 0 {
-		after, known, sub.revision = at, true, revision
+	} else if sub.cursor.Stored() {
+		after, known = sub.cursor.Seq, true
 	}
 	if at, ok := has[id]; ok {
 		after, known = at, true
@@ -312,7 +312,7 @@ func (s *Session) restart(sub *subscription) {
 		return
 	}
 	s.mu.Lock()
-	next.events, next.revision = sub.events, sub.revision
+	next.events, next.cursor = sub.events, sub.cursor
 	replace := !s.over && s.subs[sub.taskID] == sub
 	if replace {
 		s.subs[sub.taskID] = next

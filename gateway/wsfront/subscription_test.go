@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // subscribe subscribes to a task.
@@ -213,6 +214,39 @@ func TestReadersHaveTheirOwnStreams(t *testing.T) {
 	})
 }
 
+// TestLongAway: a device that was away for longer than the store keeps other tasks gets the rest of a task that it
+// follows. When it has that, the task is dropped.
+func TestLongAway(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := w.connect("alice.aid.test", "d1")
+		id := alice.create(reviewer, "")
+		alice.subscribe(id)
+		w.say(id, piece("0", false))
+		synctest.Wait()
+		time.Sleep(time.Second)
+		alice.cut()
+		w.say(id, piece("1", true))
+		w.say(id, finished)
+		time.Sleep(3 * replay.DefaultRetention)
+		w.stop()
+		w.start()
+		alice = w.connect("alice.aid.test", "d1")
+		alice.subscribe(id)
+		for _, want := range []string{"artifact", "completed"} {
+			if e := alice.next(); e.method != "event/task."+want {
+				t.Errorf("an event is %s, want %s", e, want)
+			}
+		}
+		time.Sleep(2 * time.Hour) // now nothing is to be received any more
+		alice = w.connect("alice.aid.test", "d1")
+		if _, code := alice.call("task.subscribe", `{"task_ids":["`+id+`"]}`); code == 0 {
+			t.Error("the task is still there")
+		}
+		w.stop()
+	})
+}
+
 // TestPositions: an AID has a bounded number of positions. One is dropped when its device has the last event of the
 // task, or when the task is gone.
 func TestPositions(t *testing.T) {
@@ -263,6 +297,8 @@ func TestPositions(t *testing.T) {
 		w.say(id, finished)
 		want("when one device has the last event", 1)
 		time.Sleep(3 * recheck)
+		want("while another device is to get it", 1)
+		time.Sleep(replay.DefaultPinFor)
 		want("when the task is gone", 0)
 		if err := w.front.config.Index.positions.Take("alice.aid.test", maxPositions, positionLimits); err != nil {
 			t.Errorf("positions are still counted: %v", err)
