@@ -29,24 +29,26 @@ var fault = regexp.MustCompile(`\[([a-z-]+) ([0-9]+)\]`)
 
 // agent is the sample agent behind a network that fails when a message asks for it.
 type agent struct {
-	inner  *legacyagent.Agent
-	server *http.Server
-	addr   string
+	inner *legacyagent.Agent
 
 	mu   sync.Mutex
 	done map[string]bool // names whose fault has been
 }
 
-func newAgent() (*agent, error) {
+// runAgent is the part of the agent. It serves until its standard input ends.
+func runAgent(s *place, in *json.Decoder, out *json.Encoder) error {
 	a := &agent{inner: legacyagent.New(legacyagent.Options{Tasks: 200_000}), done: make(map[string]bool)}
-	var err error
-	a.server, a.addr, err = serve(a)
-	return a, err
-}
-
-func (a *agent) close() {
-	_ = a.server.Close()
-	_ = a.inner.Close()
+	defer a.inner.Close()
+	server, _, err := serve(s.Agent, a)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := out.Encode(true); err != nil {
+		return err
+	}
+	_ = in.Decode(new(any)) // there is nothing to come
+	return nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -120,7 +122,7 @@ type receiver struct {
 func newReceiver() (*receiver, error) {
 	r := &receiver{ended: make(map[string]bool)}
 	var err error
-	r.server, r.addr, err = serve(r)
+	r.server, r.addr, err = serve("127.0.0.1:0", r)
 	return r, err
 }
 

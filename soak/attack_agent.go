@@ -21,16 +21,10 @@ const misdeeds = 12
 
 // hostileAgent is an agent that the hostile Leader has start to misbehave.
 func hostileAgent(a *attack) []*kind {
-	return []*kind{{name: "agent: answers that are wrong, huge or endless", act: a.startMisdeeds}}
+	return []*kind{{name: "agent: answers that are wrong, huge or endless", act: a.as("/hostile", a.startMisdeeds), least: 40}}
 }
 
-func (a *attack) startMisdeeds(ctx context.Context, t *tally) {
-	c, err := a.site.clientOf("/hostile", &a.site.pki.LeaderV1)
-	if err != nil {
-		t.note(err)
-		return
-	}
-	defer c.Close()
+func (a *attack) startMisdeeds(ctx context.Context, c *culprit, t *tally) {
 	atOnce(ctx, misdeeds, 200*time.Millisecond, func(i, round int) {
 		_, err := c.Do(ctx, begin(fmt.Sprintf("misdeed-%d-%d", i, round), "hello"))
 		t.note(err)
@@ -40,7 +34,6 @@ func (a *attack) startMisdeeds(ctx context.Context, t *tally) {
 // badAgent is an agent that does another wrong to each request.
 type badAgent struct {
 	listener net.Listener
-	addr     string
 	requests atomic.Int64
 
 	work  sync.WaitGroup
@@ -49,13 +42,16 @@ type badAgent struct {
 }
 
 // newBadAgent returns an agent with a certificate, which the caller must close.
-func newBadAgent(cert tls.Certificate) (*badAgent, error) {
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+func newBadAgent(s *place) (*badAgent, error) {
+	cert, err := tls.LoadX509KeyPair(s.PKI.Server.Cert, s.PKI.Server.Key)
 	if err != nil {
 		return nil, err
 	}
-	b := &badAgent{listener: l, addr: fmt.Sprintf("localhost:%d", l.Addr().(*net.TCPAddr).Port),
-		conns: make(map[net.Conn]bool)}
+	l, err := tls.Listen("tcp", s.BadAgent, &tls.Config{Certificates: []tls.Certificate{cert}})
+	if err != nil {
+		return nil, err
+	}
+	b := &badAgent{listener: l, conns: make(map[net.Conn]bool)}
 	b.work.Go(func() {
 		for {
 			conn, err := l.Accept()

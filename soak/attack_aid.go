@@ -25,11 +25,25 @@ const (
 // hostileAID is logged in, and uses up what it can.
 func hostileAID(a *attack) []*kind {
 	return []*kind{
-		{name: "AID: task.create that is refused", act: a.createInVain, forbidden: true},
-		{name: "AID: subscribers that do not read", act: a.subscribeDeaf},
-		{name: "AID: messages to an AID that is away", act: a.fillInbox},
-		{name: "AID: positions of many devices", act: a.leavePositions},
+		{name: "AID: task.create that is refused", act: a.createInVain, forbidden: true, least: 10_000},
+		{name: "AID: subscribers that do not read", act: a.subscribeDeaf, least: 40},
+		{name: "AID: messages to an AID that is away", act: a.fillInbox, least: 1500},
+		{name: "AID: positions of many devices", act: a.leavePositions, least: 200},
 	}
+}
+
+// hostileToken returns a token of the hostile AID, which logs in once.
+func (a *attack) hostileToken(ctx context.Context) (string, error) {
+	a.tokens.Lock()
+	defer a.tokens.Unlock()
+	if a.token == "" {
+		token, err := a.place.aun(a.place.hostileAID, hostileAddress).Login(ctx)
+		if err != nil {
+			return "", err
+		}
+		a.token = token.Access
+	}
+	return a.token, nil
 }
 
 // online calls f with a connection of the hostile AID, and again with another one when f returns.
@@ -38,7 +52,7 @@ func (a *attack) online(ctx context.Context, t *tally, c *aunpeer.Client, f func
 	for ctx.Err() == nil {
 		var err error
 		if token == "" {
-			token, err = a.site.hostileToken(ctx)
+			token, err = a.hostileToken(ctx)
 		}
 		if err == nil {
 			var conn *aunpeer.Conn
@@ -58,7 +72,7 @@ func (a *attack) online(ctx context.Context, t *tally, c *aunpeer.Client, f func
 
 // device returns the hostile AID as a device of its own.
 func (a *attack) device(name string) *aunpeer.Client {
-	c := a.site.aun(a.site.hostileAID, hostileAddress)
+	c := a.place.aun(a.place.hostileAID, hostileAddress)
 	c.Device = name
 	return c
 }
@@ -82,9 +96,9 @@ func (a *attack) subscribeDeaf(ctx context.Context, t *tally) {
 	atOnce(ctx, deafAtOnce, time.Second, func(i, round int) {
 		c := a.device(fmt.Sprint("deaf-", i))
 		deaf := new(deafness)
-		c.HTTP = a.site.aunHTTP(hostileAddress, deaf.wrap)
+		c.HTTP = a.place.aunHTTP(hostileAddress, deaf.wrap)
 		a.online(ctx, t, c, func(conn *aunpeer.Conn) {
-			deaf.is.Store(false)
+			defer deaf.is.Store(false)
 			created, err := conn.Create(ctx, aunAgent, "stream 200 20 "+strings.Repeat("x", 4<<10))
 			t.note(err)
 			if err != nil {
@@ -99,14 +113,25 @@ func (a *attack) subscribeDeaf(ctx context.Context, t *tally) {
 	})
 }
 
-// fillInbox sends messages to an AID that never connects.
+// fillInbox sends messages to an AID that has left, which takes some of each sender.
 func (a *attack) fillInbox(ctx context.Context, t *tally) {
+	away, err := a.place.aun(a.place.awayAID, hostileAddress).Online(ctx)
+	if err != nil {
+		t.note(err)
+		return
+	}
+	_, err = away.Call(ctx, "message.pull", map[string]any{})
+	away.Cut()
+	if err != nil { // otherwise it has an inbox from now on
+		t.note(err)
+		return
+	}
 	a.online(ctx, t, a.device("mail"), func(conn *aunpeer.Conn) {
 		each(ctx, mailASecond, func(n int) {
 			if conn.Err() != nil {
 				return
 			}
-			_, err := conn.Call(ctx, "message.send", map[string]any{"to": "away." + aunIssuer,
+			_, err := conn.Call(ctx, "message.send", map[string]any{"to": a.place.awayAID.AID,
 				"payload": map[string]any{"type": "text", "text": strings.Repeat("x", mailSize)}})
 			t.note(err)
 		})

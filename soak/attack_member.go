@@ -24,13 +24,13 @@ const (
 
 // hostileMember is a member of a group to which the hostile Leader has invited the Partner.
 func hostileMember(a *attack) []*kind {
-	return []*kind{{name: "member: floods of its group", act: a.floodGroup}}
+	return []*kind{{name: "member: floods of its group", act: a.as("", a.floodGroup), least: 5000}}
 }
 
 // floodGroup invites the Partner to a group, and publishes what no member should.
-func (a *attack) floodGroup(ctx context.Context, t *tally) {
-	exchange := "group_" + a.leader.Sender + "_" + groupID
-	conn, err := a.site.broker.dial()
+func (a *attack) floodGroup(ctx context.Context, c *culprit, t *tally) {
+	exchange := "group_" + c.Sender + "_" + groupID
+	conn, err := a.broker.dial()
 	if err != nil {
 		t.note(err)
 		return
@@ -41,7 +41,7 @@ func (a *attack) floodGroup(ctx context.Context, t *tally) {
 		err = channel.ExchangeDeclare(exchange, "fanout", true, false, false, false, nil)
 	}
 	if err == nil {
-		err = a.invite(ctx, exchange)
+		err = a.invite(ctx, c, exchange)
 	}
 	if err != nil {
 		t.note(err)
@@ -49,36 +49,36 @@ func (a *attack) floodGroup(ctx context.Context, t *tally) {
 	}
 	each(ctx, messagesASecond, func(n int) {
 		err := channel.PublishWithContext(ctx, exchange, "", false, false, amqp.Publishing{
-			ContentType: "application/json", Body: a.junk(n), Timestamp: time.Now(),
+			ContentType: "application/json", Body: a.junk(c, n), Timestamp: time.Now(),
 		})
 		t.note(err)
 	})
 }
 
 // invite has the Partner join the group.
-func (a *attack) invite(ctx context.Context, exchange string) error {
+func (a *attack) invite(ctx context.Context, c *culprit, exchange string) error {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "group", "id": "1", "params": map[string]any{
 		"protocol": "rabbitmq:4.0",
 		"group": map[string]any{
-			"groupId": groupID, "leader": map[string]any{"aic": a.leader.Sender, "skills": []string{"x"}},
-			"partners": []any{map[string]any{"aic": a.site.aic, "skills": []string{"x"}}},
+			"groupId": groupID, "leader": map[string]any{"aic": c.Sender, "skills": []string{"x"}},
+			"partners": []any{map[string]any{"aic": a.place.AIC, "skills": []string{"x"}}},
 		},
-		"server": map[string]any{"host": "localhost", "port": a.site.broker.Port, "vhost": groupVhost,
+		"server": map[string]any{"host": "localhost", "port": a.broker.Port, "vhost": groupVhost,
 			"accessToken": memberLogin + ":" + memberLogin},
 		"amqp": map[string]any{"exchange": exchange, "exchangeType": "fanout", "routingKey": ""},
 	}})
 	if err != nil {
 		return err
 	}
-	return a.post(ctx, "/group", string(body))
+	return a.post(ctx, c, "/group", string(body))
 }
 
 // junk returns a message that is too deep, too large, about no task, of an invented sender, or that starts a task.
-func (a *attack) junk(n int) []byte {
+func (a *attack) junk(c *culprit, n int) []byte {
 	message := func(more map[string]any) []byte {
 		all := map[string]any{"type": "message", "id": fmt.Sprint("junk-", n), "sentAt": time.Now().UTC(),
-			"senderRole": "leader", "senderId": a.leader.Sender, "groupId": groupID, "sessionId": "s",
-			"mentions": []string{a.site.aic}, "dataItems": []any{map[string]any{"type": "text", "text": "hello"}}}
+			"senderRole": "leader", "senderId": c.Sender, "groupId": groupID, "sessionId": "s",
+			"mentions": []string{a.place.AIC}, "dataItems": []any{map[string]any{"type": "text", "text": "hello"}}}
 		for name, value := range more {
 			all[name] = value
 		}

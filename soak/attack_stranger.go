@@ -19,9 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// How hard the stranger attacks: requests a second, or at once. Each connection costs both sides a handshake of TLS,
-// for which no server has a wall, and the attackers share the processors with all others: so they come back after a
-// pause.
+// How hard the stranger attacks: requests a second, or at once. A connection that was closed comes back after a pause.
 const (
 	comeBack       = 2 * time.Second
 	sendersASecond = 20
@@ -34,17 +32,17 @@ const (
 // hostileStranger has no certificate of a Leader, and no key of an AID.
 func hostileStranger(a *attack) []*kind {
 	return []*kind{
-		{name: "stranger: invented senders", act: a.inventSenders},
-		{name: "stranger: logins of an honest AID", act: a.claimAID, forbidden: true},
-		{name: "stranger: connections without a login", act: a.waitForLogin},
-		{name: "stranger: large frames before a login", act: a.floodBeforeLogin},
-		{name: "stranger: forged tokens", act: a.forgeTokens, forbidden: true},
+		{name: "stranger: invented senders", act: a.inventSenders, least: 600},
+		{name: "stranger: logins of an honest AID", act: a.claimAID, forbidden: true, least: 600},
+		{name: "stranger: connections without a login", act: a.waitForLogin, least: 1500},
+		{name: "stranger: large frames before a login", act: a.floodBeforeLogin, least: 200},
+		{name: "stranger: forged tokens", act: a.forgeTokens, forbidden: true, least: 150},
 	}
 }
 
 // inventSenders calls without a certificate, each time under another name.
 func (a *attack) inventSenders(ctx context.Context, t *tally) {
-	c, err := a.site.client(nil)
+	c, err := a.place.client(nil)
 	if err != nil {
 		t.note(err)
 		return
@@ -64,9 +62,9 @@ func (a *attack) inventSenders(ctx context.Context, t *tally) {
 
 // claimAID begins logins with the certificate of the honest AID, and ends them with the key of another.
 func (a *attack) claimAID(ctx context.Context, t *tally) {
-	claimed, own := *a.site.honestAID, a.site.hostileAID.Key
+	claimed, own := *a.place.honestAID, a.place.hostileAID.Key
 	claimed.Key = own
-	c := a.site.aun(&claimed, strangerAddress)
+	c := a.place.aun(&claimed, strangerAddress)
 	each(ctx, loginsASecond, func(int) {
 		_, err := c.Login(ctx)
 		t.note(err)
@@ -75,7 +73,7 @@ func (a *attack) claimAID(ctx context.Context, t *tally) {
 
 // waitForLogin opens connections, and says nothing on them.
 func (a *attack) waitForLogin(ctx context.Context, t *tally) {
-	c := a.site.aun(a.site.hostileAID, strangerAddress)
+	c := a.place.aun(a.place.hostileAID, strangerAddress)
 	atOnce(ctx, waitingConns, comeBack, func(int, int) {
 		conn, _, err := c.Open(ctx)
 		t.note(err)
@@ -88,7 +86,7 @@ func (a *attack) waitForLogin(ctx context.Context, t *tally) {
 
 // floodBeforeLogin sends requests that are as large as a frame may be after a login, as fast as they are taken.
 func (a *attack) floodBeforeLogin(ctx context.Context, t *tally) {
-	c := a.site.aun(a.site.hostileAID, strangerAddress)
+	c := a.place.aun(a.place.hostileAID, strangerAddress)
 	frame := []byte(`{"jsonrpc":"2.0","id":"1","method":"auth.aid_login1","params":{"aid":"` +
 		strings.Repeat("x", floodFrame) + `"}}`)
 	atOnce(ctx, floods, comeBack, func(int, int) {
@@ -107,11 +105,11 @@ func (a *attack) floodBeforeLogin(ctx context.Context, t *tally) {
 
 // forgeTokens has the gateway sign what a token consists of, and shows the result as a token of the honest AID.
 func (a *attack) forgeTokens(ctx context.Context, t *tally) {
-	c := a.site.aun(a.site.honestAID, strangerAddress) // its certificate, which everybody has
-	each(ctx, 5, func(int) { t.note(forgeToken(ctx, a.site, c)) })
+	c := a.place.aun(a.place.honestAID, strangerAddress) // its certificate, which everybody has
+	each(ctx, 5, func(int) { t.note(forgeToken(ctx, a.place, c)) })
 }
 
-func forgeToken(ctx context.Context, s *site, c *aunpeer.Client) error {
+func forgeToken(ctx context.Context, s *place, c *aunpeer.Client) error {
 	unsigned, err := aunpeer.JWT(s.hostileAID.Key, aunIssuer, c.ID.AID, nil)
 	if err != nil {
 		return err

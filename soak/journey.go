@@ -208,7 +208,7 @@ func (j *journey) hook(ctx context.Context) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		j.wait()
 		began := time.Now()
-		err := setWebhook(ctx, j.client, j.site.front, j.id, "http://"+j.site.hooks.addr+"/")
+		err := setWebhook(ctx, j.client, j.site.Front, j.id, "http://"+j.site.hooks.addr+"/")
 		j.m.note(began, err, !j.full.Load())
 		if err == nil || time.Now().After(deadline) {
 			return err

@@ -32,7 +32,7 @@ type leaders struct {
 // newLeaders returns so many Leaders, each with a certificate of its own.
 func newLeaders(s *site, n int) (*leaders, error) {
 	l := &leaders{site: s}
-	files, err := s.certificates(n)
+	files, err := s.certificates("honest", n)
 	if err != nil {
 		return nil, err
 	}

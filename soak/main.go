@@ -8,10 +8,14 @@
 // and open files must stay what they were.
 //
 //	go run ./soak [-caddy ./caddy] [-for 10m] [-quiet 1m] [-rate 500] [-ratio 2] [-memory 1024] [-faults=false]
-//	[-attack=false]
+//	[-attack=false] [-profile DIR]
 //
-// It needs Linux, prlimit of util-linux for the full disk, and RabbitMQ as make rabbitmq unpacks it. Load, gateway,
-// agents and attackers share the machine.
+// The gateway, its agent, and those who attack are a process each, and the honest callers another one. All of them
+// share the machine. The attackers, which stand on machines of their own in the field, run with the lowest priority
+// (nice 19), and so does the broker of the group that is attacked: what they need to attack is not taken from the
+// gateway, but what the gateway does because of them is. A run in which an attack was made too rarely has failed.
+//
+// It needs Linux, prlimit of util-linux for the full disk, nice, and RabbitMQ as make rabbitmq unpacks it.
 package main
 
 import (
@@ -21,6 +25,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -36,9 +41,13 @@ type settings struct {
 	memory  int     // MiB that the gateway may hold; 0 for no check
 	faults  bool
 	attack  bool
+	profile string // a directory; empty for no profiles
 }
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == partArg {
+		exit(runPart(os.Args[2]))
+	}
 	var s settings
 	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is run")
 	flag.DurationVar(&s.faulty, "for", 10*time.Minute, "how long with faults and attacks")
@@ -49,20 +58,26 @@ func main() {
 	flag.IntVar(&s.memory, "memory", 1024, "how many MiB the gateway's process may hold; 0: all")
 	flag.BoolVar(&s.faults, "faults", true, "cut connections, fill the disk, and replace the configuration")
 	flag.BoolVar(&s.attack, "attack", true, "let a stranger, a Leader, an AID, an agent and a member of a group attack")
+	flag.StringVar(&s.profile, "profile", "", "a directory for profiles of the gateway under faults and attacks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, s); err != nil {
+	exit(run(ctx, s))
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 func run(ctx context.Context, s settings) error {
 	if s.faulty <= 0 || s.quiet <= 0 || s.rate < 1 || s.callers < 1 {
 		return errors.New("for, quiet, callers and rate must be positive")
 	}
-	site, err := newSite(ctx, s.caddy, s.memory)
+	site, err := newSite(ctx, s.caddy, s.memory, s.attack)
 	if err != nil {
 		return err
 	}
@@ -76,22 +91,27 @@ func run(ctx context.Context, s settings) error {
 	}
 
 	quiet := l.phase(ctx, s.rate, s.quiet, false, nil)
-	var a *attack
-	if s.attack {
-		if a, err = newAttack(site); err != nil {
-			return err
-		}
-	}
+	var deeds []deed
+	var failed error
 	faulty := l.phase(ctx, s.rate, s.faulty, s.faults, func(ctx context.Context) {
-		if a != nil {
-			go a.run(ctx)
+		var group sync.WaitGroup
+		defer group.Wait()
+		if s.attack {
+			group.Go(func() { deeds, failed = site.attackers.attackDuring(ctx) })
+		}
+		if s.profile != "" {
+			group.Go(func() {
+				if err := site.profile(ctx, s.profile, s.faulty/3); err != nil {
+					l.complain("profile: %v", err)
+				}
+			})
 		}
 		if s.faults {
 			site.disturb(ctx, s.faulty, l)
 		}
 	})
-	if a != nil {
-		<-a.ended
+	if failed != nil {
+		return fmt.Errorf("the attackers: %w", failed)
 	}
 	after := l.phase(ctx, s.rate, max(s.quiet/4, 5*time.Second), false, nil)
 	if err := ctx.Err(); err != nil {
@@ -99,10 +119,8 @@ func run(ctx context.Context, s settings) error {
 	}
 	l.awaitWebhooks(ctx)
 	printTable(quiet, faulty, after)
-	var attacked error
-	if a != nil {
-		a.print()
-		attacked = a.verdict()
+	if s.attack {
+		printDeeds(deeds)
 	}
-	return errors.Join(l.verdict(), attacked, judge(quiet, faulty, after, s))
+	return errors.Join(l.verdict(), judgeDeeds(deeds), judge(quiet, faulty, after, s))
 }

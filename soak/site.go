@@ -5,12 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -20,89 +16,52 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
-	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
-// site is a gateway as a process of its own, a broker as another, and agents and a receiver of webhooks in this one.
+// site is a gateway, its agent, and those who attack, each as a process of its own, and a receiver of webhooks in this
+// one.
 type site struct {
-	dir    string
-	pki    *devpki.PKI
-	ca     *x509.Certificate // of its root
-	aic    string            // of the Partner
-	agent  *agent
-	bad    *badAgent
-	hooks  *receiver
-	broker *broker
-	admin  string // addresses
-	front  string
-	aunSide
-	gateway *exec.Cmd
-	ended   chan struct{} // closed when the gateway's process has ended
-	log     tail
-	reloads atomic.Int64 // makes each configuration another one
+	*place
+	agent     *part
+	attackers *part // nil where nobody attacks
+	hooks     *receiver
+	gateway   *exec.Cmd
+	ended     chan struct{} // closed when the gateway's process has ended
+	log       tail
+	reloads   atomic.Int64 // makes each configuration another one
 }
 
 // newSite starts a site, which the caller must close. Its gateway has so many MiB of memory; 0 for all that there is.
-func newSite(ctx context.Context, caddy string, memory int) (_ *site, err error) {
-	s := &site{ended: make(chan struct{})}
+func newSite(ctx context.Context, caddy string, memory int, attack bool) (_ *site, err error) {
+	s := &site{place: new(place), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "aip-soak-"); err != nil {
+	if err := s.make(); err != nil {
 		return nil, err
 	}
-	if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
+	if s.agent, err = newPart("agent", s.place); err != nil {
 		return nil, err
 	}
-	ca, err := tls.LoadX509KeyPair(s.pki.CA.Cert, s.pki.CA.Key)
-	if err != nil {
-		return nil, err
-	}
-	s.ca = ca.Leaf
-	aic, err := identity.MakeV1(identity.FieldsV1{})
-	if err != nil {
-		return nil, err
-	}
-	s.aic = string(aic)
-	if err := s.newAUN(); err != nil {
-		return nil, err
-	}
-	if s.agent, err = newAgent(); err != nil {
-		return nil, err
-	}
-	server, err := tls.LoadX509KeyPair(s.pki.Server.Cert, s.pki.Server.Key)
-	if err != nil {
-		return nil, err
-	}
-	if s.bad, err = newBadAgent(server); err != nil {
-		return nil, err
-	}
-	if s.broker, err = newBroker(); err != nil {
-		return nil, err
+	if attack {
+		if s.attackers, err = newPart("attackers", s.place); err != nil {
+			return nil, err
+		}
 	}
 	if s.hooks, err = newReceiver(); err != nil {
 		return nil, err
 	}
-	addresses, err := freeAddresses(3)
-	if err != nil {
-		return nil, err
-	}
-	s.admin, s.front, s.aunAddr = addresses[0], addresses[1], addresses[2]
-	s.front = strings.Replace(s.front, "127.0.0.1", "localhost", 1) // as the certificate has it
 	if caddy, err = filepath.Abs(caddy); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(s.dir, "Caddyfile")
+	path := filepath.Join(s.Dir, "Caddyfile")
 	if err := os.WriteFile(path, s.config(), 0o600); err != nil {
 		return nil, err
 	}
 	s.gateway = exec.CommandContext(ctx, caddy, "run", "--config", path, "--adapter", "caddyfile")
-	s.gateway.Env = append(os.Environ(), "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
+	s.gateway.Env = append(os.Environ(), "XDG_DATA_HOME="+s.Dir, "XDG_CONFIG_HOME="+s.Dir)
 	if memory > 0 { // Caddy sets as much in a container
 		s.gateway.Env = append(s.gateway.Env, fmt.Sprintf("GOMEMLIMIT=%dMiB", memory*9/10))
 	}
@@ -117,7 +76,7 @@ func newSite(ctx context.Context, caddy string, memory int) (_ *site, err error)
 		close(s.ended)
 	}()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.Dial("tcp", s.front)
+		conn, err := net.Dial("tcp", s.Front)
 		if err == nil {
 			return s, conn.Close()
 		}
@@ -185,82 +144,15 @@ https://%s {
 		}
 	}
 }
-`, s.admin, filepath.Join(s.dir, "store"), aunGateway, filepath.Join(s.dir, "aun.pem"),
-		filepath.Join(s.dir, "roots.pem"), aunIssuer, s.aunAddr[strings.LastIndexByte(s.aunAddr, ':')+1:],
-		s.pki.Server.Cert, s.pki.Server.Key, s.front, s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert, s.bad.addr,
-		s.pki.CA.Cert, s.agent.addr, s.aic, aunAgent, 100_000+s.reloads.Add(1))
-}
-
-// freeAddresses returns addresses that no process listens on.
-func freeAddresses(n int) (list []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // not before all are known, so that they differ
-		list = append(list, l.Addr().String())
-	}
-	return list, nil
-}
-
-// certificates makes certificates of n Leaders, below the same root.
-func (s *site) certificates(n int) (files []devpki.File, err error) {
-	for i := 0; len(files) < n; i++ {
-		dir := filepath.Join(s.dir, fmt.Sprint("leaders-", i))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return nil, err
-		}
-		for _, path := range []string{s.pki.CA.Cert, s.pki.CA.Key} {
-			if err := os.Link(path, filepath.Join(dir, filepath.Base(path))); err != nil {
-				return nil, err
-			}
-		}
-		pki, err := devpki.Make(devpki.Options{Dir: dir})
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, pki.Leader, pki.LeaderV1)
-	}
-	return files[:n], nil
-}
-
-// client returns a client with a Leader's certificate, or with none where file is nil.
-func (s *site) client(file *devpki.File) (*leader.Client, error) { return s.clientOf("", file) }
-
-// clientOf is client for the Partner at a path.
-func (s *site) clientOf(path string, file *devpki.File) (*leader.Client, error) {
-	config, err := s.tls(file)
-	if err != nil {
-		return nil, err
-	}
-	c, err := leader.New("https://"+s.front+path, config)
-	if err == nil && file != nil {
-		c.Sender = string(file.AIC)
-	}
-	return c, err
-}
-
-func (s *site) tls(file *devpki.File) (*tls.Config, error) {
-	pem, err := os.ReadFile(s.pki.CA.Cert)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{RootCAs: x509.NewCertPool()}
-	config.RootCAs.AppendCertsFromPEM(pem)
-	if file != nil {
-		cert, err := tls.LoadX509KeyPair(file.Cert, file.Key)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{cert}
-	}
-	return config, nil
+`, s.Admin, filepath.Join(s.Dir, "store"), aunGateway, filepath.Join(s.Dir, "aun.pem"),
+		filepath.Join(s.Dir, "roots.pem"), aunIssuer, s.AUN[strings.LastIndexByte(s.AUN, ':')+1:],
+		s.PKI.Server.Cert, s.PKI.Server.Key, s.Front, s.PKI.Server.Cert, s.PKI.Server.Key, s.PKI.CA.Cert, s.BadAgent,
+		s.PKI.CA.Cert, s.Agent, s.AIC, aunAgent, 100_000+s.reloads.Add(1))
 }
 
 // reload replaces the configuration.
 func (s *site) reload(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.admin+"/load", bytes.NewReader(s.config()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Admin+"/load", bytes.NewReader(s.config()))
 	if err != nil {
 		return err
 	}
@@ -305,36 +197,17 @@ func (s *site) close() {
 		_ = s.gateway.Process.Signal(syscall.SIGKILL) // it may have ended
 		<-s.ended
 	}
-	if s.agent != nil {
-		s.agent.close()
-	}
-	if s.bad != nil {
-		s.bad.close()
-	}
-	if s.broker != nil {
-		_ = s.broker.Close()
+	for _, p := range []*part{s.agent, s.attackers} {
+		if p != nil {
+			p.close()
+		}
 	}
 	if s.hooks != nil {
 		s.hooks.close()
 	}
-	if s.dir != "" {
-		_ = os.RemoveAll(s.dir)
+	if s.Dir != "" {
+		_ = os.RemoveAll(s.Dir)
 	}
-}
-
-// serve serves HTTP on a free port of this machine, at its returned address.
-func serve(h http.Handler) (*http.Server, string, error) {
-	l, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		return nil, "", err
-	}
-	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	return server, fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port), nil
 }
 
 // tail is the end of what a process says.

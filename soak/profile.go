@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// profiles are what the gateway is asked for, one after the other, under the names of their files.
+var profiles = []struct{ file, query string }{
+	{"cpu.pprof", "profile?seconds=20"},
+	{"trace.out", "trace?seconds=3"},
+	{"allocs.pprof", "allocs"},
+	{"heap.pprof", "heap"},
+	{"goroutines.pprof", "goroutine"},
+}
+
+// profile writes profiles of the gateway to a directory, after a while. It slows the gateway down.
+func (s *site) profile(ctx context.Context, dir string, after time.Duration) error {
+	wait(ctx, after)
+	for _, p := range profiles {
+		if err := s.get(ctx, "/debug/pprof/"+p.query, filepath.Join(dir, p.file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get writes what the admin API answers to a file.
+func (s *site) get(ctx context.Context, path, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, res.Status)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
+}
