@@ -5,6 +5,7 @@ package bufpool
 
 import (
 	"io"
+	"math"
 	"sync"
 )
 
@@ -38,11 +39,19 @@ func (p *Pool) Put(b *[]byte) {
 	}
 }
 
+// Grow returns b with room for more: with twice its capacity, but with at most so many bytes if that is one more at
+// least. What is read into a buffer that append grows is allocated five times over, and what is read into this one twice.
+func Grow(b []byte, most int) []byte {
+	grown := make([]byte, len(b), max(len(b)+1, min(2*cap(b), most), min(First, most)))
+	copy(grown, b)
+	return grown
+}
+
 // ReadAll appends all of src to dst, as io.ReadAll does to a new slice.
 func ReadAll(dst []byte, src io.Reader) ([]byte, error) {
 	for {
 		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
+			dst = Grow(dst, math.MaxInt)
 		}
 		n, err := src.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+n]

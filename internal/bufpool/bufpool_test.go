@@ -22,6 +22,27 @@ func TestPool(t *testing.T) {
 	}
 }
 
+func TestGrow(t *testing.T) {
+	for _, most := range []int{1, First - 1, First, First + 1, 1 << 20, 16<<20 + 1} {
+		var b []byte
+		allocated := 0
+		for len(b) < most {
+			grown := Grow(b, most)
+			if string(grown) != string(b) || cap(grown) <= len(b) || cap(grown) > most {
+				t.Fatalf("%d bytes of at most %d grow to %d, of %d", len(b), most, len(grown), cap(grown))
+			}
+			b = grown[:cap(grown)]
+			allocated += cap(b)
+		}
+		if allocated > 3*most {
+			t.Errorf("%d bytes were allocated for %d", allocated, most)
+		}
+	}
+	if full := Grow(make([]byte, First), First); cap(full) != First+1 {
+		t.Errorf("a full buffer grows to %d bytes, want one more than it had", cap(full))
+	}
+}
+
 func TestReadAll(t *testing.T) {
 	broken := errors.New("broken")
 	text := strings.Repeat("x", 3*First)

@@ -158,10 +158,14 @@ func (x *exchange) readAll() ([]byte, error) {
 		}
 		x.body = replies.Get()
 	}
+	most := max // of which there is room for a byte more, so that what is longer is noticed
+	if length := x.conn.Length(); length >= 0 {
+		most = int(length)
+	}
 	for {
 		data := *x.body
 		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
+			data = bufpool.Grow(data, most+1)
 		}
 		n, err := x.conn.Read(data[len(data):cap(data)])
 		*x.body = data[:len(data)+n]
