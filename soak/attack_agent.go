@@ -21,7 +21,8 @@ const misdeeds = 12
 
 // hostileAgent is an agent that the hostile Leader has start to misbehave.
 func hostileAgent(a *attack) []*kind {
-	return []*kind{{name: "agent: answers that are wrong, huge or endless", act: a.as("/hostile", a.startMisdeeds), least: 40}}
+	act := a.as("/hostile", a.startMisdeeds)
+	return []*kind{{name: "agent: answers that are wrong, huge or endless", act: act, least: 40}}
 }
 
 func (a *attack) startMisdeeds(ctx context.Context, c *culprit, t *tally) {

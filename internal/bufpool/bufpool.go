@@ -40,7 +40,7 @@ func (p *Pool) Put(b *[]byte) {
 }
 
 // Grow returns b with room for more: with twice its capacity, but with at most so many bytes if that is one more at
-// least. What is read into a buffer that append grows is allocated five times over, and what is read into this one twice.
+// least. What is read into a buffer that append grows is allocated five times over, and twice with Grow.
 func Grow(b []byte, most int) []byte {
 	grown := make([]byte, len(b), max(len(b)+1, min(2*cap(b), most), min(First, most)))
 	copy(grown, b)
