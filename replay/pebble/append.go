@@ -76,7 +76,7 @@ func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings)
 		return head{}, err
 	}
 	if old.First == 0 && !a.Drop {
-		if err := s.free.err(now); err != nil {
+		if err := s.free.Err(now); err != nil {
 			return head{}, err
 		}
 	}

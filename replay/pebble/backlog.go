@@ -140,7 +140,7 @@ func (l *backlog) close() {
 
 // notApplied raises the fence: the journal has a batch that the memtable lacks.
 func (g *generation) notApplied(err error) {
-	g.disk.fail(errors.Join(errors.New("a batch could not be applied"), err))
+	g.disk.Fail(errors.Join(errors.New("a batch could not be applied"), err))
 }
 
 // settled returns the database with all that was committed. What only writes to the database need not wait for that.

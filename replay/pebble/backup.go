@@ -16,6 +16,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // Backup copies the store into a directory, which must not exist, while the store is in use. Everything that was
@@ -84,8 +86,8 @@ func (in *intents) copies() (slots []slot) {
 
 // closeCopy makes a checkpoint a store that was closed, with the intents that it lacks.
 func closeCopy(dir string, pending []slot) (err error) {
-	db, err := pebble.Open(dir, &pebble.Options{FS: checkedTables{vfs.Default},
-		FormatMajorVersion: formatOfPebble, DisableWAL: true, DisableAutomaticCompactions: true,
+	db, err := pebble.Open(dir, &pebble.Options{FS: disk.CheckedTables{FS: vfs.Default},
+		FormatMajorVersion: disk.PebbleFormat, DisableWAL: true, DisableAutomaticCompactions: true,
 		ErrorIfNotExists: true, Logger: logger{slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		return err

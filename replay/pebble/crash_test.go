@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // childEnv makes the test binary a process of its own: "write <seed>", "begin <seed>" or "hold", in the directory
@@ -335,14 +336,14 @@ func TestForeign(t *testing.T) {
 			}
 			write(t, dir, "")
 		}, "not a directory"},
-		"another database": {func(t *testing.T, dir string) { database(t, dir, formatOfPebble, "k", "v") },
+		"another database": {func(t *testing.T, dir string) { database(t, dir, disk.PebbleFormat, "k", "v") },
 			"is a database of something else"},
 		"another database, older": {func(t *testing.T, dir string) { database(t, dir, pebble.FormatMinSupported, "k", "v") },
 			"is a database of something else"},
 		"another database, newer": {func(t *testing.T, dir string) { database(t, dir, pebble.FormatNewest, "k", "v") },
 			"is a database of something else"},
 		"another format": {func(t *testing.T, dir string) {
-			database(t, dir, formatOfPebble, string(formatKey), "aip-gateway replay 1")
+			database(t, dir, disk.PebbleFormat, string(formatKey), "aip-gateway replay 1")
 		},
 			`has the format "aip-gateway replay 1", and this version knows only "aip-gateway store 1"`},
 		"damaged manifest": {func(t *testing.T, dir string) {

@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // flipLogs is the number of logs of the stores whose files are damaged. Each gets flipRecords records, by appends of
@@ -130,6 +132,9 @@ func survey(t *testing.T, s *Store, err error) (f findings) {
 	return f
 }
 
+// tableEndLen is the length of the version and the mark at the end of a table.
+const tableEndLen = 4 + 8
+
 // clone copies a disk.
 func clone(disk *vfs.MemFS) *vfs.MemFS {
 	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
@@ -149,16 +154,16 @@ const tableFooter = 53
 func TestFlips(t *testing.T) {
 	one, oneClosed := flipStore(t, false)
 	several, severalClosed := flipStore(t, true)
-	for name, disk := range map[string]*vfs.MemFS{
+	for name, system := range map[string]*vfs.MemFS{
 		"killed": one, "closed": oneClosed, "several segments, killed": several, "several segments, closed": severalClosed,
 	} {
 		t.Run(name, func(t *testing.T) {
-			names, err := disk.List("/store")
+			names, err := system.List("/store")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, file := range names {
-				if file == reserveName || file == "LOCK" {
+				if file == disk.ReserveName || file == "LOCK" {
 					continue
 				}
 				file = "/store/" + file
@@ -171,12 +176,12 @@ func TestFlips(t *testing.T) {
 				case strings.HasPrefix(name, "several") && path.Ext(file) == segmentExt:
 					step = 7
 				}
-				n, refused := used(t, disk, file), 0
+				n, refused := used(t, system, file), 0
 				for at := 0; at < n; at++ {
 					if at%step != 0 && !(tables && at >= n-tableFooter) {
 						continue
 					}
-					damaged := clone(disk)
+					damaged := clone(system)
 					flip(t, damaged, file, at)
 					s, err := openReadOnly(damaged, "/store", quiet)
 					f := survey(t, s, err)
@@ -201,7 +206,7 @@ func TestFlipsOfTableVersion(t *testing.T) {
 		for bit := range 32 {
 			damaged := clone(disk)
 			b := bytes.Clone(data)
-			b[len(b)-len(tableEnd)+bit/8] ^= 1 << (bit % 8)
+			b[len(b)-tableEndLen+bit/8] ^= 1 << (bit % 8)
 			create(t, damaged, file, b)
 			if s, err := openReadOnly(damaged, "/store", quiet); !errors.Is(err, ErrDamaged) {
 				t.Errorf("bit %d, to be read: %v, %v, want ErrDamaged", bit, s, err)

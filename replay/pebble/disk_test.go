@@ -359,7 +359,7 @@ func TestOrphanTables(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if n := len(s.orphans.tables); n > 0 {
+		if n := s.orphans.Len(); n > 0 {
 			t.Errorf("%d tables count as orphans after a clean end", n)
 		}
 	})

@@ -2,49 +2,9 @@
 
 package pebble
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/dustin/go-humanize"
-)
+import "github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 
 // Examine returns why no store could be opened in a directory, or why it would accept no new logs; nil if there is no
 // reason. That another process has opened the store is not a reason. Examine changes nothing, and opens nothing: damage
 // within the files is not found.
-func Examine(dir string) error {
-	exists := true
-	above := dir // the directory, or the one in which Open would make it
-	for {
-		info, err := os.Stat(above)
-		switch {
-		case err == nil && !info.IsDir():
-			return fmt.Errorf("%s is a file, but must be a directory; remove it, or set another directory", above)
-		case err == nil:
-		case errors.Is(err, fs.ErrNotExist) && filepath.Dir(above) != above:
-			exists, above = false, filepath.Dir(above)
-			continue
-		default:
-			return fmt.Errorf("%w; correct the path or its permissions", err)
-		}
-		break
-	}
-	if err := access(above); err != nil {
-		return fmt.Errorf("%s cannot be written (%w); give it to the user who runs Caddy", above, err)
-	}
-	if exists {
-		if err := checkDir(vfs.Default, dir); err != nil {
-			return fmt.Errorf("%w; set an empty directory, or that of a store", err)
-		}
-	}
-	usage, err := vfs.Default.GetDiskUsage(above)
-	if least := sizesFor(vfs.Default, above).least; err == nil && usage.AvailBytes < least {
-		return fmt.Errorf("the disk of %s has %s free, and new tasks need %s; free some space", dir,
-			humanize.IBytes(usage.AvailBytes), humanize.IBytes(least))
-	}
-	return nil
-}
+func Examine(dir string) error { return disk.Examine(dir) }

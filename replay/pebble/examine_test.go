@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // TestExamine examines directories, and the one of an open store. Nothing is made.
@@ -31,7 +32,7 @@ func TestExamine(t *testing.T) {
 		dir + "/new/store": "", open: "", t.TempDir(): "",
 		file: "is a file", file + "/store": "correct the path", full: "is not a store",
 	} {
-		err := Examine(path)
+		err := disk.Examine(path)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}

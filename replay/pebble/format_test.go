@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // TestFormat refuses a store of another format, whatever its journal is, and changes nothing in it.
@@ -237,8 +238,8 @@ func compareStores(t *testing.T, want, got replay.Store) {
 // TestClaimAfterFlusher opens a store whose first opening died when it had begun a segment of the journal and nothing
 // else: the number of the segment is then in the tables before the format is.
 func TestClaimAfterFlusher(t *testing.T) {
-	disk := crashableDisk()
-	db, err := pebble.Open("/store", &pebble.Options{FS: disk, FormatMajorVersion: formatOfPebble,
+	system := crashableDisk()
+	db, err := pebble.Open("/store", &pebble.Options{FS: system, FormatMajorVersion: disk.PebbleFormat,
 		DisableWAL: true, Logger: logger{quiet}})
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestClaimAfterFlusher(t *testing.T) {
 	if err := errors.Join(db.Set(flushedKey, []byte{1}, pebble.NoSync), db.Flush(), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	s, err := open(system, "/store", replay.Settings{}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

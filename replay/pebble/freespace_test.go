@@ -17,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // TestFreeSpace has the disk become almost full. New logs are refused; existing logs continue, end, and are dropped.
@@ -41,7 +42,7 @@ func TestFreeSpace(t *testing.T) {
 		}
 		reopened := s.Reopened()
 		free(255)
-		time.Sleep(checkEvery)
+		time.Sleep(disk.CheckEvery)
 		if err := s.Writable(); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("an almost full disk, before any write: %v, want ErrUnavailable", err)
 		}
@@ -69,7 +70,7 @@ func TestFreeSpace(t *testing.T) {
 		}
 		reopened = s.Reopened()
 		free(255)
-		time.Sleep(checkEvery)
+		time.Sleep(disk.CheckEvery)
 		if err := add("newer", 0, false); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("a new log: %v, want ErrUnavailable", err)
 		}
@@ -107,14 +108,14 @@ func TestReserve(t *testing.T) {
 	}{
 		"no room":        {syscall.ENOSPC, 1},
 		"over quota":     {syscall.EDQUOT, 1},
-		"no descriptors": {syscall.EMFILE, reserveDescriptors},
+		"no descriptors": {syscall.EMFILE, 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				system := smallDisk()
 				var left atomic.Int64 // times that it fails
 				s, err := open(watchedFS{system, func(op, name string) error {
-					if (path.Ext(name) == segmentExt || path.Base(name) == reserveName) && op == "create" && left.Add(-1) >= 0 {
+					if (path.Ext(name) == segmentExt || path.Base(name) == disk.ReserveName) && op == "create" && left.Add(-1) >= 0 {
 						return test.cause
 					}
 					return nil
@@ -124,7 +125,7 @@ func TestReserve(t *testing.T) {
 				}
 				synctest.Wait() // for the reserve
 				for round := range 2 {
-					if _, err := system.Stat("/store/" + reserveName); err != nil {
+					if _, err := system.Stat("/store/" + disk.ReserveName); err != nil {
 						t.Fatal(err)
 					}
 					left.Store(int64(test.times))
@@ -135,7 +136,7 @@ func TestReserve(t *testing.T) {
 						}
 					}
 					time.Sleep(time.Minute)
-					if !s.reserve.complete() {
+					if !s.reserve.Complete() {
 						t.Error("the reserve is not complete")
 					}
 				}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // generation is one opening of the database, and what is known of its logs. A store has several, one after the other,
@@ -20,7 +22,8 @@ import (
 // works again, the next one that can be written.
 type generation struct {
 	db      *pebble.DB // nil if there is none: it is being opened, or cannot be
-	disk    *disk
+	disk    *disk.Fenced
+	meter   *meter
 	journal *journal // nil where the database is only read
 	backlog backlog
 	logs    *logs
@@ -33,11 +36,10 @@ type generation struct {
 
 // newGeneration returns a generation without a database.
 func (s *Store) newGeneration(mode openMode) *generation {
-	d := newDisk(s.system, s.dir, mode == openRead, s.reserve, s.orphans)
-	d.meter = &s.meter
 	return &generation{
-		disk:      d,
-		backlog:   newBacklog(s.sizes.memTable),
+		disk:      disk.NewFenced(s.system, s.dir, mode == openRead, s.reserve, s.orphans),
+		meter:     &s.meter,
+		backlog:   newBacklog(s.sizes.MemTable),
 		logs:      newLogs(s.intents),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 	}
@@ -63,7 +65,7 @@ func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
 			err = fmt.Errorf("%w; %w", err, ErrDamaged)
 		}
 	}()
-	boot := bootID(s.system)
+	boot := disk.BootID(s.system)
 	found := recovery{boot: bootSum(boot), unsynced: s.wasUnsynced()}
 	g, err := s.openDatabase(mode, &found)
 	if err != nil {
@@ -82,7 +84,7 @@ func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
 // openDatabase opens the database, and replays the journal into it.
 func (s *Store) openDatabase(mode openMode, found *recovery) (*generation, error) {
 	g := s.newGeneration(mode)
-	cache := pebble.NewCache(64<<20 + 2*int64(s.sizes.memTable)) // see options
+	cache := pebble.NewCache(64<<20 + 2*int64(s.sizes.MemTable)) // see options
 	defer cache.Unref()
 	o := s.options(g, cache)
 	o.ErrorIfNotExists = mode != openNew
@@ -93,12 +95,12 @@ func (s *Store) openDatabase(mode openMode, found *recovery) (*generation, error
 	var err error
 	if g.db, err = pebble.Open(s.dir, o); err != nil {
 		err = fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err)
-		if failed := g.disk.err(); failed != nil {
+		if failed := g.disk.Err(); failed != nil {
 			err = errors.Join(failed, err)
 		}
 		return nil, err
 	}
-	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
+	if err := g.disk.Err(); err != nil { // what was opened may be in memory alone
 		return nil, errors.Join(err, g.close())
 	}
 	if _, err := g.hasFormat(s.dir); err != nil { // before the journal, which may be of another format, too
@@ -141,10 +143,10 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		FS:                 g.disk,
 		Lock:               s.lock,
 		Cache:              cache,
-		FormatMajorVersion: formatOfPebble,
+		FormatMajorVersion: disk.PebbleFormat,
 		DisableWAL:         true, // see journal
 
-		MemTableSize:                s.sizes.memTable,
+		MemTableSize:                s.sizes.MemTable,
 		MemTableStopWritesThreshold: 4,
 		// Streams need the file descriptors; a store of 100 GB has about a thousand files.
 		MaxOpenFiles: 512,
@@ -157,7 +159,7 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		Logger:                     log,
 		EventListener: &pebble.EventListener{
 			// Pebble would try a flush or a compaction that failed again at once, without end.
-			BackgroundError: g.disk.fail,
+			BackgroundError: g.disk.Fail,
 			// Otherwise what is damaged is an error of the read.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				if g.inUse.Load() {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // intents are the logs that were begun by an intent, and have not been appended to since (see replay.Append.Intent).
@@ -37,12 +38,12 @@ type intents struct {
 	path string // of the file
 	most int    // slots in it
 
-	mu      sync.Mutex // guards what follows; the file is written under it by forget alone
-	written sync.Cond  // signals that the write of a slot has ended
-	loaded  bool       // the slots have what the file had when the store was opened
-	disk    *disk      // of the open database
-	file    vfs.File   // nil where no intents are taken
-	sum     uint32     // what the checksums begin with
+	mu      sync.Mutex   // guards what follows; the file is written under it by forget alone
+	written sync.Cond    // signals that the write of a slot has ended
+	loaded  bool         // the slots have what the file had when the store was opened
+	disk    *disk.Fenced // of the open database
+	file    vfs.File     // nil where no intents are taken
+	sum     uint32       // what the checksums begin with
 	slots   []slot
 	slotOf  map[string]int // by log, of the slots that have one
 	pending int            // slots whose logs are intents
@@ -105,7 +106,7 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 	in.mu.Unlock()
 
 	buf := slotBuffers.Get().(*[slotSize]byte)
-	err = in.disk.writeAt(in.file, appendSlot(buf[:0], in.sum, log, h), int64(n)*slotSize)
+	err = in.disk.WriteAt(in.file, appendSlot(buf[:0], in.sum, log, h), int64(n)*slotSize)
 	slotBuffers.Put(buf)
 
 	in.mu.Lock()
@@ -152,7 +153,7 @@ func (in *intents) forget(log string) error {
 	}
 	delete(in.slotOf, log)
 	in.slots[n].log = ""
-	return in.disk.writeAt(in.file, make([]byte, slotHeader), int64(n)*slotSize)
+	return in.disk.WriteAt(in.file, make([]byte, slotHeader), int64(n)*slotSize)
 }
 
 // get returns the head of a log that is an intent.
@@ -233,14 +234,14 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	if boot == "" || in.most == 0 {
 		return nil
 	}
-	if !g.disk.try(func() (err error) {
+	if !g.disk.Try(func() (err error) {
 		if err := g.disk.FS.Remove(in.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		in.file, err = g.disk.FS.OpenReadWrite(in.path, vfs.WriteCategoryUnspecified)
 		return err
 	}) {
-		return g.disk.err()
+		return g.disk.Err()
 	}
 	_ = in.file.Preallocate(0, int64(in.most)*slotSize) // not all systems can
 	in.slots, in.free = make([]slot, in.most), make([]int, in.most)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // journal is the write-ahead log of a generation. Pebble's own is off: it hands each commit to a goroutine. Here, one
@@ -32,11 +34,12 @@ import (
 // What is damaged is told from what may be torn by trailers, and by what each segment says of the one before it and of
 // the tables (see judge).
 type journal struct {
-	disk *disk
-	dir  string
-	boot uint32 // of trailers
-	size int64  // of a segment, in bytes; a batch that is larger has one of its own
-	fill int64  // zeros that a new file is filled with, in bytes
+	disk  *disk.Fenced
+	meter *meter
+	dir   string
+	boot  uint32 // of trailers
+	size  int64  // of a segment, in bytes; a batch that is larger has one of its own
+	fill  int64  // zeros that a new file is filled with, in bytes
 
 	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
 	idle    sync.Cond  // signals that writing or syncing has become false
@@ -124,7 +127,7 @@ func (j *journal) append(batch []byte, records int, durable bool) (s *segment, e
 	if durable {
 		j.sync(end)
 	}
-	if err := j.disk.err(); err != nil {
+	if err := j.disk.Err(); err != nil {
 		s.applying.Done()
 		return nil, err
 	}
@@ -162,7 +165,7 @@ const smallBatch = 4 << 10
 // Before a sync, a system call costs less, since the first write to a page after each sync is a page fault. The caller
 // holds j.mu, which is released meanwhile.
 func (j *journal) writeTo(end int64, inMemory bool) {
-	for j.segment != nil && j.written < end && j.disk.err() == nil {
+	for j.segment != nil && j.written < end && j.disk.Err() == nil {
 		if j.writing {
 			j.idle.Wait()
 			continue
@@ -182,14 +185,14 @@ func (j *journal) write(inMemory bool) {
 	j.mu.Unlock()
 	var err error
 	if at := length - int64(len(buf)); !inMemory || !s.mapping.write(buf, at) {
-		err = j.disk.writeAt(s.file, buf, at)
+		err = j.disk.WriteAt(s.file, buf, at)
 	}
 	if err == nil {
-		j.disk.meter.written.Add(uint64(len(buf)))
+		j.meter.written.Add(uint64(len(buf)))
 	}
 	if err == nil && begin {
 		if _, err := s.file.SyncTo(length); err != nil {
-			j.disk.failToSync(err)
+			j.disk.FailToSync(err)
 		}
 	}
 	j.mu.Lock()
@@ -206,7 +209,7 @@ func (j *journal) write(inMemory bool) {
 
 // sync makes the disk have what was appended before end. The caller holds j.mu, which is released meanwhile.
 func (j *journal) sync(end int64) {
-	for j.synced < end && j.disk.err() == nil {
+	for j.synced < end && j.disk.Err() == nil {
 		r := j.round
 		if r == nil {
 			j.leadRound()
@@ -235,7 +238,7 @@ func (j *journal) leadRound() {
 	}
 	j.round = nil
 	j.writeTo(j.appended, false)
-	if j.segment == nil || j.synced == j.written || j.disk.err() != nil { // the segment has ended meanwhile
+	if j.segment == nil || j.synced == j.written || j.disk.Err() != nil { // the segment has ended meanwhile
 		return
 	}
 	j.syncing = true
@@ -243,10 +246,10 @@ func (j *journal) leadRound() {
 	j.mu.Unlock()
 	begun := time.Now()
 	err := file.SyncData()
-	j.disk.meter.syncs.Add(time.Since(begun))
+	j.meter.syncs.Add(time.Since(begun))
 	j.mu.Lock()
 	if err != nil {
-		j.disk.failToSync(err)
+		j.disk.FailToSync(err)
 	} else {
 		j.synced = written
 	}
@@ -257,7 +260,7 @@ func (j *journal) leadRound() {
 // noteSynced writes a trailer, which says what is synced, unless the next write is about to do so. The caller holds
 // j.mu, which is released meanwhile.
 func (j *journal) noteSynced() {
-	if j.segment != nil && len(j.buf) == 0 && !j.writing && j.disk.err() == nil {
+	if j.segment != nil && len(j.buf) == 0 && !j.writing && j.disk.Err() == nil {
 		j.write(false)
 	}
 }
@@ -301,7 +304,7 @@ func (j *journal) close() {
 		return
 	}
 	j.endSegment()
-	if j.disk.err() != nil {
+	if j.disk.Err() != nil {
 		return
 	}
 	if j.beginSegment(0); j.segment != nil {
@@ -326,5 +329,5 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 		}
 	}
 	s.applying.Done()
-	return g.disk.err()
+	return g.disk.Err()
 }

@@ -17,13 +17,15 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // openJournal replays the journal in dir into the database and, unless the database is only to be read, makes it ready
 // for commits. The first commit makes the file that it writes to: a file of the journal is only written once.
-func (g *generation) openJournal(dir string, sizes sizes, mode openMode, found *recovery) error {
+func (g *generation) openJournal(dir string, sizes disk.Sizes, mode openMode, found *recovery) error {
 	j := &journal{
-		disk: g.disk, dir: dir, size: sizes.segment, fill: sizes.fill, boot: found.boot,
+		disk: g.disk, meter: g.meter, dir: dir, size: sizes.Segment, fill: sizes.Fill, boot: found.boot,
 		flush: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	j.idle.L = &j.mu
@@ -37,12 +39,12 @@ func (g *generation) openJournal(dir string, sizes sizes, mode openMode, found *
 		if err := g.db.Flush(); err != nil {
 			return err
 		}
-		if err := g.disk.err(); err != nil {
+		if err := g.disk.Err(); err != nil {
 			return err
 		}
 	}
 	g.journal = j
-	g.disk.journal.Store(j)
+	g.disk.BeforeManifest(j.syncWritten)
 	if len(j.ended) > 0 {
 		signal(j.flush)
 	}
@@ -106,11 +108,11 @@ func (r *recovery) replay(g *generation, j *journal, mode openMode) error {
 	first := flushed + 1
 	if n := len(needed); n > 0 {
 		last := &needed[n-1]
-		if first, err = r.checkTables(g, last.header, flushed); err != nil {
+		if first, err = r.checkTables(j, last.header, flushed); err != nil {
 			return err
 		}
 		if mode.writes() { // what a process has written that died is perhaps not synced
-			if err := g.disk.syncSegment(last.path); err != nil {
+			if err := g.disk.SyncFile(last.path); err != nil {
 				return err
 			}
 		}
@@ -202,13 +204,13 @@ func (r *recovery) readHeaders(j *journal, found []foundSegment) (_ []foundSegme
 
 // checkTables returns the number of the first segment that is needed, where the last one has this header. Tables that
 // have lost a flush which the header knows of are damaged.
-func (r *recovery) checkTables(g *generation, last segmentHeader, flushed uint64) (first uint64, err error) {
+func (r *recovery) checkTables(j *journal, last segmentHeader, flushed uint64) (first uint64, err error) {
 	switch {
 	case last.first <= flushed+1:
 		return flushed + 1, nil
 	case !r.accept:
 		return 0, fmt.Errorf("replay/pebble: the tables in %s have only what was written up to segment %d of the journal, "+
-			"and had segment %d; %w", g.disk.dir, flushed, last.first-1, ErrDamaged)
+			"and had segment %d; %w", j.dir, flushed, last.first-1, ErrDamaged)
 	}
 	for n := flushed + 1; n < last.first; n++ {
 		r.damaged = append(r.damaged, damage{segment: n})

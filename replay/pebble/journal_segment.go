@@ -54,7 +54,7 @@ func (j *journal) path(number uint64) string { return j.disk.PathJoin(j.dir, seg
 // rotate ends the segment, if there is one, and begins the next one, unless it had to wait: then nothing has changed,
 // but what the caller knew of the journal may. The caller holds j.mu.
 func (j *journal) rotate() error {
-	if err := j.disk.err(); err != nil {
+	if err := j.disk.Err(); err != nil {
 		return err
 	}
 	switch {
@@ -68,14 +68,14 @@ func (j *journal) rotate() error {
 	if j.segment != nil {
 		j.endSegment()
 	}
-	if j.disk.err() == nil {
+	if j.disk.Err() == nil {
 		fill := j.fill
 		if j.appended == 0 && j.next > 1 {
 			fill = 0 // the process has just begun, and its first answer comes sooner
 		}
 		j.beginSegment(fill)
 	}
-	return j.disk.err()
+	return j.disk.Err()
 }
 
 // endSegment syncs and closes the segment. The caller holds j.mu, and nothing is being written or synced.
@@ -83,16 +83,16 @@ func (j *journal) endSegment() {
 	s := j.segment
 	// Behind the fence no commit waits for a sync. This one shows whether the system could keep what was written
 	// before.
-	if j.synced < j.written && !j.disk.unsynced.Load() {
+	if j.synced < j.written && !j.disk.Unsynced() {
 		if err := s.file.SyncData(); err != nil {
-			j.disk.failToSync(err)
+			j.disk.FailToSync(err)
 		}
 	}
 	s.mapping.close()
 	if err := s.file.Close(); err != nil {
-		j.disk.fail(err)
+		j.disk.Fail(err)
 	}
-	j.disk.reserve.closed()
+	j.disk.Closed()
 	j.synced = j.written
 	s.file = nil
 	j.segment, j.end = nil, s.length
@@ -106,11 +106,11 @@ func (j *journal) beginSegment(fill int64) {
 	j.files.Lock()
 	defer j.files.Unlock()
 	s := &segment{number: j.next, path: j.path(j.next)}
-	if s.file = j.disk.makeSegment(j.free, s.path, fill); s.file == nil {
+	if s.file = j.disk.MakeFile(j.free, s.path, fill); s.file == nil {
 		return
 	}
 	j.free = ""
-	if !j.disk.syncDir(j.dir) { // before the file has a record: until then, it may have another name after a crash
+	if !j.disk.SyncDir(j.dir) { // before the file has a record: until then, it may have another name after a crash
 		_ = s.file.Close()
 		return
 	}
@@ -141,18 +141,18 @@ func (j *journal) flushEnded(g *generation) {
 		g.drainBacklog()
 		if len(ended) > 0 {
 			if err := g.setFlushed(ended[len(ended)-1].number); err != nil {
-				j.disk.fail(err)
+				j.disk.Fail(err)
 				return
 			}
 		}
 		flushed, err := g.db.AsyncFlush()
 		if err != nil {
-			j.disk.fail(err)
+			j.disk.Fail(err)
 			return
 		}
 		<-flushed
 		for _, s := range ended {
-			if j.disk.err() != nil {
+			if j.disk.Err() != nil {
 				return
 			}
 			j.release(s.number, s.path, s.length)
@@ -167,12 +167,12 @@ func (j *journal) release(number uint64, path string, size int64) {
 	defer j.files.Unlock()
 	if j.free != "" { // the older one goes first, and for sure, so that what is left has no gap after a crash
 		_ = j.disk.Remove(j.free)
-		j.disk.syncDir(j.dir)
+		j.disk.SyncDir(j.dir)
 	}
 	j.first, j.free = number+1, path
 	if size > j.size {
 		_ = j.disk.Remove(path)
-		j.disk.syncDir(j.dir)
+		j.disk.SyncDir(j.dir)
 		j.free = ""
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // numberOf returns the number of the segment with a path.
@@ -211,7 +212,7 @@ func TestReplay(t *testing.T) {
 // setFlushed has the tables of a store say that they have all segments up to a number.
 func setFlushed(t *testing.T, system vfs.FS, number uint64) {
 	t.Helper()
-	db, err := pebble.Open("/store", &pebble.Options{FS: system, FormatMajorVersion: formatOfPebble,
+	db, err := pebble.Open("/store", &pebble.Options{FS: system, FormatMajorVersion: disk.PebbleFormat,
 		DisableWAL: true, Logger: logger{quiet}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -115,7 +113,7 @@ func (s *Store) noteUnsynced() {
 	}
 	name := s.system.PathJoin(s.dir, unsyncedName)
 	f, err := s.system.Create(name, vfs.WriteCategoryUnspecified)
-	for err != nil && s.reserve.release(err) {
+	for err != nil && s.reserve.Release(err) {
 		f, err = s.system.Create(name, vfs.WriteCategoryUnspecified)
 	}
 	if err != nil {
@@ -154,21 +152,4 @@ func (g *generation) setMark() error {
 		return err
 	}
 	return g.commit(b, 0, true)
-}
-
-// bootIDFile has a name for the time since Linux was started. Other systems have no such file.
-const bootIDFile = "/proc/sys/kernel/random/boot_id"
-
-// bootID returns the system's name for the time since it was started; empty where it has none.
-func bootID(disk vfs.FS) string {
-	f, err := disk.Open(bootIDFile)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	id, err := io.ReadAll(io.LimitReader(f, 64))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(id))
 }

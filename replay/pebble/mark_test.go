@@ -14,15 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // setBoot gives a disk the name of a start of the machine.
-func setBoot(t *testing.T, disk vfs.FS, id string) {
+func setBoot(t *testing.T, system vfs.FS, id string) {
 	t.Helper()
-	if err := disk.MkdirAll("/proc/sys/kernel/random", 0o755); err != nil {
+	if err := system.MkdirAll("/proc/sys/kernel/random", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f, err := disk.Create(bootIDFile, vfs.WriteCategoryUnspecified)
+	f, err := system.Create(disk.BootIDFile, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
 	}

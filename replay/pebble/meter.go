@@ -34,7 +34,7 @@ type Metrics struct {
 func (s *Store) Metrics() Metrics {
 	m := Metrics{
 		Appends: s.meter.appends.Load(), JournalBytes: s.meter.written.Load(), Syncs: s.meter.syncs.Snapshot(),
-		Failures: s.meter.failures.Load(), DiskBytes: s.diskBytes(), MinFreeBytes: s.free.least,
+		Failures: s.meter.failures.Load(), DiskBytes: s.diskBytes(), MinFreeBytes: s.free.Least,
 	}
 	if usage, err := s.system.GetDiskUsage(s.dir); err == nil {
 		m.FreeBytes = usage.AvailBytes

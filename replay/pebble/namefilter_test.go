@@ -102,7 +102,7 @@ func TestNamesOfAll(t *testing.T) {
 			switch end {
 			case "fail":
 				reopened := s.Reopened()
-				s.disk.fail(errors.New("failed"))
+				s.disk.Fail(errors.New("failed"))
 				<-reopened
 			case "replace":
 				n := s.logs.filter.Load()

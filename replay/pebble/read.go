@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // reader implements replay.Reader. It holds nothing of the store but its place in it: it reads a page up to the last
@@ -64,7 +65,7 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 	for {
 		r.replaced = r.store.available.replaced.Load()
 		v, err := r.read(ctx)
-		_, failed := errors.AsType[*diskError](err)
+		_, failed := errors.AsType[*disk.Error](err)
 		if r.down = failed && r.begun; r.down {
 			r.dropPage()
 			return nil, false, nil

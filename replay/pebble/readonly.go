@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // errReadOnly is why a store that OpenReadOnly has opened cannot be written.
@@ -33,10 +34,10 @@ func openReadOnly(system vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 		return nil, err
 	}
 	if s.generation, err = s.openGeneration(openRead); err != nil {
-		s.reserve.close()
+		s.reserve.Close()
 		return nil, errors.Join(err, s.lock.Close())
 	}
-	s.available.why.Store(&diskError{errReadOnly})
+	s.available.why.Store(&disk.Error{Cause: errReadOnly})
 	close(s.supervised) // nothing changes
 	close(s.sweeper.ended)
 	close(s.filtersDone)
@@ -46,7 +47,7 @@ func openReadOnly(system vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 // lockedStore returns a store that is not open, for no calls but those that read, in a directory that no other process
 // uses.
 func lockedStore(system vfs.FS, dir string, log *slog.Logger) (_ *Store, err error) {
-	if err := checkDir(system, dir); err != nil {
+	if err := disk.CheckDir(system, dir); err != nil {
 		return nil, err
 	}
 	switch desc, err := pebble.Peek(dir, system); {
@@ -58,11 +59,11 @@ func lockedStore(system vfs.FS, dir string, log *slog.Logger) (_ *Store, err err
 	s := newStore(system, dir, log)
 	s.readOnly = true
 	s.Configure(replay.Settings{})
-	if s.lock, err = lockDir(system, dir); err != nil {
+	if s.lock, err = disk.Lock(system, dir); err != nil {
 		return nil, err
 	}
-	s.reserve = newReserve(system, dir, 0)
-	s.free = newFreeSpace(system, dir, s.sizes.least)
-	s.intents = newIntents(system, dir, s.sizes.memTable)
+	s.reserve = disk.NewReserve(system, dir, 0)
+	s.free = disk.NewSpace(system, dir, s.sizes.Least)
+	s.intents = newIntents(system, dir, s.sizes.MemTable)
 	return s, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // Repaired is what Repair has done.
@@ -50,10 +51,10 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 		return nil, err
 	}
 	defer func() {
-		s.reserve.close()
+		s.reserve.Close()
 		err = errors.Join(err, s.lock.Close())
 	}()
-	found := recovery{boot: bootSum(bootID(system)), unsynced: s.wasUnsynced(), accept: true}
+	found := recovery{boot: bootSum(disk.BootID(system)), unsynced: s.wasUnsynced(), accept: true}
 	g, err := s.openDatabase(openRepair, &found)
 	if err != nil {
 		if pebble.IsCorruptionError(err) {
@@ -66,7 +67,7 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 	if len(found.damaged) > 0 {
 		err = s.salvage(&found, done)
 	}
-	if err := errors.Join(err, g.close(), g.disk.err()); err != nil {
+	if err := errors.Join(err, g.close(), g.disk.Err()); err != nil {
 		return nil, err
 	}
 	for _, d := range found.damaged {

@@ -7,11 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,21 +18,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // Store is a replay.Store in a directory of its own.
 type Store struct {
-	system   vfs.FS
-	dir      string
-	lock     *pebble.Lock
-	log      *slog.Logger
-	sizes    sizes
-	reserve  *reserve
-	intents  *intents
-	orphans  *orphanTables
-	free     *freeSpace
-	meter    meter
-	settings atomic.Pointer[replay.Settings]
+	system      vfs.FS
+	dir         string
+	lock        *pebble.Lock
+	log         *slog.Logger
+	sizes       disk.Sizes
+	reserve     *disk.Reserve
+	intents     *intents
+	orphans     *disk.Orphans
+	free        *disk.Space
+	meter       meter
+	lowReported bool // the log says that there is too little space; of supervise alone
+	settings    atomic.Pointer[replay.Settings]
 
 	gate sync.RWMutex // held for reading by a call that uses the generation, for writing by what replaces it
 	*generation
@@ -71,19 +70,19 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 	if err := system.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("replay/pebble: %w", err)
 	}
-	if err := checkDir(system, dir); err != nil {
+	if err := disk.CheckDir(system, dir); err != nil {
 		return nil, err
 	}
 	s := newStore(system, dir, log)
 	s.Configure(settings)
-	if s.lock, err = lockDir(system, dir); err != nil {
+	if s.lock, err = disk.Lock(system, dir); err != nil {
 		return nil, err
 	}
-	s.reserve = newReserve(system, dir, s.sizes.reserve)
-	s.free = newFreeSpace(system, dir, s.sizes.least)
-	s.intents = newIntents(system, dir, s.sizes.memTable)
+	s.reserve = disk.NewReserve(system, dir, s.sizes.Reserve)
+	s.free = disk.NewSpace(system, dir, s.sizes.Least)
+	s.intents = newIntents(system, dir, s.sizes.MemTable)
 	if err := s.openFirst(); err != nil {
-		s.reserve.close()
+		s.reserve.Close()
 		return nil, errors.Join(err, s.lock.Close())
 	}
 	go s.supervise()
@@ -101,8 +100,8 @@ func newStore(system vfs.FS, dir string, log *slog.Logger) *Store {
 		system:      system,
 		dir:         dir,
 		log:         log,
-		sizes:       sizesFor(system, dir),
-		orphans:     newOrphanTables(),
+		sizes:       disk.SizesFor(system, dir),
+		orphans:     disk.NewOrphans(),
 		available:   newAvailability(),
 		done:        make(chan struct{}),
 		supervised:  make(chan struct{}),
@@ -112,49 +111,8 @@ func newStore(system vfs.FS, dir string, log *slog.Logger) *Store {
 	}
 }
 
-// lockDir locks a directory against other stores.
-func lockDir(disk vfs.FS, dir string) (*pebble.Lock, error) {
-	lock, err := pebble.LockDirectory(dir, disk)
-	if err == nil {
-		return lock, nil
-	}
-	if _, isPath := errors.AsType[*fs.PathError](err); isPath {
-		return nil, fmt.Errorf("replay/pebble: %w", err)
-	}
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return nil, fmt.Errorf("replay/pebble: %s is in use: another process has opened the store there", dir)
-	}
-	return nil, fmt.Errorf("replay/pebble: %s is in use: %w", dir, err)
-}
-
-// checkDir returns an error for a directory that holds files, but no database. What an interrupted first
-// opening leaves is none of them, nor is what a new volume has in it.
-func checkDir(disk vfs.FS, dir string) error {
-	desc, err := pebble.Peek(dir, disk)
-	if err != nil {
-		return fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
-	}
-	names, err := disk.List(dir)
-	if err != nil {
-		return fmt.Errorf("replay/pebble: %w", err)
-	}
-	if desc.Exists {
-		if isForeign(disk, dir, desc.FormatMajorVersion, names) {
-			return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
-		}
-		return nil
-	}
-	if i := slices.IndexFunc(names, func(name string) bool {
-		return name != "LOCK" && name != "lost+found" && !strings.HasPrefix(name, "MANIFEST-") &&
-			!strings.HasPrefix(name, "marker.")
-	}); i >= 0 {
-		return fmt.Errorf("replay/pebble: %s is not a store, but holds files, such as %q", dir, names[i])
-	}
-	return nil
-}
-
 // errReplaced is returned where the database was closed, and another one is being opened or has been.
-var errReplaced error = &diskError{cause: errors.New("the database is being opened again")}
+var errReplaced error = &disk.Error{Cause: errors.New("the database is being opened again")}
 
 // enter begins a use of the generation, which ends with exit. Where it returns an error, there is none. It waits for
 // nothing: while the generation is replaced, the store is unavailable.
@@ -172,7 +130,7 @@ func (s *Store) enter(ctx context.Context) error {
 		case !entered || s.db == nil:
 			err = cmp.Or(s.available.err(), errReplaced)
 		default:
-			err = s.disk.err()
+			err = s.disk.Err()
 		}
 	}
 	if entered && err != nil {
@@ -196,7 +154,7 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 // never reached the disk. What the system does not let be read passes, or does not; the supervisor lets callers try
 // again.
 func (s *Store) exit(err *error) {
-	if failed := s.disk.err(); failed != nil {
+	if failed := s.disk.Err(); failed != nil {
 		*err = failed
 	} else if _, ok := errors.AsType[syscall.Errno](*err); ok {
 		*err = fmt.Errorf("%w: %w", replay.ErrUnavailable, *err)
@@ -220,7 +178,7 @@ func (s *Store) Writable() error {
 		return err
 	}
 	defer s.gate.RUnlock()
-	return s.free.err(time.Now())
+	return s.free.Err(time.Now())
 }
 
 // Configure implements replay.Store. Logs that have ended keep the retention that they ended with.
@@ -243,18 +201,18 @@ func (s *Store) Close() error {
 		s.gate.Lock()
 		defer s.gate.Unlock()
 		failed := s.Unavailable()
-		if failed == nil && s.disk.err() == nil {
+		if failed == nil && s.disk.Err() == nil {
 			s.closed = errors.Join(s.intents.end(s.generation), s.end())
 		}
 		s.intents.close()
 		s.closed = errors.Join(s.closed, s.generation.close())
-		s.unsynced = s.unsynced || s.disk.unsynced.Load()
+		s.unsynced = s.unsynced || s.disk.Unsynced()
 		s.noteUnsynced()
 		if s.readOnly {
 			failed = nil
 		}
-		s.closed = errors.Join(s.closed, s.lock.Close(), cmp.Or(s.disk.err(), failed))
-		s.reserve.close()
+		s.closed = errors.Join(s.closed, s.lock.Close(), cmp.Or(s.disk.Err(), failed))
+		s.reserve.Close()
 	})
 	return s.closed
 }

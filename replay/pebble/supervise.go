@@ -17,6 +17,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // How long the supervisor waits before it tries again: at first, at most, and how long the store has to have worked
@@ -29,7 +30,7 @@ const (
 
 // availability is whether the store can be written. Callers can wait for that to change.
 type availability struct {
-	why atomic.Pointer[diskError] // why the store cannot be written; nil while it can
+	why atomic.Pointer[disk.Error] // why the store cannot be written; nil while it can
 
 	unread chan struct{} // says that something could not be read, for which the store is not opened again
 
@@ -89,7 +90,7 @@ func (s *Store) openFirst() (err error) {
 		return fmt.Errorf("replay/pebble: %s cannot be read: %w", s.dir, err)
 	}
 	s.generation, err = s.openGeneration(openNew)
-	if why, ok := errors.AsType[*diskError](err); ok && desc.Exists {
+	if why, ok := errors.AsType[*disk.Error](err); ok && desc.Exists {
 		var failed error
 		if s.generation, failed = s.openReadable(); failed != nil {
 			return err
@@ -101,12 +102,12 @@ func (s *Store) openFirst() (err error) {
 }
 
 // fails records that the store cannot be written.
-func (s *Store) fails(why *diskError) {
+func (s *Store) fails(why *disk.Error) {
 	if s.available.why.Swap(why) != nil {
 		return
 	}
 	s.meter.failures.Add(1)
-	s.log.Error("replay: the store cannot be written; it tries again by itself", slog.Any("error", why.cause))
+	s.log.Error("replay: the store cannot be written; it tries again by itself", slog.Any("error", why.Cause))
 }
 
 // supervise replaces the generation when its disk fails, and makes good what the disk has taken, until the store is
@@ -141,11 +142,11 @@ func (s *Store) supervise() {
 			}
 			s.restore()
 			continue
-		case <-s.disk.raised:
+		case <-s.disk.Raised:
 			if s.available.err() == nil {
 				failed = time.Now()
 			}
-			s.fails(s.disk.failed.Load())
+			s.fails(s.disk.Failure())
 			_ = s.replace(s.openReadable) // without, every call fails until the next try
 			if s.gone() == nil {
 				s.noteUnsynced()
@@ -153,9 +154,9 @@ func (s *Store) supervise() {
 			again = nil
 		case <-s.available.unread:
 			unread = true
-		case <-s.free.changed:
+		case <-s.free.Changed:
 			s.reportSpace()
-		case <-s.reserve.used:
+		case <-s.reserve.Used:
 		}
 		if again == nil && time.Since(reopened) > retryForget {
 			wait = 0
@@ -165,7 +166,7 @@ func (s *Store) supervise() {
 
 // ailing returns whether there is something to be made good.
 func (s *Store) ailing() bool {
-	return s.available.err() != nil || s.free.low.Load() > 0 || !s.reserve.complete()
+	return s.available.err() != nil || s.free.Low() > 0 || !s.reserve.Complete()
 }
 
 // gone returns an error if the store is not in its directory any more, as when its volume was unmounted. Nothing may be
@@ -184,23 +185,23 @@ func (s *Store) restore() {
 		return
 	}
 	s.noteUnsynced()
-	if err := s.reserve.restore(); err != nil {
+	if err := s.reserve.Restore(); err != nil {
 		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
 	}
-	if s.free.low.Load() > 0 {
-		s.free.check()
+	if s.free.Low() > 0 {
+		s.free.Check()
 	}
 }
 
 // reportSpace logs that the disk has become almost full, or has room again.
 func (s *Store) reportSpace() {
-	low := s.free.low.Load()
-	if short := low > 0; short == s.free.reported {
+	low := s.free.Low()
+	if short := low > 0; short == s.lowReported {
 		return
 	}
-	if s.free.reported = low > 0; s.free.reported {
+	if s.lowReported = low > 0; s.lowReported {
 		s.log.Warn("replay: the disk is almost full; new tasks are refused",
-			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.free.least)))
+			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.free.Least)))
 		return
 	}
 	s.log.Warn("replay: the disk has room again; new tasks are accepted")
@@ -260,7 +261,7 @@ func (s *Store) openReadable() (*generation, error) {
 			parts[s.system.PathJoin(s.dir, table.BackingSSTNum.String()+".sst")] = true
 		}
 	}
-	s.orphans.remove(s.system, func(table string) bool { return parts[table] })
+	s.orphans.Remove(s.system, func(table string) bool { return parts[table] })
 	return g, nil
 }
 
@@ -274,7 +275,7 @@ func (s *Store) put(g *generation) {
 	if err := old.close(); err != nil {
 		s.log.Debug("replay: the database was not closed cleanly", slog.Any("error", err))
 	}
-	s.unsynced = s.unsynced || old.disk.unsynced.Load()
+	s.unsynced = s.unsynced || old.disk.Unsynced()
 }
 
 // What has to be written before the database is opened again: a file, and its size in bytes.
@@ -285,8 +286,8 @@ const (
 
 // probe returns an error if the disk cannot be written, or has no room for what the store needs to continue.
 func (s *Store) probe() error {
-	err := s.reserve.restore()
-	if err != nil && (!isFull(err) || isFull(s.available.err())) {
+	err := s.reserve.Restore()
+	if err != nil && (!disk.IsFull(err) || disk.IsFull(s.available.err())) {
 		return err
 	}
 	name := s.system.PathJoin(s.dir, probeName)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pebble
+package disk
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// reserve is what the store keeps for the moment when there is no more to be had: file descriptors, so that callers
+// Reserve is what the store keeps for the moment when there is no more to be had: file descriptors, so that callers
 // who take all of the process cannot keep it from writing, and a file that does nothing but take up room, so that it
 // can finish what it is at on a full disk.
-type reserve struct {
+type Reserve struct {
 	system vfs.FS
 	name   string        // of the file
 	size   int64         // of the file; 0 where the file system cannot set room aside
-	used   chan struct{} // says that something has been released
+	Used   chan struct{} // says that something has been released
 
 	mu          sync.Mutex
 	descriptors []*os.File
@@ -27,13 +27,15 @@ type reserve struct {
 	missing     atomic.Int32 // descriptors that were released; changed under mu
 }
 
-const (
-	reserveName        = "RESERVE" // no name of Pebble's
-	reserveDescriptors = 16
-)
+// ReserveName is the name of the reserve's file. Pebble has no such file.
+const ReserveName = "RESERVE"
 
-func newReserve(system vfs.FS, dir string, size int64) *reserve {
-	r := &reserve{system: system, name: system.PathJoin(dir, reserveName), size: size, used: make(chan struct{}, 1)}
+const reserveDescriptors = 16
+
+// NewReserve returns the reserve of a store in dir, whose file has a size in bytes; 0 for no file. Restore makes the
+// file.
+func NewReserve(system vfs.FS, dir string, size int64) *Reserve {
+	r := &Reserve{system: system, name: system.PathJoin(dir, ReserveName), size: size, Used: make(chan struct{}, 1)}
 	_, err := system.Stat(r.name)
 	r.file = err == nil
 	r.missing.Store(reserveDescriptors)
@@ -46,11 +48,11 @@ func isStarved(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// isFull returns whether there is no room left on the disk.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// IsFull returns whether there is no room left on the disk.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// release gives up some of the reserve. It returns true if what failed with err has to be tried again now.
-func (r *reserve) release(err error) bool {
+// Release gives up some of the reserve. It returns true if what failed with err has to be tried again now.
+func (r *Reserve) Release(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	released := false
@@ -62,19 +64,22 @@ func (r *reserve) release(err error) bool {
 			r.missing.Add(1)
 			released = true
 		}
-	case isFull(err):
+	case IsFull(err):
 		released = r.file && r.system.Remove(r.name) == nil
 		r.file = false
 	}
 	if released {
-		signal(r.used)
+		select {
+		case r.Used <- struct{}{}:
+		default:
+		}
 	}
 	return released
 }
 
 // closed takes released descriptors back. It is called when a file was closed, since others are waiting for what that
 // leaves.
-func (r *reserve) closed() {
+func (r *Reserve) closed() {
 	if r.missing.Load() == 0 {
 		return
 	}
@@ -90,15 +95,15 @@ func (r *reserve) closed() {
 	}
 }
 
-// complete returns whether nothing is missing.
-func (r *reserve) complete() bool {
+// Complete returns whether nothing is missing.
+func (r *Reserve) Complete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missing.Load() == 0 && (r.file || r.size == 0)
 }
 
-// restore takes back what was released. It returns nil when all of it is there.
-func (r *reserve) restore() error {
+// Restore takes back what was released. It returns nil when all of it is there.
+func (r *Reserve) Restore() error {
 	r.closed()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +132,8 @@ func (r *reserve) restore() error {
 	return nil
 }
 
-// close gives the descriptors back. The file stays for the next opening.
-func (r *reserve) close() {
+// Close gives the descriptors back. The file stays for the next opening.
+func (r *Reserve) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, f := range r.descriptors {

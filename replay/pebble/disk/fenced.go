@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pebble
+package disk
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// disk is the file system as one Pebble database sees it, with a fence between the two.
+// Fenced is the file system as one Pebble database sees it, with a fence between the two.
 //
 // Pebble has no answer to a disk that fails. A manifest that cannot be written makes it panic with locks held or end
 // the process; a table that cannot be written, it writes again at once, without end. So Pebble never learns of it: the
@@ -25,103 +25,118 @@ import (
 //
 // A database whose fence is up is of no more use. The store fails every call on it, since what it shows may not be in
 // the files, and opens another one when the disk works again.
-type disk struct {
+type Fenced struct {
 	vfs.FS
 	dir      string // of the store; files elsewhere are those of a backup, and no concern of the fence
-	reserve  *reserve
-	orphans  *orphanTables
-	memory   *vfs.MemFS                // what Pebble made after the fence was raised, or where the disk is only read
-	readOnly bool                      // the disk is only read: there is a fence from the beginning, without an error
-	journal  atomic.Pointer[journal]   // nil until it was replayed, and where the disk is only read
-	failed   atomic.Pointer[diskError] // why the fence was raised; nil while it is down
-	raised   chan struct{}             // closed when the fence is raised
+	reserve  *Reserve
+	orphans  *Orphans
+	memory   *vfs.MemFS             // what Pebble made after the fence was raised, or where the disk is only read
+	readOnly bool                   // the disk is only read: there is a fence from the beginning, without an error
+	before   atomic.Pointer[func()] // called before a manifest is written; nil for nothing
+	failed   atomic.Pointer[Error]  // why the fence was raised; nil while it is down
+	Raised   chan struct{}          // closed when the fence is raised
 	// unsynced is set when the journal could not be synced. The system may drop then what was written to it, even while
 	// the machine keeps running.
 	unsynced atomic.Bool
-	meter    *meter
 }
 
-// diskError says why a store is unavailable.
-type diskError struct{ cause error }
+// Error says why a store is unavailable. It is replay.ErrUnavailable, and its cause.
+type Error struct{ Cause error }
 
-func (e *diskError) Error() string   { return fmt.Sprintf("%v: %v", replay.ErrUnavailable, e.cause) }
-func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.cause} }
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%v: %v", replay.ErrUnavailable, e.Cause) }
 
-// newDisk returns the file system for one opening of the database in dir, which is only read, or written, too.
-func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *orphanTables) *disk {
-	d := &disk{
-		FS: checkedTables{system}, dir: dir, reserve: r, orphans: tables, memory: vfs.NewMem(), readOnly: readOnly,
-		raised: make(chan struct{}), meter: new(meter),
+// Unwrap returns what the error is.
+func (e *Error) Unwrap() []error { return []error{replay.ErrUnavailable, e.Cause} }
+
+// NewFenced returns the file system for one opening of the database in dir, which is only read, or written, too.
+func NewFenced(system vfs.FS, dir string, readOnly bool, r *Reserve, tables *Orphans) *Fenced {
+	d := &Fenced{
+		FS: CheckedTables{system}, dir: dir, reserve: r, orphans: tables, memory: vfs.NewMem(), readOnly: readOnly,
+		Raised: make(chan struct{}),
 	}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system
 	return d
 }
 
-// err returns why the fence was raised, nil while it is down.
-func (d *disk) err() error {
+// Err returns why the fence was raised, nil while it is down.
+func (d *Fenced) Err() error {
 	if err := d.failed.Load(); err != nil {
 		return err
 	}
 	return nil
 }
 
-// fenced returns whether files are changed in memory.
-func (d *disk) fenced() bool { return d.readOnly || d.failed.Load() != nil }
+// Failure returns why the fence was raised, which it is.
+func (d *Fenced) Failure() *Error { return d.failed.Load() }
 
-// fail raises the fence.
-func (d *disk) fail(err error) {
-	if d.failed.CompareAndSwap(nil, &diskError{err}) {
-		close(d.raised)
+// Unsynced reports whether a file could not be synced: the system may drop what was written to it, even while the
+// machine keeps running.
+func (d *Fenced) Unsynced() bool { return d.unsynced.Load() }
+
+// BeforeManifest has f called before each write of a manifest from now on.
+func (d *Fenced) BeforeManifest(f func()) { d.before.Store(&f) }
+
+// Closed says that a file was closed that was not opened by this file system: its descriptor can be kept in reserve.
+func (d *Fenced) Closed() { d.reserve.closed() }
+
+// fenced returns whether files are changed in memory.
+func (d *Fenced) fenced() bool { return d.readOnly || d.failed.Load() != nil }
+
+// Fail raises the fence.
+func (d *Fenced) Fail(err error) {
+	if d.failed.CompareAndSwap(nil, &Error{err}) {
+		close(d.Raised)
 	}
 }
 
-// failToSync raises the fence because the journal could not be synced.
-func (d *disk) failToSync(err error) {
+// FailToSync raises the fence because the journal could not be synced.
+func (d *Fenced) FailToSync(err error) {
 	d.unsynced.Store(true)
-	d.fail(err)
+	d.Fail(err)
 }
 
-// try does what changes the disk, if need be with what the store keeps in reserve. It returns false when the fence is
+// Try does what changes the disk, if need be with what the store keeps in reserve. It returns false when the fence is
 // up: then the same has to be done in memory.
-func (d *disk) try(change func() error) bool {
+func (d *Fenced) Try(change func() error) bool {
 	if d.fenced() {
 		return false
 	}
 	err := change()
-	for err != nil && d.reserve.release(err) {
+	for err != nil && d.reserve.Release(err) {
 		err = change()
 	}
 	if err != nil {
-		d.fail(err)
+		d.Fail(err)
 	}
 	return err == nil
 }
 
 // write is try for a write to a file, which continues behind what a failed one has written.
-func (d *disk) write(f vfs.File, p []byte) error {
+func (d *Fenced) write(f vfs.File, p []byte) error {
 	n, err := f.Write(p)
-	for err != nil && d.reserve.release(err) {
+	for err != nil && d.reserve.Release(err) {
 		var more int
 		more, err = f.Write(p[n:])
 		n += more
 	}
 	if err != nil {
-		d.fail(err)
+		d.Fail(err)
 	}
 	return err
 }
 
-// writeAt writes to a place of a file. The error is that of the fence.
-func (d *disk) writeAt(f vfs.File, p []byte, at int64) error {
-	d.try(func() error { _, err := f.WriteAt(p, at); return err })
-	return d.err()
+// WriteAt writes to a place of a file. The error is that of the fence.
+func (d *Fenced) WriteAt(f vfs.File, p []byte, at int64) error {
+	d.Try(func() error { _, err := f.WriteAt(p, at); return err })
+	return d.Err()
 }
 
 // Unwrap implements vfs.FS.
-func (d *disk) Unwrap() vfs.FS { return d.FS }
+func (d *Fenced) Unwrap() vfs.FS { return d.FS }
 
 // elsewhere returns whether a file is not one of the store, nor a directory above it, which Pebble syncs, too.
-func (d *disk) elsewhere(name string) bool {
+func (d *Fenced) elsewhere(name string) bool {
 	if name == d.dir || d.FS.PathDir(name) == d.dir {
 		return false
 	}
@@ -135,7 +150,7 @@ func (d *disk) elsewhere(name string) bool {
 
 // MkdirAll implements vfs.FS. The directory of the store was made before: where it is gone, as that of a volume that
 // was unmounted, another one would be in the way when it comes back.
-func (d *disk) MkdirAll(name string, perm fs.FileMode) error {
+func (d *Fenced) MkdirAll(name string, perm fs.FileMode) error {
 	if d.elsewhere(name) {
 		return d.FS.MkdirAll(name, perm)
 	}
@@ -144,38 +159,38 @@ func (d *disk) MkdirAll(name string, perm fs.FileMode) error {
 }
 
 // Create implements vfs.FS.
-func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (d *Fenced) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.elsewhere(name) {
 		return d.FS.Create(name, category)
 	}
 	var f vfs.File
-	if d.try(func() (err error) { f, err = d.FS.Create(name, category); return err }) {
+	if d.Try(func() (err error) { f, err = d.FS.Create(name, category); return err }) {
 		return d.file(name, f), nil
 	}
 	return d.memory.Create(name, category)
 }
 
 // Open implements vfs.FS.
-func (d *disk) Open(name string, opts ...vfs.OpenOption) (f vfs.File, err error) {
+func (d *Fenced) Open(name string, opts ...vfs.OpenOption) (f vfs.File, err error) {
 	if d.fenced() {
 		if f, err = d.memory.Open(name, opts...); err == nil {
 			return f, nil
 		}
 	}
 	f, err = d.FS.Open(name, opts...)
-	for err != nil && d.reserve.release(err) {
+	for err != nil && d.reserve.Release(err) {
 		f, err = d.FS.Open(name, opts...)
 	}
 	return f, err
 }
 
 // OpenDir implements vfs.FS.
-func (d *disk) OpenDir(name string) (vfs.File, error) {
+func (d *Fenced) OpenDir(name string) (vfs.File, error) {
 	if d.elsewhere(name) {
 		return d.FS.OpenDir(name)
 	}
 	f, err := d.FS.OpenDir(name)
-	for err != nil && d.reserve.release(err) {
+	for err != nil && d.reserve.Release(err) {
 		f, err = d.FS.OpenDir(name)
 	}
 	if err != nil {
@@ -185,11 +200,11 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 }
 
 // Remove implements vfs.FS.
-func (d *disk) Remove(name string) (err error) {
+func (d *Fenced) Remove(name string) (err error) {
 	if d.elsewhere(name) {
 		return d.FS.Remove(name)
 	}
-	if d.try(func() error {
+	if d.Try(func() error {
 		if err = d.FS.Remove(name); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -202,18 +217,18 @@ func (d *disk) Remove(name string) (err error) {
 }
 
 // Rename implements vfs.FS.
-func (d *disk) Rename(oldname, newname string) error {
+func (d *Fenced) Rename(oldname, newname string) error {
 	if d.elsewhere(oldname) {
 		return d.FS.Rename(oldname, newname)
 	}
-	if !d.try(func() error { return d.FS.Rename(oldname, newname) }) {
+	if !d.Try(func() error { return d.FS.Rename(oldname, newname) }) {
 		_ = d.memory.Rename(oldname, newname) // likewise
 	}
 	return nil
 }
 
 // Stat implements vfs.FS.
-func (d *disk) Stat(name string) (vfs.FileInfo, error) {
+func (d *Fenced) Stat(name string) (vfs.FileInfo, error) {
 	if d.fenced() {
 		if info, err := d.memory.Stat(name); err == nil {
 			return info, nil
@@ -223,7 +238,7 @@ func (d *disk) Stat(name string) (vfs.FileInfo, error) {
 }
 
 // file returns a file on the disk that is to be changed.
-func (d *disk) file(name string, f vfs.File) vfs.File {
+func (d *Fenced) file(name string, f vfs.File) vfs.File {
 	if path.Ext(name) == ".sst" {
 		d.orphans.begin(name)
 		return &fencedFile{File: f, disk: d, table: name}
@@ -231,10 +246,10 @@ func (d *disk) file(name string, f vfs.File) vfs.File {
 	return &fencedFile{File: f, disk: d, manifest: strings.HasPrefix(path.Base(name), "MANIFEST-")}
 }
 
-// makeSegment makes a file of the journal, out of another one if there is one that is not needed. It returns nil when
+// MakeFile makes a file of the journal, out of another one if there is one that is not needed. It returns nil when
 // the fence is up.
-func (d *disk) makeSegment(free, name string, fill int64) (f vfs.File) {
-	if !d.try(func() (err error) {
+func (d *Fenced) MakeFile(free, name string, fill int64) (f vfs.File) {
+	if !d.Try(func() (err error) {
 		if free != "" {
 			f, err = d.FS.ReuseForWrite(free, name, vfs.WriteCategoryUnspecified)
 			if !errors.Is(err, fs.ErrNotExist) { // else a try before has renamed it, and could not open it
@@ -254,7 +269,7 @@ func (d *disk) makeSegment(free, name string, fill int64) (f vfs.File) {
 
 // fill writes zeros to a new file. A sync of what is written over them takes half as long, since the file system has
 // nothing to record of the file. After an error, the file is closed.
-func (d *disk) fill(f vfs.File, size int64) error {
+func (d *Fenced) fill(f vfs.File, size int64) error {
 	_ = f.Preallocate(0, size) // not all systems can
 	zeros := make([]byte, min(size, 1<<20))
 	for left := size; left > 0; left -= int64(len(zeros)) {
@@ -265,9 +280,9 @@ func (d *disk) fill(f vfs.File, size int64) error {
 	return nil
 }
 
-// syncDir makes the names of files in a directory survive a loss of power. It returns false when the fence is up.
-func (d *disk) syncDir(dir string) bool {
-	return d.try(func() error {
+// SyncDir makes the names of files in a directory survive a loss of power. It returns false when the fence is up.
+func (d *Fenced) SyncDir(dir string) bool {
+	return d.Try(func() error {
 		f, err := d.FS.OpenDir(dir)
 		if err != nil {
 			return err
@@ -276,22 +291,22 @@ func (d *disk) syncDir(dir string) bool {
 	})
 }
 
-// syncSegment makes a file of the journal survive a loss of power that another process, or generation, has written.
-func (d *disk) syncSegment(name string) error {
+// SyncFile makes a file of the journal survive a loss of power that another process, or generation, has written.
+func (d *Fenced) SyncFile(name string) error {
 	var f vfs.File
-	if !d.try(func() (err error) {
+	if !d.Try(func() (err error) {
 		f, err = d.FS.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
 		return err
 	}) {
-		return d.err()
+		return d.Err()
 	}
 	if err := f.SyncData(); err != nil {
-		d.failToSync(err)
+		d.FailToSync(err)
 	}
 	if err := f.Close(); err != nil {
-		d.fail(err)
+		d.Fail(err)
 	}
-	return d.err()
+	return d.Err()
 }
 
 // fencedFile is a file, or a directory, that was opened before the fence was raised. What of it is on the disk then is
@@ -299,17 +314,17 @@ func (d *disk) syncSegment(name string) error {
 // it writes another one, in memory.
 type fencedFile struct {
 	vfs.File
-	disk     *disk
+	disk     *Fenced
 	table    string // its path; empty if it is none
 	manifest bool
 }
 
 // change does what changes the file, unless the fence is up.
 func (f *fencedFile) change(do func() error) error {
-	err := f.disk.err()
+	err := f.disk.Err()
 	if !f.disk.fenced() {
 		if err = do(); err != nil {
-			f.disk.fail(err)
+			f.disk.Fail(err)
 		}
 	}
 	if f.table != "" {
@@ -321,8 +336,8 @@ func (f *fencedFile) change(do func() error) error {
 // Write implements vfs.File. A manifest that names a table is written after the journal has been synced: all that is in
 // the table was written to the journal before.
 func (f *fencedFile) Write(p []byte) (int, error) {
-	if j := f.disk.journal.Load(); j != nil && f.manifest {
-		j.syncWritten()
+	if before := f.disk.before.Load(); before != nil && f.manifest {
+		(*before)()
 	}
 	err := f.change(func() error { return f.disk.write(f.File, p) })
 	return len(p), err

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package pebble
+package disk
 
 import "golang.org/x/sys/unix"
 

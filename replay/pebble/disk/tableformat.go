@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pebble
+package disk
 
 import (
 	"errors"
@@ -13,18 +13,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// formatOfPebble is Pebble's version of the database of a store. What the newer ones add is of no use here.
-const formatOfPebble = pebble.FormatColumnarBlocks
+// PebbleFormat is Pebble's version of the database of a store. What the newer ones add is of no use here.
+const PebbleFormat = pebble.FormatColumnarBlocks
 
 // isForeign returns whether a database has another version of Pebble's than a store, and something in it. What is being
 // made has the versions before, one after the other, a log, and no table.
-func isForeign(disk vfs.FS, dir string, version pebble.FormatMajorVersion, names []string) bool {
-	return version != formatOfPebble && slices.ContainsFunc(names, func(name string) bool {
+func isForeign(system vfs.FS, dir string, version pebble.FormatMajorVersion, names []string) bool {
+	return version != PebbleFormat && slices.ContainsFunc(names, func(name string) bool {
 		switch path.Ext(name) {
 		case ".sst":
 			return true
 		case ".log":
-			info, err := disk.Stat(disk.PathJoin(dir, name))
+			info, err := system.Stat(system.PathJoin(dir, name))
 			return err == nil && info.Size() > emptyLog
 		}
 		return false
@@ -38,16 +38,16 @@ const emptyLog = 8
 // mark of all tables of Pebble. No table of a store has ever had another format.
 const tableEnd = "\x05\x00\x00\x00" + "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
 
-// checkedTables is a file system whose tables are opened only if their format is that of this store. No checksum covers
+// CheckedTables is a file system whose tables are opened only if their format is that of this store. No checksum covers
 // the version in a table: Pebble believes it, reads the blocks as those of another format, and panics with its locks
 // held.
-type checkedTables struct{ vfs.FS }
+type CheckedTables struct{ vfs.FS }
 
 // Unwrap implements vfs.FS.
-func (c checkedTables) Unwrap() vfs.FS { return c.FS }
+func (c CheckedTables) Unwrap() vfs.FS { return c.FS }
 
 // Open implements vfs.FS.
-func (c checkedTables) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (c CheckedTables) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := c.FS.Open(name, opts...)
 	if err != nil || path.Ext(name) != ".sst" {
 		return f, err

@@ -2,7 +2,7 @@
 
 //go:build !unix
 
-package pebble
+package disk
 
 // access returns nil: the permissions of a directory are not known here.
 func access(string) error { return nil }

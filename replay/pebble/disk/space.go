@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize"
+)
+
+// Sizes are what the store takes of memory and of the disk at a time, in bytes. All of them follow from memTable, and
+// that from the size of the disk, so that a flush always fits into what a small one has left.
+type Sizes struct {
+	MemTable uint64
+	Segment  int64  // of the journal
+	Fill     int64  // what a new segment is filled with; 0 where the system does not say how large the disk is
+	Reserve  int64  // see reserve
+	Least    uint64 // free space below which no new log is begun
+}
+
+// Of a disk of less than 2 GiB, a memtable is a 64th. A segment is three quarters of one, so that what is in it fits
+// into one memtable, with what that takes for each key: then each segment is flushed as one.
+const (
+	maxMemTable  = 32 << 20
+	minMemTable  = 256 << 10
+	memTablePart = 64
+)
+
+// SizesFor returns the sizes for a store in dir.
+func SizesFor(system vfs.FS, dir string) Sizes {
+	usage, err := system.GetDiskUsage(dir)
+	if err != nil { // the system does not say
+		return Sizes{MemTable: maxMemTable, Segment: maxMemTable / 4 * 3}
+	}
+	m := min(max(usage.TotalBytes/memTablePart, minMemTable), maxMemTable)
+	return Sizes{MemTable: m, Segment: int64(m / 4 * 3), Fill: int64(m / 4 * 3), Reserve: int64(m), Least: 8 * m}
+}
+
+// Space says whether the disk has space for new logs. With less space, existing logs may still be appended to, end
+// and be dropped, so that tasks that have begun can be finished.
+type Space struct {
+	system  vfs.FS
+	dir     string
+	Least   uint64        // bytes
+	checked atomic.Int64  // when the free space was read last; nanoseconds of Unix time
+	low     atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
+	Changed chan struct{} // says that there has become too little, or enough again
+}
+
+// NewSpace returns the space of the disk of dir, which has too little with less than least bytes.
+func NewSpace(system vfs.FS, dir string, least uint64) *Space {
+	return &Space{system: system, dir: dir, Least: least, Changed: make(chan struct{}, 1)}
+}
+
+// CheckEvery is how long the free space is used before it is read again.
+const CheckEvery = time.Second
+
+// Err returns why no new log can be begun, nil where one can.
+func (r *Space) Err(now time.Time) error {
+	if last := r.checked.Load(); now.UnixNano()-last >= int64(CheckEvery) || now.UnixNano() < last {
+		if r.checked.CompareAndSwap(last, now.UnixNano()) {
+			r.Check()
+		}
+	}
+	if low := r.low.Load(); low > 0 {
+		return &Error{Cause: fmt.Errorf(
+			"%s free on the disk, and a new log needs %s", humanize.IBytes(low), humanize.IBytes(r.Least))}
+	}
+	return nil
+}
+
+// Low returns how many bytes were free when there was too little; 0 while there is enough.
+func (r *Space) Low() uint64 { return r.low.Load() }
+
+// Check reads the free space. After there was too little, there must be a quarter more than needed.
+func (r *Space) Check() {
+	usage, err := r.system.GetDiskUsage(r.dir)
+	least := r.Least
+	if r.low.Load() > 0 {
+		least += least / 4
+	}
+	low := uint64(0)
+	if err == nil && usage.AvailBytes < least {
+		low = max(usage.AvailBytes, 1)
+	}
+	if was := r.low.Swap(low); (was > 0) != (low > 0) {
+		select {
+		case r.Changed <- struct{}{}:
+		default:
+		}
+	}
+}
