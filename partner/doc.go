@@ -111,9 +111,7 @@
 // it shows (TestListCost). A count of all tasks, which A2A's totalSize is, reads at most 10,000 keys, once for all
 // pages. A key is moved when the task changes its state, in the same batch; a head has the lists of its log, without
 // what their names have in common with that of the log. Lists of one Leader wait for one another, and none waits for
-// those of another Leader (TestListsInTurn). Stores of an older format, and those that were filled from an archive,
-// have no lists: the gateway makes them once, in the background, from the metadata of the tasks (Store.Relist,
-// TestRelist).
+// those of another Leader (TestListsInTurn).
 //
 // An operator's list of all tasks is in the order of the logs' names, so that a page continues where the last one
 // ended.

@@ -143,8 +143,8 @@ func (g *generation) notApplied(err error) {
 	g.disk.Fail(errors.Join(errors.New("a batch could not be applied"), err))
 }
 
-// settled returns the database with all that was committed. What only writes to the database need not wait for that.
-func (g *generation) settled() *pebble.DB {
+// committed returns the database with all that was committed. What only writes to the database need not wait for that.
+func (g *generation) committed() *pebble.DB {
 	g.drainBacklog()
 	return g.db
 }

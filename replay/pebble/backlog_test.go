@@ -124,7 +124,7 @@ func TestBacklogOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, closer, err := storedHead(s.settled(), "a", 0)
+	h, closer, err := storedHead(s.committed(), "a", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestBacklogIsTheSame(t *testing.T) {
 func keysOf(t *testing.T, s opened) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	it, err := s.settled().NewIter(nil)
+	it, err := s.committed().NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

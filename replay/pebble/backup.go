@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
 // Backup copies the store into a directory, which must not exist, while the store is in use. Everything that was
@@ -68,7 +68,7 @@ func (s *Store) checkpoint(ctx context.Context, dir string) (pending []slot, err
 	}
 	defer s.exit(&err)
 	pending = s.intents.copies() // one that becomes a log meanwhile may not be in the tables
-	if err := s.settled().Flush(); err != nil {
+	if err := s.committed().Flush(); err != nil {
 		return nil, err
 	}
 	return pending, s.db.Checkpoint(dir) // there is no log but the journal, and the tables have all of that now
@@ -129,14 +129,7 @@ func flushForGood(db *pebble.DB, system vfs.FS, dir string, b *pebble.Batch, los
 	if err := errors.Join(b.Commit(pebble.NoSync), db.Flush()); err != nil {
 		return err
 	}
-	header := segmentHeader{first: number + 1}
-	payload := header.append(nil)
-	f, err := system.Create(system.PathJoin(dir, segmentName(number+1)), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(appendRecord(nil, number+1, recordStart, payload, crc32.Checksum(payload, castagnoli)))
-	return errors.Join(err, f.Sync(), f.Close())
+	return wal.Create(system, dir, number+1)
 }
 
 // publish gives a complete copy its name. Its files can be read by their owner only, since webhooks have tokens.

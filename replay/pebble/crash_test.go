@@ -313,7 +313,7 @@ func TestForeign(t *testing.T) {
 		if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{[]byte("x")}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(s.settled().Flush(), s.Close()); err != nil {
+		if err := errors.Join(s.committed().Flush(), s.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -422,7 +422,7 @@ func TestDamagedLog(t *testing.T) {
 					}
 				}
 			}
-			b := s.settled().NewBatch()
+			b := s.committed().NewBatch()
 			if err := errors.Join(damage(b), s.commit(b, 0, true), b.Close(), s.Close()); err != nil {
 				t.Fatal(err)
 			}
@@ -464,13 +464,13 @@ func TestDamagedSnapshot(t *testing.T) {
 		Snapshot: []byte("s")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.settled().Delete(appendNameKey(nil, spaceSnapshot, "a"), pebble.NoSync); err != nil {
+	if err := s.committed().Delete(appendNameKey(nil, spaceSnapshot, "a"), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
 	if _, snapshot, _, err := s.Load(t.Context(), "a"); !errors.Is(err, errDamaged) {
 		t.Errorf("Load: snapshot %q, %v", snapshot, err)
 	}
-	if err := s.settled().Delete(appendNameKey(nil, spaceHead, "a"), pebble.NoSync); err != nil {
+	if err := s.committed().Delete(appendNameKey(nil, spaceHead, "a"), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, errDamaged) { // the store has known it

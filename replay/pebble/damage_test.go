@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // flipLogs is the number of logs of the stores whose files are damaged. Each gets flipRecords records, by appends of
@@ -63,22 +65,11 @@ func flipStore(t *testing.T, several bool) (killed, closed *vfs.MemFS) {
 // endOfSegment begins the next segment, and waits until the tables have those before.
 func endOfSegment(t *testing.T, s *Store) {
 	t.Helper()
-	j := s.journal
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	next := j.next
-	for j.next == next {
-		if err := j.rotate(); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.journal.Rotate(); err != nil {
+		t.Fatal(err)
 	}
-	j.write(false)
-	for first := uint64(0); first < next; {
-		j.mu.Unlock()
-		j.files.Lock()
-		first = j.first
-		j.files.Unlock()
-		j.mu.Lock()
+	for number, _ := s.journal.Position(); s.journal.Needed() < number; {
+		runtime.Gosched()
 	}
 }
 
@@ -173,7 +164,7 @@ func TestFlips(t *testing.T) {
 					step = 13
 				case strings.HasPrefix(path.Base(file), "OPTIONS"):
 					step = 101
-				case strings.HasPrefix(name, "several") && path.Ext(file) == segmentExt:
+				case strings.HasPrefix(name, "several") && path.Ext(file) == segment.Ext:
 					step = 7
 				}
 				n, refused := used(t, system, file), 0
@@ -230,8 +221,8 @@ func TestFlipsAfterPowerLoss(t *testing.T) {
 	file := segmentPath(1)
 	data := contents(t, killed, file)
 	var synced int64
-	for tr := range trailersIn(data, 0, 1) {
-		synced = max(synced, tr.synced)
+	for tr := range segment.Trailers(data, 0, 1) {
+		synced = max(synced, tr.Synced)
 	}
 	n := used(t, killed, file)
 	if synced == 0 || int(synced) > n {
@@ -258,7 +249,7 @@ func TestRepairJournal(t *testing.T) {
 	several, _ := flipStore(t, true)
 	for name, disk := range map[string]*vfs.MemFS{"one segment": one, "several": several} {
 		t.Run(name, func(t *testing.T) {
-			for _, file := range filesWith(t, disk, "/store", segmentExt) {
+			for _, file := range filesWith(t, disk, "/store", segment.Ext) {
 				for at := 0; at < used(t, disk, file); at += 7 {
 					damaged := clone(disk)
 					flip(t, damaged, file, at)
@@ -360,7 +351,7 @@ func TestStaleIntent(t *testing.T) {
 	}
 	var places []int
 	for _, record := range []string{"i1", "i2"} {
-		places = append(places, used(t, disk, segmentPath(1))+recordHeader)
+		places = append(places, used(t, disk, segmentPath(1))+segment.HeaderLen)
 		appendRecords(t, s, "i", false, record)
 	}
 	killed := clone(disk)

@@ -332,7 +332,7 @@ func TestOrphanTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		levels, err := s.settled().SSTables()
+		levels, err := s.committed().SSTables()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,9 +6,7 @@
 //
 // All records of an append are one entry of the database. The records of the first append lie in the same entry as the
 // log's head if they are short, so a task that ends in one call is one entry, and one that is dropped is one deletion.
-// The next append moves them to an entry of their own. A format before this one had an entry for each record; the head
-// of such a log says up to which number, so opening an older store rewrites nothing. Heads have room for an owner and
-// an epoch.
+// The next append moves them to an entry of their own.
 //
 // A start that no caller has seen (replay.Append.Intent) costs no commit. It is written to a slot of the file INTENTS,
 // by one write and without a sync, and is in memory until the next append of its log, which is the first that the
@@ -28,50 +26,20 @@
 // it is complete, and in a store of more than 3.5 million logs, the database is asked. A log is added after its commit
 // and before it is unlocked, so the filter never misses one: TestNamesOfAll.
 //
-// # The journal
+// # Commits
 //
-// The journal (replay/pebble/journal.go) is the write-ahead log; Pebble's own is off. Each commit of Pebble's goes
-// through a goroutine that writes the log, and back. In the journal, a goroutine that appends writes by itself, for all
-// that wait at that moment. Durable appends take part in rounds: the first that comes leads one, and writes and syncs
-// what all have appended that came while the round before was synced. So each of them is woken once, and 32 callers
-// need about a tenth as many writes as appends. A record that is not durable waits for no sync. In return, the store
-// proves by itself what Pebble's log would give it: segments are numbered, each is synced before the next one begins, a
-// record's checksum includes its segment's number, so that a file is used again without being cleared, and each segment
-// says where the one before it ends. A close begins one more segment, which says that of the last. Two rules make it
-// sound to replay the journal over tables that have some of it already. A manifest is written only when the journal is
-// synced, so that tables never have what the journal has lost. And batches only set and delete keys, so that the last
-// batch of a key decides. A segment has at most 24 MiB, so that it fits into one memtable, and is used again when
-// Pebble has flushed it. To write over a file makes its syncs faster, so a new one is filled with zeros first. A full
-// segment is replayed in about 0.15 s. When the disk can only be read, the journal is replayed into a database that
-// writes to memory.
-//
-// Damage is told from what may be torn (recovery). Each write to the journal ends with a trailer: its place, how much
-// of the segment had been synced by then, and the machine's boot id. After a sync, a trailer follows without one of its
-// own. The death of a process leaves what it wrote to the system, so only its last write can be torn, and no trailer
-// lies behind that: bytes that are no record, with a trailer of this boot behind them, are damage. After a loss of
-// power, pages that were not synced are there or not in any order. So what counts then is what a later trailer calls
-// synced: such bytes are damage, and others are cut off, with the numbers of events left out. One case cannot be told
-// apart: the last sync before a loss of power, of which no later write reached the disk, counts as not synced. The same
-// mistake lies in a manifest, whose damaged end Pebble takes for a torn one: so each flush writes the number of the
-// last segment that the tables have then (flushedKey), and segments that begin later know it. TestFlips and
+// The write-ahead log is the journal (package wal). Two rules make it sound to replay it over tables that have some of
+// it already. A manifest is written only when the journal is synced, so that tables never have what the journal has
+// lost. And batches only set and delete keys, so that the last batch of a key decides. TestFlips and
 // TestFlipsAfterPowerLoss flip one bit at each place of the files. A store with damage is not opened. Repair skips it
 // up to the next trailer, as a rule one append to one log, and replays the rest: logs that then miss records have ended
 // and cannot be read, all others that have not ended may have lost the last append (Head.Cut), for which the life-cycle
 // resumes a turn but never sends it again, and no intent is taken up, since the journal may have had what followed.
 //
-// What is not synced is mostly pieces of products, one after the other in many tasks at once, and each is sent when it
-// is stored. Two things make such an append cheap. First, the file of the segment is mapped into memory
-// (mapping_linux.go), and the record is copied there. The operating system keeps it from then on, as it does after a
-// system call; but the system call takes more time than all else in an append of a single slow stream. Records that are
-// synced are written by system calls: the first write to a page after each sync is a page fault, which costs more. If
-// the system cannot provide a page, because the disk has failed or is full, the process does not end: the gateway
-// writes the record by a system call, whose error raises the fence (TestMappingFault, TestSegmentLosesItsPages). The
-// gateway also uses system calls alone on other systems than Linux, on other file systems than ext4, XFS, Btrfs and
-// tmpfs, in the first segment after a restart (which is not filled with zeros), and for a batch of more than 4 KiB.
-// Second, such a batch waits for others in the backlog (backlog.go) before it is applied to Pebble's memtable, up to
-// 1024 of them or 512 KiB: sorted by their keys they take Pebble a fraction of the time, and of the heads of one log
-// only the last is written. TestBacklogIsTheSame compares the result with batches that are applied one by one. A
-// goroutine that reads the database, or applies a batch that is synced, applies the backlog first
+// A batch with records that is not synced waits for others in the backlog (backlog.go) before it is applied to Pebble's
+// memtable, up to 1024 of them or 512 KiB: sorted by their keys they take Pebble a fraction of the time, and of the
+// heads of one log only the last is written. TestBacklogIsTheSame compares the result with batches that are applied one
+// by one. A goroutine that reads the database, or applies a batch that is synced, applies the backlog first
 // (generation.drainBacklog), so every call finds all that was committed (TestBacklog); a segment that has ended is
 // flushed after that, too. A replay of the journal sets the same keys again.
 //
@@ -89,14 +57,12 @@
 //
 // # A disk that fails
 //
-// Pebble is not made for a disk that fails: it panics, ends the process, or tries again without end. So the store
-// stands between the two (disk). The first write that fails raises a fence, and whatever Pebble writes from then on, it
-// writes to memory: for the files this is the death of the process at that moment, which Pebble and the journal recover
-// from. The database behind the fence is closed and replaced by one that only reads the files, and that one, when the
-// disk can be written again, by one that writes. Each is a generation; a call uses one from its beginning to its end,
-// and followers go from one to the next. What is in Pebble's memory but perhaps not in its files is shown to no reader:
-// a call on a generation whose fence was raised meanwhile fails. Where the directory has no store any more, as without
-// its volume, nothing is written there (Store.gone, TestUnmounted).
+// A disk that fails raises a fence (package disk): for the files this is the death of the process at that moment. The
+// database behind the fence is closed and replaced by one that only reads the files, and that one, when the disk can be
+// written again, by one that writes. Each is a generation; a call uses one from its beginning to its end, and followers
+// go from one to the next. What is in Pebble's memory but perhaps not in its files is shown to no reader: a call on a
+// generation whose fence was raised meanwhile fails. Where the directory has no store any more, as without its volume,
+// nothing is written there (Store.gone, TestUnmounted).
 //
 // # Readers
 //

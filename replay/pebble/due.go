@@ -140,7 +140,7 @@ func (s *Store) takeSnapshot(ctx context.Context) (_ *generation, _ *pebble.Snap
 		return nil, nil, err
 	}
 	defer s.exit(&err)
-	snapshot := s.settled().NewSnapshot()
+	snapshot := s.committed().NewSnapshot()
 	s.snapshotsMu.Lock()
 	defer s.snapshotsMu.Unlock()
 	s.snapshots[snapshot] = struct{}{}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // TestFormat refuses a store of another format, whatever its journal is, and changes nothing in it.
@@ -38,7 +39,7 @@ func TestFormat(t *testing.T) {
 			}
 			return all
 		}
-		for _, path := range filesWith(t, disk, "/store", segmentExt) {
+		for _, path := range filesWith(t, disk, "/store", segment.Ext) {
 			create(t, disk, path, []byte("of another format"))
 		}
 		create(t, disk, "/store/"+intentsName, []byte("likewise"))
@@ -55,7 +56,7 @@ func TestFormat(t *testing.T) {
 				t.Errorf("%v, %v, want an error with %q", s, err, want)
 			}
 		}
-		for _, path := range []string{segmentName(1), intentsName} {
+		for _, path := range []string{segment.Name(1), intentsName} {
 			if d := cmp.Diff(before["/store/"+path], files()["/store/"+path]); d != "" {
 				t.Errorf("%s (-before +after):\n%s", path, d)
 			}

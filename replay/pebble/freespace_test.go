@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // TestFreeSpace has the disk become almost full. New logs are refused; existing logs continue, end, and are dropped.
@@ -115,7 +116,7 @@ func TestReserve(t *testing.T) {
 				system := smallDisk()
 				var left atomic.Int64 // times that it fails
 				s, err := open(watchedFS{system, func(op, name string) error {
-					if (path.Ext(name) == segmentExt || path.Base(name) == disk.ReserveName) && op == "create" && left.Add(-1) >= 0 {
+					if (path.Ext(name) == segment.Ext || path.Base(name) == disk.ReserveName) && op == "create" && left.Add(-1) >= 0 {
 						return test.cause
 					}
 					return nil

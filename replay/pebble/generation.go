@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
 // generation is one opening of the database, and what is known of its logs. A store has several, one after the other,
@@ -23,8 +24,7 @@ import (
 type generation struct {
 	db      *pebble.DB // nil if there is none: it is being opened, or cannot be
 	disk    *disk.Fenced
-	meter   *meter
-	journal *journal // nil where the database is only read
+	journal *wal.Journal // nil where the database is only read
 	backlog backlog
 	logs    *logs
 	mark    mark
@@ -38,7 +38,6 @@ type generation struct {
 func (s *Store) newGeneration(mode openMode) *generation {
 	return &generation{
 		disk:      disk.NewFenced(s.system, s.dir, mode == openRead, s.reserve, s.orphans),
-		meter:     &s.meter,
 		backlog:   newBacklog(s.sizes.MemTable),
 		logs:      newLogs(s.intents),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
@@ -66,7 +65,7 @@ func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
 		}
 	}()
 	boot := disk.BootID(s.system)
-	found := recovery{boot: bootSum(boot), unsynced: s.wasUnsynced()}
+	found := wal.Recovery{Boot: boot, Unsynced: s.wasUnsynced()}
 	g, err := s.openDatabase(mode, &found)
 	if err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
 }
 
 // openDatabase opens the database, and replays the journal into it.
-func (s *Store) openDatabase(mode openMode, found *recovery) (*generation, error) {
+func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, error) {
 	g := s.newGeneration(mode)
 	cache := pebble.NewCache(64<<20 + 2*int64(s.sizes.MemTable)) // see options
 	defer cache.Unref()
@@ -106,7 +105,7 @@ func (s *Store) openDatabase(mode openMode, found *recovery) (*generation, error
 	if _, err := g.hasFormat(s.dir); err != nil { // before the journal, which may be of another format, too
 		return nil, errors.Join(err, g.close())
 	}
-	if err := g.openJournal(s.dir, s.sizes, mode, found); err != nil {
+	if err := g.openJournal(s, mode, found); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	if err := g.claim(s.dir, mode); err != nil {
@@ -129,7 +128,7 @@ func (g *generation) close() error {
 	g.drainBacklog()
 	g.backlog.close()
 	if g.journal != nil {
-		g.journal.close()
+		g.journal.Close()
 	}
 	return g.db.Close()
 }

@@ -86,6 +86,8 @@ func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
 	return in
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // slotBuffers are for slots that are written.
 var slotBuffers = sync.Pool{New: func() any { return new([slotSize]byte) }}
 

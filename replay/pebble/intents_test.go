@@ -59,12 +59,12 @@ func TestIntents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := s.journal.appended
+	_, before := s.journal.Position()
 	for _, log := range []string{"ended", "known", "pending"} {
 		appendAll(t, s, []replay.Append{intent(log)})
 	}
-	if n := s.journal.appended - before; n > 0 {
-		t.Errorf("%d bytes of intents are in the journal", n)
+	if _, length := s.journal.Position(); length > before {
+		t.Errorf("%d bytes of intents are in the journal", length-before)
 	}
 	appendAll(t, s, []replay.Append{
 		{Log: "known", Records: texts("one"), Durable: true},
@@ -344,7 +344,7 @@ func wantStore(t *testing.T, s *Store, want map[string]uint64, busy string) {
 
 func expiresOf(t *testing.T, s *Store, log string) stamp {
 	t.Helper()
-	h, closer, err := storedHead(s.settled(), log, 0)
+	h, closer, err := storedHead(s.committed(), log, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -18,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // history makes random appends to many logs: they begin, grow, are trimmed and end.
@@ -107,21 +108,19 @@ func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
 }
 
 // tear makes a copy of the last segment of a journal end as if the process had died while it wrote a record.
-func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *journal) {
+func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *wal.Journal) {
 	t.Helper()
-	j.mu.Lock() // its goroutine adds to the segment, too
-	defer j.mu.Unlock()
-	s := j.segment
-	if s == nil {
+	number, length := j.Position()
+	if number == 0 {
 		return
 	}
 	payload := bytes.Repeat([]byte{0xa5}, rnd.IntN(1000))
-	b := appendRecord(nil, s.number, recordBatch, payload, crc32.Checksum(payload, castagnoli))
-	f, err := system.OpenReadWrite(s.path, vfs.WriteCategoryUnspecified)
+	b := segment.Append(nil, number, segment.KindBatch, payload, segment.Sum(payload))
+	f, err := system.OpenReadWrite(segmentPath(number), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WriteAt(b[:rnd.IntN(len(b))], s.length)
+	_, err = f.WriteAt(b[:rnd.IntN(len(b))], length)
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +154,7 @@ func TestCrashes(t *testing.T) {
 					durable = appended
 				}
 				if rnd.IntN(200) == 0 { // a flush comes at any time
-					if err := s.settled().Flush(); err != nil {
+					if err := s.committed().Flush(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -218,7 +217,7 @@ func TestFlushedFirst(t *testing.T) {
 	}
 	appendRecords(t, s, "a", true, "a1")
 	appendRecords(t, s, "a", false, "a2", "a3")
-	if err := s.settled().Flush(); err != nil {
+	if err := s.committed().Flush(); err != nil {
 		t.Fatal(err)
 	}
 	lost := disk.CrashClone(vfs.CrashCloneCfg{})

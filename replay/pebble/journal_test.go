@@ -3,13 +3,10 @@
 package pebble
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,13 +18,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // numberOf returns the number of the segment with a path.
 func numberOf(t *testing.T, path string) uint64 {
 	t.Helper()
 	name := path[strings.LastIndex(path, "/")+1:]
-	number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentExt), 10, 64)
+	number, err := strconv.ParseUint(strings.TrimSuffix(name, segment.Ext), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +35,9 @@ func numberOf(t *testing.T, path string) uint64 {
 // batchesIn returns the batches in a segment.
 func batchesIn(t *testing.T, system vfs.FS, path string) (batches [][]byte) {
 	t.Helper()
-	_, err := readSegment(system, path, func(r io.Reader, size int64) error {
-		_, err := scanSegment(r, size, numberOf(t, path), func(kind byte, payload []byte) error {
-			if kind == recordBatch {
+	_, err := segment.Read(system, path, func(r io.Reader, size int64) error {
+		_, err := segment.Scan(r, size, numberOf(t, path), func(kind byte, payload []byte) error {
+			if kind == segment.KindBatch {
 				batches = append(batches, payload)
 			}
 			return nil
@@ -52,56 +50,13 @@ func batchesIn(t *testing.T, system vfs.FS, path string) (batches [][]byte) {
 	return batches
 }
 
-// FuzzScanSegment reads any bytes as a segment. What is taken for records is what appendRecord makes of them; what
-// follows is not whole.
-func FuzzScanSegment(f *testing.F) {
-	record := func(b []byte, segment uint64, kind byte, payload string) []byte {
-		return appendRecord(b, segment, kind, []byte(payload), crc32.Checksum([]byte(payload), castagnoli))
-	}
-	start := segmentHeader{first: 3, end: 1000}
-	whole := record(nil, 7, recordStart, string(start.append(nil)))
-	whole = record(whole, 7, recordBatch, "a batch")
-	whole = record(whole, 7, recordBatch, "")
-	f.Add([]byte(nil), uint64(7))
-	f.Add(whole, uint64(7))
-	f.Add(whole, uint64(8))
-	f.Add(whole[:len(whole)-recordHeader-1], uint64(7))
-	f.Add(append(slices.Clone(whole), make([]byte, 100)...), uint64(7))
-	f.Add(record(slices.Clone(whole), 6, recordBatch, "of a former life"), uint64(7))
-	f.Add(append(slices.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 2), uint64(7))
-	f.Fuzz(func(t *testing.T, data []byte, segment uint64) {
-		var again []byte
-		end, err := scanSegment(bytes.NewReader(data), int64(len(data)), segment, func(kind byte, payload []byte) error {
-			again = record(again, segment, kind, string(payload))
-			var h segmentHeader
-			if err := h.parse(kind, payload); err == nil && kind != recordStart {
-				t.Errorf("a record of kind %d is the first one of a segment", kind)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(again, data[:end]) {
-			t.Fatalf("%d bytes are taken for other records", end)
-		}
-		// Another segment that is written over this one ends where it ends.
-		other := record(nil, segment+1, recordBatch, "x")
-		over := append(slices.Clone(other), data[min(len(data), len(other)):]...)
-		end, err = scanSegment(bytes.NewReader(over), int64(len(over)), segment+1, func(byte, []byte) error { return nil })
-		if err != nil || end < int64(len(other)) {
-			t.Fatalf("%d of %d bytes, %v", end, len(other), err)
-		}
-	})
-}
-
 // writeSegment makes a segment whose records are batches. It returns how many bytes they take.
-func writeSegment(t *testing.T, system vfs.FS, number uint64, h segmentHeader, batches ...[]byte) uint64 {
+func writeSegment(t *testing.T, system vfs.FS, number uint64, h segment.Header, batches ...[]byte) uint64 {
 	t.Helper()
-	payload := h.append(nil)
-	b := appendRecord(nil, number, recordStart, payload, crc32.Checksum(payload, castagnoli))
+	payload := h.Append(nil)
+	b := segment.Append(nil, number, segment.KindStart, payload, segment.Sum(payload))
 	for _, batch := range batches {
-		b = appendRecord(b, number, recordBatch, batch, crc32.Checksum(batch, castagnoli))
+		b = segment.Append(b, number, segment.KindBatch, batch, segment.Sum(batch))
 	}
 	create(t, system, segmentPath(number), b)
 	return uint64(len(b))
@@ -145,7 +100,7 @@ func TestReplay(t *testing.T) {
 		}, 2, ""},
 		"an older one has a record after its end": {func(t *testing.T, system vfs.FS) {
 			b := contents(t, system, segmentPath(8))
-			foreign := appendRecord(nil, 8, recordBatch, []byte("no batch"), crc32.Checksum([]byte("no batch"), castagnoli))
+			foreign := segment.Append(nil, 8, segment.KindBatch, []byte("no batch"), segment.Sum([]byte("no batch")))
 			create(t, system, segmentPath(8), append(b, foreign...))
 		}, 4, ""},
 		"other files": {func(t *testing.T, system vfs.FS) {
@@ -169,13 +124,13 @@ func TestReplay(t *testing.T) {
 			}
 		}, 0, "000000000008.journal is missing; the store is damaged"},
 		"a format that is newer": {func(t *testing.T, system vfs.FS) {
-			payload := []byte{journalVersion + 1, 1, 1}
+			payload := []byte{segment.Version + 1, 1, 1}
 			create(t, system, segmentPath(9),
-				appendRecord(nil, 9, recordStart, payload, crc32.Checksum(payload, castagnoli)))
+				segment.Append(nil, 9, segment.KindStart, payload, segment.Sum(payload)))
 		}, 0, "it has the format 2, but this version knows only 1"},
 		"a record of a kind that is newer": {func(t *testing.T, system vfs.FS) {
 			b := contents(t, system, segmentPath(9))
-			create(t, system, segmentPath(9), appendRecord(b, 9, 77, nil, 0))
+			create(t, system, segmentPath(9), segment.Append(b, 9, 77, nil, 0))
 		}, 0, "it has a record of kind 77"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,9 +139,9 @@ func TestReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			setFlushed(t, system, 6)
-			h := segmentHeader{first: 7}
-			h.end = writeSegment(t, system, 7, h, batches[:last+1]...)
-			h.end = writeSegment(t, system, 8, h, batches[last+1])
+			h := segment.Header{First: 7}
+			h.End = writeSegment(t, system, 7, h, batches[:last+1]...)
+			h.End = writeSegment(t, system, 8, h, batches[last+1])
 			writeSegment(t, system, 9, h, batches[last+2:]...)
 			test.spoil(t, system)
 			for range 2 { // the first opening changes nothing that the second one finds
@@ -257,7 +212,7 @@ func TestSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait() // for what is flushed
-			if files := filesWith(t, system, "/store", segmentExt); len(files) > 2 {
+			if files := filesWith(t, system, "/store", segment.Ext); len(files) > 2 {
 				t.Fatalf("%d segments: %v", len(files), files)
 			}
 		}
@@ -275,7 +230,7 @@ func TestSegments(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		for _, file := range filesWith(t, system, "/store", segmentExt) {
+		for _, file := range filesWith(t, system, "/store", segment.Ext) {
 			if n := len(contents(t, system, file)); n > 2<<20 {
 				t.Errorf("%s has %d bytes", file, n)
 			}
@@ -284,7 +239,7 @@ func TestSegments(t *testing.T) {
 			t.Error(err)
 		}
 		// What is flushed is not replayed.
-		files := filesWith(t, system, "/store", segmentExt)
+		files := filesWith(t, system, "/store", segment.Ext)
 		last := numberOf(t, files[len(files)-1]) // has nothing: the store was closed
 		if s, err = open(system, "/store", replay.Settings{}, quiet); err != nil {
 			t.Fatal(err)

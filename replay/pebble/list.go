@@ -42,7 +42,7 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	defer s.exit(&err)
 	lower, upper := headBounds(prefix, after)
 	pending := s.intents.list(prefix, after) // an intent that becomes a log from here on is in the database
-	it, err := s.settled().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := s.committed().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, false, err
 	}

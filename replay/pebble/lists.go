@@ -136,7 +136,7 @@ func (s *Store) listedPage(ctx context.Context, list string, after replay.Listed
 	}
 	lower, upper := listBounds(list, after)
 	pending := s.intents.listed(list, lower) // an intent that becomes a log from here on is in the database
-	it, err := s.settled().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := s.committed().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, err
 	}

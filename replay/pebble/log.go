@@ -135,7 +135,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 		l.publish(head{}, nil)
 		return head{}, replay.ErrNotFound
 	}
-	h, closer, err := storedHead(g.settled(), l.name, l.of.losses.Load())
+	h, closer, err := storedHead(g.committed(), l.name, l.of.losses.Load())
 	switch {
 	case errors.Is(err, replay.ErrNotFound) && l.known:
 		return head{}, errDamaged

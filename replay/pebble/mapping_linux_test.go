@@ -4,91 +4,13 @@ package pebble
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
-
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
-
-// memoryFile returns a file of size bytes that can be mapped on every machine, and what opens it again.
-func memoryFile(t *testing.T, size int64) (vfs.File, string) {
-	t.Helper()
-	fd, err := unix.MemfdCreate("segment", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	if err := unix.Ftruncate(fd, size); err != nil {
-		t.Fatal(err)
-	}
-	path := fmt.Sprintf("/proc/self/fd/%d", fd)
-	f, err := vfs.Default.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	return f, path
-}
-
-// TestMapping writes a file through memory and by system calls in turns.
-func TestMapping(t *testing.T) {
-	const size = 64 << 10
-	f, _ := memoryFile(t, size)
-	if m := mapFile(f, size+1); m != nil {
-		t.Error("a file that is shorter is mapped")
-	}
-	m := mapFile(f, size)
-	if m == nil {
-		t.Fatal("the file cannot be mapped")
-	}
-	defer m.close()
-	want := bytes.Repeat([]byte("0123456789abcdef"), size/16)
-	for at := 0; at < size; at += 1000 {
-		part := want[at:min(at+1000, size)]
-		if at%2000 == 0 {
-			if !m.write(part, int64(at)) {
-				t.Fatalf("at %d nothing is written", at)
-			}
-		} else if _, err := f.WriteAt(part, int64(at)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := make([]byte, size)
-	if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the file has other bytes, %v", err)
-	}
-	if m.write([]byte("more"), size-3) {
-		t.Error("what does not fit is written")
-	}
-	if (*mapping)(nil).write([]byte("a"), 0) {
-		t.Error("what is not mapped is written")
-	}
-}
-
-// TestMappingFault writes where the system has no page any more. The process lives.
-func TestMappingFault(t *testing.T) {
-	const size = 64 << 10
-	f, path := memoryFile(t, size)
-	m := mapFile(f, size)
-	if m == nil {
-		t.Fatal("the file cannot be mapped")
-	}
-	defer m.close()
-	if err := os.Truncate(path, 4096); err != nil {
-		t.Fatal(err)
-	}
-	if !m.write([]byte("there"), 0) {
-		t.Error("where the file has a page, nothing is written")
-	}
-	if m.write(make([]byte, 8192), 0) || m.write([]byte("gone"), size-4) {
-		t.Error("where the file has no page, something is written")
-	}
-}
 
 // TestSegmentLosesItsPages cuts the file of the segment that is being written. What is appended next is written by a
 // system call.
@@ -96,14 +18,14 @@ func TestSegmentLosesItsPages(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, replay.Settings{Sync: replay.SyncNever})
 	appendRecords(t, s.Store, "a", false, "one")
-	segments, err := filepath.Glob(filepath.Join(dir, "*"+segmentExt))
+	segments, err := filepath.Glob(filepath.Join(dir, "*"+segment.Ext))
 	if err != nil || len(segments) != 1 {
 		t.Fatalf("%v, %v", segments, err)
 	}
 	if err := os.Truncate(segments[0], 0); err != nil {
 		t.Fatal(err)
 	}
-	before := s.journal.segment.length
+	_, before := s.journal.Position()
 	appendRecords(t, s.Store, "a", false, "two")
 	written, err := os.ReadFile(segments[0])
 	if err != nil || int64(len(written)) < before || !bytes.Contains(written[before:], []byte("two")) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
 // mark is what the store remembers of its last opening, so that the next one knows whether records were lost that
@@ -25,9 +27,8 @@ type mark struct {
 
 // maxLost is more than the number of records that can be lost, of all logs together. Only what is in the last segment
 // of the journal can be lost, since a segment is synced before the next one begins, and a manifest names no table that
-// has what is not synced (see journal). A segment takes fewer records than this, but for one Append that has more: that
-// one is synced before it returns, and so before any reader gets its records.
-const maxLost = 1 << 20
+// has what is not synced.
+const maxLost = wal.MaxRecords
 
 var errMark = errors.New("replay/pebble: the mark of the store is damaged")
 
@@ -71,13 +72,13 @@ func (s *Store) wasUnsynced() bool {
 
 // begin finds out whether records may have been lost since the database was open before, and records in it that it is
 // open, if it can be written.
-func (s *Store) begin(g *generation, mode openMode, boot string, found *recovery) error {
+func (s *Store) begin(g *generation, mode openMode, boot string, found *wal.Recovery) error {
 	var err error
 	if g.mark, err = markIn(g.db); err != nil {
 		return err
 	}
-	unsynced := found.unsynced
-	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot) || found.cut && !unsynced
+	unsynced := found.Unsynced
+	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot) || found.Cut && !unsynced
 	if unsynced || down {
 		g.mark.losses++
 	}

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
 // meter counts what a Store does, over all its generations.
 type meter struct {
-	appends  atomic.Uint64     // that were written
-	written  atomic.Uint64     // bytes of the journal
-	syncs    measure.Durations // of the journal
-	failures atomic.Uint64     // how often the store became unavailable
+	appends  atomic.Uint64 // that were written
+	journal  wal.Meter
+	failures atomic.Uint64 // how often the store became unavailable
 }
 
 // Metrics says what a Store has done since it was opened, and how large it is.
@@ -33,7 +33,8 @@ type Metrics struct {
 // Metrics returns the metrics of now. It reads the sizes of the files.
 func (s *Store) Metrics() Metrics {
 	m := Metrics{
-		Appends: s.meter.appends.Load(), JournalBytes: s.meter.written.Load(), Syncs: s.meter.syncs.Snapshot(),
+		Appends: s.meter.appends.Load(), JournalBytes: s.meter.journal.Written.Load(),
+		Syncs:    s.meter.journal.Syncs.Snapshot(),
 		Failures: s.meter.failures.Load(), DiskBytes: s.diskBytes(), MinFreeBytes: s.free.Least,
 	}
 	if usage, err := s.system.GetDiskUsage(s.dir); err == nil {

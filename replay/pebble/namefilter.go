@@ -206,7 +206,7 @@ func (s *Store) fillFilter(of *generation, n *nameFilter, lower []byte) (added i
 	if s.generation != of {
 		return 0, nil, false, errReplaced
 	}
-	it, err := s.settled().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{spaceHead + 1}})
+	it, err := s.committed().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{spaceHead + 1}})
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -71,19 +71,19 @@ func TestRestingHead(t *testing.T) {
 			t.Fatalf("after a change: %+v, %v", first, err)
 		}
 		key := appendNameKey(nil, spaceHead, "a")
-		stored, closer, err := s.settled().Get(key)
+		stored, closer, err := s.committed().Get(key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stored = bytes.Clone(stored)
-		if err := errors.Join(closer.Close(), s.settled().Delete(key, pebble.NoSync)); err != nil {
+		if err := errors.Join(closer.Close(), s.committed().Delete(key, pebble.NoSync)); err != nil {
 			t.Fatal(err)
 		}
 		again, err := s.Head(t.Context(), "a")
 		if diff := cmp.Diff(first, again); diff != "" || err != nil {
 			t.Errorf("without a change: %v (-first +again):\n%s", err, diff)
 		}
-		if err := s.settled().Set(key, stored, pebble.NoSync); err != nil {
+		if err := s.committed().Set(key, stored, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestMissingHead(t *testing.T) {
 		t.Fatalf("head %+v, %v, want none", h, err)
 	}
 	key := appendNameKey(nil, spaceHead, "a")
-	if err := s.settled().Set(key, []byte("damaged"), pebble.NoSync); err != nil { // what nothing reads does no harm
+	if err := s.committed().Set(key, []byte("damaged"), pebble.NoSync); err != nil { // what nothing reads does no harm
 		t.Fatal(err)
 	}
 	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}}}); err != nil {

@@ -19,7 +19,11 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
+
+// ErrDamaged says that a store has lost what it acknowledged: its journal or its tables are damaged.
+var ErrDamaged = wal.ErrDamaged
 
 // Repaired is what Repair has done.
 type Repaired struct {
@@ -54,7 +58,7 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 		s.reserve.Close()
 		err = errors.Join(err, s.lock.Close())
 	}()
-	found := recovery{boot: bootSum(disk.BootID(system)), unsynced: s.wasUnsynced(), accept: true}
+	found := wal.Recovery{Boot: disk.BootID(system), Unsynced: s.wasUnsynced(), Accept: true}
 	g, err := s.openDatabase(openRepair, &found)
 	if err != nil {
 		if pebble.IsCorruptionError(err) {
@@ -64,18 +68,17 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 	}
 	s.generation = g
 	done = new(Repaired)
-	if len(found.damaged) > 0 {
+	if len(found.Damaged) > 0 {
 		err = s.salvage(&found, done)
 	}
 	if err := errors.Join(err, g.close(), g.disk.Err()); err != nil {
 		return nil, err
 	}
-	for _, d := range found.damaged {
-		done.Bytes += d.bytes
-		name := system.PathJoin(dir, segmentName(d.segment))
-		switch err := system.Rename(name, name+asideExt); {
+	for _, d := range found.Damaged {
+		done.Bytes += d.Bytes
+		switch err := system.Rename(d.Path, d.Path+asideExt); {
 		case err == nil:
-			done.Files = append(done.Files, name+asideExt)
+			done.Files = append(done.Files, d.Path+asideExt)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
@@ -84,7 +87,7 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 }
 
 // salvage makes the database one that needs no journal, and is as good as it can be. The last flush says so.
-func (s *Store) salvage(found *recovery, done *Repaired) error {
+func (s *Store) salvage(found *wal.Recovery, done *Repaired) error {
 	m, err := markIn(s.db)
 	if err != nil {
 		return err
@@ -95,8 +98,8 @@ func (s *Store) salvage(found *recovery, done *Repaired) error {
 	b := s.db.NewBatch()
 	defer b.Close()
 	// A segment may have had as many records as are left out after one loss; and what was not synced may be lost, too.
-	losses := m.losses + uint64(len(found.damaged)) + 1
-	if err := flushForGood(s.db, s.system, s.dir, b, losses, found.last); err != nil {
+	losses := m.losses + uint64(len(found.Damaged)) + 1
+	if err := flushForGood(s.db, s.system, s.dir, b, losses, found.Last); err != nil {
 		return err
 	}
 	err = s.system.Remove(s.intents.path)

@@ -154,7 +154,7 @@ func (s *Store) toDrop(from, now stamp) (logs []expiry, next stamp, err error) {
 	}
 	defer s.exit(&err)
 	excess := s.sweeper.excess()
-	it, err := s.settled().NewIter(&pebble.IterOptions{
+	it, err := s.committed().NewIter(&pebble.IterOptions{
 		LowerBound: appendExpiryKey(nil, from, ""), UpperBound: []byte{spaceExpiry + 1},
 	})
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 	defer s.exit(&err)
 	b := s.db.NewBatch()
 	defer b.Close()
-	pins, err := s.settled().NewIter(pinBounds())
+	pins, err := s.committed().NewIter(pinBounds())
 	if err != nil {
 		return err
 	}

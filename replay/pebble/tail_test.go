@@ -44,7 +44,7 @@ func TestTail(t *testing.T) {
 		}
 		if i > 0 { // the first one was not in the tail, since no reader had begun
 			first, end := appendEntryKey(nil, "a", i+1), appendEntryKey(nil, "a", i+2)
-			if err := s.settled().DeleteRange(first, end, pebble.NoSync); err != nil {
+			if err := s.committed().DeleteRange(first, end, pebble.NoSync); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // TestUnsynced has a disk that does not sync the journal, and the process end before it does. The system has
@@ -23,12 +24,12 @@ func TestUnsynced(t *testing.T) {
 		fails  func(op, name string) bool // what begins to fail
 		closes bool                       // the process closes the store
 	}{
-		"the process dies": {func(op, name string) bool { return op == "sync" && path.Ext(name) == segmentExt }, false},
+		"the process dies": {func(op, name string) bool { return op == "sync" && path.Ext(name) == segment.Ext }, false},
 		"the store is closed": {func(op, name string) bool {
-			return path.Base(name) == probeName || op == "sync" && path.Ext(name) == segmentExt
+			return path.Base(name) == probeName || op == "sync" && path.Ext(name) == segment.Ext
 		}, true},
 		"something else failed first": {func(op, name string) bool {
-			return op == "write" && path.Ext(name) == segmentExt || op == "sync" && path.Ext(name) == segmentExt
+			return op == "write" && path.Ext(name) == segment.Ext || op == "sync" && path.Ext(name) == segment.Ext
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"path"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
 // watchedFS is a disk that reports what is done to the names and contents of its files, in one word: "create",
@@ -20,7 +22,7 @@ type watchedFS struct {
 // ofLog watches the files of the journal, and the one by which the store finds out whether the disk works.
 func ofLog(watch func(op string) error) func(op, name string) error {
 	return func(op, name string) error {
-		if path.Ext(name) != segmentExt && path.Base(name) != probeName {
+		if path.Ext(name) != segment.Ext && path.Base(name) != probeName {
 			return nil
 		}
 		return watch(op)

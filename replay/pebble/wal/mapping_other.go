@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package pebble
+package wal
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 

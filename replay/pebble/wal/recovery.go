@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
+)
+
+// ErrDamaged says that a store has lost what it acknowledged: its journal or its tables are damaged.
+var ErrDamaged = errors.New("the store is damaged")
+
+// Recovery is the replay of a journal that a process has left. It judges what it cannot read:
+//
+// The death of a process loses nothing that was written, so only its last write may be torn, and no trailer lies behind
+// it. A loss of power may take anything that was not synced, and leave parts of it in any order; trailers say what had
+// been synced. All else that is no record is damage. Of a segment that has another one behind it, all was synced, and
+// that one says where it ends.
+type Recovery struct {
+	Boot     string // the name of the machine's start, now; empty where the system has none
+	Unsynced bool   // the system may have dropped what the process wrote
+	Accept   bool   // damage is skipped, up to the next trailer
+	Write    bool   // the journal is to be continued: files are synced, and removed where they are not needed
+
+	// What Replay has found.
+	Last    uint64   // number of the last segment
+	Cut     bool     // what was not synced was cut off, although it may have been read
+	Damaged []Damage // where damage is accepted
+
+	next uint64 // number of the segment after the last one
+}
+
+// Damage is what could not be read of the journal, and had been acknowledged.
+type Damage struct {
+	Path  string // of the file
+	Bytes int64
+}
+
+// foundSegment is a segment that was there when the store was opened.
+type foundSegment struct {
+	number uint64
+	path   string
+	size   int64 // of the file
+	begun  bool  // the file begins with a header
+	header segment.Header
+}
+
+// Replay replays the segments that the tables do not have, and returns the journal that continues behind them. It takes
+// commits from Start on: the first one makes the file that it writes to, since a file of the journal is only written
+// once. Damage that is not accepted is ErrDamaged.
+func (r *Recovery) Replay(tables Tables, c Config) (*Journal, error) {
+	j := &Journal{Config: c, boot: segment.BootSum(r.Boot),
+		flush: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	j.idle.L = &j.mu
+	return j, r.replay(tables, j)
+}
+
+// Start has the journal take commits. The tables are those that it was replayed into.
+func (j *Journal) Start(tables Tables) {
+	if len(j.ended) > 0 {
+		j.flushSoon()
+	}
+	go j.flushEnded(tables)
+}
+
+func (r *Recovery) replay(tables Tables, j *Journal) error {
+	flushed, err := tables.Flushed()
+	if err != nil {
+		return err
+	}
+	found, err := j.find()
+	if err != nil {
+		return err
+	}
+	r.Last = flushed
+	if n := len(found); n > 0 {
+		r.Last = max(r.Last, found[n-1].number)
+	}
+	r.next = r.Last + 1
+	needed := slices.DeleteFunc(slices.Clone(found), func(s foundSegment) bool { return s.number <= flushed })
+	if needed, err = r.readHeaders(j, needed); err != nil {
+		return err
+	}
+	first := flushed + 1
+	if n := len(needed); n > 0 {
+		last := &needed[n-1]
+		if first, err = r.checkTables(j, &last.header, flushed); err != nil {
+			return err
+		}
+		if r.Write { // what a process has written that died is perhaps not synced
+			if err := j.Disk.SyncFile(last.path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range found {
+		if s.number < first && r.Write {
+			j.release(s.number, s.path, s.size)
+		}
+	}
+	j.first, j.next = first, r.next
+	needed = slices.DeleteFunc(needed, func(s foundSegment) bool { return s.number < first })
+	for _, s := range needed {
+		for ; first < s.number; first++ {
+			if !r.Accept {
+				return fmt.Errorf("replay/pebble: %s is missing; %w", j.path(first), ErrDamaged)
+			}
+			r.Damaged = append(r.Damaged, Damage{Path: j.path(first)})
+		}
+		first = s.number + 1
+	}
+	for i := range needed {
+		if j.end, err = r.replaySegment(tables, j, needed, i); err != nil {
+			return err
+		}
+		j.ended = append(j.ended, &Segment{number: needed[i].number, path: needed[i].path, length: needed[i].size})
+	}
+	return nil
+}
+
+// find returns the segments of the journal, oldest first.
+func (j *Journal) find() ([]foundSegment, error) {
+	names, err := j.Disk.FS.List(j.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("replay/pebble: %w", err)
+	}
+	var found []foundSegment
+	for _, name := range names {
+		number := segment.Number(name)
+		if number == 0 {
+			continue
+		}
+		s := foundSegment{number: number, path: j.path(number)}
+		info, err := j.Disk.FS.Stat(s.path)
+		if err != nil {
+			return nil, fmt.Errorf("replay/pebble: %w", err)
+		}
+		s.size = info.Size()
+		found = append(found, s)
+	}
+	slices.SortFunc(found, func(a, b foundSegment) int { return cmp.Compare(a.number, b.number) })
+	return found, nil
+}
+
+// readHeaders reads the headers of segments. A last one without is left out where nothing of it was acknowledged: it
+// was made right before a crash, and is made again.
+func (r *Recovery) readHeaders(j *Journal, found []foundSegment) (_ []foundSegment, err error) {
+	for i := range found {
+		s := &found[i]
+		s.size, err = segment.Read(j.Disk.FS, s.path, func(in io.Reader, size int64) error {
+			_, err := segment.Scan(in, size, s.number, func(kind byte, payload []byte) error {
+				s.begun = true
+				return cmp.Or(s.header.Parse(kind, payload), segment.ErrStop)
+			})
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("replay/pebble: %s cannot be read: %w", s.path, err)
+		}
+		if s.begun {
+			continue
+		}
+		damaged := i < len(found)-1
+		if !damaged {
+			data, err := segment.Contents(j.Disk.FS, s.path)
+			if err != nil {
+				return nil, err
+			}
+			if damaged = r.judge(data, 0, s.number, false); !damaged {
+				r.next = s.number
+				return found[:i], nil
+			}
+		}
+		if !r.Accept {
+			return nil, fmt.Errorf("replay/pebble: %s is damaged at its beginning; %w", s.path, ErrDamaged)
+		}
+	}
+	return found, nil
+}
+
+// checkTables returns the number of the first segment that is needed, where the last one has this header. Tables that
+// have lost a flush which the header knows of are damaged.
+func (r *Recovery) checkTables(j *Journal, last *segment.Header, flushed uint64) (first uint64, err error) {
+	switch {
+	case last.First <= flushed+1:
+		return flushed + 1, nil
+	case !r.Accept:
+		return 0, fmt.Errorf("replay/pebble: the tables in %s have only what was written up to segment %d of the journal, "+
+			"and had segment %d; %w", j.Dir, flushed, last.First-1, ErrDamaged)
+	}
+	for n := flushed + 1; n < last.First; n++ {
+		r.Damaged = append(r.Damaged, Damage{Path: j.path(n)})
+	}
+	return last.First, nil
+}
+
+// replaySegment applies the batches of one of the segments. It returns how many bytes have records.
+func (r *Recovery) replaySegment(tables Tables, j *Journal, found []foundSegment, i int) (end int64, err error) {
+	s := &found[i]
+	data, err := segment.Contents(j.Disk.FS, s.path)
+	if err != nil {
+		return 0, err
+	}
+	ends := i+1 < len(found) && found[i+1].number == s.number+1 && found[i+1].begun
+	if ends { // the next one says where it ends
+		limit := int64(min(found[i+1].header.End, uint64(len(data))))
+		if limit < int64(found[i+1].header.End) && !r.Accept {
+			return 0, fmt.Errorf("replay/pebble: %s is damaged at byte %d; %w", s.path, limit, ErrDamaged)
+		}
+		data = data[:limit]
+	}
+	apply := func(kind byte, payload []byte) error {
+		switch kind {
+		case segment.KindStart, segment.KindTrailer:
+			return nil
+		case segment.KindBatch:
+			return tables.Apply(payload)
+		}
+		return fmt.Errorf("it has a record of kind %d", kind)
+	}
+	lost := int64(0)
+	for {
+		rest := data[end:]
+		n, err := segment.Scan(bytes.NewReader(rest), int64(len(rest)), s.number, apply)
+		if err != nil {
+			return 0, fmt.Errorf("replay/pebble: %s cannot be replayed: %w", s.path, err)
+		}
+		end += n
+		if end == int64(len(data)) || !ends && !r.judge(data, end, s.number, s.number < r.Last) {
+			break
+		}
+		if !r.Accept {
+			return 0, fmt.Errorf("replay/pebble: %s is damaged at byte %d; %w", s.path, end, ErrDamaged)
+		}
+		from := end
+		end = int64(len(data))
+		for t := range segment.Trailers(data, from, s.number) {
+			end = t.At
+			break
+		}
+		lost += end - from
+	}
+	if lost > 0 {
+		r.Damaged = append(r.Damaged, Damage{s.path, lost})
+	}
+	return end, nil
+}
+
+// judge reports whether bytes of a segment that are no record are damage. Without damage, what follows them is cut off.
+func (r *Recovery) judge(data []byte, at int64, number uint64, followed bool) (damaged bool) {
+	boot := segment.BootSum(r.Boot)
+	for t := range segment.Trailers(data, at, number) {
+		if followed || t.Synced > at || t.Boot == boot && boot != 0 && !r.Unsynced {
+			return true
+		}
+		r.Cut = true
+	}
+	return false
+}
