@@ -195,37 +195,16 @@ func readNumber(q url.Values, name, of string) (uint64, error) {
 
 // filterOf reads a filter of deliveries from a query.
 func filterOf(q url.Values) (f notify.Filter, err error) {
-	for name, values := range q {
-		value := values[0]
-		switch name {
-		case "status":
-			f.Status = notify.Status(value)
-		case "partner":
-			f.Partner = value
-		case "leader":
-			f.Leader = value
-		case "task":
-			f.Task = value
-		case "webhook":
-			f.Webhook = value
-		case "host":
-			f.Host = value
-		case "id":
-			f.IDs = values
-		case "after":
-			f.After = value
-		case "limit":
-			if f.Limit, err = readLimit(q); err != nil {
-				return f, err
-			}
-		}
-	}
+	f = notify.Filter{Status: notify.Status(q.Get("status")), Partner: q.Get("partner"), Leader: q.Get("leader"),
+		Task: q.Get("task"), Webhook: q.Get("webhook"), Host: q.Get("host"), IDs: q["id"], After: q.Get("after")}
 	switch f.Status {
 	case "", notify.Pending, notify.Failing, notify.Dead, notify.Disabled:
-		return f, nil
+	default:
+		return f, task.Errorf(task.InvalidParams,
+			"status is %q, but must be pending, failing, dead or disabled", f.Status)
 	}
-	return f, task.Errorf(task.InvalidParams,
-		"status is %q, but must be pending, failing, dead or disabled", f.Status)
+	f.Limit, err = readLimit(q)
+	return f, err
 }
 
 func listDeliveries(e notify.Engines, r *http.Request) (any, error) {

@@ -23,8 +23,8 @@ import (
 // AgentConfig is how the agent is reached.
 type AgentConfig struct {
 	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
-	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, aun, or aun-assignee (an agent of
-	// AUN that connects to the gateway). Default: a2a.
+	// a2a/1.0-grpc, a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, aun, or
+	// aun-assignee (an agent of AUN that connects to the gateway). Default: a2a.
 	Dialect string `json:"dialect,omitempty"`
 
 	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID. For aun, the wss

@@ -7,8 +7,11 @@ import (
 	goparser "go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
 // TestEverySettingHasAComment holds the fields of the configuration, which Caddy's documentation of modules shows.
@@ -37,5 +40,31 @@ func TestEverySettingHasAComment(t *testing.T) {
 	}
 	if settings < 50 {
 		t.Errorf("%d settings", settings)
+	}
+}
+
+// TestCommentsNameTheDialects holds the comments of the two settings that take dialects.
+func TestCommentsNameTheDialects(t *testing.T) {
+	for _, tt := range []struct {
+		file, field string
+		dialects    []string
+	}{
+		{"agent.go", "Dialect", gateway.AgentDialects()}, {"gateway.go", "Callers", gateway.CallerDialects()},
+	} {
+		file, err := goparser.ParseFile(token.NewFileSet(), tt.file, nil, goparser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && field.Tag != nil && field.Names[0].Name == tt.field {
+				words := strings.FieldsFunc(field.Doc.Text(), func(r rune) bool { return strings.ContainsRune(" \n,:()", r) })
+				for _, name := range tt.dialects {
+					if !slices.Contains(words, name) && !slices.Contains(words, name+".") {
+						t.Errorf("the comment of %s does not name %s", tt.field, name)
+					}
+				}
+			}
+			return true
+		})
 	}
 }

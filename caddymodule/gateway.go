@@ -44,7 +44,7 @@ type Gateway struct {
 	// the directive's matcher.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3, a2a/legacy and agentapi.
+	// The dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3, a2a/legacy, agentapi and aun.
 	// Default: aip.
 	Callers []string `json:"callers,omitempty"`
 

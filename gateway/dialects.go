@@ -92,12 +92,28 @@ const (
 	Connecting                  // they connect to the gateway, and have an AID in place of a URL
 )
 
+// AgentDialects returns the names of the dialects of agents, sorted.
+func AgentDialects() []string { return namesOf(func(*Dialect) bool { return true }) }
+
+// CallerDialects returns the names of the dialects of callers, sorted.
+func CallerDialects() []string { return namesOf((*Dialect).serves) }
+
+func namesOf(has func(*Dialect) bool) (list []string) {
+	for i := range dialects {
+		if has(&dialects[i]) {
+			list = append(list, dialects[i].Name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // AgentDialect returns the dialect of agents with a name. The error lists the names.
 func AgentDialect(name string) (*Dialect, error) {
 	if d := dialectOf(name); d != nil {
 		return d, nil
 	}
-	return nil, noDialect(name, "front", func(*Dialect) bool { return true })
+	return nil, fmt.Errorf("there is no dialect %q; this gateway can front %s", name, strings.Join(AgentDialects(), ", "))
 }
 
 // dialectOf returns the dialect with a name; nil for none.
@@ -106,18 +122,6 @@ func dialectOf(name string) *Dialect {
 		return &dialects[i]
 	}
 	return nil
-}
-
-// noDialect is the error about a name, with those of the dialects that serve.
-func noDialect(name, verb string, serves func(*Dialect) bool) error {
-	var list []string
-	for i := range dialects {
-		if serves(&dialects[i]) {
-			list = append(list, dialects[i].Name)
-		}
-	}
-	slices.Sort(list)
-	return fmt.Errorf("there is no dialect %q; this gateway can %s %s", name, verb, strings.Join(list, ", "))
 }
 
 // Polled reports whether agents can be asked, at their URL, how a task stands.
@@ -138,7 +142,8 @@ func isA2A(dialect string) bool { return strings.HasPrefix(dialect, A2A) }
 func Callers(names []string, confirm bool, aic string) (list []translate.Server, err error) {
 	for _, name := range names {
 		if d := dialectOf(name); d == nil || !d.serves() {
-			return nil, noDialect(name, "serve", (*Dialect).serves)
+			return nil, fmt.Errorf("there is no dialect %q; this gateway can serve %s", name,
+				strings.Join(CallerDialects(), ", "))
 		}
 	}
 	for _, d := range dialects {
