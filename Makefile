@@ -5,7 +5,7 @@ FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'caddymodule/console/assets' 2>/dev/null) go.mod go.sum
 
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
-MODULES := . bench release
+MODULES := . bench release soak
 
 .PHONY: help run test lint unit groups interop rabbitmq contrib chromium manifests e2e fuzz bench soak release module clean
 
@@ -76,7 +76,7 @@ bench: caddy rabbitmq ## the measured comparison with other proxies
 	cd bench && $(GO) run .
 
 soak: caddy rabbitmq ## the real binary under load, faults and attacks, for 12 minutes
-	$(GO) run ./soak
+	cd soak && $(GO) run .
 
 release: ## archives, bills of materials and checksums of the commit, in dist/
 	cd release && $(GO) run .

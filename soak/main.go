@@ -7,7 +7,8 @@
 // quiet time again. Every task must end as the agent says, with a history that is legal and complete; latencies, memory
 // and open files must stay what they were.
 //
-//	go run ./soak [-caddy ./caddy] [-for 10m] [-quiet 1m] [-rate 500] [-ratio 2] [-memory 1024] [-faults=false]
+//	cd soak
+//	go run . [-caddy ../caddy] [-for 10m] [-quiet 1m] [-rate 500] [-ratio 2] [-memory 1024] [-faults=false]
 //	[-attack=false] [-profile DIR]
 //
 // The gateway, its agent, and those who attack are a process each, and the honest callers another one. All of them
@@ -49,7 +50,7 @@ func main() {
 		exit(runPart(os.Args[2]))
 	}
 	var s settings
-	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is run")
+	flag.StringVar(&s.caddy, "caddy", "../caddy", "the binary that is run")
 	flag.DurationVar(&s.faulty, "for", 10*time.Minute, "how long with faults and attacks")
 	flag.DurationVar(&s.quiet, "quiet", time.Minute, "how long without, before and at most a quarter of it after")
 	flag.IntVar(&s.callers, "callers", 20, "how many honest Leaders there are")
