@@ -46,7 +46,25 @@ type Result struct {
 // the peer, nor encodes anything; Dispatch and Do do. reserve is called in this process before memory is held
 // for the call, as that of a partner.Request; nil if what the call needs is not counted.
 func (g *Gateway) Execute(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
-	o, err := g.readyFor(ctx, c.Leader)
+	if err := g.ready(ctx); err != nil {
+		return r, err
+	}
+	if g.tasks.owners != nil {
+		return g.handOver(ctx, c, reserve)
+	}
+	return g.executeHere(ctx, c, reserve)
+}
+
+// ExecuteHere is Execute where this process owns the shard of the Leader; otherwise the error is that of partner.Moved.
+func (g *Gateway) ExecuteHere(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
+	if err := g.ready(ctx); err != nil {
+		return r, err
+	}
+	return g.executeHere(ctx, c, reserve)
+}
+
+func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
+	o, err := g.owner(c.Leader)
 	if err != nil {
 		return r, err
 	}

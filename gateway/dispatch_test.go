@@ -69,7 +69,20 @@ func newGatewayOver(
 	t testing.TB, store replay.Store, change func(*gateway.Config), acceptors ...partner.Acceptor,
 ) *gateway.Gateway {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
+	return newGatewayAt(t, shard.One(store), change, func(tasks *gateway.Tasks) {
+		for _, a := range acceptors {
+			tasks.Process().AddAcceptor(a)
+		}
+	})
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// newGatewayAt composes a gateway over the shards of a process, after something is done with their tasks.
+func newGatewayAt(
+	t testing.TB, set *shard.Set, change func(*gateway.Config), prepare func(*gateway.Tasks),
+) *gateway.Gateway {
+	t.Helper()
 	c := gateway.Config{
 		Process: new(gateway.Process), Callers: []translate.Server{subscribing{aip.Server()}},
 		Guard: new(identity.Guard),
@@ -80,18 +93,16 @@ func newGatewayOver(
 		Limits:    jsonrpc.Limits{Bytes: 16 << 10, Depth: 16},
 		Memory:    quota.Limits{Total: 1 << 20, PerLeader: 1 << 20},
 		Streaming: gateway.Streaming{Max: 2, MaxPerLeader: 2, Drain: t.Context()},
-		Log:       log,
+		Log:       quiet,
 	}
 	if change != nil {
 		change(&c)
 	}
-	tasks, err := gateway.OpenTasks(shard.One(store), nil, log)
+	tasks, err := gateway.OpenTasks(set, nil, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range acceptors {
-		tasks.Process().AddAcceptor(a)
-	}
+	prepare(tasks)
 	g, err := gateway.New(c)
 	if err != nil {
 		t.Fatal(err)

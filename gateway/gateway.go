@@ -81,7 +81,9 @@ type Gateway struct {
 	memory    quota.Budget
 	meter     *Meter
 
-	owned *shard.Each[owned] // set by Register
+	// set by Register
+	tasks *Tasks
+	owned *shard.Each[owned]
 
 	groups Groups // set by TakePart; nil if the Partner takes part in none
 }

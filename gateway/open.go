@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // openStreams are the streams of a process that are open. The zero value is ready for use.
@@ -98,16 +99,16 @@ func (p *Process) OpenStreams(ctx context.Context, f StreamFilter) (page []OpenS
 	}
 	page = make([]OpenStream, len(found))
 	type log struct {
-		of   *partner.Partner
+		of   replay.Logs
 		name string
 	}
 	ends := make(map[log]uint64) // each is read once
 	for i, s := range found {
 		page[i] = s.open()
-		of := log{s.partner, s.log}
+		of := log{s.logs, s.log}
 		end, known := ends[of]
 		if !known {
-			end = s.partner.LastEvent(ctx, s.log)
+			end = partner.LastEvent(ctx, s.logs, s.log)
 			ends[of] = end
 		}
 		page[i].End = end

@@ -63,12 +63,12 @@ type Stream struct {
 	span    trace.Span
 	dialect translate.Server
 	id      jsonrpc.ID
-	task    task.Task // of the Result
-	log     string    // with the events
-	partner *partner.Partner
-	leader  string // of the task
-	counts  string // the Leader for whom the stream counts
-	command string // of Summary, as user
+	task    task.Task   // of the Result
+	log     string      // with the events
+	logs    replay.Logs // of the shard of the task, whoever owns it
+	leader  string      // of the task
+	counts  string      // the Leader for whom the stream counts
+	command string      // of Summary, as user
 	user    string
 	reached task.State // the state of the task, by the last event that was sent
 	reader  replay.Reader
@@ -123,23 +123,19 @@ func (x *exchange) stream() (a Answer, err error) {
 	if err := x.execute(); err != nil {
 		return a, err
 	}
-	o, err := x.g.owner(x.call.Leader)
-	if err != nil {
-		return a, err
-	}
 	if t := &x.result.Task; x.call.Reply {
 		a = x.reply(x.dialect.AppendTask(x.grow(t.Size()), x.req.ID, &x.call.Call, t))
 	}
-	a.Dialect, a.Stream = x.dialect, x.newStream(o.partner)
+	a.Dialect, a.Stream = x.dialect, x.newStream()
 	return a, nil
 }
 
 // newStream returns the stream of the events that a call has brought. It keeps nothing of the request's body.
-func (x *exchange) newStream(p *partner.Partner) *Stream {
+func (x *exchange) newStream() *Stream {
 	r := &x.result
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
 		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
-		reached: r.Task.Status.State, task: r.Task, log: r.Log, partner: p,
+		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
 		expires: x.peer.Expires, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
 	s.last.Store(r.After)
 	call := x.call.Call
@@ -162,7 +158,7 @@ func (x *exchange) newStream(p *partner.Partner) *Stream {
 	if !call.Snapshot && !call.Reply {
 		s.memory.Release()
 	}
-	s.reader, s.reserve = s.partner.Read(s.log, r.After), s.hold
+	s.reader, s.reserve = partner.Read(s.logs, s.log, r.After), s.hold
 	s.sending.init(s)
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
 	x.g.config.Process.open.add(s)

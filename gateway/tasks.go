@@ -24,6 +24,7 @@ type Tasks struct {
 	set     *shard.Set
 	engines *shard.Each[engines]
 	process *partner.Process
+	owners  Owners // of the other shards; nil for none
 
 	mu       sync.Mutex
 	webhooks *notify.Config // in force; nil until Configure
@@ -139,6 +140,7 @@ type owned struct {
 
 // Register makes the Partner work on tasks.
 func (g *Gateway) Register(t *Tasks) {
+	g.tasks = t
 	g.owned, _ = shard.Open(t.set, func(_ context.Context, i int, _ replay.Store) (*owned, error) {
 		e := t.engines.Of(i)
 		return &owned{e.tasks.Register(g.config.Partner), e.webhooks}, nil // never fails
@@ -161,9 +163,17 @@ func (g *Gateway) ready(ctx context.Context) error {
 	return g.config.Ready(ctx)
 }
 
+// shardOf returns the shard of a Leader.
+func (g *Gateway) shardOf(leader string) int {
+	return logname.Shard(g.owned.Count(), g.config.Partner.Name, leader)
+}
+
+// logs returns the logs of a Leader's tasks, whoever owns their shard.
+func (g *Gateway) logs(leader string) replay.Logs { return g.tasks.set.Logs(g.shardOf(leader)) }
+
 // in returns the gateway in the shard of a Leader; nil if another process owns that.
 func (g *Gateway) in(leader string) *owned {
-	return g.owned.Of(logname.Shard(g.owned.Count(), g.config.Partner.Name, leader))
+	return g.owned.Of(g.shardOf(leader))
 }
 
 // owner is in, with an error in place of nil.

@@ -149,7 +149,7 @@ func BenchmarkReStream(b *testing.B) {
 			b.Fatal(err)
 		}
 		n := 0
-		reader := p.Read(s.Log, s.After)
+		reader := Read(p.engine.store, s.Log, s.After)
 		for more := true; more; {
 			var records []replay.Record
 			if records, more, err = reader.Next(b.Context(), nil); err != nil {

@@ -111,11 +111,10 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		tracing:  o.Tracing,
 		wall:     o.wall,
 		partners: make(map[string][]*Partner),
-		open:     newOpenTasks(),
 		states:   newStateCounts(),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.work = newWorkers(e.base.Done())
+	e.work, e.open = newWorkers(e.base.Done()), newOpenTasks(e.base.Done())
 	e.sessions, e.lists = newSessions(), newLists()
 	e.active = keylock.New(func(log string) *activeTask {
 		if tk := e.process.idle.take(log); tk != nil {

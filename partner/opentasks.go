@@ -19,13 +19,15 @@ type openTasks struct {
 	counter quota.Counter // by logname.Owner
 	counted chan struct{} // closed when they are counted
 	failed  chan struct{} // closed when the store could not be read; it is read again
+	closing <-chan struct{}
 
 	mu    sync.Mutex
 	ended map[string]int64 // how many ended before they were counted, by logname.Owner; nil afterwards
 }
 
-func newOpenTasks() *openTasks {
-	return &openTasks{counted: make(chan struct{}), failed: make(chan struct{}), ended: make(map[string]int64)}
+func newOpenTasks(closing <-chan struct{}) *openTasks {
+	return &openTasks{counted: make(chan struct{}), failed: make(chan struct{}), closing: closing,
+		ended: make(map[string]int64)}
 }
 
 // errUncounted says that the store cannot be read, so that it is not known how many tasks a Leader has.
@@ -44,6 +46,8 @@ func (o *openTasks) add(ctx context.Context, log string, max int) (bool, error) 
 		case <-o.counted:
 		case <-o.failed:
 			return false, StoreError(errors.Join(replay.ErrUnavailable, errUncounted), "the store cannot be read")
+		case <-o.closing:
+			return false, StoreError(replay.ErrClosed, "")
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}

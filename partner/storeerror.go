@@ -25,7 +25,7 @@ func StoreError(err error, detail string) *task.Error {
 			"others have changed the task each time that this was about to be stored; try again").
 			WithData("limit", "conflicts").WithCause(err)
 	case errors.Is(err, replay.ErrFenced):
-		return Moved().WithCause(err)
+		return Moved()
 	case errors.Is(err, replay.ErrClosed):
 		return task.Errorf(task.Internal, "the gateway is stopping; try again").WithCause(err)
 	}
@@ -33,8 +33,8 @@ func StoreError(err error, detail string) *task.Error {
 }
 
 // Moved returns the error of a call that has reached a process which does not own the shard of the task, or does no
-// longer. It can be sent again at once.
+// longer. It is a replay.ErrFenced, and the call can be sent again at once.
 func Moved() *task.Error {
 	return task.Errorf(task.StoreUnavailable, "another gateway works on this task now; send the request again").
-		WithData("reason", "STORE_UNAVAILABLE")
+		WithData("reason", "STORE_UNAVAILABLE").WithCause(replay.ErrFenced)
 }

@@ -87,8 +87,8 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 }
 
 // LastEvent returns the number of the last event of a log now; 0 if the store cannot be read, or has dropped the log.
-func (p *Partner) LastEvent(ctx context.Context, log string) uint64 {
-	head, err := p.engine.store.Head(ctx, log)
+func LastEvent(ctx context.Context, logs replay.Logs, log string) uint64 {
+	head, err := logs.Head(ctx, log)
 	if err != nil {
 		return 0
 	}
@@ -98,8 +98,8 @@ func (p *Partner) LastEvent(ctx context.Context, log string) uint64 {
 // Read returns a Reader of the stored form of the events of a log after one. Its errors are io.EOF when the task has
 // ended, that of ctx, or a *task.Error: of kind TaskNotFound, with the numbers of the events that are kept, if the next
 // ones are not.
-func (p *Partner) Read(log string, after uint64) replay.Reader {
-	return events{p.engine.store.Read(log, after)}
+func Read(logs replay.Logs, log string, after uint64) replay.Reader {
+	return events{logs.Read(log, after)}
 }
 
 // events is a Reader whose errors are those of a stream.

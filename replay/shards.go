@@ -14,12 +14,20 @@ type Shards interface {
 	// Count returns how many shards there are, at least one. It is the same for all processes, and never changes.
 	Count() int
 
+	// Logs returns the logs of a shard for those who read them, whoever owns it.
+	Logs(shard int) Logs
+
 	// Open waits until this process is to own a shard, and makes it the owner: from now on, the appends of the owner
 	// before fail with ErrFenced, and change nothing. The process owns the shard until the store is closed, or another
 	// process takes it over; lost is closed when it should close the store, or has lost the shard already. A shard is
-	// open at most once in a process. Readers of the store continue when it is closed, since other processes may read a
-	// log that they do not own.
+	// open at most once in a process. Readers of Logs go on meanwhile.
 	Open(ctx context.Context, shard int) (store Store, lost <-chan struct{}, err error)
+}
+
+// Logs are the logs of a shard, for those who read them without owning it.
+type Logs interface {
+	Head(ctx context.Context, log string) (Head, error) // as that of a Store
+	Read(log string, after uint64) Reader               // likewise
 }
 
 // ErrFenced is the error of an append by a process that owns the shard no longer. To the process, the store is closed.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,22 +16,24 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// call sends a command to the processes in turn until one of them owns the shard.
+// call sends a command to one of the processes, whichever owns the shard.
 func (w *world) call(ctx context.Context, leader, method, command, taskID, message string) (reply, *gateway.Stream) {
-	for i := rand.N(2); ; i++ {
-		r, s, err := w.processes[i%2].send(ctx, leader, method, command, taskID, message)
-		if err != nil {
-			w.Errorf("%s of %s: %v", command, taskID, err)
-			return r, nil
-		}
-		if !r.moved() || ctx.Err() != nil {
-			return r, s
-		}
-		wait(ctx, time.Millisecond)
+	r, s, err := w.processes[rand.N(2)].send(ctx, leader, method, command, taskID, message)
+	if err != nil {
+		w.Errorf("%s of %s: %v", command, taskID, err)
+	}
+	return r, s
+}
+
+// watch sets a webhook for a task.
+func (w *world) watch(ctx context.Context, leader, taskID string) {
+	r, _, err := w.processes[rand.N(2)].post(ctx, leader, "notification/set",
+		fmt.Sprintf(`{"taskId":%q,"url":%q,"token":%q}`, taskID, w.receiver.URL, leader+" "+taskID))
+	if err != nil || r.Error != nil {
+		w.Errorf("the webhook of %s: %v %+v", taskID, err, r.Error)
 	}
 }
 
@@ -105,6 +108,7 @@ func (w *world) converse(ctx context.Context, leader, taskID string, cancels boo
 		return messages[n]
 	}
 	first := message(0)
+	w.watch(ctx, leader, taskID)
 	var streams sync.WaitGroup
 	streams.Go(func() { w.follow(ctx, leader, taskID, first) })
 	defer streams.Wait()
@@ -230,29 +234,45 @@ func TestMove(t *testing.T) {
 
 // check proves that the log of a task has each message once, in order.
 func (w *world) check(log string, messages []string) {
-	_, leader, _ := logname.Split(log)
+	_, leader, id := logname.Split(log)
 	_, _, records, err := w.shards.Logs(shardOf(leader)).Load(context.Background(), log)
 	if err != nil {
 		w.Errorf("%q: %v", log, err)
 		return
 	}
 	var got []string
+	var states []task.State
 	for _, r := range records {
-		got = append(got, causes(w, r)...)
+		ev, err := task.DecodeEvent(r.Data)
+		if err != nil {
+			w.Error(err)
+		}
+		if ev.Cause != nil {
+			got = append(got, ev.Cause.ID)
+		}
+		if s := stateOf(&ev); s != task.None && (len(states) == 0 || states[len(states)-1] != s) {
+			states = append(states, s)
+		}
+	}
+	token := strings.TrimPrefix(leader, "test:") + " " + id
+	asynctest.Eventually(w, "all notifications of "+token, func() bool {
+		return len(w.receiver.states(token)) >= len(states)
+	})
+	if notified := w.receiver.states(token); !slices.Equal(states, notified) {
+		w.Errorf("%q was %v, but its webhook was notified of %v", log, states, notified)
 	}
 	if !slices.Equal(got, messages) && !slices.Equal(got, append(slices.Clone(messages), "end")) {
 		w.Errorf("%q has the messages %q, want %q", log, got, messages)
 	}
 }
 
-// causes returns the id of the message that has caused an event; none for an event of the agent.
-func causes(w *world, r replay.Record) []string {
-	ev, err := task.DecodeEvent(r.Data)
-	if err != nil {
-		w.Error(err)
+// stateOf returns the state into which an event brings its task; None if it changes none.
+func stateOf(ev *task.Event) task.State {
+	switch {
+	case ev.Task != nil:
+		return ev.Task.Status.State
+	case ev.Status != nil:
+		return ev.Status.State
 	}
-	if ev.Cause == nil {
-		return nil
-	}
-	return []string{ev.Cause.ID}
+	return task.None
 }

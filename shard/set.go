@@ -17,6 +17,7 @@ import (
 // goroutines at once.
 type Set struct {
 	slots []slot
+	logs  []replay.Logs // by shard
 	log   *slog.Logger
 
 	ctx  context.Context // of the goroutines that wait for shards
@@ -45,7 +46,7 @@ type slot struct {
 // until Close.
 func One(store replay.Store) *Set {
 	s := newSet(1, nil)
-	s.slots[0].store = store
+	s.slots[0].store, s.logs[0] = store, store
 	return s
 }
 
@@ -53,19 +54,23 @@ func One(store replay.Store) *Set {
 func Join(shards replay.Shards, log *slog.Logger) *Set {
 	s := newSet(shards.Count(), log)
 	for i := range s.slots {
+		s.logs[i] = shards.Logs(i)
 		s.work.Go(func() { s.keep(shards, i) })
 	}
 	return s
 }
 
 func newSet(n int, log *slog.Logger) *Set {
-	s := &Set{slots: make([]slot, n), log: log}
+	s := &Set{slots: make([]slot, n), logs: make([]replay.Logs, n), log: log}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
 // Count returns how many shards there are in all processes.
 func (s *Set) Count() int { return len(s.slots) }
+
+// Logs returns the logs of a shard for those who read them, whoever owns it. They can be read until Close.
+func (s *Set) Logs(shard int) replay.Logs { return s.logs[shard] }
 
 // retryOpen is how long a shard that could not be opened is left to other processes.
 const retryOpen = time.Second

@@ -7,17 +7,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -36,6 +43,7 @@ type world struct {
 	*testing.T
 	shards    *replaytest.Shards
 	agent     *worker
+	receiver  *receiver
 	processes [2]*process
 }
 
@@ -48,9 +56,13 @@ type process struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, shards: replaytest.NewShards(shardCount), agent: &worker{tasks: make(map[string]map[string]*job)}}
+	w := &world{T: t, shards: replaytest.NewShards(shardCount), agent: newWorker(), receiver: newReceiver()}
 	for i := range w.processes {
 		w.processes[i] = w.newProcess()
+	}
+	for i, p := range w.processes {
+		p.tasks.HandOver(owner{w.processes[1-i]})
+		p.gateway.Register(p.tasks)
 	}
 	return w
 }
@@ -61,6 +73,8 @@ func (w *world) newProcess() *process {
 	if p.tasks, err = gateway.OpenTasks(shard.Join(p.node, quiet), nil, quiet); err != nil {
 		w.Fatal(err)
 	}
+	p.tasks.Configure(notify.Config{Dialects: gateway.Wire,
+		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 	p.gateway, err = gateway.New(gateway.Config{
 		Process: &p.state, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 		Partner: partner.Config{Name: partnerName, Agent: hand{w.agent, p.node}, MaxEvents: 1000, MaxBytes: 1 << 20,
@@ -74,11 +88,20 @@ func (w *world) newProcess() *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.gateway.Register(p.tasks)
 	return p
 }
 
+// owner is the other process, to which calls are handed.
+type owner struct{ *process }
+
+func (o owner) Execute(
+	ctx context.Context, _ int, _ string, c *gateway.Call, reserve replay.Reserve,
+) (gateway.Result, error) {
+	return o.gateway.ExecuteHere(ctx, c, reserve)
+}
+
 func (w *world) close() {
+	defer w.receiver.Close()
 	for _, p := range w.processes {
 		p.gateway.Unregister()
 		if err := p.tasks.Close(); err != nil {
@@ -107,12 +130,18 @@ type reply struct {
 	}
 }
 
-// moved reports whether the process did not own the shard.
-func (r *reply) moved() bool { return r.Error != nil && r.Error.Data.Reason == "STORE_UNAVAILABLE" }
-
-// send sends a command to a process.
+// send sends a command to the process.
 func (p *process) send(
 	ctx context.Context, leader, method, command, taskID, message string,
+) (reply, *gateway.Stream, error) {
+	return p.post(ctx, leader, method, fmt.Sprintf(`{"message":{"type":"message","id":%q,`+
+		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":"hello"}]}}`,
+		message, leader, command, taskID))
+}
+
+// post sends a request of a Leader to the process.
+func (p *process) post(
+	ctx context.Context, leader, method, params string,
 ) (r reply, s *gateway.Stream, err error) {
 	var in gateway.Request
 	defer in.Release()
@@ -120,9 +149,7 @@ func (p *process) send(
 		return r, nil, fmt.Errorf("no dialect has the request")
 	}
 	in.Body = gateway.NewBody()
-	*in.Body = fmt.Appendf(*in.Body, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":%q,`+
-		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":"hello"}]}}}`,
-		method, message, leader, command, taskID)
+	*in.Body = fmt.Appendf(*in.Body, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
 	a := p.gateway.Dispatch(ctx, peerOf(leader), &in)
 	if a.Reply != nil {
 		err = json.Unmarshal(a.Reply, &r)
@@ -138,12 +165,53 @@ func peerOf(leader string) identity.Peer {
 // shardOf returns the shard of a Leader, by its name in logs.
 func shardOf(name string) int { return logname.Shard(shardCount, partnerName, name) }
 
+// receiver is sent webhooks.
+type receiver struct {
+	*httptest.Server
+
+	mu   sync.Mutex
+	ids  map[string]bool
+	got  map[string][]task.State // by the token of the webhook: each notification once
+	more map[string]int          // notifications that have come again
+}
+
+func newReceiver() *receiver {
+	r := &receiver{ids: make(map[string]bool), got: make(map[string][]task.State), more: make(map[string]int)}
+	r.Server = httptest.NewServer(r)
+	return r
+}
+
+func (r *receiver) ServeHTTP(_ http.ResponseWriter, in *http.Request) {
+	var body struct{ Status struct{ State task.State } }
+	err := json.NewDecoder(in.Body).Decode(&body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, token := in.Header.Get("webhook-id"), in.Header.Get("X-ACPS-AIP-Notification-Token")
+	if r.ids[id] || err != nil {
+		r.more[token]++
+		return
+	}
+	r.ids[id] = true
+	r.got[token] = append(r.got[token], body.Status.State)
+}
+
+// states returns the states of which a webhook was notified.
+func (r *receiver) states(token string) []task.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got[token])
+}
+
 // worker is an agent. It keeps what it was told, so that a turn whose connection is lost can be resumed.
 type worker struct {
 	mu    sync.Mutex
 	tasks map[string]map[string]*job // by task and message
 	twice int                        // messages that have come again
+	asked int                        // how often it was asked for a message that it has
+	slow  bool                       // it works until the task is canceled
 }
+
+func newWorker() *worker { return &worker{tasks: make(map[string]map[string]*job)} }
 
 // job is what the worker does for one message.
 type job struct {
@@ -174,6 +242,9 @@ func (a *worker) begin(taskID, message string) *job {
 	}
 	j := &job{ended: make(chan struct{})}
 	jobs[message] = j
+	if a.slow {
+		return j
+	}
 	time.AfterFunc(time.Duration(len(jobs))*7*time.Millisecond, func() { j.end(task.AwaitingCompletion) })
 	return j
 }
@@ -182,7 +253,11 @@ func (a *worker) begin(taskID, message string) *job {
 func (a *worker) find(taskID, message string) *job {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.tasks[taskID][message]
+	j := a.tasks[taskID][message]
+	if j != nil {
+		a.asked++
+	}
+	return j
 }
 
 // hand is the worker as one process asks it. It sends a message only while the process owns the shard.

@@ -66,6 +66,9 @@ type Node struct{ of *Shards }
 // Count implements replay.Shards.
 func (n *Node) Count() int { return len(n.of.shards) }
 
+// Logs implements replay.Shards.
+func (n *Node) Logs(shard int) replay.Logs { return n.of.shards[shard].logs }
+
 // Act calls f if the Node owns a shard, and reports whether it does. No other Node takes the shard over meanwhile: so
 // acts a process outside the store within the lease of its shard.
 func (n *Node) Act(shard int, f func()) bool {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// nobody are Owners of which none has the shard.
+type nobody struct{ asked int }
+
+func (n *nobody) Execute(
+	context.Context, int, string, *gateway.Call, replay.Reserve,
+) (r gateway.Result, err error) {
+	n.asked++
+	return r, partner.Moved()
+}
+
+// TestHandOver: a call is tried again while its shard has no owner, until this process is that, or for some time; what
+// must not be done twice is tried once.
+func TestHandOver(t *testing.T) {
+	const limit = 15 * time.Second
+	for name, c := range map[string]struct {
+		command task.Command
+		id      string
+		gained  time.Duration // when this process gains the shard; 0 for never
+		after   time.Duration // when the answer comes, give or take a second
+		moved   bool
+		once    bool
+	}{
+		"no owner":            {task.Get, "1", 0, limit, true, false},
+		"gained":              {task.Get, "1", time.Second, time.Second, false, false},
+		"continue":            {task.Continue, "1", 0, limit, true, false},
+		"continue without id": {task.Continue, "", 0, 0, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				shards := replaytest.NewShards(1)
+				node := shards.Node()
+				var owners nobody
+				g := newGatewayAt(t, shard.Join(node, quiet), nil, func(tasks *gateway.Tasks) { tasks.HandOver(&owners) })
+				if c.gained > 0 {
+					time.AfterFunc(c.gained, func() { shards.Assign(0, node, false) })
+				}
+				began := time.Now()
+				m := task.Message{ID: c.id, Command: c.command, TaskID: "t", SenderID: "leader"}
+				call := &gateway.Call{Leader: "leader", Call: translate.Call{Call: task.Call{Message: m}}}
+				_, err := g.Execute(t.Context(), call, nil)
+				if took := time.Since(began); took < c.after || took > c.after+time.Second {
+					t.Errorf("the answer came after %v", took)
+				}
+				if errors.Is(err, replay.ErrFenced) != c.moved || !c.moved && task.KindOf(err) != task.TaskNotFound {
+					t.Errorf("the answer is %v", err)
+				}
+				if (owners.asked == 1) != c.once {
+					t.Errorf("the owner was asked %d times", owners.asked)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}

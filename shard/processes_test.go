@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// twoProcesses returns two processes, of which the first one owns the shard of a Leader.
+func twoProcesses(t *testing.T, leader string) *world {
+	w := newWorld(t)
+	t.Cleanup(w.close)
+	at := shardOf(peerOf(leader).Leader())
+	for i := range shardCount {
+		owner := w.processes[1]
+		if i == at {
+			owner = w.processes[0]
+		}
+		w.shards.Assign(i, owner.node, false)
+	}
+	return w
+}
+
+// at sends a command to one of the processes, which must take it.
+func (w *world) at(i int, leader, command, taskID, message string) reply {
+	w.Helper()
+	r, _, err := w.processes[i].send(w.Context(), leader, "rpc", command, taskID, message)
+	if err != nil || r.Error != nil {
+		w.Fatalf("%s at process %d: %v %+v", command, i, err, r.Error)
+	}
+	return r
+}
+
+// TestOneStartAtTwoProcesses: a start that comes to both processes at a time is one turn, and both answer with the same
+// task.
+func TestOneStartAtTwoProcesses(t *testing.T) {
+	const leader = "leader"
+	w := twoProcesses(t, leader)
+	for n := range 20 {
+		id := fmt.Sprint("task-", n)
+		var both sync.WaitGroup
+		for i := range w.processes {
+			both.Go(func() {
+				r, _, err := w.processes[i].send(t.Context(), leader, "rpc", "start", id, id)
+				if err != nil || r.Error != nil || r.Result.ID != id {
+					t.Errorf("process %d answers %+v, %v", i, r, err)
+				}
+			})
+		}
+		both.Wait()
+		w.settled(t.Context(), leader, id)
+		if diff := cmp.Diff(w.at(0, leader, "start", id, id), w.at(1, leader, "start", id, id)); diff != "" {
+			t.Errorf("the answers to a start differ (-first +second):\n%s", diff)
+		}
+		w.at(n%2, leader, "complete", id, "end")
+	}
+	if n := len(w.agent.tasks); n != 20 || w.agent.twice > 0 {
+		t.Errorf("the agent has begun %d tasks, and got %d messages twice", n, w.agent.twice)
+	}
+}
+
+// TestGetElsewhere: to get a task, or to follow it, where it is not run resumes nothing.
+func TestGetElsewhere(t *testing.T) {
+	const leader = "leader"
+	w := twoProcesses(t, leader)
+	w.agent.slow = true
+	_, s, err := w.processes[1].send(t.Context(), leader, "stream", "start", "task", "1")
+	if err != nil || s == nil {
+		t.Fatalf("there is no stream: %v", err)
+	}
+	var got sink
+	var stream sync.WaitGroup
+	stream.Go(func() {
+		defer s.Close()
+		s.Run(&got)
+	})
+	for i := range w.processes {
+		if state := w.at(i, leader, "get", "task", "get").Result.Status.State; state != task.Working {
+			t.Errorf("process %d shows the task as %s", i, state)
+		}
+	}
+	w.at(0, leader, "cancel", "task", "cancel")
+	stream.Wait()
+	if !slices.Equal(got.seqs, []uint64{1, 2, 3}) {
+		t.Errorf("the stream of the other process has the events %v", got.seqs)
+	}
+	if w.agent.asked > 0 || w.agent.twice > 0 || len(w.agent.tasks) != 1 {
+		t.Errorf("the agent was asked %d times, and got %d messages twice", w.agent.asked, w.agent.twice)
+	}
+}
+
+// TestWebhookElsewhere: a webhook that is set at one process is notified of what happens at the other one.
+func TestWebhookElsewhere(t *testing.T) {
+	const leader = "leader"
+	w := twoProcesses(t, leader)
+	for i := range w.processes {
+		id := fmt.Sprint("task-", i)
+		r, _, err := w.processes[i].post(t.Context(), leader, "notification/set",
+			fmt.Sprintf(`{"taskId":%q,"url":%q,"token":%q}`, id, w.receiver.URL, id))
+		if err != nil || r.Error != nil {
+			t.Fatalf("the webhook at process %d: %v %+v", i, err, r.Error)
+		}
+		w.at(1-i, leader, "start", id, id)
+		w.at(i, leader, "complete", id, "end")
+		want := []task.State{task.Accepted, task.Working, task.AwaitingCompletion, task.Completed}
+		asynctest.Eventually(t, "all notifications of "+id, func() bool { return len(w.receiver.states(id)) >= len(want) })
+		if diff := cmp.Diff(want, w.receiver.states(id)); diff != "" {
+			t.Errorf("the webhook of process %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
