@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/follow"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -67,6 +69,73 @@ func BenchmarkDeliver(b *testing.B) {
 				}
 				<-done
 				i += n
+			}
+		})
+	}
+}
+
+// BenchmarkBody measures what the body of a notification costs: to keep it in the outbox, by one write for each change
+// of state (keep), and to read it there for each attempt (read); or to make it for each attempt from the log of the
+// task, after a number of events (log).
+func BenchmarkBody(b *testing.B) {
+	store, err := pebble.Open(b.TempDir(), replay.Settings{Sync: replay.SyncNever}, nil)
+	must(b, err)
+	defer store.Close()
+	product := task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a product of some words")}}
+	begun := task.Task{ID: "a", SessionID: "s", Status: task.Status{State: task.Accepted}}
+	settled := begun
+	settled.Status.State, settled.Products = task.AwaitingCompletion, []task.Product{product}
+	kept := 0
+	b.Run("keep", func(b *testing.B) {
+		e, err := Open(b.Context(), store, nil)
+		must(b, err)
+		e.Configure(Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+		logs := make([]string, b.N)
+		for i := range logs {
+			kept++
+			logs[i] = taskLog(fmt.Sprint("keep", kept))
+			_, err := e.Set(b.Context(), logs[i], task.Webhook{URL: "http://127.0.0.1:9", Dialect: "aip"}, At{})
+			must(b, err)
+		}
+		e.Close() // nothing is delivered any more, but changes are stored
+		b.ReportAllocs()
+		b.ResetTimer()
+		for _, log := range logs {
+			e.Notify(b.Context(), log, []Change{{Seq: 1, Task: &settled}})
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			data, err := replay.ReadOne(b.Context(), store, logname.OutboxOf(taskLog("keep1")), 2)
+			must(b, err)
+			_, t, err := decodeRecord(data)
+			must(b, err)
+			_ = plain{}.AppendNotification(nil, &t)
+		}
+	})
+	for _, pieces := range []int{0, 20, 1000} {
+		name := taskLog(fmt.Sprint("log", pieces))
+		events := []task.Event{{Task: &begun}, {Status: &task.Status{State: task.Working}}}
+		for i := range pieces {
+			events = append(events, task.Event{Chunk: &task.Chunk{Product: product, Append: i > 0}})
+		}
+		events = append(events, task.Event{Status: &task.Status{State: task.AwaitingCompletion}})
+		for i, ev := range events {
+			must(b, store.Append(b.Context(), replay.Append{Log: name, Expect: uint64(i),
+				Records: [][]byte{task.AppendEvent(nil, &ev)}}))
+		}
+		b.Run(fmt.Sprint("log/", len(events)), func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				head, snapshot, records, err := store.Load(b.Context(), name)
+				must(b, err)
+				var fold task.Fold
+				for s, err := range follow.Steps(follow.Position{}, head, snapshot, records) {
+					must(b, err)
+					fold.Apply(s.Event)
+				}
+				_ = plain{}.AppendNotification(nil, fold.Task())
 			}
 		})
 	}
