@@ -18,10 +18,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// weighed is a store that counts the bytes that it is given.
+// weighed is a store that counts the appends and bytes that it is given.
 type weighed struct {
 	replay.Store
-	bytes atomic.Int64
+	appends, bytes atomic.Int64
 }
 
 func (w *weighed) Append(ctx context.Context, a replay.Append) error {
@@ -30,7 +30,34 @@ func (w *weighed) Append(ctx context.Context, a replay.Append) error {
 		n += len(r)
 	}
 	w.bytes.Add(int64(n))
+	w.appends.Add(1)
 	return w.Store.Append(ctx, a)
+}
+
+// TestWritesOfAStart counts what a start that is answered at once writes for its webhook: the webhook, the changes, and
+// the outcome of each delivery.
+func TestWritesOfAStart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := &weighed{Store: memory()}
+		w := newWorld(t, s)
+		defer func() { w.e.Close() }()
+		log := taskLog("a")
+		_, err := w.e.Set(t.Context(), log, task.Webhook{URL: here, Dialect: "aip"}, At{})
+		must(t, err)
+		var changes []Change
+		for i, state := range []task.State{task.Accepted, task.Working, task.AwaitingCompletion} {
+			changes = append(changes, Change{Seq: uint64(i + 1), Task: &task.Task{ID: "a", Status: task.Status{
+				State: state, ChangedAt: time.Now().Add(time.Duration(i) * time.Millisecond)}}})
+		}
+		w.e.Notify(t.Context(), log, changes)
+		time.Sleep(time.Minute)
+		if got := len(w.sink.all()); got != 3 {
+			t.Errorf("%d notifications", got)
+		}
+		if n := s.appends.Load(); n != 1+1+3 {
+			t.Errorf("the outbox was written %d times", n)
+		}
+	})
 }
 
 // The URL and the secrets of a webhook are written when it is set, and not whenever a notification is delivered; and
