@@ -4,6 +4,7 @@ package docs
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -55,5 +56,39 @@ func TestDocsDependencies(t *testing.T) {
 	}
 	if found < 15 {
 		t.Errorf("only %d dependencies were found", found)
+	}
+}
+
+// TestDocsRooms: the files and the tests that the comments of packages, and these pages, name are there.
+func TestDocsRooms(t *testing.T) {
+	var tests strings.Builder
+	texts := make(map[string]string)
+	for name := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go", "docs/*.md")) {
+		switch base := filepath.Base(name); {
+		case strings.HasSuffix(base, "_test.go"):
+			tests.WriteString(read(t, name))
+		case base == "doc.go", strings.HasSuffix(base, ".md"):
+			texts[name] = read(t, name)
+		}
+	}
+	file := regexp.MustCompile(`\b[a-z0-9]+(/[a-z0-9_]+)*/[a-z0-9_]+\.go\b`)
+	test := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`)
+	found := 0
+	for name, text := range texts {
+		for _, named := range file.FindAllString(text, -1) {
+			found++
+			if _, err := os.Stat(named); err != nil {
+				t.Errorf("%s names %s: %v", name, named, err)
+			}
+		}
+		for _, named := range test.FindAllString(text, -1) {
+			found++
+			if !strings.Contains(tests.String(), "func "+named+"(") {
+				t.Errorf("%s names %s, which is no test", name, named)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d names were found", found)
 	}
 }
