@@ -205,12 +205,12 @@ func shownOf(t *testing.T, codec translate.Client, w upstream.Transport) (all []
 			t.Fatal(err)
 		}
 		for _, s := range []translate.Server{aip.Server(), a2a.LegacyServer(true), a2a.V03Server(true), a2a.V1Server(true)} {
-			all = append(all, frames(t, s, &got, records)...)
+			all = append(all, frames(t, s, &got.Task, records)...)
 		}
 		for _, rec := range records {
 			all = append(all, fmt.Sprint(rec.Seq, " ", string(rec.Data)))
 		}
-		all = append(all, string(task.AppendTask(nil, &got)))
+		all = append(all, string(task.AppendTask(nil, &got.Task)))
 		p.Unregister()
 		engine.Close()
 		a.Close()
