@@ -143,18 +143,5 @@ func serveConsole(ctx context.Context, l net.Listener, handler *console.Handler)
 			}
 		}),
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), sampleGrace)
-	defer cancel()
-	if server.Shutdown(grace) != nil {
-		err = server.Close()
-	}
-	<-served
-	return err
+	return serve(ctx, l, server, func() error { return nil })
 }

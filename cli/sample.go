@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
-// sampleGrace is how long requests may take to end after the sample agent is stopped.
-const sampleGrace = 3 * time.Second
+// serveGrace is how long requests may take to end after a server is stopped.
+const serveGrace = 3 * time.Second
 
 func sampleAgentCommand() *cobra.Command {
 	var listen string
@@ -64,16 +64,20 @@ It repeats all other messages. It ends on SIGINT and SIGTERM.
 func serveSample(ctx context.Context, l net.Listener) error {
 	agent := legacyagent.New(legacyagent.Options{})
 	server := &http.Server{Handler: agent, ReadHeaderTimeout: 10 * time.Second}
+	return serve(ctx, l, server, agent.Close) // requests wait for the agent's turns, so the turns end first
+}
+
+// serve serves requests on l until ctx is done. Then it calls end, and waits for the requests that are left.
+func serve(ctx context.Context, l net.Listener, server *http.Server, end func() error) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
 	case err := <-served:
-		return errors.Join(err, agent.Close())
+		return errors.Join(err, end())
 	case <-ctx.Done():
 	}
-	// Requests wait for the agent's turns, so the turns end first.
-	err := agent.Close()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), sampleGrace)
+	err := end()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
 	defer cancel()
 	if server.Shutdown(grace) != nil {
 		err = errors.Join(err, server.Close())
