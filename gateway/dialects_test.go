@@ -3,9 +3,13 @@
 package gateway
 
 import (
+	"reflect"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 )
 
 // TestDialects holds the table of dialects together: names are unique, a codec has the name of its dialect, which is
@@ -39,6 +43,36 @@ func TestPolled(t *testing.T) {
 		want := d.Name != AgentAPI && d.Name != AUN && d.Name != "aun-assignee"
 		if d.Polled() != want {
 			t.Errorf("agents of %s are polled: %v", d.Name, d.Polled())
+		}
+	}
+}
+
+// TestFacets: the client of one request has the facets of its dialect, and each facet is one of some dialect.
+func TestFacets(t *testing.T) {
+	had := make(map[string]bool)
+	of := func(c translate.Client) (list []string) {
+		facets := reflect.ValueOf(translate.FacetsOf(c))
+		for i := range facets.NumField() {
+			name := facets.Type().Field(i).Name
+			had[name] = had[name] || !facets.Field(i).IsNil()
+			if !facets.Field(i).IsNil() {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	for _, d := range dialects {
+		if d.client == nil {
+			continue
+		}
+		codec := d.client(&AgentConfig{AgentAPI: agentapi.Options{CancelPath: "/stop"}})
+		if diff := cmp.Diff(of(codec), of(codec.For(translate.Query{ID: "x-1", Task: "t", Session: "s"}))); diff != "" {
+			t.Errorf("%s (-of the dialect +of a request):\n%s", d.Name, diff)
+		}
+	}
+	for name, ok := range had {
+		if !ok {
+			t.Errorf("no dialect has the facet %s", name)
 		}
 	}
 }
