@@ -268,11 +268,7 @@ func listWebhooks(o *openStore, r *http.Request) (any, error) {
 	}
 	out := make([]adminapi.Webhook, 0, len(list))
 	for _, p := range list {
-		out = append(out, adminapi.Webhook{
-			Webhook: p.Webhook, Endpoint: p.Endpoint, States: p.States, Status: p.Status, Reached: p.Reached,
-			Pending: p.Pending, Dead: p.Dead, Attempts: p.Attempts, Next: p.Next,
-			LastStatus: p.LastStatus, LastError: p.LastError, DisabledReason: p.Reason,
-		})
+		out = append(out, adminapi.Webhook(p))
 	}
 	return adminapi.WebhookList{Webhooks: out}, nil
 }
@@ -284,9 +280,7 @@ func listEndpoints(e notify.Engines, r *http.Request) (any, error) {
 	}
 	out := make([]adminapi.Endpoint, 0, len(list))
 	for _, p := range list {
-		out = append(out, adminapi.Endpoint{
-			Endpoint: p.URL, State: p.State, InFlight: p.InFlight, Queued: p.Queued, Failures: p.Failures, Until: p.Until,
-		})
+		out = append(out, adminapi.Endpoint(p))
 	}
 	return adminapi.EndpointList{Endpoints: out}, nil
 }

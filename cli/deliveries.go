@@ -89,7 +89,7 @@ var endpoints = &listing[adminapi.EndpointList, adminapi.Endpoint]{
 	entries: func(l *adminapi.EndpointList) ([]adminapi.Endpoint, string) { return l.Endpoints, "" },
 	header:  "ENDPOINT\tSTATE\tWAITING\tIN FLIGHT\tFAILURES\tUNTIL",
 	row: func(e *adminapi.Endpoint) string {
-		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", e.Endpoint, e.State, e.Queued, e.InFlight, e.Failures, soon(e.Until))
+		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", e.URL, e.State, e.Queued, e.InFlight, e.Failures, soon(e.Until))
 	},
 	none: "No notifications were delivered recently, and none wait.",
 }

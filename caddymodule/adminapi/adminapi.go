@@ -58,18 +58,18 @@ type DeliveryPage struct {
 
 // Webhook is a webhook of a task, and how far its notifications are.
 type Webhook struct {
-	Webhook        string        `json:"webhook"`
-	Endpoint       string        `json:"endpoint"`
-	States         []task.State  `json:"states,omitempty"` // of which it is notified; missing for all
-	Status         notify.Status `json:"status"`           // of its next delivery; dead or delivered if there is none
-	Reached        uint64        `json:"reached"`          // up to this event, all are delivered or dead letters
-	Pending        int           `json:"pending"`
-	Dead           int           `json:"dead"`
-	Attempts       int           `json:"attempts"` // that were made of the next delivery
-	Next           time.Time     `json:"next,omitzero"`
-	LastStatus     int           `json:"last_status,omitempty"`
-	LastError      string        `json:"last_error,omitempty"`
-	DisabledReason string        `json:"disabled_reason,omitempty"`
+	Webhook    string        `json:"webhook"`
+	Endpoint   string        `json:"endpoint"`
+	States     []task.State  `json:"states,omitempty"` // of which it is notified; missing for all
+	Status     notify.Status `json:"status"`           // of its next delivery; dead or delivered if there is none
+	Reached    uint64        `json:"reached"`          // up to this event, all are delivered or dead letters
+	Pending    int           `json:"pending"`
+	Dead       int           `json:"dead"`
+	Attempts   int           `json:"attempts"` // that were made of the next delivery
+	Next       time.Time     `json:"next,omitzero"`
+	LastStatus int           `json:"last_status,omitempty"`
+	LastError  string        `json:"last_error,omitempty"`
+	Reason     string        `json:"disabled_reason,omitempty"`
 }
 
 // WebhookList holds the webhooks of a task.
@@ -84,7 +84,7 @@ type Replayed struct {
 
 // Endpoint is where webhooks are delivered to, with the state of its circuit breaker.
 type Endpoint struct {
-	Endpoint string    `json:"endpoint"` // scheme, host and port
+	URL      string    `json:"endpoint"` // scheme, host and port
 	State    string    `json:"state"`
 	InFlight int       `json:"in_flight"`
 	Queued   int       `json:"queued"`
