@@ -92,3 +92,59 @@ func TestDocsRooms(t *testing.T) {
 		t.Errorf("only %d names were found", found)
 	}
 }
+
+// TestDocsWalks holds the walks of docs/architecture.md to the code: each line begins with a room, and names functions
+// that some room has; "Type.method", or "function()" of the room itself.
+func TestDocsWalks(t *testing.T) {
+	_, text, _ := strings.Cut(pages(t)["docs/architecture.md"], "## Five walks\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	blocks := regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(blocks) != 5 {
+		t.Fatalf("there are %d walks", len(blocks))
+	}
+	line := regexp.MustCompile(`^ *(\S+) {2,}(.*)$`)
+	method, function := regexp.MustCompile(`\b([A-Za-z]\w*)\.(\w+)\b`), regexp.MustCompile(`\b([A-Za-z]\w*)\(\)`)
+	for _, block := range blocks {
+		passed := make(map[string]bool)
+		for _, l := range strings.Split(strings.TrimSpace(block[1]), "\n") {
+			m := line.FindStringSubmatch(l)
+			if m == nil {
+				t.Errorf("a line of a walk is %q", l)
+				continue
+			}
+			room := m[1]
+			source := sourceOf(t, room)
+			if passed[room] || source == "" {
+				t.Errorf("a walk passes %s twice, or there is no such room", room)
+			}
+			passed[room] = true
+			for _, f := range function.FindAllStringSubmatch(m[2], -1) {
+				if !regexp.MustCompile(`(?m)^func ` + f[1] + `\b`).MatchString(source) {
+					t.Errorf("%s has no function %s", room, f[1])
+				}
+			}
+			for _, f := range method.FindAllStringSubmatch(m[2], -1) {
+				if !regexp.MustCompile(`(?m)^func \(\w* ?\*?`+f[1]+`(\[\w+\])?\) `+f[2]+`\b`).MatchString(source) &&
+					!regexp.MustCompile(`(?ms)^type `+f[1]+` interface \{.*?^\t`+f[2]+`\(`).MatchString(source) {
+					t.Errorf("%s has no %s.%s", room, f[1], f[2])
+				}
+			}
+		}
+	}
+}
+
+// sourceOf returns the code of a room.
+func sourceOf(t *testing.T, room string) string {
+	t.Helper()
+	names, err := filepath.Glob(room + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		if !strings.HasSuffix(name, "_test.go") {
+			all.WriteString(read(t, name))
+		}
+	}
+	return all.String()
+}
