@@ -121,7 +121,7 @@ func (g *Gateway) setRequest(r *partner.Request, c *Call) {
 func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webhook, err error) {
 	w, p, engine := c.Webhook, o.partner, o.webhooks
 	if c.TaskExists {
-		if err = p.CheckExists(ctx, c.Leader, w.TaskID); err != nil {
+		if _, err = partner.ReadHead(ctx, o.logs, p.LogOf(c.Leader, w.TaskID)); err != nil {
 			return nil, err
 		}
 	}

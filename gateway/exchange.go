@@ -10,7 +10,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -261,29 +260,25 @@ func (x *exchange) complete() error {
 	if x.call.SessionOf == "" {
 		return nil
 	}
-	o, err := x.g.owner(x.call.Leader)
-	if err != nil {
-		return err
-	}
-	return x.findSession(o.partner)
+	return x.findSession()
 }
 
 // findSession sets the session of a message that names it by a task.
-func (x *exchange) findSession(p *partner.Partner) error {
-	session, err := p.SessionOf(x.ctx, x.call.Leader, x.call.SessionOf)
+func (x *exchange) findSession() error {
+	of, err := x.g.Head(x.ctx, x.g.LogOf(x.call.Leader, x.call.SessionOf))
 	if err != nil {
 		return err
 	}
 	m := &x.call.Message
-	is := m.SessionID == session
+	is := m.SessionID == of.Session
 	if d, ok := x.dialect.(translate.Sessions); ok {
-		is = d.IsInSession(m.SessionID, session)
+		is = d.IsInSession(m.SessionID, of.Session)
 	}
 	if m.SessionID != "" && !is {
 		return task.Errorf(task.InvalidParams, "the task and the session of the message do not belong together").
 			WithField("session_id")
 	}
-	m.SessionID = session
+	m.SessionID = of.Session
 	return nil
 }
 

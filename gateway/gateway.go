@@ -15,7 +15,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/shard"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -141,23 +140,13 @@ func (g *Gateway) LogOf(leader, taskID string) string {
 	return logname.New(g.config.Partner.Name, leader, taskID)
 }
 
-// CheckExists returns nil if a peer has a task, and an error of kind TaskNotFound if it has not.
-func (g *Gateway) CheckExists(ctx context.Context, peer identity.Peer, taskID string) error {
-	o, err := g.readyFor(ctx, peer.Leader())
-	if err != nil {
-		return err
+// Head reads the head of a task's log, as partner.ReadHead does.
+func (g *Gateway) Head(ctx context.Context, log string) (partner.Head, error) {
+	if err := g.ready(ctx); err != nil {
+		return partner.Head{}, err
 	}
-	return o.partner.CheckExists(ctx, peer.Leader(), taskID)
-}
-
-// StateOf returns the state of the task of a log, and task.None while its start is pending.
-func (g *Gateway) StateOf(ctx context.Context, log string) (task.State, error) {
 	_, leader, _ := logname.Split(log)
-	o, err := g.readyFor(ctx, leader)
-	if err != nil {
-		return task.None, err
-	}
-	return o.partner.StateOf(ctx, log)
+	return partner.ReadHead(ctx, g.logs(leader), log)
 }
 
 // Draining reports whether another configuration has replaced that of the gateway.

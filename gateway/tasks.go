@@ -136,14 +136,15 @@ func (t *Tasks) Accept(
 type owned struct {
 	partner  *partner.Partner
 	webhooks *notify.Engine
+	logs     replay.Logs
 }
 
 // Register makes the Partner work on tasks.
 func (g *Gateway) Register(t *Tasks) {
 	g.tasks = t
-	g.owned, _ = shard.Open(t.set, func(_ context.Context, i int, _ replay.Store) (*owned, error) {
+	g.owned, _ = shard.Open(t.set, func(_ context.Context, i int, store replay.Store) (*owned, error) {
 		e := t.engines.Of(i)
-		return &owned{e.tasks.Register(g.config.Partner), e.webhooks}, nil // never fails
+		return &owned{e.tasks.Register(g.config.Partner), e.webhooks, store}, nil // never fails
 	}, func(o *owned) { o.partner.Unregister() })
 }
 
@@ -182,12 +183,4 @@ func (g *Gateway) owner(leader string) (*owned, error) {
 		return o, nil
 	}
 	return nil, partner.Moved()
-}
-
-// readyFor is ready and owner.
-func (g *Gateway) readyFor(ctx context.Context, leader string) (*owned, error) {
-	if err := g.ready(ctx); err != nil {
-		return nil, err
-	}
-	return g.owner(leader)
 }

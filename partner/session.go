@@ -4,7 +4,6 @@ package partner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -118,23 +116,4 @@ func sessionError(c *Request, s task.State) error {
 	return task.Errorf(task.UnsupportedOperation,
 		"the agent works on another message of this session; wait until it has answered that").
 		WithData("reason", dialect.SessionBusy).WithData("sessionId", c.Message.SessionID)
-}
-
-// SessionOf returns the session of a Leader's task.
-func (p *Partner) SessionOf(ctx context.Context, leader, taskID string) (string, error) {
-	head, err := p.engine.store.Head(ctx, logname.New(p.Name, leader, taskID))
-	switch {
-	case errors.Is(err, replay.ErrNotFound):
-		return "", NotFound(taskID)
-	case err != nil:
-		return "", StoreError(err, "the store cannot be read")
-	}
-	var meta metadata
-	if err := json.Unmarshal(head.Metadata, &meta); err != nil {
-		return "", damaged(err)
-	}
-	if meta.Pending != nil {
-		return meta.Pending.SessionID, nil
-	}
-	return meta.Session, nil
 }

@@ -36,10 +36,10 @@ func TestSession(t *testing.T) {
 	if got := commands(b.do(call(task.Get, first.ID))); len(got) != 2 || got[1] != task.Continue {
 		t.Errorf("the messages of the task are %v", got)
 	}
-	if session, err := b.SessionOf(t.Context(), leader, first.ID); err != nil || session != "s" {
-		t.Errorf("the session of the task is %q, %v", session, err)
+	if of, err := ReadHead(t.Context(), store, b.LogOf(leader, first.ID)); err != nil || of.Session != "s" {
+		t.Errorf("the session of the task is %q, %v", of.Session, err)
 	}
-	if _, err := b.SessionOf(t.Context(), "another-leader", first.ID); task.KindOf(err) != task.TaskNotFound {
+	if _, err := ReadHead(t.Context(), store, b.LogOf("another-leader", first.ID)); task.KindOf(err) != task.TaskNotFound {
 		t.Errorf("another Leader learns of the task: %v", err)
 	}
 	b.do(call(task.Complete, first.ID))

@@ -4,11 +4,8 @@ package partner
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -39,38 +36,6 @@ func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log s
 		return err
 	}
 	return f(tk.log, tk.position())
-}
-
-// CheckExists returns an error of kind TaskNotFound if a Leader has no task of an id.
-func (p *Partner) CheckExists(ctx context.Context, leader, taskID string) error {
-	_, err := p.engine.store.Head(ctx, logname.New(p.Name, leader, taskID))
-	switch {
-	case errors.Is(err, replay.ErrNotFound):
-		return NotFound(taskID)
-	case err != nil:
-		return StoreError(err, "the store cannot be read")
-	}
-	return nil
-}
-
-// StateOf returns the state of the task of a log, and task.None while its start is pending. It reads nothing of the
-// task but that. An error is of kind TaskNotFound if there is no such task.
-func (p *Partner) StateOf(ctx context.Context, log string) (task.State, error) {
-	head, err := p.engine.store.Head(ctx, log)
-	var m struct {
-		State task.State `json:"state"`
-	}
-	switch {
-	case errors.Is(err, replay.ErrNotFound):
-		_, _, id := logname.Split(log)
-		return m.State, NotFound(id)
-	case err != nil:
-		return m.State, StoreError(err, "the store cannot be read")
-	}
-	if err := json.Unmarshal(head.Metadata, &m); err != nil {
-		return m.State, damaged(err)
-	}
-	return m.State, nil
 }
 
 // position returns how far the task has come. tk.mu is held.

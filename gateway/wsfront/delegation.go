@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -92,9 +93,9 @@ func (s *Session) children(ctx context.Context, r *request) error {
 			break
 		}
 		child, err := s.findID(ctx, id)
-		var state task.State
+		var of partner.Head
 		if err == nil {
-			state, err = child.agent.Gateway.StateOf(ctx, child.entry.Log)
+			of, err = child.agent.Gateway.Head(ctx, child.entry.Log)
 		}
 		if task.KindOf(err) == task.TaskNotFound { // it was dropped, or is not for this client
 			continue
@@ -103,7 +104,7 @@ func (s *Session) children(ctx context.Context, r *request) error {
 			return err
 		}
 		page.Children = append(page.Children, summary{id, c.id, child.entry.Owner, child.entry.Assignee,
-			codec.StateName(state, child.agent.Confirm)})
+			codec.StateName(of.State, child.agent.Confirm)})
 	}
 	return r.Reply(mustJSON(&page))
 }

@@ -105,10 +105,11 @@ func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
 func (s *Session) findOwn(ctx context.Context, id string) (c call, err error) {
 	for _, aid := range s.front.aids {
 		a := s.front.agents[aid]
-		err := a.Gateway.CheckExists(ctx, s.Peer, id)
+		log := a.Gateway.LogOf(s.Peer.Leader(), id)
+		_, err := a.Gateway.Head(ctx, log)
 		switch {
 		case err == nil:
-			e := &entry{Log: a.Gateway.LogOf(s.Peer.Leader(), id), Assignee: aid, Owner: s.AID, Visibility: codec.Private}
+			e := &entry{Log: log, Assignee: aid, Owner: s.AID, Visibility: codec.Private}
 			return call{id: id, entry: e, role: owner, peer: s.Peer, agent: a}, nil
 		case task.KindOf(err) != task.TaskNotFound:
 			return c, err
