@@ -19,10 +19,7 @@ func Pin(log string, after uint64) Listing {
 }
 
 // PinsOf returns the name of the list of the logs that pin a log.
-func PinsOf(log string) string { return PinClass + log }
-
-// PinClass begins the names of the lists that pin logs.
-const PinClass = "p"
+func PinsOf(log string) string { return "p" + log }
 
 // maxPins is how many logs count that pin a log, so that the writer of that is not held up by any number of them.
 const maxPins = 1000

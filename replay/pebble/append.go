@@ -99,7 +99,6 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	if err != nil {
 		return nil, err
 	}
-	s.sweeper.pins.see(a.Lists)
 	due, lists := stampOf(old.DueAt), old.Lists
 	if old.pending {
 		due, lists = 0, nil // it is not in the index, and in no list

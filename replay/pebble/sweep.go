@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +36,6 @@ type sweeper struct {
 	next    atomic.Uint64 // stamp of the next sweep; 0 during a sweep
 	sooner  chan struct{} // says that the next sweep must come earlier
 	ended   chan struct{} // closed when the sweep has ended
-
-	pins anyPins
 
 	counting sync.RWMutex // held for reading by an Append that ends its log, for writing while size begins anew
 }
@@ -257,12 +254,13 @@ func (s *Store) drop(logs []expiry) (err error) {
 	defer s.exit(&err)
 	b := s.db.NewBatch()
 	defer b.Close()
-	pins, err := s.committed().NewIter(pinBounds())
+	lists, err := s.committed().NewIter(&pebble.IterOptions{
+		LowerBound: []byte{spaceList}, UpperBound: []byte{spaceList + 1},
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pins.Close()) }()
-	now, settings := time.Now(), s.settings.Load()
+	defer func() { err = errors.Join(err, lists.Close()) }()
 	var held []*log
 	defer func() {
 		for _, l := range held {
@@ -282,16 +280,11 @@ func (s *Store) drop(logs []expiry) (err error) {
 		if l.head.First == 0 || l.head.expires != e.at {
 			return errDamaged // the index and the log are written together
 		}
-		if s.sweeper.pins.known(pins) && isPinned(pins, e.log) {
-			if at, ok := settings.Postpone(l.head.Ended, e.at.time(), now); ok {
-				if heads[i], err = l.stored(s.generation, true); err != nil {
-					return err
-				}
-				heads[i].expires = stampOf(at)
-				moveTime(b, appendExpiryKey, e.at, heads[i].expires, e.log, binary.AppendUvarint(nil, uint64(e.size)))
-				setHead(b, e.log, &heads[i], heads[i].entry, nil)
-				continue
-			}
+		if heads[i], err = s.postpone(b, l, e, lists); err != nil {
+			return err
+		}
+		if heads[i].First > 0 {
+			continue
 		}
 		if err := s.intents.forget(e.log); err != nil {
 			return err
@@ -314,44 +307,25 @@ func (s *Store) drop(logs []expiry) (err error) {
 	return nil
 }
 
-// pinBounds are the bounds of the keys of all lists that pin logs.
-func pinBounds() *pebble.IterOptions {
-	return &pebble.IterOptions{LowerBound: []byte{spaceList}, UpperBound: []byte{spaceList + 1}}
-}
-
-// anyPins says whether logs may be pinned, so that the sweep looks for pins only where there have been some.
-type anyPins struct{ some, counted atomic.Bool }
-
-// see looks at the lists of an append.
-func (p *anyPins) see(lists []replay.Listing) {
-	for i := range lists {
-		if strings.HasPrefix(lists[i].List, replay.PinClass) && !p.some.Load() {
-			p.some.Store(true)
-		}
+// postpone has a log dropped later that is pinned and may be kept for longer. It returns the head that the log then
+// has; the zero head if it is to be dropped. lists is over the keys of lists. The caller holds l.write.
+func (s *Store) postpone(b *pebble.Batch, l *log, e expiry, lists *pebble.Iterator) (head, error) {
+	pins := appendList(nil, replay.PinsOf(e.log))
+	if !lists.SeekGE(pins) || !bytes.HasPrefix(lists.Key(), pins) {
+		return head{}, lists.Error()
 	}
-}
-
-// known reports whether logs may be pinned. The first time, it looks for pins in the store, by an iterator over the
-// keys of lists.
-func (p *anyPins) known(lists *pebble.Iterator) bool {
-	if p.counted.Load() {
-		return p.some.Load()
+	at, ok := s.settings.Load().Postpone(l.head.Ended, e.at.time(), time.Now())
+	if !ok {
+		return head{}, nil
 	}
-	var begin []byte
-	for n := 1; n <= replay.MaxName && !p.some.Load(); n++ {
-		begin = append(binary.BigEndian.AppendUint16(append(begin[:0], spaceList), uint16(n)), replay.PinClass...)
-		if lists.SeekGE(begin) && bytes.HasPrefix(lists.Key(), begin) {
-			p.some.Store(true)
-		}
+	h, err := l.stored(s.generation, true)
+	if err != nil {
+		return head{}, err
 	}
-	p.counted.Store(true)
-	return p.some.Load()
-}
-
-// isPinned reports whether a log is pinned, by an iterator over the keys of lists.
-func isPinned(lists *pebble.Iterator, log string) bool {
-	begin := appendList(nil, replay.PinsOf(log))
-	return lists.SeekGE(begin) && bytes.HasPrefix(lists.Key(), begin)
+	h.expires = stampOf(at)
+	moveTime(b, appendExpiryKey, e.at, h.expires, e.log, binary.AppendUvarint(nil, uint64(e.size)))
+	setHead(b, e.log, &h, h.entry, nil)
+	return h, nil
 }
 
 // dropNow deletes a log that has not ended. The caller holds l.write.
