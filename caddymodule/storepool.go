@@ -36,6 +36,7 @@ func storeKey(d StoreDriver) string { return driverName(d) + ":" + d.Location() 
 type openStore struct {
 	driver  StoreDriver // of the configuration that has opened it
 	store   replay.Store
+	shards  *shard.Set
 	tasks   *gateway.Tasks
 	groups  *group.Engine
 	tracer  *tracer
@@ -52,7 +53,7 @@ func (o *openStore) aunIndex() *wsfront.Index {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.indexed == nil {
-		o.indexed = wsfront.OpenIndex(context.Background(), o.store, slog.New(processLog{name: "aip.aun"}))
+		o.indexed = wsfront.OpenIndex(o.shards, slog.New(processLog{name: "aip.aun"}))
 		o.tasks.Process().AddAcceptor(o.indexed)
 	}
 	return o.indexed
@@ -91,14 +92,14 @@ func openNew(d StoreDriver) (*openStore, error) {
 	}
 	ctx := context.Background()
 	o := &openStore{driver: d, store: store, tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
-	set := shard.One(store)
-	tasks, err := gateway.OpenTasks(set, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
+	o.shards = shard.One(store)
+	tasks, err := gateway.OpenTasks(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, err
 	}
 	o.tasks = tasks
-	o.groups, err = group.Open(set, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
+	o.groups, err = group.Open(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, errors.Join(err, tasks.Close())
@@ -194,11 +195,5 @@ func (o *openStore) Destruct() error {
 	defer o.tracer.close()
 	o.metrics.close()
 	o.groups.Close()
-	if o.indexed != nil {
-		o.indexed.Close()
-	}
-	if o.mailbox != nil {
-		o.mailbox.Close()
-	}
-	return o.tasks.Close()
+	return o.tasks.Close() // and what else is open over the shards
 }

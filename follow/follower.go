@@ -16,7 +16,7 @@ import (
 // replay.Reader it goes on where the next events are no longer kept, or were lost with the power: see Steps. At rest it
 // is a position and nothing else. One goroutine at a time uses a Follower.
 type Follower struct {
-	store replay.Store
+	store replay.Logs
 	log   string
 	folds bool
 
@@ -27,7 +27,7 @@ type Follower struct {
 
 // New returns a follower of a log that has read it up to a position. If it folds, it has the Task at each step, and
 // reads the log from its beginning when it wakes up.
-func New(store replay.Store, log string, from Position, folds bool) *Follower {
+func New(store replay.Logs, log string, from Position, folds bool) *Follower {
 	return &Follower{store: store, log: log, at: from, folds: folds}
 }
 
@@ -137,7 +137,7 @@ func (f *Follower) Rewind(to Position) {
 
 // Follow yields the steps of a log behind a position, and waits for more until the log has ended, which is no error, or
 // ctx is done. It does not fold.
-func Follow(ctx context.Context, store replay.Store, log string, from Position) iter.Seq2[Step, error] {
+func Follow(ctx context.Context, store replay.Logs, log string, from Position) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		f := New(store, log, from, false)
 		defer f.Rest()

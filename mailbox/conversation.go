@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/aip-gateway/aip-gateway/follow"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -21,20 +22,20 @@ const retryAfter = time.Second
 
 // follow makes messages of what happens to a task, beginning at a position, until the task has ended. It returns at
 // once.
-func (m *Mailbox) follow(aid, log string, from follow.Position) {
-	m.spawn(func() {
-		for m.base.Err() == nil {
-			err := m.read(aid, log, from)
+func (h *home) follow(aid, log string, from follow.Position) {
+	h.spawn(func() {
+		for h.base.Err() == nil {
+			err := h.read(aid, log, from)
 			switch {
 			case err == nil, errors.Is(err, replay.ErrNotFound): // dropped: a client can no longer ask about it
-				m.end(aid, log)
+				h.end(aid, log)
 				return
-			case errors.Is(err, replay.ErrClosed), errors.Is(err, errEnded), m.base.Err() != nil:
+			case errors.Is(err, replay.ErrClosed), errors.Is(err, errEnded), h.base.Err() != nil:
 				return
 			}
-			m.log.Warn("a conversation waits: its messages cannot be stored now", "aid", aid, "error", err)
-			sleep(m.base, retryAfter)
-			if stored, ok := m.position(aid, log); ok { // what was not stored is read again
+			h.log.Warn("a conversation waits: its messages cannot be stored now", "aid", aid, "error", err)
+			sleep(h.base, retryAfter)
+			if stored, ok := h.position(aid, log); ok { // what was not stored is read again
 				from = stored
 			}
 		}
@@ -45,11 +46,11 @@ func (m *Mailbox) follow(aid, log string, from follow.Position) {
 var errEnded = errors.New("mailbox: the conversation is about another task")
 
 // read stores the messages that come after a position. It returns nil at the end of the log.
-func (m *Mailbox) read(aid, log string, from follow.Position) error {
+func (h *home) read(aid, log string, from follow.Position) error {
 	var s speaker
-	for step, err := range follow.Follow(m.base, m.store, log, from) {
+	for step, err := range follow.Follow(h.base, h.set.Logs(logname.ShardOf(h.set.Count(), log)), log, from) {
 		if err == nil {
-			err = m.say(aid, log, &step, &s)
+			err = h.say(aid, log, &step, &s)
 		}
 		if err != nil {
 			return err
@@ -60,12 +61,12 @@ func (m *Mailbox) read(aid, log string, from follow.Position) error {
 
 // say stores the messages that a step makes, together with how far the log has been read. A step that makes none, and
 // enters no state, is read again after a restart.
-func (m *Mailbox) say(aid, log string, step *follow.Step, s *speaker) error {
+func (h *home) say(aid, log string, step *follow.Step, s *speaker) error {
 	if s.add(step); !step.Entered {
 		return nil
 	}
-	return m.with(aid, func(b *inbox) error {
-		if err := b.load(m.base); err != nil {
+	return h.with(aid, func(b *inbox) error {
+		if err := b.load(h.base); err != nil {
 			return err
 		}
 		t := b.conversationAbout(log)
@@ -78,7 +79,7 @@ func (m *Mailbox) say(aid, log string, step *follow.Step, s *speaker) error {
 			records = append(records, appendMessage(t.Agent, aid, id, fanoutMode, p))
 		}
 		t.Read = step.After
-		if err := b.receive(m.base, records); err != nil {
+		if err := b.receive(h.base, records); err != nil {
 			return err
 		}
 		if step.After.State.Settled() {
@@ -89,10 +90,10 @@ func (m *Mailbox) say(aid, log string, step *follow.Step, s *speaker) error {
 }
 
 // end records that a task has ended.
-func (m *Mailbox) end(aid, log string) {
-	for m.base.Err() == nil {
-		err := m.with(aid, func(b *inbox) error {
-			if err := b.load(m.base); err != nil {
+func (h *home) end(aid, log string) {
+	for h.base.Err() == nil {
+		err := h.with(aid, func(b *inbox) error {
+			if err := b.load(h.base); err != nil {
 				return err
 			}
 			t := b.conversationAbout(log)
@@ -100,19 +101,19 @@ func (m *Mailbox) end(aid, log string) {
 				return nil
 			}
 			t.Open = false
-			return b.append(m.base, nil)
+			return b.append(h.base, nil)
 		})
 		if err == nil {
 			return
 		}
-		sleep(m.base, retryAfter)
+		sleep(h.base, retryAfter)
 	}
 }
 
 // position returns how far the log of a conversation has been read.
-func (m *Mailbox) position(aid, log string) (at follow.Position, ok bool) {
-	err := m.with(aid, func(b *inbox) error {
-		if err := b.load(m.base); err != nil {
+func (h *home) position(aid, log string) (at follow.Position, ok bool) {
+	err := h.with(aid, func(b *inbox) error {
+		if err := b.load(h.base); err != nil {
 			return err
 		}
 		if t := b.conversationAbout(log); t != nil {

@@ -22,7 +22,7 @@ import (
 
 // inbox is the messages to one AID. The number of a message is its seq. All fields are guarded by mu.
 type inbox struct {
-	box *Mailbox
+	box *home
 	aid string
 
 	mu       sync.Mutex

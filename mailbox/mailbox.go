@@ -23,9 +23,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // The limits of an inbox. The oldest messages are dropped first.
@@ -77,98 +77,45 @@ type Assignees interface {
 	Say(ctx context.Context, agent, taskID, method string, params gjson.Result) (status string, err error)
 }
 
-// Mailbox has all inboxes of a store. Its methods may be called by any number of goroutines at once.
+// Mailbox has the inboxes of the shards that this process owns. Its methods may be called by any number of goroutines
+// at once.
 type Mailbox struct {
-	store       replay.Store
+	set         *shard.Set
+	homes       *shard.Each[home]
 	connections Connections
 	assignees   Assignees
 	log         *slog.Logger
 
-	base    context.Context
-	stop    context.CancelFunc
-	work    sync.WaitGroup
-	inboxes *keylock.Map[inbox] // by AID
-	scanner *replay.DueScanner
-	seq     atomic.Int64 // of the last message to an agent, whose messages are kept in the logs of tasks
+	seq atomic.Int64 // of the last message to an agent, whose messages are kept in the logs of tasks
 
 	mu     sync.Mutex
 	agents map[string]Agent // by AID
-	closed bool
 	sent   recent
 }
 
-// Open opens the inboxes of a store, which the caller closes after them. Conversations that an earlier process has left
-// are continued.
+// Open opens the inboxes of the shards that this process owns now and later. Conversations that an earlier process, or
+// the owner before, has left are continued.
 func Open(
-	ctx context.Context, store replay.Store, connections Connections, assignees Assignees, log *slog.Logger,
-) (*Mailbox, error) {
-	m := &Mailbox{store: store, connections: connections, assignees: assignees, log: log,
-		scanner: replay.NewDueScanner(store, logname.Inbox, time.Now)}
-	m.base, m.stop = context.WithCancel(context.WithoutCancel(ctx))
-	m.inboxes = keylock.NewCached(idleInboxes, func(aid string) *inbox { return &inbox{box: m, aid: aid} },
-		func(b *inbox) bool { return b.loaded })
+	set *shard.Set, connections Connections, assignees Assignees, log *slog.Logger,
+) (m *Mailbox, err error) {
+	m = &Mailbox{set: set, connections: connections, assignees: assignees, log: log}
 	m.seq.Store(time.Now().UnixMilli())
-	for due, err := range store.Due(ctx, logname.Inbox, replay.Recover, replay.Recover) {
-		if err == nil {
-			err = m.resume(ctx, due.Log[1:])
-		}
-		if err != nil {
-			m.Close()
-			return nil, err
-		}
+	if m.homes, err = shard.Open(set, m.openHome, (*home).close); err != nil {
+		return nil, err
 	}
-	m.work.Go(m.scan)
 	return m, nil
 }
 
-// resume continues the conversations of an AID.
-func (m *Mailbox) resume(ctx context.Context, aid string) error {
-	return m.with(aid, func(b *inbox) error {
-		if err := b.load(ctx); err != nil {
-			return err
-		}
-		for _, t := range b.meta.Conversations {
-			if t.Open {
-				m.follow(aid, t.Log, t.Read)
-			}
-		}
-		return nil
-	})
-}
+// Close ends all work. Conversations are continued by the next process.
+func (m *Mailbox) Close() { m.homes.Close() }
 
 // with calls f with the inbox of an AID, locked, and again if another writer of the inbox was faster than f.
 func (m *Mailbox) with(aid string, f func(*inbox) error) error {
-	b := m.inboxes.Acquire(aid)
-	defer m.inboxes.Release(aid)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return replay.RetryConflict(func() error { return f(b) })
-}
-
-// scan drops messages whose time is over.
-func (m *Mailbox) scan() {
-	for m.scanner.Wait(m.base) {
-		_, err := m.scanner.Scan(m.base, 1, func(due replay.DueLog, now time.Time) error {
-			return m.with(due.Log[1:], func(b *inbox) error {
-				if err := b.load(m.base); err != nil {
-					return err
-				}
-				return b.append(m.base, nil)
-			})
-		})
-		if err != nil && m.base.Err() == nil {
-			m.log.Warn("the inboxes could not be read", "error", err)
-		}
+	h := m.homes.Of(logname.ShardOfAID(m.set.Count(), aid))
+	if h == nil {
+		return partner.Moved()
 	}
-}
-
-// Close ends all work. Conversations are continued by the next process.
-func (m *Mailbox) Close() {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
-	m.stop()
-	m.work.Wait()
+	return h.with(aid, f)
 }
 
 // Set replaces the agents that are fronted, by their AIDs. The map must not be changed afterwards.
@@ -186,15 +133,6 @@ func (m *Mailbox) allAgents() map[string]Agent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.agents
-}
-
-// spawn calls f in a goroutine, unless the mailbox is closed.
-func (m *Mailbox) spawn(f func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.closed {
-		m.work.Go(f)
-	}
 }
 
 // Call answers a method message.* with a result in JSON. Errors are *aun.Error or have a kind.

@@ -111,7 +111,7 @@ func (m *Mailbox) toAgent(
 			err = b.append(ctx, nil)
 		}
 		if err == nil && begun != "" {
-			m.follow(c.AID, begun, follow.Position{})
+			b.box.follow(c.AID, begun, follow.Position{})
 		}
 		return err
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -58,7 +59,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) open() {
 	var err error
-	if w.box, err = Open(w.t.Context(), w.store, w, nil, slog.New(slog.DiscardHandler)); err != nil {
+	if w.box, err = Open(shard.One(w.store), w, nil, slog.New(slog.DiscardHandler)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.box.Set(map[string]Agent{agentAID: w.agent()})

@@ -26,8 +26,10 @@ type Shards interface {
 
 // Logs are the logs of a shard, for those who read them without owning it.
 type Logs interface {
-	Head(ctx context.Context, log string) (Head, error) // as that of a Store
-	Read(log string, after uint64) Reader               // likewise
+	// The methods of a Store.
+	Load(ctx context.Context, log string) (Head, []byte, []Record, error)
+	Head(ctx context.Context, log string) (Head, error)
+	Read(log string, after uint64) Reader
 }
 
 // ErrFenced is the error of an append by a process that owns the shard no longer. To the process, the store is closed.

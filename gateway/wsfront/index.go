@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -24,6 +25,16 @@ import (
 // far it has received the events. They end with their task. Its methods may be called by any number of goroutines at
 // once.
 type Index struct {
+	set   *shard.Set
+	homes *shard.Each[home]
+	log   *slog.Logger
+
+	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
+	changing *keylock.Map[sync.Mutex]
+}
+
+// home is the index in one shard: what AUN has of the tasks there.
+type home struct {
 	store   replay.Store
 	log     *slog.Logger
 	scanner *replay.DueScanner
@@ -32,43 +43,57 @@ type Index struct {
 
 	// positions counts the positions of each AID. Those of an earlier process are counted in the background.
 	positions quota.Counter
-
-	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
-	changing *keylock.Map[sync.Mutex]
 }
 
 // recheck is how long after its last write the store is asked whether the task of an entry or a position is still
 // there.
 const recheck = 24 * time.Hour
 
-// OpenIndex opens the index of a store, which the caller closes after it.
-func OpenIndex(ctx context.Context, store replay.Store, log *slog.Logger) *Index {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x := &Index{store: store, log: log, stop: stop, scanner: replay.NewDueScanner(store, logname.AUN, time.Now),
-		changing: keylock.New(func(string) *sync.Mutex { return new(sync.Mutex) })}
-	x.done.Go(func() {
-		x.countPositions(ctx)
-		for x.scanner.Wait(ctx) {
-			_, err := x.scanner.Scan(ctx, 1, func(due replay.DueLog, now time.Time) error {
-				return x.visit(ctx, due.Log, now)
-			})
-			if err != nil && ctx.Err() == nil {
-				x.log.Warn("the index of AUN could not be read", "error", err)
-			}
-		}
-	})
+// OpenIndex opens the index over the shards that this process owns now and later.
+func OpenIndex(set *shard.Set, log *slog.Logger) *Index {
+	x := &Index{set: set, log: log, changing: keylock.New(func(string) *sync.Mutex { return new(sync.Mutex) })}
+	x.homes, _ = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*home, error) {
+		return openHome(ctx, store, log), nil // never fails
+	}, (*home).close)
 	return x
 }
 
-// Close ends the use of the store.
-func (x *Index) Close() {
-	x.stop()
-	x.done.Wait()
+// Close ends the use of the shards.
+func (x *Index) Close() { x.homes.Close() }
+
+// at returns the index in the shard with the log of a task. An error says that another process owns it.
+func (x *Index) at(log string) (*home, error) {
+	if h := x.homes.Of(logname.ShardOf(x.set.Count(), log)); h != nil {
+		return h, nil
+	}
+	return nil, partner.Moved()
+}
+
+func openHome(ctx context.Context, store replay.Store, log *slog.Logger) *home {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	h := &home{store: store, log: log, stop: stop, scanner: replay.NewDueScanner(store, logname.AUN, time.Now)}
+	h.done.Go(func() {
+		h.countPositions(ctx)
+		for h.scanner.Wait(ctx) {
+			_, err := h.scanner.Scan(ctx, 1, func(due replay.DueLog, now time.Time) error {
+				return h.visit(ctx, due.Log, now)
+			})
+			if err != nil && ctx.Err() == nil {
+				h.log.Warn("the index of AUN could not be read", "error", err)
+			}
+		}
+	})
+	return h
+}
+
+func (h *home) close() {
+	h.stop()
+	h.done.Wait()
 }
 
 // visit drops a log of the index if its task was dropped, and a position if all of its task was received.
-func (x *Index) visit(ctx context.Context, log string, now time.Time) error {
-	head, err := x.store.Head(ctx, log)
+func (h *home) visit(ctx context.Context, log string, now time.Time) error {
+	head, err := h.store.Head(ctx, log)
 	if errors.Is(err, replay.ErrNotFound) {
 		return nil
 	}
@@ -76,59 +101,67 @@ func (x *Index) visit(ctx context.Context, log string, now time.Time) error {
 		return err
 	}
 	if logname.FollowerOf(log) != "" {
-		return x.visitPosition(ctx, replay.Entry{Log: log, Head: head})
+		return h.visitPosition(ctx, replay.Entry{Log: log, Head: head})
 	}
 	var e entry
 	if err := json.Unmarshal(head.Metadata, &e); err != nil {
 		return err
 	}
 	a := replay.Append{Log: log, Expect: head.Revision, Metadata: head.Metadata, DueAt: now.Add(recheck)}
-	_, err = x.store.Head(ctx, e.Log)
+	_, err = h.store.Head(ctx, e.Log)
 	if a.Drop = errors.Is(err, replay.ErrNotFound); err != nil && !a.Drop {
 		return err
 	}
-	if err = x.store.Append(ctx, a); errors.Is(err, replay.ErrConflict) {
+	if err = h.store.Append(ctx, a); errors.Is(err, replay.ErrConflict) {
 		return nil // the faster writer has set when it is due
 	}
 	return err
 }
 
 // visitPosition is visit for a position.
-func (x *Index) visitPosition(ctx context.Context, of replay.Entry) error {
+func (h *home) visitPosition(ctx context.Context, of replay.Entry) error {
 	c, err := follow.Parse(of, nil)
 	if err != nil {
 		return err
 	}
-	head, err := x.store.Head(ctx, c.Log)
+	head, err := h.store.Head(ctx, c.Log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound), err == nil && !head.Ended.IsZero() && c.Seq >= head.Last:
-		return x.dropCursor(ctx, &c)
+		return h.dropCursor(ctx, &c)
 	case err != nil:
 		return err
 	}
-	return x.write(ctx, &c)
+	return h.write(ctx, &c)
 }
 
-// get returns the entry of a task; nil if it has none.
+// get returns the entry of a task; nil if it has none. Its id does not say who owns the task, so it is looked for in
+// all shards, also those of other processes.
 func (x *Index) get(ctx context.Context, taskID string) (*entry, error) {
-	head, err := x.store.Head(ctx, logname.AUNTask(taskID))
-	if errors.Is(err, replay.ErrNotFound) {
-		return nil, nil
+	for i := range x.set.Count() {
+		head, err := x.set.Logs(i).Head(ctx, logname.AUNTask(taskID))
+		if errors.Is(err, replay.ErrNotFound) {
+			continue
+		}
+		e := new(entry)
+		if err == nil {
+			err = json.Unmarshal(head.Metadata, e)
+		}
+		if err != nil {
+			return nil, partner.StoreError(err, "the store cannot be read")
+		}
+		e.revision = head.Revision
+		return e, nil
 	}
-	e := new(entry)
-	if err == nil {
-		err = json.Unmarshal(head.Metadata, e)
-	}
-	if err != nil {
-		return nil, partner.StoreError(err, "the store cannot be read")
-	}
-	e.revision = head.Revision
-	return e, nil
+	return nil, nil
 }
 
 // put stores an entry, which must be read again after an error.
 func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) error {
-	err := x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Expect: e.revision, Metadata: mustJSON(e),
+	h, err := x.at(e.Log)
+	if err != nil {
+		return err
+	}
+	err = h.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Expect: e.revision, Metadata: mustJSON(e),
 		DueAt: time.Now().Add(recheck), Durable: durable})
 	if err != nil {
 		return partner.StoreError(err, "the task cannot be stored")
@@ -159,10 +192,10 @@ func (x *Index) Accept(
 func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(context.Context) error, err error) {
 	undo = func(ctx context.Context) error {
 		// A start that could not be stored may turn out to be stored when the store can be used again.
-		if _, err := x.store.Head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
+		if _, err := x.head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}
-		err := x.drop(ctx, id, e.revision)
+		err := x.drop(ctx, id, e)
 		if e.Parent != "" {
 			err = errors.Join(err, x.removeChild(ctx, e.Parent, id))
 		}
@@ -196,13 +229,17 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 	return undo, nil
 }
 
-// drop drops the entry of a task that has a revision, as far as the caller knows.
-func (x *Index) drop(ctx context.Context, taskID string, revision uint64) error {
+// drop drops the entry of a task.
+func (x *Index) drop(ctx context.Context, taskID string, e *entry) error {
+	h, err := x.at(e.Log)
+	if err != nil {
+		return err
+	}
+	log, revision := logname.AUNTask(taskID), e.revision
 	return replay.RetryConflict(func() error {
-		log := logname.AUNTask(taskID)
-		err := x.store.Append(ctx, replay.Append{Log: log, Expect: revision, Drop: true})
+		err := h.store.Append(ctx, replay.Append{Log: log, Expect: revision, Drop: true})
 		if errors.Is(err, replay.ErrConflict) {
-			head, bad := x.store.Head(ctx, log)
+			head, bad := h.store.Head(ctx, log)
 			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
 				return bad
 			}
@@ -235,8 +272,13 @@ func (x *Index) change(
 
 // ended reports whether the task of an entry has ended.
 func (x *Index) ended(ctx context.Context, e *entry) bool {
-	head, err := x.store.Head(ctx, e.Log)
+	head, err := x.head(ctx, e.Log)
 	return errors.Is(err, replay.ErrNotFound) || err == nil && !head.Ended.IsZero()
+}
+
+// head returns the head of the log of a task, in whichever shard.
+func (x *Index) head(ctx context.Context, log string) (replay.Head, error) {
+	return x.set.Logs(logname.ShardOf(x.set.Count(), log)).Head(ctx, log)
 }
 
 // errGone is the error of a task that is not there, or that the client may not see.

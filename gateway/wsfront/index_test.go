@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // slowLog is a store in which one log is slow.
@@ -35,13 +36,15 @@ func TestChangesOfEntries(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := replay.NewMemory(replay.Settings{})
 		defer memory.Close()
+		before := OpenIndex(shard.One(memory), slog.New(slog.DiscardHandler))
 		for _, id := range []string{"slow", "other"} {
-			if err := (&Index{store: memory}).put(t.Context(), id, &entry{Log: "t" + id}, false); err != nil {
+			if err := before.put(t.Context(), id, &entry{Log: "t" + id}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
+		before.Close()
 		store := &slowLog{memory, logname.AUNTask("slow"), make(chan struct{})}
-		x := OpenIndex(t.Context(), store, slog.New(slog.DiscardHandler))
+		x := OpenIndex(shard.One(store), slog.New(slog.DiscardHandler))
 		defer x.Close()
 		done := make(chan error, 1)
 		go func() {
@@ -72,7 +75,7 @@ func TestIndexConflicts(t *testing.T) {
 		memory := replay.NewMemory(replay.Settings{})
 		defer memory.Close()
 		rival := &replaytest.Rival{Store: memory, Classes: string(logname.AUN)}
-		x := OpenIndex(t.Context(), rival, slog.New(slog.DiscardHandler))
+		x := OpenIndex(shard.One(rival), slog.New(slog.DiscardHandler))
 		defer x.Close()
 		device := follower{"alice.aid.test", "d1", ""}
 		undo, err := x.begin(t.Context(), "parent", &entry{Log: "tparent", Creator: device.creator()})
@@ -122,7 +125,7 @@ func TestIndexConflicts(t *testing.T) {
 		if c := read(); !c.Stored() || c.Seq != 4 {
 			t.Errorf("the position is %+v", c)
 		}
-		if n := x.positions.Total(); n != 1 {
+		if n := x.homes.Of(0).positions.Total(); n != 1 {
 			t.Errorf("%d positions are counted", n)
 		}
 		for _, c := range []follow.Cursor{one, another} { // both connections say that it is over
@@ -130,7 +133,7 @@ func TestIndexConflicts(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := x.positions.Total(); n != 0 {
+		if n := x.homes.Of(0).positions.Total(); n != 0 {
 			t.Errorf("%d positions are counted when it is over", n)
 		}
 		if e, err := x.get(t.Context(), "parent"); err != nil || e.Creator != "" {

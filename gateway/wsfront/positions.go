@@ -31,7 +31,11 @@ func (f follower) creator() string { return f.aid + " " + f.device + " " + f.slo
 // cursor returns how far a follower has received the events of the task of a log. It is not stored if the follower has
 // never followed the task.
 func (x *Index) cursor(ctx context.Context, taskID, log string, f follower) (follow.Cursor, error) {
-	c, err := follow.Read(ctx, x.store, logname.AUNPosition(taskID, f.aid, f.device, f.slot), nil)
+	h, err := x.at(log)
+	if err != nil {
+		return follow.Cursor{}, err
+	}
+	c, err := follow.Read(ctx, h.store, logname.AUNPosition(taskID, f.aid, f.device, f.slot), nil)
 	if err != nil {
 		return c, partner.StoreError(err, "the store cannot be read")
 	}
@@ -40,40 +44,53 @@ func (x *Index) cursor(ctx context.Context, taskID, log string, f follower) (fol
 }
 
 // countPositions counts the positions that an earlier process has left.
-func (x *Index) countPositions(ctx context.Context) {
-	for e, err := range x.store.List(ctx, string(logname.AUN), "") {
+func (h *home) countPositions(ctx context.Context) {
+	for e, err := range h.store.List(ctx, string(logname.AUN), "") {
 		if err != nil {
-			x.log.Warn("the positions of subscriptions could not be counted", "error", err)
+			h.log.Warn("the positions of subscriptions could not be counted", "error", err)
 			return
 		}
 		if aid := logname.FollowerOf(e.Log); aid != "" && e.Head.Ended.IsZero() {
-			_ = x.positions.Take(aid, 1, noLimits) // never fails
+			_ = h.positions.Take(aid, 1, noLimits) // never fails
 		}
 	}
 }
 
 // write stores a cursor, unless its AID has too many.
-func (x *Index) write(ctx context.Context, c *follow.Cursor) error {
+func (h *home) write(ctx context.Context, c *follow.Cursor) error {
 	aid, isNew := logname.FollowerOf(c.Name), !c.Stored()
-	if isNew && x.positions.Take(aid, 1, positionLimits) != nil {
+	if isNew && h.positions.Take(aid, 1, positionLimits) != nil {
 		return nil
 	}
 	c.DueAt = time.Now().Add(recheck)
-	created, err := c.Write(ctx, x.store) // the device may have two connections
+	created, err := c.Write(ctx, h.store) // the device may have two connections
 	switch {
 	case isNew && !created:
-		x.positions.Give(aid, 1)
+		h.positions.Give(aid, 1)
 	case !isNew && created: // the other one has dropped it
-		_ = x.positions.Take(aid, 1, noLimits)
+		_ = h.positions.Take(aid, 1, noLimits)
 	}
 	return err
+}
+
+// write stores a cursor, unless its AID has too many.
+func (x *Index) write(ctx context.Context, c *follow.Cursor) error {
+	h, err := x.at(c.Log)
+	if err != nil {
+		return err
+	}
+	return h.write(ctx, c)
 }
 
 // end says that a follower has received the last event of a task. The device that has created the task does not begin
 // with the first event any more.
 func (x *Index) end(ctx context.Context, taskID string, f follower, c *follow.Cursor) error {
 	if c.Stored() {
-		if err := x.dropCursor(ctx, c); err != nil {
+		h, err := x.at(c.Log)
+		if err == nil {
+			err = h.dropCursor(ctx, c)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -87,10 +104,10 @@ func (x *Index) end(ctx context.Context, taskID string, f follower, c *follow.Cu
 }
 
 // dropCursor drops a cursor.
-func (x *Index) dropCursor(ctx context.Context, c *follow.Cursor) error {
-	dropped, err := c.Drop(ctx, x.store)
+func (h *home) dropCursor(ctx context.Context, c *follow.Cursor) error {
+	dropped, err := c.Drop(ctx, h.store)
 	if dropped {
-		x.positions.Give(logname.FollowerOf(c.Name), 1)
+		h.positions.Give(logname.FollowerOf(c.Name), 1)
 	}
 	return err
 }

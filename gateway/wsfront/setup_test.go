@@ -134,7 +134,7 @@ func (w *world) start() {
 	}
 	ctx, drain := context.WithCancel(context.Background())
 	w.drain = drain
-	index := OpenIndex(context.Background(), w.store, log)
+	index := OpenIndex(shard.One(w.store), log)
 	tasks.Process().AddAcceptor(index)
 	c := w.config
 	c.Authority, c.Identity, c.Roots, c.Identities = authority, w.own, w.pki.Roots(), new(identity.Identities)

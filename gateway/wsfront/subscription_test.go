@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -277,19 +278,19 @@ func TestPositions(t *testing.T) {
 		w.say(id, working)
 		want("while the task runs", 1)
 		front := w.front
-		if err := front.config.Index.positions.Take("alice.aid.test", maxPositions-1, positionLimits); err != nil {
+		if err := positionsOf(front).Take("alice.aid.test", maxPositions-1, positionLimits); err != nil {
 			t.Fatal(err)
 		}
 		other := w.connect("alice.aid.test", "d2")
 		other.must("task.subscribe", `{"task_ids":["`+id+`"],"after":{"`+id+`":0}}`)
 		want("with as many as an AID may have", 1)
-		front.config.Index.positions.Give("alice.aid.test", maxPositions-1)
+		positionsOf(front).Give("alice.aid.test", maxPositions-1)
 		w.say(id, piece("0", false))
 		want("with room again", 2)
 		w.stop() // what is counted is counted again
 		w.start()
 		synctest.Wait()
-		if err := w.front.config.Index.positions.Take("alice.aid.test", maxPositions-1, positionLimits); err == nil {
+		if err := positionsOf(w.front).Take("alice.aid.test", maxPositions-1, positionLimits); err == nil {
 			t.Error("the positions of an earlier process are not counted")
 		}
 		alice = w.connect("alice.aid.test", "d1")
@@ -300,9 +301,12 @@ func TestPositions(t *testing.T) {
 		want("while another device is to get it", 1)
 		time.Sleep(replay.DefaultPinFor)
 		want("when the task is gone", 0)
-		if err := w.front.config.Index.positions.Take("alice.aid.test", maxPositions, positionLimits); err != nil {
+		if err := positionsOf(w.front).Take("alice.aid.test", maxPositions, positionLimits); err != nil {
 			t.Errorf("positions are still counted: %v", err)
 		}
 		w.stop()
 	})
 }
+
+// positionsOf returns the counter of positions.
+func positionsOf(f *Front) *quota.Counter { return &f.config.Index.homes.Of(0).positions }

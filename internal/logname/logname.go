@@ -118,12 +118,28 @@ func ListOfSession(partner, leader, session string) string {
 func ListOfID(partner, taskID string) string { return string(byID) + partner + Separator + taskID }
 
 // Shard returns which of a number of shards has what concerns a Leader at a Partner: tasks, outboxes and memberships.
-// All that counts towards one limit is in one shard.
+// All that counts towards one limit is in one shard. The tasks of an AID are in one shard at whichever Partner, with
+// its inbox, which pins their logs.
 func Shard(shards int, partner, leader string) int {
-	if shards == 1 {
+	switch {
+	case shards == 1:
 		return 0
+	case strings.HasPrefix(leader, aidLeader):
+		return replay.ShardOf(shards, leader)
 	}
 	return replay.ShardOf(shards, partner, quota.Key(leader))
+}
+
+// aidLeader begins the name of a Leader that is an AID; see identity.Peer.
+const aidLeader = "aid:"
+
+// ShardOfAID returns which of a number of shards has the inbox of an AID, and its tasks.
+func ShardOfAID(shards int, aid string) int { return Shard(shards, "", aidLeader+aid) }
+
+// ShardOf returns which of a number of shards has the log of a task.
+func ShardOf(shards int, log string) int {
+	partner, leader, _ := Split(log)
+	return Shard(shards, partner, leader)
 }
 
 // Split takes apart the name of a task's log, or of its outbox.
