@@ -28,6 +28,7 @@ type Tasks struct {
 
 	mu       sync.Mutex
 	webhooks *notify.Config // in force; nil until Configure
+	open     map[*notify.Engine]struct{}
 }
 
 // engines work on the tasks of one shard.
@@ -41,7 +42,7 @@ type engines struct {
 // turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of webhooks.
 // The set belongs to Tasks then, and is closed after an error, too.
 func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
-	t := &Tasks{set: set, process: partner.NewProcess()}
+	t := &Tasks{set: set, process: partner.NewProcess(), open: make(map[*notify.Engine]struct{})}
 	t.process.AddAcceptor(t)
 	options := partner.Options{Tracing: tracer, Process: t.process}
 	var err error
@@ -62,10 +63,16 @@ func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*
 		if t.webhooks != nil {
 			webhooks.Configure(*t.webhooks)
 		}
+		t.open[webhooks] = struct{}{}
+		t.share()
 		return &engines{engine, webhooks}, nil
 	}, func(e *engines) {
 		e.tasks.Close()
 		e.webhooks.Close()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.open, e.webhooks)
+		t.share()
 	})
 	if err != nil {
 		return nil, errors.Join(err, set.Close())
@@ -81,8 +88,15 @@ func (t *Tasks) Configure(c notify.Config) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.webhooks = &c
-	for e := range t.engines.All() {
-		e.webhooks.Configure(c)
+	for webhooks := range t.open {
+		webhooks.Configure(c)
+	}
+}
+
+// share has the engines of webhooks share what the process may hold. t.mu is held.
+func (t *Tasks) share() {
+	for webhooks := range t.open {
+		webhooks.Share(len(t.open))
 	}
 }
 

@@ -161,6 +161,10 @@ func (e *Engine) Configure(c Config) {
 	e.scanner.due.ScanBy(time.Now())
 }
 
+// Share says that the engine is one of n in the process, which have equal parts of the attempts at the same time, and
+// of what is in memory of deliveries.
+func (e *Engine) Share(n int) { e.scheduler.Share(n) }
+
 // Close stops all work and waits for it. Attempts in flight are canceled, and made again by the next engine that opens
 // the store, under the same webhook-id. Changes that Notify gets meanwhile are stored.
 func (e *Engine) Close() {

@@ -39,7 +39,7 @@ func (s *Scheduler) enqueue(p *endpoint, now time.Time) {
 
 // enqueueLeader puts a Leader into a line if it has endpoints there and may have another attempt in flight.
 func (s *Scheduler) enqueueLeader(l *leader, line int) {
-	if !l.inLine[line] && len(l.lines[line]) > 0 && l.mayAttempt(line) {
+	if !l.inLine[line] && len(l.lines[line]) > 0 && s.mayAttempt(l, line) {
 		l.inLine[line] = true
 		s.lines[line] = append(s.lines[line], l)
 	}
@@ -52,7 +52,7 @@ func (s *Scheduler) dispatch() {
 		return
 	}
 	now := time.Now()
-	for s.fast < s.slots && s.fast+s.slow < maxInFlight {
+	for s.fast < s.part(s.slots) && s.fast+s.slow < s.part(maxInFlight) {
 		p := s.next()
 		if p == nil {
 			return
@@ -92,11 +92,11 @@ func (s *Scheduler) dispatch() {
 // next takes an endpoint of the Leader that is first in the line whose turn it is, or in the next line that may
 // proceed. A Leader that has more endpoints there goes to the end of the line.
 func (s *Scheduler) next() *endpoint {
-	mayAttempt := s.unproven < max(1, s.slots/2) && s.fast+s.slow < maxInFlight-reserved
+	mayAttempt := s.unproven < s.part(s.slots/2) && s.fast+s.slow < s.part(maxInFlight-reserved)
 	for range s.lines {
 		s.turn = (s.turn + 1) % len(s.lines)
 		line := s.turn
-		if line != provenLine && !mayAttempt || line == failingLine && s.retries >= maxRetries {
+		if line != provenLine && !mayAttempt || line == failingLine && s.retries >= s.part(maxRetries) {
 			continue
 		}
 		for len(s.lines[line]) > 0 {
@@ -104,7 +104,7 @@ func (s *Scheduler) next() *endpoint {
 			s.lines[line][0] = nil
 			s.lines[line] = s.lines[line][1:]
 			l.inLine[line] = false
-			if !l.mayAttempt(line) {
+			if !s.mayAttempt(l, line) {
 				continue // end puts it into the line again
 			}
 			p := l.lines[line][0]

@@ -20,7 +20,7 @@ func (s *Scheduler) admit(l *leader, now time.Time) bool {
 	if n >= most/8 && n&(n-1) == 0 {
 		s.sweep(l, now)
 	}
-	if s.endpoints < s.config.Limits.Endpoints || n > 0 && s.evict(l, now) {
+	if s.endpoints < s.part(s.config.Limits.Endpoints) || n > 0 && s.evict(l, now) {
 		return true
 	}
 	for _, other := range s.leaders {

@@ -34,10 +34,10 @@ const (
 // fullFor is how long a Leader without room for another endpoint waits before it looks for room again.
 const fullFor = 5 * time.Second
 
-// mayAttempt reports whether an attempt at an endpoint of a line may begin.
-func (l *leader) mayAttempt(line int) bool {
-	return l.inFlight < leaderInFlight && (line == provenLine || l.unproven < leaderUnproven) &&
-		(line != failingLine || l.retries < leaderRetries)
+// mayAttempt reports whether an attempt at an endpoint of a Leader in a line may begin.
+func (s *Scheduler) mayAttempt(l *leader, line int) bool {
+	return l.inFlight < s.part(leaderInFlight) && (line == provenLine || l.unproven < s.part(leaderUnproven)) &&
+		(line != failingLine || l.retries < s.part(leaderRetries))
 }
 
 // leaderOf returns a Leader. One that has no endpoints is not kept.

@@ -87,9 +87,9 @@ func (s *Scheduler) take(j Job, leader string, now time.Time) (blocker, bool) {
 		p.skipped = true
 		return blocker{endpoint: p}, false
 	}
-	if len(p.ready)+p.inFlight > 0 && (s.ready >= maxReady || l.ready >= leaderReady) {
-		s.full = s.full || s.ready >= maxReady
-		l.full = l.full || l.ready >= leaderReady
+	if len(p.ready)+p.inFlight > 0 && (s.ready >= s.part(maxReady) || l.ready >= s.part(leaderReady)) {
+		s.full = s.full || s.ready >= s.part(maxReady)
+		l.full = l.full || l.ready >= s.part(leaderReady)
 		return blocker{}, false
 	}
 	s.jobs[j.Outbox] = append(s.jobs[j.Outbox], j.Webhook)
@@ -111,8 +111,8 @@ func (s *Scheduler) capacityFreed(p *endpoint, now time.Time) {
 			s.config.Wake(now.Add(soon)) // there may be many of them, and none has much to gain
 		}
 	}
-	if s.full && s.ready <= maxReady/2 || p.of.full && p.of.ready <= leaderReady/2 {
-		s.full, p.of.full = s.full && s.ready > maxReady/2, false
+	if half := s.part(maxReady / 2); s.full && s.ready <= half || p.of.full && p.of.ready <= s.part(leaderReady/2) {
+		s.full, p.of.full = s.full && s.ready > half, false
 		s.config.Wake(now)
 	}
 }

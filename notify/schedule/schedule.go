@@ -59,6 +59,7 @@ type Scheduler struct {
 	running bool
 	closed  bool
 	slots   int
+	share   int // see Share
 
 	leaders   map[string]*leader // that have endpoints in memory
 	endpoints int                // of all Leaders
@@ -102,6 +103,7 @@ func New(c Config) *Scheduler {
 	quarantined, _ := simplelru.NewLRU[string, time.Time](maxQuarantined, nil)
 	return &Scheduler{
 		config:      c,
+		share:       1,
 		seed:        maphash.MakeSeed(),
 		leaders:     make(map[string]*leader),
 		dormant:     dormant,
@@ -121,6 +123,18 @@ func (s *Scheduler) Start(slots int) {
 		s.dispatch()
 	}
 }
+
+// Share says that the Scheduler is one of n in the process. Each has an equal part of what the process may hold: of the
+// slots, and of attempts, deliveries and endpoints in memory.
+func (s *Scheduler) Share(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.share = n
+	s.dispatch()
+}
+
+// part returns the part of a bound of the process that the Scheduler has.
+func (s *Scheduler) part(n int) int { return max(n/s.share, 1) }
 
 // Close has no further attempt begin, and waits for attempts in flight. Its caller cancels them.
 func (s *Scheduler) Close() {

@@ -157,3 +157,30 @@ func TestHoldUntil(t *testing.T) {
 		}
 	})
 }
+
+// TestShare: Schedulers that share what a process may hold have equal parts of it, and each has at least one attempt.
+// Endpoints that are not proven get half of the slots.
+func TestShare(t *testing.T) {
+	for _, c := range []struct{ slots, share, want int }{{8, 1, 4}, {8, 2, 2}, {8, 8, 1}, {4, 8, 1}} {
+		bubble.Test(t, func(t *testing.T) {
+			goOn := make(chan struct{})
+			s := New(Config{Run: func(*Attempt) { <-goOn }, Leave: func(time.Time) {}, Wake: func(time.Time) {},
+				Log: func() *slog.Logger { return slog.New(slog.DiscardHandler) }})
+			defer s.Close()
+			s.Share(c.share)
+			s.Start(c.slots)
+			r := &recorder{Scheduler: s}
+			for i := range 20 {
+				r.offer(fmt.Sprint("leader", i), fmt.Sprint("webhook", i))
+			}
+			if got := s.Counts().InFlight; got != c.want {
+				t.Errorf("%d attempts are in flight with %d slots that %d share; want %d", got, c.slots, c.share, c.want)
+			}
+			s.Share(1)
+			if got := s.Counts().InFlight; got != max(c.slots/2, 1) {
+				t.Errorf("%d attempts are in flight with %d slots that are not shared any more", got, c.slots)
+			}
+			close(goOn)
+		})
+	}
+}
