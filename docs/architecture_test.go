@@ -59,20 +59,24 @@ func TestDocsDependencies(t *testing.T) {
 	}
 }
 
-// TestDocsRooms: the files and the tests that the comments of packages, and these pages, name are there.
+// TestDocsRooms: the files, the tests and the names of other rooms that the comments of packages have are there, and so
+// are the files and tests that these pages name.
 func TestDocsRooms(t *testing.T) {
 	var tests strings.Builder
-	texts := make(map[string]string)
-	for name := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go", "docs/*.md")) {
+	texts, sources := make(map[string]string), make(map[string]string) // the source of each package, by its name
+	for name := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go", "docs/*.md", ":!:interop")) {
 		switch base := filepath.Base(name); {
 		case strings.HasSuffix(base, "_test.go"):
 			tests.WriteString(read(t, name))
 		case base == "doc.go", strings.HasSuffix(base, ".md"):
 			texts[name] = read(t, name)
+		default:
+			sources[filepath.Base(filepath.Dir(name))] += read(t, name)
 		}
 	}
 	file := regexp.MustCompile(`\b[a-z0-9]+(/[a-z0-9_]+)*/[a-z0-9_]+\.go\b`)
 	test := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`)
+	exported := regexp.MustCompile(`\b([a-z]\w*)\.([A-Z]\w+)(?:\.([A-Za-z]\w+))?`)
 	found := 0
 	for name, text := range texts {
 		for _, named := range file.FindAllString(text, -1) {
@@ -85,6 +89,21 @@ func TestDocsRooms(t *testing.T) {
 			found++
 			if !strings.Contains(tests.String(), "func "+named+"(") {
 				t.Errorf("%s names %s, which is no test", name, named)
+			}
+		}
+		if !strings.HasSuffix(name, "doc.go") {
+			continue
+		}
+		for _, m := range exported.FindAllStringSubmatch(text, -1) {
+			source := sources[m[1]]
+			if source == "" || test.MatchString(m[2]) {
+				continue
+			}
+			found++
+			is := regexp.MustCompile(`(?m)^((func|type|var|const) |\t)(\(.*\) )?` + m[2] + `\b`)
+			has := regexp.MustCompile(`(?m)(\(\w* ?\*?` + m[2] + `(\[\w+\])?\) |^\t(\w+, )*)` + m[3] + `\b`)
+			if !is.MatchString(source) || m[3] != "" && !has.MatchString(source) {
+				t.Errorf("%s names %s, which there is not", name, m[0])
 			}
 		}
 	}

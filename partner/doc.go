@@ -24,7 +24,7 @@
 //   - eventSeq is the event's number in the log, from 1. It rises by one, except for a gap after a loss of power
 //     (replay.Head.Lost). A Leader's message has no number: it is stored in the record of the event that it causes. A
 //     get is not stored.
-//   - A drain (partner.Engine.Drain) refuses starts before anything is stored, in the one place that all dialects and
+//   - A drain (Process.Drain) refuses starts before anything is stored, in the one place that all dialects and
 //     groups come through. It belongs to the process: a reload keeps it, a restart ends it.
 //
 // # Where AIP leaves a choice
