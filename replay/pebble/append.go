@@ -95,7 +95,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	old := l.head
 	b := s.db.NewBatchWithSize(batchSize(a))
 	defer b.Close()
-	records, beside, err := s.setRecords(b, l, a, next)
+	records, inline, err := s.setRecords(b, l, a, next)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 		}
 		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
 	}
-	setHead(b, a.Log, next, beside, records)
+	setHead(b, a.Log, next, inline, records)
 
 	if a.End {
 		s.sweeper.counting.RLock()
@@ -136,18 +136,18 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 }
 
 // setRecords sets the entries of the records of an append, and of those that the log keeps besides, where they change.
-// It returns the records that the log keeps, and the entry that lies beside the head, if there is one.
+// It returns the records that the log keeps, and the entry that is inline in the head, if there is one.
 func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head) (_ [][]byte, _ []byte, err error) {
-	old, records, beside := &l.head, a.Records, []byte(nil)
-	if old.beside {
+	old, records, inline := &l.head, a.Records, []byte(nil)
+	if old.inline {
 		stored, err := l.stored(s.generation, true)
 		if err != nil {
 			return nil, nil, err
 		}
-		beside = stored.entry
+		inline = stored.entry
 	}
 	if next.First > max(old.First, 1) {
-		if beside, err = s.trim(b, a.Log, beside, old, next); err != nil {
+		if inline, err = s.trim(b, a.Log, inline, old, next); err != nil {
 			return nil, nil, err
 		}
 		for next.First > next.Last+1-uint64(len(records)) {
@@ -156,9 +156,9 @@ func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head
 		}
 		setSnapshot(b, a.Log, a.Snapshot)
 	}
-	if next.beside = lieBeside(a, next, beside, records); !next.beside {
-		if beside != nil {
-			setEntry(b, a.Log, old.Last, beside, nil)
+	if next.inline = fitsInline(a, next, inline, records); !next.inline {
+		if inline != nil {
+			setEntry(b, a.Log, old.Last, inline, nil)
 			next.entries++
 		}
 		if len(records) > 0 {
@@ -166,7 +166,7 @@ func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head
 			next.entries++
 		}
 	}
-	return records, beside, nil
+	return records, inline, nil
 }
 
 // isIntent returns whether an append to a log with a head can be an intent.
@@ -174,32 +174,32 @@ func isIntent(a *replay.Append, h *head, settings *replay.Settings) bool {
 	return a.Intent && h.First == 0 && len(a.Records) == 0 && !a.End && !a.Durable && settings.Sync != replay.SyncAlways
 }
 
-// lieBeside returns whether all records of a log lie beside its head after a: an entry that does so already, nil if
+// fitsInline returns whether all records of a log are inline in its head after a: an entry that is so already, nil if
 // there is none, and those of a. More records are added to such an entry only by the end of the log, because a log that
 // runs would write the first ones again with each append.
-func lieBeside(a *replay.Append, next *head, entry []byte, records [][]byte) bool {
+func fitsInline(a *replay.Append, next *head, entry []byte, records [][]byte) bool {
 	switch {
 	case next.entries > 0, entry == nil && len(records) == 0:
 		return false
 	case entry != nil && len(records) > 0 && (!a.End || a.Skip > 0):
 		return false
 	}
-	return entryLen(entry, records) <= maxBeside
+	return entryLen(entry, records) <= maxInline
 }
 
-// trim deletes the records of a log that next does not keep, whose head is old, with this entry beside it. It returns
+// trim deletes the records of a log that next does not keep, whose head is old, with this entry inline. It returns
 // what is left of that, and subtracts what it deletes from next.
-func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next *head) (_ []byte, err error) {
+func (g *generation) trim(b *pebble.Batch, log string, inline []byte, old, next *head) (_ []byte, err error) {
 	switch {
-	case old.beside:
-		return trimEntry(beside, old, next)
+	case old.inline:
+		return trimEntry(inline, old, next)
 	case old.entries > 0:
 		return nil, g.trimEntries(b, log, old, next)
 	}
 	return nil, nil
 }
 
-// trimEntry is trim for a log whose records are all in the entry beside its head.
+// trimEntry is trim for a log whose records are all inline in its head.
 func trimEntry(entry []byte, old, next *head) ([]byte, error) {
 	var kept [][]byte
 	r := readEntry(entry, old.Last, old.First, old.Last)

@@ -19,7 +19,7 @@ func batchSize(a *replay.Append) int {
 // setHead sets a head. Beside it lie, if it says so, the records in an entry, which may be nil, and more of them.
 func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byte) {
 	size := 0
-	if h.beside {
+	if h.inline {
 		size = entryLen(entry, records)
 	}
 	var buf [maxHeadLen]byte
@@ -27,7 +27,7 @@ func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byt
 	op := b.SetDeferred(nameKeyLen(log), len(numbers)+size+len(h.Metadata))
 	appendNameKey(op.Key[:0], spaceHead, log)
 	value := append(op.Value[:0], numbers...)
-	if h.beside {
+	if h.inline {
 		value = appendEntry(value, entry, records)
 	}
 	_ = append(value, h.Metadata...)

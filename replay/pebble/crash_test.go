@@ -393,8 +393,8 @@ func TestDamagedLog(t *testing.T) {
 	entry := func(log string, number uint64, value ...byte) func(*pebble.Batch) error {
 		return func(b *pebble.Batch) error { return b.Set(appendEntryKey(nil, log, number), value, nil) }
 	}
-	beside := func(value ...byte) func(b *pebble.Batch) error {
-		h := head{Head: replay.Head{First: 1, Last: 3, Bytes: 3}, beside: true, entry: value}
+	inline := func(value ...byte) func(b *pebble.Batch) error {
+		h := head{Head: replay.Head{First: 1, Last: 3, Bytes: 3}, inline: true, entry: value}
 		return func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), h.append(nil, "a"), nil) }
 	}
 	for name, damage := range map[string]func(b *pebble.Batch) error{
@@ -406,10 +406,10 @@ func TestDamagedLog(t *testing.T) {
 		"too many records":  entry("a", 3, 200, 1, 3),
 		"too large":         entry("a", 3, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
 		"too short":         entry("a", 3, 1, 2, 3),
-		"beside: too few":   beside(2, 1, 2, 1, 3),
-		"beside: too short": beside(3, 1, 1, 1, 2),
-		"beside: too long":  beside(3, 1, 1, 1, 2, 2, 3, 3, 3),
-		"beside: none":      beside(),
+		"inline: too few":   inline(2, 1, 2, 1, 3),
+		"inline: too short": inline(3, 1, 1, 1, 2),
+		"inline: too long":  inline(3, 1, 1, 1, 2, 2, 3, 3, 3),
+		"inline: none":      inline(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

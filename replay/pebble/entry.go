@@ -16,8 +16,8 @@ import (
 // varints. The number of the last record is the entry's key, so that a seek for any of its records finds it. The
 // records of a log that has had one append of them are short as a rule; their entry lies in the log's head.
 
-// maxBeside is the greatest size of an entry that lies beside its log's head.
-const maxBeside = 4 << 10
+// maxInline is the greatest size of an entry that is inline in its log's head.
+const maxInline = 4 << 10
 
 // entryLen returns the size of the entry of records, which follow those of old, an entry or nil.
 func entryLen(old []byte, records [][]byte) int {
@@ -59,13 +59,13 @@ func uvarintLen(n uint64) int {
 }
 
 // records reads the records of a log from one number on. Each call of next makes seq and data those of the next one;
-// data is valid until the next call, and for longer if the records lie beside the head. Each records that has no error
-// is closed.
+// data is valid until the next call, and for longer if the records are inline in the head. Each records that has no
+// error is closed.
 type records struct {
 	seq  uint64
 	data []byte
 
-	it    *pebble.Iterator // over the entries; nil if the records lie beside the head
+	it    *pebble.Iterator // over the entries; nil if the records are inline in the head
 	begun bool
 	from  uint64 // the first record to be read
 	last  uint64 // the last record to be read
@@ -78,7 +78,7 @@ type records struct {
 // read returns a reader of a log's records from a number on, as h has it, which is or was the log's head. The reader
 // has none if the log has been dropped since.
 func (g *generation) read(log string, h *head, from uint64) (*records, error) {
-	if !h.beside {
+	if !h.inline {
 		return g.readEntries(log, h, from)
 	}
 	stored, closer, err := storedHead(g.committed(), log, 0)
@@ -89,7 +89,7 @@ func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 		return nil, err
 	}
 	defer closer.Close() // always nil
-	if !stored.beside {
+	if !stored.inline {
 		return g.readEntries(log, h, from) // there the records are now
 	}
 	return readEntry(bytes.Clone(stored.entry), stored.Last, from, h.Last), nil

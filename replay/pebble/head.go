@@ -15,8 +15,8 @@ type head struct {
 	replay.Head
 	expires stamp  // when it is dropped; 0 while it has not ended
 	losses  uint64 // mark.losses when the log last got a record
-	entries uint64 // number of entries with the log's records; 0 if they lie beside the head
-	beside  bool   // all records lie beside the head, as one entry
+	entries uint64 // number of entries with the log's records; 0 if they are inline in the head
+	inline  bool   // all records are inline in the head, as one entry
 	entry   []byte // that entry, where the head has been read with it
 	pending bool   // the log is an intent, which the database does not have
 }
@@ -27,14 +27,14 @@ var errHead = errors.New("replay/pebble: the head of a log is damaged")
 const (
 	headLosses = 1 << iota // losses and gaps
 	headLists              // lists
-	headBeside             // an entry
+	headInline             // an entry
 	headCut                // nothing: Cut is set
 	headBits   = 1<<iota - 1
 )
 
 // appendNumbers writes the head of a log up to the entry, which has so many bytes: its bits, losses, gaps and lists if
 // they say that it has them, Revision, First, Last, Bytes, DueAt, Ended, expires, entries, and the length of the entry
-// of the records that lie beside it. Then come the entry and the metadata.
+// of the records that are inline in it. Then come the entry and the metadata.
 func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	bits := len(b)
 	b = append(b, 0)
@@ -62,8 +62,8 @@ func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	b = binary.AppendUvarint(b, uint64(stampOf(h.Ended)))
 	b = binary.AppendUvarint(b, uint64(h.expires))
 	b = binary.AppendUvarint(b, h.entries)
-	if h.beside {
-		b[bits] |= headBeside
+	if h.inline {
+		b[bits] |= headInline
 		b = binary.AppendUvarint(b, uint64(entryLen))
 	}
 	return b
@@ -99,13 +99,13 @@ func parseHead(b []byte, log string, losses uint64) (head, error) {
 	h.DueAt, h.Ended = stamp(due).time(), stamp(ended).time()
 	h.expires = stamp(p.next())
 	h.entries = p.next()
-	if bits&headBeside != 0 {
-		h.beside = true
+	if bits&headInline != 0 {
+		h.inline = true
 		h.entry = p.bytes()
 	}
 	h.Metadata = p.rest
 	if p.failed || h.Revision == 0 || due > math.MaxInt64 || ended > math.MaxInt64 || h.entries > h.Last ||
-		h.beside && (h.Last == 0 || h.entries > 0) {
+		h.inline && (h.Last == 0 || h.entries > 0) {
 		return head{}, errHead
 	}
 	return h.check(losses)

@@ -24,7 +24,7 @@ func TestHead(t *testing.T) {
 	h := head{
 		Head: replay.Head{Revision: 300, First: 2, Last: 5, Bytes: 3, DueAt: replay.Recover, Metadata: []byte("meta"),
 			Gaps: []replay.Gap{{From: 3, To: 4}}},
-		losses: 1, beside: true, entry: []byte("\x01\x03abc"),
+		losses: 1, inline: true, entry: []byte("\x01\x03abc"),
 	}
 	const want = "\x05" + "\x01\x01\x03\x04" + "\xac\x02" + "\x02\x05\x03\x01\x00\x00\x00" + "\x05\x01\x03abc" + "meta"
 	if d := cmp.Diff(want, string(h.append(nil, "a"))); d != "" {
@@ -54,7 +54,7 @@ func FuzzHead(f *testing.F) {
 		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}},
 			Metadata: []byte("note")}, losses: 2, entries: 2},
 		{Head: replay.Head{Revision: 1 << 60, First: 1}},
-		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, beside: true, entry: []byte{1, 1, 'x'}},
+		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, inline: true, entry: []byte{1, 1, 'x'}},
 		{Head: replay.Head{First: 1, Lists: []replay.Listing{{List: "list", At: time.Unix(9, 9), Label: "x"}, {List: "l"}}}},
 	} {
 		h.Revision = max(h.Revision, 1)

@@ -29,13 +29,13 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 	kept, next := h.Kept(), h.After(h.First-1)
 	// What the head says of the sizes is a hint only, and bounded as such: a damaged one must not cost memory.
 	var data []byte
-	if !stored.beside {
+	if !stored.inline {
 		data = make([]byte, 0, min(h.Bytes, 1<<20))
 	}
 	records = make([]replay.Record, 0, min(kept, 1<<14))
 	for r.next() && r.seq == next {
 		next = h.After(r.seq)
-		if stored.beside {
+		if stored.inline {
 			records = append(records, replay.Record{Seq: r.seq, Data: r.data})
 			continue
 		}
@@ -92,7 +92,7 @@ func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err e
 		}
 	}
 	switch {
-	case h.beside:
+	case h.inline:
 		r = readEntry(h.entry, h.Last, h.First, h.Last)
 	case h.First <= h.Last:
 		r, err = s.readEntries(name, &h, h.First)

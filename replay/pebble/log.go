@@ -113,9 +113,9 @@ func (l *log) read(g *generation) error {
 	return nil
 }
 
-// stored returns the head as it is stored, with the metadata, and with the entry beside it if that is asked for. It
-// makes l.head known. The error is replay.ErrNotFound if there is none. It takes one look-up, or none if the head was
-// read before, or the filter of names does not have the log. The caller holds l.write.
+// stored returns the head as it is stored, with the metadata, and with the entry that is inline in it if that is asked
+// for. It makes l.head known. The error is replay.ErrNotFound if there is none. It takes one look-up, or none if the
+// head was read before, or the filter of names does not have the log. The caller holds l.write.
 func (l *log) stored(g *generation, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound

@@ -132,7 +132,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 			h.Ended = cmp.Or(h.Ended, now)
 			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
 			// Without a snapshot, it cannot be read.
-			h.First, h.Bytes, h.entries, h.beside, h.entry, h.DueAt = h.Last+1, 0, 0, false, nil, time.Time{}
+			h.First, h.Bytes, h.entries, h.inline, h.entry, h.DueAt = h.Last+1, 0, 0, false, nil, time.Time{}
 			h.Gaps, h.Lists = nil, nil
 			size = int64(len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log))
 		case h.Ended.IsZero():
@@ -180,7 +180,7 @@ func (s *Store) whole(log string, h *head) (bool, error) {
 	}
 	var r *records
 	switch {
-	case h.beside:
+	case h.inline:
 		r = readEntry(h.entry, h.Last, h.First, h.Last)
 	default:
 		if r, err = s.readEntries(log, h, h.First); err != nil {
