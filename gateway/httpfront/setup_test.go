@@ -191,9 +191,16 @@ func open(t *testing.T, change ...func(*setup)) *gate {
 	g.server.StartTLS()
 	t.Cleanup(func() {
 		g.drain()
-		g.server.Close()
+		closeServer(g.server)
 	})
 	return g
+}
+
+// closeServer closes a server. A connection that rests comes back to it as a new one when its client closes it, as Close
+// has the client do, which then waits for all that it has counted: the server takes none back from before that.
+func closeServer(s *httptest.Server) {
+	_ = s.Config.Close() // of the listener, which Close closes, too
+	s.Close()
 }
 
 func (g *gate) post(path, body string) (*http.Response, string) {

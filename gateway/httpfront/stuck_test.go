@@ -86,7 +86,7 @@ func TestACallerThatNeverReads(t *testing.T) {
 			} else {
 				server.Start()
 			}
-			defer server.Close()
+			defer closeServer(server)
 			post := func(path, body string) string {
 				t.Helper()
 				res, err := server.Client().Post(server.URL+path, "application/json", strings.NewReader(body))
