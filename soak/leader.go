@@ -61,7 +61,7 @@ const workers = 256
 func (l *leaders) phase(
 	ctx context.Context, rate int, d time.Duration, faults bool, alongside func(context.Context),
 ) *measured {
-	m := &measured{began: time.Now()}
+	m := &measured{began: time.Now(), before: l.site.counters(ctx)}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var group sync.WaitGroup
@@ -92,6 +92,7 @@ func (l *leaders) phase(
 	}
 	group.Wait()
 	m.took = time.Since(m.began)
+	m.after = l.site.counters(context.WithoutCancel(ctx))
 	return m
 }
 

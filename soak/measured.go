@@ -27,7 +27,12 @@ type measured struct {
 	working   time.Time // when the last one was carried out
 	memory    []float64 // bytes, each second
 	files     []float64
+
+	before, after map[string]float64 // counters of the gateway
 }
+
+// rose returns by how much a counter of the gateway has risen.
+func (m *measured) rose(counter string) float64 { return m.after[counter] - m.before[counter] }
 
 // note takes note of a request. clean says that no fault was meant for it.
 func (m *measured) note(began time.Time, err error, clean bool) {
@@ -119,6 +124,17 @@ func printTable(phases ...*measured) {
 		{"memory in the second third, MiB", func(m *measured) float64 { return median(m.memory, 1./3, 2./3) / (1 << 20) }},
 		{"memory in the last third, MiB", func(m *measured) float64 { return median(m.memory, 2./3, 1) / (1 << 20) }},
 		{"memory at most, MiB", func(m *measured) float64 { return slices.Max(append(m.memory, 0)) / (1 << 20) }},
+		{"processors of the gateway", func(m *measured) float64 { return m.rose(processor) / m.took.Seconds() }},
+		{"MiB for the journal a second", func(m *measured) float64 {
+			return m.rose(journal) / m.took.Seconds() / (1 << 20)
+		}},
+		{"syncs of the journal a second", func(m *measured) float64 { return m.rose(syncs) / m.took.Seconds() }},
+		{"of these, slower than 50 ms, %", func(m *measured) float64 {
+			return 100 * (m.rose(syncs) - m.rose(fastSyncs)) / max(m.rose(syncs), 1)
+		}},
+		{"time in syncs, %", func(m *measured) float64 { return 100 * m.rose(syncSeconds) / m.took.Seconds() }},
+		{"garbage collections a second", func(m *measured) float64 { return m.rose(collections) / m.took.Seconds() }},
+		{"their pauses, ms a second", func(m *measured) float64 { return 1000 * m.rose(pauses) / m.took.Seconds() }},
 		{"open files in the last third", func(m *measured) float64 { return median(m.files, 2./3, 1) }},
 		{"open files at most", func(m *measured) float64 { return slices.Max(append(m.files, 0)) }},
 	} {

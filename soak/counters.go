@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// The counters of the gateway that say what a phase has waited for.
+const (
+	syncs       = "aip_store_sync_seconds_count"
+	fastSyncs   = `aip_store_sync_seconds_bucket{le="0.05"}`
+	syncSeconds = "aip_store_sync_seconds_sum"
+	journal     = "aip_store_journal_bytes_total"
+	collections = "go_gc_duration_seconds_count"
+	pauses      = "go_gc_duration_seconds_sum"
+	processor   = "process_cpu_seconds_total"
+)
+
+// counters returns the gateway's counters, by name and labels. It is empty where the gateway does not answer.
+func (s *site) counters(ctx context.Context) map[string]float64 {
+	all := make(map[string]float64)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+"/metrics", nil)
+	if err != nil {
+		return all
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return all
+	}
+	defer res.Body.Close()
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if i := strings.LastIndexByte(lines.Text(), ' '); i > 0 {
+			if v, err := strconv.ParseFloat(lines.Text()[i+1:], 64); err == nil {
+				all[lines.Text()[:i]] = v
+			}
+		}
+	}
+	return all
+}
