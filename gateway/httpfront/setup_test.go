@@ -196,8 +196,8 @@ func open(t *testing.T, change ...func(*setup)) *gate {
 	return g
 }
 
-// closeServer closes a server. A connection that rests comes back to it as a new one when its client closes it, as Close
-// has the client do, which then waits for all that it has counted: the server takes none back from before that.
+// closeServer closes a server. A connection that rests comes back to it as a new one when its client closes it, as
+// Close has the client do, which then waits for all that it has counted: the server takes none back from before that.
 func closeServer(s *httptest.Server) {
 	_ = s.Config.Close() // of the listener, which Close closes, too
 	s.Close()
