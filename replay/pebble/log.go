@@ -35,7 +35,7 @@ type log struct {
 	mu    sync.Mutex // guards what follows, which is written under write and mu both
 	known bool       // head has been read
 	head  head       // as committed, without Metadata
-	life  uint64     // how often the log has been dropped
+	drops uint64     // how often the log has been dropped
 
 	// The tail has what the readers that are behind have not read yet. It is empty when there is none.
 	tail    tail
@@ -51,7 +51,7 @@ func (l *log) publish(h head, added [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if dropped := l.known && l.head.First > 0 && h.First == 0; dropped {
-		l.life++
+		l.drops++
 		l.changed()
 		l.tail.shrink(0, &l.of.tails)
 	} else if len(added) > 0 && l.readers > 0 {
@@ -210,7 +210,7 @@ func hasHead(db *pebble.DB, log string) (bool, error) {
 // view is a committed state of a log as a reader sees it.
 type view struct {
 	head
-	life   uint64
+	drops  uint64
 	recent []replay.Record // what the reader has not read, if all of it is in the tail
 }
 
@@ -223,7 +223,7 @@ func (l *log) viewCommitted(g *generation) (view, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return view{head: l.head, life: l.life}, nil
+	return view{head: l.head, drops: l.drops}, nil
 }
 
 // logs are the logs in use, and a bounded number of the logs used last, which may be used again soon: a task is

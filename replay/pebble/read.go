@@ -31,7 +31,7 @@ type reader struct {
 	log     *log
 	version uint64 // log.version when it had read all
 	seen    bool   // it has read log
-	life    uint64 // log.life then
+	drops   uint64 // log.drops then
 
 	down     bool   // it waits for another generation
 	replaced uint64 // availability.replaced before the last read
@@ -138,7 +138,7 @@ func (r *reader) ready() bool {
 	l := r.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.known || l.head.Last != r.after || l.life != r.life || !l.head.Ended.IsZero() {
+	if !l.known || l.head.Last != r.after || l.drops != r.drops || !l.head.Ended.IsZero() {
 		return true
 	}
 	l.catchUp(r)
@@ -208,10 +208,10 @@ func (r *reader) read(ctx context.Context) (v view, err error) {
 	if v, err = r.view(); err != nil {
 		return v, err
 	}
-	if v.First == 0 || r.seen && v.life != r.life {
+	if v.First == 0 || r.seen && v.drops != r.drops {
 		return v, replay.ErrNotFound
 	}
-	r.begun, r.seen, r.life = true, true, v.life
+	r.begun, r.seen, r.drops = true, true, v.drops
 	if err := v.Reach(r.after); err != nil || r.after == v.Last {
 		return v, err
 	}
@@ -231,7 +231,7 @@ func (r *reader) view() (view, error) {
 		return l.viewCommitted(r.store.generation)
 	}
 	defer l.mu.Unlock()
-	v := view{head: l.head, life: l.life}
+	v := view{head: l.head, drops: l.drops}
 	if r.after == v.Last {
 		l.catchUp(r)
 	} else {
@@ -297,7 +297,7 @@ func (r *reader) fill(v *view) error {
 		return nil
 	}
 	// The next record was there when the state was read, so it has been dropped since. Otherwise it is lost.
-	if now, err := r.log.viewCommitted(r.store.generation); err != nil || now.First == v.First && now.life == v.life {
+	if now, err := r.log.viewCommitted(r.store.generation); err != nil || now.First == v.First && now.drops == v.drops {
 		return errors.Join(errDamaged, err)
 	}
 	return nil
