@@ -35,7 +35,7 @@ const (
 	spaceMark     = 'm'
 	spaceRecord   = 'r'
 	spaceSnapshot = 's'
-	spaceWake     = 'w'
+	spaceDue      = 'w'
 	spaceExpiry   = 'x'
 )
 
@@ -65,10 +65,10 @@ func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:])
 // A timeKey appends the key of a log in an index by time.
 type timeKey func(b []byte, at stamp, log string) []byte
 
-// appendWakeKey is the timeKey of the index by DueAt. The name may be a class alone: no key of the class and the
+// appendDueKey is the timeKey of the index by DueAt. The name may be a class alone: no key of the class and the
 // time is less.
 func appendDueKey(b []byte, at stamp, log string) []byte {
-	b = append(b, spaceWake, log[0])
+	b = append(b, spaceDue, log[0])
 	b = binary.BigEndian.AppendUint64(b, uint64(at))
 	return append(b, log[1:]...)
 }

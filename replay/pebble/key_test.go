@@ -56,9 +56,9 @@ func TestKeys(t *testing.T) {
 			"r\x00\x04tlog\x00\x00\x00\x00\x00\x00\x01\x02"},
 		"list": {appendListKey(nil, "list", at, "tlog"), listKeyLen("list", "tlog"),
 			"l\x00\x04list\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7tlog"},
-		"wake":              {appendDueKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
-		"wake, class alone": {appendDueKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
-		"expiry":            {appendExpiryKey(nil, at, "tlog"), timeKeyLen("tlog"), "x\x01\x02\x03\x04\x05\x06\x07\x08tlog"},
+		"due":              {appendDueKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
+		"due, class alone": {appendDueKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
+		"expiry":           {appendExpiryKey(nil, at, "tlog"), timeKeyLen("tlog"), "x\x01\x02\x03\x04\x05\x06\x07\x08tlog"},
 	} {
 		if d := cmp.Diff(test.want, string(test.key)); d != "" || len(test.key) != test.length {
 			t.Errorf("%s: length %d (-want +got):\n%s", name, test.length, d)

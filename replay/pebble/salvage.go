@@ -209,7 +209,7 @@ func (s *Store) mendIndexes() error {
 		return b.Delete(key, nil)
 	}
 	return errors.Join(
-		s.scan(spaceWake, func(b *pebble.Batch, key, _ []byte) error {
+		s.scan(spaceDue, func(b *pebble.Batch, key, _ []byte) error {
 			at, log := splitDueKey(key)
 			return stale(b, key, log, func(h *head) bool { return stampOf(h.DueAt) == at })
 		}),
