@@ -146,8 +146,9 @@ func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webho
 // leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified.
 func (g *Gateway) leaderOf(ctx context.Context, taskID string) (leader string, err error) {
 	leader = partner.Anyone
-	for o := range g.owned.All() {
-		if leader, err = o.partner.LeaderOf(ctx, taskID, identity.Claimable); err != nil || leader != partner.Anyone {
+	for i := range g.owned.Count() {
+		leader, err = partner.LeaderOf(ctx, g.tasks.set.Logs(i), g.config.Partner.Name, taskID, identity.Claimable)
+		if err != nil || leader != partner.Anyone {
 			return leader, err
 		}
 	}

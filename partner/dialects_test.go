@@ -275,13 +275,14 @@ func TestWatch(t *testing.T) {
 	}, w.notified); diff != "" {
 		t.Errorf("notified (-want +got):\n%s", diff)
 	}
-	if leaderOf, err := b.LeaderOf(t.Context(), "never", anybody); err != nil || leaderOf != leader {
+	if leaderOf, err := LeaderOf(t.Context(), b.store, b.Name, "never", anybody); err != nil || leaderOf != leader {
 		t.Errorf("the task belongs to %q, %v", leaderOf, err)
 	}
-	if leaderOf, err := b.LeaderOf(t.Context(), "none", anybody); err != nil || leaderOf != Anyone {
+	if leaderOf, err := LeaderOf(t.Context(), b.store, b.Name, "none", anybody); err != nil || leaderOf != Anyone {
 		t.Errorf("no task belongs to %q, %v", leaderOf, err)
 	}
-	if leaderOf, err := b.LeaderOf(t.Context(), "never", func(l string) bool { return l != leader }); err != nil ||
+	other := func(l string) bool { return l != leader }
+	if leaderOf, err := LeaderOf(t.Context(), b.store, b.Name, "never", other); err != nil ||
 		leaderOf != Anyone {
 		t.Errorf("the task of a Leader who may not be meant belongs to %q, %v", leaderOf, err)
 	}

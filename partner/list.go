@@ -33,10 +33,12 @@ func (p *Partner) LogOf(leader, taskID string) string {
 	return logname.New(p.Name, leader, taskID)
 }
 
-// LeaderOf returns the Leader of a task by the id alone, of those that may be its Leader; Anyone if there is no such
-// task. It is for Partners whose callers are not identified.
-func (p *Partner) LeaderOf(ctx context.Context, taskID string, may func(leader string) bool) (string, error) {
-	for l, err := range p.engine.store.Listed(ctx, logname.ListOfID(p.Name, taskID), replay.ListedLog{}) {
+// LeaderOf returns the Leader of a task of a Partner by the id alone, of those that may be its Leader; Anyone if there
+// is no such task. It is for Partners whose callers are not identified.
+func LeaderOf(
+	ctx context.Context, logs replay.Logs, partner, taskID string, may func(leader string) bool,
+) (string, error) {
+	for l, err := range logs.Listed(ctx, logname.ListOfID(partner, taskID), replay.ListedLog{}) {
 		if err != nil {
 			return "", listError(ctx, err)
 		}

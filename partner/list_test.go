@@ -115,7 +115,8 @@ func TestListCost(t *testing.T) {
 			}
 		}
 		store.places.Store(0)
-		if of, err := b.LeaderOf(t.Context(), "t300", anybody); err != nil || of != leader || store.places.Load() != 1 {
+		of, err := LeaderOf(t.Context(), b.store, b.Name, "t300", anybody)
+		if err != nil || of != leader || store.places.Load() != 1 {
 			t.Errorf("the Leader is %q, %v; %d places were read", of, err, store.places.Load())
 		}
 		if n := store.scanned.Load(); n > 0 {

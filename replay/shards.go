@@ -5,6 +5,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"iter"
 )
 
 // Shards are the stores of several processes that share their work. Each log is in one shard, and each shard has one
@@ -30,6 +31,7 @@ type Logs interface {
 	Load(ctx context.Context, log string) (Head, []byte, []Record, error)
 	Head(ctx context.Context, log string) (Head, error)
 	Read(log string, after uint64) Reader
+	Listed(ctx context.Context, list string, after ListedLog) iter.Seq2[ListedLog, error]
 }
 
 // ErrFenced is the error of an append by a process that owns the shard no longer. To the process, the store is closed.
