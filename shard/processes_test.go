@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -115,5 +116,38 @@ func TestWebhookElsewhere(t *testing.T) {
 		if diff := cmp.Diff(want, w.receiver.states(id)); diff != "" {
 			t.Errorf("the webhook of process %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestListOfAllShards: an operator's list has the tasks of all shards of the process in one order, page by page.
+func TestListOfAllShards(t *testing.T) {
+	w := newWorld(t)
+	t.Cleanup(w.close)
+	for i := range shardCount {
+		w.shards.Assign(i, w.processes[0].node, false)
+	}
+	var want, got []string
+	for n := range 20 {
+		leader := fmt.Sprintf("leader-%02d", n)
+		w.at(0, leader, "start", "task", leader)
+		want = append(want, peerOf(leader).Leader())
+	}
+	filter := partner.TaskFilter{Limit: 7}
+	for more := true; more; more = filter.After != "" {
+		page, next, err := w.processes[0].tasks.Engines().Tasks(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page {
+			got = append(got, page[i].Leader)
+		}
+		filter.After = next
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the tasks are those of (-want +got):\n%s", diff)
+	}
+	page, _, err := w.processes[1].tasks.Engines().Tasks(t.Context(), partner.TaskFilter{})
+	if len(page) > 0 || err != nil {
+		t.Errorf("the process that owns nothing lists %v, %v", page, err)
 	}
 }
