@@ -52,8 +52,8 @@ const (
 	DefaultConcurrency = 64
 )
 
-// Engine keeps the webhooks of all tasks of one store and notifies them. It outlives any configuration, as
-// partner.Engine does. Its methods may be called by any number of goroutines at once.
+// Engine keeps the webhooks of all tasks of one store, which is that of a shard, and notifies them. It outlives any
+// configuration, as partner.Engine does. Its methods may be called by any number of goroutines at once.
 //
 // A change goes one way: Notify appends it to the outbox, the outbox offers it to the scheduler, the scheduler has the
 // deliverer make an attempt, and the deliverer stores the outcome in the outbox. The scanner and the reconciler bring

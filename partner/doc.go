@@ -94,7 +94,7 @@
 //   - A settled task that is not in use stays in memory, folded (partner.idleTasks), so that get, continue and
 //     complete read the head of its log and nothing else. It is used only if the head is still the one at which it
 //     was folded, so a write of another engine, or a log that was dropped, is noticed. The bound is in bytes, a
-//     sixteenth of the memory limit.
+//     sixteenth of the memory limit, for all engines of the process together (Process).
 //   - A re-stream of a settled task that is not in memory does not load it (Partner.reStream): its first byte need
 //     not wait until a long log is folded. TestReStreamWithoutLoading holds it to the stream of a task that is in
 //     memory.

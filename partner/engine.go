@@ -17,9 +17,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Engine is the life-cycle of all tasks of one store. It outlives configurations: Partners are registered and
-// unregistered with theirs, while tasks, runs and deadlines stay. Its methods may be called by any number of goroutines
-// at once.
+// Engine is the life-cycle of all tasks of one store, which is that of a shard. It outlives configurations: Partners
+// are registered and unregistered with theirs, while tasks, runs and deadlines stay. Its methods may be called by any
+// number of goroutines at once.
 type Engine struct {
 	store   replay.Store
 	watcher Watcher
