@@ -48,7 +48,8 @@ type Turn struct {
 	// Answered says of a resumed turn that the agent has answered its message, by an error: so what the agent says of the
 	// task holds for good.
 	Answered bool
-	// Named says that the agent has given the task its name in Ref.
+	// Named says of a resumed turn that the agent has given the task its name in Ref. Of a continue after a crash it is
+	// not known.
 	Named bool
 	// Reported is the state that an agent which is answered has reported in a resumed turn: Working, or AwaitingInput if
 	// it may resume by itself. None is for no report.

@@ -190,6 +190,31 @@ func TestAUNBehindLostReply(t *testing.T) {
 	}
 }
 
+// TestAUNBehindLostStart: a start that the agent has not received is sent again after a crash, although its Leader has
+// seen the task.
+func TestAUNBehindLostStart(t *testing.T) {
+	t.Parallel()
+	var lost atomic.Int64
+	b := serveBehind(t, func(g *aunpeer.Gateway) {
+		g.Fault = func(method string, _ json.RawMessage) aunpeer.Fault {
+			if method == "task.create" && lost.Add(1) == 1 {
+				return aunpeer.Ignore
+			}
+			return aunpeer.None
+		}
+	})
+	b.caller.start("t1", "hello") // it is answered before the agent has it
+	b.far.CutAll()
+	b.site.process.kill()
+	b.site.start(b.config())
+	if got := b.rests("t1"); got.Status.State != task.AwaitingCompletion || productTexts(got) != "echo: hello" {
+		t.Errorf("it is %s with %q: %+v", got.Status.State, productTexts(got), got.Status.DataItems)
+	}
+	if got := b.far.Tasks(); len(got) != 1 {
+		t.Errorf("the agent has %d tasks, want 1; it was called by %v", len(got), b.far.Calls())
+	}
+}
+
 // TestAUNBehindCuts: connections to the agent that are cut, and a gateway that is killed, in the middle of 100 tasks:
 // nothing is lost or repeated.
 func TestAUNBehindCuts(t *testing.T) {

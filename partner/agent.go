@@ -24,8 +24,8 @@ type Agent interface {
 
 	// Resume continues a turn whose connection was lost, by any means that the agent has, until the turn has settled.
 	// It yields AgentTimeout when the agent no longer works on the turn, TaskNotFound when it does not know the task,
-	// and AgentUnavailable when it has not accepted the turn: the task is settled, and its revision is still
-	// Turn.Revision.
+	// and AgentUnavailable when it has not received the turn: the task is settled, and its revision is still
+	// Turn.Revision; or the agent names its tasks, and neither has named this one nor lists it.
 	Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error]
 
 	// Cancel asks the agent to stop, and returns the state of the task after that. The error of an agent that refuses

@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +103,43 @@ func TestNameOfAnUnseenTask(t *testing.T) {
 		synctest.Wait()
 		second.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
 	})
+}
+
+// TestWhoHasNamedAResumedTask: after a crash it is known whether the agent has named a task that was started, whatever
+// the gateway's name for it is.
+func TestWhoHasNamedAResumedTask(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"by its log":     func(*Request) {},
+		"by its session": func(c *Request) { c.BySession = true },
+		"by its caller":  func(c *Request) { c.AgentTask = c.Message.TaskID },
+	} {
+		for _, named := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", named by the agent: ", named), func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
+					store := memory(t)
+					first := setUp(t, store, &script{run: func(ctx context.Context, _ *agent.Turn,
+						yield func(agent.Report, error) bool) {
+						if !named || yield(agent.Report{State: task.Accepted, Ref: &agent.Ref{Task: "its own"}}, nil) {
+							<-ctx.Done()
+						}
+					}})
+					first.do(call(task.Start, "t1", change, func(c *Request) { c.Terms.Response = time.Second }))
+					first.engine.Close()
+
+					resumed := make(chan bool, 1)
+					setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn,
+						yield func(agent.Report, error) bool) {
+						resumed <- turn.Named
+						yield(finished("done"), nil)
+					}})
+					if got := <-resumed; got != named {
+						t.Errorf("named is %t", got)
+					}
+					synctest.Wait()
+				})
+			})
+		}
+	}
 }
 
 // TestCancelOfWhatIsFinished: to some callers a task that awaits completion is completed.

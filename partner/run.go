@@ -348,6 +348,7 @@ func (tk *activeTask) turn() *agent.Turn {
 		t.Message = tk.fold.Task().MessageHistory[n-1]
 	}
 	if t.Message.Command != task.Continue {
+		t.Named = tk.isNamed(&t.Message)
 		return t
 	}
 	for _, s := range slices.Backward(tk.fold.Task().StatusHistory) {
@@ -358,6 +359,16 @@ func (tk *activeTask) turn() *agent.Turn {
 	}
 	t.Asked = tk.asked(t.From)
 	return t
+}
+
+// isNamed reports whether the agent has named the task, whose start is m: its name is none that the gateway gives (see
+// Partner.pending). tk.mu is held.
+func (tk *activeTask) isNamed(m *task.Message) bool {
+	switch tk.meta.Ref.Task {
+	case AgentTask(tk.log), derive("task", tk.log, m.ID), m.TaskID:
+		return false
+	}
+	return true
 }
 
 // asked returns what the agent has said when it asked for input, if from is the state of that. tk.mu is held.

@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -76,6 +77,22 @@ func (r *run) locate() (found bool, err error) {
 			return false, Ended(r.ctx)
 		}
 	}
+}
+
+// resumeLocated resumes a turn whose task is not known by the name that it has, by the one that the agent has given it.
+// err is what the turn has ended by. An agent that lists no such task, and has not named it before, has not received
+// the message.
+func (r *run) resumeLocated(err error) error {
+	found, failed := r.locate()
+	switch {
+	case found:
+		return r.resume(false)
+	case failed != nil:
+		return failed
+	case r.turn.Answered || task.KindOf(err) == task.TaskNotFound && (r.turn.Named || !r.starts()):
+		return err
+	}
+	return cmp.Or[error](r.mayResend(), notReceived())
 }
 
 // locateOnce is locate without another attempt. It returns nil where the agent has no such task.

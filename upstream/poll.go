@@ -163,11 +163,10 @@ func (r *run) notBegun(after time.Duration, err error) (over bool, _ error) {
 // the turn, with a remark. Otherwise the agent has not received the message, unless it may act late
 // (translate.LateActor): of such an agent only its messages say so, and where they do not, the turn fails.
 func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over bool, _ error) {
-	notReceived := task.Errorf(task.AgentUnavailable, "the agent has not received the message")
 	asked := !p.doubted || after >= r.config.ResendAfter
 	switch {
 	case r.turn.Answered && !r.heard:
-		return true, notReceived
+		return true, notReceived()
 	case p.acknowledged && after < r.config.IdleTimeout:
 		return false, nil
 	case p.acknowledged:
@@ -177,8 +176,10 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 			"the agent has received the message and has not acted on it for %v", r.config.IdleTimeout)))
 		r.report(rep)
 		return true, nil
+	case r.facets.LateActor == nil && asked && r.canLocate() && !r.heard: // it may have begun another task
+		return true, notReceived()
 	case r.facets.LateActor == nil && asked:
-		return true, cmp.Or[error](r.mayResend(), notReceived)
+		return true, cmp.Or[error](r.mayResend(), notReceived())
 	case r.facets.LateActor == nil:
 		return false, nil
 	}
@@ -189,7 +190,7 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 			p.acknowledged = true
 			return !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}), nil
 		case got == missing && asked:
-			return true, cmp.Or[error](r.mayResend(), notReceived)
+			return true, cmp.Or[error](r.mayResend(), notReceived())
 		}
 	}
 	if after < r.config.IdleTimeout {

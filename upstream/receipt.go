@@ -56,6 +56,11 @@ func (r *run) mayResend() error {
 		"it is unknown whether the agent will act on it, so it is not sent again")
 }
 
+// notReceived is the error of a resumed turn that the agent has not received, and that may be sent.
+func notReceived() *task.Error {
+	return task.Errorf(task.AgentUnavailable, "the agent has not received the message")
+}
+
 // receipt asks the agent once whether it has the turn.
 func (r *run) receipt() (receipt, error) {
 	rep, err := r.getWithin(askTimeout)

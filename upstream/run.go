@@ -124,11 +124,7 @@ func (r *run) carryOn() error {
 		}
 		err := r.resume(r.turn.Acknowledged)
 		if k := task.KindOf(err); (k == task.TaskNotFound || k == task.AgentUnavailable) && !r.heard && r.canLocate() {
-			if found, failed := r.locate(); found || failed != nil {
-				if err = failed; found {
-					err = r.resume(false)
-				}
-			}
+			err = r.resumeLocated(err)
 		}
 		if ReasonOf(err) != WrongDialect || r.stopped || r.config.Resolver.Fallback(r.Endpoint) == nil {
 			return err

@@ -174,13 +174,13 @@ func TestLostMessage(t *testing.T) {
 	})
 }
 
-// A turn of which no message was sent is not known to the agent.
+// A turn of which no message was sent may be sent.
 func TestUnsentConversation(t *testing.T) {
 	withTalker(t, func(t *testing.T, a *upstream.Agent, _ *talker) {
 		turn := start("t", "one")
 		turn.Ref = agent.Ref{Task: "made-by-the-gateway", Session: "session"}
 		for _, err := range a.Resume(t.Context(), turn) {
-			if task.KindOf(err) != task.TaskNotFound {
+			if task.KindOf(err) != task.AgentUnavailable {
 				t.Error(err)
 			}
 		}

@@ -37,7 +37,7 @@ type gateway struct {
 	stop      func()
 	bubble    chan struct{} // see pause
 
-	process func(url string) *upstream.Agent // an agent as another process has it
+	process func(url string, change ...func(*upstream.Config)) *upstream.Agent // an agent as another process has it
 
 	// namespaces of auth.connect.
 	namespaces []string

@@ -29,13 +29,17 @@ func withGateway(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *gatewa
 		pki, network := auntest.NewPKI(t), auntest.NewNetwork(t)
 		g := newGateway(t, pki, network)
 		var pool auntransport.Pool
-		g.process = func(url string) *upstream.Agent {
+		g.process = func(url string, change ...func(*upstream.Config)) *upstream.Agent {
 			transport := pool.New(aun.ClientConfig{Identity: pki.Identity("alice.aid.test"), Roots: pki.Roots(),
 				URL: url, Peer: "agent.aid.test", HTTP: network.Client(), Log: quiet}, 0)
-			return upstream.New(upstream.Config{
+			config := upstream.Config{
 				Resolver: upstream.NewEndpoint(codec.Client("agent.aid.test"), transport), Logger: quiet,
 				RetryFor: 10 * time.Second,
-			})
+			}
+			for _, f := range change {
+				f(&config)
+			}
+			return upstream.New(config)
 		}
 		a := g.process("ws://gw.test/aun")
 		defer g.stop()
@@ -235,12 +239,81 @@ func TestResumeWithoutAName(t *testing.T) {
 		if state != task.AwaitingCompletion || len(fold.Task().Products) != 1 || g.tasksCreated() != 1 {
 			t.Errorf("%s of %d with %+v", state, g.tasksCreated(), fold.Task().Products)
 		}
-		for _, err := range a.Resume(t.Context(), start("t2", "slow 6s")) {
-			if task.KindOf(err) != task.TaskNotFound {
-				t.Errorf("a task that was not created: %v", err)
+	})
+}
+
+// TestResumeOfWhatIsNotThere: after a crash, the next process may send a turn that the agent has not received, and not
+// one whose task the agent has named and forgotten.
+func TestResumeOfWhatIsNotThere(t *testing.T) {
+	never := func(c *upstream.Config) { c.NeverResend = true }
+	patient := func(c *upstream.Config) { c.ResendAfter = 10 * time.Second }
+	for _, tc := range []struct {
+		name   string
+		change func(*upstream.Config)
+		named  bool
+		cont   bool
+		want   task.Kind
+	}{
+		{"a start that was not received", patient, false, false, task.AgentUnavailable},
+		{"a task that is forgotten", patient, true, false, task.TaskNotFound},
+		{"a start that must not be sent again", never, false, false, task.AgentTimeout},
+		{"a continue that was not received", patient, false, true, task.AgentUnavailable},
+		{"a continue that must not be sent again", never, false, true, task.AgentTimeout},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
+				turn := start("t", "echo more")
+				if turn.Named = tc.named; tc.cont {
+					endedTurn(t, a, turn)
+				}
+				a = g.process("ws://gw.test/aun", tc.change)
+				defer a.Close()
+				for rep, err := range a.Resume(t.Context(), turn) {
+					if err == nil || task.KindOf(err) != tc.want {
+						t.Errorf("it says %+v, %v", rep, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestResumeFindsTheNextTask: a continue after whose task's end the agent has begun another one is found after a crash,
+// also where nothing is sent again.
+func TestResumeFindsTheNextTask(t *testing.T) {
+	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
+		turn := start("t", "echo more")
+		endedTurn(t, a, turn)
+		carryOut(t, a, turn) // its name is lost
+		a = g.process("ws://gw.test/aun", func(c *upstream.Config) { c.NeverResend = true })
+		defer a.Close()
+		var last agent.Report
+		for rep, err := range a.Resume(t.Context(), turn) {
+			if last = rep; err != nil {
+				t.Error(err)
 			}
 		}
+		if last.State != task.AwaitingCompletion || last.Ref == nil || last.Ref.Task != "task_2" {
+			t.Errorf("it ends with %+v", last)
+		}
 	})
+}
+
+// endedTurn makes a turn the continue of a task that the agent has ended.
+func endedTurn(t *testing.T, a *upstream.Agent, turn *agent.Turn) {
+	t.Helper()
+	for rep, err := range a.Run(t.Context(), start("before", "echo one"), true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep.Ref != nil {
+			turn.Ref = *rep.Ref
+		}
+		turn.Revision = rep.Revision
+		turn.Known = rep.Products
+	}
+	turn.From, turn.Message.Command = task.AwaitingCompletion, task.Continue
+	turn.Withdrawn, turn.Known = turn.Known, nil
 }
 
 // An agent in peer mode is spoken to without a gateway, and must be the one that is configured.
