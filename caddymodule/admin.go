@@ -23,9 +23,7 @@ import (
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds routes to Caddy's admin API: to list, follow and end tasks, to list open streams, to list and
-// replay notifications that were not delivered, to disable endpoints, to list and leave groups, and to ask for the
-// health of the gateway.
+// Admin adds the routes of package adminapi to Caddy's admin API.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.

@@ -6,22 +6,16 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// groupStates are the states that a query may name.
-var groupStates = []string{string(group.Joining), string(group.Joined), string(group.Reconnecting),
-	string(group.Waiting), string(group.Unregistered), string(group.Leaving)}
-
 // selectGroups returns what a query selects.
 func selectGroups(q url.Values) (selected func(*group.Status) bool, err error) {
-	if state := q.Get("state"); state != "" && !slices.Contains(groupStates, state) {
-		return nil, task.Errorf(task.InvalidParams, "state is %q, but must be one of %s", state,
-			strings.Join(groupStates, ", "))
+	if state := group.State(q.Get("state")); state != "" && !slices.Contains(group.States(), state) {
+		return nil, task.Errorf(task.InvalidParams, "state is %q, but must be one of %s", state, group.States())
 	}
 	return func(s *group.Status) bool {
 		for name, value := range map[string]string{

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package caddymodule hosts the gateway in Caddy: the aip app, which owns the store and the life-cycle of all
-// tasks, and the aip_gateway handler, which is one Partner. It holds configuration, hosting and the admin API only,
-// and brings package command with it.
+// tasks, and the aip_gateway handler, which is one Partner. It holds configuration, hosting and the admin API only.
 package caddymodule
 
 import (

@@ -124,7 +124,7 @@ type StoreLimits struct {
 	Retention caddy.Duration `json:"retention,omitempty"`
 
 	// How long a task that has ended is kept beyond its retention while a follower of it has not read it to its end: a
-	// group whose broker cannot be reached, or a client of AUN that is not connected. Default: 168h.
+	// group whose broker cannot be reached, a client of AUN that is not connected, or an inbox. Default: 168h.
 	KeepUnread caddy.Duration `json:"keep_unread,omitempty"`
 
 	// How many events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones. Default: 10000.

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +67,7 @@ again. A store that is not damaged stays as it is.
 			}
 			report := reportOf(dir, done)
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+				return printJSON(cmd, report)
 			}
 			return printRepair(cmd.OutOrStdout(), report)
 		},

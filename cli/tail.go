@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -67,7 +68,8 @@ func (t *tail) follow() error {
 func (t *tail) stream() (ended bool, err error) {
 	if t.query.Has("task") && t.after < 0 { // from now on
 		var page adminapi.EventPage
-		q := url.Values{"partner": t.query["partner"], "leader": t.query["leader"], "task": t.query["task"], "limit": {"1"}}
+		q := maps.Clone(t.query)
+		q.Set("limit", "1")
 		if _, err := t.ask(adminapi.RouteOf(adminapi.TaskEvents), q, nil, &page); err != nil {
 			return false, err
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// Field is a header field.
+type Field struct{ Name, Value string }
+
 // Client is a dialect's side towards an agent. The bodies that it makes are whole requests.
 type Client interface {
 	// Name is the dialect's name in a configuration.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package adminapi is the interface of the gateway's part of Caddy's admin API: its routes, and the JSON that they
-// take and answer. The aip app serves it, and the commands of package command use it.
+// take and answer. The aip app serves it, and the commands of package cli use it.
 package adminapi
 
 import (
