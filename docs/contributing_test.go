@@ -3,16 +3,20 @@
 package docs
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestContributing looks for the files, the packages and the exported names that CONTRIBUTING.md tells to use.
+// TestContributing looks for the files, the packages, the exported names and the methods that CONTRIBUTING.md tells to
+// use.
 func TestContributing(t *testing.T) {
 	file, name := regexp.MustCompile(`^[a-z0-9_/]+(/|\.(go|md))$`), regexp.MustCompile(`^([a-z0-9]+)\.([A-Z]\w*)$`)
+	method := regexp.MustCompile(`^([A-Z]\w*)\.(\w+)$`)
 	rooms := make(map[string]string) // the source of each package, by the last part of its path
 	for path := range strings.Lines(run(t, "git", "ls-files", "*.go")) {
 		path = strings.TrimSpace(path)
@@ -33,6 +37,16 @@ func TestContributing(t *testing.T) {
 		if m := name.FindStringSubmatch(quoted); m != nil && rooms[m[1]] != "" {
 			found++
 			if !regexp.MustCompile(`(?m)^(func|type|const|var) (\(.*\) )?` + m[2] + `\b`).MatchString(rooms[m[1]]) {
+				t.Errorf("CONTRIBUTING.md names %s, which there is not", quoted)
+			}
+		}
+		if _, err := os.Stat(quoted); err == nil {
+			continue
+		}
+		if m := method.FindStringSubmatch(quoted); m != nil {
+			found++
+			declared := regexp.MustCompile(`(?m)^func \(\w+ \*?` + m[1] + `\) ` + m[2] + `\(`)
+			if !slices.ContainsFunc(slices.Collect(maps.Values(rooms)), declared.MatchString) {
 				t.Errorf("CONTRIBUTING.md names %s, which there is not", quoted)
 			}
 		}
