@@ -2,7 +2,10 @@
 
 package replay
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Merge yields what several sequences yield, each of which is in an order, in that order. It ends at the first error.
 func Merge[T any](compare func(a, b T) int, all ...iter.Seq2[T, error]) iter.Seq2[T, error] {
@@ -15,22 +18,21 @@ func Merge[T any](compare func(a, b T) int, all ...iter.Seq2[T, error]) iter.Seq
 			value T
 		}
 		var sources []*source
-		advance := func(i int) (bool, error) {
+		advance := func(i int) error { // a source that has ended is left out
 			v, err, ok := sources[i].next()
-			sources[i].value = v
-			return ok, err
+			if sources[i].value = v; !ok {
+				sources = slices.Delete(sources, i, i+1)
+			}
+			return err
 		}
 		var zero T
 		for _, seq := range all {
 			next, stop := iter.Pull2(seq)
 			defer stop()
 			sources = append(sources, &source{next: next})
-			switch ok, err := advance(len(sources) - 1); {
-			case err != nil:
+			if err := advance(len(sources) - 1); err != nil {
 				yield(zero, err)
 				return
-			case !ok:
-				sources = sources[:len(sources)-1]
 			}
 		}
 		for len(sources) > 0 {
@@ -43,12 +45,9 @@ func Merge[T any](compare func(a, b T) int, all ...iter.Seq2[T, error]) iter.Seq
 			if !yield(sources[first].value, nil) {
 				return
 			}
-			switch ok, err := advance(first); {
-			case err != nil:
+			if err := advance(first); err != nil {
 				yield(zero, err)
 				return
-			case !ok:
-				sources = append(sources[:first], sources[first+1:]...)
 			}
 		}
 	}
