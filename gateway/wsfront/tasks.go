@@ -132,11 +132,11 @@ func peerOf(leader string) identity.Peer {
 	return identity.Peer{Proof: identity.ByToken, Kind: kind, ID: id, Login: true}
 }
 
-// dispatch gives a request to the gateway of a task's agent, and sends the reply.
-func (s *Session) dispatch(ctx context.Context, r *request, c *call) error {
+// dispatch gives a request to the gateway of a task's agent, as one for a method, and sends the reply.
+func (s *Session) dispatch(ctx context.Context, r *request, c *call, method string) error {
 	var q gateway.Request
 	defer q.Release()
-	a := s.begin(ctx, &q, r.ID(), c, codec.Server{Relation: c.entry.relation()}, r.Method, r.Params)
+	a := s.begin(ctx, &q, r.ID(), c, codec.Server{Relation: c.entry.relation()}, method, r.Params)
 	r.note(&a)
 	if a.Err != nil {
 		return a.Err
@@ -196,7 +196,7 @@ func (s *Session) get(ctx context.Context, r *request) error {
 		}
 		return r.Reply(whole)
 	}
-	return s.dispatch(ctx, r, &c)
+	return s.dispatch(ctx, r, &c, r.Method)
 }
 
 // command executes a command of the owner of a task.
@@ -208,7 +208,7 @@ func (s *Session) command(ctx context.Context, r *request) error {
 	if c.role < owner {
 		return codec.AccessDenied("only the owner of the task may call %s", r.Method)
 	}
-	return s.dispatch(ctx, r, &c)
+	return s.dispatch(ctx, r, &c, r.Method)
 }
 
 // create is task.create.
@@ -268,15 +268,8 @@ func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 	} else if had != nil { // the same message again
 		*e = *had
 	}
-	var q gateway.Request
-	defer q.Release()
-	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params)
-	r.note(&a)
-	if a.Err != nil {
-		return a.Err
-	}
-	if a.Reply != nil {
-		s.respond(r, &q, a.Reply)
+	if err := s.dispatch(ctx, r, &c, codec.Create); err != nil {
+		return err
 	}
 	if e.Parent != "" {
 		s.delegated(e, c.id)
