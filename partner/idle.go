@@ -4,6 +4,7 @@ package partner
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"sync"
 
@@ -93,9 +94,13 @@ func (c *idleTasks) evict() {
 	}
 }
 
-// idleLimit returns how many bytes of memory idle tasks may take: a share of the largest memory limit of any Partner.
+// limitIdle sets how many bytes of memory idle tasks may take: a share of the largest memory limit of any Partner. It
+// changes nothing where none is registered, as when the shard is lost: the engines of other shards have them all.
 // e.mu is held.
-func (e *Engine) idleLimit() int64 {
+func (e *Engine) limitIdle() {
+	if len(e.partners) == 0 {
+		return
+	}
 	var most int64
 	for _, list := range e.partners {
 		for _, p := range list {
@@ -104,10 +109,7 @@ func (e *Engine) idleLimit() int64 {
 			}
 		}
 	}
-	if most == 0 {
-		return defaultIdle
-	}
-	return most / idleShare
+	e.process.idle.limit(cmp.Or(most/idleShare, defaultIdle))
 }
 
 // reuse makes an idle task one that is loaded, if head, which is that of its log now, proves that nothing was written

@@ -178,3 +178,22 @@ func testIdleTasksAreBounded(t *testing.T) {
 	defer p.Unregister()
 	check(limit / 2 / idleShare)
 }
+
+// TestIdleLimitWhenAShardIsLost: the engine of a shard that is lost has no Partners any more, and leaves the tasks of
+// other shards in memory.
+func TestIdleLimitWhenAShardIsLost(t *testing.T) {
+	const limit = 1 << 20
+	b := setUp(t, memory(t), answers("x"), func(c *Config) {
+		c.Memory = quota.Budget{Counter: new(quota.Counter), Limits: quota.Limits{Total: limit, PerLeader: limit}}
+	})
+	idle := b.engine.process.idle
+	lost, err := Open(t.Context(), memory(t), Options{Process: b.engine.process})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost.Register(b.Config).Unregister()
+	lost.Close()
+	if idle.max != limit/idleShare {
+		t.Errorf("idle tasks may take %d bytes, want %d", idle.max, limit/idleShare)
+	}
+}

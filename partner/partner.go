@@ -70,7 +70,7 @@ func (e *Engine) Register(c Config) *Partner {
 		defer e.work.Go(func() { p.Recovered(0) })
 	}
 	e.partners[c.Name] = append(e.partners[c.Name], p)
-	e.process.idle.limit(e.idleLimit())
+	e.limitIdle()
 	return p
 }
 
@@ -91,7 +91,7 @@ func (p *Partner) Unregister() {
 	if len(e.partners[p.Name]) == 0 {
 		delete(e.partners, p.Name)
 	}
-	e.process.idle.limit(e.idleLimit())
+	e.limitIdle()
 }
 
 // inForce returns the Partner that carries out a command which has reached p. After a reload a server may still take a
