@@ -32,7 +32,7 @@ const (
 
 // handOver executes a call wherever its shard is owned. A command that was stored by an owner which has lost the shard
 // since is a repeated one for the next owner; only a continue without an id is a new one each time, so it is not tried
-// again once an owner has had it.
+// again: an owner may have had it.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	limit := time.Now().Add(handOverLimit)
 	for wait := handOverFirst; ; wait = min(2*wait, handOverMost) {

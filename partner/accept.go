@@ -89,8 +89,7 @@ func (done acceptance) stored() {
 
 // undo removes what was stored, also after the caller has left.
 func (done acceptance) undo(ctx context.Context, tk *activeTask) {
-	for i := range done {
-		a := done[len(done)-1-i]
+	for _, a := range slices.Backward(done) {
 		if a.Undo == nil {
 			continue
 		}

@@ -27,7 +27,6 @@ import (
 type Index struct {
 	set   *shard.Set
 	homes *shard.Each[home]
-	log   *slog.Logger
 
 	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
 	changing *keylock.Map[sync.Mutex]
@@ -51,7 +50,7 @@ const recheck = 24 * time.Hour
 
 // OpenIndex opens the index over the shards that this process owns now and later.
 func OpenIndex(set *shard.Set, log *slog.Logger) *Index {
-	x := &Index{set: set, log: log, changing: keylock.New(func(string) *sync.Mutex { return new(sync.Mutex) })}
+	x := &Index{set: set, changing: keylock.New(func(string) *sync.Mutex { return new(sync.Mutex) })}
 	x.homes, _ = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*home, error) {
 		return openHome(ctx, store, log), nil // never fails
 	}, (*home).close)
