@@ -23,7 +23,7 @@ import (
 func openGateway(t *testing.T) (p *gateway.Process, g *gateway.Gateway) {
 	g = newGateway(t, func(c *gateway.Config) {
 		p = c.Process
-		c.Callers, c.Partner.Agent = []translate.Server{aip.Server()}, talker{}
+		c.Callers, c.Partner.Agent = []translate.Server{aip.Server()}, chatty{}
 		c.Partner.MaxBytes, c.Streaming.Max, c.Streaming.MaxPerLeader = 8<<20, 1000, 1000
 	})
 	return p, g

@@ -25,11 +25,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// talker is an agent that sends pieces of text of different lengths, some together and some alone, and then asks for
+// chatty is an agent that sends pieces of text of different lengths, some together and some alone, and then asks for
 // input.
-type talker struct{ partner.Agent }
+type chatty struct{ partner.Agent }
 
-func (talker) Run(ctx context.Context, turn *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+func (chatty) Run(ctx context.Context, turn *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range 60 {
@@ -142,7 +142,7 @@ func TestEveryWayOfSendingIsTheSame(t *testing.T) {
 					st := &streaming{t: t, drain: drained, leave: leave,
 						peer: identity.Peer{Proof: identity.ByToken, Kind: "test", ID: "leader"}}
 					st.g = newGateway(t, func(c *gateway.Config) {
-						c.Callers, c.Partner.Agent = []translate.Server{aip.Server()}, talker{}
+						c.Callers, c.Partner.Agent = []translate.Server{aip.Server()}, chatty{}
 						c.Partner.MaxBytes, c.Limits.Bytes = 8<<20, 1<<20
 						c.Streaming.Drain, c.Streaming.Patience = drain, time.Minute
 					})

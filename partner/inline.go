@@ -49,22 +49,22 @@ func (r *run) carryOutInline(until time.Time) bool {
 	tk := r.tk
 	var rep agent.Report
 	var last uint64
-	var settled bool
-	ended, err := tk.guardRun(func() (ended bool, err error) {
-		if rep, ended = r.inline.Wait(r.ctx, until); ended {
-			settled, last, err = tk.tryReport(r.ctx, r, &rep)
+	var ended bool
+	answered, err := tk.guardRun(func() (answered bool, err error) {
+		if rep, answered = r.inline.Wait(r.ctx, until); answered {
+			ended, last, err = tk.tryReport(r.ctx, r, &rep)
 		}
-		return ended, err
+		return answered, err
 	})
 	switch {
-	case settled && err == nil:
+	case ended && err == nil:
 		r.end(nil)
 		tk.engine.work.Done()
 		return true
 	case isTransient(err):
 		r.retryLater(rep, last)
-	case ended || err != nil:
-		r.concludeLater(settled, err)
+	case answered || err != nil:
+		r.concludeLater(ended, err)
 	default:
 		r.start(func() (bool, error) { return tk.consume(r.ctx, r, r.inline.Rest()) })
 	}

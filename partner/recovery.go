@@ -298,7 +298,7 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 
 // waitingHead returns the head of the log of a task that waits for its Leader, and has the task count.
 func (e *Engine) waitingHead(log string) (replay.Head, error) {
-	if e.states.settled.Load() {
+	if e.states.complete.Load() {
 		return e.store.Head(e.base, log)
 	}
 	tk := e.acquire(log)

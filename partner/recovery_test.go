@@ -105,9 +105,9 @@ func (s *sick) Due(ctx context.Context, class byte, from, until time.Time) iter.
 	}
 }
 
-// TestReportsOutliveAFailingStore: what the agent reports while the store takes nothing is kept, and stored as soon as
+// TestReportsWhileTheStoreFails: what the agent reports while the store takes nothing is kept, and stored as soon as
 // it can be. Those who wait for it are answered at once.
-func TestReportsOutliveAFailingStore(t *testing.T) {
+func TestReportsWhileTheStoreFails(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		err      error
@@ -291,8 +291,8 @@ func TestRecoveryLeavesADamagedTask(t *testing.T) {
 	}
 }
 
-// TestAuthorizationOutlivesARestart: a task whose agent goes on by itself is resumed though it awaits input.
-func TestAuthorizationOutlivesARestart(t *testing.T) {
+// TestAuthorizationAfterARestart: a task whose agent goes on by itself is resumed though it awaits input.
+func TestAuthorizationAfterARestart(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		bubble.Test(t, func(t *testing.T) {
 			store := memory(t)

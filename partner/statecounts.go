@@ -16,10 +16,10 @@ import (
 type stateCounts struct {
 	counts [5]atomic.Int64 // by liveState
 
-	// settled says that every task counts, so that mu need not be locked.
-	settled atomic.Bool
-	mu      sync.Mutex
-	found   bool // unread has the tasks that the store had
+	// complete says that every task counts, so that mu need not be locked.
+	complete atomic.Bool
+	mu       sync.Mutex
+	found    bool // unread has the tasks that the store had
 	// unread has the tasks that do not count yet, by the hash of the log; read those that count, while unread is being
 	// made. Together they take about 20 bytes for each task that was unfinished when the engine was opened.
 	unread, read map[uint64]struct{}
@@ -73,7 +73,7 @@ func (c *stateCounts) hash(log string) uint64 { return maphash.String(c.seed, lo
 
 // start counts a task that is about to be started.
 func (c *stateCounts) start(log string) {
-	if !c.settled.Load() {
+	if !c.complete.Load() {
 		c.mu.Lock()
 		delete(c.unread, c.hash(log)) // an earlier start may have failed
 		c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *stateCounts) start(log string) {
 
 // see counts a task that was read from the store, unless it counts already.
 func (c *stateCounts) see(log string, s task.State) {
-	if c.settled.Load() {
+	if c.complete.Load() {
 		return
 	}
 	c.mu.Lock()
@@ -100,7 +100,7 @@ func (c *stateCounts) see(log string, s task.State) {
 		delete(c.unread, key)
 		c.add(s, 1)
 	}
-	c.settled.Store(len(c.unread) == 0)
+	c.complete.Store(len(c.unread) == 0)
 }
 
 // doubt has a task in a state count no more until it is read again, because a write of it failed, which the store may
@@ -114,7 +114,7 @@ func (c *stateCounts) doubt(log string, s task.State) {
 		return
 	}
 	if len(c.unread) < c.limit {
-		c.settled.Store(false)
+		c.complete.Store(false)
 		c.unread[c.hash(log)] = struct{}{}
 	}
 }
@@ -127,7 +127,7 @@ func (c *stateCounts) finish(logs map[uint64]struct{}) {
 		delete(logs, key)
 	}
 	c.found, c.unread, c.read, c.limit = true, logs, nil, len(logs)+maxDoubtful
-	c.settled.Store(len(logs) == 0)
+	c.complete.Store(len(logs) == 0)
 }
 
 // InState returns how many unfinished tasks of all Partners are in a state, None being that of a start that is pending.

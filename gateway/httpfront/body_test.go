@@ -23,18 +23,18 @@ import (
 func TestBodies(t *testing.T) {
 	const limit = 10 << 10
 	h := openSite(t, func(h *setup) { h.Partner.Agent, h.Limits.Bytes = busyAgent{}, limit })
-	for _, room := range []int{0, 1, 4 << 10, limit, 2 * limit} {
+	for _, capacity := range []int{0, 1, 4 << 10, limit, 2 * limit} {
 		for _, size := range []int{0, 1, limit, limit + 1, 2 * limit} {
 			for _, length := range []int64{int64(size), -1} {
 				body := strings.Repeat("x", size)
 				r := httptest.NewRequest("POST", "/", wary{strings.NewReader(body)})
 				r.ContentLength = length
-				in := make([]byte, 0, room)
+				in := make([]byte, 0, capacity)
 				e := exchange{front: h.Front, ctx: t.Context(), request: gateway.Request{Body: &in}}
 				err := e.read(httptest.NewRecorder(), r)
 				want := body[:min(size, limit+1)]
 				if got := string(in); err != nil || got != want {
-					t.Errorf("room %d, a body of %d bytes, length %d: %d bytes, %v", room, size, length, len(got), err)
+					t.Errorf("capacity %d, a body of %d bytes, length %d: %d bytes, %v", capacity, size, length, len(got), err)
 				}
 			}
 		}

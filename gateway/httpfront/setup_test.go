@@ -58,19 +58,19 @@ func eachWay(t *testing.T, test func(t *testing.T, way func(*setup))) {
 	t.Run("HTTP/2", func(t *testing.T) { test(t, func(*setup) {}) })
 	t.Run("HTTP/1.1", func(t *testing.T) { test(t, func(h *setup) { h.http1 = true }) })
 	t.Run("taken over", func(t *testing.T) {
-		var outlived, ended atomic.Int64
+		var takenOver, ended atomic.Int64
 		test(t, func(h *setup) {
 			h.takeOver(func() func() {
-				outlived.Add(1)
+				takenOver.Add(1)
 				return func() { ended.Add(1) }
 			})
 		})
-		if outlived.Load() == 0 && runtime.GOOS == "linux" {
+		if takenOver.Load() == 0 && runtime.GOOS == "linux" {
 			t.Error("no stream has outlived its request")
 		}
 		t.Cleanup(func() {
 			asynctest.Eventually(t, "every stream that outlived its request has ended", func() bool {
-				return outlived.Load() == ended.Load()
+				return takenOver.Load() == ended.Load()
 			})
 		})
 	})

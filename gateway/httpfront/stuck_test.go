@@ -49,24 +49,24 @@ func (spoken) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
 // every event while the agent sends it, calls are answered, and the one is cut at the time limit of a write.
 func TestACallerThatNeverReads(t *testing.T) {
 	const pieces = 40
-	outlives := func(h *setup) { h.takeOver(func() func() { return func() {} }) }
+	takesOver := func(h *setup) { h.takeOver(func() func() { return func() {} }) }
 	for name, c := range map[string]struct {
-		readers  int // besides the one
-		tls      bool
-		outlives func(*setup)
+		readers   int // besides the one
+		tls       bool
+		takesOver func(*setup)
 	}{
-		"plain":                  {99, false, func(*setup) {}},
-		"plain, outlived":        {99, false, outlives},
-		"plain, outlived, alone": {0, false, outlives},
-		"TLS":                    {99, true, func(*setup) {}},
-		"TLS, alone":             {0, true, func(*setup) {}},
-		"TLS, outlived":          {99, true, outlives},
-		"TLS, outlived, alone":   {0, true, outlives},
+		"plain":                    {99, false, func(*setup) {}},
+		"plain, taken over":        {99, false, takesOver},
+		"plain, taken over, alone": {0, false, takesOver},
+		"TLS":                      {99, true, func(*setup) {}},
+		"TLS, alone":               {0, true, func(*setup) {}},
+		"TLS, taken over":          {99, true, takesOver},
+		"TLS, taken over, alone":   {0, true, takesOver},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			speaks := spoken{pieces: make(chan string)}
-			h := openSite(t, c.outlives, func(h *setup) {
+			h := openSite(t, c.takesOver, func(h *setup) {
 				h.Partner.Agent, h.front.WriteTimeout = speaks, 10*time.Second
 				h.Partner.MaxBytes, h.Streaming.Max, h.Streaming.MaxPerLeader = 16<<20, 200, 200
 			})

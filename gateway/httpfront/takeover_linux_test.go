@@ -15,9 +15,9 @@ import (
 // TestBothWaysSendTheSame follows one task by a stream that outlives its request, by one that does not, and by one that
 // is opened at the end. Their callers read the same bytes.
 func TestBothWaysSendTheSame(t *testing.T) {
-	var outlived atomic.Int64
+	var takenOver atomic.Int64
 	g := open(t, func(h *setup) {
-		h.takeOver(func() func() { outlived.Add(1); return func() {} })
+		h.takeOver(func() func() { takenOver.Add(1); return func() {} })
 	})
 	g.post("/agents/one/rpc", message("rpc", "start", "t1", "ask"))
 	follow := func() (body func() string) {
@@ -39,7 +39,7 @@ func TestBothWaysSendTheSame(t *testing.T) {
 		return func() string { return <-read }
 	}
 	taken := follow()
-	asynctest.Eventually(t, "the stream has outlived its request", func() bool { return outlived.Load() == 1 })
+	asynctest.Eventually(t, "the stream has outlived its request", func() bool { return takenOver.Load() == 1 })
 	same := g.setup
 	same.front.TakeOver = TakeOver{}
 	g.serving.Store(same.compose(t, g.tasks))
@@ -57,7 +57,7 @@ func TestBothWaysSendTheSame(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
 	}
-	if n := outlived.Load(); n != 1 {
+	if n := takenOver.Load(); n != 1 {
 		t.Errorf("%d streams have outlived their requests, want 1", n)
 	}
 }

@@ -153,9 +153,9 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestStrangersMakeRoom: connections that have not logged in have a share of their own, and each address has one. The
+// TestShareOfStrangers: connections that have not logged in have a share of their own, and each address has one. The
 // oldest makes room, and those that are logged in are not touched.
-func TestStrangersMakeRoom(t *testing.T) {
+func TestShareOfStrangers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newStrangers(t, Limits{Connections: 2, Logins: 4, LoginsPerAddress: 2})
 		alice := w.from("192.0.2.9:1")

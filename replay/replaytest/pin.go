@@ -93,8 +93,8 @@ func testPin(e *env) {
 	kept("after the longest time")
 }
 
-// testPinRoom ends logs until they take too much: those that are pinned are dropped last.
-func testPinRoom(e *env) {
+// testPinFull ends logs until they take too much: those that are pinned are dropped last.
+func testPinFull(e *env) {
 	if !e.Bubble {
 		return
 	}

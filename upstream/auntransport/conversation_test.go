@@ -17,9 +17,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// talker is an agent that has messages and no tasks. To "start x" it reports the start. Each word of another text it
+// messenger is an agent that has messages and no tasks. To "start x" it reports the start. Each word of another text it
 // sends in a message of its own; the word "end" is the report of the end.
-type talker struct {
+type messenger struct {
 	*gateway
 	silent atomic.Bool // it is sent messages, and does not answer the calls
 
@@ -28,19 +28,19 @@ type talker struct {
 	inbox []object // its messages
 }
 
-// withTalker runs f in a bubble, with an agent that has messages only.
-func withTalker(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *talker)) {
+// withMessenger runs f in a bubble, with an agent that has messages only.
+func withMessenger(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *messenger)) {
 	t.Helper()
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
 		g.namespaces = []string{"message"}
-		s := &talker{gateway: g}
+		s := &messenger{gateway: g}
 		g.intercept(s.take)
 		f(t, a, s)
 	})
 }
 
 // take takes a message to the agent, or returns its messages.
-func (s *talker) take(r *aun.Request) bool {
+func (s *messenger) take(r *aun.Request) bool {
 	switch r.Method {
 	case "message.pull":
 		s.mu.Lock()
@@ -68,7 +68,7 @@ func (s *talker) take(r *aun.Request) bool {
 	return true
 }
 
-func (s *talker) answer(thread, text string) {
+func (s *messenger) answer(thread, text string) {
 	if strings.HasPrefix(text, "start ") {
 		s.say(object{"type": "event", "event": "task.started", "thread_id": thread})
 		return
@@ -84,7 +84,7 @@ func (s *talker) answer(thread, text string) {
 }
 
 // say keeps a message of the agent, and sends it to all connections.
-func (s *talker) say(payload object) {
+func (s *messenger) say(payload object) {
 	s.mu.Lock()
 	seq := len(s.inbox) + 1
 	m := object{"from": "agent.aid.test", "to": "alice.aid.test", "message_id": "a" + string(rune('0'+seq)), "seq": seq,
@@ -100,7 +100,7 @@ func (s *talker) say(payload object) {
 
 // A turn is over when the agent has said something, and then no more. One that has said nothing may still work.
 func TestIdleWindow(t *testing.T) {
-	withTalker(t, func(t *testing.T, a *upstream.Agent, _ *talker) {
+	withMessenger(t, func(t *testing.T, a *upstream.Agent, _ *messenger) {
 		got, _ := carryOut(t, a, start("t", "one two"))
 		if got != "working awaiting-completion =one =two" {
 			t.Error(got)
@@ -115,7 +115,7 @@ func TestIdleWindow(t *testing.T) {
 // What an agent says while the connection is cut is pulled. What it has said in the turn before is not repeated, also
 // by a process that has not seen it.
 func TestMessagesAfterACut(t *testing.T) {
-	withTalker(t, func(t *testing.T, a *upstream.Agent, s *talker) {
+	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
 		var cuts sync.WaitGroup
 		cuts.Go(func() {
 			s.pause(7 * time.Second)
@@ -159,7 +159,7 @@ func TestMessagesAfterACut(t *testing.T) {
 
 // A message whose answer is lost is sent again with the same id.
 func TestLostMessage(t *testing.T) {
-	withTalker(t, func(t *testing.T, a *upstream.Agent, s *talker) {
+	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
 		s.silent.Store(true)
 		turn := start("t", "one")
 		got, ref := carryOut(t, a, turn)
@@ -176,7 +176,7 @@ func TestLostMessage(t *testing.T) {
 
 // A turn of which no message was sent may be sent.
 func TestUnsentConversation(t *testing.T) {
-	withTalker(t, func(t *testing.T, a *upstream.Agent, _ *talker) {
+	withMessenger(t, func(t *testing.T, a *upstream.Agent, _ *messenger) {
 		turn := start("t", "one")
 		turn.Ref = agent.Ref{Task: "made-by-the-gateway", Session: "session"}
 		for _, err := range a.Resume(t.Context(), turn) {

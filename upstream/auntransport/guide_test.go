@@ -46,7 +46,7 @@ func perform(t *testing.T, r *recorder, script string) string {
 		var seen string
 		seen, ref = carryOut(t, r.agent, turn)
 		state = task.AwaitingInput // the only one in which the guide continues
-		r.settle()
+		r.awaitIdle()
 		out.WriteString(line)
 		for frame := range strings.Lines(string(r.record.Files[len(r.record.Files)-1].Data)) {
 			out.WriteString(shortened(frame))

@@ -95,15 +95,15 @@ func (r *recorder) line(mark string, text []byte) {
 	f.Data = append(append(append(f.Data, mark...), random.ReplaceAll(text, []byte(`$1"*"`))...), '\n')
 }
 
-// settle waits until no more frames are sent.
-func (r *recorder) settle() {
+// awaitIdle waits until no more frames are sent.
+func (r *recorder) awaitIdle() {
 	r.pause(time.Second)
 	synctest.Wait()
 }
 
 // begin begins a part of the record.
 func (r *recorder) begin(name string) {
-	r.settle()
+	r.awaitIdle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Files = append(r.record.Files, txtar.File{Name: name})
@@ -112,7 +112,7 @@ func (r *recorder) begin(name string) {
 // compare compares the record with a golden file.
 func (r *recorder) compare(t *testing.T, golden string) {
 	t.Helper()
-	r.settle()
+	r.awaitIdle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	got := txtar.Format(&r.record)
@@ -199,7 +199,7 @@ func TestWire(t *testing.T) {
 
 // What it sends and receives for a task with an agent that has messages only.
 func TestWireOfMessages(t *testing.T) {
-	withTalker(t, func(t *testing.T, _ *upstream.Agent, g *talker) {
+	withMessenger(t, func(t *testing.T, _ *upstream.Agent, g *messenger) {
 		r := record(t, g.gateway)
 		defer r.agent.Close()
 		r.begin("a connection and a task")

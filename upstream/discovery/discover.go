@@ -95,10 +95,10 @@ func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
 	case config.Finder == nil:
 		return nil, errors.New("a finder of dialects is missing")
 	}
-	places, _ := config.Finder.Places()
-	for _, place := range places {
+	paths, _ := config.Finder.Places()
+	for _, path := range paths {
 		// The URL may be that of the card.
-		if rest, ok := strings.CutSuffix(u.Path, place); ok {
+		if rest, ok := strings.CutSuffix(u.Path, path); ok {
 			u.Path, u.RawPath = rest, ""
 			break
 		}
