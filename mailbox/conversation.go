@@ -20,12 +20,12 @@ import (
 // stored.
 const retryAfter = time.Second
 
-// follow makes messages of what happens to a task, beginning at a position, until the task has ended. It returns at
-// once.
-func (h *home) follow(aid, log string, from follow.Position) {
+// follow makes messages of what happens to a task, from what the inbox has of it on, until the task has ended. It
+// returns at once.
+func (h *home) follow(aid, log string) {
 	h.spawn(func() {
 		for h.base.Err() == nil {
-			err := h.read(aid, log, from)
+			err := h.read(aid, log)
 			switch {
 			case err == nil, errors.Is(err, replay.ErrNotFound): // dropped: a client can no longer ask about it
 				h.end(aid, log)
@@ -35,9 +35,6 @@ func (h *home) follow(aid, log string, from follow.Position) {
 			}
 			h.log.Warn("a conversation waits: its messages cannot be stored now", "aid", aid, "error", err)
 			sleep(h.base, retryAfter)
-			if stored, ok := h.position(aid, log); ok { // what was not stored is read again
-				from = stored
-			}
 		}
 	})
 }
@@ -45,8 +42,12 @@ func (h *home) follow(aid, log string, from follow.Position) {
 // errEnded says that a conversation is about another task now.
 var errEnded = errors.New("mailbox: the conversation is about another task")
 
-// read stores the messages that come after a position. It returns nil at the end of the log.
-func (h *home) read(aid, log string, from follow.Position) error {
+// read stores the messages that come after those that the inbox has. It returns nil at the end of the log.
+func (h *home) read(aid, log string) error {
+	from, err := h.position(aid, log)
+	if err != nil {
+		return err
+	}
 	var s speaker
 	for step, err := range follow.Follow(h.base, h.set.Logs(logname.ShardOf(h.set.Count(), log)), log, from) {
 		if err == nil {
@@ -111,17 +112,19 @@ func (h *home) end(aid, log string) {
 }
 
 // position returns how far the log of a conversation has been read.
-func (h *home) position(aid, log string) (at follow.Position, ok bool) {
-	err := h.with(aid, func(b *inbox) error {
+func (h *home) position(aid, log string) (at follow.Position, err error) {
+	err = h.with(aid, func(b *inbox) error {
 		if err := b.load(h.base); err != nil {
 			return err
 		}
-		if t := b.conversationAbout(log); t != nil {
-			at, ok = t.Read, true
+		t := b.conversationAbout(log)
+		if t == nil {
+			return errEnded
 		}
+		at = t.Read
 		return nil
 	})
-	return at, ok && err == nil
+	return at, err
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -63,7 +63,7 @@ func (h *home) resume(ctx context.Context, aid string) error {
 		}
 		for _, t := range b.meta.Conversations {
 			if t.Open {
-				h.follow(aid, t.Log, t.Read)
+				h.follow(aid, t.Log)
 			}
 		}
 		return nil

@@ -15,7 +15,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
-	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -111,7 +110,7 @@ func (m *Mailbox) toAgent(
 			err = b.append(ctx, nil)
 		}
 		if err == nil && begun != "" {
-			b.box.follow(c.AID, begun, follow.Position{})
+			b.box.follow(c.AID, begun)
 		}
 		return err
 	})

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mailbox
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// outage is a store in which so many uses of inboxes fail.
+type outage struct {
+	replay.Store
+	left atomic.Int64
+}
+
+func (o *outage) err(log string) error {
+	if log[0] == logname.Inbox && o.left.Add(-1) >= 0 {
+		return replay.ErrUnavailable
+	}
+	return nil
+}
+
+func (o *outage) Append(ctx context.Context, a replay.Append) error {
+	if err := o.err(a.Log); err != nil {
+		return err
+	}
+	return o.Store.Append(ctx, a)
+}
+
+func (o *outage) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
+	if err := o.err(log); err != nil {
+		return replay.Head{}, nil, nil, err
+	}
+	return o.Store.Load(ctx, log)
+}
+
+// TestOutage: after a time in which an inbox could not be used, a client gets what it has missed, and nothing twice,
+// whatever is the first that succeeds again.
+func TestOutage(t *testing.T) {
+	for failures := range int64(6) {
+		bubble.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.box.Close()
+			store := &outage{Store: w.store}
+			w.store = store
+			w.open()
+			w.say(alice, agentAID, "m1", "Review it")
+			id := w.said[0].TaskID
+			w.deliver(id, "p", "One", false)
+			w.move(id, task.AwaitingInput, "Which?", nil)
+			check(t, "before", w.got(alice), []string{"1 agent.aid.pub event: task.started", "2 agent.aid.pub text: One",
+				"3 agent.aid.pub text: Which?", "4 agent.aid.pub status: input_required"})
+			store.left.Store(failures)
+			w.move(id, task.Working, "", nil)
+			w.deliver(id, "q", "Two", false)
+			w.move(id, task.Completed, "", nil)
+			time.Sleep(10 * retryAfter)
+			check(t, "after", w.got(alice), []string{"5 agent.aid.pub event: task.started",
+				"6 agent.aid.pub text: Two", "7 agent.aid.pub event: task.completed"})
+		})
+	}
+}
