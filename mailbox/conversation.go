@@ -48,10 +48,10 @@ func (h *home) read(aid, log string) error {
 	if err != nil {
 		return err
 	}
-	var s speaker
+	var products turn
 	for step, err := range follow.Follow(h.base, h.set.Logs(logname.ShardOf(h.set.Count(), log)), log, from) {
 		if err == nil {
-			err = h.say(aid, log, &step, &s)
+			err = h.add(aid, log, &step, &products)
 		}
 		if err != nil {
 			return err
@@ -60,31 +60,31 @@ func (h *home) read(aid, log string) error {
 	return nil
 }
 
-// say stores the messages that a step makes, together with how far the log has been read. A step that makes none, and
+// add stores the messages that a step makes, together with how far the log has been read. A step that makes none, and
 // enters no state, is read again after a restart.
-func (h *home) say(aid, log string, step *follow.Step, s *speaker) error {
-	if s.add(step); !step.Entered {
+func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
+	if of.add(step); !step.Entered {
 		return nil
 	}
 	return h.with(aid, func(b *inbox) error {
 		if err := b.load(h.base); err != nil {
 			return err
 		}
-		t := b.conversationAbout(log)
-		if t == nil {
+		c := b.conversationAbout(log)
+		if c == nil {
 			return errEnded
 		}
 		var records [][]byte
-		for i, p := range s.payloads(step, t) {
-			id := t.Task + "-" + strconv.FormatUint(step.Seq, 10) + "-" + strconv.Itoa(i+1)
-			records = append(records, appendMessage(t.Agent, aid, id, fanoutMode, p))
+		for i, p := range of.payloads(step, c) {
+			id := c.Task + "-" + strconv.FormatUint(step.Seq, 10) + "-" + strconv.Itoa(i+1)
+			records = append(records, appendMessage(c.Agent, aid, id, fanoutMode, p))
 		}
-		t.Read = step.After
+		c.Read = step.After
 		if err := b.receive(h.base, records); err != nil {
 			return err
 		}
 		if step.After.State.Settled() {
-			s.turn = task.Fold{}
+			*of = turn{}
 		}
 		return nil
 	})
@@ -97,11 +97,11 @@ func (h *home) end(aid, log string) {
 			if err := b.load(h.base); err != nil {
 				return err
 			}
-			t := b.conversationAbout(log)
-			if t == nil || !t.Open {
+			c := b.conversationAbout(log)
+			if c == nil || !c.Open {
 				return nil
 			}
-			t.Open = false
+			c.Open = false
 			return b.append(h.base, nil)
 		})
 		if err == nil {
@@ -117,11 +117,11 @@ func (h *home) position(aid, log string) (at follow.Position, err error) {
 		if err := b.load(h.base); err != nil {
 			return err
 		}
-		t := b.conversationAbout(log)
-		if t == nil {
+		c := b.conversationAbout(log)
+		if c == nil {
 			return errEnded
 		}
-		at = t.Read
+		at = c.Read
 		return nil
 	})
 	return at, err
@@ -136,50 +136,48 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// speaker makes payloads of the events of a task. What a turn has produced is said when it has settled: the products,
-// then what the agent says along with its state, then an event.
-type speaker struct {
-	turn task.Fold // the products of the turn
-}
+// turn has the products of a turn, of which payloads are made when it has ended: the products, then what the agent says
+// along with its state, then an event.
+type turn struct{ products task.Fold }
 
 // add takes what a step says about products.
-func (s *speaker) add(step *follow.Step) {
+func (t *turn) add(step *follow.Step) {
 	if step.Task != nil || step.Chunk != nil || step.Status != nil && step.Offer != nil && step.Cause == nil {
-		s.turn.Apply(step.Event)
+		t.products.Apply(step.Event)
 	}
 }
 
 // payloads returns the payloads of a step that enters a state.
-func (s *speaker) payloads(step *follow.Step, t *conversation) (payloads [][]byte) {
+func (t *turn) payloads(step *follow.Step, c *conversation) (payloads [][]byte) {
 	status := step.Status
 	if step.Task != nil {
 		status = &step.Task.Status
 	}
 	if status.State.Settled() {
-		products := s.turn.Task().Products
+		products := t.products.Task().Products
 		for i := range products {
-			payloads = appendItems(payloads, products[i].DataItems, t)
+			payloads = appendItems(payloads, products[i].DataItems, c)
 		}
-		if t.Read.State != task.AwaitingCompletion { // when the agent has said it
-			payloads = appendItems(payloads, status.DataItems, t)
+		if c.Read.State != task.AwaitingCompletion { // when the agent has said it
+			payloads = appendItems(payloads, status.DataItems, c)
 		}
 	}
-	if event, ok := codec.AppendEvent(nil, status.State, t.Task, thread(t)); ok {
+	if event, ok := codec.AppendEvent(nil, status.State, c.Task, thread(c)); ok {
 		payloads = append(payloads, event)
 	}
 	return payloads
 }
 
 // thread returns the thread of a conversation, which is never empty for the client.
-func thread(t *conversation) string {
-	if t.Thread == "" {
-		return t.Task
+func thread(c *conversation) string {
+	if c.Thread == "" {
+		return c.Task
 	}
-	return t.Thread
+	return c.Thread
 }
 
 // appendItems appends the payloads of data items.
-func appendItems(payloads [][]byte, items []task.DataItem, t *conversation) [][]byte {
+func appendItems(payloads [][]byte, items []task.DataItem, c *conversation) [][]byte {
 	for i := range items {
 		it := items[i]
 		for it.Kind == task.TextItem && len(it.Text) > maxText {
@@ -188,13 +186,13 @@ func appendItems(payloads [][]byte, items []task.DataItem, t *conversation) [][]
 				cut--
 			}
 			part := task.Text(it.Text[:cut])
-			payloads = append(payloads, codec.AppendPayload(nil, &part, t.Task, thread(t)))
+			payloads = append(payloads, codec.AppendPayload(nil, &part, c.Task, thread(c)))
 			it.Text = it.Text[cut:]
 		}
-		payload := codec.AppendPayload(nil, &it, t.Task, thread(t))
+		payload := codec.AppendPayload(nil, &it, c.Task, thread(c))
 		if len(payload) > maxMessage {
 			note := task.Text("A result of " + strconv.Itoa(len(payload)) + " bytes is too large for a message.")
-			payload = codec.AppendPayload(nil, &note, t.Task, thread(t))
+			payload = codec.AppendPayload(nil, &note, c.Task, thread(c))
 		}
 		payloads = append(payloads, payload)
 	}

@@ -61,9 +61,9 @@ func (h *home) resume(ctx context.Context, aid string) error {
 		if err := b.load(ctx); err != nil {
 			return err
 		}
-		for _, t := range b.meta.Conversations {
-			if t.Open {
-				h.follow(aid, t.Log)
+		for _, c := range b.meta.Conversations {
+			if c.Open {
+				h.follow(aid, c.Log)
 			}
 		}
 		return nil

@@ -145,9 +145,9 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	if dropped > 0 {
 		a.Snapshot = []byte{'-'} // what is dropped leaves nothing
 	}
-	for _, t := range b.meta.Conversations {
-		if t.Open {
-			a.Lists = append(a.Lists, replay.Pin(t.Log, t.Read.Seq))
+	for _, c := range b.meta.Conversations {
+		if c.Open {
+			a.Lists = append(a.Lists, replay.Pin(c.Log, c.Read.Seq))
 		}
 	}
 	if err := b.box.store.Append(ctx, a); err != nil {
@@ -177,8 +177,8 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 // dueAt returns when the inbox must be looked at again: at the start of the next process, if a conversation is open, or
 // when its oldest message expires.
 func (b *inbox) dueAt(now time.Time) time.Time {
-	for _, t := range b.meta.Conversations {
-		if t.Open {
+	for _, c := range b.meta.Conversations {
+		if c.Open {
 			return replay.Recover
 		}
 	}
@@ -228,9 +228,9 @@ func (b *inbox) receive(ctx context.Context, records [][]byte) error {
 // conversationWith returns the conversation of a thread with an agent; nil for none. To the client, the thread of a
 // conversation that it has begun without one is the task.
 func (b *inbox) conversationWith(agent, thread string) *conversation {
-	for _, t := range b.meta.Conversations {
-		if t.Agent == agent && (t.Thread == thread || t.Task == thread) {
-			return t
+	for _, c := range b.meta.Conversations {
+		if c.Agent == agent && (c.Thread == thread || c.Task == thread) {
+			return c
 		}
 	}
 	return nil
@@ -238,24 +238,24 @@ func (b *inbox) conversationWith(agent, thread string) *conversation {
 
 // conversationAbout returns the conversation about the task of a log; nil for none.
 func (b *inbox) conversationAbout(log string) *conversation {
-	for _, t := range b.meta.Conversations {
-		if t.Log == log {
-			return t
+	for _, c := range b.meta.Conversations {
+		if c.Log == log {
+			return c
 		}
 	}
 	return nil
 }
 
 // addConversation adds a conversation. If there are too many, the oldest one that has ended makes room.
-func (b *inbox) addConversation(t *conversation) error {
+func (b *inbox) addConversation(c *conversation) error {
 	if len(b.meta.Conversations) >= maxConversations {
-		i := slices.IndexFunc(b.meta.Conversations, func(t *conversation) bool { return !t.Open })
+		i := slices.IndexFunc(b.meta.Conversations, func(c *conversation) bool { return !c.Open })
 		if i < 0 {
 			return task.Errorf(task.LimitExceeded, "you have %d open conversations; end some", maxConversations).
 				WithData("limit", "conversations").WithData("max", maxConversations)
 		}
 		b.meta.Conversations = slices.Delete(b.meta.Conversations, i, i+1)
 	}
-	b.meta.Conversations = append(b.meta.Conversations, t)
+	b.meta.Conversations = append(b.meta.Conversations, c)
 	return nil
 }

@@ -102,7 +102,7 @@ func (m *Mailbox) toAgent(
 		if err != nil || result != nil {
 			return err
 		}
-		begun, err := b.tell(ctx, c, a, s, read)
+		begun, err := b.act(ctx, c, a, s, read)
 		if err != nil {
 			return err
 		}
@@ -121,47 +121,47 @@ func (m *Mailbox) toAgent(
 	return result, nil
 }
 
-// tell has an agent act on a message: it continues the task of its thread, or starts one, whose log it returns. b.mu is
+// act has an agent act on a message: it continues the task of its thread, or starts one, whose log it returns. b.mu is
 // held.
-func (b *inbox) tell(
+func (b *inbox) act(
 	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
 ) (begun string, err error) {
 	name := read.Thread
 	if chat := s.payload.Get("chat_id").String(); name == "" && len(chat) <= maxID {
 		name = chat
 	}
-	t := b.conversationWith(s.to, name)
-	if t != nil { // the client may have named the thread by the task
-		name = t.Thread
+	conv := b.conversationWith(s.to, name)
+	if conv != nil { // the client may have named the thread by the task
+		name = conv.Thread
 	}
 	message := task.Message{ID: s.id, SenderRole: task.Leader, DataItems: read.Items, SessionID: sessionOf(c, s.to, name)}
 	first := taskOf(c, s.to, name, s.id)
-	if t != nil && t.Task != first {
-		message.Command, message.TaskID = task.Continue, t.Task
-		if _, err := say(ctx, c, a, message); !over(err) {
+	if conv != nil && conv.Task != first {
+		message.Command, message.TaskID = task.Continue, conv.Task
+		if _, err := execute(ctx, c, a, message); !over(err) {
 			return "", err
 		}
 	}
-	if t == nil {
-		t = &conversation{Agent: s.to, Thread: name}
-		if err := b.addConversation(t); err != nil {
+	if conv == nil {
+		conv = &conversation{Agent: s.to, Thread: name}
+		if err := b.addConversation(conv); err != nil {
 			return "", err
 		}
 	}
 	message.Command, message.TaskID = task.Start, first
-	log, err := say(ctx, c, a, message)
-	if err != nil || t.Log == log { // the same message again
+	log, err := execute(ctx, c, a, message)
+	if err != nil || conv.Log == log { // the same message again
 		b.loaded = b.loaded && err == nil
 		return "", err
 	}
-	*t = conversation{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
+	*conv = conversation{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
 	return log, nil
 }
 
-// say gives an agent a message, which starts the task that it names, or continues it, and returns the name of the log
-// that shows what the agent does. It does not wait for that. A task that it starts is completed as soon as the agent
+// execute gives an agent a message, which starts the task that it names, or continues it, and returns the name of the
+// log that shows what the agent does. It does not wait for that. A task that it starts is completed as soon as the agent
 // has finished. The agent knows it by its id, so no other task may have that.
-func say(ctx context.Context, c Caller, a Agent, m task.Message) (log string, err error) {
+func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string, err error) {
 	var q gateway.Request
 	defer q.Release()
 	call := gateway.Call{Dialect: codec.Name, AgentTask: m.TaskID}
