@@ -29,7 +29,7 @@
 //   - commands (group/receive.go, group/command.go): deliveries are read, and become calls of the gateway, in order
 //     for each task
 //   - follower (group/follower.go): reads a task's log, and says what is published of it. While the task waits for
-//     its Leader, it is a place in the log and nothing else
+//     its Leader, it is a position in the log and nothing else
 //   - publisher (group/publish.go, group/reply.go): gives what the followers of a group have to the link, in turns,
 //     and the answers to commands, and moves the cursors by the broker's confirms
 //

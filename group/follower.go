@@ -21,7 +21,7 @@ import (
 )
 
 // follower reads the log of a task and publishes what happens to the task: each status, and each product that is
-// complete, as the Task is at that event. While the task waits for its Leader, a follower holds only its place.
+// complete, as the Task is at that event. While the task waits for its Leader, a follower holds only its position.
 type follower struct {
 	tasks *groupTasks
 	task  string // the id of the task

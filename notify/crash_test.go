@@ -58,7 +58,7 @@ func (m *mortal) Append(ctx context.Context, a replay.Append) error {
 // The process dies after each write in turn: of the task's log, of the outbox, after a delivery. Whatever state is in
 // the task's log is delivered, in order.
 func TestKilledAfterEveryWrite(t *testing.T) {
-	run := func(t *testing.T, disk replay.Store, writes int, settle func(w *world, want int)) (done bool) {
+	run := func(t *testing.T, disk replay.Store, writes int, await func(w *world, want int)) (done bool) {
 		m := &mortal{Store: disk, writes: -1}
 		w := newWorld(t, m)
 		defer func() { w.e.Close() }()
@@ -69,7 +69,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 		m.writes = writes
 		m.mu.Unlock()
 		err := l.move(whole...)
-		settle(w, -1)
+		await(w, -1)
 		m.mu.Lock()
 		done = m.writes > 0
 		m.writes = -1
@@ -81,7 +81,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 		if !l.fold.Status().State.Terminal() { // the next process continues the task at once
 			must(t, l.move(whole[len(l.states):]...))
 		}
-		settle(w, len(whole))
+		await(w, len(whole))
 		if d := cmp.Diff(whole, w.sink.history(t, url)); d != "" {
 			t.Errorf("dead after %d writes: %s", writes, d)
 		}

@@ -81,7 +81,7 @@ func (c *connection) giveUp(t *topology) {
 // declare waits for the joins before that may make or delete the queue. The join must call declared when it has made
 // its link, or left nothing behind.
 func (p *Pool) declare(ctx context.Context, c Config) (declared func(), _ *Error) {
-	at := place{c.Address, c.Queue}
+	at := queueKey{c.Address, c.Queue}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.declaring[at] != nil {

@@ -25,12 +25,12 @@ type Pool struct {
 	mu          sync.Mutex
 	closed      bool
 	connections map[key][]*connection // those that new links may use
-	declaring   map[place]chan struct{}
+	declaring   map[queueKey]chan struct{}
 }
 
-// place is where a queue is. A join that may make the queue may delete it, too, after its caller has given up. So the
-// next join for the queue waits until Pool.declaring is closed.
-type place struct {
+// queueKey names a queue at a broker. A join that may make the queue may delete it, too, after its caller has given up.
+// So the next join for the queue waits until Pool.declaring is closed.
+type queueKey struct {
 	address Address
 	queue   string
 }
@@ -52,7 +52,7 @@ func NewPool(timeout time.Duration) *Pool {
 	ctx, end := context.WithCancel(context.Background())
 	return &Pool{
 		timeout: timeout, ctx: ctx, end: end, connections: make(map[key][]*connection),
-		declaring: make(map[place]chan struct{}),
+		declaring: make(map[queueKey]chan struct{}),
 	}
 }
 
@@ -86,7 +86,7 @@ type connection struct {
 
 	users int           // links, and joins that are to become one; under Pool.mu
 	given int           // joins among them whose callers have gone; under Pool.mu
-	joins chan struct{} // has a place for each join that may ask the broker now
+	joins chan struct{} // has an element for each join that may ask the broker now
 
 	declares atomic.Bool // a join has asked for a queue to be made
 
