@@ -136,7 +136,10 @@ func (e *Engine) Accept(
 	return m.tasks.follow(ctx, log, c.Dialect, c.Commit)
 }
 
-var errLeaves = task.Errorf(task.UnsupportedOperation, "this Partner leaves the group")
+var (
+	errLeaves = task.Errorf(task.UnsupportedOperation, "this Partner leaves the group")
+	errStops  = task.Errorf(task.Internal, "the gateway is stopping")
+)
 
 // follow implements tasks.
 func (t *groupTasks) follow(
@@ -147,7 +150,7 @@ func (t *groupTasks) follow(
 	case <-ctx.Done():
 		return partner.Accepted{}, ctx.Err()
 	case <-t.base.Done():
-		return partner.Accepted{}, task.Errorf(task.Internal, "the gateway is stopping")
+		return partner.Accepted{}, errStops
 	}
 	_, _, id := logname.Split(log)
 	// A start by rpc has no Accept: its answer accepts it.
@@ -156,7 +159,11 @@ func (t *groupTasks) follow(
 	f := t.newFollower(id, log, a, follow.Cursor{Name: name, Log: log})
 	f.trace = traceHeaders(ctx)
 	t.mu.Lock()
-	if t.ending || t.closed {
+	switch {
+	case t.closed:
+		t.mu.Unlock()
+		return partner.Accepted{}, errStops
+	case t.ending:
 		t.mu.Unlock()
 		return partner.Accepted{}, errLeaves
 	}

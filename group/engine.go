@@ -201,14 +201,14 @@ func (p *Partner) Has(leader, groupID string) bool {
 
 // take returns the membership of a key, which it makes if there is none and the limits allow one more.
 func (e *Engine) take(p *Partner, k key) (*membership, error) {
-	h := e.homes.Of(logname.Shard(e.homes.Count(), k.partner, k.leader))
-	if h == nil {
-		return nil, partner.Moved()
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h.closed {
-		return nil, task.Errorf(task.Internal, "the gateway is stopping")
+	h := e.homes.Of(logname.Shard(e.homes.Count(), k.partner, k.leader))
+	switch {
+	case h == nil: // before its home closes
+		return nil, partner.Moved()
+	case h.closed:
+		return nil, errStops
 	}
 	if m := e.memberships[k]; m != nil {
 		return m, nil
