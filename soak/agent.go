@@ -36,7 +36,7 @@ type agent struct {
 }
 
 // runAgent is the part of the agent. It serves until its standard input ends.
-func runAgent(s *place, in *json.Decoder, out *json.Encoder) error {
+func runAgent(s *fixture, in *json.Decoder, out *json.Encoder) error {
 	a := &agent{inner: legacyagent.New(legacyagent.Options{Tasks: 200_000}), done: make(map[string]bool)}
 	defer a.inner.Close()
 	server, _, err := serve(s.Agent, a)

@@ -17,11 +17,11 @@ import (
 
 // attack is parties who take as much as they can get: a stranger, a Leader, an AID, an agent, and a member of a group.
 type attack struct {
-	place  *place
-	files  []devpki.File // of hostile Leaders that are not in use yet
-	bad    *badAgent
-	broker *broker
-	kinds  []*kind
+	fixture *fixture
+	files   []devpki.File // of hostile Leaders that are not in use yet
+	bad     *badAgent
+	broker  *broker
+	kinds   []*kind
 
 	tokens sync.Mutex // guards token
 	token  string     // of the hostile AID
@@ -73,7 +73,7 @@ func (a *attack) as(path string, act func(context.Context, *culprit, *tally)) fu
 	file := &a.files[0]
 	a.files = a.files[1:]
 	return func(ctx context.Context, t *tally) {
-		c, err := a.place.clientOf(path, file)
+		c, err := a.fixture.clientOf(path, file)
 		if err != nil {
 			t.note(err)
 			return
@@ -83,9 +83,9 @@ func (a *attack) as(path string, act func(context.Context, *culprit, *tally)) fu
 	}
 }
 
-// newAttack prepares the attacks on a place. The caller must close it.
-func newAttack(s *place) (_ *attack, err error) {
-	a := &attack{place: s}
+// newAttack prepares the attacks on what a fixture has. The caller must close it.
+func newAttack(s *fixture) (_ *attack, err error) {
+	a := &attack{fixture: s}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -127,7 +127,7 @@ func (a *attack) run(ctx context.Context) {
 
 // runAttackers is the part of the attackers. They attack from the moment at which something comes from the standard
 // input, until that ends, or something else comes; then they say what they have done.
-func runAttackers(s *place, in *json.Decoder, out *json.Encoder) error {
+func runAttackers(s *fixture, in *json.Decoder, out *json.Encoder) error {
 	a, err := newAttack(s)
 	if err != nil {
 		return err

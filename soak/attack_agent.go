@@ -43,7 +43,7 @@ type badAgent struct {
 }
 
 // newBadAgent returns an agent with a certificate, which the caller must close.
-func newBadAgent(s *place) (*badAgent, error) {
+func newBadAgent(s *fixture) (*badAgent, error) {
 	cert, err := tls.LoadX509KeyPair(s.PKI.Server.Cert, s.PKI.Server.Key)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (a *attack) hostileToken(ctx context.Context) (string, error) {
 	a.tokens.Lock()
 	defer a.tokens.Unlock()
 	if a.token == "" {
-		token, err := a.place.aun(a.place.hostileAID, hostileAddress).Login(ctx)
+		token, err := a.fixture.aun(a.fixture.hostileAID, hostileAddress).Login(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -72,7 +72,7 @@ func (a *attack) online(ctx context.Context, t *tally, c *aunpeer.Client, f func
 
 // device returns the hostile AID as a device of its own.
 func (a *attack) device(name string) *aunpeer.Client {
-	c := a.place.aun(a.place.hostileAID, hostileAddress)
+	c := a.fixture.aun(a.fixture.hostileAID, hostileAddress)
 	c.Device = name
 	return c
 }
@@ -96,7 +96,7 @@ func (a *attack) subscribeDeaf(ctx context.Context, t *tally) {
 	atOnce(ctx, deafAtOnce, time.Second, func(i, round int) {
 		c := a.device(fmt.Sprint("deaf-", i))
 		deaf := new(deafness)
-		c.HTTP = a.place.aunHTTP(hostileAddress, deaf.wrap)
+		c.HTTP = a.fixture.aunHTTP(hostileAddress, deaf.wrap)
 		a.online(ctx, t, c, func(conn *aunpeer.Conn) {
 			defer deaf.is.Store(false)
 			created, err := conn.Create(ctx, aunAgent, "stream 200 20 "+strings.Repeat("x", 4<<10))
@@ -115,7 +115,7 @@ func (a *attack) subscribeDeaf(ctx context.Context, t *tally) {
 
 // fillInbox sends messages to an AID that has left, which takes some of each sender.
 func (a *attack) fillInbox(ctx context.Context, t *tally) {
-	away, err := a.place.aun(a.place.awayAID, hostileAddress).Online(ctx)
+	away, err := a.fixture.aun(a.fixture.awayAID, hostileAddress).Online(ctx)
 	if err != nil {
 		t.note(err)
 		return
@@ -131,7 +131,7 @@ func (a *attack) fillInbox(ctx context.Context, t *tally) {
 			if conn.Err() != nil {
 				return
 			}
-			_, err := conn.Call(ctx, "message.send", map[string]any{"to": a.place.awayAID.AID,
+			_, err := conn.Call(ctx, "message.send", map[string]any{"to": a.fixture.awayAID.AID,
 				"payload": map[string]any{"type": "text", "text": strings.Repeat("x", mailSize)}})
 			t.note(err)
 		})

@@ -44,7 +44,7 @@ func (a *attack) setDeadWebhooks(ctx context.Context, c *culprit, t *tally) {
 	each(ctx, hooksASecond, func(n int) {
 		id := fmt.Sprint("dead-", n)
 		url := fmt.Sprintf("http://127.%d.%d.%d:9/", 1+n>>16, n>>8&255, n&255)
-		err := setWebhook(ctx, c.Client, a.place.Front, id, url)
+		err := setWebhook(ctx, c.Client, a.fixture.Front, id, url)
 		if err == nil {
 			_, err = c.Do(ctx, begin(id, "hello"))
 		}
@@ -61,7 +61,7 @@ func (a *attack) readSlowly(ctx context.Context, c *culprit, t *tally) {
 		}
 		wait(ctx, time.Second)
 	}
-	config, err := a.place.tls(c.file)
+	config, err := a.fixture.tls(c.file)
 	if err != nil {
 		t.note(err)
 		return
@@ -70,8 +70,8 @@ func (a *attack) readSlowly(ctx context.Context, c *culprit, t *tally) {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","method":"stream","id":1,"params":{"message":`+
 		`{"senderId":%q,"command":"re-stream","taskId":"big"}}}`, c.Sender)
 	request := fmt.Sprintf("POST /stream HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
-		"Content-Length: %d\r\n\r\n%s", a.place.Front, len(body), body)
-	atOnce(ctx, readers, 0, func(int, int) { t.note(readNothing(ctx, a.place.Front, config, request)) })
+		"Content-Length: %d\r\n\r\n%s", a.fixture.Front, len(body), body)
+	atOnce(ctx, readers, 0, func(int, int) { t.note(readNothing(ctx, a.fixture.Front, config, request)) })
 }
 
 // readNothing sends a request and reads the first line of the answer. It returns when the connection is cut, or after a
@@ -121,7 +121,7 @@ func (a *attack) list(ctx context.Context, c *culprit, t *tally) {
 
 // post sends a JSON-RPC request as a hostile Leader, and returns an error if the answer has no result.
 func (a *attack) post(ctx context.Context, c *culprit, path, body string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.place.Front+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.fixture.Front+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

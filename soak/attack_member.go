@@ -61,7 +61,7 @@ func (a *attack) invite(ctx context.Context, c *culprit, exchange string) error 
 		"protocol": "rabbitmq:4.0",
 		"group": map[string]any{
 			"groupId": groupID, "leader": map[string]any{"aic": c.Sender, "skills": []string{"x"}},
-			"partners": []any{map[string]any{"aic": a.place.AIC, "skills": []string{"x"}}},
+			"partners": []any{map[string]any{"aic": a.fixture.AIC, "skills": []string{"x"}}},
 		},
 		"server": map[string]any{"host": "localhost", "port": a.broker.Port, "vhost": groupVhost,
 			"accessToken": memberLogin + ":" + memberLogin},
@@ -78,7 +78,7 @@ func (a *attack) junk(c *culprit, n int) []byte {
 	message := func(more map[string]any) []byte {
 		all := map[string]any{"type": "message", "id": fmt.Sprint("junk-", n), "sentAt": time.Now().UTC(),
 			"senderRole": "leader", "senderId": c.Sender, "groupId": groupID, "sessionId": "s",
-			"mentions": []string{a.place.AIC}, "dataItems": []any{map[string]any{"type": "text", "text": "hello"}}}
+			"mentions": []string{a.fixture.AIC}, "dataItems": []any{map[string]any{"type": "text", "text": "hello"}}}
 		for name, value := range more {
 			all[name] = value
 		}

@@ -42,7 +42,7 @@ func hostileStranger(a *attack) []*kind {
 
 // inventSenders calls without a certificate, each time under another name.
 func (a *attack) inventSenders(ctx context.Context, t *tally) {
-	c, err := a.place.client(nil)
+	c, err := a.fixture.client(nil)
 	if err != nil {
 		t.note(err)
 		return
@@ -62,9 +62,9 @@ func (a *attack) inventSenders(ctx context.Context, t *tally) {
 
 // claimAID begins logins with the certificate of the honest AID, and ends them with the key of another.
 func (a *attack) claimAID(ctx context.Context, t *tally) {
-	claimed, own := *a.place.honestAID, a.place.hostileAID.Key
+	claimed, own := *a.fixture.honestAID, a.fixture.hostileAID.Key
 	claimed.Key = own
-	c := a.place.aun(&claimed, strangerAddress)
+	c := a.fixture.aun(&claimed, strangerAddress)
 	each(ctx, loginsASecond, func(int) {
 		_, err := c.Login(ctx)
 		t.note(err)
@@ -73,7 +73,7 @@ func (a *attack) claimAID(ctx context.Context, t *tally) {
 
 // waitForLogin opens connections, and says nothing on them.
 func (a *attack) waitForLogin(ctx context.Context, t *tally) {
-	c := a.place.aun(a.place.hostileAID, strangerAddress)
+	c := a.fixture.aun(a.fixture.hostileAID, strangerAddress)
 	atOnce(ctx, waitingConns, comeBack, func(int, int) {
 		conn, _, err := c.Open(ctx)
 		t.note(err)
@@ -86,7 +86,7 @@ func (a *attack) waitForLogin(ctx context.Context, t *tally) {
 
 // floodBeforeLogin sends requests that are as large as a frame may be after a login, as fast as they are taken.
 func (a *attack) floodBeforeLogin(ctx context.Context, t *tally) {
-	c := a.place.aun(a.place.hostileAID, strangerAddress)
+	c := a.fixture.aun(a.fixture.hostileAID, strangerAddress)
 	frame := []byte(`{"jsonrpc":"2.0","id":"1","method":"auth.aid_login1","params":{"aid":"` +
 		strings.Repeat("x", floodFrame) + `"}}`)
 	atOnce(ctx, floods, comeBack, func(int, int) {
@@ -105,11 +105,11 @@ func (a *attack) floodBeforeLogin(ctx context.Context, t *tally) {
 
 // forgeTokens has the gateway sign what a token consists of, and shows the result as a token of the honest AID.
 func (a *attack) forgeTokens(ctx context.Context, t *tally) {
-	c := a.place.aun(a.place.honestAID, strangerAddress) // its certificate, which everybody has
-	each(ctx, 5, func(int) { t.note(forgeToken(ctx, a.place, c)) })
+	c := a.fixture.aun(a.fixture.honestAID, strangerAddress) // its certificate, which everybody has
+	each(ctx, 5, func(int) { t.note(forgeToken(ctx, a.fixture, c)) })
 }
 
-func forgeToken(ctx context.Context, s *place, c *aunpeer.Client) error {
+func forgeToken(ctx context.Context, s *fixture, c *aunpeer.Client) error {
 	unsigned, err := aunpeer.JWT(s.hostileAID.Key, aunIssuer, c.ID.AID, nil)
 	if err != nil {
 		return err

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -24,19 +22,15 @@ const (
 // counters returns the gateway's counters, by name and labels. It is empty where the gateway does not answer.
 func (s *site) counters(ctx context.Context) map[string]float64 {
 	all := make(map[string]float64)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+"/metrics", nil)
+	text, err := s.get(ctx, "/metrics")
 	if err != nil {
 		return all
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return all
-	}
-	defer res.Body.Close()
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		if i := strings.LastIndexByte(lines.Text(), ' '); i > 0 {
-			if v, err := strconv.ParseFloat(lines.Text()[i+1:], 64); err == nil {
-				all[lines.Text()[:i]] = v
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if i := strings.LastIndexByte(line, ' '); i > 0 {
+			if v, err := strconv.ParseFloat(line[i+1:], 64); err == nil {
+				all[line[:i]] = v
 			}
 		}
 	}

@@ -17,9 +17,10 @@ import (
 )
 
 // parts are what runs in processes of their own, by name: this binary, started again with its name. A part gets the
-// place from its standard input, and ends with that. It says on its standard output when it is ready, and may say more.
+// fixture from its standard input, and ends with that. It says on its standard output when it is ready, and may say
+// more.
 var parts = map[string]struct {
-	run func(s *place, in *json.Decoder, out *json.Encoder) error
+	run func(s *fixture, in *json.Decoder, out *json.Encoder) error
 	// yields says that the process takes only what time of the processors the others leave.
 	yields bool
 }{
@@ -34,7 +35,7 @@ func runPart(name string) error {
 		return fmt.Errorf("there is no part %q", name)
 	}
 	signal.Ignore(os.Interrupt) // a terminal sends it to all processes, and the first one ends the others
-	in, s := json.NewDecoder(os.Stdin), new(place)
+	in, s := json.NewDecoder(os.Stdin), new(fixture)
 	if err := in.Decode(s); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ type part struct {
 }
 
 // newPart starts a part, which the caller must close, and waits until it is ready.
-func newPart(name string, s *place) (_ *part, err error) {
+func newPart(name string, s *fixture) (_ *part, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

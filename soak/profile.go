@@ -25,30 +25,31 @@ var profiles = []struct{ file, query string }{
 func (s *site) profile(ctx context.Context, dir string, after time.Duration) error {
 	wait(ctx, after)
 	for _, p := range profiles {
-		if err := s.get(ctx, "/debug/pprof/"+p.query, filepath.Join(dir, p.file)); err != nil {
+		content, err := s.get(ctx, "/debug/pprof/"+p.query)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, p.file), content, 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// get writes what the admin API answers to a file.
-func (s *site) get(ctx context.Context, path, file string) error {
+// get returns what the admin API answers.
+func (s *site) get(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
 	content, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", path, res.Status)
 	}
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, content, 0o600)
+	return content, err
 }

@@ -21,7 +21,7 @@ import (
 // site is a gateway, its agent, and those who attack, each as a process of its own, and a receiver of webhooks in this
 // one.
 type site struct {
-	*place
+	*fixture
 	agent     *part
 	attackers *part // nil where nobody attacks
 	hooks     *receiver
@@ -33,7 +33,7 @@ type site struct {
 
 // newSite starts a site, which the caller must close. Its gateway has so many MiB of memory; 0 for all that there is.
 func newSite(ctx context.Context, caddy string, memory int, attack bool) (_ *site, err error) {
-	s := &site{place: new(place), ended: make(chan struct{})}
+	s := &site{fixture: new(fixture), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -42,11 +42,11 @@ func newSite(ctx context.Context, caddy string, memory int, attack bool) (_ *sit
 	if err := s.make(); err != nil {
 		return nil, err
 	}
-	if s.agent, err = newPart("agent", s.place); err != nil {
+	if s.agent, err = newPart("agent", s.fixture); err != nil {
 		return nil, err
 	}
 	if attack {
-		if s.attackers, err = newPart("attackers", s.place); err != nil {
+		if s.attackers, err = newPart("attackers", s.fixture); err != nil {
 			return nil, err
 		}
 	}

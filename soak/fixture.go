@@ -21,8 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
-// place is what all processes of a run have to know of it. It crosses to them as JSON.
-type place struct {
+// fixture is what all processes of a run have to know of it. It crosses to them as JSON.
+type fixture struct {
 	Dir string
 	PKI *devpki.PKI
 	AIC string // of the Partner
@@ -37,7 +37,7 @@ type place struct {
 }
 
 // make makes a new directory, the certificates in it, and addresses that are free.
-func (s *place) make() (err error) {
+func (s *fixture) make() (err error) {
 	if s.Dir, err = os.MkdirTemp("", "aip-soak-"); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *place) make() (err error) {
 }
 
 // makeAIDs makes the identities of AUN, and the roots that the configuration names.
-func (s *place) makeAIDs() error {
+func (s *fixture) makeAIDs() error {
 	pki, err := aunpeer.NewPKI(aunIssuer)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *place) makeAIDs() error {
 }
 
 // read reads what there is in the directory.
-func (s *place) read() error {
+func (s *fixture) read() error {
 	ca, err := tls.LoadX509KeyPair(s.PKI.CA.Cert, s.PKI.CA.Key)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func freeAddresses(n int) (list []string, err error) {
 }
 
 // certificates makes certificates of n Leaders of a kind, below the same root.
-func (s *place) certificates(kind string, n int) (files []devpki.File, err error) {
+func (s *fixture) certificates(kind string, n int) (files []devpki.File, err error) {
 	for i := 0; len(files) < n; i++ {
 		dir := filepath.Join(s.Dir, fmt.Sprint(kind, "-", i))
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -165,10 +165,10 @@ func (s *place) certificates(kind string, n int) (files []devpki.File, err error
 }
 
 // client returns a client with a Leader's certificate, or with none where file is nil.
-func (s *place) client(file *devpki.File) (*leader.Client, error) { return s.clientOf("", file) }
+func (s *fixture) client(file *devpki.File) (*leader.Client, error) { return s.clientOf("", file) }
 
 // clientOf is client for the Partner at a path.
-func (s *place) clientOf(path string, file *devpki.File) (*leader.Client, error) {
+func (s *fixture) clientOf(path string, file *devpki.File) (*leader.Client, error) {
 	config, err := s.tls(file)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (s *place) clientOf(path string, file *devpki.File) (*leader.Client, error)
 	return c, err
 }
 
-func (s *place) tls(file *devpki.File) (*tls.Config, error) {
+func (s *fixture) tls(file *devpki.File) (*tls.Config, error) {
 	pem, err := os.ReadFile(s.PKI.CA.Cert)
 	if err != nil {
 		return nil, err
@@ -198,13 +198,13 @@ func (s *place) tls(file *devpki.File) (*tls.Config, error) {
 }
 
 // aun returns a client of an AID that connects from an address.
-func (s *place) aun(id *aunpeer.Identity, from string) *aunpeer.Client {
+func (s *fixture) aun(id *aunpeer.Identity, from string) *aunpeer.Client {
 	return &aunpeer.Client{ID: id, PKI: s.aunPKI, HTTP: s.aunHTTP(from, func(c net.Conn) net.Conn { return c }),
 		Device: "device", URL: "wss://" + aunGateway + "/aun"}
 }
 
 // aunHTTP returns an HTTP client that takes the AUN side for every host. wrap sees its connections before TLS.
-func (s *place) aunHTTP(from string, wrap func(net.Conn) net.Conn) *http.Client {
+func (s *fixture) aunHTTP(from string, wrap func(net.Conn) net.Conn) *http.Client {
 	c := aunpeer.To(s.AUN, s.ca)
 	t := c.Transport.(*http.Transport)
 	t.TLSClientConfig.ServerName = "localhost"
