@@ -159,8 +159,8 @@ func (b *inbox) act(
 }
 
 // execute gives an agent a message, which starts the task that it names, or continues it, and returns the name of the
-// log that shows what the agent does. It does not wait for that. A task that it starts is completed as soon as the agent
-// has finished. The agent knows it by its id, so no other task may have that.
+// log that shows what the agent does. It does not wait for that. A task that it starts is completed as soon as the
+// agent has finished. The agent knows it by its id, so no other task may have that.
 func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string, err error) {
 	var q gateway.Request
 	defer q.Release()
