@@ -48,8 +48,8 @@ type keyWrite struct {
 	number     int // in the batch
 }
 
-// postpone adds a batch to the backlog. The journal has it already.
-func (g *generation) postpone(b *pebble.Batch) {
+// queue adds a batch to the backlog. The journal has it already.
+func (g *generation) queue(b *pebble.Batch) {
 	l := &g.backlog
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -114,7 +114,7 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBacklogOrder appends to a log in turns such that some appends are postponed and others are not. The last one is
+// TestBacklogOrder appends to a log in turns such that some go through the backlog and others do not. The last one is
 // what the database has.
 func TestBacklogOrder(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})

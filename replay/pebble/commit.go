@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
-// smallBatch is the greatest size, in bytes, of a batch that is postponed: to apply a larger one costs less than one
-// more copy.
+// smallBatch is the greatest size, in bytes, of a batch that goes to the backlog: to apply a larger one costs less than
+// one more copy.
 const smallBatch = 4 << 10
 
 // commit carries b out, which has so many records of logs, together with the batches of other commits. When it returns
@@ -23,7 +23,7 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 		return err
 	}
 	if records > 0 && !durable && b.Len() <= smallBatch {
-		g.postpone(b)
+		g.queue(b)
 	} else {
 		g.drainBacklog()
 		if err := b.Commit(pebble.NoSync); err != nil {

@@ -57,7 +57,7 @@ const (
 // writes reports whether a store that is opened so is used to write it.
 func (m openMode) writes() bool { return m == openNew || m == openWrite }
 
-// openGeneration opens the database. The error is a *diskError if it cannot be written now, but may be later.
+// openGeneration opens the database. The error is a *disk.Error if it cannot be written now, but may be later.
 func (s *Store) openGeneration(mode openMode) (_ *generation, err error) {
 	defer func() {
 		if pebble.IsCorruptionError(err) {
@@ -143,7 +143,7 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		Lock:               s.lock,
 		Cache:              cache,
 		FormatMajorVersion: disk.PebbleFormat,
-		DisableWAL:         true, // see journal
+		DisableWAL:         true, // see wal.Journal
 
 		MemTableSize:                s.sizes.MemTable,
 		MemTableStopWritesThreshold: 4,

@@ -112,7 +112,7 @@ func (d *Fenced) Try(change func() error) bool {
 	return err == nil
 }
 
-// write is try for a write to a file, which continues behind what a failed one has written.
+// write is Try for a write to a file, which continues behind what a failed one has written.
 func (d *Fenced) write(f vfs.File, p []byte) error {
 	n, err := f.Write(p)
 	for err != nil && d.reserve.Release(err) {

@@ -17,7 +17,7 @@ type Sizes struct {
 	MemTable uint64
 	Segment  int64  // of the journal
 	Fill     int64  // what a new segment is filled with; 0 where the system does not say how large the disk is
-	Reserve  int64  // see reserve
+	Reserve  int64  // of the file of the Reserve
 	Least    uint64 // free space below which no new log is begun
 }
 

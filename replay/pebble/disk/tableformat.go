@@ -34,8 +34,8 @@ func isForeign(system vfs.FS, dir string, version pebble.FormatMajorVersion, nam
 // emptyLog is the size of a log of Pebble's that was closed and has nothing in it, in bytes.
 const emptyLog = 8
 
-// tableEnd is how a table of formatOfPebble ends: with the version of its format, and the
-// mark of all tables of Pebble. No table of a store has ever had another format.
+// tableEnd is how a table of PebbleFormat ends: with the version of its format, and the mark of all tables of Pebble.
+// No table of a store has ever had another format.
 const tableEnd = "\x05\x00\x00\x00" + "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
 
 // CheckedTables is a file system whose tables are opened only if their format is that of this store. No checksum covers

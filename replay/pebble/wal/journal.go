@@ -63,7 +63,7 @@ type Tables interface {
 //     each key to what was committed last.
 //
 // What is damaged is told from what may be torn by trailers, and by what each segment says of the one before it and of
-// the tables (see judge).
+// the tables (see Recovery).
 type Journal struct {
 	Config
 	boot uint32 // of trailers
@@ -97,7 +97,7 @@ type Journal struct {
 // before, while others join, then writes and syncs what all of them have appended. So each commit is woken only once.
 type round struct {
 	done   chan struct{} // closed when it has ended
-	joined int           // commits that are in it; guarded by journal.mu
+	joined int           // commits that are in it; guarded by Journal.mu
 }
 
 // Append appends a batch that has so many records of logs. When it returns, the batch is written, and synced if it is
