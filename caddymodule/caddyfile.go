@@ -42,6 +42,7 @@ func init() {
 //		identities {
 //			<aic> <aid>
 //		}
+//		aun { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -103,8 +104,9 @@ func (p *parser) notify(n *Notify) func() {
 //			check     <duration>
 //			expose      none|status|product
 //			cancel_path <path>
-//			identity <file>
-//			roots    <file>...
+//			identity    <file>
+//			roots       <file>...
+//			idle_window <duration>
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>

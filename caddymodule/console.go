@@ -84,9 +84,7 @@ func adminHandler() http.Handler {
 			if refused, ok := errors.AsType[caddy.APIError](err); ok {
 				status, err = refused.HTTPStatus, refused.Err
 			}
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(status)
-			json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client may have left
+			console.Refuse(w, status, err.Error())
 		})
 	}
 	return mux

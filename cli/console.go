@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -113,10 +112,8 @@ func (f *adminFlags) proxy() (http.Handler, error) {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadGateway)
-			text := fmt.Sprintf("the admin API at %s does not answer; is the gateway running?", address)
-			json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client may have left
+			console.Refuse(w, http.StatusBadGateway,
+				fmt.Sprintf("the admin API at %s does not answer; is the gateway running?", address))
 		},
 	}, nil
 }

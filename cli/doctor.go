@@ -4,9 +4,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"text/tabwriter"
 	"time"
 
@@ -48,7 +46,7 @@ Exit status: 0 nothing is broken, though there may be warnings; 1 something is b
 		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 		defer cancel()
 		findings := doctor.Examine(ctx, config, adapter)
-		if err := printFindings(cmd.OutOrStdout(), findings, asJSON); err != nil {
+		if err := printFindings(cmd, findings, asJSON); err != nil {
 			return err
 		}
 		broken := 0
@@ -66,13 +64,13 @@ Exit status: 0 nothing is broken, though there may be warnings; 1 something is b
 }
 
 // printFindings prints findings as a table, or as JSON.
-func printFindings(w io.Writer, findings []doctor.Finding, asJSON bool) error {
+func printFindings(cmd *cobra.Command, findings []doctor.Finding, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
+		return printJSON(cmd, struct {
 			Findings []doctor.Finding `json:"findings"`
 		}{findings})
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, f := range findings {
 		fmt.Fprintf(table, "%s\t%s\t%s: %s\n", f.Status, f.Check, clean(f.Subject), clean(f.Text))
 	}

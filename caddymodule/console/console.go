@@ -78,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		header.Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "use GET")
+		Refuse(w, http.StatusMethodNotAllowed, "use GET")
 		return
 	}
 	switch name := strings.TrimPrefix(r.URL.Path, Path); {
@@ -93,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isAsset(name):
 		http.ServeFileFS(w, r, assets, "assets/"+name)
 	default:
-		refuse(w, http.StatusNotFound, "the console has no such file")
+		Refuse(w, http.StatusNotFound, "the console has no such file")
 	}
 }
 
@@ -101,22 +101,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // operator, whatever the operator has logged in by.
 func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, needed adminapi.Permission) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		refuse(w, http.StatusForbidden, "the request comes from another site")
+		Refuse(w, http.StatusForbidden, "the request comes from another site")
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "the request comes from another site")
+		Refuse(w, http.StatusForbidden, "the request comes from another site")
 		return
 	}
 	if needed != adminapi.MayRead && !slices.Contains(h.Allow, needed) {
-		refuse(w, http.StatusForbidden, fmt.Sprintf("the console may not do that; its site has no allow %s", needed))
+		Refuse(w, http.StatusForbidden, fmt.Sprintf("the console may not do that; its site has no allow %s", needed))
 		return
 	}
 	h.API.ServeHTTP(w, r)
 }
 
-// refuse answers with an error as the admin API does.
-func refuse(w http.ResponseWriter, status int, reason string) {
+// Refuse answers with an error as the admin API does.
+func Refuse(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(map[string]string{"error": reason}) // the client may have left
