@@ -59,8 +59,8 @@ type Result struct {
 	Task task.Task // that answers it
 	Log  string    // the name of the log of the task
 	New  bool      // the command has started the task
-	// After is the number of the event after which Partner.Read continues: the last one that Task shows, or the one
-	// before the first event of a stream. Last is that of the last event when the command was answered. Both are 0 where
-	// there is none.
+	// After is the number of the event after which Read continues: the last one that Task shows, or the one before the
+	// first event of a stream. Last is that of the last event when the command was answered. Both are 0 where there is
+	// none.
 	After, Last uint64
 }
