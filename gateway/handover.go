@@ -31,17 +31,17 @@ const (
 )
 
 // handOver executes a call wherever its shard is owned. A command that was stored by an owner which has lost the shard
-// since is a repeated one for the next owner; only a continue without an id is a new one each time, so it is not tried
-// again: an owner may have had it.
+// since is a repeated one for the next owner. Only a message without an id that continues a task, or may, is a new one
+// each time, so it is not tried again: an owner may have had it.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
-	limit := time.Now().Add(handOverLimit)
+	m, limit := &c.Message, time.Now().Add(handOverLimit)
+	once := m.ID == "" && (m.Command == task.Continue || m.Command == task.Start && c.Continues())
 	for wait := handOverFirst; ; wait = min(2*wait, handOverMost) {
 		if g.in(c.Leader) != nil {
 			r, err = g.executeHere(ctx, c, reserve)
 		} else {
 			r, err = g.tasks.owners.Execute(ctx, g.shardOf(c.Leader), g.config.Partner.Name, c, reserve)
 		}
-		once := c.Message.Command == task.Continue && c.Message.ID == ""
 		if !errors.Is(err, replay.ErrClosed) || once || !time.Now().Before(limit) {
 			return r, err
 		}

@@ -36,15 +36,19 @@ func TestHandOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		command task.Command
 		id      string
+		may     bool          // a start may continue the task
 		gained  time.Duration // when this process gains the shard; 0 for never
 		after   time.Duration // when the answer comes, give or take a second
 		moved   bool
 		once    bool
 	}{
-		"no owner":            {task.Get, "1", 0, limit, true, false},
-		"gained":              {task.Get, "1", time.Second, time.Second, false, false},
-		"continue":            {task.Continue, "1", 0, limit, true, false},
-		"continue without id": {task.Continue, "", 0, 0, true, true},
+		"no owner":                           {task.Get, "1", false, 0, limit, true, false},
+		"gained":                             {task.Get, "1", false, time.Second, time.Second, false, false},
+		"continue":                           {task.Continue, "1", false, 0, limit, true, false},
+		"continue without id":                {task.Continue, "", false, 0, 0, true, true},
+		"start without id":                   {task.Start, "", false, 0, limit, true, false},
+		"start that may continue":            {task.Start, "1", true, 0, limit, true, false},
+		"start without id that may continue": {task.Start, "", true, 0, 0, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -58,6 +62,7 @@ func TestHandOver(t *testing.T) {
 				began := time.Now()
 				m := task.Message{ID: c.id, Command: c.command, TaskID: "t", SenderID: "leader"}
 				call := &gateway.Call{Leader: "leader", Call: translate.Call{Call: task.Call{Message: m}}}
+				call.StartOrContinue = c.may
 				_, err := g.Execute(t.Context(), call, nil)
 				if took := time.Since(began); took < c.after || took > c.after+time.Second {
 					t.Errorf("the answer came after %v", took)
