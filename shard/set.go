@@ -91,7 +91,7 @@ func (s *Set) keep(shards replay.Shards, i int) {
 		if err == nil || s.ctx.Err() != nil {
 			continue
 		}
-		s.log.Error("a shard cannot be opened; trying again", "shard", i, "error", err)
+		s.log.Error("a shard cannot be opened or closed; trying again", "shard", i, "error", err)
 		select {
 		case <-time.After(retryOpen):
 		case <-s.ctx.Done():
