@@ -40,8 +40,8 @@
 //     without one. One without a task is dropped at once, or when the store is opened again.
 //   - The store drops a task some time after its end, and a broker may be away for longer. So a cursor pins the log
 //     of its task (replay.Pin) until all of it is published. TestLongSilence has every case.
-//   - A command is acknowledged when its event is durable (Policy.Tentative, task.NoWait): what was not stored, the
-//     broker delivers again, and what was stored is ignored by the life-cycle as any repeated command.
+//   - A command is acknowledged when its event is durable (task.NoWait): what was not stored, the broker delivers
+//     again, and what was stored is ignored by the life-cycle as any repeated command.
 //   - A message's message_id is derived from the task's log and the state that it shows, and not from the membership
 //     or the attempt. So a message that is published again, by whatever process, has the same one, also when a part
 //     of the log was replaced by a snapshot. The cursor moves with the confirms; it is stored late, since a
@@ -72,8 +72,8 @@
 //     that is copied to another membership cannot be opened.
 //   - Addresses are judged at the dial by the rules of webhooks (egress), so a broker whose name changes its address
 //     gains nothing.
-//   - The engine belongs to the store and outlives configurations, as notify does: a reload changes the settings of
-//     memberships and keeps their links.
+//   - The engine has the memberships of all shards that the process owns, each with the others of its home. It outlives
+//     configurations: a reload changes the settings of memberships and keeps their links.
 //   - Memory: the prefetch bounds the deliveries in work, the publisher what is unconfirmed (messages and bytes), and
 //     a follower that waits has no reader's page, no fold and no goroutine. A prefetch counts messages, so the socket
 //     counts their bytes, too (group/broker/socket.go): it reads no further while a connection holds 16 MiB that are

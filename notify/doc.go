@@ -60,7 +60,8 @@
 //
 // # A webhook, from its setting to the receiver
 //
-//  1. The front calls Engine.Set under the task's lock; outbox.create stores the webhook as a record of its own.
+//  1. Under the task's lock, a command that has a webhook is given to Engine.Accept, and a call that sets one to
+//     Engine.Set; outbox.create stores the webhook as a record of its own.
 //  2. The task enters a state. The life-cycle appends the event to the task's log, then calls Engine.Notify.
 //  3. outbox.append makes it a record, with the Task and the trace of the cause. outbox.write stores record and
 //     metadata as one write, without an fsync, and outbox.offer names the webhooks with a delivery that is due.
