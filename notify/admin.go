@@ -165,10 +165,7 @@ type dueOutbox struct {
 	engine *Engine
 }
 
-// compare orders outboxes as a store does.
-func (d dueOutbox) compare(other dueOutbox) int {
-	return cmp.Or(d.At.Compare(other.At), strings.Compare(d.Log, other.Log))
-}
+func (d dueOutbox) compare(other dueOutbox) int { return d.Compare(other.DueLog) }
 
 // due yields the outboxes that are due at a time or later.
 func (e *Engine) due(ctx context.Context, from time.Time) iter.Seq2[dueOutbox, error] {

@@ -3,7 +3,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -31,9 +30,7 @@ func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) ite
 			}
 		}
 		m.mu.Unlock()
-		slices.SortFunc(due, func(a, b DueLog) int {
-			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
-		})
+		slices.SortFunc(due, DueLog.Compare)
 		for _, w := range due {
 			if err := ctx.Err(); err != nil {
 				yield(DueLog{}, err)

@@ -121,6 +121,11 @@ func (a *Append) checkLists() error {
 	return nil
 }
 
+// Compare orders logs as Store.Due yields them: by At, and those with the same At by the bytes of their names.
+func (l DueLog) Compare(m DueLog) int {
+	return cmp.Or(l.At.Compare(m.At), cmp.Compare(l.Log, m.Log))
+}
+
 // Compare orders the logs of a list: those with the latest At first, and those with the same At by the bytes of their
 // names. It returns a number below 0 if l comes before m.
 func (l ListedLog) Compare(m ListedLog) int {
