@@ -128,7 +128,7 @@ func (s *shape) fill(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	webhooks, err := notify.Open(ctx, store, nil)
+	webhooks, err := notify.NewProcess(nil).Open(ctx, store)
 	if err != nil {
 		return err
 	}

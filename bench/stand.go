@@ -74,7 +74,7 @@ func newStand(ctx context.Context) (_ *stand, err error) {
 
 // open opens an engine over the store.
 func (s *stand) open() error {
-	engine, err := notify.Open(s.ctx, s.store, nil)
+	engine, err := notify.NewProcess(nil).Open(s.ctx, s.store)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestDocsWebhookHeaders(t *testing.T) {
 	}
 	store := replay.NewMemory(replay.Settings{})
 	defer store.Close()
-	engine, err := notify.Open(t.Context(), store, nil)
+	engine, err := notify.NewProcess(nil).Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}

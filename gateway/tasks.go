@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -21,14 +20,11 @@ import (
 // Tasks is what all gateways over the same shards share: the life-cycle of tasks, and their webhooks. It outlives
 // configurations.
 type Tasks struct {
-	set     *shard.Set
-	engines *shard.Each[engines]
-	process *partner.Process
-	owners  Owners // of the other shards; nil for none
-
-	mu       sync.Mutex
-	webhooks *notify.Config // in force; nil until Configure
-	open     map[*notify.Engine]struct{}
+	set      *shard.Set
+	engines  *shard.Each[engines]
+	process  *partner.Process
+	webhooks *notify.Process
+	owners   Owners // of the other shards; nil for none
 }
 
 // engines work on the tasks of one shard.
@@ -42,12 +38,12 @@ type engines struct {
 // turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of webhooks.
 // The set belongs to Tasks then, and is closed after an error, too.
 func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
-	t := &Tasks{set: set, process: partner.NewProcess(), open: make(map[*notify.Engine]struct{})}
+	t := &Tasks{set: set, process: partner.NewProcess(), webhooks: notify.NewProcess(log)}
 	t.process.AddAcceptor(t)
 	options := partner.Options{Tracing: tracer, Process: t.process}
 	var err error
 	t.engines, err = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*engines, error) {
-		webhooks, err := notify.Open(ctx, store, log)
+		webhooks, err := t.webhooks.Open(ctx, store)
 		if err != nil {
 			return nil, err
 		}
@@ -58,21 +54,10 @@ func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*
 			webhooks.Close()
 			return nil, err
 		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.webhooks != nil {
-			webhooks.Configure(*t.webhooks)
-		}
-		t.open[webhooks] = struct{}{}
-		t.share()
 		return &engines{engine, webhooks}, nil
 	}, func(e *engines) {
 		e.tasks.Close()
 		e.webhooks.Close()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.open, e.webhooks)
-		t.share()
 	})
 	if err != nil {
 		return nil, errors.Join(err, set.Close())
@@ -84,21 +69,7 @@ func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*
 func (t *Tasks) Close() error { return t.set.Close() }
 
 // Configure puts a configuration of webhooks in force.
-func (t *Tasks) Configure(c notify.Config) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.webhooks = &c
-	for webhooks := range t.open {
-		webhooks.Configure(c)
-	}
-}
-
-// share has the engines of webhooks share what the process may hold. t.mu is held.
-func (t *Tasks) share() {
-	for webhooks := range t.open {
-		webhooks.Share(len(t.open))
-	}
-}
+func (t *Tasks) Configure(c notify.Config) { t.webhooks.Configure(c) }
 
 // Engines returns those of the shards that this process owns.
 func (t *Tasks) Engines() (all partner.Engines) {

@@ -41,7 +41,7 @@ func BenchmarkDeliver(b *testing.B) {
 			store, err := open()
 			must(b, err)
 			defer store.Close()
-			e, err := Open(b.Context(), store, nil)
+			e, err := NewProcess(nil).Open(b.Context(), store)
 			must(b, err)
 			defer e.Close()
 			key, err := sign.Parse(sign.GenerateHMAC())
@@ -87,7 +87,7 @@ func BenchmarkBody(b *testing.B) {
 	settled.Status.State, settled.Products = task.AwaitingCompletion, []task.Product{product}
 	kept := 0
 	b.Run("keep", func(b *testing.B) {
-		e, err := Open(b.Context(), store, nil)
+		e, err := NewProcess(nil).Open(b.Context(), store)
 		must(b, err)
 		e.Configure(Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 		logs := make([]string, b.N)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -366,7 +365,7 @@ func TestOutboxIsBounded(t *testing.T) {
 func TestOpenFailsOnClosedStore(t *testing.T) {
 	s := memory()
 	must(t, s.Close())
-	if _, err := Open(t.Context(), s, slog.New(slog.DiscardHandler)); !errors.Is(err, replay.ErrClosed) {
+	if _, err := NewProcess(nil).Open(t.Context(), s); !errors.Is(err, replay.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }

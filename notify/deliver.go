@@ -40,11 +40,11 @@ const unknownDialect = time.Minute
 // deliverer makes the attempts that the scheduler asks for: it takes the notification from the outbox, sends it, and
 // stores the outcome.
 type deliverer struct {
-	outboxes  *outboxes
-	scheduler *schedule.Scheduler
-	sender    *delivery.Sender
-	config    func() *Config
-	ctx       context.Context // ends when the engine closes
+	outboxes *outboxes
+	queue    *schedule.Queue
+	sender   *delivery.Sender
+	config   func() *Config
+	ctx      context.Context // ends when the engine closes
 
 	delivered, failed, dead atomic.Uint64
 
@@ -60,7 +60,7 @@ func (d *deliverer) run(a *schedule.Attempt) {
 	}
 	outcome := d.sender.Send(&n.Attempt)
 	n.duration = time.Since(n.Began)
-	waiting := d.scheduler.Report(a, &outcome)
+	waiting := d.queue.Report(a, &outcome)
 	d.finish(n, &outcome)
 	d.outboxes.reviewAll(d.ctx, waiting)
 }
@@ -112,7 +112,7 @@ func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 	if n != nil && err == nil {
 		return n, true
 	}
-	d.scheduler.Remove(j)
+	d.queue.Remove(j)
 	switch {
 	case errors.Is(err, errUnknownDialect):
 		err = b.update(d.ctx, false, func(m *metadata, now time.Time) (bool, error) {
@@ -127,7 +127,7 @@ func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 	}
 	if err != nil && d.ctx.Err() == nil {
 		b.logger().Error("a notification cannot be read from its outbox; trying again", "error", err)
-		d.scheduler.Quarantine(b.name, time.Now())
+		d.queue.Quarantine(b.name, time.Now())
 	}
 	return nil, false
 }
@@ -199,7 +199,7 @@ func (d *deliverer) finish(n *notification, o *delivery.Outcome) {
 	ctx := context.WithoutCancel(d.ctx) // the outcome counts, even while the engine closes
 	b := d.outboxes.lock(n.job.Outbox)
 	defer b.unlock()
-	d.scheduler.Remove(n.job)
+	d.queue.Remove(n.job)
 	switch o.Result {
 	case delivery.Canceled:
 		return
@@ -224,9 +224,9 @@ func (d *deliverer) finish(n *notification, o *delivery.Outcome) {
 	switch {
 	case err != nil:
 		b.logger().Error("the outcome of an attempt cannot be stored; the notification is sent again", "error", err)
-		d.scheduler.Quarantine(b.name, time.Now())
+		d.queue.Quarantine(b.name, time.Now())
 		if errors.Is(err, replay.ErrUnavailable) {
-			d.scheduler.Pause(reopened)
+			d.queue.Pause(reopened)
 		}
 		return
 	case !changed && b.exists:

@@ -418,7 +418,7 @@ func TestBacklog(t *testing.T) {
 				t.Fatalf("task %d: %s", i, d)
 			}
 		}
-		if c := w.e.scheduler.Counts(); c.Outboxes+c.Ready+c.InFlight != 0 {
+		if c := w.e.queue.Counts(); c.Outboxes+c.Ready+c.InFlight != 0 {
 			t.Errorf("left in memory: %+v", c)
 		}
 	})

@@ -30,7 +30,7 @@
 //   - outbox (notify/outbox.go): the notifications of a task, in order, and its webhooks. Each write offers to the
 //     scheduler what is due
 //   - scheduler (notify/schedule): which delivery is attempted next: turns, slots, breakers, quarantine. In memory
-//     only, bounded, no I/O
+//     only, bounded, no I/O. A process has one, and each engine, which has the tasks of one shard, a queue of it
 //   - deliverer (notify/deliver.go): takes a notification from its outbox, has it sent, stores the outcome
 //   - delivery (notify/delivery): one attempt: encode, sign, POST, and what the answer means
 //   - scanner (notify/scan.go): finds outboxes that are due in the store, and reviews them
@@ -65,14 +65,14 @@
 //  2. The task enters a state. The life-cycle appends the event to the task's log, then calls Engine.Notify.
 //  3. outbox.append makes it a record, with the Task and the trace of the cause. outbox.write stores record and
 //     metadata as one write, without an fsync, and outbox.offer names the webhooks with a delivery that is due.
-//  4. Scheduler.Offer takes the deliveries into memory. Those without room stay due in the store, until scanner.visit
+//  4. Queue.Offer takes the deliveries into memory. Those without room stay due in the store, until scanner.visit
 //     finds them there.
 //  5. Scheduler.dispatch chooses: the line whose turn it is, in it a Leader, of that an endpoint. It starts
 //     deliverer.run.
 //  6. deliverer.prepare reads the record. Sender.Send has the dialect encode it, signs it and posts it; the
 //     connection is opened by egress.Dialer, which judges the address that is dialed. There is no proxy, and no
 //     redirect is followed.
-//  7. Scheduler.Report counts the outcome for the endpoint's breaker. deliverer.finish stores it: the cursor moves to
+//  7. Queue.Report counts the outcome for the endpoint's breaker. deliverer.finish stores it: the cursor moves to
 //     the next record, or the next attempt gets its time, or the notification becomes a dead letter. That write
 //     offers the next delivery, as in step 3.
 //

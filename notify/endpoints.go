@@ -51,12 +51,14 @@ func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
 			}
 			for i := range list {
 				// The deliveries of a disabled webhook wait for its Leader, and not for the endpoint.
-				if d := &list[i]; d.Status != Dead && (d.Status != Disabled || of.scheduler.Disabled(d.Endpoint)) {
+				if d := &list[i]; d.Status != Dead && (d.Status != Disabled || of.queue.Disabled(d.Endpoint)) {
 					get(d.Endpoint).Queued++
 				}
 			}
 		}
-		for _, s := range of.scheduler.States() {
+	}
+	if len(e) > 0 {
+		for _, s := range e[0].process.scheduler.States() {
 			get(s.Endpoint).merge(s)
 		}
 	}
@@ -126,7 +128,7 @@ func (e *Engine) loadDisabled(ctx context.Context) error {
 			return task.Errorf(task.Internal, "the stored state of a webhook endpoint is damaged").WithCause(err)
 		}
 		if m.Disabled {
-			e.scheduler.Disable(entry.Log[1:])
+			e.queue.Disable(entry.Log[1:])
 		}
 	}
 	return nil
@@ -158,14 +160,14 @@ func (e Engines) each(ctx context.Context, endpoint string, f func(*Engine, cont
 }
 
 func (e *Engine) disable(ctx context.Context, name string) error {
-	if limit, ok := e.scheduler.MayDisable(); !ok {
+	if limit, ok := e.queue.MayDisable(); !ok {
 		return task.Errorf(task.LimitExceeded, "%d endpoints are disabled; enable some", limit).
 			WithData("limit", "endpoints").WithData("max", limit)
 	}
 	if err := e.storeDisabled(ctx, name, true, time.Now()); err != nil {
 		return err
 	}
-	e.outboxes.reviewAll(e.ctx, e.scheduler.Disable(name))
+	e.outboxes.reviewAll(e.ctx, e.queue.Disable(name))
 	e.logger().Info("a webhook endpoint is disabled", "endpoint", name)
 	return nil
 }
@@ -174,7 +176,7 @@ func (e *Engine) enable(ctx context.Context, name string) error {
 	if err := e.storeDisabled(ctx, name, false, time.Now()); err != nil {
 		return err
 	}
-	e.scheduler.Enable(name)
+	e.queue.Enable(name)
 	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
 	for outbox, err := range e.outboxes.all(ctx) {
 		if err != nil {

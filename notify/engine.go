@@ -42,7 +42,7 @@ type Config struct {
 	Dialects func(w *task.Webhook, partner string) translate.Notifier
 
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
-	Log            *slog.Logger         // default: the one that Open was given
+	Log            *slog.Logger         // default: the one that NewProcess was given
 }
 
 // Defaults of Config.
@@ -59,16 +59,16 @@ const (
 // deliverer make an attempt, and the deliverer stores the outcome in the outbox. The scanner and the reconciler bring
 // into that path what a crash, a failure or a full memory has left out of it.
 type Engine struct {
-	store  replay.Store
-	opened *slog.Logger           // given to Open
-	config atomic.Pointer[Config] // nil until Configure
+	process *Process
+	store   replay.Store
+	config  atomic.Pointer[Config] // nil until Configure
 
 	ctx    context.Context // ends when the engine closes
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the reconciler and the scanner
 
 	outboxes   *outboxes
-	scheduler  *schedule.Scheduler
+	queue      *schedule.Queue
 	sender     *delivery.Sender
 	deliverer  *deliverer
 	reconciler *reconciler
@@ -79,43 +79,33 @@ type Engine struct {
 	scanning bool
 }
 
-// Open makes an engine over a store, which stays the caller's and is closed after the engine. Nothing is delivered
-// before Configure.
-func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, error) {
-	return open(ctx, store, log, nil, schedule.Limits{})
-}
-
-// open is Open with what tests replace: the network, and limits.
-func open(
-	ctx context.Context, store replay.Store, log *slog.Logger, trip http.RoundTripper, limits schedule.Limits,
-) (*Engine, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	e := &Engine{store: store, opened: log}
+// open makes an engine over a store. It sends over trip, or over connections of its own where trip is nil.
+func open(ctx context.Context, store replay.Store, p *Process, trip http.RoundTripper) (*Engine, error) {
+	e := &Engine{process: p, store: store}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	due := replay.NewDueScanner(store, logname.Outbox, time.Now)
 	e.sender = delivery.New(e.ctx, trip)
-	e.scheduler = schedule.New(schedule.Config{
+	e.queue = p.scheduler.Open(schedule.Config{
 		Run:   func(a *schedule.Attempt) { e.deliverer.run(a) },
-		Leave: due.Leave, Wake: due.ScanBy, Log: e.logger, Limits: limits,
+		Leave: due.Leave, Wake: due.ScanBy, Log: e.logger,
 	})
 	var err error
-	e.outboxes, err = openOutboxes(ctx, store, e.scheduler, e.logger)
+	e.outboxes, err = openOutboxes(ctx, store, e.queue, e.logger)
 	if err == nil {
 		err = e.loadDisabled(ctx)
 	}
 	if err != nil {
 		e.cancel()
+		e.queue.Close()
 		return nil, err
 	}
 	e.deliverer = &deliverer{
-		outboxes: e.outboxes, scheduler: e.scheduler, sender: e.sender, config: e.config.Load, ctx: e.ctx,
+		outboxes: e.outboxes, queue: e.queue, sender: e.sender, config: e.config.Load, ctx: e.ctx,
 		unknown: make(map[string]bool),
 	}
-	e.scanner = &scanner{outboxes: e.outboxes, scheduler: e.scheduler, due: due, log: e.logger}
+	e.scanner = &scanner{outboxes: e.outboxes, queue: e.queue, due: due, log: e.logger}
 	e.reconciler = &reconciler{
-		outboxes: e.outboxes, reopened: e.scheduler.Resume, log: e.logger, requested: make(chan struct{}, 1),
+		outboxes: e.outboxes, reopened: e.queue.Resume, log: e.logger, requested: make(chan struct{}, 1),
 	}
 	e.work.Go(func() { e.reconciler.run(e.ctx) })
 	return e, nil
@@ -137,7 +127,7 @@ func (e *Engine) Configure(c Config) {
 		c.Egress = new(egress.Policy)
 	}
 	if c.Log == nil {
-		c.Log = e.opened
+		c.Log = e.process.log
 	}
 	if c.Dialects == nil {
 		c.Dialects = func(*task.Webhook, string) translate.Notifier { return nil }
@@ -153,17 +143,13 @@ func (e *Engine) Configure(c Config) {
 	})
 	e.config.Store(&c)
 	e.deliverer.configured()
-	e.scheduler.Start(c.Concurrency)
+	e.queue.Start(c.Concurrency)
 	if !e.scanning {
 		e.scanning = true
 		e.work.Go(func() { e.scanner.run(e.ctx) })
 	}
 	e.scanner.due.ScanBy(time.Now())
 }
-
-// Share says that the engine is one of n in the process, which have equal parts of the attempts at the same time, and
-// of what is in memory of deliveries.
-func (e *Engine) Share(n int) { e.scheduler.Share(n) }
 
 // Close stops all work and waits for it. Attempts in flight are canceled, and made again by the next engine that opens
 // the store, under the same webhook-id. Changes that Notify gets meanwhile are stored.
@@ -172,17 +158,18 @@ func (e *Engine) Close() {
 	e.closed = true
 	e.cancel()
 	e.mu.Unlock()
-	e.scheduler.Close()
+	e.queue.Close()
 	e.work.Wait()
 	e.sender.Close()
+	e.process.closed(e)
 }
 
-// logger is the present configuration's, or the one of Open.
+// logger is the present configuration's, or the one of NewProcess.
 func (e *Engine) logger() *slog.Logger {
 	if c := e.config.Load(); c != nil {
 		return c.Log
 	}
-	return e.opened
+	return e.process.log
 }
 
 // background returns the logger for an error of work in the background. A store that is unavailable logs that itself,
@@ -218,21 +205,22 @@ func (e Engines) Counts() (all Counts) {
 		all.Delivered += c.Delivered
 		all.Failed += c.Failed
 		all.Dead += c.Dead
-		all.InFlight += c.InFlight
 		all.Pending += c.Pending
 		all.Oldest = max(all.Oldest, c.Oldest)
-		all.Ready += c.Ready
-		all.Open += c.Open
+	}
+	if len(e) > 0 {
+		now := e[0].process.scheduler.Counts()
+		all.InFlight, all.Ready, all.Open = now.InFlight, now.Ready, now.Open
 	}
 	return all
 }
 
+// counts returns what the engine alone knows.
 func (e *Engine) counts() Counts {
-	now, d := e.scheduler.Counts(), e.deliverer
+	d := e.deliverer
 	pending, oldest := e.outboxes.backlog.now(time.Now())
 	return Counts{
 		Pending: pending, Oldest: oldest,
 		Delivered: d.delivered.Load(), Failed: d.failed.Load(), Dead: d.dead.Load() + e.outboxes.dropped.Load(),
-		InFlight: now.InFlight, Ready: now.Ready, Open: now.Open,
 	}
 }

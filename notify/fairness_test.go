@@ -65,7 +65,7 @@ func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 					}
 				}
 				// The other Leader has eleven.
-				if n := w.e.scheduler.Counts().Endpoints; n > most/16+11 {
+				if n := w.e.queue.Counts().Endpoints; n > most/16+11 {
 					t.Errorf("%d endpoints are in memory", n)
 				}
 			})

@@ -165,7 +165,7 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 	for i := range m.Hooks {
 		h := &m.Hooks[i]
 		if _, due := m.due(h, now); due {
-			if until := b.of.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now); !until.IsZero() {
+			if until := b.of.queue.HoldUntil(b.quotaKey(), h.endpoint(), now); !until.IsZero() {
 				m.postpone(h, now, until)
 			}
 		}
@@ -234,7 +234,7 @@ func (b *outbox) offer(now time.Time) {
 			due = append(due, schedule.Due{Webhook: h.Webhook.ID, Endpoint: h.endpoint()})
 		}
 	}
-	b.of.scheduler.Offer(b.name, b.quotaKey(), due, at, now)
+	b.of.queue.Offer(b.name, b.quotaKey(), due, at, now)
 }
 
 // end ends the log.

@@ -30,11 +30,11 @@ const (
 
 // outboxes are all outboxes of a store. After each write, an outbox offers its due deliveries to the scheduler.
 type outboxes struct {
-	store     replay.Store
-	scheduler *schedule.Scheduler
-	log       func() *slog.Logger
-	dropped   atomic.Uint64 // notifications, because their outbox was full
-	backlog   *backlog
+	store   replay.Store
+	queue   *schedule.Queue
+	log     func() *slog.Logger
+	dropped atomic.Uint64 // notifications, because their outbox was full
+	backlog *backlog
 
 	boxes  *keylock.Map[outbox] // by name
 	owners quota.Counter        // of outboxes, by logname.Owner
@@ -47,9 +47,9 @@ type outboxes struct {
 
 // openOutboxes counts the outboxes of a store, all of which are due at some time until they end.
 func openOutboxes(
-	ctx context.Context, store replay.Store, s *schedule.Scheduler, log func() *slog.Logger,
+	ctx context.Context, store replay.Store, q *schedule.Queue, log func() *slog.Logger,
 ) (*outboxes, error) {
-	o := &outboxes{store: store, scheduler: s, log: log, backlog: newBacklog()}
+	o := &outboxes{store: store, queue: q, log: log, backlog: newBacklog()}
 	o.boxes = keylock.NewCached(cachedOutboxes,
 		func(name string) *outbox { return newOutbox(o, name) }, (*outbox).worthKeeping)
 	o.newEpoch()
@@ -132,7 +132,7 @@ func (b *outbox) review(ctx context.Context) error {
 		h := &m.Hooks[i]
 		if _, is := m.due(h, now); is {
 			nothing = false
-			if !b.of.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now).IsZero() {
+			if !b.of.queue.HoldUntil(b.quotaKey(), h.endpoint(), now).IsZero() {
 				return b.write(ctx, now, nil, false)
 			}
 		}
@@ -149,7 +149,7 @@ func (o *outboxes) reviewAll(ctx context.Context, names []string) {
 	for _, name := range names {
 		if err := o.review(ctx, name); err != nil && ctx.Err() == nil {
 			background(o.log(), err).Error("a delivery cannot be postponed", "error", err)
-			o.scheduler.Rescan(time.Now().Add(soon))
+			o.queue.Rescan(time.Now().Add(soon))
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (e *Engine) Progress(ctx context.Context, partner, leader, id string) ([]Pr
 	out := make([]Progress, 0, len(b.metadata.Hooks))
 	for i := range b.metadata.Hooks {
 		h := &b.metadata.Hooks[i]
-		out = append(out, b.metadata.progress(h, e.scheduler.Disabled(h.endpoint())))
+		out = append(out, b.metadata.progress(h, e.queue.Disabled(h.endpoint())))
 	}
 	return out, nil
 }

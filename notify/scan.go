@@ -20,10 +20,10 @@ const (
 // scanner finds the outboxes that are due in the store, and reviews them: their due deliveries are offered to the
 // scheduler. It takes no more than a tenth of the time: what becomes due while there is room is offered without a scan.
 type scanner struct {
-	outboxes  *outboxes
-	scheduler *schedule.Scheduler
-	due       *replay.DueScanner
-	log       func() *slog.Logger
+	outboxes *outboxes
+	queue    *schedule.Queue
+	due      *replay.DueScanner
+	log      func() *slog.Logger
 }
 
 // run scans whenever a scan is due. It returns when ctx ends.
@@ -37,7 +37,7 @@ func (s *scanner) run(ctx context.Context) {
 			background(s.log(), err).Error("outboxes that are due cannot be read; trying again", "error", err)
 		}
 		if complete {
-			s.scheduler.NothingLeft()
+			s.queue.NothingLeft()
 		}
 		if !sleep(ctx, max(9*time.Since(began), scanPause)) {
 			return
@@ -47,7 +47,7 @@ func (s *scanner) run(ctx context.Context) {
 
 // visit reviews an outbox that is due. One that is damaged goes into quarantine, so that it holds up no other one.
 func (s *scanner) visit(ctx context.Context, due replay.DueLog, now time.Time) error {
-	if s.scheduler.Skip(due.Log, due.At, now) {
+	if s.queue.Skip(due.Log, due.At, now) {
 		return nil
 	}
 	err := s.outboxes.review(ctx, due.Log)
@@ -55,7 +55,7 @@ func (s *scanner) visit(ctx context.Context, due replay.DueLog, now time.Time) e
 		return err
 	}
 	s.log().Error("an outbox cannot be read; trying again", "error", err)
-	s.scheduler.Quarantine(due.Log, now)
+	s.queue.Quarantine(due.Log, now)
 	return nil
 }
 

@@ -250,7 +250,7 @@ func TestDisableAndEnable(t *testing.T) {
 			t.Error(d)
 		}
 		w.restart()
-		if w.e.scheduler.Disabled("https://hooks.example.org:443") {
+		if w.e.queue.Disabled("https://hooks.example.org:443") {
 			t.Error("it is disabled again")
 		}
 	})

@@ -192,7 +192,7 @@ func (s *safeLog) Write(p []byte) (int, error) {
 func (w *world) open() {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil))
-	e, err := open(context.Background(), w.store, log, w.sink, w.limits)
+	e, err := newProcess(log, w.limits).open(context.Background(), w.store, w.sink)
 	if err != nil {
 		w.t.Fatal(err)
 	}

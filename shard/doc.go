@@ -18,9 +18,9 @@
 // streams, and the followers of other shards' logs, read Set.Logs, and go on while the shard moves.
 //
 // What bounds a process is not multiplied by its shards: the settled tasks in memory and the drain are partner.Process,
-// requests to agents and memory are gateway.Process, and the engines of webhooks have equal parts of the attempts. The
-// groups have one engine with a home in each shard, because connections to brokers are shared, and an exchange belongs
-// to one Leader of all. Inboxes and the index of AUN are made in the same way.
+// requests to agents and memory are gateway.Process, and the turns, attempts and breakers of webhooks are
+// notify.Process. The groups have one engine with a home in each shard, because connections to brokers are shared, and
+// an exchange belongs to one Leader of all. Inboxes and the index of AUN are made in the same way.
 //
 // A store that is not shared, in memory or on one disk, is one shard that is always owned. To find an engine then costs
 // the load of a pointer. A store that several processes share without shards is not safe: the revisions of logs keep

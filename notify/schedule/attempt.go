@@ -21,7 +21,7 @@ type Attempt struct {
 
 // enqueue puts an endpoint into a line if it has deliveries and may have another attempt in flight.
 func (s *Scheduler) enqueue(p *endpoint, now time.Time) {
-	if p.inLine || len(p.ready) == 0 || p.inFlight >= p.width(now) {
+	if p.inLine || p.inFlight >= p.width(now) || p.next() < 0 {
 		return
 	}
 	p.inLine = true
@@ -39,7 +39,7 @@ func (s *Scheduler) enqueue(p *endpoint, now time.Time) {
 
 // enqueueLeader puts a Leader into a line if it has endpoints there and may have another attempt in flight.
 func (s *Scheduler) enqueueLeader(l *leader, line int) {
-	if !l.inLine[line] && len(l.lines[line]) > 0 && s.mayAttempt(l, line) {
+	if !l.inLine[line] && len(l.lines[line]) > 0 && l.mayAttempt(line) {
 		l.inLine[line] = true
 		s.lines[line] = append(s.lines[line], l)
 	}
@@ -48,20 +48,19 @@ func (s *Scheduler) enqueueLeader(l *leader, line int) {
 // dispatch begins attempts while there are slots. Endpoints that are not proven get half of the slots, so that those
 // that hang keep no other endpoint waiting.
 func (s *Scheduler) dispatch() {
-	if !s.running || s.isPaused() {
-		return
-	}
 	now := time.Now()
-	for s.fast < s.part(s.slots) && s.fast+s.slow < s.part(maxInFlight) {
+	for s.fast < s.slots && s.fast+s.slow < maxInFlight {
 		p := s.next()
 		if p == nil {
 			return
 		}
 		p.inLine = false
-		if len(p.ready) == 0 || p.inFlight >= p.width(now) {
+		i := p.next()
+		if i < 0 || p.inFlight >= p.width(now) {
 			continue // it has changed while it was in line
 		}
-		a := &Attempt{Job: p.ready[0], to: p, unproven: !p.proven(now), retry: p.breaker.failures > 0}
+		a := &Attempt{Job: p.ready[i], to: p, unproven: !p.proven(now), retry: p.breaker.failures > 0}
+		copy(p.ready[1:], p.ready[:i]) // those before it, of Queues that are paused
 		p.ready = p.ready[1:]
 		s.ready--
 		p.of.ready--
@@ -82,9 +81,9 @@ func (s *Scheduler) dispatch() {
 		s.enqueue(p, now)
 		s.capacityFreed(p, now)
 		a.timer = time.AfterFunc(after, func() { s.giveSlotBack(a) })
-		s.attempts.Go(func() {
+		a.queue.attempts.Go(func() {
 			defer s.end(a)
-			s.config.Run(a)
+			a.queue.config.Run(a)
 		})
 	}
 }
@@ -92,11 +91,11 @@ func (s *Scheduler) dispatch() {
 // next takes an endpoint of the Leader that is first in the line whose turn it is, or in the next line that may
 // proceed. A Leader that has more endpoints there goes to the end of the line.
 func (s *Scheduler) next() *endpoint {
-	mayAttempt := s.unproven < s.part(s.slots/2) && s.fast+s.slow < s.part(maxInFlight-reserved)
+	mayAttempt := s.unproven < max(1, s.slots/2) && s.fast+s.slow < maxInFlight-reserved
 	for range s.lines {
 		s.turn = (s.turn + 1) % len(s.lines)
 		line := s.turn
-		if line != provenLine && !mayAttempt || line == failingLine && s.retries >= s.part(maxRetries) {
+		if line != provenLine && !mayAttempt || line == failingLine && s.retries >= maxRetries {
 			continue
 		}
 		for len(s.lines[line]) > 0 {
@@ -104,7 +103,7 @@ func (s *Scheduler) next() *endpoint {
 			s.lines[line][0] = nil
 			s.lines[line] = s.lines[line][1:]
 			l.inLine[line] = false
-			if !s.mayAttempt(l, line) {
+			if !l.mayAttempt(line) {
 				continue // end puts it into the line again
 			}
 			p := l.lines[line][0]
@@ -167,14 +166,14 @@ func (s *Scheduler) end(a *Attempt) {
 }
 
 // Report records what an attempt says of its endpoint. Where the endpoint's breaker opens, its deliveries leave memory,
-// and Report returns their outboxes: they are due later.
-func (s *Scheduler) Report(a *Attempt, o *delivery.Outcome) (outboxes []string) {
+// and Report returns the outboxes of this Queue: they are due later.
+func (q *Queue) Report(a *Attempt, o *delivery.Outcome) (outboxes []string) {
 	switch o.Result {
 	case delivery.Undeliverable, delivery.Internal, delivery.Canceled:
 		return nil
 	}
 	now := time.Now()
-	s.mu.Lock()
+	q.mu.Lock()
 	p := a.to
 	p.used = now
 	var opened, closed bool
@@ -184,7 +183,12 @@ func (s *Scheduler) Report(a *Attempt, o *delivery.Outcome) (outboxes []string) 
 			opened = p.breaker.hold(now, o.RetryAfter) || opened
 		}
 		if opened {
-			outboxes = s.drain(p)
+			outboxes = q.drain(p)
+			for len(p.ready) > 0 { // of other Queues: their scans postpone them
+				other := p.ready[0].queue
+				other.drain(p)
+				other.Rescan(now)
+			}
 		}
 	} else {
 		closed = p.breaker.succeed()
@@ -193,13 +197,13 @@ func (s *Scheduler) Report(a *Attempt, o *delivery.Outcome) (outboxes []string) 
 		}
 	}
 	failures, until := p.breaker.failures, p.breaker.until
-	s.mu.Unlock()
+	q.mu.Unlock()
 	switch {
 	case opened && wasClosed:
-		s.config.Log().Warn("a webhook endpoint does not work; its deliveries wait",
+		q.config.Log().Warn("a webhook endpoint does not work; its deliveries wait",
 			"endpoint", p.name, "failures", failures, "until", until, "error", o.Error)
 	case closed:
-		s.config.Log().Warn("a webhook endpoint works again", "endpoint", p.name)
+		q.config.Log().Warn("a webhook endpoint works again", "endpoint", p.name)
 	}
 	return outboxes
 }

@@ -2,7 +2,10 @@
 
 package schedule
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // endpoint is what is known of one scheme, host and port by the webhooks of one Leader. Endpoints take turns, however
 // many deliveries each of them has, and one that does not answer holds up only itself.
@@ -15,7 +18,7 @@ type endpoint struct {
 	deliveredAt time.Time // when it last answered with 2xx
 	used        time.Time // when it last had anything to do
 	inLine      bool      // waits in one of the lines
-	skipped     bool      // some of its deliveries were left in the store, because memory was full
+	skipped     leftBy    // those with deliveries to it in the store, because too many waited in memory
 }
 
 // provenFor is how long an endpoint is trusted after it has answered with 2xx.
@@ -50,8 +53,13 @@ func (p *endpoint) quota(now time.Time) int {
 	return readyUnproven
 }
 
+// next returns which of the deliveries is attempted next: the oldest one whose Queue is not paused. It is -1 for none.
+func (p *endpoint) next() int {
+	return slices.IndexFunc(p.ready, func(j Job) bool { return !j.queue.isPaused() })
+}
+
 // unused reports whether no delivery waits or is in flight.
-func (p *endpoint) unused() bool { return p.inFlight == 0 && len(p.ready) == 0 && !p.skipped }
+func (p *endpoint) unused() bool { return p.inFlight == 0 && len(p.ready) == 0 && len(p.skipped) == 0 }
 
 // idle reports whether nothing is lost when the endpoint is dropped from memory.
 func (p *endpoint) idle(now time.Time) bool {
@@ -90,7 +98,7 @@ func (s *Scheduler) States() []State {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	states := make([]State, 0, s.endpoints+len(s.disabled))
+	states := make([]State, 0, s.endpoints)
 	for _, l := range s.leaders {
 		for name, p := range l.endpoints {
 			o := State{Endpoint: name, InFlight: p.inFlight, Failures: p.breaker.failures}
@@ -103,8 +111,10 @@ func (s *Scheduler) States() []State {
 			states = append(states, o)
 		}
 	}
-	for name := range s.disabled {
-		states = append(states, State{Endpoint: name, Breaker: Disabled})
+	for q := range s.queues {
+		for name := range q.disabled {
+			states = append(states, State{Endpoint: name, Breaker: Disabled})
+		}
 	}
 	return states
 }

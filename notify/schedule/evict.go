@@ -13,14 +13,14 @@ import (
 // that wait or are in flight stay. Of the others, endpoints of which nothing is known are dropped first, then
 // endpoints that fail, whose breakers become dormant. An endpoint that works is dropped for its own Leader only.
 func (s *Scheduler) admit(l *leader, now time.Time) bool {
-	n, most := len(l.endpoints), s.config.Limits.EndpointsPerLeader
+	n, most := len(l.endpoints), s.limits.EndpointsPerLeader
 	if n >= most && !s.evict(l, now) && !s.evictOldest(l) {
 		return false
 	}
 	if n >= most/8 && n&(n-1) == 0 {
 		s.sweep(l, now)
 	}
-	if s.endpoints < s.part(s.config.Limits.Endpoints) || n > 0 && s.evict(l, now) {
+	if s.endpoints < s.limits.Endpoints || n > 0 && s.evict(l, now) {
 		return true
 	}
 	for _, other := range s.leaders {
@@ -49,7 +49,7 @@ func (s *Scheduler) evict(l *leader, now time.Time) bool {
 	}
 	before := s.endpoints
 	for _, p := range l.endpoints {
-		if before-s.endpoints == max(1, s.config.Limits.EndpointsPerLeader/16) {
+		if before-s.endpoints == max(1, s.limits.EndpointsPerLeader/16) {
 			break
 		}
 		if p.unused() && !p.proven(now) {

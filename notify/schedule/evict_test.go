@@ -14,7 +14,7 @@ import (
 func TestEviction(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most, each = 2048, 128
-		s, now := New(Config{Limits: Limits{Endpoints: most, EndpointsPerLeader: each}}), time.Now()
+		s, now := New(Limits{Endpoints: most, EndpointsPerLeader: each}), time.Now()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		add := func(name string, l *leader) *endpoint { return s.endpoint(l, name, now) }

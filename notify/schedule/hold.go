@@ -13,18 +13,18 @@ const (
 
 // Quarantine keeps an outbox from being attempted for a while: the store could not write the outcome of an attempt, and
 // the receiver must not get the same notification again at once.
-func (s *Scheduler) Quarantine(outbox string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.quarantined.Add(outbox, now.Add(quarantineFor))
-	s.Rescan(now.Add(quarantineFor))
+func (q *Queue) Quarantine(outbox string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.quarantined.Add(outbox, now.Add(quarantineFor))
+	q.Rescan(now.Add(quarantineFor))
 }
 
 // inQuarantine reports whether an outbox is in quarantine, and until when.
-func (s *Scheduler) inQuarantine(outbox string, now time.Time) (until time.Time, held bool) {
-	until, held = s.quarantined.Peek(outbox)
+func (q *Queue) inQuarantine(outbox string, now time.Time) (until time.Time, held bool) {
+	until, held = q.quarantined.Peek(outbox)
 	if held && !until.After(now) {
-		s.quarantined.Remove(outbox)
+		q.quarantined.Remove(outbox)
 		return until, false
 	}
 	return until, held
@@ -32,19 +32,19 @@ func (s *Scheduler) inQuarantine(outbox string, now time.Time) (until time.Time,
 
 // Pause has no attempt begin before reopened is closed: the outcome of an attempt could not be stored, so the receiver
 // would get the same notification again and again.
-func (s *Scheduler) Pause(reopened <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = reopened
+func (q *Queue) Pause(reopened <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = reopened
 }
 
-func (s *Scheduler) isPaused() bool {
-	if s.paused == nil {
+func (q *Queue) isPaused() bool {
+	if q.paused == nil {
 		return false
 	}
 	select {
-	case <-s.paused:
-		s.paused = nil
+	case <-q.paused:
+		q.paused = nil
 		return false
 	default:
 		return true
@@ -52,56 +52,62 @@ func (s *Scheduler) isPaused() bool {
 }
 
 // Resume continues after the store was reopened.
-func (s *Scheduler) Resume() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.quarantined.Purge()
-	s.Rescan(time.Now())
-	s.dispatch()
+func (q *Queue) Resume() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.quarantined.Purge()
+	now := time.Now()
+	q.Rescan(now)
+	for _, l := range q.leaders {
+		for _, p := range l.endpoints {
+			q.enqueue(p, now)
+		}
+	}
+	q.dispatch()
 }
 
 // Disable has no attempt begin at an endpoint, for any Leader, until Enable. Its deliveries leave memory, and Disable
 // returns their outboxes.
-func (s *Scheduler) Disable(endpoint string) (outboxes []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.disabled[endpoint] = true
-	for _, l := range s.leaders {
+func (q *Queue) Disable(endpoint string) (outboxes []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.disabled[endpoint] = true
+	for _, l := range q.leaders {
 		if p := l.endpoints[endpoint]; p != nil {
-			outboxes = append(outboxes, s.drain(p)...)
+			outboxes = append(outboxes, q.drain(p)...)
 		}
 	}
 	return outboxes
 }
 
 // Enable undoes Disable, and closes the breakers of the endpoint.
-func (s *Scheduler) Enable(endpoint string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.disabled, endpoint)
-	for _, l := range s.leaders {
+func (q *Queue) Enable(endpoint string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.disabled, endpoint)
+	for _, l := range q.leaders {
 		if p := l.endpoints[endpoint]; p != nil {
 			p.breaker = breaker{}
 		}
 	}
-	hash := s.dormantKey("", endpoint).endpoint
-	for _, key := range s.dormant.Keys() {
+	hash := q.dormantKey("", endpoint).endpoint
+	for _, key := range q.dormant.Keys() {
 		if key.endpoint == hash {
-			s.dormant.Remove(key)
+			q.dormant.Remove(key)
 		}
 	}
 }
 
 // Disabled reports whether an endpoint is disabled.
-func (s *Scheduler) Disabled(endpoint string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.disabled[endpoint]
+func (q *Queue) Disabled(endpoint string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.disabled[endpoint]
 }
 
 // MayDisable reports whether another endpoint may be disabled; if not, max is the number that may.
-func (s *Scheduler) MayDisable() (max int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maxDisabled, len(s.disabled) < maxDisabled
+func (q *Queue) MayDisable() (max int, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maxDisabled, len(q.disabled) < maxDisabled
 }

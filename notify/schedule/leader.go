@@ -18,7 +18,7 @@ type leader struct {
 	lines  [3][]*endpoint // endpoints that wait for their turn
 	inLine [3]bool        // waits in the Scheduler's line of the same number
 
-	full      bool      // deliveries were left in the store, because all places in memory are taken
+	full      leftBy    // those with its deliveries in the store, because all its places in memory were taken
 	fullUntil time.Time // before this, no other endpoint is admitted
 }
 
@@ -34,10 +34,10 @@ const (
 // fullFor is how long a Leader without room for another endpoint waits before it looks for room again.
 const fullFor = 5 * time.Second
 
-// mayAttempt reports whether an attempt at an endpoint of a Leader in a line may begin.
-func (s *Scheduler) mayAttempt(l *leader, line int) bool {
-	return l.inFlight < s.part(leaderInFlight) && (line == provenLine || l.unproven < s.part(leaderUnproven)) &&
-		(line != failingLine || l.retries < s.part(leaderRetries))
+// mayAttempt reports whether an attempt at an endpoint of a line may begin.
+func (l *leader) mayAttempt(line int) bool {
+	return l.inFlight < leaderInFlight && (line == provenLine || l.unproven < leaderUnproven) &&
+		(line != failingLine || l.retries < leaderRetries)
 }
 
 // leaderOf returns a Leader. One that has no endpoints is not kept.

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// maxLeftFor bounds Scheduler.leftFor. Beyond it, a scan reads more outboxes than it must.
+// maxLeftFor bounds Queue.leftFor. Beyond it, a scan reads more outboxes than it must.
 const maxLeftFor = 1 << 16
 
 // blocker is why a delivery was left in the store: an endpoint has too many, or a Leader too many endpoints. The zero
@@ -34,12 +34,12 @@ type Due struct{ Webhook, Endpoint string }
 // Offer takes the due deliveries of a Leader's outbox into memory, as far as there is room and they are not in memory
 // already, and leaves the others in the store. at is when the outbox is due there: where that is later than now, Offer
 // asks for a scan then.
-func (s *Scheduler) Offer(outbox, leader string, due []Due, at, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (q *Queue) Offer(outbox, leader string, due []Due, at, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	left, by := 0, blocker{}
 	for _, d := range due {
-		reason, ok := s.take(Job{outbox, d.Webhook, d.Endpoint}, leader, now)
+		reason, ok := q.take(Job{outbox, d.Webhook, d.Endpoint, q}, leader, now)
 		if ok {
 			continue
 		}
@@ -50,82 +50,87 @@ func (s *Scheduler) Offer(outbox, leader string, due []Due, at, now time.Time) {
 		}
 	}
 	if left > 0 {
-		s.config.Leave(at)
-		if by != (blocker{}) && len(s.leftFor) < maxLeftFor {
-			s.leftFor[maphash.String(s.seed, outbox)] = by
+		q.config.Leave(at)
+		if by != (blocker{}) && len(q.leftFor) < maxLeftFor {
+			q.leftFor[maphash.String(q.seed, outbox)] = by
 		}
 	}
 	if at.After(now) {
-		s.config.Wake(at)
+		q.config.Wake(at)
 	}
-	s.dispatch()
+	q.dispatch()
 }
 
 // take takes a delivery into memory if there is room. If not, it returns why.
-func (s *Scheduler) take(j Job, leader string, now time.Time) (blocker, bool) {
-	if slices.Contains(s.jobs[j.Outbox], j.Webhook) {
+func (q *Queue) take(j Job, leader string, now time.Time) (blocker, bool) {
+	if slices.Contains(q.jobs[j.Outbox], j.Webhook) {
 		return blocker{}, true
 	}
-	if !s.running {
+	if !q.running {
 		return blocker{}, false // a scan follows Start
 	}
-	if until, held := s.inQuarantine(j.Outbox, now); held {
-		s.config.Wake(until)
+	if until, held := q.inQuarantine(j.Outbox, now); held {
+		q.config.Wake(until)
 		return blocker{}, false
 	}
-	l := s.leaderOf(leader)
-	if b := s.breakerOf(l, j.Endpoint); s.disabled[j.Endpoint] || b.open(now) {
-		s.config.Wake(now.Add(soon)) // since a moment ago; the next scan postpones the delivery
+	l := q.leaderOf(leader)
+	if b := q.breakerOf(l, j.Endpoint); q.disabled[j.Endpoint] || b.open(now) {
+		q.config.Wake(now.Add(soon)) // since a moment ago; the next scan postpones the delivery
 		return blocker{}, false
 	}
-	p := s.endpoint(l, j.Endpoint, now)
+	p := q.endpoint(l, j.Endpoint, now)
 	if p == nil {
-		s.config.Wake(l.fullUntil)
+		q.config.Wake(l.fullUntil)
 		return blocker{leader: l}, false
 	}
 	if len(p.ready) >= p.quota(now) {
-		p.skipped = true
+		p.skipped.add(q)
 		return blocker{endpoint: p}, false
 	}
-	if len(p.ready)+p.inFlight > 0 && (s.ready >= s.part(maxReady) || l.ready >= s.part(leaderReady)) {
-		s.full = s.full || s.ready >= s.part(maxReady)
-		l.full = l.full || l.ready >= s.part(leaderReady)
+	if len(p.ready)+p.inFlight > 0 && (q.ready >= maxReady || l.ready >= leaderReady) {
+		if q.ready >= maxReady {
+			q.full.add(q)
+		}
+		if l.ready >= leaderReady {
+			l.full.add(q)
+		}
 		return blocker{}, false
 	}
-	s.jobs[j.Outbox] = append(s.jobs[j.Outbox], j.Webhook)
+	q.jobs[j.Outbox] = append(q.jobs[j.Outbox], j.Webhook)
 	p.ready = append(p.ready, j)
 	p.used = now
-	s.ready++
+	q.ready++
 	l.ready++
-	s.enqueue(p, now)
+	q.enqueue(p, now)
 	return blocker{}, true
 }
 
-// capacityFreed asks for a scan where what was left in the store fits into memory again.
+// capacityFreed asks for scans where what was left in the store fits into memory again.
 func (s *Scheduler) capacityFreed(p *endpoint, now time.Time) {
-	if p.skipped && len(p.ready) <= p.quota(now)/2 {
-		p.skipped = false
-		if p.proven(now) {
-			s.config.Wake(now)
-		} else {
-			s.config.Wake(now.Add(soon)) // there may be many of them, and none has much to gain
+	if len(p.ready) <= p.quota(now)/2 {
+		at := now
+		if !p.proven(now) {
+			at = now.Add(soon) // there may be many of them, and none has much to gain
 		}
+		p.skipped.wake(at)
 	}
-	if half := s.part(maxReady / 2); s.full && s.ready <= half || p.of.full && p.of.ready <= s.part(leaderReady/2) {
-		s.full, p.of.full = s.full && s.ready > half, false
-		s.config.Wake(now)
+	if s.ready <= maxReady/2 {
+		s.full.wake(now)
+	}
+	if p.of.ready <= leaderReady/2 {
+		p.of.full.wake(now)
 	}
 }
 
 // HoldUntil returns the time until which a due delivery of a Leader to an endpoint must wait, zero if it may be
 // attempted now. Deliveries that wait are spread over some time after it.
-func (s *Scheduler) HoldUntil(leader, endpoint string, now time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.disabled[endpoint] {
+func (q *Queue) HoldUntil(leader, endpoint string, now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.disabled[endpoint] {
 		return now.Add(Jitter(disabledFor))
 	}
-	if b := s.breakerOf(s.leaderOf(leader), endpoint); b.open(now) {
+	if b := q.breakerOf(q.leaderOf(leader), endpoint); b.open(now) {
 		return b.after(now)
 	}
 	return time.Time{}
@@ -133,40 +138,40 @@ func (s *Scheduler) HoldUntil(leader, endpoint string, now time.Time) time.Time 
 
 // Skip reports whether a scan need not read an outbox that is due at a time: its deliveries are in memory, it is in
 // quarantine, or what blocked its deliveries still does.
-func (s *Scheduler) Skip(outbox string, at, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.jobs[outbox]) > 0 {
+func (q *Queue) Skip(outbox string, at, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.jobs[outbox]) > 0 {
 		return true // the end of that delivery offers the others
 	}
-	if until, held := s.inQuarantine(outbox, now); held {
-		s.config.Leave(at)
-		s.config.Wake(until)
+	if until, held := q.inQuarantine(outbox, now); held {
+		q.config.Leave(at)
+		q.config.Wake(until)
 		return true
 	}
-	hash := maphash.String(s.seed, outbox)
-	if by, left := s.leftFor[hash]; left {
+	hash := maphash.String(q.seed, outbox)
+	if by, left := q.leftFor[hash]; left {
 		if !by.gone(now) {
 			if by.endpoint != nil {
-				by.endpoint.skipped = true
+				by.endpoint.skipped.add(q)
 			}
-			s.config.Leave(at)
+			q.config.Leave(at)
 			return true
 		}
-		delete(s.leftFor, hash)
+		delete(q.leftFor, hash)
 	}
 	return false
 }
 
 // Rescan asks for a scan of all outboxes that are due, at a time.
-func (s *Scheduler) Rescan(at time.Time) {
-	s.config.Leave(replay.StartOfTime)
-	s.config.Wake(at)
+func (q *Queue) Rescan(at time.Time) {
+	q.config.Leave(replay.StartOfTime)
+	q.config.Wake(at)
 }
 
 // NothingLeft is called after a scan that has left nothing in the store that is due.
-func (s *Scheduler) NothingLeft() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.leftFor)
+func (q *Queue) NothingLeft() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	clear(q.leftFor)
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 )
 
-// recorder is a Scheduler with what it asks for.
+// recorder is a Queue with what it asks for.
 type recorder struct {
-	*Scheduler
+	*Queue
 	mu       sync.Mutex
 	attempts []string // webhooks, in order
 	left     int
 }
 
-// record returns a Scheduler whose attempts have an outcome at once.
-func record(outcome delivery.Outcome) *recorder {
+// record returns a Queue of a Scheduler whose attempts have an outcome at once.
+func record(s *Scheduler, outcome delivery.Outcome) *recorder {
 	r := new(recorder)
-	r.Scheduler = New(Config{
+	r.Queue = s.Open(Config{
 		Run: func(a *Attempt) {
 			r.mu.Lock()
 			r.attempts = append(r.attempts, a.Webhook)
@@ -53,7 +53,7 @@ func (r *recorder) offer(leader, webhook string) {
 // one.
 func TestLeadersTakeTurns(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		r := record(delivery.Outcome{Result: delivery.Delivered, Status: 200})
+		r := record(New(Limits{}), delivery.Outcome{Result: delivery.Delivered, Status: 200})
 		defer r.Close()
 		reopened := make(chan struct{})
 		r.Pause(reopened)
@@ -81,7 +81,7 @@ func TestLeadersTakeTurns(t *testing.T) {
 // An endpoint has a breaker for each Leader, and only open ones are counted.
 func TestOpenBreakersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := record(delivery.Outcome{Result: delivery.Unavailable, Status: 500})
+		r := record(New(Limits{}), delivery.Outcome{Result: delivery.Unavailable, Status: 500})
 		defer r.Close()
 		r.Start(1)
 		for range failuresToOpen {
@@ -105,7 +105,7 @@ func TestOpenBreakersAreCounted(t *testing.T) {
 // An outbox in quarantine is neither attempted nor read, until its time is over.
 func TestQuarantine(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		r := record(delivery.Outcome{Result: delivery.Delivered, Status: 200})
+		r := record(New(Limits{}), delivery.Outcome{Result: delivery.Delivered, Status: 200})
 		defer r.Close()
 		r.Start(8)
 		r.Quarantine("outbox of a", time.Now())
@@ -135,7 +135,7 @@ func TestQuarantine(t *testing.T) {
 // back all of them.
 func TestHoldUntil(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		r := record(delivery.Outcome{Result: delivery.Unavailable, Status: 500})
+		r := record(New(Limits{}), delivery.Outcome{Result: delivery.Unavailable, Status: 500})
 		defer r.Close()
 		r.Start(8)
 		for range failuresToOpen {
@@ -156,31 +156,4 @@ func TestHoldUntil(t *testing.T) {
 			t.Error("an endpoint that was enabled holds back deliveries")
 		}
 	})
-}
-
-// TestShare: Schedulers that share what a process may hold have equal parts of it, and each has at least one attempt.
-// Endpoints that are not proven get half of the slots.
-func TestShare(t *testing.T) {
-	for _, c := range []struct{ slots, share, want int }{{8, 1, 4}, {8, 2, 2}, {8, 8, 1}, {4, 8, 1}} {
-		bubble.Test(t, func(t *testing.T) {
-			goOn := make(chan struct{})
-			s := New(Config{Run: func(*Attempt) { <-goOn }, Leave: func(time.Time) {}, Wake: func(time.Time) {},
-				Log: func() *slog.Logger { return slog.New(slog.DiscardHandler) }})
-			defer s.Close()
-			s.Share(c.share)
-			s.Start(c.slots)
-			r := &recorder{Scheduler: s}
-			for i := range 20 {
-				r.offer(fmt.Sprint("leader", i), fmt.Sprint("webhook", i))
-			}
-			if got := s.Counts().InFlight; got != c.want {
-				t.Errorf("%d attempts are in flight with %d slots that %d share; want %d", got, c.slots, c.share, c.want)
-			}
-			s.Share(1)
-			if got := s.Counts().InFlight; got != max(c.slots/2, 1) {
-				t.Errorf("%d attempts are in flight with %d slots that are not shared any more", got, c.slots)
-			}
-			close(goOn)
-		})
-	}
 }
