@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestEnginesOfAProcess: the engines of two shards share the slots and the breakers of their process. One that is closed
-// leaves what it has not delivered to the next one over its store, and the other goes on.
+// TestEnginesOfAProcess: the engines of two shards share the slots and the breakers of their process. One that is
+// closed leaves what it has not delivered to the next one over its store, and the other goes on.
 func TestEnginesOfAProcess(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newProcess(nil, schedule.Limits{})
@@ -94,7 +94,7 @@ func TestEnginesOfAProcess(t *testing.T) {
 		bad := a.task("bad")
 		a.hook(bad.log, "https://fails.example.org/", At{})
 		must(t, bad.move(task.Accepted))
-		for counts().Open == 0 {
+		for i := 0; i < 60 && counts().Open == 0; i++ {
 			time.Sleep(time.Second)
 		}
 		before := len(a.sink.all())
