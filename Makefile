@@ -50,7 +50,7 @@ manifests: ## container files, Kubernetes manifests, and a release for this plat
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy rabbitmq contrib chromium $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
-	$(GO) test -shuffle=on -count=1 ./e2e
+	$(GO) test -shuffle=on -count=1 -timeout=30m ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
