@@ -102,7 +102,7 @@ func malformed(bad *jsonrpc.Error) error {
 }
 
 // receive decodes the request, unless the front has, checks its peer, and finds its Leader.
-func (x *exchange) receive() (err error) {
+func (x *exchange) receive() error {
 	if !x.decoded {
 		if err := x.parse(); err != nil {
 			return err
@@ -112,9 +112,11 @@ func (x *exchange) receive() (err error) {
 			return err
 		}
 	}
-	if x.peer, err = x.g.config.Guard.Check(x.peer); err != nil {
+	peer, err := x.g.config.Guard.Check(x.peer)
+	if err != nil {
 		return err
 	}
+	x.peer = peer
 	if !x.decoded {
 		if err := x.decode(); err != nil {
 			return err
