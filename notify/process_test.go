@@ -5,6 +5,7 @@ package notify
 import (
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,12 +39,12 @@ func TestEnginesOfAProcess(t *testing.T) {
 			}
 		}
 		counts := func() Counts { return Engines{a.e, b.e}.Counts() }
-		hang := true
+		var answers atomic.Bool
 		a.sink.set(func(n *notice) (time.Duration, int, error) {
 			switch u, _ := url.Parse(n.url); {
 			case strings.HasPrefix(u.Host, "fails"):
 				return 0, 500, nil
-			case hang:
+			case !answers.Load():
 				return time.Hour, 200, nil
 			}
 			return 0, 200, nil
@@ -67,7 +68,7 @@ func TestEnginesOfAProcess(t *testing.T) {
 			}
 		}
 		a.e.Close()
-		hang = false
+		answers.Store(true)
 		time.Sleep(20 * time.Second) // attempts that hang are given up, and made again
 		for _, to := range urls[b] {
 			if diff := cmp.Diff([]task.State{task.Accepted}, b.sink.history(t, to)); diff != "" {
