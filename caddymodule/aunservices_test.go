@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 )
 
@@ -213,19 +214,16 @@ func TestAUNAssignee(t *testing.T) {
 // ends waits for the end of a task, and returns its status and the text of its first artifact.
 func (s *aunSite) ends(ctx context.Context, conn *aunpeer.Conn, id string) string {
 	s.t.Helper()
-	for ctx.Err() == nil {
-		got, err := conn.Do(ctx, "task.get", map[string]any{"task_id": id})
-		if err != nil {
+	var got aunpeer.Task
+	asynctest.Eventually(s.t, "the task "+id+" has ended", func() (ended bool) {
+		var err error
+		if got, err = conn.Do(ctx, "task.get", map[string]any{"task_id": id}); err != nil {
 			s.t.Fatal(err)
 		}
-		if aunpeer.Ended(got.Status) {
-			if len(got.Artifacts) == 0 {
-				return got.Status
-			}
-			return fmt.Sprint(got.Status, " ", got.Artifacts[0].Content)
-		}
-		time.Sleep(10 * time.Millisecond) // as a client does that is not notified
+		return aunpeer.Ended(got.Status)
+	})
+	if len(got.Artifacts) == 0 {
+		return got.Status
 	}
-	s.t.Fatalf("the task %s does not end", id)
-	return ""
+	return fmt.Sprint(got.Status, " ", got.Artifacts[0].Content)
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -46,14 +45,9 @@ func newSite(t *testing.T) *site {
 		server.Close()
 		agent.Close()
 		// Streams that have outlived their requests end at random times.
-		deadline := time.Now().Add(10 * time.Second)
-		n := s.references()
-		for ; n != 0 && time.Now().Before(deadline); n = s.references() {
-			time.Sleep(10 * time.Millisecond) // nothing says when they end
-		}
-		if n != 0 {
-			t.Errorf("after the stop, %d references to the store are left", n)
-		}
+		asynctest.Eventually(t, "after the stop, there are no references to the store", func() bool {
+			return s.references() == 0
+		})
 	})
 	return s
 }

@@ -50,9 +50,9 @@ func TestAUNAssigneeCrash(t *testing.T) {
 	defer group.Wait()
 	defer stop()
 	group.Go(func() {
-		for working.Err() == nil { // as an SDK reconnects
+		for working.Err() == nil {
 			_ = worker.Serve(working)
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // an SDK pauses before it connects again
 		}
 	})
 	alice := s.client("alice.aid.test")

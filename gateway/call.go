@@ -34,7 +34,8 @@ type Call struct {
 
 // Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
 type Result struct {
-	// Result is that of a Command. The events of a stream are not a part of it: whoever has asked for them reads the log.
+	// Result is that of a Command. The events of a stream are not a part of it: the front that has executed the Call
+	// reads them from the log.
 	partner.Result
 
 	Webhooks   []task.Webhook

@@ -11,7 +11,7 @@
 // decoding, the guard and what the store is asked for to complete the call, and above the life-cycle of the shard that
 // has the tasks of the Leader. Its argument and its result are data (TestCallsAreData), so another process could
 // execute a call for this one. The Peer is used up by the admission: what is left of it is Call.Leader. A stream is a
-// Result, too: the name of a log, and the number of the event after which whoever has asked for it reads on.
+// Result, too: the name of a log, and the number of the event after which the process of the caller reads on.
 //
 // Three ways lead to it. Dispatch takes bytes, or a call that a front has decoded (Request.Use), and encodes the
 // answer: HTTP, gRPC and AUN. Do takes a decoded call and returns its Result: groups, conversations and the console.

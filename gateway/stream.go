@@ -65,7 +65,7 @@ type Stream struct {
 	id      jsonrpc.ID
 	task    task.Task   // of the Result
 	log     string      // with the events
-	logs    replay.Logs // of the shard of the task, whoever owns it
+	logs    replay.Logs // of the shard of the task, in whichever process that is owned
 	leader  string      // of the task
 	counts  string      // the Leader for whom the stream counts
 	command string      // of Summary, as user

@@ -154,7 +154,7 @@ func (g *Gateway) shardOf(leader string) int {
 	return logname.Shard(g.owned.Count(), g.config.Partner.Name, leader)
 }
 
-// logs returns the logs of a Leader's tasks, whoever owns their shard.
+// logs returns the logs of a Leader's tasks. Another process may own their shard.
 func (g *Gateway) logs(leader string) replay.Logs { return g.tasks.set.Logs(g.shardOf(leader)) }
 
 // in returns the gateway in the shard of a Leader; nil if another process owns that.

@@ -18,8 +18,8 @@ type Head struct {
 	Session string
 }
 
-// ReadHead reads the head of a task's log, and nothing else of the task, whoever owns its shard. An error is of kind
-// TaskNotFound if there is no such task.
+// ReadHead reads the head of a task's log, and nothing else of the task. Another process may own its shard. An error is
+// of kind TaskNotFound if there is no such task.
 func ReadHead(ctx context.Context, logs replay.Logs, log string) (h Head, err error) {
 	head, err := logs.Head(ctx, log)
 	switch {

@@ -15,7 +15,7 @@ type Shards interface {
 	// Count returns how many shards there are, at least one. It is the same for all processes, and never changes.
 	Count() int
 
-	// Logs returns the logs of a shard for those who read them, whoever owns it.
+	// Logs returns the logs of a shard to read them. Another process may own the shard.
 	Logs(shard int) Logs
 
 	// Open waits until this process is to own a shard, and makes it the owner: from now on, the appends of the owner

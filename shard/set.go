@@ -69,7 +69,7 @@ func newSet(n int, log *slog.Logger) *Set {
 // Count returns how many shards there are in all processes.
 func (s *Set) Count() int { return len(s.slots) }
 
-// Logs returns the logs of a shard for those who read them, whoever owns it. They can be read until Close.
+// Logs returns the logs of a shard to read them. Another process may own the shard. They can be read until Close.
 func (s *Set) Logs(shard int) replay.Logs { return s.logs[shard] }
 
 // retryOpen is how long a shard that could not be opened is left to other processes.

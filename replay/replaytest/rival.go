@@ -11,7 +11,7 @@ import (
 )
 
 // Rival is a store that has a second writer. It is faster than each append to a log of some classes that exists, once:
-// what it appends changes nothing of the log but its revision, so that whoever reads the log again can go on.
+// what it appends changes nothing of the log but its revision, so that a writer that reads the log again can go on.
 type Rival struct {
 	replay.Store
 	Classes string // the first bytes of the names of the logs

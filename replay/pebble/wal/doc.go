@@ -16,15 +16,16 @@
 //
 // # Damage
 //
-// Damage is told from what may be torn (Recovery). Each write to the journal ends with a trailer: its place, how much
-// of the segment had been synced by then, and the machine's boot id. After a sync, a trailer follows without one of its
-// own. The death of a process leaves what it wrote to the system, so only its last write can be torn, and no trailer
-// lies behind that: bytes that are no record, with a trailer of this boot behind them, are damage. After a loss of
-// power, pages that were not synced are there or not in any order. So what counts then is what a later trailer calls
-// synced: such bytes are damage, and others are cut off, with the numbers of events left out. One case cannot be told
-// apart: the last sync before a loss of power, of which no later write reached the disk, counts as not synced. The same
-// mistake lies in a manifest, whose damaged end Pebble takes for a torn one: so each flush writes the number of the
-// last segment that the tables have then (Tables.Flush), and segments that begin later know it.
+// Recovery distinguishes damaged bytes from bytes that may be torn. Each write to the journal ends with a trailer: its
+// place, how much of the segment had been synced by then, and the machine's boot id. After a sync, a trailer follows
+// without one of its own. The death of a process leaves what it wrote to the system, so only its last write can be
+// torn, and no trailer lies behind that: bytes that are no record, with a trailer of this boot behind them, are
+// damage. After a loss of power, pages that were not synced are there or not in any order. So what counts then is what
+// a later trailer calls synced: such bytes are damage, and others are cut off, with the numbers of events left out. In
+// one case Recovery cannot distinguish the two: the last sync before a loss of power, of which no later write reached
+// the disk, counts as not synced. The same mistake lies in a manifest, whose damaged end Pebble takes for a torn one:
+// so each flush writes the number of the last segment that the tables have then (Tables.Flush), and segments that
+// begin later know it.
 //
 // # Writes through memory
 //

@@ -62,8 +62,8 @@ type Tables interface {
 //   - Segments are removed oldest first, and batches only set and delete keys. So a replay of the rest, in order, sets
 //     each key to what was committed last.
 //
-// What is damaged is told from what may be torn by trailers, and by what each segment says of the one before it and of
-// the tables (see Recovery).
+// Recovery distinguishes damaged bytes from bytes that may be torn: by trailers, and by what the header of each segment
+// says of the segment before it and of the tables.
 type Journal struct {
 	Config
 	boot uint32 // of trailers
