@@ -51,6 +51,9 @@ type Turn struct {
 	// Named says of a resumed turn that the agent has given the task its name in Ref. Of a continue after a crash it is
 	// not known.
 	Named bool
+	// Unreported says of a start that is resumed that the agent has reported nothing of it before, although its Leader
+	// has seen the task.
+	Unreported bool
 	// Reported is the state that an agent which is answered has reported in a resumed turn: Working, or AwaitingInput if
 	// it may resume by itself. None is for no report.
 	Reported task.State

@@ -235,6 +235,7 @@ func (tk *activeTask) commitPending(ctx context.Context) error {
 	if tk.meta.Pending == nil {
 		return nil
 	}
+	tk.meta.Unreported = tk.run == nil || !tk.run.heard
 	b := tk.batch()
 	b.beginTask(task.Accepted, nil)
 	b.move(task.Working, nil, nil)

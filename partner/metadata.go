@@ -36,6 +36,8 @@ type metadata struct {
 	Acknowledged bool `json:"acknowledged,omitempty"`
 	// Accepted says that an agent that is answered has said that it works on the task.
 	Accepted bool `json:"accepted,omitempty"`
+	// Unreported says that the task was shown to its Leader before the agent had reported anything of it.
+	Unreported bool `json:"unreported,omitempty"`
 	// WithoutTask says that the agent has answered the start by a message, and has made no task.
 	WithoutTask bool `json:"withoutTask,omitempty"`
 }
@@ -120,6 +122,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Accepted {
 		dst = append(dst, `,"accepted":true`...)
+	}
+	if n.Unreported {
+		dst = append(dst, `,"unreported":true`...)
 	}
 	if n.WithoutTask {
 		dst = append(dst, `,"withoutTask":true`...)

@@ -26,6 +26,7 @@ func TestMetadataSurvives(t *testing.T) {
 				DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
 		{Terms: agreedTerms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n",
 			Watched: true, SelfResuming: true},
+		{State: task.Working, Unreported: true},
 		{State: task.Completed, WithoutTask: true},
 	} {
 		var got metadata

@@ -142,6 +142,57 @@ func TestWhoHasNamedAResumedTask(t *testing.T) {
 	}
 }
 
+// TestUnreported: a resumed start says whether the agent has reported anything of it, also where that changes nothing
+// of what its Leader sees.
+func TestUnreported(t *testing.T) {
+	report := func(r agent.Report) []agent.Report { return []agent.Report{r} }
+	for name, tc := range map[string]struct {
+		before, after []agent.Report // what the agent reports before and after its Leader has seen the task
+		want          bool
+	}{
+		"nothing":                {nil, nil, true},
+		"working, before":        {report(agent.Report{State: task.Working}), nil, false},
+		"working, after":         {nil, report(agent.Report{State: task.Working}), false},
+		"accepted, after":        {nil, report(agent.Report{State: task.Accepted}), false},
+		"a product, after":       {nil, report(agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p"}}}}), false},
+		"how it is sent, after":  {nil, report(agent.Report{Delivery: agent.DeliverySending}), true},
+		"how it is sent, before": {report(agent.Report{Delivery: agent.DeliverySending}), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				store := memory(t)
+				seen := make(chan struct{})
+				first := setUp(t, store, &script{run: func(ctx context.Context, _ *agent.Turn,
+					yield func(agent.Report, error) bool) {
+					for _, r := range tc.before {
+						yield(r, nil)
+					}
+					<-seen
+					for _, r := range tc.after {
+						yield(r, nil)
+					}
+					<-ctx.Done()
+				}})
+				first.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
+				close(seen)
+				synctest.Wait()
+				first.engine.Close()
+
+				resumed := make(chan bool, 1)
+				setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn,
+					yield func(agent.Report, error) bool) {
+					resumed <- turn.Unreported
+					yield(finished("done"), nil)
+				}})
+				if got := <-resumed; got != tc.want {
+					t.Errorf("unreported is %t", got)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
 // TestCancelOfWhatIsFinished: to some callers a task that awaits completion is completed.
 func TestCancelOfWhatIsFinished(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))

@@ -88,6 +88,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 		r.trackQueued(rep.Delivery == agent.DeliveryQueued)
 		return false, tk.recordDelivery(ctx, rep.Delivery)
 	}
+	r.heard = true
 	if rep.State == task.Canceled && tk.holdEnd(*rep) {
 		return true, nil
 	}
@@ -146,6 +147,8 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 // applyReport writes the events that follow from a report. tk.mu is held.
 func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error {
 	withoutTask := tk.isWithoutTask(rep)
+	first := tk.meta.Unreported
+	tk.meta.Unreported = false
 	if rep.Ref != nil {
 		tk.meta.Ref = *rep.Ref
 	}
@@ -199,8 +202,8 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if b.state == task.AwaitingCompletion && tk.meta.Terms.AutoComplete {
 		return tk.completeReported(ctx, b, rep)
 	}
-	if accepts && b.len() == 0 { // the task was shown as one that is worked on before
-		return tk.appendMetadata(tk.dueAt(b.state, b.since), true)
+	if (accepts || first) && b.len() == 0 { // the task was shown as one that is worked on before
+		return tk.appendMetadata(tk.dueAt(b.state, b.since), accepts)
 	}
 	return b.write(ctx)
 }

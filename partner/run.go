@@ -37,6 +37,7 @@ type run struct {
 	done     signal // the run has ended
 
 	began       time.Time     // when the run began
+	heard       bool          // the agent has reported something, whether it is shown or not
 	awaited     bool          // a caller waits for the start, which is taken back if the agent refuses it
 	accepted    acceptance    // what is undone then
 	refusal     error         // of the agent; the start was taken back
@@ -348,7 +349,7 @@ func (tk *activeTask) turn() *agent.Turn {
 		t.Message = tk.fold.Task().MessageHistory[n-1]
 	}
 	if t.Message.Command != task.Continue {
-		t.Named = tk.isNamed(&t.Message)
+		t.Named, t.Unreported = tk.isNamed(&t.Message), tk.meta.Unreported
 		return t
 	}
 	for _, s := range slices.Backward(tk.fold.Task().StatusHistory) {

@@ -280,11 +280,19 @@ func (h hand) Run(ctx context.Context, t *agent.Turn, _ bool) iter.Seq2[agent.Re
 	}
 }
 
-// Resume implements partner.Agent. The worker takes a message that it does not have with the question for it: a shard
-// may move twice before a message is sent, and a task that its Leader has seen fails where its agent does not know it.
+// Resume implements partner.Agent. A start of which the worker has reported nothing is sent again if the worker does
+// not have it: a shard may move twice before a message is sent. A continue is taken with the question for it.
 func (h hand) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		j := h.find(t.Ref.Task, t.Message.ID)
+		if j == nil && t.Message.Command == task.Start {
+			kind := task.TaskNotFound
+			if t.Unreported {
+				kind = task.AgentUnavailable
+			}
+			yield(agent.Report{}, task.Errorf(kind, "the worker does not have the message"))
+			return
+		}
 		if j == nil && !h.node.Act(shardOf(t.Leader), func() { j = h.begin(t.Ref.Task, t.Message.ID) }) {
 			<-ctx.Done()
 			return

@@ -153,6 +153,9 @@ func (r *run) notBegun(after time.Duration, err error) (over bool, _ error) {
 	if unknown := r.mayResend(); unknown != nil && !r.canLocate() {
 		return true, unknown
 	}
+	if r.turn.Unreported && !r.canLocate() && !r.unnamed(r.turn) {
+		return true, notReceived()
+	}
 	return true, err
 }
 

@@ -108,6 +108,35 @@ func TestContinueIsNotLost(t *testing.T) {
 	}
 }
 
+// TestResumeOfWhatIsUnreported: a start of which the agent has reported nothing is said not to have been received, once
+// the agent has been asked for long enough, unless it may never be sent again.
+func TestResumeOfWhatIsUnreported(t *testing.T) {
+	for _, tc := range []struct {
+		name              string
+		unreported, never bool
+		want              string
+	}{
+		{"reported", false, false, "task-not-found: the agent does not know this task: what?"},
+		{"not reported", true, false, "agent-unavailable: the agent has not received the message"},
+		{"not reported, and never sent again", true, true, notAgainUnknown},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := script{"get": says(fails(-32001, "what?"))}
+			change := resends(10*time.Second, tc.never)
+			withAgent(t, a.handler(), change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+				x, begun := turn("x"), time.Now()
+				x.Unreported = tc.unreported
+				if diff := cmp.Diff([]string{tc.want}, show(h.Resume(t.Context(), x))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if took := time.Since(begun); took < 10*time.Second {
+					t.Errorf("the agent was asked for %v", took)
+				}
+			})
+		})
+	}
+}
+
 // notAgainUnknown is the error of a message that has not arrived, as the agent says, and is never sent again.
 const notAgainUnknown = "agent-timeout: the connection to the agent broke, and the agent does not have the message; " +
 	"it is unknown whether the agent will act on it, so it is not sent again"
