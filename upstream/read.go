@@ -117,8 +117,9 @@ func (s *reading) merge(rep agent.Report) (over bool) {
 // restated returns what an agent says of the task when it is asked once, in place of the event of a stream that has
 // ended the turn: a piece of the stream may be lost, repeated or in the wrong place (translate.Restater). An answer
 // of another state than the event, of the turn before, or without products is not to be believed more than the stream.
+// The agent is not asked about a task that is canceled: the answer to the cancel is the whole task.
 func (r *run) restated(event agent.Report) agent.Report {
-	if r.facets.Restater == nil || event.Full {
+	if r.facets.Restater == nil || event.Full || event.State == task.Canceled {
 		return event
 	}
 	rep, err := r.getWithin(restTimeout)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -349,6 +350,28 @@ func TestStreamIsRestated(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCanceledStreamIsNotRestated: an agent whose stream ends by the status canceled is not asked about the task: the
+// answer to the cancel has all of it.
+func TestCanceledStreamIsNotRestated(t *testing.T) {
+	end := `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":1,"eventData":{"type":"status-update","taskId":"t",` +
+		`"status":{"state":"canceled","stateChangedAt":"2026-01-01T00:00:01+08:00"}}}}`
+	var asked atomic.Int64
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"method":"stream"`) {
+			asked.Add(1)
+		}
+		streams(true, end)(w, r, 0)
+	})
+	withAgent(t, handler, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+		if diff := cmp.Diff([]string{"canceled"}, show(h.Run(t.Context(), start("t", "x"), true))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if n := asked.Load(); n != 0 {
+			t.Errorf("the agent was asked %d times", n)
+		}
+	})
 }
 
 // TestStallIsNoLongerThanTheTimeout holds that a task whose agent has answered by an error, and then shows it as
