@@ -56,6 +56,14 @@ type Request struct {
 	Interrupt *Interrupt
 }
 
+// Payload returns the body, and makes it first where it is large.
+func (r *Request) Payload() []byte {
+	if r.Encode != nil {
+		return r.Encode()
+	}
+	return r.Body
+}
+
 // An Exchange is one request and its answer, which arrives while it is read: one message, or a stream of them. It is
 // used by one goroutine at a time. It must be closed.
 type Exchange interface {

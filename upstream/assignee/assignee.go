@@ -221,10 +221,7 @@ func (t *transport) Confirm() {}
 
 // Open implements upstream.Route. An agent that is not connected gets the task when it connects.
 func (t *transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
-	body := r.Body
-	if r.Encode != nil {
-		body = r.Encode()
-	}
+	body := r.Payload()
 	if r.Operation == translate.Cancel {
 		t.hub.cancel(t.agent, r.Ref.Task, body)
 		return new(canceled), nil

@@ -59,10 +59,7 @@ func (x *exchange) carryOut() {
 		}
 		close(x.begun)
 	}()
-	body := x.request.Body
-	if x.request.Encode != nil {
-		body = x.request.Encode()
-	}
+	body := x.request.Payload()
 	call, bad := jsonrpc.Parse(body, jsonrpc.Limits{Bytes: maxRequest})
 	if bad != nil {
 		x.err = task.Errorf(task.Internal, "the gateway's request is invalid").WithCause(bad)

@@ -60,10 +60,7 @@ func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Excha
 	if ctx.Err() != nil {
 		return nil, upstream.Ended(ctx)
 	}
-	body := req.Body
-	if req.Encode != nil {
-		body = req.Encode()
-	}
+	body := req.Payload()
 	x := &exchange{
 		route: r, ctx: ctx, interrupt: req.Interrupt, idleTimeout: req.IdleTimeout,
 		streams: req.Operation == translate.SendStream || req.Operation == translate.Resubscribe,

@@ -44,10 +44,7 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 	if ctx.Err() != nil {
 		return nil, upstream.Ended(ctx)
 	}
-	body := req.Body
-	if req.Encode != nil {
-		body = req.Encode()
-	}
+	body := req.Payload()
 	method, uri := r.target(req)
 	if method == http.MethodGet {
 		body = nil
