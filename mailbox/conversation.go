@@ -66,14 +66,7 @@ func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 	if of.add(step); !step.Entered {
 		return nil
 	}
-	return h.with(aid, func(b *inbox) error {
-		if err := b.load(h.base); err != nil {
-			return err
-		}
-		c := b.conversationAbout(log)
-		if c == nil {
-			return errEnded
-		}
+	return h.about(aid, log, func(b *inbox, c *conversation) error {
 		var records [][]byte
 		for i, p := range of.payloads(step, c) {
 			id := c.Task + "-" + strconv.FormatUint(step.Seq, 10) + "-" + strconv.Itoa(i+1)
@@ -93,18 +86,14 @@ func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 // end records that a task has ended.
 func (h *home) end(aid, log string) {
 	for h.base.Err() == nil {
-		err := h.with(aid, func(b *inbox) error {
-			if err := b.load(h.base); err != nil {
-				return err
-			}
-			c := b.conversationAbout(log)
-			if c == nil || !c.Open {
+		err := h.about(aid, log, func(b *inbox, c *conversation) error {
+			if !c.Open {
 				return nil
 			}
 			c.Open = false
 			return b.append(h.base, nil)
 		})
-		if err == nil {
+		if err == nil || errors.Is(err, errEnded) {
 			return
 		}
 		sleep(h.base, retryAfter)
@@ -113,7 +102,17 @@ func (h *home) end(aid, log string) {
 
 // position returns how far the log of a conversation has been read.
 func (h *home) position(aid, log string) (at follow.Position, err error) {
-	err = h.with(aid, func(b *inbox) error {
+	err = h.about(aid, log, func(_ *inbox, c *conversation) error {
+		at = c.Read
+		return nil
+	})
+	return at, err
+}
+
+// about calls f with the inbox of an AID, as with does, and with its conversation about the task of a log. The error is
+// errEnded if there is none.
+func (h *home) about(aid, log string, f func(*inbox, *conversation) error) error {
+	return h.with(aid, func(b *inbox) error {
 		if err := b.load(h.base); err != nil {
 			return err
 		}
@@ -121,10 +120,8 @@ func (h *home) position(aid, log string) (at follow.Position, err error) {
 		if c == nil {
 			return errEnded
 		}
-		at = c.Read
-		return nil
+		return f(b, c)
 	})
-	return at, err
 }
 
 func sleep(ctx context.Context, d time.Duration) {
