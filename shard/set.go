@@ -50,7 +50,7 @@ func One(store replay.Store) *Set {
 	return s
 }
 
-// Join returns the set of the shards that this process gains, until Close. The logger is told of them.
+// Join returns the set of the shards that this process gains, until Close. It logs what it gains.
 func Join(shards replay.Shards, log *slog.Logger) *Set {
 	s := newSet(shards.Count(), log)
 	for i := range s.slots {
