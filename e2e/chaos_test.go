@@ -64,8 +64,7 @@ func (l *ledger) answer(w http.ResponseWriter, _ *http.Request, h heard) {
 }
 
 // TestTasksUnderFaults kills, reloads and cuts, on the way to the agent and on the way to the gateway, while tasks run.
-// Each ends as
-// its agent says, and the agent is given each once.
+// Each ends as its agent says, and the agent is given each once.
 func TestTasksUnderFaults(t *testing.T) {
 	t.Parallel()
 	const tasks, workers = 300, 30
@@ -100,7 +99,9 @@ func TestTasksUnderFaults(t *testing.T) {
 	stop := make(chan struct{})
 	var trouble sync.WaitGroup
 	trouble.Go(func() {
-		for i := 0; ; i++ {
+		// The kills have an end: a start that may be lost is sent again when the agent has not known it for the time of
+		// resend after, in one life of the gateway.
+		for i := range 30 {
 			select {
 			case <-stop:
 				return

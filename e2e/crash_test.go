@@ -256,17 +256,25 @@ func TestRestart(t *testing.T) {
 		t.Errorf("a task that waits for input becomes %+v", of(got))
 	}
 
-	// Now the agent forgets what it was at.
-	begin("forgotten", "slow 60", task.Terms{Response: time.Millisecond}, task.Working)
-	s.kill()
-	agents.kill()
-	runSampleAgent(t, address)
-	s.start(c)
-	got = leader.rests("forgotten")
-	checkHistory(t, got)
-	if why := says(got.Status.DataItems); got.Status.State != task.Failed ||
-		!strings.Contains(why, "does not know this task") {
-		t.Errorf("a task that the agent has forgotten is %+v", of(got))
+	// Now the agent forgets what it was at. It has reported nothing of it, so it is given it again, if it may be.
+	for _, tc := range []struct {
+		id, resend string
+		want       task.State
+		says       string
+	}{
+		{"forgotten", "resend after 200ms", task.AwaitingCompletion, "slow done"},
+		{"forgotten for good", "resend never", task.Failed, "does not have the message"},
+	} {
+		begin(tc.id, "slow 3", task.Terms{Response: time.Millisecond}, task.Working)
+		s.kill()
+		agents.kill()
+		agents = runSampleAgent(t, address)
+		s.start(config{handle: "aip_gateway {\nagent a2a/legacy " + between.url + " {\n" + tc.resend + "\n}\n}"})
+		got = leader.rests(tc.id)
+		checkHistory(t, got)
+		if why := says(got.Status.DataItems); got.Status.State != tc.want || !strings.Contains(why, tc.says) {
+			t.Errorf("with %q, a task that the agent has forgotten is %+v", tc.resend, of(got))
+		}
 	}
 	if got := leader.start("another", "hello"); got.Status.State != task.AwaitingCompletion {
 		t.Errorf("another task is %+v", of(got))
