@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/internal/bug"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
@@ -250,9 +250,9 @@ func (c *Conn) receiveRequest(ctx context.Context, m *jsonrpc.Request) {
 	c.run(ctx, func() {
 		defer func() {
 			if p := recover(); p != nil {
-				c.log.LogAttrs(ctx, slog.LevelError, "the gateway failed in a request; this is a bug of the gateway",
-					slog.String("method", r.Method), slog.String("panic", fmt.Sprintf("%T", p)),
-					slog.String("stack", string(debug.Stack())))
+				bug.Log(ctx, c.log,
+					"the gateway failed while it answered a request of AUN; this is a bug of the gateway", p,
+					slog.String("method", r.Method))
 			}
 			if !r.answered {
 				r.Fail(Errorf(codes.Internal, "Internal error"))

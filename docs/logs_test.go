@@ -94,6 +94,9 @@ func noteLogCall(call *ast.CallExpr, into map[string]logLine) {
 		return
 	}
 	fields := logFields(call.Args[at+1:])
+	if on, ok := method.X.(*ast.Ident); ok && on.Name == "bug" {
+		level, fields = "error", append(fields, "panic", "stack")
+	}
 	if other, ok := into[message]; ok { // the line has another field in another place
 		fields = append(fields, strings.Fields(other.Fields)...)
 	}

@@ -5,13 +5,11 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bug"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -396,14 +394,10 @@ func (s *Stream) hold(ctx context.Context, n int64) error {
 	return err
 }
 
-// broken ends a stream after a panic. It logs the stack, but not the value of the panic, which may hold a payload.
+// broken ends a stream after a panic.
 func (s *Stream) broken(p any) {
-	why := fmt.Sprintf("%T", p)
-	if e, ok := p.(runtime.Error); ok {
-		why = e.Error()
-	}
-	s.g.config.Log.Error("the gateway failed while it sent a stream; this is a bug of the gateway", "panic", why,
-		"stack", string(debug.Stack()))
+	bug.Log(context.Background(), s.g.config.Log,
+		"the gateway failed while it sent a stream; this is a bug of the gateway", p)
 	s.over, s.err = true, task.Errorf(task.Internal, "the stream has failed; the operator finds the reason in the log")
 	s.why = s.err
 }

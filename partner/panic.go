@@ -3,12 +3,11 @@
 package partner
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
 
+	"github.com/aip-gateway/aip-gateway/internal/bug"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -16,21 +15,15 @@ import (
 var errPanic = errors.New("partner: a panic")
 
 // guard calls f, which calls an agent, and turns a panic into an error of kind Internal, so that a bug in a codec does
-// not end other tasks. It logs the stack, but not the value of the panic, which may hold a payload.
+// not end other tasks.
 func guard[T any](logger func() *slog.Logger, f func() (T, error)) (v T, err error) {
 	defer func() {
-		p := recover()
-		if p == nil {
-			return
+		if p := recover(); p != nil {
+			bug.Log(context.Background(), logger(),
+				"the gateway failed while it spoke with the agent; this is a bug of the gateway", p)
+			err = task.Errorf(task.Internal, "the gateway failed while it spoke with the agent; "+
+				"the operator finds the reason in its log").WithCause(errPanic)
 		}
-		why := fmt.Sprintf("%T", p)
-		if e, ok := p.(runtime.Error); ok {
-			why = e.Error()
-		}
-		logger().Error("the gateway failed while it spoke with the agent; this is a bug of the gateway",
-			"panic", why, "stack", string(debug.Stack()))
-		err = task.Errorf(task.Internal,
-			"the gateway failed while it spoke with the agent; the operator finds the reason in its log").WithCause(errPanic)
 	}()
 	return f()
 }

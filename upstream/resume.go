@@ -4,11 +4,10 @@ package upstream
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 
+	"github.com/aip-gateway/aip-gateway/internal/bug"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -51,10 +50,9 @@ func (r *run) resume(acknowledged bool) error {
 func (r *run) watch(ctx context.Context, q *query, news chan<- struct{}) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.LogAttrs(ctx, slog.LevelError,
-				"the gateway failed while it read a stream of the agent; this is a bug of the gateway",
-				slog.String("agent_task", q.Ref.Task), slog.String("panic", fmt.Sprintf("%T", p)),
-				slog.String("stack", string(debug.Stack())))
+			bug.Log(ctx, r.log,
+				"the gateway failed while it read a stream of the agent; this is a bug of the gateway", p,
+				slog.String("agent_task", q.Ref.Task))
 		}
 	}()
 	if r.facets.Resubscriber == nil {

@@ -9,13 +9,10 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -26,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/bug"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
@@ -206,15 +204,10 @@ var errPanic = errors.New("delivery: panic")
 
 const internalError = "the gateway failed while it delivered the notification"
 
-// panicked logs a panic, and returns the error that stands for it. The value of the panic may hold a payload, so it is
-// logged only where it is Go's own.
+// panicked logs a panic, and returns the error that stands for it.
 func panicked(log *slog.Logger, v any) error {
-	why := fmt.Sprintf("%T", v)
-	if e, ok := v.(runtime.Error); ok {
-		why = e.Error()
-	}
-	log.Error("the gateway failed while it delivered a notification; this is a bug of the gateway",
-		"panic", why, "stack", string(debug.Stack()))
+	bug.Log(context.Background(), log,
+		"the gateway failed while it delivered a notification; this is a bug of the gateway", v)
 	return errPanic
 }
 
