@@ -148,6 +148,9 @@ func (a *App) add(g *Gateway) error {
 				"give each its own aic",
 				g.name(), one.Dialect, one.name(), two.Dialect, two.name())
 		}
+		if err := checkQuotas(other, g); err != nil {
+			return err
+		}
 		if g.aid() != "" && other.aid() == g.aid() && other.name() != g.name() {
 			return fmt.Errorf("two aip_gateway handlers have the AID %s but are different Partners; give each its own aid",
 				g.aid())
@@ -174,6 +177,9 @@ func (a *App) Start() error {
 	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
+		if g.policy != nil {
+			g.policy.Open(opened.book)
+		}
 		g.gateway.Register(opened.tasks)
 		if err := g.Group.register(opened.groups, g); err != nil {
 			a.unregister()

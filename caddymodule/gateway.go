@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
+	"github.com/aip-gateway/aip-gateway/policy"
 )
 
 func init() { caddy.RegisterModule(new(Gateway)) }
@@ -56,6 +57,14 @@ type Gateway struct {
 	// The AICs of the Leaders that may call. Default: all Leaders with a verified certificate.
 	Allow []string `json:"allow,omitempty"`
 
+	// Which calls of known callers are carried out. If there is a list of allow as well, both must let a call in. Default:
+	// all.
+	Policy *Policy `json:"policy,omitempty"`
+
+	// How much callers may use over time. Each call must be within all quotas that apply to it. Default: as much as the
+	// limits allow.
+	Quotas []Quota `json:"quotas,omitempty"`
+
 	// What happens to a task that the agent has finished, for callers whose dialect cannot accept a result: auto (the
 	// task is completed at once) or confirm (it asks for input, so that the caller can continue it). Leaders of AIP
 	// accept results themselves. Default: auto.
@@ -80,6 +89,7 @@ type Gateway struct {
 	app     *App
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision
+	policy  *policy.Policy   // nil for none
 	front   *httpfront.Front
 
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known

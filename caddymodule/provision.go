@@ -244,6 +244,13 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	agent.Turns.Logger = g.log
 	agent.Owner = g.app.identities.LeaderAID
 	agent.AUN.Log = slog.New(processLog{name: "aip"}) // its connection outlives the configuration
+	if g.policy, err = g.newPolicy(); err != nil {
+		return c, err
+	}
+	var decides gateway.Policy
+	if g.policy != nil {
+		decides = g.policy
+	}
 	events, bytes := g.app.store.TaskLimits()
 	return gateway.Config{
 		Process: &process,
@@ -267,6 +274,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Callers:        callers,
 		Confirm:        g.Completion == completionConfirm,
 		Guard:          guard,
+		Policy:         decides,
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
 		Memory:         quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 )
@@ -39,6 +41,7 @@ type openStore struct {
 	shards  *shard.Set
 	tasks   *gateway.Tasks
 	groups  *group.Engine
+	book    *policy.Book
 	tracer  *tracer
 	metrics *metricsExporter
 
@@ -105,6 +108,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, errors.Join(err, tasks.Close())
 	}
 	o.tasks.Process().AddAcceptor(o.groups)
+	o.book = policy.OpenBook(store, time.Now, slog.New(processLog{name: "aip"}))
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }
@@ -195,5 +199,6 @@ func (o *openStore) Destruct() error {
 	defer o.tracer.close()
 	o.metrics.close()
 	o.groups.Close()
+	o.book.Close()
 	return o.tasks.Close() // and what else is open over the shards
 }

@@ -30,6 +30,8 @@ type Call struct {
 	Commit time.Duration
 	// Entry is what the front keeps of a task that is started; see partner.Extras.
 	Entry []byte
+	// Bounds are those of the quotas that apply to the call.
+	Bounds partner.Bounds
 }
 
 // Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
@@ -108,7 +110,7 @@ var requests = sync.Pool{New: func() any { return new(partner.Request) }}
 
 // setRequest makes the request of a call to the life-cycle.
 func (g *Gateway) setRequest(r *partner.Request, c *Call) {
-	r.Call, r.Policy, r.AgentTask = c.Call.Call, c.Policy, c.AgentTask
+	r.Call, r.Policy, r.AgentTask, r.Bounds = c.Call.Call, c.Policy, c.AgentTask, c.Bounds
 	r.Histories = c.History != 0 && !c.Stream
 	r.Snapshot = r.Snapshot || c.Stream && c.Reply
 	r.Webhook, r.Adopt, r.Entry = c.Webhook, c.Adopt, c.Entry

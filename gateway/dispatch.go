@@ -48,10 +48,14 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	} else {
 		a.Summary.Error = CallerLeft
 	}
+	if a.Err == nil && x.use.Any() { // a stream has moved it
+		_ = x.use.Send(int64(len(a.Reply))) // the call is carried out already
+	}
 	if a.Stream == nil {
 		x.span.End()
 		r.memory.Take(int64(len(a.Reply)))
 	}
+	x.use.End()
 	*x = exchange{} // nothing but the reply is kept
 	return a
 }
@@ -74,6 +78,7 @@ func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Cal
 		}
 	}
 	g.meter.count(x, err, time.Since(begun))
+	x.use.End()
 	result := x.result
 	*x = exchange{}
 	return result, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -27,6 +28,8 @@ type exchange struct {
 	req     translate.Request
 	call    Call
 	decoded bool // call is known
+	policed policy.Call
+	use     policy.Use // what the call uses of quotas
 	result  Result
 }
 
@@ -122,7 +125,10 @@ func (x *exchange) receive() error {
 			return err
 		}
 	}
-	return x.admit()
+	if err := x.admit(); err != nil {
+		return err
+	}
+	return x.police()
 }
 
 // choose chooses the dialect of the parsed request.

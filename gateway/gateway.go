@@ -48,6 +48,8 @@ type Config struct {
 	Confirm bool
 	// Guard decides which peers may call.
 	Guard *identity.Guard
+	// Policy decides which of their calls are carried out, and counts them; nil allows all.
+	Policy Policy
 
 	// Blocking is how long a blocking call waits for the agent to finish or to need input. Then it is answered with the
 	// task as it is.

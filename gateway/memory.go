@@ -104,7 +104,7 @@ func (x *exchange) execute() (err error) {
 		return err
 	}
 	c, t := &x.call, &x.result.Task
-	x.result, err = x.g.Execute(x.ctx, c, x.reserve)
+	x.result, err = x.carryOut()
 	if err != nil || c.Op != translate.Command || c.Message.Command == task.Get || c.Stream {
 		return err
 	}

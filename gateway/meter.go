@@ -48,6 +48,9 @@ var methodNames = [numMethods]string{
 	"unknown",
 }
 
+// Commands returns the names of what calls ask for: the commands of AIP, and the other operations.
+func Commands() []string { return methodNames[:unknown] }
+
 // methodOf returns the place of a call's method in methodNames.
 func methodOf(c *translate.Call) int {
 	if c.Op != translate.Command {

@@ -5,6 +5,7 @@ package gateway
 import (
 	"net/url"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -29,6 +30,9 @@ type Request struct {
 	// Reader is the Leader for whom streams and memory count, where that is not the Leader of the task but another one
 	// who may read it; empty for the Leader of the task.
 	Reader string
+	// Caller is who calls, where the peer is another one, for whose Leader the call is executed; nil for the peer. A
+	// policy decides by the caller.
+	Caller *identity.Peer
 	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
 	// the URL of a Partner if no public one is configured.
 	Host string

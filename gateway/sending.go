@@ -305,9 +305,15 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	if err := s.hold(s.ctx, size); err != nil {
 		return false, err
 	}
+	before := s.out.Buffered()
 	over, err = s.frames.add(s.out, rec)
 	if err != nil {
 		return false, err
+	}
+	if s.use != nil && !over {
+		if err := s.use.Send(int64(s.out.Buffered() - before)); err != nil {
+			return false, err
+		}
 	}
 	if s.keeper != nil {
 		s.kept.Take(s.keeper.Kept())

@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -77,6 +78,7 @@ type Stream struct {
 	keeper  translate.Keeper
 	kept    quota.Lease    // for what keeper keeps
 	reserve replay.Reserve // s.hold
+	use     *policy.Use    // of quotas; nil for nothing
 	last    atomic.Uint64  // the number of the last event that was sent
 	expires time.Time      // of the caller's proof of identity; zero for never
 	address string         // of the caller
@@ -120,6 +122,9 @@ func (x *exchange) stream() (a Answer, err error) {
 			x.g.config.Process.Streams.Give(x.reader(), 1)
 		}
 	}()
+	if err := x.use.OpenStream(); err != nil {
+		return a, err
+	}
 	if err := x.execute(); err != nil {
 		return a, err
 	}
@@ -138,6 +143,7 @@ func (x *exchange) newStream() *Stream {
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
 		expires: x.peer.Expires, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
 	s.last.Store(r.After)
+	s.use = x.use.Move()
 	call := x.call.Call
 	encoder := s.dialect.NewStream(s.id, &call, &s.task)
 	s.frames.init(encoder)
@@ -238,6 +244,9 @@ func (s *Stream) Close() {
 	s.g.config.Process.Streams.Give(s.counts, 1)
 	s.memory.Release()
 	s.kept.Release()
+	if s.use != nil {
+		s.use.End()
+	}
 }
 
 // detach makes the stream independent of the request that has begun it, and of what that keeps in memory.

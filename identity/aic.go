@@ -242,3 +242,51 @@ func upper(c byte) byte {
 	}
 	return c
 }
+
+// Is reports whether a text is the AIC, in either case. It allocates nothing.
+func (a AIC) Is(s string) bool { return sameAIC(s, a) }
+
+// AICPrefix is the beginning of AICs, with the whole of the field at its end.
+type AICPrefix string
+
+// fieldsV1 are the ends of fields in the v1 form, and levelsOf how many levels lead to a field in v02.01 and later.
+var (
+	fieldsV1 = map[string]int{"registrar": 5, "vendor": 10, "ontology": 22}
+	levelsOf = map[string]int{"registrar": 6, "vendor": 7, "ontology": 8}
+)
+
+// ParseAICPrefix reads the beginning of an AIC up to a field, which is registrar, vendor or ontology, as an AIC of its
+// generation has it. In the v1 form the registrar is the provider of identity management, and the vendor the
+// registering entity. In the v2 form the first four levels are those of every AIC.
+func ParseAICPrefix(field, s string) (AICPrefix, error) {
+	s = normalise(s)
+	if !strings.Contains(s, ".") {
+		if want := fieldsV1[field]; len(s) != want || !allBase36(s) {
+			return "", fmt.Errorf("%q is neither the first %d characters of an AIC of v01.00, nor levels of a later one",
+				s, want)
+		}
+		return AICPrefix(s), nil
+	}
+	rest, ok := strings.CutPrefix(s, prefixV2+".")
+	levels := strings.Split(rest, ".")
+	wanted := func(forms []level) bool { return ok && checkLevels(levels, forms[:len(levels)]) == nil }
+	n := levelsOf[field] - 4
+	// In v02.00 the registrar comes first. One of a single character is taken for the version.
+	if !(len(levels) == n && wanted(levelsV2[:])) &&
+		!(len(levels) == n-1 && len(levels[0]) > 1 && wanted(levelsV200[:])) {
+		return "", fmt.Errorf("%q is not the first %d levels of an AIC, such as %s.1.1", s, n+4, prefixV2)
+	}
+	return AICPrefix(s), nil
+}
+
+// Begins reports whether an AIC, in either case, begins so. It allocates nothing.
+func (p AICPrefix) Begins(aic string) bool {
+	aic = strings.Trim(aic, " \t\r\n")
+	if len(aic) <= len(p) || !sameAIC(aic[:len(p)], AIC(p)) {
+		return false
+	}
+	if strings.Contains(string(p), ".") {
+		return aic[len(p)] == '.'
+	}
+	return len(aic) == lengthV1 && !strings.Contains(aic, ".")
+}

@@ -3,6 +3,7 @@
 package identity
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -33,7 +34,8 @@ func TestIdentities(t *testing.T) {
 
 	ends := time.Unix(1e9, 0)
 	alice := Peer{Proof: ByToken, Kind: AIDKind, ID: "alice.aid.pub", Expires: ends}
-	if got := i.Of(alice); got != (Peer{Proof: ByToken, Kind: AICKind, ID: string(aic), Expires: ends}) {
+	want := Peer{Proof: ByToken, Kind: AICKind, ID: string(aic), Expires: ends}
+	if got := i.Of(alice); !reflect.DeepEqual(got, want) {
 		t.Errorf("the peer is %+v", got)
 	}
 	certified := Peer{Proof: ByCertificate, Kind: AICKind, ID: string(aic)}
@@ -41,7 +43,7 @@ func TestIdentities(t *testing.T) {
 		t.Errorf("one agent is two Leaders, %q and %q", one, two)
 	}
 	bob := Peer{Proof: ByToken, Kind: AIDKind, ID: "bob.aid.pub"}
-	if got := i.Of(bob); got != bob {
+	if got := i.Of(bob); !reflect.DeepEqual(got, bob) {
 		t.Errorf("a peer without an AIC is %+v", got)
 	}
 

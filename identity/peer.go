@@ -32,6 +32,11 @@ type Peer struct {
 
 	CommonName string // of the peer's certificate, accepted or not, for the log
 
+	// Chains are the verified chains of the certificate that is the proof; nil for another proof.
+	Chains [][]*x509.Certificate
+	// Claims are what the token says that is the proof; nil for another proof.
+	Claims *Claims
+
 	refused error // why the peer's certificate is not accepted; nil if it has none
 }
 
@@ -110,7 +115,7 @@ func OfConnection(state *tls.ConnectionState) Peer {
 			return Peer{CommonName: state.VerifiedChains[0][0].Subject.CommonName, refused: err}
 		}
 		return Peer{Proof: ByCertificate, Kind: AICKind, ID: string(aic), Expires: expiry(state.VerifiedChains),
-			CommonName: state.VerifiedChains[0][0].Subject.CommonName}
+			CommonName: state.VerifiedChains[0][0].Subject.CommonName, Chains: state.VerifiedChains}
 	case len(state.PeerCertificates) > 0:
 		return Peer{CommonName: state.PeerCertificates[0].Subject.CommonName, refused: notVerified()}
 	}

@@ -12,7 +12,8 @@ import (
 // Do executes a Leader's command and returns the task that answers it, with its position. A start or continue is
 // answered when its turn has settled, or after Terms.Response, whichever is first. The end of ctx ends the waiting
 // only: the turn continues. A command that the state table does not allow in the task's state changes nothing and is
-// answered with the task as it is. Tasks of other Leaders do not exist. Every error is a *task.Error, or that of ctx.
+// answered with the task as it is. Tasks of other Leaders do not exist. Every error is a *task.Error, a *BoundError, or
+// that of ctx. Result.New counts beside an error, too.
 func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, error) {
 	r, err := p.carryOut(ctx, leader, c, c.Followed)
 	if err != nil {
@@ -27,14 +28,14 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, er
 		if err := c.Reserve(ctx, 0); err != nil {
 			r.turn.leave()
 			r.turn.handOver()
-			return Result{}, err
+			return Result{New: r.New}, err
 		}
 	}
 	if c.Terms.Response == task.NoWait { // it is for this command only
 		r.turn.response = task.NoWait
 	}
 	if r.Task, r.After, err = p.await(ctx, r.tk, r.turn, c); err != nil {
-		return Result{}, err
+		return Result{New: r.New}, err
 	}
 	r.Last = r.After
 	return r.Result, nil

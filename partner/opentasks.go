@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -17,6 +18,7 @@ import (
 // opened are counted in the background, because there may be millions: until then no task is added.
 type openTasks struct {
 	counter quota.Counter // by logname.Owner
+	all     quota.Counter // by Partner
 	counted chan struct{} // closed when they are counted
 	failed  chan struct{} // closed when the store could not be read; it is read again
 	closing <-chan struct{}
@@ -36,27 +38,52 @@ var errUncounted = errors.New("partner: the unfinished tasks are not counted yet
 // unlimited are the limits of a Leader that has none.
 var unlimited = quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
 
-// add counts one more task, unless its Leader has max unfinished ones already, and reports whether it did; max 0 is no
-// limit. The error is that of ctx, or one of the store.
-func (o *openTasks) add(ctx context.Context, log string, max int) (bool, error) {
+// room says whether there is room for one more task.
+type room uint8
+
+const (
+	fits room = iota
+	tooManyOfLeader
+	tooManyOfAll
+)
+
+// add counts one more task, unless its Leader has max unfinished ones already, or all Leaders at its Partner have
+// maxOfAll, and reports that; 0 is no limit. The error is that of ctx, or one of the store.
+func (o *openTasks) add(ctx context.Context, log string, max, maxOfAll int) (room, error) {
 	select {
 	case <-o.counted:
 	default:
 		select {
 		case <-o.counted:
 		case <-o.failed:
-			return false, StoreError(errors.Join(replay.ErrUnavailable, errUncounted), "the store cannot be read")
+			return fits, StoreError(errors.Join(replay.ErrUnavailable, errUncounted), "the store cannot be read")
 		case <-o.closing:
-			return false, StoreError(replay.ErrClosed, "")
+			return fits, StoreError(replay.ErrClosed, "")
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return fits, ctx.Err()
 		}
 	}
-	limits := unlimited
+	limits, ofAll := unlimited, unlimited
 	if max > 0 {
 		limits.PerLeader = int64(max)
 	}
-	return o.counter.Take(logname.Owner(log), 1, limits) == nil, nil
+	if maxOfAll > 0 {
+		ofAll.PerLeader = int64(maxOfAll)
+	}
+	owner, partner := logname.Owner(log), partnerOf(log)
+	if o.counter.Take(owner, 1, limits) != nil {
+		return tooManyOfLeader, nil
+	}
+	if o.all.Take(partner, 1, ofAll) != nil {
+		o.counter.Give(owner, 1)
+		return tooManyOfAll, nil
+	}
+	return fits, nil
+}
+
+// partnerOf returns the Partner in the name of a task's log, or in a logname.Owner, in a form of its own.
+func partnerOf(log string) string {
+	return log[:strings.Index(log, logname.Separator)+1]
 }
 
 // total returns how many there are, and 0 until they are counted.
@@ -83,6 +110,7 @@ func (o *openTasks) done(log string) {
 		}
 	}
 	o.counter.Give(owner, 1)
+	o.all.Give(partnerOf(log), 1)
 }
 
 // fail has those that would add a task wait no longer while the store cannot be read.
@@ -107,9 +135,11 @@ func (o *openTasks) finish(counts map[string]int64) {
 	defer o.mu.Unlock()
 	for owner, n := range counts {
 		_ = o.counter.Take(owner, n, unlimited) // is within the limits
+		_ = o.all.Take(partnerOf(owner), n, unlimited)
 	}
 	for owner, n := range o.ended {
 		o.counter.Give(owner, n)
+		o.all.Give(partnerOf(owner), n)
 	}
 	o.ended = nil
 	close(o.counted)

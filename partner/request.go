@@ -20,6 +20,9 @@ type Request struct {
 	// log. No two tasks may have the same.
 	AgentTask string
 
+	// Bounds are what a start must keep to beside what the Partner requires.
+	Bounds Bounds
+
 	// Operator says of a cancel that it is the operator's and not the Leader's: its DataItems begin those of the status,
 	// and it does not become a message of the Leader.
 	Operator bool
@@ -31,6 +34,19 @@ type Request struct {
 	// from the store. What was reserved is held until the answer is sent, unless Reserve is called with 0.
 	Reserve replay.Reserve
 }
+
+// Bounds are what bounds a start for its caller. A start beyond them is refused by a BoundError.
+type Bounds struct {
+	NoStart  bool // the command must start no task; a repeated one, and one that continues a task, are carried out
+	OfLeader int  // how many unfinished tasks its Leader may have at the Partner; 0 for any number
+	OfAll    int  // how many unfinished tasks all Leaders may have at the Partner, in this shard; 0 for any number
+}
+
+// BoundError says which of the Bounds refuses a start. Whoever has set them turns it into an error for callers.
+type BoundError struct{ NoStart, OfAll bool }
+
+// Error implements error.
+func (e *BoundError) Error() string { return "partner: the start is beyond the bounds of its caller" }
 
 // Extras are what a command brings that is stored beside its task. The Acceptors of the engine store it when the
 // command is accepted.

@@ -54,7 +54,7 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result
 	}
 	if r.turn != nil && c.Message.Command == task.Start {
 		if err := r.tk.awaitFirstReport(ctx, r.turn); err != nil {
-			return Result{}, err
+			return Result{New: r.New}, err
 		}
 		r.tk.mu.Lock()
 		s.Task.WithoutTask = r.tk.meta.WithoutTask

@@ -29,7 +29,10 @@ func (p *Partner) start(
 	if err := p.admit(tk); err != nil {
 		return nil, err
 	}
-	if err := p.countTask(ctx, tk); err != nil {
+	if c.Bounds.NoStart {
+		return nil, &BoundError{NoStart: true}
+	}
+	if err := p.countTask(ctx, tk, &c.Bounds); err != nil {
 		return nil, err
 	}
 	var accepted acceptance
@@ -61,11 +64,20 @@ func (p *Partner) start(
 	return r, nil
 }
 
-// countTask counts one more unfinished task of a Leader, unless it has too many.
-func (p *Partner) countTask(ctx context.Context, tk *activeTask) error {
-	counted, err := p.engine.open.add(ctx, tk.log, p.MaxTasks)
-	if err != nil || counted {
+// countTask counts one more unfinished task of a Leader, unless there are too many.
+func (p *Partner) countTask(ctx context.Context, tk *activeTask, b *Bounds) error {
+	of := p.MaxTasks
+	if b.OfLeader > 0 && (of == 0 || b.OfLeader < of) {
+		of = b.OfLeader
+	}
+	refused, err := p.engine.open.add(ctx, tk.log, of, b.OfAll)
+	switch {
+	case err != nil || refused == fits:
 		return err
+	case refused == tooManyOfAll:
+		return &BoundError{OfAll: true}
+	case of != p.MaxTasks:
+		return new(BoundError)
 	}
 	return task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
 		WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)

@@ -95,6 +95,15 @@ func (e *Error) WithData(key string, value any) *Error {
 	return e
 }
 
+// RetryAfter is the member of Data that says after how many seconds the call may be made again, an int64.
+const RetryAfter = "retryAfter"
+
+// RetryAfter returns after how many seconds the call may be made again; 0 if the error does not say so.
+func (e *Error) RetryAfter() int64 {
+	seconds, _ := e.Data[RetryAfter].(int64)
+	return seconds
+}
+
 // WithCause returns e with its cause set.
 func (e *Error) WithCause(err error) *Error { e.Err = err; return e }
 

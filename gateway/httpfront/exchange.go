@@ -5,6 +5,7 @@ package httpfront
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -150,8 +151,13 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 		}
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	if status == http.StatusServiceUnavailable {
+	switch status {
+	case http.StatusServiceUnavailable:
 		header["Retry-After"] = retryAfter
+	case http.StatusTooManyRequests:
+		if e, ok := errors.AsType[*task.Error](a.Err); ok && e.RetryAfter() > 0 {
+			header["Retry-After"] = []string{strconv.FormatInt(e.RetryAfter(), 10)}
+		}
 	}
 	if status != http.StatusOK {
 		w.WriteHeader(status)

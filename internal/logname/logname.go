@@ -22,6 +22,8 @@ const (
 
 	Membership = 'm' // an agent's membership of a group, written by package group
 	GroupTask  = 'g' // what has been published of a task in a group, written by package group
+
+	Quota = 'q' // what a quota has counted, written by package policy
 )
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -88,6 +90,9 @@ func TaskOfGroup(log string) (taskID string) {
 	taskID, _, _ = strings.Cut(rest, Separator)
 	return taskID
 }
+
+// QuotaOf returns the name of the log of what a quota has counted under a key: a Leader, a Partner, or nothing.
+func QuotaOf(name, key string) string { return string(Quota) + name + Separator + key }
 
 // The lists of tasks in the store. Their names begin like those of the tasks' logs, behind the first byte.
 const (

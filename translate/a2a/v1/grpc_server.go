@@ -4,6 +4,7 @@ package v1
 
 import (
 	"strings"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -112,6 +114,12 @@ func (s grpcServer) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
 	st.Message = strings.ToValidUTF8(st.Message, "")
 	if detail, err := anypb.New(info); err == nil {
 		st.Details = []*anypb.Any{detail}
+	}
+	if seconds := e.RetryAfter(); seconds > 0 {
+		retry := &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(seconds) * time.Second)}
+		if detail, err := anypb.New(retry); err == nil {
+			st.Details = append(st.Details, detail)
+		}
 	}
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.MarshalAppend(dst, st)
 	return encoded

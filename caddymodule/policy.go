@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/policy"
+)
+
+// Policy says which calls of known callers are carried out.
+type Policy struct {
+	// The rules. The first one whose conditions all hold decides, and a call that no rule has is denied. Default: none;
+	// every call is allowed.
+	Rules []PolicyRule `json:"rules,omitempty"`
+
+	// Whether the rules refuse nothing: what they would refuse is logged and counted. Default: false.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// PolicyRule allows or denies the calls for which its conditions hold.
+type PolicyRule struct {
+	// The name of the rule in logs and metrics. Default: its number.
+	Name string `json:"name,omitempty"`
+
+	// What the rule does with a call: allow or deny.
+	Effect string `json:"effect"`
+
+	// The conditions. Default: none; the rule has every call.
+	Match PolicyMatch `json:"match,omitzero"`
+}
+
+// The values of effect.
+const (
+	effectAllow = "allow"
+	effectDeny  = "deny"
+)
+
+// PolicyMatch are conditions. All of them must hold, and each holds if one of its values does.
+type PolicyMatch struct {
+	// The AIC of the Leader. Default: any.
+	AIC []string `json:"aic,omitempty"`
+
+	// The beginning of the Leader's AIC up to its registrar, as an AIC of that generation writes it. Default: any.
+	Registrar []string `json:"registrar,omitempty"`
+
+	// The beginning of the Leader's AIC up to its vendor. Default: any.
+	Vendor []string `json:"vendor,omitempty"`
+
+	// The beginning of the Leader's AIC up to its ontology. Default: any.
+	Ontology []string `json:"ontology,omitempty"`
+
+	// The whole name of the Leader, as logs have it. Default: any.
+	Leader []string `json:"leader,omitempty"`
+
+	// Attributes of the caller's certificate, each with its values: common_name, organization, organizational_unit,
+	// country, province, locality, issuer (its common name), dns, email, uri or serial (in hexadecimal digits). Default:
+	// any, or none.
+	Certificate map[string][]string `json:"certificate,omitempty"`
+
+	// Claims of the caller's token, each with its values. Default: any, or none.
+	Claim map[string][]string `json:"claim,omitempty"`
+
+	// The dialect of the caller, or a family of them, such as a2a. Default: any.
+	Dialect []string `json:"dialect,omitempty"`
+
+	// What is asked for, whatever the dialect calls it: get, start, continue, cancel, complete, re-stream, set-webhook,
+	// get-webhooks, delete-webhooks, list, extended-card or join-group. Default: anything.
+	Command []string `json:"command,omitempty"`
+
+	// The dialect's own name of it, such as message/send. Default: any.
+	Method []string `json:"method,omitempty"`
+
+	// The skill that the call asks for: skillId in the commandParams of AIP, or in the metadata of a message of A2A, or a
+	// skill of the Partner in an invitation to a group. Default: any, or none.
+	Skill []string `json:"skill,omitempty"`
+
+	// The path under which the Partner is mounted. Default: any.
+	Mount []string `json:"mount,omitempty"`
+}
+
+// Quota is how much of something callers may use over time.
+type Quota struct {
+	// The name of the quota. Quotas of one name, in several handlers, count together. Callers see it in errors.
+	Name string `json:"name"`
+
+	// The calls to which the quota applies. Default: all.
+	Match PolicyMatch `json:"match,omitzero"`
+
+	// Whose calls count together: leader (those of each Leader), set (those of all to whom the quota applies) or agent
+	// (those to each Partner). Default: leader.
+	Of string `json:"of,omitempty"`
+
+	// How many calls may be made, evenly, such as 50/s, 600/m or 5000/h, and how many at once, as in 50/s burst 100.
+	// Default: any number.
+	Calls string `json:"calls,omitempty"`
+
+	// How many tasks may be started on a day of UTC, such as 1000/day. Default: any number.
+	Starts string `json:"starts,omitempty"`
+
+	// How many unfinished tasks there may be at the Partner. Default: as many as the limits allow.
+	Tasks int `json:"tasks,omitempty"`
+
+	// How many streams may be open. Default: as many as the limits allow.
+	Streams int64 `json:"streams,omitempty"`
+
+	// How many bytes may be sent to callers and to the agent on a day of UTC, such as 1GiB/day. Default: any number.
+	Bytes string `json:"bytes,omitempty"`
+
+	// Whether the quota refuses nothing: what it would refuse is logged and counted. Default: false.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// lists returns the values of a condition that has no name of its own; nil for other conditions.
+func (m *PolicyMatch) lists() map[string]*[]string {
+	return map[string]*[]string{
+		"aic": &m.AIC, "registrar": &m.Registrar, "vendor": &m.Vendor, "ontology": &m.Ontology, "leader": &m.Leader,
+		"dialect": &m.Dialect, "command": &m.Command, "method": &m.Method, "skill": &m.Skill, "mount": &m.Mount,
+	}
+}
+
+// maps returns the conditions that have names of their own.
+func (m *PolicyMatch) maps() map[string]*map[string][]string {
+	return map[string]*map[string][]string{"certificate": &m.Certificate, "claim": &m.Claim}
+}
+
+// conditions are the options of a block that add conditions to a match.
+func (p *parser) conditions(m *PolicyMatch) options {
+	all := make(options)
+	for name, into := range m.lists() {
+		all[name] = p.words(into)
+	}
+	for name, into := range m.maps() {
+		all[name] = p.wordsOf(into, "a name, and at least one value")
+	}
+	return all
+}
+
+// condition adds a condition that stands in a line with other words.
+func (p *parser) condition(m *PolicyMatch, words []string) {
+	name, values := words[0], words[1:]
+	if into := m.lists()[name]; into != nil && len(values) > 0 {
+		*into = values
+		return
+	}
+	if into := m.maps()[name]; into != nil && len(values) > 1 {
+		*into = map[string][]string{values[0]: values[1:]}
+		return
+	}
+	known := p.conditions(m)
+	if known[name] == nil {
+		p.fail("there is no condition " + strconv.Quote(name) + nearest(name, known))
+		return
+	}
+	p.fail("the condition " + name + " has too few values")
+}
+
+// rule returns what reads a rule: its name, if it has one, and a condition, in a line or in a block.
+func (p *parser) rule(into *[]PolicyRule) func() {
+	return func() {
+		r := PolicyRule{Effect: p.Val()}
+		words := p.RemainingArgs()
+		if known := p.conditions(&r.Match); len(words) > 0 && known[words[0]] == nil {
+			r.Name, words = words[0], words[1:]
+		}
+		if len(words) > 0 {
+			p.condition(&r.Match, words)
+		}
+		p.block(r.Effect, p.conditions(&r.Match))
+		*into = append(*into, r)
+	}
+}
+
+func (p *parser) policy(into **Policy) func() {
+	return func() {
+		*into = new(Policy)
+		p.section(options{
+			effectAllow: p.rule(&(*into).Rules),
+			effectDeny:  p.rule(&(*into).Rules),
+			"dry_run":   p.set(&(*into).DryRun),
+		})()
+	}
+}
+
+// set returns what reads an option without values that sets something.
+func (p *parser) set(into *bool) func() {
+	return func() {
+		name := p.Val()
+		if len(p.RemainingArgs()) > 0 {
+			p.fail(name + " takes no value")
+		}
+		*into = true
+	}
+}
+
+// joined returns what reads an option whose values are joined by spaces.
+func (p *parser) joined(into *string) func() {
+	var list []string
+	return func() {
+		list = nil
+		p.words(&list)()
+		for i, word := range list {
+			if i > 0 {
+				*into += " "
+			}
+			*into += word
+		}
+	}
+}
+
+func (p *parser) quota(into *[]Quota) func() {
+	return func() {
+		var q Quota
+		p.word(&q.Name)()
+		known := p.conditions(&q.Match)
+		known["of"] = p.word(&q.Of)
+		known["calls"] = p.joined(&q.Calls)
+		known["starts"] = p.word(&q.Starts)
+		known["tasks"] = p.number(&q.Tasks)
+		known["streams"] = func() {
+			var n int
+			p.number(&n)()
+			q.Streams = int64(n)
+		}
+		known["bytes"] = p.word(&q.Bytes)
+		known["dry_run"] = p.set(&q.DryRun)
+		p.block("quota", known)
+		*into = append(*into, q)
+	}
+}
+
+// config returns the rule for the gateway.
+func (r *PolicyRule) config() (policy.Rule, error) {
+	if r.Effect != effectAllow && r.Effect != effectDeny {
+		return policy.Rule{}, fmt.Errorf("the effect of a rule is %q, but must be allow or deny", r.Effect)
+	}
+	return policy.Rule{Name: r.Name, Deny: r.Effect == effectDeny, Match: policy.Match(r.Match)}, nil
+}
+
+// config returns the quota for the gateway.
+func (q *Quota) config() (c policy.Quota, err error) {
+	c = policy.Quota{Name: q.Name, Match: policy.Match(q.Match), Of: policy.Scope(q.Of), Tasks: q.Tasks,
+		Streams: q.Streams, DryRun: q.DryRun}
+	read := func(limit, s string, parse func(string) error) {
+		if err != nil || s == "" {
+			return
+		}
+		if err = parse(s); err != nil {
+			err = fmt.Errorf("quota %s: %s: %w", q.Name, limit, err)
+		}
+	}
+	read("calls", q.Calls, func(s string) (err error) { c.Calls, err = policy.ParseRate(s); return err })
+	read("starts", q.Starts, func(s string) (err error) { c.Starts, err = policy.ParseDaily(s); return err })
+	read("bytes", q.Bytes, func(s string) (err error) { c.Bytes, err = policy.ParseDailyBytes(s); return err })
+	return c, err
+}
+
+// newPolicy returns the policy of the handler; nil if it has none.
+func (g *Gateway) newPolicy() (*policy.Policy, error) {
+	if g.Policy == nil && len(g.Quotas) == 0 {
+		return nil, nil
+	}
+	c := policy.Config{
+		Ready: g.app.ready, Partner: g.name(), Meter: policyMeter(g.name()), Log: g.log,
+		Names: policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
+	}
+	if g.Policy != nil {
+		if len(g.Policy.Rules) == 0 {
+			return nil, fmt.Errorf("policy: it has no rules")
+		}
+		c.DryRun = g.Policy.DryRun
+		for i := range g.Policy.Rules {
+			r, err := g.Policy.Rules[i].config()
+			if err != nil {
+				return nil, fmt.Errorf("policy: %w", err)
+			}
+			c.Rules = append(c.Rules, r)
+		}
+	}
+	for i := range g.Quotas {
+		q, err := g.Quotas[i].config()
+		if err != nil {
+			return nil, err
+		}
+		c.Quotas = append(c.Quotas, q)
+	}
+	p, err := policy.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	return p, nil
+}
+
+// checkQuotas refuses quotas of one name that differ: they count together.
+func checkQuotas(one, two *Gateway) error {
+	for i := range one.Quotas {
+		a := &one.Quotas[i]
+		j := slices.IndexFunc(two.Quotas, func(b Quota) bool { return b.Name == a.Name })
+		if j >= 0 && fmt.Sprint(*a) != fmt.Sprint(two.Quotas[j]) {
+			return fmt.Errorf("the quota %s is not the same in two aip_gateway handlers, although they count together; "+
+				"write it once, as a snippet that both import, or give them two names", a.Name)
+		}
+	}
+	return nil
+}

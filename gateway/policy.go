@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Policy decides about calls of which the Leader is known, before anything is done for them: no task, queue or store
+// has seen them. Its methods may be called by any number of goroutines at once.
+type Policy interface {
+	// Decide decides whether a call is carried out. The error is a *task.Error, which refuses the call, or that of ctx.
+	// What the call uses of quotas is counted by the Use.
+	Decide(ctx context.Context, c *policy.Call, u *policy.Use) error
+}
+
+// police asks the policy about the call.
+func (x *exchange) police() error {
+	p := x.g.config.Policy
+	if p == nil {
+		return nil
+	}
+	x.describe(&x.policed)
+	return p.Decide(x.ctx, &x.policed, &x.use)
+}
+
+// describe describes the call to a policy.
+func (x *exchange) describe(c *policy.Call) {
+	*c = policy.Call{
+		Peer: x.caller(), Leader: x.call.Leader, Mount: x.g.config.Base, Dialect: x.call.Dialect,
+		Command: methodNames[methodOf(&x.call.Call)], Method: x.method(), Message: &x.call.Message, Stream: x.call.Stream,
+	}
+	if in := x.call.Invitation; in != nil {
+		for i := range in.Group.Partners {
+			if one := &in.Group.Partners[i]; x.g.config.AIC != "" && identity.AIC(x.g.config.AIC).Is(one.AIC) {
+				c.Skills = append(c.Skills, one.Skills...)
+			}
+		}
+	}
+	if caller := x.in.Caller; caller != nil {
+		c.Leader = caller.Leader()
+	}
+}
+
+// caller returns who calls: not always the one whose Leader has the task.
+func (x *exchange) caller() *identity.Peer {
+	if x.in.Caller != nil {
+		return x.in.Caller
+	}
+	return &x.peer
+}
+
+// method returns the dialect's own name of what is asked for; empty where it has none.
+func (x *exchange) method() string {
+	switch {
+	case x.req.Method != "":
+		return x.req.Method
+	case x.route.Method != "":
+		return x.route.Method
+	}
+	return x.call.Method
+}
+
+// carryOut has the Gateway execute the call, within the quotas that apply to it.
+func (x *exchange) carryOut() (r Result, err error) {
+	c, u := &x.call, &x.use
+	if !u.Any() {
+		return x.g.Execute(x.ctx, c, x.reserve)
+	}
+	command := c.Message.Command
+	starts := c.Op == translate.Command && command == task.Start
+	var full *task.Error
+	if starts {
+		if full, err = u.Start(x.ctx); err != nil {
+			return r, err
+		}
+		c.Bounds.NoStart = full != nil
+		c.Bounds.OfLeader, c.Bounds.OfAll = u.Tasks()
+	}
+	r, err = x.g.Execute(x.ctx, c, x.reserve)
+	if starts {
+		u.Started(r.New)
+	}
+	var bound *partner.BoundError
+	switch {
+	case err == nil:
+		if starts && r.New || c.Op == translate.Command && command == task.Continue {
+			_ = u.Send(c.Message.Size()) // it is sent already
+		}
+	case !errors.As(err, &bound):
+	case bound.NoStart:
+		err = u.Refuse(full)
+	default:
+		err = u.TooManyTasks(bound.OfAll)
+	}
+	return r, err
+}

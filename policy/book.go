@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+const (
+	// flushEvery is how often what was counted is written that is not written at once. A crash loses no more than it.
+	flushEvery = 30 * time.Second
+	// idleAfter is how long an entry stays in memory that nobody uses. It is in the store by then, and its bucket is
+	// full, or in the store, too.
+	idleAfter = 2 * flushEvery
+	// staleAfter is for how many days an entry is kept in the store without a change.
+	staleAfter = 35
+	// maxEntries is how many entries of one quota may be in use within idleAfter.
+	maxEntries = 1 << 18
+)
+
+// Book has what quotas have counted. It may be used by any number of goroutines at once.
+type Book struct {
+	store replay.Store
+	log   *slog.Logger
+	wall  func() time.Time
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	accounts map[string]*account // by the names of quotas; few, and kept
+}
+
+// account is what the quotas of one name have counted.
+type account struct {
+	book    *Book
+	name    string
+	streams quota.Counter
+
+	mu      sync.RWMutex
+	entries map[string]*entry // by Quota.key
+}
+
+// OpenBook opens the book that a store has. wall is the clock of the days, such as time.Now. The book must be closed
+// before the store is.
+func OpenBook(store replay.Store, wall func() time.Time, log *slog.Logger) *Book {
+	ctx, stop := context.WithCancel(context.Background())
+	b := &Book{store: store, log: log, wall: wall, stop: stop, accounts: make(map[string]*account)}
+	b.done.Go(func() { b.keep(ctx) })
+	return b
+}
+
+// Close writes what is not written yet.
+func (b *Book) Close() {
+	b.stop()
+	b.done.Wait()
+	b.flush(context.Background())
+}
+
+// keep writes what was counted until the book is closed.
+func (b *Book) keep(ctx context.Context) {
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	cleaned := int64(0)
+	for {
+		if day := dayOf(b.wall()); day > cleaned {
+			b.dropStale(ctx, day)
+			cleaned = day
+		}
+		select {
+		case <-ticker.C:
+			b.flush(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// flush writes all entries that have changed, and forgets those that nobody uses.
+func (b *Book) flush(ctx context.Context) {
+	b.mu.Lock()
+	all := slices.Collect(maps.Values(b.accounts))
+	b.mu.Unlock()
+	now := time.Now()
+	for _, a := range all {
+		a.mu.RLock()
+		entries := slices.Collect(maps.Values(a.entries))
+		a.mu.RUnlock()
+		for _, e := range entries {
+			dirty, idle := e.unwritten(now)
+			switch {
+			case idle:
+				a.forget(e)
+			case !dirty:
+			default:
+				if err := e.write(ctx, 0); err != nil {
+					if ctx.Err() == nil {
+						b.log.Warn("what a quota has counted could not be written; it is tried again", "quota", a.name, "error", err)
+					}
+					return // the other entries have the same store
+				}
+			}
+		}
+	}
+}
+
+// dropStale drops the entries of the store that nothing was counted in for long. What is in use is not that old.
+func (b *Book) dropStale(ctx context.Context, day int64) {
+	for one, err := range b.store.List(ctx, string(logname.Quota), "") {
+		if err != nil {
+			return // there is another day
+		}
+		if s, err := decodeState(one.Head.Metadata); err == nil && s.day > day-staleAfter {
+			continue
+		}
+		err := b.store.Append(ctx, replay.Append{Log: one.Log, Expect: one.Head.Revision, Drop: true})
+		if err != nil && !errors.Is(err, replay.ErrConflict) {
+			return
+		}
+	}
+}
+
+// account returns the account of the quotas of a name.
+func (b *Book) account(name string) *account {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.accounts[name] == nil {
+		b.accounts[name] = &account{book: b, name: name, entries: make(map[string]*entry)}
+	}
+	return b.accounts[name]
+}
+
+// entry returns the entry of a key, as the store has it. It must be released.
+func (a *account) entry(ctx context.Context, key string) (*entry, error) {
+	a.mu.RLock()
+	e := a.entries[key]
+	if e != nil {
+		e.users.Add(1)
+	}
+	a.mu.RUnlock()
+	if e == nil {
+		var err error
+		if e, err = a.newEntry(key); err != nil {
+			return nil, err
+		}
+	}
+	if !e.loaded.Load() {
+		if err := e.load(ctx); err != nil {
+			e.release()
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (a *account) newEntry(key string) (*entry, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := a.entries[key]
+	if e == nil {
+		if len(a.entries) >= maxEntries {
+			return nil, task.Errorf(task.LimitExceeded, "The gateway counts the calls of as many callers as it can.").
+				WithData("limit", a.name+".callers").WithData("max", maxEntries).
+				WithData(task.RetryAfter, int64(idleAfter/time.Second))
+		}
+		e = &entry{account: a, key: key, log: logname.QuotaOf(a.name, key)}
+		a.entries[key] = e
+	}
+	e.users.Add(1)
+	return e, nil
+}
+
+// forget forgets an entry that is in the store, unless it is used again.
+func (a *account) forget(e *entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e.users.Load() == 0 {
+		if dirty, _ := e.unwritten(time.Now()); !dirty {
+			delete(a.entries, e.key)
+		}
+	}
+}

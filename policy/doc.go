@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy decides which calls of known callers are carried out, and how much of what is counted over time each
+// of them may use. It knows no wire format and no transport: a gateway describes a call, before any task, queue or
+// store sees it, and carries out what is let in.
+//
+// # Rules
+//
+// The first rule whose conditions all hold decides, and a call that no rule has is denied. What the caller is told is
+// always the same; which rule has decided is in the cause of the error, which only the log shows.
+//
+// # Quotas
+//
+// A quota applies to the calls for which its conditions hold, and all quotas of a call must let it in. What they have
+// counted is in a Book, by the name of the quota and whose calls are counted together, so it outlives configurations.
+// The Book is kept in a store:
+//
+//   - A start is written before it is begun, so a crash forgets none. The writes of starts that come together are one.
+//   - Bytes, and how much is left of slow rates of calls, are written within flushEvery, and when the Book is closed.
+//   - Days are those of UTC. The day of a count never goes back by one, so a clock that is set back over midnight gives
+//     nothing anew, nor does one that comes back from the future: then the count is kept until the next midnight.
+//   - Rates of calls are measured by the monotonic clock, which nobody sets.
+//
+// Unfinished tasks and open streams are not counted over time. The first are bounds of the call for the life-cycle,
+// which knows them exactly, and the second are counted by package quota, as those of limits are.
+package policy

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Rule allows or denies the calls for which its conditions hold.
+type Rule struct {
+	Name  string // for logs; default: its number
+	Deny  bool
+	Match Match
+}
+
+// Config is the configuration of a Policy.
+type Config struct {
+	// Rules are asked in this order. None: all calls are allowed.
+	Rules []Rule
+	// DryRun has no rule refuse a call: what would be refused is logged and counted.
+	DryRun bool
+	// Further is asked about each call that the rules allow, before it is counted; nil for nothing. An error refuses the
+	// call; see Denied.
+	Further func(ctx context.Context, c *Call) error
+	Quotas  []Quota
+
+	// Ready waits until the policy is open; nil if it is. An error refuses the call.
+	Ready func(context.Context) error
+
+	Partner string // its name, under which a quota of an agent counts
+	Names   Names  // that conditions may have
+	Meter   *Meter
+	Log     *slog.Logger
+}
+
+// Policy decides about calls. It may be used by any number of goroutines at once.
+type Policy struct {
+	config Config
+	rules  []rule
+	quotas []limited
+}
+
+type rule struct {
+	name    string
+	deny    bool
+	matches matcher
+	counts  *decisions
+}
+
+// limited is a quota, and what is counted of it.
+type limited struct {
+	*Quota
+	matches matcher
+	account *account // set by Open
+	counts  *refusals
+}
+
+// New checks the configuration of a policy. A policy with quotas must be opened before Config.Ready returns.
+func New(c Config) (*Policy, error) {
+	p := &Policy{config: c}
+	names := make(map[string]bool)
+	allows := len(c.Rules) == 0
+	for i := range c.Rules {
+		r := &c.Rules[i]
+		if r.Name == "" {
+			r.Name = strconv.Itoa(i + 1)
+		}
+		if err := checkName(r.Name); err != nil {
+			return nil, err
+		}
+		if names[r.Name] {
+			return nil, fmt.Errorf("two rules have the name %s", r.Name)
+		}
+		names[r.Name] = true
+		matches, err := r.Match.compile(c.Names)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", r.Name, err)
+		}
+		allows = allows || !r.Deny
+		p.rules = append(p.rules, rule{r.Name, r.Deny, matches, c.Meter.decisions(r.Name)})
+	}
+	if !allows {
+		return nil, errors.New(`no rule allows a call, so all would be denied; end the rules with "allow"`)
+	}
+	if len(c.Rules) > 0 {
+		p.rules = append(p.rules, rule{NoRule, true, nil, c.Meter.decisions(NoRule)})
+	}
+	clear(names)
+	for i := range c.Quotas {
+		q := &c.Quotas[i]
+		err := q.check()
+		if err == nil && names[q.Name] {
+			err = errors.New("another one has this name")
+		}
+		var matches matcher
+		if err == nil {
+			matches, err = q.Match.compile(c.Names)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("quota %s: %w", q.Name, err)
+		}
+		names[q.Name] = true
+		p.quotas = append(p.quotas, limited{q, matches, nil, c.Meter.refusals(q.Name)})
+	}
+	if len(p.quotas) > maxQuotas {
+		return nil, fmt.Errorf("there are %d quotas, and at most %d may apply to one Partner", len(p.quotas), maxQuotas)
+	}
+	return p, nil
+}
+
+// Open has the quotas count in a book.
+func (p *Policy) Open(b *Book) {
+	for i := range p.quotas {
+		p.quotas[i].account = b.account(p.quotas[i].Name)
+	}
+}
+
+// Decide decides about a call, and counts it. What the call uses is counted by the Use, which belongs to the caller of
+// Decide. Every error is a *task.Error, or that of ctx: of kind AuthorizationFailed from a rule, with a Refusal as its
+// cause, and LimitExceeded from a quota.
+func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
+	if c.isOperator() {
+		return nil
+	}
+	if err := p.allow(c); err != nil {
+		return err
+	}
+	if p.config.Further != nil {
+		if err := p.config.Further(ctx, c); err != nil {
+			return err
+		}
+	}
+	return p.count(ctx, c, u)
+}
+
+// deciding returns the rule that decides about a call; nil without rules.
+func (p *Policy) deciding(c *Call) *rule {
+	for i := range p.rules {
+		if r := &p.rules[i]; r.matches.holds(c) {
+			return r
+		}
+	}
+	return nil
+}
+
+// allow asks the rules.
+func (p *Policy) allow(c *Call) error {
+	r := p.deciding(c)
+	switch {
+	case r == nil:
+		return nil
+	case !r.deny:
+		r.counts.allowed.Add(1)
+		return nil
+	case p.config.DryRun:
+		r.counts.dry.Add(1)
+		p.config.Log.Info("a policy that is tried would deny a call", "rule", r.name, "leader", c.Leader,
+			"dialect", c.Dialect, "command", c.Command)
+		return nil
+	}
+	r.counts.denied.Add(1)
+	return Denied(&Refusal{Rule: r.name})
+}
+
+// count counts the call in all quotas that apply to it, or in none.
+func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
+	if len(p.quotas) > 0 && p.config.Ready != nil {
+		if err := p.config.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range p.quotas {
+		q := &p.quotas[i]
+		if !q.matches.holds(c) {
+			continue
+		}
+		e, err := q.account.entry(ctx, q.key(c, p.config.Partner))
+		if err == nil {
+			if err = p.refused(q, c.Leader, e.call(q.Quota)); err != nil {
+				e.release()
+			}
+		}
+		if err != nil {
+			u.uncall()
+			return err
+		}
+		u.add(p, q, e, c.Leader)
+	}
+	return nil
+}
+
+// refused returns what is left of the error of a quota, which may be nil: it is counted, and in a dry run it is logged.
+func (p *Policy) refused(q *limited, leader string, err *task.Error) error {
+	if err == nil {
+		return nil
+	}
+	limit, _ := err.Data["limit"].(string)
+	if !q.DryRun {
+		q.counts.refused.Add(1)
+		return err
+	}
+	q.counts.dry.Add(1)
+	p.config.Log.Info("a quota that is tried would refuse a call", "limit", limit, "leader", leader)
+	return nil
+}

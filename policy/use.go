@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"math"
+
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// maxQuotas is how many quotas may apply to one call.
+const maxQuotas = 8
+
+// Use is what a call that was let in uses of the quotas that apply to it. The zero Use is ready for Decide, and End
+// must be called once after that. It is used by one goroutine at a time.
+type Use struct {
+	policy *Policy
+	leader string
+	n      int
+	of     [maxQuotas]used
+}
+
+type used struct {
+	quota   *limited
+	entry   *entry
+	day     int64 // of the start that is counted, if started
+	started bool
+	stream  bool // one is counted
+}
+
+func (u *Use) add(p *Policy, q *limited, e *entry, leader string) {
+	u.policy, u.leader = p, leader
+	u.of[u.n] = used{quota: q, entry: e}
+	u.n++
+}
+
+// all returns what is used.
+func (u *Use) all() []used { return u.of[:u.n] }
+
+// Any reports whether a quota applies to the call.
+func (u *Use) Any() bool { return u.n > 0 }
+
+// End says that the call uses nothing any more.
+func (u *Use) End() {
+	u.CloseStream()
+	for i := range u.all() {
+		u.of[i].entry.release()
+	}
+	*u = Use{}
+}
+
+// Move returns the Use, which is the caller's to End then, and leaves nothing.
+func (u *Use) Move() *Use {
+	if u.n == 0 {
+		return nil
+	}
+	moved := *u
+	*u = Use{}
+	return &moved
+}
+
+// uncall takes back the call, because it is refused.
+func (u *Use) uncall() {
+	for i := range u.all() {
+		u.of[i].entry.uncall(u.of[i].quota.Quota)
+	}
+	u.End()
+}
+
+// OpenStream counts a stream until CloseStream, or returns why it is refused.
+func (u *Use) OpenStream() error {
+	for i := range u.all() {
+		one := &u.of[i]
+		q := one.quota
+		if q.Streams == 0 {
+			continue
+		}
+		limits := quota.Limits{Total: math.MaxInt64, PerLeader: q.Streams}
+		if q.account.streams.Take(one.entry.key, 1, limits) != nil {
+			err := u.policy.refused(q, u.leader, exceeded(q.Quota, limitStreams, q.Streams, unknownWait))
+			if err != nil {
+				u.CloseStream()
+				return err
+			}
+			limits.PerLeader = math.MaxInt64
+			_ = q.account.streams.Take(one.entry.key, 1, limits) // is within the limits
+		}
+		one.stream = true
+	}
+	return nil
+}
+
+// CloseStream gives back the stream, if one is counted.
+func (u *Use) CloseStream() {
+	for i := range u.all() {
+		if one := &u.of[i]; one.stream {
+			one.quota.account.streams.Give(one.entry.key, 1)
+			one.stream = false
+		}
+	}
+}
+
+// Start counts a task that is about to be started. full is the error of a quota that has no start left: then none is
+// counted, and the call must start no task. An error says that the start could not be counted.
+func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {
+	var versions [maxQuotas]uint64
+	for i := range u.all() {
+		one := &u.of[i]
+		q := one.quota
+		if q.Starts == 0 {
+			continue
+		}
+		most := q.Starts
+		if q.DryRun {
+			most = 0
+		}
+		if versions[i], one.day, full = one.entry.start(q.Quota, most); full != nil {
+			u.unstart()
+			return full, nil
+		}
+		one.started = true
+	}
+	for i := range u.all() {
+		if versions[i] == 0 {
+			continue
+		}
+		if err := u.of[i].entry.write(ctx, versions[i]); err != nil {
+			u.unstart()
+			return nil, unreadable(ctx, err)
+		}
+	}
+	return nil, nil
+}
+
+// Started says whether the call has started a task. Otherwise the start is taken back.
+func (u *Use) Started(started bool) {
+	if !started {
+		u.unstart()
+		return
+	}
+	for i := range u.all() {
+		one := &u.of[i]
+		if q := one.quota; one.started && q.DryRun && one.entry.startsOf(one.day) > q.Starts {
+			_ = u.policy.refused(q, u.leader, exceeded(q.Quota, limitStarts, q.Starts, unknownWait)) // in a dry run, nil
+		}
+		one.started = false
+	}
+}
+
+func (u *Use) unstart() {
+	for i := range u.all() {
+		if one := &u.of[i]; one.started {
+			one.entry.unstart(one.day)
+			one.started = false
+		}
+	}
+}
+
+// Refuse counts a refusal of a start by a quota, and returns it.
+func (u *Use) Refuse(err *task.Error) error {
+	for i := range u.all() {
+		if q := u.of[i].quota; err.Data["limit"] == q.Name+"."+limitStarts {
+			return u.policy.refused(q, u.leader, err)
+		}
+	}
+	return err
+}
+
+// Tasks returns how many unfinished tasks the Leader, and all Leaders, may have at the Partner; 0 for no limit.
+func (u *Use) Tasks() (ofLeader, ofAll int) {
+	for i := range u.all() {
+		q := u.of[i].quota
+		switch {
+		case q.Tasks == 0 || q.DryRun:
+		case q.Of == OfAgent:
+			ofAll = least(ofAll, q.Tasks)
+		default:
+			ofLeader = least(ofLeader, q.Tasks)
+		}
+	}
+	return ofLeader, ofAll
+}
+
+// least returns the lesser of two limits, of which 0 is none.
+func least(a, b int) int {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// TooManyTasks returns the error for a start beyond a limit of Tasks, that of all Leaders or that of one.
+func (u *Use) TooManyTasks(ofAll bool) error {
+	ofLeader, most := u.Tasks()
+	if !ofAll {
+		most = ofLeader
+	}
+	for i := range u.all() {
+		if q := u.of[i].quota; q.Tasks == most && (q.Of == OfAgent) == ofAll && !q.DryRun {
+			return u.policy.refused(q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait))
+		}
+	}
+	return nil
+}
+
+// Send counts bytes that are sent to the caller, or to the agent. An error says that no more should be sent, although
+// these may be.
+func (u *Use) Send(n int64) error {
+	for i := range u.all() {
+		one := &u.of[i]
+		if q := one.quota; q.Bytes > 0 && n > 0 {
+			if err := u.policy.refused(q, u.leader, one.entry.send(q.Quota, n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
