@@ -120,6 +120,11 @@ func (x *exchange) receive() error {
 		return err
 	}
 	x.peer = peer
+	if r := x.g.config.Revocation; r != nil && len(peer.Chains) > 0 {
+		if err := r.Check(x.ctx, peer.Chains); err != nil {
+			return err
+		}
+	}
 	if !x.decoded {
 		if err := x.decode(); err != nil {
 			return err

@@ -50,6 +50,8 @@ type Config struct {
 	Guard *identity.Guard
 	// Policy decides which of their calls are carried out, and counts them; nil allows all.
 	Policy Policy
+	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.
+	Revocation Revocation
 
 	// Blocking is how long a blocking call waits for the agent to finish or to need input. Then it is answered with the
 	// task as it is.

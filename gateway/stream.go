@@ -5,6 +5,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -55,7 +56,8 @@ func (g *Gateway) countStream(leader string) error {
 }
 
 // Stream is the events that answer a request. It ends when the task has ended, when the caller leaves, when the
-// caller's proof of identity expires, and when the gateway is drained. It counts as open until it is closed.
+// caller's proof of identity expires or is revoked, and when the gateway is drained. It counts as open until it is
+// closed.
 //
 // Its owner runs it: by Run in a goroutine, or by RunFor, which returns when the stream rests, and then Park,
 // which leaves it to the process.
@@ -76,16 +78,17 @@ type Stream struct {
 	frames  framer
 	memory  quota.Lease // for the frames that are buffered
 	keeper  translate.Keeper
-	kept    quota.Lease    // for what keeper keeps
-	reserve replay.Reserve // s.hold
-	use     *policy.Use    // of quotas; nil for nothing
-	last    atomic.Uint64  // the number of the last event that was sent
-	expires time.Time      // of the caller's proof of identity; zero for never
-	address string         // of the caller
-	since   time.Time      // when the stream was opened
-	number  uint64         // of openStreams, as index
-	index   int            // under the mutex of openStreams
-	sending                // set by Run and Park
+	kept    quota.Lease           // for what keeper keeps
+	reserve replay.Reserve        // s.hold
+	use     *policy.Use           // of quotas; nil for nothing
+	last    atomic.Uint64         // the number of the last event that was sent
+	expires time.Time             // of the caller's proof of identity; zero for never
+	chains  [][]*x509.Certificate // of that proof; nil if it is no certificate
+	address string                // of the caller
+	since   time.Time             // when the stream was opened
+	number  uint64                // of openStreams, as index
+	index   int                   // under the mutex of openStreams
+	sending                       // set by Run and Park
 
 	snapshot bool // the stream begins with the task as it is
 	ended    bool // the dialect's stream has ended, though the task has not
@@ -108,7 +111,6 @@ type Stream struct {
 // Why a stream ends although its task continues.
 var (
 	errDrained = errors.New("gateway: the stream was drained")
-	errExpired = errors.New("gateway: the caller's identity has expired")
 	errClosed  = errors.New("gateway: the stream was closed")
 )
 
@@ -141,7 +143,8 @@ func (x *exchange) newStream() *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
 		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
-		expires: x.peer.Expires, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
+		expires: x.peer.Expires, chains: x.peer.Chains, address: x.in.Address, transport: x.in.Transport,
+		since: time.Now()}
 	s.last.Store(r.After)
 	s.use = x.use.Move()
 	call := x.call.Call
@@ -202,7 +205,7 @@ func (s *Stream) untilExpiry() time.Duration { return min(expiryCheck, time.Unti
 
 func (s *Stream) checkExpiry() {
 	if !time.Now().Before(s.expires) {
-		s.Cut(errExpired)
+		s.Cut(identity.Expired())
 		return
 	}
 	s.mu.Lock()
@@ -288,8 +291,8 @@ func (s *Stream) finish(err error) {
 			s.why = errDrained
 		}
 		s.span.AddEvent("aip.stream.drained")
-	case cause == errExpired:
-		err = s.fail(identity.Expired())
+	case task.KindOf(cause) == task.AuthenticationRequired: // the caller's proof has ended
+		err = s.fail(cause)
 		s.span.AddEvent("aip.stream.cut")
 	case cause == nil:
 		if task.KindOf(err) == task.TaskNotFound {

@@ -204,7 +204,10 @@ func TestGuardCheck(t *testing.T) {
 				if got.CommonName != tt.state.PeerCertificates[0].Subject.CommonName {
 					t.Errorf("%s: the common name is %q", tt.name, got.CommonName)
 				}
-				got.CommonName = ""
+				if len(got.Chains) != 1 || got.Chains[0][0] != cert {
+					t.Errorf("%s: the chains are %v", tt.name, got.Chains)
+				}
+				got.CommonName, got.Chains = "", nil
 			}
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Peer{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
