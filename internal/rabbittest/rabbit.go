@@ -38,6 +38,8 @@ type Config struct {
 	Security func(*Broker) string
 	// Schedulers is how many cores the node uses at most; default 1.
 	Schedulers int
+	// Parent is the folder in which the node's own is made; default that for temporary files.
+	Parent string
 }
 
 // Broker is a RabbitMQ node. While Run, Stop, Kill or Close runs, no other method may be called.
@@ -68,7 +70,7 @@ func Start(config Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "aip-rabbitmq-")
+	dir, err := os.MkdirTemp(config.Parent, "aip-rabbitmq-")
 	if err != nil {
 		return nil, err
 	}
