@@ -281,6 +281,9 @@ func ParseAICPrefix(field, s string) (AICPrefix, error) {
 
 // Begins reports whether an AIC, in either case, begins so. It allocates nothing.
 func (p AICPrefix) Begins(aic string) bool {
+	if len(aic) <= len(p) {
+		return false
+	}
 	aic = strings.Trim(aic, " \t\r\n")
 	if len(aic) <= len(p) || !sameAIC(aic[:len(p)], AIC(p)) {
 		return false

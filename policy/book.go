@@ -33,7 +33,7 @@ const (
 type Book struct {
 	store replay.Store
 	log   *slog.Logger
-	wall  func() time.Time
+	now   func() time.Time
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -52,11 +52,11 @@ type account struct {
 	entries map[string]*entry // by Quota.key
 }
 
-// OpenBook opens the book that a store has. wall is the clock of the days, such as time.Now. The book must be closed
-// before the store is.
-func OpenBook(store replay.Store, wall func() time.Time, log *slog.Logger) *Book {
+// OpenBook opens the book that a store has. now is the clock, such as time.Now. The book must be closed before the
+// store is.
+func OpenBook(store replay.Store, now func() time.Time, log *slog.Logger) *Book {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &Book{store: store, log: log, wall: wall, stop: stop, accounts: make(map[string]*account)}
+	b := &Book{store: store, log: log, now: now, stop: stop, accounts: make(map[string]*account)}
 	b.done.Go(func() { b.keep(ctx) })
 	return b
 }
@@ -74,7 +74,7 @@ func (b *Book) keep(ctx context.Context) {
 	defer ticker.Stop()
 	cleaned := int64(0)
 	for {
-		if day := dayOf(b.wall()); day > cleaned {
+		if day := dayOf(b.now()); day > cleaned {
 			b.dropStale(ctx, day)
 			cleaned = day
 		}
@@ -92,7 +92,7 @@ func (b *Book) flush(ctx context.Context) {
 	b.mu.Lock()
 	all := slices.Collect(maps.Values(b.accounts))
 	b.mu.Unlock()
-	now := time.Now()
+	now := b.now()
 	for _, a := range all {
 		a.mu.RLock()
 		entries := slices.Collect(maps.Values(a.entries))
@@ -186,7 +186,7 @@ func (a *account) forget(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if e.users.Load() == 0 {
-		if dirty, _ := e.unwritten(time.Now()); !dirty {
+		if dirty, _ := e.unwritten(a.book.now()); !dirty {
 			delete(a.entries, e.key)
 		}
 	}

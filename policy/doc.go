@@ -19,7 +19,7 @@
 //   - Bytes, and how much is left of slow rates of calls, are written within flushEvery, and when the Book is closed.
 //   - Days are those of UTC. The day of a count never goes back by one, so a clock that is set back over midnight gives
 //     nothing anew, nor does one that comes back from the future: then the count is kept until the next midnight.
-//   - Rates of calls are measured by the monotonic clock, which nobody sets.
+//   - Rates of calls are measured by the monotonic clock, which nobody sets, but for the time before a restart.
 //
 // Unfinished tasks and open streams are not counted over time. The first are bounds of the call for the life-cycle,
 // which knows them exactly, and the second are counted by package quota, as those of limits are.

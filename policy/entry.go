@@ -83,23 +83,21 @@ func (s *state) untilNextDay(now time.Time) time.Duration {
 func (e *entry) release() { e.users.Add(-1) }
 
 // lock locks the entry, and brings it to the present.
-func (e *entry) lock() (wall time.Time) {
-	wall = e.account.book.wall()
+func (e *entry) lock(now time.Time) {
 	e.mu.Lock()
-	e.state.roll(wall)
-	return wall
+	e.state.roll(now)
 }
 
 // call counts a call, or returns why a quota refuses it.
-func (e *entry) call(q *Quota) *task.Error {
-	wall := e.lock()
+func (e *entry) call(q *Quota, now time.Time) *task.Error {
+	e.lock(now)
 	defer e.mu.Unlock()
-	e.used = time.Now()
+	e.used = now
 	if q.Bytes > 0 && e.state.bytes >= q.Bytes {
-		return exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(wall))
+		return exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(now))
 	}
 	if q.Calls.N > 0 {
-		if wait, ok := e.state.calls.take(q.Calls, e.used); !ok {
+		if wait, ok := e.state.calls.take(q.Calls, now); !ok {
 			return exceeded(q, limitCalls, q.Calls.Burst, wait)
 		}
 		e.dirty = e.dirty || q.Calls.slow()
@@ -118,11 +116,11 @@ func (e *entry) uncall(q *Quota) {
 
 // start counts a start, unless there were as many as a quota has, which max 0 does not say. It returns what write is to
 // be called with before the task is started, and the day of the start.
-func (e *entry) start(q *Quota, most int64) (version uint64, of int64, full *task.Error) {
-	wall := e.lock()
+func (e *entry) start(q *Quota, most int64, now time.Time) (version uint64, of int64, full *task.Error) {
+	e.lock(now)
 	defer e.mu.Unlock()
 	if most > 0 && e.state.starts >= most {
-		return 0, 0, exceeded(q, limitStarts, most, e.state.untilNextDay(wall))
+		return 0, 0, exceeded(q, limitStarts, most, e.state.untilNextDay(now))
 	}
 	e.state.starts++
 	e.version++
@@ -132,7 +130,7 @@ func (e *entry) start(q *Quota, most int64) (version uint64, of int64, full *tas
 
 // unstart takes back a start of a day that was none.
 func (e *entry) unstart(of int64) {
-	e.lock()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state.day == of && e.state.starts > 0 {
 		e.state.starts--
@@ -151,12 +149,12 @@ func (e *entry) startsOf(day int64) int64 {
 }
 
 // send counts bytes, and returns why no more should be sent.
-func (e *entry) send(q *Quota, n int64) *task.Error {
-	wall := e.lock()
+func (e *entry) send(q *Quota, n int64, now time.Time) *task.Error {
+	e.lock(now)
 	defer e.mu.Unlock()
 	e.state.bytes += n
 	if e.dirty = true; e.state.bytes > q.Bytes {
-		return exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(wall))
+		return exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(now))
 	}
 	return nil
 }

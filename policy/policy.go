@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -175,14 +176,18 @@ func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
 			return err
 		}
 	}
+	var now time.Time
 	for i := range p.quotas {
 		q := &p.quotas[i]
 		if !q.matches.holds(c) {
 			continue
 		}
+		if now.IsZero() {
+			now = q.account.book.now()
+		}
 		e, err := q.account.entry(ctx, q.key(c, p.config.Partner))
 		if err == nil {
-			if err = p.refused(q, c.Leader, e.call(q.Quota)); err != nil {
+			if err = p.refused(q, c.Leader, e.call(q.Quota, now)); err != nil {
 				e.release()
 			}
 		}
@@ -190,7 +195,7 @@ func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
 			u.uncall()
 			return err
 		}
-		u.add(p, q, e, c.Leader)
+		u.add(p, q, e, c.Leader, now)
 	}
 	return nil
 }

@@ -96,8 +96,9 @@ func (b *bucket) fill(r Rate, now time.Time) {
 		b.level, b.at = full, now
 		return
 	}
-	if passed := now.Sub(b.at); passed > 0 {
-		b.level += float64(r.N) * float64(passed) / float64(r.Per)
+	// Two calls may come in another order than their times, and a clock may have gone back since the level was stored.
+	if passed := now.Sub(b.at); passed > 0 || passed < -time.Second {
+		b.level += float64(r.N) * float64(max(0, passed)) / float64(r.Per)
 		b.at = now
 	}
 	b.level = min(b.level, full)

@@ -5,6 +5,7 @@ package policy
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -18,6 +19,7 @@ const maxQuotas = 8
 type Use struct {
 	policy *Policy
 	leader string
+	at     time.Time // when the call was made; zero for a stream, which may last
 	n      int
 	of     [maxQuotas]used
 }
@@ -30,8 +32,8 @@ type used struct {
 	stream  bool // one is counted
 }
 
-func (u *Use) add(p *Policy, q *limited, e *entry, leader string) {
-	u.policy, u.leader = p, leader
+func (u *Use) add(p *Policy, q *limited, e *entry, leader string, now time.Time) {
+	u.policy, u.leader, u.at = p, leader, now
 	u.of[u.n] = used{quota: q, entry: e}
 	u.n++
 }
@@ -47,18 +49,28 @@ func (u *Use) End() {
 	u.CloseStream()
 	for i := range u.all() {
 		u.of[i].entry.release()
+		u.of[i] = used{}
 	}
-	*u = Use{}
+	u.policy, u.leader, u.n = nil, "", 0
 }
 
-// Move returns the Use, which is the caller's to End then, and leaves nothing.
+// Move returns the Use for a stream, whose owner has to End it, and leaves nothing.
 func (u *Use) Move() *Use {
 	if u.n == 0 {
 		return nil
 	}
 	moved := *u
+	moved.at = time.Time{}
 	*u = Use{}
 	return &moved
+}
+
+// now returns about the present.
+func (u *Use) now(e *entry) time.Time {
+	if u.at.IsZero() {
+		return e.account.book.now()
+	}
+	return u.at
 }
 
 // uncall takes back the call, because it is refused.
@@ -116,7 +128,7 @@ func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {
 		if q.DryRun {
 			most = 0
 		}
-		if versions[i], one.day, full = one.entry.start(q.Quota, most); full != nil {
+		if versions[i], one.day, full = one.entry.start(q.Quota, most, u.now(one.entry)); full != nil {
 			u.unstart()
 			return full, nil
 		}
@@ -211,7 +223,7 @@ func (u *Use) Send(n int64) error {
 	for i := range u.all() {
 		one := &u.of[i]
 		if q := one.quota; q.Bytes > 0 && n > 0 {
-			if err := u.policy.refused(q, u.leader, one.entry.send(q.Quota, n)); err != nil {
+			if err := u.policy.refused(q, u.leader, one.entry.send(q.Quota, n, u.now(one.entry))); err != nil {
 				return err
 			}
 		}

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -62,7 +64,7 @@ func (void) Load(context.Context, string) (replay.Head, []byte, []replay.Record,
 
 // unary returns a function that makes one call: a start that its agent answers at once, from the request to the answer,
 // without the server, the connection to the agent, and the store.
-func unary(t testing.TB) (call func()) {
+func unary(t testing.TB, change ...func(*setup)) (call func()) {
 	agent := upstream.New(upstream.Config{Resolver: upstream.NewEndpoint(a2a.Legacy(), new(prompt))})
 	t.Cleanup(agent.Close)
 	tasks, err := gateway.OpenTasks(shard.One(void{replay.NewMemory(replay.Settings{})}), nil,
@@ -71,7 +73,7 @@ func unary(t testing.TB) (call func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tasks.Close() })
-	h := openSite(t, func(s *setup) { s.Partner.Agent, s.Partner.MaxTasks = agent, 0 })
+	h := openSite(t, append(change, func(s *setup) { s.Partner.Agent, s.Partner.MaxTasks = agent, 0 })...)
 	f := h.setup.compose(t, tasks)
 	r := httptest.NewRequest("POST", "/", nil)
 	r.Header.Set("Content-Type", "application/json")
@@ -104,6 +106,51 @@ func BenchmarkUnary(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		call()
+	}
+}
+
+// tenRules are a policy as a Partner with many kinds of callers has it.
+func tenRules(t testing.TB) func(*setup) {
+	c := policy.Config{Quotas: []policy.Quota{
+		{Name: "calls", Calls: policy.Rate{N: 1e9, Per: time.Second, Burst: 1e9}, Bytes: 1 << 50},
+		{Name: "all", Of: policy.OfAgent, Calls: policy.Rate{N: 1e9, Per: time.Second, Burst: 1e9}},
+	}}
+	for range 9 {
+		c.Rules = append(c.Rules, policy.Rule{Deny: true, Match: policy.Match{
+			Vendor: []string{"1.2.156.3088.1.1.34C2"}, Command: []string{"start"}}})
+	}
+	c.Rules = append(c.Rules, policy.Rule{Match: policy.Match{Command: []string{"get", "start"}}})
+	return under(t, c)
+}
+
+// BenchmarkUnaryUnderPolicy is BenchmarkUnary with and without a policy, one call of each after the other, so that what
+// else happens on the machine happens to both. It reports by how many percent the median of those with it is longer.
+func BenchmarkUnaryUnderPolicy(b *testing.B) {
+	calls := []func(){unary(b), unary(b, tenRules(b))}
+	var took [2][]time.Duration
+	for n := 0; b.Loop(); n++ {
+		for i := range calls {
+			i = (i + n) % len(calls)
+			began := time.Now()
+			calls[i]()
+			took[i] = append(took[i], time.Since(began))
+		}
+	}
+	var median [2]float64
+	for i := range took {
+		slices.Sort(took[i])
+		median[i] = float64(took[i][len(took[i])/2])
+	}
+	b.ReportMetric(median[0], "ns/without")
+	b.ReportMetric(median[1], "ns/with")
+	b.ReportMetric(100*(median[1]/median[0]-1), "%more")
+}
+
+// TestPolicyAllocatesNothing: a call makes as many allocations with a policy as without.
+func TestPolicyAllocatesNothing(t *testing.T) {
+	without, with := testing.AllocsPerRun(500, unary(t)), testing.AllocsPerRun(500, unary(t, tenRules(t)))
+	if with > without+1 { // what is pooled may have been dropped
+		t.Errorf("a call makes %v allocations with a policy, and %v without", with, without)
 	}
 }
 

@@ -164,6 +164,9 @@ func (s *Session) begin(
 	dialect.Confirm = c.agent.Confirm && c.role != assignee // what the assignee has completed is completed to it
 	dialect.Task = c.id
 	q.Reader = s.Peer.Leader()
+	if c.role != owner { // the agent's gateway is called as the owner
+		q.Caller = &s.Peer
+	}
 	g := c.agent.Gateway
 	if err := g.Hold(ctx, s.Peer, q, len(params.Raw)); err != nil {
 		return gateway.Answer{Err: err}
