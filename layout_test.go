@@ -340,7 +340,8 @@ func optionsOf(t *testing.T) (words []string) {
 	for _, name := range []string{"caddyfile", "store", "storepebble", "storememory"} {
 		eachNode(t, "caddymodule/"+name+".go", tables)
 	}
-	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_health", "aip_sample_agent")
+	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_health", "aip_identify",
+		"aip_method", "aip_sample_agent")
 }
 
 func eachNode(t *testing.T, path string, f func(ast.Node)) {

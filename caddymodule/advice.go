@@ -40,6 +40,8 @@ func adviceOn(err error) string {
 		return "set client_auth in the tls of the site: mode require_and_verify, or verify_if_given with identity optional"
 	case errors.Is(err, identity.ErrNoCertificate):
 		return "if Leaders send certificates, the site does not ask for them, or a proxy before it ends TLS; " + clientAuth
+	case errors.Is(err, gateway.ErrReadOtherwise):
+		return "give aip_identify the base_path, the callers and the limits of aip_gateway"
 	case errors.Is(err, gateway.ErrCardSigned):
 		return "set signatures in card to drop or keep"
 	case errors.Is(err, gateway.ErrIncompleteACS):

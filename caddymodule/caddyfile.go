@@ -194,19 +194,26 @@ func (p *parser) notify(n *Notify) func() {
 // A path matcher also says where the Partner is mounted.
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	g := new(Gateway)
-	if h.Next(); h.NextArg() && strings.HasPrefix(h.Val(), "/") {
-		g.BasePath = strings.TrimRight(h.Val(), "*/")
-	}
-	h.Reset()
-	h.Next()
-	matcher, err := h.ExtractMatcherSet()
+	base, matcher, err := mounted(h)
 	if err != nil {
 		return nil, err
 	}
+	g.BasePath = base
 	if err := g.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
 	return h.NewRoute(matcher, g), nil
+}
+
+// mounted returns the matcher of a directive, and where it says that the Partner is mounted.
+func mounted(h httpcaddyfile.Helper) (base string, matcher caddy.ModuleMap, err error) {
+	if h.Next(); h.NextArg() && strings.HasPrefix(h.Val(), "/") {
+		base = strings.TrimRight(h.Val(), "*/")
+	}
+	h.Reset()
+	h.Next()
+	matcher, err = h.ExtractMatcherSet()
+	return base, matcher, err
 }
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. It judges no values: Provision does.

@@ -161,11 +161,8 @@ func (g *Gateway) check() error {
 		}
 		g.AIC = string(aic)
 	}
-	if err := literal("base_path", g.BasePath); err != nil {
+	if err := checkBasePath(g.BasePath); err != nil {
 		return err
-	}
-	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
-		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
 	}
 	if g.Heartbeat < caddy.Duration(time.Second) {
 		return fmt.Errorf("heartbeat: %s is too short; use a second or more", time.Duration(g.Heartbeat))
@@ -175,6 +172,17 @@ func (g *Gateway) check() error {
 	}
 	return cmp.Or(checkPublicURL("public_url", g.PublicURL), g.checkAID(),
 		g.Agent.check(), g.Card.check(), g.Timeouts.check(), g.Limits.check())
+}
+
+// checkBasePath checks the path under which a Partner is mounted, if it is set.
+func checkBasePath(path string) error {
+	if err := literal("base_path", path); err != nil {
+		return err
+	}
+	if path != "" && !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("base_path: %q does not begin with a slash", path)
+	}
+	return nil
 }
 
 // checkPublicURL checks an option that URLs for others begin with, if it is set.

@@ -44,8 +44,9 @@ func leadsTo(route *caddyhttp.Route, g *Gateway) bool {
 
 // passThrough are the handlers that change requests or answers, or serve some paths only, and pass all others on.
 var passThrough = []caddy.ModuleID{
-	"http.handlers.aip_aun", "http.handlers.aip_health", "http.handlers.authentication", "http.handlers.encode",
-	"http.handlers.headers", "http.handlers.intercept", "http.handlers.log_append", "http.handlers.map",
+	"http.handlers.aip_aun", "http.handlers.aip_health", "http.handlers.aip_identify",
+	"http.handlers.authentication", "http.handlers.encode", "http.handlers.headers", "http.handlers.intercept",
+	"http.handlers.log_append", "http.handlers.map",
 	"http.handlers.push", "http.handlers.request_body", "http.handlers.rewrite", "http.handlers.tracing",
 	"http.handlers.vars",
 }

@@ -96,6 +96,8 @@ func TestDocsMessages(t *testing.T) {
 		{"callers: aun needs an aid, by which clients address the Partner", aunApp("") + block("callers aun")},
 		{`there is no "…" in aip_aun`, gateway("aip_aun {\npath /x\n}")},
 		{`there is no "…" in aip_callback`, gateway("aip_callback {\npath /x\n}")},
+		{`there is no "…" in aip_identify`, gateway("aip_identify {\nallow 1\n}")},
+		{"aip_method needs at least one method or command", gateway("@m aip_method\nabort @m")},
 		{`there is no "…" in aip_console`, gateway("aip_console {\nfail\n}")},
 		{`aip_console: allow has "…", but must have some of …`, gateway("aip_console {\nallow all\n}")},
 		{`there is no "…" in aip_health`, gateway("aip_health {\npath /x\n}")},

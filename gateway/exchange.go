@@ -129,6 +129,9 @@ func (x *exchange) receive() error {
 		if err := x.decode(); err != nil {
 			return err
 		}
+		if err := x.checkAsked(); err != nil {
+			return err
+		}
 	}
 	if err := x.admit(); err != nil {
 		return err

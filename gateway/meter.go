@@ -45,7 +45,7 @@ const (
 var methodNames = [numMethods]string{
 	"get", "start", "continue", "cancel", "complete", "re-stream",
 	"set-webhook", "get-webhooks", "delete-webhooks", "list", "extended-card", "join-group",
-	"unknown",
+	Unread,
 }
 
 // Commands returns the names of what calls ask for: the commands of AIP, and the other operations.

@@ -41,6 +41,8 @@ type Request struct {
 	Address string
 	// Transport is how the caller is connected, for the list of open streams, such as HTTP/2.0.
 	Transport string
+	// Asked is what a Reader has read of the request, if something was decided by that; nil otherwise.
+	Asked *Asked
 	// GRPC says that the request has come over gRPC: only a translate.Transcoder reads it, and nothing else is read by
 	// one.
 	GRPC bool
@@ -80,6 +82,9 @@ func (r *Request) Release() {
 	clear(r.matches)
 	*r = Request{matches: r.matches[:0]}
 }
+
+// Uncount ends the counting of the memory that the request holds, since another Request counts it now.
+func (r *Request) Uncount() { r.memory.Release() }
 
 // match is a dialect that has the path of a request, and the meaning of the path in it.
 type match struct {

@@ -52,6 +52,11 @@ const (
 	ByHost                     // to the host of the gateway, as its operator
 )
 
+var proofNames = [...]string{"", "certificate", "token", "broker", "host"}
+
+// String returns the name of the proof, for logs; empty for none.
+func (p Proof) String() string { return proofNames[p] }
+
 // Kind is the protocol of a peer's id.
 type Kind string
 

@@ -13,14 +13,22 @@ import (
 )
 
 // read reads the body of the request into its buffer, but only one byte beyond the limit, which shows that the body is
-// too large. Before the buffer grows, it takes the memory.
+// too large.
 func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
 	defer limitReading(w, e.front.config.BodyTimeout).end()
-	limit := e.front.gateway.MaxBody()
-	body := *e.request.Body
-	defer func() { *e.request.Body = body }()
-	if n := int(r.ContentLength); n > cap(body) && n <= limit {
-		if err := e.hold(n + 1); err != nil {
+	return readBody(r.Body, e.request.Body, r.ContentLength, e.front.gateway.MaxBody(), e)
+}
+
+// holder takes the memory for n bytes of a body.
+type holder interface{ hold(n int) error }
+
+// readBody reads a body of a length, or of -1 for one that is not known, into a buffer, but only one byte beyond a
+// limit. Before the buffer grows, it takes the memory.
+func readBody(from io.Reader, into *[]byte, length int64, limit int, memory holder) error {
+	body := *into
+	defer func() { *into = body }()
+	if n := int(length); n > cap(body) && n <= limit {
+		if err := memory.hold(n + 1); err != nil {
 			return err
 		}
 		body = make([]byte, 0, n+1)
@@ -31,12 +39,12 @@ func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
 		}
 		if len(body) == cap(body) {
 			more := max(cap(body), bufpool.First)
-			if err := e.hold(cap(body) + more); err != nil {
+			if err := memory.hold(cap(body) + more); err != nil {
 				return err
 			}
 			body = slices.Grow(body, more)
 		}
-		n, err := r.Body.Read(body[len(body):min(cap(body), limit+1)])
+		n, err := from.Read(body[len(body):min(cap(body), limit+1)])
 		body = body[:len(body)+n]
 		if err == io.EOF {
 			return nil

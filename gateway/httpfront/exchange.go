@@ -24,6 +24,7 @@ type exchange struct {
 	front   *Front
 	request gateway.Request
 	summary *gateway.Summary // of the host
+	preview *Preview         // nil for none
 	ctx     context.Context
 	peer    identity.Peer
 }
@@ -56,7 +57,8 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		w.Header().Set("Connection", "close")
 	}
 	e.ctx, e.peer = traced(r), identity.OfConnection(r.TLS)
-	e.describe(r)
+	describe(&e.request, r)
+	e.resume()
 	e.request.Body = gateway.NewBody()
 	var a gateway.Answer
 	switch err := e.read(w, r); {
@@ -84,6 +86,13 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	return nil, nil
 }
 
+// resume takes over from the preview of the request, if there is one.
+func (e *exchange) resume() {
+	if e.preview != nil {
+		e.request.Asked = e.preview.pass()
+	}
+}
+
 // release gives the exchange back to the pool.
 func (e *exchange) release() {
 	e.request.Release()
@@ -91,9 +100,8 @@ func (e *exchange) release() {
 	exchanges.Put(e)
 }
 
-// describe fills in the request from the header and the URL.
-func (e *exchange) describe(r *http.Request) {
-	q := &e.request
+// describe fills in a request from the header and the URL.
+func describe(q *gateway.Request, r *http.Request) {
 	q.Host, q.TLS, q.Address, q.Transport = r.Host, r.TLS != nil, r.RemoteAddr, r.Proto
 	if v := r.Header["Content-Type"]; len(v) > 0 {
 		media, _, _ := strings.Cut(v[0], ";")

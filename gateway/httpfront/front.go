@@ -48,12 +48,16 @@ func (f *Front) Find(r *http.Request, summary *gateway.Summary) http.Handler {
 	if !ok {
 		return nil
 	}
+	preview := PreviewOf(r.Context())
+	if preview != nil {
+		preview.report(summary)
+	}
 	if document := f.gateway.Document(path); document != nil {
 		summary.Command = "card"
 		return documentHandler{f, document, path}
 	}
 	e := exchanges.Get().(*exchange)
-	e.front, e.summary, e.request.GRPC = f, summary, isGRPC(r)
+	e.front, e.summary, e.preview, e.request.GRPC = f, summary, preview, isGRPC(r)
 	if !f.gateway.Match(&e.request, r.Method, path) {
 		e.release()
 		return nil
@@ -88,8 +92,11 @@ func (f *Front) NotFound(w http.ResponseWriter, mount string) {
 }
 
 // under returns the part of a path that comes after the mount point, without slashes at its ends.
-func (f *Front) under(path string) (string, bool) {
-	rest, ok := strings.CutPrefix(path, f.gateway.Base())
+func (f *Front) under(path string) (string, bool) { return below(f.gateway.Base(), path) }
+
+// below returns the part of a path that comes after a base, without slashes at its ends.
+func below(base, path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, base)
 	if !ok || rest != "" && rest[0] != '/' {
 		return "", false
 	}

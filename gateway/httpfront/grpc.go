@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/protobytes"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Package connect implements gRPC: its framing, deadlines, compression and trailers. On the wire, a method that is
@@ -56,7 +57,8 @@ func (e *exchange) serveGRPC(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close") // HTTP/2 says GOAWAY, and the call is answered
 	}
 	e.peer = identity.OfConnection(r.TLS)
-	e.describe(r)
+	describe(&e.request, r)
+	e.resume()
 	e.request.Transport = "gRPC"
 	c := &grpcCall{
 		front: f, exchange: e, summary: e.summary, writer: newGRPCWriter(w, f.config.WriteTimeout),
@@ -186,5 +188,8 @@ func (b *grpcBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += n
+	if b.call.exchange != nil && task.KindOf(err) == task.LimitExceeded { // of a Preview
+		err = b.call.refuse(err)
+	}
 	return n, err
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func init() {
+	caddy.RegisterModule(new(Identify))
+	caddy.RegisterModule(new(MatchMethod))
+	httpcaddyfile.RegisterDirective("aip_identify", parseIdentify)
+	// Before all that may use its placeholders.
+	httpcaddyfile.RegisterDirectiveOrder("aip_identify", httpcaddyfile.Before, "map")
+}
+
+// Identify finds out who sends a request, and what the request asks for, before the aip_gateway handler that answers
+// it, so that other handlers can decide by that. It sets the placeholders {aip.leader} and {aip.proof}, which are empty
+// for a caller who has proven nothing, and {aip.method} and {aip.command}. It refuses nobody: that is for the handlers
+// after it, and for aip_gateway, which uses what was found here.
+//
+// The body of a request is only read where a handler asks for the method or the command. It is kept, and later handlers
+// get all of it. A body beyond the limits, or one of more than 64 KiB of a caller who has proven nothing, is refused
+// then.
+type Identify struct {
+	// The path under which the Partner is mounted, as of its aip_gateway. Default: none; in a Caddyfile, the path of the
+	// directive's matcher.
+	BasePath string `json:"base_path,omitempty"`
+
+	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip.
+	Callers []string `json:"callers,omitempty"`
+
+	// Limits of what is read, as of the aip_gateway.
+	Limits IdentifyLimits `json:"limits,omitzero"`
+
+	previewer httpfront.Previewer
+}
+
+// IdentifyLimits bound what is read of requests before the aip_gateway handler answers them.
+type IdentifyLimits struct {
+	// The largest size of a request's body, in bytes. Default: 4 MiB.
+	Body int `json:"body,omitempty"`
+
+	// How deep objects and arrays may be nested in a request. Default: 64.
+	Depth int `json:"depth,omitempty"`
+
+	// How many bytes of memory all Leaders may use together. Default: as in aip_gateway.
+	Memory int64 `json:"memory,omitempty"`
+
+	// How many of these bytes one Leader may use. Default: a quarter of memory.
+	MemoryPerLeader int64 `json:"memory_per_leader,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Identify) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_identify", New: func() caddy.Module { return new(Identify) }}
+}
+
+// Provision sets up the handler.
+func (i *Identify) Provision(caddy.Context) error {
+	if len(i.Callers) == 0 {
+		i.Callers = []string{"aip"}
+	}
+	i.BasePath = strings.TrimSuffix(i.BasePath, "/")
+	limits := Limits{
+		Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory, MemoryPerLeader: i.Limits.MemoryPerLeader,
+	}
+	limits.fillDefaults()
+	if err := cmp.Or(checkBasePath(i.BasePath), limits.check()); err != nil {
+		return err
+	}
+	callers, err := gateway.Callers(i.Callers, false, "")
+	if err != nil {
+		return fmt.Errorf("callers: %w", err)
+	}
+	i.previewer = httpfront.Previewer{
+		Reader: gateway.NewReader(gateway.Config{
+			Process: &process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
+			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: limits.Depth},
+			Memory:         quota.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader},
+			MemoryPatience: memoryPatience,
+			Streaming:      gateway.Streaming{Drain: exiting},
+		}),
+		Authenticate: func(r *http.Request) (identity.Peer, error) { return identity.OfConnection(r.TLS), nil },
+		Base:         i.BasePath, BodyTimeout: bodyTimeout,
+	}
+	return nil
+}
+
+// ServeHTTP calls the next handler, with the placeholders.
+func (i *Identify) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if httpfront.PreviewOf(r.Context()) != nil {
+		return caddyhttp.Error(http.StatusInternalServerError,
+			errors.New("aip_identify is there twice for one request; give each a matcher of its own"))
+	}
+	preview, r := i.previewer.Begin(w, r)
+	defer preview.End()
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		repl.Map(func(name string) (any, bool) { return previewed(preview, name) })
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// previewed returns the value of a placeholder. Once the request was answered, those of aip_gateway count.
+func previewed(p *httpfront.Preview, name string) (any, bool) {
+	answered := gateway.Summary{}
+	if s := p.Summary(); s != nil {
+		answered = *s
+	}
+	peer := p.Accepted()
+	switch name {
+	case "aip.leader":
+		if answered.Leader == "" && peer.Verified() {
+			return peer.Leader(), true
+		}
+		return answered.Leader, true
+	case "aip.proof":
+		return peer.Proof.String(), true
+	case "aip.method":
+		asked, _ := p.Asked()
+		return asked.Method, true
+	case "aip.command":
+		if answered.Command != "" {
+			return answered.Command, true
+		}
+		asked, _ := p.Asked()
+		return asked.Command, true
+	}
+	return nil, false
+}
+
+// parseIdentify parses the directive. Syntax:
+//
+//	aip_identify [<matcher>] {
+//		base_path <path>
+//		callers   <dialect>...
+//		limits {
+//			body              <size>
+//			depth             <n>
+//			memory            <size>
+//			memory_per_leader <size>
+//		}
+//	}
+//
+// A path matcher also says where the Partner is mounted.
+func parseIdentify(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+	i := new(Identify)
+	base, matcher, err := mounted(h)
+	if err != nil {
+		return nil, err
+	}
+	i.BasePath = base
+	if err := i.UnmarshalCaddyfile(h.Dispenser); err != nil {
+		return nil, err
+	}
+	return h.NewRoute(matcher, i), nil
+}
+
+// UnmarshalCaddyfile sets up the handler from a Caddyfile.
+func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	l := &i.Limits
+	return readDirective(d, func(p *parser) options {
+		return options{
+			"base_path": p.word(&i.BasePath),
+			"callers":   p.words(&i.Callers),
+			"limits": p.section(options{
+				"body":              size(p, &l.Body),
+				"depth":             p.number(&l.Depth),
+				"memory":            size(p, &l.Memory),
+				"memory_per_leader": size(p, &l.MemoryPerLeader),
+			}),
+		}
+	})
+}
+
+// MatchMethod matches the requests that ask for one of a few things: by the name that their dialect has for it, such as
+// message/send, or by the command that it is in every dialect, such as start; see {aip.method} and {aip.command}. It
+// needs an aip_identify handler before it.
+type MatchMethod []string
+
+// CaddyModule returns the Caddy module information.
+func (MatchMethod) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.matchers.aip_method", New: func() caddy.Module { return new(MatchMethod) }}
+}
+
+// UnmarshalCaddyfile sets up the matcher from a Caddyfile. Syntax:
+//
+//	aip_method <method|command>...
+func (m *MatchMethod) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	for d.Next() {
+		names := d.RemainingArgs()
+		if len(names) == 0 {
+			return d.Err("aip_method needs at least one method or command")
+		}
+		*m = append(*m, names...)
+		if d.NextBlock(0) {
+			return d.Err("aip_method takes no block")
+		}
+	}
+	return nil
+}
+
+// MatchWithError reports whether a request asks for one of the methods. A request of which that cannot be known is
+// refused: whoever denies by the matcher would let it in, and whoever allows by it would not.
+func (m MatchMethod) MatchWithError(r *http.Request) (bool, error) {
+	preview := httpfront.PreviewOf(r.Context())
+	if preview == nil {
+		return false, caddyhttp.Error(http.StatusInternalServerError,
+			errors.New("the matcher aip_method needs the directive aip_identify in its site"))
+	}
+	asked, err := preview.Asked()
+	switch {
+	case err == nil:
+		return slices.Contains(m, asked.Method) || slices.Contains(m, asked.Command), nil
+	case task.KindOf(err) == task.LimitExceeded:
+		return false, caddyhttp.Error(http.StatusRequestEntityTooLarge, err)
+	}
+	return false, caddyhttp.Error(http.StatusBadRequest, err)
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner                 = (*Identify)(nil)
+	_ caddyhttp.MiddlewareHandler       = (*Identify)(nil)
+	_ caddyhttp.RequestMatcherWithError = MatchMethod(nil)
+	_ caddyfile.Unmarshaler             = (*MatchMethod)(nil)
+)

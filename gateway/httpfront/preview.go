@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/protobytes"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Previewer says of requests who sends them and what they ask for, ahead of a Front, to the handlers in between. It may
+// be used by any number of goroutines at once.
+type Previewer struct {
+	Reader       *gateway.Reader
+	Authenticate func(*http.Request) (identity.Peer, error) // as that of a Config
+	Base         string                                     // the path that the Partner is mounted under
+	BodyTimeout  time.Duration
+}
+
+// Preview is what is known of a request before its Front has it. What the request asks for is read when that is first
+// asked: its body is kept then, and whoever reads the request's body later gets all of it. It may be used by any number
+// of goroutines at once.
+type Preview struct {
+	previewer *Previewer
+	peer      identity.Peer // as the Front has it
+	accepted  identity.Peer // as the Guard has it
+	err       error         // of Authenticate
+
+	w       http.ResponseWriter
+	request *http.Request // as it came
+	url     url.URL       // likewise, since later handlers may change it
+
+	mu      sync.Mutex
+	of      gateway.Request // holds the body, and its memory
+	asked   bool            // what and failed are known
+	what    gateway.Asked
+	failed  error // why the body was not read: nobody gets it then
+	read    int   // how much of the kept body was read again
+	end     error // after the kept body; nil: the rest was not read
+	passing bool  // the body is being read by another handler
+	summary *gateway.Summary
+}
+
+type previewKey struct{}
+
+// Begin returns the preview of a request, and the request with which the next handler is to be called. The preview must
+// be ended when that has returned.
+func (p *Previewer) Begin(w http.ResponseWriter, r *http.Request) (*Preview, *http.Request) {
+	v := &Preview{previewer: p, w: w, request: r, url: *r.URL}
+	v.peer, v.err = p.Authenticate(r)
+	if v.err == nil {
+		v.accepted = p.Reader.Accepts(v.peer)
+	}
+	next := r.WithContext(context.WithValue(r.Context(), previewKey{}, v))
+	if r.Body != nil && r.Body != http.NoBody {
+		next.Body = &previewBody{r.Body, v}
+	}
+	return v, next
+}
+
+// PreviewOf returns the preview of a request; nil for none.
+func PreviewOf(ctx context.Context) *Preview {
+	v, _ := ctx.Value(previewKey{}).(*Preview)
+	return v
+}
+
+// Peer returns who has sent the request, as a Config's Authenticate does.
+func (v *Preview) Peer() (identity.Peer, error) { return v.peer, v.err }
+
+// Accepted returns who has proven to have sent the request; the zero Peer for nobody.
+func (v *Preview) Accepted() identity.Peer { return v.accepted }
+
+// Asked returns what the request asks for: nothing if its path is none of the Partner's. An error says that the body
+// could not be read. Its Asked is as that of a body that cannot be decoded, and nobody can read the body later.
+func (v *Preview) Asked() (gateway.Asked, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.asked {
+		v.asked = true
+		v.ask()
+	}
+	return v.what, v.failed
+}
+
+// pass says that the Front reads the body now, and counts the memory for it. It returns what Asked has returned; nil if
+// nobody has called it.
+func (v *Preview) pass() *gateway.Asked {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.of.Uncount()
+	if !v.asked {
+		return nil
+	}
+	return &v.what
+}
+
+// report says where the Front writes what it knows of the request.
+func (v *Preview) report(s *gateway.Summary) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.summary = s
+}
+
+// Summary returns what the Front knows of the request once it has answered; nil before it has the request.
+func (v *Preview) Summary() *gateway.Summary {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.summary
+}
+
+// End gives back what the preview holds.
+func (v *Preview) End() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.asked = true; v.of.Body != nil {
+		v.drop(errEnded)
+	}
+	v.of.Release()
+}
+
+var errEnded = errors.New("the request has ended")
+
+// drop drops the kept body. Who reads it later gets an error. v.mu is held.
+func (v *Preview) drop(end error) {
+	v.of.Release()
+	if v.end == nil {
+		v.end = end
+	}
+}
+
+// ask reads what the request asks for. v.mu is held.
+func (v *Preview) ask() {
+	p, r := v.previewer, *v.request
+	r.URL = &v.url
+	path, ok := below(p.Base, r.URL.Path)
+	v.of.GRPC = isGRPC(&r)
+	if !ok || !p.Reader.Match(&v.of, r.Method, path) || v.of.Allow() != "" {
+		return
+	}
+	describe(&v.of, &r)
+	v.what = gateway.Asked{Method: v.of.RoutedMethod(), Command: gateway.Unread}
+	if r.Body != nil && r.Body != http.NoBody && r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		if v.passing {
+			return
+		}
+		if err := v.keep(); err != nil {
+			v.failed = err
+			v.drop(err)
+			return
+		}
+	}
+	kept := v.of.Body
+	if v.of.GRPC && kept != nil {
+		message, err := v.message(r.Header.Get("Grpc-Encoding"))
+		if err != nil {
+			v.failed = err
+			v.drop(err)
+			return
+		}
+		v.of.Body = &message
+	}
+	v.what = p.Reader.Ask(&v.of)
+	v.of.Body = kept
+}
+
+// hold takes the memory for n bytes of the body.
+func (v *Preview) hold(n int) error {
+	return v.previewer.Reader.Hold(v.request.Context(), v.accepted, &v.of, n)
+}
+
+// keep reads the body, or of one of gRPC its first message. v.mu is held.
+func (v *Preview) keep() error {
+	p, in, length := v.previewer, io.Reader(v.request.Body), v.request.ContentLength
+	defer limitReading(v.w, p.BodyTimeout).end()
+	most := p.Reader.MaxBody(v.accepted)
+	if v.of.GRPC {
+		in, length, most = &firstMessage{from: in}, -1, most+grpcPrefix
+	}
+	if length > int64(most) {
+		return p.Reader.TooLarge(v.accepted)
+	}
+	v.of.Body = gateway.NewBody()
+	if err := readBody(in, v.of.Body, length, most, v); err != nil {
+		return err
+	}
+	if len(*v.of.Body) > most {
+		return p.Reader.TooLarge(v.accepted)
+	}
+	if !v.of.GRPC {
+		v.end = io.EOF
+	}
+	return nil
+}
+
+// message returns the message in a kept body of gRPC. v.mu is held.
+func (v *Preview) message(encoding string) ([]byte, error) {
+	body := *v.of.Body
+	if len(body) < grpcPrefix {
+		return nil, nil // the Front says what is missing
+	}
+	message := body[grpcPrefix:]
+	if body[0]&1 == 0 {
+		return message, nil
+	}
+	if encoding != protobytes.Gzip {
+		return nil, nil // likewise
+	}
+	most := v.previewer.Reader.MaxBody(v.accepted)
+	reader, _ := protobytes.Gunzip(most)
+	inflate := reader()
+	if err := inflate.Reset(bytes.NewReader(message)); err != nil {
+		return nil, nil //nolint:nilerr // likewise
+	}
+	var plain []byte
+	if err := readBody(inflate, &plain, -1, most, v); err != nil {
+		if task.KindOf(err) == task.LimitExceeded {
+			return nil, err
+		}
+		return nil, nil // likewise
+	}
+	if len(plain) > most {
+		return nil, v.previewer.Reader.TooLarge(v.accepted)
+	}
+	return plain, nil
+}
+
+// previewBody is the body of a request with a preview.
+type previewBody struct {
+	io.ReadCloser
+	v *Preview
+}
+
+// Read implements io.Reader.
+func (b *previewBody) Read(dst []byte) (int, error) {
+	n, err, all := b.v.again(dst)
+	if all {
+		return b.ReadCloser.Read(dst)
+	}
+	return n, err
+}
+
+// again reads what was kept of the body. It reports whether all of that was read, and the rest is to be read.
+func (v *Preview) again(dst []byte) (n int, err error, all bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if kept := v.of.Body; kept != nil {
+		n = copy(dst, (*kept)[v.read:])
+		if v.read += n; v.read == len(*kept) {
+			v.of.Release()
+		}
+		if n > 0 {
+			return n, nil, false
+		}
+	}
+	if v.end != nil {
+		return 0, v.end, false
+	}
+	v.passing = true
+	return 0, nil, true
+}
+
+// grpcPrefix is the size of what precedes a message of gRPC: a flag, and the size of the message.
+const grpcPrefix = 5
+
+// firstMessage reads the first message of a body of gRPC, and no byte more.
+type firstMessage struct {
+	from   io.Reader
+	prefix []byte
+	left   uint32
+}
+
+// Read implements io.Reader.
+func (m *firstMessage) Read(dst []byte) (int, error) {
+	if missing := grpcPrefix - len(m.prefix); missing > 0 {
+		n, err := m.from.Read(dst[:min(len(dst), missing)])
+		if m.prefix = append(m.prefix, dst[:n]...); len(m.prefix) == grpcPrefix {
+			m.left = binary.BigEndian.Uint32(m.prefix[1:])
+		}
+		return n, err
+	}
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := m.from.Read(dst[:min(uint64(len(dst)), uint64(m.left))])
+	m.left -= uint32(n)
+	return n, err
+}

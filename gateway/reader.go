@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Reader reads what requests ask for, ahead of the Gateway that answers them: for what decides about requests, or
+// counts them, in front of it. It neither admits nor executes them. It may be used by any number of goroutines at once.
+type Reader struct{ g *Gateway }
+
+// NewReader returns a Reader. Of the Config, Process, Callers, Guard, Limits, Memory, MemoryPatience and
+// Streaming.Drain count.
+func NewReader(c Config) *Reader {
+	c.Groups = true // an invitation is read, whoever answers it
+	return &Reader{&Gateway{config: c,
+		memory: quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}}}
+}
+
+// Asked is what a request asks for. It is comparable.
+type Asked struct {
+	Method  string // as its dialect has it; empty where it cannot be read
+	Command string // as in a Summary; Unread where the request cannot be decoded
+}
+
+// Match is Gateway.Match.
+func (r *Reader) Match(q *Request, method, path string) bool { return r.g.Match(q, method, path) }
+
+// Accepts returns the peer of a request as the Guard accepts it, and the zero Peer for one that it refuses.
+func (r *Reader) Accepts(peer identity.Peer) identity.Peer {
+	peer, err := r.g.config.Guard.Check(peer)
+	if err != nil {
+		return identity.Peer{}
+	}
+	return peer
+}
+
+// maxStranger is how large the body of a caller that has proven nothing may be, in bytes, for what decides about
+// requests before the Gateway does: strangers are to hold little there.
+const maxStranger = 64 << 10
+
+// MaxBody returns how large the body of a peer's request may be, in bytes.
+func (r *Reader) MaxBody(peer identity.Peer) int {
+	if peer.Verified() {
+		return r.g.MaxBody()
+	}
+	return min(r.g.MaxBody(), maxStranger)
+}
+
+// Hold is Gateway.Hold.
+func (r *Reader) Hold(ctx context.Context, peer identity.Peer, q *Request, n int) error {
+	return r.g.Hold(ctx, peer, q, n)
+}
+
+// TooLarge is the error for the body of a peer's request that is larger than MaxBody.
+func (r *Reader) TooLarge(peer identity.Peer) error {
+	most := r.MaxBody(peer)
+	err := task.Errorf(task.LimitExceeded, "the body has more than the %d bytes that are read before a call is admitted",
+		most).WithData("limit", "bytes").WithData("max", most)
+	if most < r.g.MaxBody() {
+		err.Detail += " of a caller that has not proven who it is"
+	}
+	return err
+}
+
+// Ask returns what a matched request asks for. Its body is kept as it is.
+func (r *Reader) Ask(q *Request) Asked {
+	x := &exchange{g: r.g, in: q, match: q.matches[0]}
+	err := x.parse()
+	if err == nil {
+		x.choose()
+		if err = x.checkPath(); err == nil {
+			err = x.decode()
+		}
+	}
+	a := x.asked()
+	a.Method = strings.Clone(a.Method) // it may be a view of the body
+	if err != nil {
+		a.Command = Unread
+	}
+	return a
+}
+
+// Unread is the command of a request that cannot be decoded.
+const Unread = "unknown"
+
+// RoutedMethod returns the method of a matched request where its path says which, and otherwise the empty string.
+func (q *Request) RoutedMethod() string { return q.matches[0].route.Method }
+
+// asked returns what the request asks for, as far as it was read.
+func (x *exchange) asked() Asked {
+	return Asked{Method: x.method(), Command: methodNames[methodOf(&x.call.Call)]}
+}
+
+// ErrReadOtherwise is the cause of an error for a request that a Reader in front of the Gateway has read otherwise than
+// the Gateway: what was decided there was decided about something else.
+var ErrReadOtherwise = errors.New("the request was read otherwise before")
+
+// checkAsked refuses a request that a Reader has read otherwise.
+func (x *exchange) checkAsked() error {
+	if x.in.Asked == nil || *x.in.Asked == x.asked() {
+		return nil
+	}
+	err := task.Errorf(task.Internal, "this call was read otherwise before it came here").WithCause(ErrReadOtherwise)
+	x.g.config.Log.Error("a call was read otherwise before",
+		"address", x.in.Address, "method", x.method(), "error", err)
+	return err
+}
