@@ -90,6 +90,7 @@ var mayImport = map[string][]string{
 	"upstream/upstreamtest": {},
 	"sseproxy":              {"internal/bufpool"},
 	"identity":              {"task", "quota"},
+	"token":                 {"identity", "egress", "jsonrpc"},
 	"notify": {"task", "translate", "replay", "follow", "quota", "partner", "egress", "notify/delivery",
 		"notify/schedule", "notify/sign", "internal/keylock", "internal/logname"},
 	"notify/delivery": {"egress", "notify/sign", "internal/tracing", "internal/bug"},
@@ -158,10 +159,10 @@ var outside = map[string][]string{
 		"upstream/auntransport", "upstream"},
 	"github.com/coder/websocket": {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer",
 		"internal/browser"},
-	"github.com/go-jose/go-jose/": {"aun"},
+	"github.com/go-jose/go-jose/": {"aun", "token"},
 	"github.com/rabbitmq/":        {"group/broker"},
 	"github.com/tidwall/gjson": {"jsonrpc", "policy", "aun", "directory", "gateway/wsfront", "caddymodule", "mailbox",
-		"upstream/assignee", "upstream/httptransport", "translate/agentapi", "translate/aip", "translate/aun",
+		"token", "upstream/assignee", "upstream/httptransport", "translate/agentapi", "translate/aip", "translate/aun",
 		"translate/internal/wire", "translate/a2a", "translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1",
 		"translate/translatetest", "translate/a2a/internal/extension", "translate/a2a/internal/part",
 		"translate/a2a/internal/reply", "translate/a2a/internal/rpc", "translate/a2a/internal/status",
@@ -171,7 +172,7 @@ var outside = map[string][]string{
 	"net/http": {"directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
-		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun"},
+		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token"},
 }
 
 func TestImports(t *testing.T) {
