@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -63,6 +64,12 @@ var (
 	metricRuns     = newGauge("agent_runs", "Turns that have a request open at an agent.", "agent")
 	metricWaiting  = newGauge("agent_runs_waiting", "Turns that wait for a free run of an agent.", "agent")
 	metricUp       = newGauge("agent_up", "Whether an agent has answered the last request: 1 or 0.", "agent")
+
+	metricPolicy = newCounter("policy_calls_total",
+		"Calls about which a rule has decided; the decision dry-run is a denial by a policy that is only tried.",
+		"partner", "rule", "decision")
+	metricQuota = newCounter("quota_refusals_total",
+		"Calls that a quota has refused; with dry_run, those that it would refuse.", "partner", "quota", "dry_run")
 
 	metricStreams = newGauge("streams_open", "Open streams.")
 	metricEvents  = newCounter("stream_events_total", "Events that were sent by streams.", "agent")
@@ -118,6 +125,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		if name := g.Agent.name(); !seen[name] {
 			seen[name] = true
 			s.agent(name, g)
+		}
+	}
+	clear(seen)
+	for _, g := range m.members {
+		if name := g.name(); !seen[name] {
+			seen[name] = true
+			s.policy(name, policyMeter(name))
 		}
 	}
 	opened := m.opened
@@ -199,6 +213,19 @@ func (s samples) agent(name string, g *Gateway) {
 	s.durations(metricSettled, m.Tasks.Settled.Snapshot(), name)
 	s.traffic(name, g.gateway)
 	s.add(metricEvents, float64(m.Events.Load()), name)
+}
+
+// policy adds what the policies of a Partner have decided.
+func (s samples) policy(name string, m *policy.Meter) {
+	for r := range m.Rules() {
+		s.add(metricPolicy, float64(r.Allowed), name, r.Name, "allow")
+		s.add(metricPolicy, float64(r.Denied), name, r.Name, "deny")
+		s.add(metricPolicy, float64(r.DryRun), name, r.Name, "dry-run")
+	}
+	for q := range m.Quotas() {
+		s.add(metricQuota, float64(q.Denied), name, q.Name, "false")
+		s.add(metricQuota, float64(q.DryRun), name, q.Name, "true")
+	}
 }
 
 // traffic adds what concerns the requests to an agent.

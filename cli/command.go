@@ -38,7 +38,7 @@ func aipCommand(cmd *cobra.Command) {
 		cmd.AddCommand(c)
 	}
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(),
-		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
+		webhookKeyCommand(), aunIDCommand(), doctorCommand(), policyCommand(), consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

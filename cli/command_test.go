@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 37 {
+	if seen != 39 {
 		t.Errorf("%d commands", seen)
 	}
 }

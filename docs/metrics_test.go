@@ -51,6 +51,12 @@ func TestDocsMetrics(t *testing.T) {
 	aip_gateway /up a2a/legacy %s {
 		identity off
 		aic 10001000011K912345E789ABCDEF2353
+		policy {
+			allow
+		}
+		quota all {
+			calls 100/s
+		}
 		group {
 			allow_brokers localhost:5672
 			tls {

@@ -150,6 +150,29 @@ func (p *Policy) deciding(c *Call) *rule {
 	return nil
 }
 
+// Explanation is what a policy says about a call.
+type Explanation struct {
+	Rule   string // that decides; empty without rules
+	Denied bool   // by the rule
+	DryRun bool   // the policy is only tried
+	Asks   bool   // Config.Further is asked
+	Quotas []string
+}
+
+// Explain returns what the policy says about a call. It counts nothing, and asks nobody.
+func (p *Policy) Explain(c *Call) Explanation {
+	e := Explanation{DryRun: p.config.DryRun, Asks: p.config.Further != nil}
+	if r := p.deciding(c); r != nil {
+		e.Rule, e.Denied = r.name, r.deny
+	}
+	for i := range p.quotas {
+		if q := &p.quotas[i]; q.matches.holds(c) {
+			e.Quotas = append(e.Quotas, q.Name)
+		}
+	}
+	return e
+}
+
 // allow asks the rules.
 func (p *Policy) allow(c *Call) error {
 	r := p.deciding(c)

@@ -58,15 +58,11 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 	if err := quiet(); err != nil {
 		return broken(err)
 	}
-	text, used, _, err := caddycmd.LoadConfig(file, adapter)
-	switch {
-	case err != nil:
-		return broken(fmt.Errorf("the configuration cannot be read: %w; correct it", err))
-	case len(text) == 0:
-		return broken(errors.New("there is no Caddyfile in this directory; name the configuration with --config"))
+	text, used, err := load(file, adapter)
+	if err != nil {
+		return broken(err)
 	}
 	file = used
-	text = caddy.RemoveMetaFields(text)
 	var c configuration
 	if err := json.Unmarshal(text, &c); err != nil {
 		return broken(fmt.Errorf("the configuration cannot be decoded: %w; correct it", err))
@@ -98,6 +94,18 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 	return append([]Finding{whole}, findings...)
 }
 
+// load returns an adapted configuration, and the name of its file.
+func load(file, adapter string) (text []byte, used string, err error) {
+	text, used, _, err = caddycmd.LoadConfig(file, adapter)
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("the configuration cannot be read: %w; correct it", err)
+	case len(text) == 0:
+		return nil, "", errors.New("there is no Caddyfile in this directory; name the configuration with --config")
+	}
+	return caddy.RemoveMetaFields(text), used, nil
+}
+
 // named returns the name of a configuration.
 func named(file string) string {
 	if file == "" {
@@ -108,25 +116,15 @@ func named(file string) string {
 
 // examineApp examines the app aip and its Partners.
 func examineApp(ctx context.Context, app json.RawMessage, mounted []mounted) ([]Finding, error) {
-	info, err := caddy.GetModule("aip")
+	module, err := decodeApp(app)
 	if err != nil {
 		return nil, err
-	}
-	module := info.New()
-	if len(app) > 0 {
-		if err := caddy.StrictUnmarshalJSON(app, module); err != nil {
-			return nil, fmt.Errorf("the app aip cannot be decoded: %w; correct it", err)
-		}
 	}
 	examiner, ok := module.(Examiner)
 	if !ok {
 		return nil, errors.New("the app aip of this program cannot be examined")
 	}
-	partners := make([]Partner, len(mounted))
-	for i := range mounted {
-		partners[i] = mounted[i].Partner
-	}
-	return examiner.Examine(ctx, partners), nil
+	return examiner.Examine(ctx, handlers(mounted)), nil
 }
 
 // discard is logging of Caddy that writes nothing. It has a level and not the writer discard, because Caddy logs that a
