@@ -65,12 +65,14 @@ type App struct {
 
 	access zapcore.Core // of Caddy's access logs
 
+	trust trust // in the certificates of callers
+
 	started  chan struct{}
 	draining context.Context // done when the streams of this configuration must end
 	drain    context.CancelFunc
 
 	releasing sync.WaitGroup // gives memory back
-	checking  sync.WaitGroup // asks agents whether they can be reached
+	checking  sync.WaitGroup // asks agents whether they can be reached, and judges open connections again
 
 	mu           sync.Mutex
 	members      []*Gateway   // handlers of this configuration; complete once all are provisioned
@@ -188,6 +190,7 @@ func (a *App) Start() error {
 	}
 	a.startAUN(messages)
 	a.checkAgents()
+	a.checking.Go(func() { a.recheck(a.draining, slog.New(processLog{name: "aip"})) })
 	a.warnOfUnrouted()
 	a.warnOfSharedTasks()
 	a.warnOfOpenConsoles()

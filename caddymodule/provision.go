@@ -282,6 +282,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Callers:        callers,
 		Confirm:        g.Completion == completionConfirm,
 		Guard:          guard,
+		Revocation:     &g.app.trust,
 		Policy:         decides,
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},

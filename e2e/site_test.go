@@ -27,6 +27,7 @@ type config struct {
 	store      string // what stands in the aip option; default: pebble in the site's directory
 	notify     string // the settings of the aip option's notify
 	mode       string // of client_auth; default require_and_verify
+	trust      string // what follows the mode; default: the trust_pool of the shared root
 	handle     string // the directives of the site
 	otherSites string // further sites
 	options    string // further global options
@@ -60,6 +61,9 @@ func (s *site) text(c config) string {
 	if c.mode == "" {
 		c.mode = "require_and_verify"
 	}
+	if c.trust == "" {
+		c.trust = "trust_pool file " + pki.CA.Cert
+	}
 	return fmt.Sprintf(`{
 	admin 127.0.0.1:%d
 	default_bind 127.0.0.1
@@ -75,14 +79,14 @@ https://localhost:%d {
 	tls %s %s {
 		client_auth {
 			mode %s
-			trust_pool file %s
+			%s
 		}
 	}
 	%s
 }
 
 %s
-`, s.admin, c.options, c.store, s.port, pki.Server.Cert, pki.Server.Key, c.mode, pki.CA.Cert, c.handle, c.otherSites)
+`, s.admin, c.options, c.store, s.port, pki.Server.Cert, pki.Server.Key, c.mode, c.trust, c.handle, c.otherSites)
 }
 
 // write writes the Caddyfile and returns its path.

@@ -73,7 +73,8 @@ func TrustFiles(p *caddytls.ConnectionPolicy) []string {
 		Provider string   `json:"provider"`
 		Files    []string `json:"pem_files"`
 	}
-	if json.Unmarshal(p.ClientAuthentication.CARaw, &pool) != nil || pool.Provider != "file" {
+	if json.Unmarshal(p.ClientAuthentication.CARaw, &pool) != nil ||
+		pool.Provider != "file" && pool.Provider != "aip_file" {
 		return nil
 	}
 	return pool.Files

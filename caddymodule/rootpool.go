@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/x509"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+)
+
+func init() { caddy.RegisterModule(new(RootPool)) }
+
+// RootPool is a pool of roots in PEM files, for the client_auth of a site. A root that is taken out of its file counts
+// no more within a minute, without a reload: no handshake succeeds under it, and calls and streams over connections
+// that are open already end. A root that is added needs a reload.
+type RootPool struct {
+	// The PEM files with the certificates of the CAs.
+	Files []string `json:"pem_files,omitempty"`
+
+	set   *rootSet
+	roots []*root
+	pool  *x509.CertPool
+}
+
+// CaddyModule returns the Caddy module information.
+func (*RootPool) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "tls.ca_pool.source.aip_file", New: func() caddy.Module { return new(RootPool) }}
+}
+
+// Provision reads the files.
+func (p *RootPool) Provision(caddy.Context) error {
+	var err error
+	if p.set, p.roots, err = roots.use(p); err != nil {
+		return err
+	}
+	p.pool = x509.NewCertPool()
+	for _, r := range p.roots {
+		p.pool.AddCertWithConstraint(r.cert, r.judge)
+	}
+	return nil
+}
+
+// Cleanup ends the use of the pool. Connections that were verified by it may be open for longer.
+func (p *RootPool) Cleanup() error {
+	roots.leave(p)
+	return nil
+}
+
+// CertPool implements caddytls.CA.
+func (p *RootPool) CertPool() *x509.CertPool { return p.pool }
+
+// Certificates implements caddytls.CertificateProvider.
+func (p *RootPool) Certificates() (all []*x509.Certificate) {
+	for _, r := range p.roots {
+		all = append(all, r.cert)
+	}
+	return all
+}
+
+// UnmarshalCaddyfile sets up the pool from a Caddyfile. Syntax:
+//
+//	trust_pool aip_file <file>...
+func (p *RootPool) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if p.Files = d.RemainingArgs(); len(p.Files) == 0 {
+		return d.Err("aip_file needs at least one PEM file with the certificates of CAs")
+	}
+	if d.NextBlock(d.Nesting()) {
+		return d.Errf("aip_file has no block, but there is %q", d.Val())
+	}
+	return nil
+}
+
+// rootsIn reads the roots of some files.
+func rootsIn(files []string) (all []*x509.Certificate, file string, err error) {
+	for _, file := range files {
+		found, err := doctor.ReadCertificates(file)
+		if err != nil {
+			return nil, file, err
+		}
+		all = append(all, found...)
+	}
+	return all, "", nil
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner            = (*RootPool)(nil)
+	_ caddy.CleanerUpper           = (*RootPool)(nil)
+	_ caddytls.CA                  = (*RootPool)(nil)
+	_ caddytls.CertificateProvider = (*RootPool)(nil)
+	_ caddyfile.Unmarshaler        = (*RootPool)(nil)
+)

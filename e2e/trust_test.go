@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The AICs of the Leaders of these tests.
+const (
+	aliceAIC = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+	bobAIC   = "1.2.156.3088.1.1.34C2.478BDF.3GF547.0GGS"
+)
+
+// trustLimit is within what time a change of trust takes effect.
+const trustLimit = time.Minute
+
+// endWith checks that each stream ends within the limit, with the refusal of its caller as its last frame, and that no
+// further call is carried out over its connection.
+func endWith(t *testing.T, streams []*lastingStream, calls map[string]func() string, text string) {
+	t.Helper()
+	for _, o := range streams {
+		code := "-32008"
+		if o.name == "gRPC" {
+			code = "Unauthenticated"
+		}
+		if last := o.ended(t, trustLimit); !strings.Contains(last, code) || !strings.Contains(last, text) {
+			t.Errorf("%s: the stream ends with %q, want %s", o.name, last, code)
+		}
+	}
+	for name, call := range calls {
+		if got := call(); !strings.Contains(got, "-32008") && !strings.Contains(got, "tls: ") {
+			t.Errorf("%s: a call over the same connection brings %q", name, got)
+		}
+	}
+}
+
+// TestRootTakenOut takes a root out of the file of a pool while streams are open.
+func TestRootTakenOut(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	first, second, third := newRoot(t, "first"), newRoot(t, "second"), newRoot(t, "third")
+	alice, bob := first.leader(aliceAIC), second.intermediate("below").leader(bobAIC)
+	s := newSite(t)
+	file := s.inDir("roots.pem")
+	writeRoots(t, file, first, second)
+	s.start(config{trust: "trust_pool aip_file " + file,
+		handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers aip a2a\n\t}"})
+	kept, calls := openEach(t, s, alice)
+	streams, refused := openEach(t, s, bob)
+	writeRoots(t, file, first)
+	endWith(t, streams, refused, "not trusted any more")
+	if err := handshake(t, s, bob); err == nil || !strings.Contains(err.Error(), "tls: ") {
+		t.Errorf("a new connection below the root that was taken out: %v", err)
+	}
+	if err := handshake(t, s, alice); err != nil {
+		t.Errorf("a new connection below the other root: %v", err)
+	}
+	for _, o := range kept {
+		if !o.isOpen() {
+			t.Errorf("%s: the stream of the other Leader has ended with %q", o.name, <-o.last)
+		}
+	}
+	for name, call := range calls {
+		if got := call(); !strings.Contains(got, `"working"`) {
+			t.Errorf("%s: a call of the other Leader brings %q", name, got)
+		}
+	}
+	s.waitFor(t, `a root was taken out of its file.*"subject":"second"`)
+	writeRoots(t, file, first, third)
+	s.waitFor(t, `a file of roots has one that is not in use yet.*"subject":"third"`)
+}
