@@ -144,12 +144,13 @@ func (t *rootSet) read(log *slog.Logger) {
 		has[string(cert.Raw)] = true
 	}
 	for raw, r := range t.roots {
-		if was := r.removed.Swap(!has[raw]); was == has[raw] {
-			line := "a root was taken out of its file, and certificates under it count no more"
-			if has[raw] {
-				line = "a root that was taken out of its file is there again, and certificates under it count"
-			}
-			log.Warn(line, "files", t.files, "subject", doctor.SubjectOf(r.cert))
+		switch was := r.removed.Swap(!has[raw]); {
+		case was && has[raw]:
+			log.Warn("a root that was taken out of its file is there again, and certificates under it count",
+				"files", t.files, "subject", doctor.SubjectOf(r.cert))
+		case !was && !has[raw]:
+			log.Warn("a root was taken out of its file, and certificates under it count no more",
+				"files", t.files, "subject", doctor.SubjectOf(r.cert))
 		}
 	}
 	before := t.added
