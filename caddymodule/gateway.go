@@ -90,7 +90,9 @@ type Gateway struct {
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision
 	policy  *policy.Policy   // nil for none
-	front   *httpfront.Front
+	// closePolicy closes the connections to its decision point; nil for none.
+	closePolicy func()
+	front       *httpfront.Front
 
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
@@ -151,6 +153,9 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 func (g *Gateway) Cleanup() error {
 	if g.gateway != nil {
 		g.gateway.Close()
+	}
+	if g.closePolicy != nil {
+		g.closePolicy()
 	}
 	return nil
 }

@@ -17,7 +17,11 @@ type Policy struct {
 	// every call is allowed.
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// Whether the rules refuse nothing: what they would refuse is logged and counted. Default: false.
+	// An external decision point, which is asked about each call that the rules allow. Default: none.
+	Decide *DecisionPoint `json:"decide,omitempty"`
+
+	// Whether the rules and the decision point refuse nothing: what they would refuse is logged and counted. Default:
+	// false.
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
@@ -180,6 +184,7 @@ func (p *parser) policy(into **Policy) func() {
 		p.section(options{
 			effectAllow: p.rule(&(*into).Rules),
 			effectDeny:  p.rule(&(*into).Rules),
+			"decide":    p.decisionPoint(&(*into).Decide),
 			"dry_run":   p.set(&(*into).DryRun),
 		})()
 	}
@@ -268,8 +273,15 @@ func (g *Gateway) newPolicy() (*policy.Policy, error) {
 		Names: policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
 	}
 	if g.Policy != nil {
-		if len(g.Policy.Rules) == 0 {
+		if len(g.Policy.Rules) == 0 && g.Policy.Decide == nil {
 			return nil, fmt.Errorf("policy: it has no rules")
+		}
+		if g.Policy.Decide != nil {
+			point, err := g.Policy.Decide.open(g.AIC)
+			if err != nil {
+				return nil, fmt.Errorf("policy: decide: %w", err)
+			}
+			c.Further, g.closePolicy = point.Decide, point.Close
 		}
 		c.DryRun = g.Policy.DryRun
 		for i := range g.Policy.Rules {

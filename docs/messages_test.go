@@ -48,6 +48,15 @@ func TestDocsMessages(t *testing.T) {
 	broker := func(pattern string) string { return group("allow_brokers " + pattern) }
 	provoke := []struct{ message, config string }{
 		{"policy: it has no rules", block("policy {\n}")},
+		{"policy: decide: the URL must begin with http:// or https://, and have a host",
+			block("policy {\ndecide opa:8181/v1/data/aip\n}")},
+		{"policy: decide: the URL must have no credentials, and no fragment",
+			block("policy {\ndecide https://a:b@opa.example.com/v1/data/aip\n}")},
+		{`policy: decide: allow_networks: "…" is no network, such as 10.0.0.0/8`,
+			block("policy {\ndecide http://127.0.0.1:8181/ {\nallow_networks 10.0.0.1\n}\n}")},
+		{"policy: decide: egress: connection refused to …", block("policy {\ndecide http://10.0.0.1:8181/\n}")},
+		{"policy: decide: timeout is …, but must be a millisecond to a minute",
+			block("policy {\ndecide http://127.0.0.1:8181/ {\ntimeout 2m\n}\n}")},
 		{`policy: no rule allows a call, so all would be denied; end the rules with "allow"`,
 			block("policy {\ndeny\n}")},
 		{"policy: two rules have the name …", block("policy {\nallow a\nallow a\n}")},

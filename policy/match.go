@@ -200,20 +200,24 @@ func (list aicUpTo) holds(c *Call) bool {
 type skills []string
 
 func (list skills) holds(c *Call) bool {
-	for _, skill := range c.Skills {
-		if slices.Contains(list, skill) {
-			return true
-		}
+	if meet(c.Skills, list) {
+		return true
 	}
+	named := c.Skill()
+	return named != "" && slices.Contains(list, named)
+}
+
+// Skill returns the skill that the message of the call names; empty for none.
+func (c *Call) Skill() string {
 	if c.Message == nil {
-		return false
+		return ""
 	}
 	if named := skillIn(c.Message.Params); named != "" {
-		return slices.Contains(list, named)
+		return named
 	}
 	var families map[string]json.RawMessage
 	if json.Unmarshal(c.Message.Extensions, &families) != nil {
-		return false
+		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		var of struct {
@@ -223,10 +227,10 @@ func (list skills) holds(c *Call) bool {
 			continue
 		}
 		if named := skillIn(of.Metadata); named != "" {
-			return slices.Contains(list, named)
+			return named
 		}
 	}
-	return false
+	return ""
 }
 
 // skillIn returns the skill that the parameters of a command, or the metadata of a message, name.

@@ -27,7 +27,7 @@ type Config struct {
 	// DryRun has no rule refuse a call: what would be refused is logged and counted.
 	DryRun bool
 	// Further is asked about each call that the rules allow, before it is counted; nil for nothing. An error refuses the
-	// call; see Denied.
+	// call: that of ctx, or the cause of the refusal, for the log.
 	Further func(ctx context.Context, c *Call) error
 	Quotas  []Quota
 
@@ -132,12 +132,41 @@ func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	if err := p.allow(c); err != nil {
 		return err
 	}
-	if p.config.Further != nil {
-		if err := p.config.Further(ctx, c); err != nil {
-			return err
-		}
+	if err := p.further(ctx, c); err != nil {
+		return err
 	}
 	return p.count(ctx, c, u)
+}
+
+// Further is the name of what Config.Further has decided, in logs and metrics.
+const Further = "(decision point)"
+
+// further asks Config.Further.
+func (p *Policy) further(ctx context.Context, c *Call) error {
+	if p.config.Further == nil {
+		return nil
+	}
+	err := p.config.Further(ctx, c)
+	counts := p.config.Meter.decisions(Further)
+	switch {
+	case err == nil:
+		counts.allowed.Add(1)
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case p.config.DryRun:
+		p.tried(Further, counts, c, err)
+		return nil
+	}
+	counts.denied.Add(1)
+	return Denied(err)
+}
+
+// tried counts and logs a refusal that is none, since the policy is only tried.
+func (p *Policy) tried(rule string, counts *decisions, c *Call, err error) {
+	counts.dry.Add(1)
+	p.config.Log.Info("a policy that is tried would deny a call", "rule", rule, "leader", c.Leader,
+		"dialect", c.Dialect, "command", c.Command, "error", err)
 }
 
 // deciding returns the rule that decides about a call; nil without rules.
@@ -183,9 +212,7 @@ func (p *Policy) allow(c *Call) error {
 		r.counts.allowed.Add(1)
 		return nil
 	case p.config.DryRun:
-		r.counts.dry.Add(1)
-		p.config.Log.Info("a policy that is tried would deny a call", "rule", r.name, "leader", c.Leader,
-			"dialect", c.Dialect, "command", c.Command)
+		p.tried(r.name, r.counts, c, &Refusal{Rule: r.name})
 		return nil
 	}
 	r.counts.denied.Add(1)

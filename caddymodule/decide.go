@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/policy/decide"
+)
+
+// DecisionPoint is an external decision point, by the data API of Open Policy Agent.
+type DecisionPoint struct {
+	// The URL of the document that decides, such as http://127.0.0.1:8181/v1/data/aip/allow.
+	URL string `json:"url"`
+
+	// How long a decision may take. A call without a decision is denied. Default: 2s.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// Networks, as CIDRs, in which the decision point may be although they are not public, also by plain http. Default:
+	// the loopback addresses.
+	AllowNetworks []string `json:"allow_networks,omitempty"`
+
+	// PEM files with the trusted roots of the decision point's certificate. Default: the system's.
+	CA []string `json:"ca,omitempty"`
+
+	// The PEM file with the gateway's client certificate. Default: none.
+	Cert string `json:"cert,omitempty"`
+
+	// The PEM file with the key of cert. Required with it.
+	Key string `json:"key,omitempty"`
+}
+
+// loopback is where a decision point may be by default: beside the gateway.
+var loopback = []string{"127.0.0.0/8", "::1/128"}
+
+// open returns the decision point for a Partner with an AIC, or with none.
+func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
+	orDefault(&d.Timeout, caddy.Duration(decide.DefaultTimeout))
+	if d.Timeout < caddy.Duration(time.Millisecond) || d.Timeout > caddy.Duration(time.Minute) {
+		return nil, fmt.Errorf("timeout is %s, but must be a millisecond to a minute", time.Duration(d.Timeout))
+	}
+	if len(d.AllowNetworks) == 0 {
+		d.AllowNetworks = loopback
+	}
+	c := decide.Config{URL: d.URL, Timeout: time.Duration(d.Timeout), AIC: aic}
+	for _, s := range d.AllowNetworks {
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
+		}
+		c.Dialer.Policy.Allow = append(c.Dialer.Policy.Allow, prefix.Masked())
+	}
+	var err error
+	t := AgentTLS{CA: d.CA, Cert: d.Cert, Key: d.Key}
+	if c.Dialer.TLS, err = t.config(caddy.NewReplacer()); err != nil {
+		return nil, err
+	}
+	return decide.New(c)
+}
+
+// decisionPoint returns what reads a decision point: its URL, and its block.
+func (p *parser) decisionPoint(into **DecisionPoint) func() {
+	return func() {
+		d := new(DecisionPoint)
+		*into = d
+		p.word(&d.URL)()
+		p.block("decide", options{
+			"timeout":        p.duration(&d.Timeout),
+			"allow_networks": p.words(&d.AllowNetworks),
+			"ca":             p.words(&d.CA),
+			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+				d.Cert, d.Key = cert, key
+			}),
+		})
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// opa answers as the data API of Open Policy Agent does: by the path of a document.
+type opa struct {
+	mu    sync.Mutex
+	asked []string // the actions that it was asked about
+	down  bool
+}
+
+func (o *opa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var q struct {
+		Input struct {
+			PrimarySubject struct{ ID string }
+			Action         string
+		}
+	}
+	if err := json.Unmarshal(body, &q); err != nil || strings.Contains(string(body), "private") {
+		http.Error(w, `{"code":"invalid_parameter"}`, http.StatusBadRequest)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked = append(o.asked, q.Input.Action)
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case o.down:
+		w.WriteHeader(http.StatusInternalServerError)
+	case r.URL.Path == "/v1/data/aip/decision":
+		_, _ = fmt.Fprintf(w, `{"result":{"allow":%t,"reason":"no role for %s"}}`, q.Input.Action != "task.cancel",
+			q.Input.Action)
+	default:
+		_, _ = io.WriteString(w, `{}`)
+	}
+}
+
+// actions returns what it was asked since the last time.
+func (o *opa) actions() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	asked := o.asked
+	o.asked = nil
+	return asked
+}
+
+// TestDecide: a decision point is asked about calls in every dialect that the rules allow, and only its yes lets them
+// in.
+func TestDecide(t *testing.T) {
+	point := new(opa)
+	server := httptest.NewServer(point)
+	t.Cleanup(server.Close)
+	policy := func(document, more string) string {
+		return "policy {\ndeny command list\nallow\ndecide " + server.URL + "/v1/data/aip/" + document +
+			"\n" + more + "\n}"
+	}
+	c := compose(t, "", "", policy("decision", ""))
+	jsonrpc := func(method, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+	}
+	start := c.rpc("start", "t1", "private")
+	for _, tc := range []struct {
+		name, path, body, version string
+		status                    int
+		answer                    string
+		asked                     []string
+	}{
+		{"a start", "/rpc", start, "", 200, `"awaiting-completion"`, []string{"task.start"}},
+		{"a cancel", "/rpc", c.rpc("cancel", "t1", ""), "", 200, `"code":-32009`, []string{"task.cancel"}},
+		{"a cancel of A2A 1.0", "/", jsonrpc("CancelTask", `{"id":"t1"}`), "1.0", 200, "not allowed",
+			[]string{"task.cancel"}},
+		{"a cancel by REST", "/tasks/t1:cancel", "{}", "1.0", 403, "not allowed", []string{"task.cancel"}},
+		{"what a rule denies", "/", jsonrpc("ListTasks", `{}`), "1.0", 200, "not allowed", nil},
+		{"what is not there", "/rpc", c.rpc("get", "t2", ""), "", 200, "-32001", []string{"task.get"}},
+	} {
+		status, answer := c.send(true, "POST", tc.path, tc.body, "A2A-Version", tc.version)
+		if status != tc.status || !strings.Contains(answer, tc.answer) || strings.Contains(answer, "role") {
+			t.Errorf("%s: %d, %s", tc.name, status, answer)
+		}
+		if diff := cmp.Diff(tc.asked, point.actions()); diff != "" {
+			t.Errorf("%s: it was asked (-want +got):\n%s", tc.name, diff)
+		}
+	}
+	if _, answer := c.send(false, "POST", "/rpc", start); !strings.Contains(answer, "-32008") || point.actions() != nil {
+		t.Errorf("nobody: %s", answer)
+	}
+	point.down = true
+	if _, answer := c.send(true, "POST", "/rpc", start); !strings.Contains(answer, `"code":-32009`) {
+		t.Errorf("it is down: %s", answer)
+	}
+	point.down = false
+	c = compose(t, "", "", policy("nothing", ""))
+	_, answer := c.send(true, "POST", "/rpc", c.rpc("start", "t1", "hello"))
+	if !strings.Contains(answer, `"code":-32009`) {
+		t.Errorf("undefined: %s", answer)
+	}
+	c = compose(t, "", "", policy("nothing", "dry_run"))
+	if _, answer := c.send(true, "POST", "/rpc", c.rpc("start", "t1", "hello")); !strings.Contains(answer, `"result"`) {
+		t.Errorf("tried only: %s", answer)
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decide asks an external decision point whether a call may be carried out, by the data API of Open Policy
+// Agent. What is asked is the authorization request of AAC v02.02 §8.5: who calls, for what, and by which transport.
+// A decision point is never given a message, nor anything that proves who its caller is.
+//
+// Only an explicit yes allows a call (§5). What is undefined, an error, a redirect, and an answer that comes late are
+// a no, as is a yes with obligations: the gateway knows none (§6.6). An answer is used again only for as long as its
+// Cache-Control says, for an input that is the same but for the time.
+package decide
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/policy"
+)
+
+// Config is the configuration of a Point.
+type Config struct {
+	URL     string        // of a document of the data API, such as http://127.0.0.1:8181/v1/data/aip/allow
+	Timeout time.Duration // for a whole decision; see DefaultTimeout
+	Dialer  egress.Dialer // opens the connections
+	AIC     string        // of the Partner; empty for none
+}
+
+// DefaultTimeout is how long a decision may take by default: every call waits for its own.
+const DefaultTimeout = 2 * time.Second
+
+// The limits of a Point.
+const (
+	maxAnswer      = 64 << 10 // bytes
+	maxConnections = 128      // more calls wait for one, within their timeout
+	maxCached      = 8192     // answers
+	maxReason      = 256      // bytes, in a log line
+)
+
+// Point is an external decision point. It may be used by any number of goroutines at once.
+type Point struct {
+	url     string
+	aic     string
+	timeout time.Duration
+	client  *http.Client
+	cached  *lru.Cache[[sha256.Size]byte, cached]
+}
+
+// cached is an answer that may be used again.
+type cached struct {
+	answer answer
+	until  time.Time
+}
+
+// New returns the decision point of a configuration. It asks nothing yet.
+func New(c Config) (*Point, error) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("the URL must begin with http:// or https://, and have a host")
+	case u.User != nil || u.Fragment != "":
+		return nil, errors.New("the URL must have no credentials, and no fragment")
+	}
+	if _, err := c.Dialer.Policy.CheckURL(c.URL); err != nil {
+		return nil, err
+	}
+	answers, err := lru.New[[sha256.Size]byte, cached](maxCached)
+	if err != nil {
+		return nil, err
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	return &Point{url: c.URL, aic: c.AIC, timeout: c.Timeout, cached: answers, client: &http.Client{
+		// A redirect would have the question answered by somebody else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: c.Dialer.DialPlain, DialTLSContext: c.Dialer.DialTLS,
+			MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections, IdleConnTimeout: 90 * time.Second,
+			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
+		},
+	}}, nil
+}
+
+// Close closes idle connections.
+func (p *Point) Close() { p.client.CloseIdleConnections() }
+
+// Denied is the error for a call that is not allowed. It is for the log and not for the caller, who is not to learn the
+// policy.
+type Denied struct {
+	Reason string // as the decision point states it, or why there is no decision
+	Down   bool   // there is no decision: the decision point did not make one
+	Err    error  // why there is none; nil otherwise
+}
+
+// Error implements error.
+func (e *Denied) Error() string {
+	s := "the decision point has denied the call"
+	if e.Down {
+		s = "the decision point has not decided"
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns why there is no decision.
+func (e *Denied) Unwrap() error { return e.Err }
+
+// Decide asks whether a call may be carried out. An error is a *Denied, or that of ctx if the caller has left.
+func (p *Point) Decide(ctx context.Context, c *policy.Call) error {
+	return p.decide(ctx, inputOf(c, p.aic))
+}
+
+// decide asks about an input, and sets its time.
+func (p *Point) decide(ctx context.Context, in *input) error {
+	in.Environment.Time = time.Time{}
+	timeless, err := json.Marshal(in)
+	if err != nil {
+		return &Denied{Down: true, Err: err}
+	}
+	key := sha256.Sum256(timeless)
+	now := time.Now()
+	if c, ok := p.cached.Get(key); ok && now.Before(c.until) {
+		return c.answer.err()
+	}
+	in.Environment.Time = now.UTC().Truncate(time.Second)
+	body, err := json.Marshal(struct {
+		Input *input `json:"input"`
+	}{in})
+	if err != nil {
+		return &Denied{Down: true, Err: err}
+	}
+	a, fresh, err := p.ask(ctx, body)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return &Denied{Down: true, Err: err}
+	}
+	if fresh > 0 {
+		p.cached.Add(key, cached{a, now.Add(fresh)})
+	}
+	return a.err()
+}
+
+// ask asks the decision point. It returns for how long its answer may be used.
+func (p *Point) ask(ctx context.Context, body []byte) (a answer, fresh time.Duration, err error) {
+	ctx, done := context.WithTimeout(ctx, p.timeout)
+	defer done()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return a, 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "aip-gateway")
+	res, err := p.client.Do(req)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the URL
+		}
+		return a, 0, err
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return a, 0, err
+	case res.StatusCode != http.StatusOK:
+		return a, 0, fmt.Errorf("its answer has the status %d", res.StatusCode)
+	case len(content) > maxAnswer:
+		return a, 0, fmt.Errorf("its answer has more than %d bytes", maxAnswer)
+	}
+	if a, err = read(content); err != nil {
+		return a, 0, err
+	}
+	return a, freshness(res.Header), nil
+}
