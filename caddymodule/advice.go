@@ -47,6 +47,9 @@ func adviceOn(err error) string {
 	case errors.Is(err, gateway.ErrIncompleteACS):
 		return "set the members in card, or aic"
 	}
+	if advice := adviceOnServer(err, "agent"); advice != "" {
+		return advice
+	}
 	return adviceByReason[upstream.ReasonOf(err)]
 }
 

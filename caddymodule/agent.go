@@ -108,6 +108,8 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: check is %s, but must be at least %s", time.Duration(a.Check), minCheck)
 	case a.Check != 0 && !dialect.Polled():
 		return fmt.Errorf("agent: check is for an agent of A2A or AIP, not of %s", a.Dialect)
+	case a.TLS.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
+		return errors.New("agent: aic and verify in tls are not for an agent of AUN, whose identity is its AID")
 	case dialect.Transport == gateway.Connecting:
 		err = a.checkAID()
 	default:
@@ -185,6 +187,8 @@ func (a *AgentConfig) checkURL(transport gateway.Transport) error {
 		return fmt.Errorf("agent: %q is no http or https URL; write http://%[1]s", a.URL)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("agent: %q is no http or https URL", a.URL)
+	case u.Scheme != "https" && a.TLS.set():
+		return errors.New("agent: aic and verify in tls need an https URL")
 	case u.User != nil:
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
 	}

@@ -27,11 +27,13 @@ type AgentTLS struct {
 
 	// The host name in the agent's certificate. Default: the host of its URL.
 	ServerName string `json:"server_name,omitempty"`
+
+	ServerIdentity
 }
 
 // config returns the TLS configuration of connections to the agent; nil for Go's defaults.
 func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
-	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" {
+	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" && !t.set() {
 		return nil, nil
 	}
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
@@ -41,7 +43,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	}
 	switch {
 	case t.Cert == "" && t.Key == "":
-		return c, nil
+		return c, t.require(c)
 	case t.Cert == "" || t.Key == "":
 		return nil, errors.New("tls client_cert needs a certificate and its key")
 	}
@@ -50,7 +52,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 		return nil, err
 	}
 	c.Certificates = []tls.Certificate{*pair}
-	return c, nil
+	return c, t.require(c)
 }
 
 // readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.

@@ -308,13 +308,13 @@ func (p *parser) agent(a *AgentConfig) {
 		"max_runs_per_leader": p.number(&a.MaxRunsPerLeader),
 		"check":               p.duration(&a.Check),
 		"resend":              a.Resend.parse(p),
-		"tls": p.section(options{
+		"tls": p.section(a.TLS.options(p, options{
 			"ca": p.words(&a.TLS.CA),
 			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
 				a.TLS.Cert, a.TLS.Key = cert, key
 			}),
 			"server_name": p.word(&a.TLS.ServerName),
-		}),
+		})),
 	}
 	for _, s := range a.own() {
 		maps.Copy(known, s.options(p))

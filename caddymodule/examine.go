@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -302,8 +303,8 @@ func (e *examination) brokers(ctx context.Context, g *Gateway) {
 			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%s); %s",
 				strings.TrimPrefix(err.Error(), "egress: "), advice))
 		case errors.As(err, &handshake):
-			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); "+
-				"check ca in the tls of group, and the broker's certificate", err))
+			advice := cmp.Or(adviceOnServer(err, "group"), "check ca in the tls of group, and the broker's certificate")
+			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); %s", err, advice))
 		default:
 			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it cannot be reached (%v); "+
 				"start it, or correct its host and port in allow_brokers", err))

@@ -74,6 +74,8 @@ type GroupTLS struct {
 
 	// The PEM file with the key of cert. Required with it.
 	Key string `json:"key,omitempty"`
+
+	ServerIdentity
 }
 
 // The limits of prefetch, of which AMQP has 16 bits, and of the number of groups.
@@ -90,6 +92,8 @@ const (
 //		tls {
 //			ca          <file>...
 //			client_cert <cert> <key>
+//			aic         <AIC>...
+//			verify      aic|name|both
 //		}
 //		token_key             <key>
 //		exchange_wait         <duration>
@@ -104,12 +108,12 @@ func (p *parser) group(into **Group) func() {
 		p.section(options{
 			"allow_brokers":   p.words(&g.AllowBrokers),
 			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
-			"tls": p.section(options{
+			"tls": p.section(g.TLS.options(p, options{
 				"ca": p.words(&g.TLS.CA),
 				"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
 					g.TLS.Cert, g.TLS.Key = cert, key
 				}),
-			}),
+			})),
 			"token_key":             p.word(&g.TokenKey),
 			"exchange_wait":         p.duration(&g.ExchangeWait),
 			"max_groups":            p.number(&g.MaxGroups),
@@ -146,6 +150,9 @@ func (g *Group) provision(aic string, callers []string) error {
 		broker, err := group.ParseBroker(pattern)
 		if err != nil {
 			return fmt.Errorf("group: allow_brokers: %q: %w", pattern, err)
+		}
+		if len(g.TLS.AIC) > 0 && !strings.HasPrefix(pattern, "amqps://") {
+			return fmt.Errorf("group: a broker shows its AIC only with TLS; write amqps:// before %q in allow_brokers", pattern)
 		}
 		g.brokers = append(g.brokers, broker)
 	}
@@ -187,6 +194,9 @@ func (t *GroupTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 		return nil, err
 	}
 	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if err := t.require(c); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.Cert == "" && t.Key == "":
 		return c, nil

@@ -47,6 +47,7 @@ type callFlags struct {
 	json       bool
 	after      uint64
 	follow     bool
+	dialect    string
 }
 
 func callCommand() *cobra.Command {
@@ -72,6 +73,8 @@ webhook set, get and delete manage the webhooks of a task, which may be started
 later. A webhook gets a notification of every change of the task's state.
 
 The Leader is the one in --cert. The Partner's certificate is always verified.
+Anybody may get a certificate for any host name under the root of ACPs: give
+--partner, and no other server than the one with this AIC is called.
 
 Exit status:
   0  the Partner answered, and the task is running or ended as asked
@@ -114,6 +117,7 @@ Exit status:
 		"how long to wait for the answer (default: 60s, or 10s more than --response-timeout)")
 	flags.Uint64Var(&f.after, "after", 0, "re-stream: the number of the last event that was received (default: none)")
 	flags.BoolVar(&f.follow, "follow", false, "stream, re-stream: print events until the task ends")
+	flags.StringVar(&f.dialect, "dialect", dialectV1, "the Partner's: aip (v01.00) or aip/2 (v02.00 to v02.02)")
 	flags.BoolVar(&f.json, "json", false, "print the response, or each event, as JSON")
 	f.webhooks.add(flags)
 	f.connection.add(flags)
@@ -150,6 +154,9 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	} else if c.call, err = f.call(command, args[2:]); err == nil && f.webhooks != (webhookFlags{}) {
 		err = fmt.Errorf("--webhook and --token are for webhook, not for %s", command)
 	}
+	if err == nil {
+		err = f.checkDialect()
+	}
 	if err == nil && !c.streamed && (f.follow || f.after > 0) {
 		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
 	}
@@ -159,6 +166,7 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	if c.client, err = f.connection.client(c.url); err != nil {
 		return 1, err
 	}
+	c.client.V2 = f.dialect == dialectV2
 	defer c.client.Close()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -174,6 +182,25 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		return exitAnsweredError, errors.New(describe(refused) + f.connection.advice(refused))
 	}
 	return status, err
+}
+
+// The dialects of --dialect.
+const (
+	dialectV1 = "aip"
+	dialectV2 = "aip/2"
+)
+
+// checkDialect checks what not every dialect has.
+func (f *callFlags) checkDialect() error {
+	switch {
+	case f.dialect != dialectV1 && f.dialect != dialectV2:
+		return fmt.Errorf("unknown dialect %q; use --dialect aip or aip/2", f.dialect)
+	case f.dialect == dialectV1:
+		return nil
+	case f.terms.AwaitingInput != 0 || f.terms.AwaitingCompletion != 0:
+		return errors.New("AIP 2 has no --awaiting-input-timeout and no --awaiting-completion-timeout")
+	}
+	return nil
 }
 
 // send sends the command and prints what the Partner answers.

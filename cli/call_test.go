@@ -3,12 +3,18 @@
 package cli
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
 	"io"
 	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -199,6 +205,62 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// The AIC of the Partner that is meant is enough, whatever the host name; so is the host name where it is asked for.
+func TestCallOfThePartnerThatIsMeant(t *testing.T) {
+	url, p := partnerAt(t, func(gjson.Result, string) string { return awaiting })
+	aic := string(p.Server.AIC)
+	nameless := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":`+gjson.GetBytes(body, "id").Raw+`,`+awaiting+`}`)
+	}))
+	nameless.TLS = serverTLS(t, p, p.LeaderV1) // its certificate has no host name
+	nameless.Config.ErrorLog = log.New(io.Discard, "", 0)
+	nameless.StartTLS()
+	defer nameless.Close()
+	v1, noName := string(p.LeaderV1.AIC), "doesn't contain any IP SANs"
+	for _, tt := range []struct {
+		args []string
+		want string // in the error
+	}{
+		{[]string{url}, ""},
+		{[]string{url, "--partner", strings.ToLower(aic)}, ""},
+		{[]string{url, "--partner", aic, "--verify", "both"}, ""},
+		{[]string{nameless.URL, "--partner", v1}, ""},
+		{[]string{nameless.URL, "--partner", aic}, "the server is " + v1 + ", not " + aic},
+		{[]string{nameless.URL}, noName},
+		{[]string{nameless.URL, "--partner", v1, "--verify", "both"}, noName},
+		{[]string{url, "--partner", "x"}, `--partner and --verify: "x" is not the AIC of a server`},
+		{[]string{url, "--verify", "aic"}, "--partner and --verify: verify aic needs the AIC of the server"},
+		{[]string{"http://127.0.0.1:1", "--partner", aic}, "a Partner shows its AIC only with TLS"},
+	} {
+		got := runAIP(t, append(append([]string{"call"}, tt.args...), "get", "--task", "task-1")...)
+		if (got.Status == 0) != (tt.want == "") || !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%v: %+v, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+// hostOnly makes a certificate for 127.0.0.1 that names no AIC.
+func hostOnly(t *testing.T, p *devpki.PKI) tls.Certificate {
+	ca, err := tls.LoadX509KeyPair(p.CA.Cert, p.CA.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "127.0.0.1"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}, ca.Leaf, key.Public(), ca.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
 func TestCallJSON(t *testing.T) {
 	var answer string
 	url, _ := partnerAt(t, func(gjson.Result, string) string { return answer })
@@ -317,6 +379,11 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 	otherHost.Config.ErrorLog = log.New(io.Discard, "", 0)
 	otherHost.StartTLS()
 	defer otherHost.Close()
+	noAIC := httptest.NewUnstartedServer(http.NotFoundHandler())
+	noAIC.TLS = &tls.Config{Certificates: []tls.Certificate{hostOnly(t, p)}}
+	noAIC.Config.ErrorLog = log.New(io.Discard, "", 0)
+	noAIC.StartTLS()
+	defer noAIC.Close()
 	nameless := httptest.NewUnstartedServer(http.NotFoundHandler())
 	nameless.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return nil, errors.New("no certificate")
@@ -354,6 +421,11 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 			"the server has no certificate for the host in the URL"},
 		{"no answer without TLS", append([]string{closing.URL}, get...),
 			"the server closed the connection without an answer: does its site take TLS?"},
+		{"another Partner", append([]string{url, "--partner", leaderAIC}, get...),
+			"the server is " + string(p.Server.AIC) + ", not " + leaderAIC + "; check --partner"},
+		{"a Partner that shows no AIC", append([]string{noAIC.URL, "--partner", leaderAIC}, get...),
+			"is not an AIC: levels 1 to 4 of the AIC are not 1.2.156.3088. " +
+				"If the Partner is known by its host name only, leave --partner out"},
 		{"no gateway there", append([]string{gone.URL}, get...), "connection refused; is the gateway running"},
 		{"a port without TLS", append([]string{"https" + strings.TrimPrefix(silent.URL, "http")}, get...),
 			"the server takes no TLS at this port"},

@@ -23,6 +23,7 @@ import (
 // connectionFlags are the certificates of a call.
 type connectionFlags struct {
 	cert, key, ca, sender string
+	partner, verify       string // which Partner is meant, and what its certificate must show
 }
 
 func (f *connectionFlags) add(flags *pflag.FlagSet) {
@@ -30,6 +31,22 @@ func (f *connectionFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "key", "", "its key (default: <cert>-key.pem)")
 	flags.StringVar(&f.ca, "ca", "", "trusted roots, added to the system's (default: "+pkiDir+"/ca.pem, if it exists)")
 	flags.StringVar(&f.sender, "sender", "", "the senderId (default: the AIC in --cert)")
+	flags.StringVar(&f.partner, "partner", "", "the AIC of the Partner that is meant (default: none)")
+	flags.StringVar(&f.verify, "verify", "",
+		"what the Partner's certificate must show: aic, name or both (default: aic with --partner, otherwise name)")
+}
+
+// server returns the Partner that is meant.
+func (f *connectionFlags) server() (identity.Server, error) {
+	var aics []string
+	if f.partner != "" {
+		aics = []string{f.partner}
+	}
+	server, err := identity.ParseServer(f.verify, aics...)
+	if err != nil {
+		return server, fmt.Errorf("--partner and --verify: %w", err)
+	}
+	return server, nil
 }
 
 // client returns a client of the Partner at a URL.
@@ -37,6 +54,13 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	cert, err := f.certificate()
 	if err != nil {
 		return nil, err
+	}
+	server, err := f.server()
+	if err != nil {
+		return nil, err
+	}
+	if len(server.AICs) > 0 && !strings.HasPrefix(url, "https://") {
+		return nil, errors.New("a Partner shows its AIC only with TLS: use an https:// URL, or leave --partner out")
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	sender := f.sender
@@ -58,6 +82,7 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	if config.RootCAs, err = f.roots(); err != nil {
 		return nil, err
 	}
+	server.Require(config)
 	client, err := leader.New(url, config)
 	if err != nil {
 		return nil, err
@@ -123,7 +148,12 @@ func inPKI(name string) string {
 // explainTLS adds to an error of a handshake what the user can do.
 func explainTLS(err error, withoutCertificate bool) error {
 	var unknown x509.UnknownAuthorityError
+	other, isOther := errors.AsType[*identity.OtherServerError](err)
 	switch {
+	case isOther && other.AIC == "":
+		return fmt.Errorf("%w If the Partner is known by its host name only, leave --partner out", err)
+	case isOther:
+		return fmt.Errorf("%w; check --partner, and whether another server answers at the URL", err)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w; give the root that signs the Partner's certificate with --ca", err)
 	case strings.Contains(err.Error(), "remote error: tls: certificate required"):

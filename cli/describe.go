@@ -91,8 +91,13 @@ func (f *connectionFlags) describe(ctx context.Context, mount string) (*descript
 	if err != nil {
 		return nil, err
 	}
+	server, err := f.server()
+	if err != nil {
+		return nil, err
+	}
 	d := &description{URL: mount}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	server.Require(config)
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		d.AsksLeaders = true
 		if cert == nil {

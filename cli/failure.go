@@ -66,7 +66,7 @@ func (c *leaderCall) commandLine(args []string) string {
 	words := append([]string{os.Args[0], "aip", "call", c.url}, args...)
 	c.cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "cert", "key", "ca", "sender":
+		case "cert", "key", "ca", "sender", "partner", "verify", "dialect":
 			words = append(words, "--"+flag.Name, flag.Value.String())
 		case "json":
 			words = append(words, "--json")

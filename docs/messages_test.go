@@ -26,6 +26,10 @@ func TestDocsMessages(t *testing.T) {
 	block := func(settings string) string {
 		return gateway("aip_gateway a2a/legacy http://127.0.0.1:9101 {\n" + settings + "\n}")
 	}
+	const aic = "10001000011K912345E789ABCDEF2353"
+	secure := func(settings string) string {
+		return gateway("aip_gateway {\nagent aip https://127.0.0.1:9101 {\ntls {\n" + settings + "\n}\n}\n}")
+	}
 	agent := func(settings string) string {
 		return gateway("aip_gateway {\nagent a2a/legacy http://127.0.0.1:9101 {\n" + settings + "\n}\n}")
 	}
@@ -190,6 +194,15 @@ func TestDocsMessages(t *testing.T) {
 		{"resend needs after and a duration, such as after 10s, or never", agent("resend 10s")},
 		{"resend after needs a duration, such as 10s", agent("resend after soon")},
 		{"client_cert needs a certificate and a key, both PEM files", agent("tls {\nclient_cert a.pem\n}")},
+		{"tls: verify … needs the AIC of the server", secure("verify both")},
+		{"tls: verify name looks at no AIC: leave the AIC out, or use verify both", secure("aic "+aic+"\nverify name")},
+		{`tls: verify is "…"; use aic, name or both`, secure("verify host")},
+		{`tls: "…" is not the AIC of a server: …`, secure("aic x")},
+		{"agent: aic and verify in tls need an https URL", agent("tls {\nverify name\n}")},
+		{"agent: aic and verify in tls are not for an agent of AUN, whose identity is its AID",
+			gateway("aip_gateway {\nagent aun a.b {\ntls {\nverify name\n}\n}\n}")},
+		{`group: a broker shows its AIC only with TLS; write amqps:// before "…" in allow_brokers`,
+			block("aic " + aic + "\ngroup {\nallow_brokers mq.example.com\ntls {\naic " + aic + "\n}\n}")},
 		{"tls client_cert: …", agent("tls {\nclient_cert go.mod go.mod\n}")},
 		{"header_up needs a name and a value", agent("header_up Authorization Bearer x")},
 		{`the header field "…" has a name or a value that HTTP does not allow`, agent(`header_up "A B" x`)},

@@ -46,7 +46,8 @@ func TestPartnerBehindTLS(t *testing.T) {
 	}
 	setSite := func(client string) { config.otherSites = fmt.Sprintf(site(client), s.url()) }
 
-	setSite(fmt.Sprintf("client_cert %s %s", pki.Leader.Cert, pki.Leader.Key))
+	client := fmt.Sprintf("client_cert %s %s\n", pki.Leader.Cert, pki.Leader.Key)
+	setSite(client + fmt.Sprintf("aic %s", pki.Server.AIC))
 	s.start(config)
 	c := leaderOf(t, fmt.Sprintf("https://localhost:%d", front))
 	got := c.start("t1", "hello")
@@ -64,9 +65,9 @@ func TestPartnerBehindTLS(t *testing.T) {
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{keyPair(t, pki.Leader)}},
 	}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: patience}
+	web := &http.Client{Transport: transport, Timeout: patience}
 	eventually(t, "the Partner behind has completed its task", func() bool {
-		res, err := client.Get(s.url() + "/tasks")
+		res, err := web.Get(s.url() + "/tasks")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,11 +84,18 @@ func TestPartnerBehindTLS(t *testing.T) {
 		return list.Tasks[0].Status.State == "TASK_STATE_COMPLETED"
 	})
 
-	setSite("server_name localhost")
-	if bad := s.reload(config); bad != "" {
-		t.Fatal(bad)
-	}
-	if diff := cmp.Diff(task.Failed, c.start("t2", "hello").Status.State); diff != "" {
-		t.Errorf("without a certificate (-want +got):\n%s", diff)
+	for id, tls := range map[string]string{
+		"without a certificate":              "server_name localhost",
+		"where another Partner is meant":     client + "aic " + string(pki.LeaderV1.AIC),
+		"where its name is meant, too":       client + "server_name x.example\nverify both\naic " + string(pki.Server.AIC),
+		"where only the name of it is meant": client + "server_name x.example\nverify name",
+	} {
+		setSite(tls)
+		if bad := s.reload(config); bad != "" {
+			t.Fatal(bad)
+		}
+		if diff := cmp.Diff(task.Failed, c.start(id, "hello").Status.State); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", id, diff)
+		}
 	}
 }

@@ -38,8 +38,42 @@ func TestCallStream(t *testing.T) {
 		strings.Contains(out, `"eventSeq":2,`) {
 		t.Errorf("re-stream ended with status %d and said\n%s%s", status, out, errs)
 	}
+	status, out, errs = s.caddy(append(args, "get", "--task", "t1", "--partner", string(pki.Leader.AIC))...)
+	if want := "the server is " + string(pki.Server.AIC) + ", not " + string(pki.Leader.AIC); status != 1 ||
+		!strings.Contains(errs, want) {
+		t.Errorf("get from another Partner ended with status %d and said\n%s%s", status, out, errs)
+	}
 	status, out, errs = s.caddy(append(args, "re-stream", "--task", "none")...)
 	if status != 2 || !strings.Contains(errs, "-32001") {
 		t.Errorf("re-stream of no task ended with status %d and said\n%s%s", status, out, errs)
+	}
+}
+
+// TestCallV2 speaks AIP 2, to the Partner whose AIC is meant.
+func TestCallV2(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	s := serve(t, config{handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers aip/2\n\t}"})
+	pki := certificates(t)
+	args := []string{"aip", "call", s.url(), "--cert", pki.Leader.Cert, "--key", pki.Leader.Key, "--ca", pki.CA.Cert,
+		"--partner", string(pki.Server.AIC), "--dialect", "aip/2"}
+	for _, tt := range []struct {
+		args []string
+		want []string // in what is printed
+	}{
+		{[]string{"start", "--task", "t1", "ask"}, []string{"task      t1", "awaiting-input"}},
+		{[]string{"get", "--task", "t1"}, []string{"awaiting-input"}},
+		{[]string{"continue", "--task", "t1", "blue"}, []string{"awaiting-completion"}},
+		{[]string{"complete", "--task", "t1"}, []string{"completed"}},
+		{[]string{"stream", "--task", "t2", "stream 3 10"}, []string{"chunk-3", "awaiting-completion"}},
+		{[]string{"re-stream", "--task", "t2", "--json"}, []string{`"type":"task-status-update"`, `"type":"product-chunk"`}},
+		{[]string{"cancel", "--task", "t2"}, []string{"canceled"}},
+	} {
+		status, out, errs := s.caddy(append(args, tt.args...)...)
+		for _, want := range tt.want {
+			if status != 0 || !strings.Contains(out, want) {
+				t.Errorf("%v ended with status %d and said\n%s%s", tt.args, status, out, errs)
+			}
+		}
 	}
 }

@@ -29,6 +29,7 @@ type Client struct {
 	HTTP     *http.Client
 	Sender   string // the default senderId of messages: the Leader's AIC
 	MaxBytes int64  // the largest size of an answer, in bytes. Default: DefaultMaxBytes
+	V2       bool   // speaks AIP v02.00 to v02.02; otherwise v01.00
 
 	base *url.URL
 }
@@ -74,11 +75,11 @@ type Answer struct {
 func (c *Client) Do(ctx context.Context, call *task.Call) (*Answer, error) {
 	m := c.complete(call)
 	id := requestID(&m)
-	body, err := c.exchange(ctx, "rpc", appendRequest(nil, id, "rpc", &m))
+	body, err := c.exchange(ctx, "rpc", c.version().appendRequest(nil, id, "rpc", &m))
 	if err != nil {
 		return nil, err
 	}
-	return decode(body, id)
+	return c.version().decode(body, id)
 }
 
 // Request sends a request of a method that has no message, such as notification/set, and returns its result and the
@@ -109,7 +110,7 @@ func (c *Client) exchange(ctx context.Context, path string, request []byte) ([]b
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, &StatusError{Status: res.StatusCode, Body: body}
+		return nil, refusal(res.StatusCode, body)
 	}
 	return body, nil
 }
@@ -137,6 +138,23 @@ func (c *Client) read(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("the answer has more than %d bytes", limit)
 	}
 	return body, nil
+}
+
+// refusal is the error of an answer with another status than 200. Partners on the SDK of AIP 2 answer errors so where a
+// stream is asked for, or something about webhooks: the error is the member detail.
+func refusal(status int, body []byte) error {
+	var refused struct {
+		Detail struct {
+			Code    int64           `json:"code"`
+			Message string          `json:"message"`
+			Data    json.RawMessage `json:"data"`
+		} `json:"detail"`
+	}
+	if json.Unmarshal(body, &refused) != nil || refused.Detail.Code == 0 {
+		return &StatusError{Status: status, Body: body}
+	}
+	d := &refused.Detail
+	return &Error{Code: d.Code, Message: d.Message, Data: d.Data, Raw: body}
 }
 
 // StatusError is an answer with an HTTP status other than 200. A Partner answers every command with 200, errors too.

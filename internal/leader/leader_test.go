@@ -155,7 +155,7 @@ func TestParams(t *testing.T) {
 			StatesAfter: at(t, "2025-09-01T12:00:01Z")},
 			`{"lastMessageSentAt":"2025-09-01T12:00:00+08:00","lastStateChangedAt":"2025-09-01T12:00:01Z"}`},
 	} {
-		if diff := cmp.Diff(tt.want, string(params(&tt.call))); diff != "" {
+		if diff := cmp.Diff(tt.want, string(v1.params(&tt.call))); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", tt.call, diff)
 		}
 	}
@@ -178,6 +178,108 @@ func TestAnswers(t *testing.T) {
 		}
 		if diff := cmp.Diff(result, gjson.GetBytes(a.Raw, "result").Raw); diff != "" {
 			t.Errorf("%s: raw (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestRequestsOfV2(t *testing.T) {
+	for _, tt := range []struct {
+		call   task.Call
+		params string
+	}{
+		{task.Call{Message: task.Message{Command: task.Start, DataItems: []task.DataItem{task.Text("a")}},
+			Terms: task.Terms{Response: 2 * time.Second, MaxProductsBytes: 7}},
+			`{"command":{"type":"task-command","id":"m","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader",` +
+				`"senderId":"agent-leader-aic","command":"start","commandParams":{"timeout":2000,"maxProductsBytes":7},` +
+				`"dataItems":[{"type":"text","text":"a"}],"taskId":"t","sessionId":"s"}}`},
+		{task.Call{Message: task.Message{Command: task.Get}},
+			`{"command":{"type":"task-command","id":"m","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader",` +
+				`"senderId":"agent-leader-aic","command":"get",` +
+				`"commandParams":{"lastCommandSentAt":null,"lastStateChangedAt":null},` +
+				`"dataItems":[],"taskId":"t","sessionId":"s"}}`},
+	} {
+		tt.call.Message.ID, tt.call.Message.SentAt = "m", at(t, "2025-09-01T11:58:00+08:00")
+		tt.call.Message.TaskID, tt.call.Message.SessionID = "t", "s"
+		for _, streamed := range []bool{false, true} {
+			var got []byte
+			c := partner(t, func(_ http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })
+			c.V2 = true
+			want := `{"jsonrpc":"2.0","id":"m","method":"rpc","params":` + tt.params + `}`
+			if streamed {
+				for range c.Follow(t.Context(), &tt.call, func(error) {}) {
+				}
+				want = strings.Replace(strings.Replace(want, `{"command":{`, `{"message":{`, 1), `"rpc"`, `"stream"`, 1)
+			} else if _, err := c.Do(t.Context(), &tt.call); err == nil {
+				t.Error("an empty answer was taken")
+			}
+			if diff := cmp.Diff(value(t, []byte(want)), value(t, got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+func TestAnswersOfV2(t *testing.T) {
+	const result = `{"type":"task-result","id":"m1","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner",` +
+		`"senderId":"p","taskId":"t","sessionId":"s","status":{"state":"working","stateChangedAt":` +
+		`"2025-09-01T12:00:00+08:00"},"commandHistory":[{"type":"task-command","id":"m","command":"start",` +
+		`"mentions":"all","dataItems":[]}]}`
+	changed := at(t, "2025-09-01T12:00:00+08:00")
+	want := &task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Working, ChangedAt: changed},
+		MessageHistory: []task.Message{{ID: "m", Command: task.Start, DataItems: []task.DataItem{}}}}
+	c := answering(t, "result", result)
+	c.V2 = true
+	a, err := c.Do(t.Context(), new(task.Call))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, a.Task); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for v, text := range map[*version]string{&v1: result, &v2: `{"type":"task","status":{"state":"working"}}`} {
+		_, err := v.decode([]byte(`{"jsonrpc":"2.0","id":"1","result":`+text+`}`), jsonrpc.ID(`"1"`))
+		if err == nil || err.Error() != "the answer is neither a task nor a message"+v.other {
+			t.Errorf("error %v", err)
+		}
+	}
+	frame := func(data string) []byte {
+		return []byte(`{"jsonrpc":"2.0","id":"1","result":{"eventSeq":3,"eventData":` + data + `}}`)
+	}
+	for _, tt := range []struct {
+		data string
+		want task.Event
+	}{
+		{result, task.Event{Task: want}},
+		{`{"type":"task-status-update","id":"m","taskId":"t","status":{"state":"working","stateChangedAt":` +
+			`"2025-09-01T12:00:00+08:00"}}`, task.Event{Status: &task.Status{State: task.Working, ChangedAt: changed}}},
+		{`{"type":"product-chunk","id":"m","taskId":"t","product":{"id":"p","dataItems":[]},"append":true}`,
+			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: []task.DataItem{}}, Append: true}}},
+	} {
+		ev, err := v2.decodeEvent(frame(tt.data), jsonrpc.ID(`"1"`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.want.Seq = 3
+		if diff := cmp.Diff(tt.want, ev.Event); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Partners on the SDK of AIP 2 answer errors by an HTTP status where a stream was asked for.
+func TestErrorOfV2ByStatus(t *testing.T) {
+	const body = `{"detail":{"code":-32009,"message":"Authorization failed","data":"senderId"}}`
+	c := partner(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, http.StatusForbidden) })
+	c.V2 = true
+	for _, err := range c.Follow(t.Context(), &task.Call{Message: task.Message{Command: task.Start}}, func(error) {}) {
+		var got *Error
+		if !errors.As(err, &got) {
+			t.Fatalf("error %v", err)
+		}
+		want := &Error{Code: -32009, Message: "Authorization failed", Data: json.RawMessage(`"senderId"`),
+			Raw: []byte(body + "\n")}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }
@@ -304,7 +406,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(`{"id":"1","result":{"type":"message","id":"m"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := decode(body, jsonrpc.ID(`"1"`))
+		v2.decode(body, jsonrpc.ID(`"1"`)) // does not panic
+		a, err := v1.decode(body, jsonrpc.ID(`"1"`))
 		if err != nil {
 			if a != nil {
 				t.Errorf("an answer beside the error %v", err)

@@ -38,13 +38,13 @@ func (c *Client) complete(call *task.Call) task.Message {
 		m.SenderID = c.Sender
 	}
 	if m.Params == nil {
-		m.Params = params(call)
+		m.Params = c.version().params(call)
 	}
 	return m
 }
 
 // params returns the commandParams of a call (AIP v01.00 §4.3, §6.2), or nil if it has none.
-func params(call *task.Call) json.RawMessage {
+func (v *version) params(call *task.Call) json.RawMessage {
 	dst := []byte{'{'}
 	number := func(key string, n int64) {
 		if n == 0 {
@@ -58,14 +58,14 @@ func params(call *task.Call) json.RawMessage {
 	}
 	switch call.Message.Command {
 	case task.Start:
-		number("responseTimeout", call.Terms.Response.Milliseconds())
+		number(v.responseTimeout, call.Terms.Response.Milliseconds())
 		number("awaitingInputTimeout", call.Terms.AwaitingInput.Milliseconds())
 		number("awaitingCompletionTimeout", call.Terms.AwaitingCompletion.Milliseconds())
 		number("maxProductsBytes", call.Terms.MaxProductsBytes)
 	case task.ReStream:
 		number("lastEventSeq", int64(call.AfterSeq))
 	case task.Get:
-		dst = appendTimeOrNull(append(dst, `"lastMessageSentAt":`...), call.MessagesAfter)
+		dst = appendTimeOrNull(append(append(append(dst, '"'), v.lastMessage...), `":`...), call.MessagesAfter)
 		dst = appendTimeOrNull(append(dst, `,"lastStateChangedAt":`...), call.StatesAfter)
 	}
 	if len(dst) == 1 {
@@ -84,13 +84,6 @@ func appendTimeOrNull(dst []byte, t time.Time) []byte {
 // requestID returns the id of the request with a message. It is the message's id, so that logs on both sides name one
 // id only.
 func requestID(m *task.Message) jsonrpc.ID { return task.AppendString(nil, m.ID) }
-
-func appendRequest(dst []byte, id jsonrpc.ID, method string, m *task.Message) []byte {
-	dst = jsonrpc.BeginRequest(dst, id, method)
-	dst = append(dst, `{"message":`...)
-	dst = task.AppendMessage(dst, m)
-	return jsonrpc.End(append(dst, '}'))
-}
 
 // Error is a JSON-RPC error that a Partner answered.
 type Error struct {
@@ -135,24 +128,25 @@ func parse(body []byte, id jsonrpc.ID) (res jsonrpc.Response, err error) {
 }
 
 // decode reads the response to the request with an id that has a message.
-func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
+func (v *version) decode(body []byte, id jsonrpc.ID) (*Answer, error) {
 	res, err := parse(body, id)
 	if err != nil {
 		return nil, err
 	}
 	a := &Answer{Raw: body}
 	switch kind := res.Result.Get("type").Str; kind {
-	case "task":
-		a.Task = new(task.Task)
-		err = json.Unmarshal([]byte(res.Result.Raw), a.Task)
+	case v.task:
+		a.Task, err = v.readTask(res.Result.Raw)
 		if err == nil && !a.Task.Status.State.Valid() {
 			return nil, fmt.Errorf("the answer is a task in an unknown state")
 		}
 	case "message":
 		a.Message = new(task.Message)
 		err = json.Unmarshal([]byte(res.Result.Raw), a.Message)
+	case v1.task, v2.task:
+		return nil, errors.New("the answer is neither a task nor a message" + v.other)
 	default:
-		return nil, fmt.Errorf("the answer is neither a task nor a message")
+		return nil, errors.New("the answer is neither a task nor a message")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the answer is no valid AIP object: %w", err)

@@ -107,7 +107,7 @@ var (
 func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) error) error {
 	m := c.complete(call)
 	id := requestID(&m)
-	res, err := c.post(ctx, "stream", appendRequest(nil, id, "stream", &m))
+	res, err := c.post(ctx, "stream", c.version().appendRequest(nil, id, "stream", &m))
 	if err != nil {
 		return err
 	}
@@ -118,9 +118,9 @@ func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) e
 			return err
 		}
 		if res.StatusCode != http.StatusOK {
-			return &StatusError{Status: res.StatusCode, Body: body}
+			return refusal(res.StatusCode, body)
 		}
-		if _, err := decode(body, id); err != nil {
+		if _, err := c.version().decode(body, id); err != nil {
 			return err
 		}
 		return errors.New("the answer is no stream")
@@ -134,7 +134,7 @@ func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) e
 		if err != nil {
 			return err
 		}
-		ev, err := decodeEvent(frame.Data, id)
+		ev, err := c.version().decodeEvent(frame.Data, id)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) e
 }
 
 // decodeEvent reads one frame of a stream (AIP v01.00 §6.2.2).
-func decodeEvent(frame []byte, id jsonrpc.ID) (Event, error) {
+func (v *version) decodeEvent(frame []byte, id jsonrpc.ID) (Event, error) {
 	ev := Event{Raw: bytes.Clone(frame)}
 	res, bad := jsonrpc.ParseResponse(ev.Raw, jsonrpc.Limits{Bytes: len(frame)})
 	if bad != nil {
@@ -165,13 +165,16 @@ func decodeEvent(frame []byte, id jsonrpc.ID) (Event, error) {
 	data := res.Result.Get("eventData")
 	var into any
 	switch kind := data.Get("type").Str; kind {
-	case "task":
-		ev.Task = new(task.Task)
-		into = ev.Task
+	case v.task:
+		var err error
+		if ev.Task, err = v.readTask(data.Raw); err != nil {
+			return ev, fmt.Errorf("%w: event %d is no valid AIP event: %w", errOutOfOrder, seq, err)
+		}
+		return ev, nil
 	case "message":
 		ev.Message = new(task.Message)
 		into = ev.Message
-	case "status-update":
+	case v.status:
 		into = &struct{ Status **task.Status }{&ev.Status}
 	case "product-chunk":
 		ev.Chunk = new(task.Chunk)

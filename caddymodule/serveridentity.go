@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// ServerIdentity is which server is meant, where the gateway is the client.
+type ServerIdentity struct {
+	// The AICs of the server; its certificate must have one of them. Default: none.
+	AIC []string `json:"aic,omitempty"`
+
+	// What the server's certificate must show, beside that a trusted root leads to it: aic, name (the host name), or
+	// both. Default: aic where one is given, otherwise name.
+	Verify string `json:"verify,omitempty"`
+}
+
+// options adds its options to those of a block tls.
+func (s *ServerIdentity) options(p *parser, of options) options {
+	of["aic"], of["verify"] = p.words(&s.AIC), p.word(&s.Verify)
+	return of
+}
+
+func (s *ServerIdentity) set() bool { return len(s.AIC) > 0 || s.Verify != "" }
+
+// require makes connections with a configuration fail where the server is another one.
+func (s *ServerIdentity) require(c *tls.Config) error {
+	server, err := identity.ParseServer(s.Verify, s.AIC...)
+	if err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	server.Require(c)
+	return nil
+}
+
+// adviceOnServer returns what an operator must change, in the tls of a block, where a server is not the one that is
+// meant; empty for another error.
+func adviceOnServer(err error, block string) string {
+	other, ok := errors.AsType[*identity.OtherServerError](err)
+	switch {
+	case !ok:
+		return ""
+	case other.AIC == "":
+		return "if the server is known by its host name only, set verify name in the tls of " + block +
+			", and leave aic out"
+	}
+	return "check aic in the tls of " + block + ", and whether another server answers at its address"
+}
