@@ -195,7 +195,7 @@ func TestDocsMessages(t *testing.T) {
 		{"resend after needs a duration, such as 10s", agent("resend after soon")},
 		{"client_cert needs a certificate and a key, both PEM files", agent("tls {\nclient_cert a.pem\n}")},
 		{"tls: verify … needs the AIC of the server", secure("verify both")},
-		{"tls: verify name looks at no AIC: leave the AIC out, or use verify both", secure("aic "+aic+"\nverify name")},
+		{"tls: verify name looks at no AIC: leave the AIC out, or use verify both", secure("aic " + aic + "\nverify name")},
 		{`tls: verify is "…"; use aic, name or both`, secure("verify host")},
 		{`tls: "…" is not the AIC of a server: …`, secure("aic x")},
 		{"agent: aic and verify in tls need an https URL", agent("tls {\nverify name\n}")},

@@ -65,7 +65,7 @@ func TestCallV2(t *testing.T) {
 		{[]string{"get", "--task", "t1"}, []string{"awaiting-input"}},
 		{[]string{"continue", "--task", "t1", "blue"}, []string{"awaiting-completion"}},
 		{[]string{"complete", "--task", "t1"}, []string{"completed"}},
-		{[]string{"stream", "--task", "t2", "stream 3 10"}, []string{"chunk-3", "awaiting-completion"}},
+		{[]string{"stream", "--task", "t2", "stream 3 10"}, []string{"chunk-2", "awaiting-completion"}},
 		{[]string{"re-stream", "--task", "t2", "--json"}, []string{`"type":"task-status-update"`, `"type":"product-chunk"`}},
 		{[]string{"cancel", "--task", "t2"}, []string{"canceled"}},
 	} {
