@@ -68,6 +68,15 @@ func (x *exchange) method() string {
 	return x.call.Method
 }
 
+// isRepeated reports whether a start is known to start no task, because there is one.
+func (x *exchange) isRepeated() bool {
+	if x.call.BySession {
+		return false
+	}
+	_, err := x.g.Head(x.ctx, x.g.LogOf(x.call.Leader, x.call.Message.TaskID))
+	return err == nil
+}
+
 // carryOut has the Gateway execute the call, within the quotas that apply to it.
 func (x *exchange) carryOut() (r Result, err error) {
 	c, u := &x.call, &x.use
@@ -75,7 +84,7 @@ func (x *exchange) carryOut() (r Result, err error) {
 		return x.g.Execute(x.ctx, c, x.reserve)
 	}
 	command := c.Message.Command
-	starts := c.Op == translate.Command && command == task.Start
+	starts := c.Op == translate.Command && command == task.Start && !(u.CountsStarts() && x.isRepeated())
 	var full *task.Error
 	if starts {
 		if full, err = u.Start(x.ctx); err != nil {

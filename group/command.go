@@ -146,13 +146,19 @@ func (t *groupTasks) try(c *command) error {
 		return nil
 	case task.KindOf(err) == task.StoreUnavailable:
 		return err
-	case task.KindOf(err) == task.LimitExceeded && m.Command == task.Start && !t.exists(log):
+	case isRefusal(err) && m.Command == task.Start && !t.exists(log):
 		t.answer(r, form.AppendRejected(nil, r.id, m, time.Now(), err))
 		return nil
 	}
 	t.dropped(c, err, err)
 	c.ack()
 	return nil
+}
+
+// isRefusal reports whether a call is refused for who makes it, or because of a limit.
+func isRefusal(err error) bool {
+	kind := task.KindOf(err)
+	return kind == task.LimitExceeded || kind == task.AuthorizationFailed
 }
 
 // exists reports whether there may be a task: a start that is delivered again must not be published as rejected.

@@ -3,6 +3,8 @@
 package group
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -181,6 +184,42 @@ func TestAcceptedInTime(t *testing.T) {
 		w.check("a start that is rejected", "t rejected")
 		if n := w.group.traffic().Tasks; n != 0 {
 			t.Errorf("%d tasks are left", n)
+		}
+	})
+}
+
+// decides is a policy.
+type decides func(c *policy.Call) error
+
+func (f decides) Decide(_ context.Context, c *policy.Call, _ *policy.Use) error { return f(c) }
+
+// TestPolicy: a start that the policy denies is published as a rejected Task, which says nothing of the policy, and
+// another command that it denies is dropped.
+func TestPolicy(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, func(c *gateway.Config) {
+			c.Policy = decides(func(c *policy.Call) error {
+				if c.Message.TaskID == "t" && c.Command == "start" {
+					return nil
+				}
+				return policy.Denied(&policy.Refusal{Rule: "secret"})
+			})
+		})
+		link := w.connect(true)
+		w.send("start", "t", "m1", "")
+		synctest.Wait()
+		link.taken()
+		w.send("start", "u", "m2", "")
+		w.send("cancel", "t", "m3", "")
+		w.send("get", "t", "m4", "")
+		synctest.Wait()
+		sent := link.taken()
+		if len(sent) != 1 || decode(t, sent[0]).Status.State != task.Rejected ||
+			strings.Contains(fmt.Sprintf("%s", sent[0].Body), "secret") {
+			t.Errorf("published %q", lines(t, sent))
+		}
+		if got := w.acknowledged(); len(got) != 4 {
+			t.Errorf("acknowledged %q", got)
 		}
 	})
 }

@@ -35,8 +35,9 @@ type Book struct {
 	log   *slog.Logger
 	now   func() time.Time
 
-	stop context.CancelFunc
-	done sync.WaitGroup
+	early chan *entry // that are written before the others
+	stop  context.CancelFunc
+	done  sync.WaitGroup
 
 	mu       sync.Mutex
 	accounts map[string]*account // by the names of quotas; few, and kept
@@ -56,7 +57,8 @@ type account struct {
 // store is.
 func OpenBook(store replay.Store, now func() time.Time, log *slog.Logger) *Book {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &Book{store: store, log: log, now: now, stop: stop, accounts: make(map[string]*account)}
+	b := &Book{store: store, log: log, now: now, stop: stop, early: make(chan *entry, 64),
+		accounts: make(map[string]*account)}
 	b.done.Go(func() { b.keep(ctx) })
 	return b
 }
@@ -81,6 +83,10 @@ func (b *Book) keep(ctx context.Context) {
 		select {
 		case <-ticker.C:
 			b.flush(ctx)
+		case e := <-b.early:
+			if dirty, _ := e.unwritten(b.now()); dirty {
+				_ = e.write(ctx, 0) // what fails is written with the others
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -135,6 +135,10 @@ func (e *entry) unstart(of int64) {
 	if e.state.day == of && e.state.starts > 0 {
 		e.state.starts--
 		e.dirty = true
+		select {
+		case e.account.book.early <- e:
+		default: // it is written with the others
+		}
 	}
 }
 

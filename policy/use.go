@@ -114,6 +114,16 @@ func (u *Use) CloseStream() {
 	}
 }
 
+// CountsStarts reports whether a quota counts the task that the call may start.
+func (u *Use) CountsStarts() bool {
+	for i := range u.all() {
+		if u.of[i].quota.Starts > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Start counts a task that is about to be started. full is the error of a quota that has no start left: then none is
 // counted, and the call must start no task. An error says that the start could not be counted.
 func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestPolicy: a Leader does what its rule allows, within its quota, also after a crash and a reload. The operator
+// learns which rule has decided, and the caller does not.
+//
+// Promise: a Leader does what it is not meant to do
+// Promise: a Leader uses more than its share
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	p := certificates(t)
+	aic, other := string(p.Leader.AIC), string(p.LeaderV1.AIC)
+	with := func(more string) config {
+		return config{handle: `
+	metrics /metrics
+	aip_gateway a2a/legacy ` + agent.url + ` {
+		policy {
+			allow starters aic ` + aic + `
+			allow guests {
+				vendor ` + other[:10] + `
+				command start
+			}
+			` + more + `
+		}
+		quota daily {
+			starts 3/day
+		}
+	}`}
+	}
+	s := serve(t, with(""))
+	one := leaderOf(t, s.url())
+	guest := callerWith(t, s.url(), other, keyPair(t, p.LeaderV1))
+	if got := one.start("t1", "hello"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("the task is %s", got.Status.State)
+	}
+	guest.start("g1", "hello")
+	for _, id := range []string{"g1", "t1", "none"} {
+		if e := guest.refused(commandCall(task.Get, id)); e.Code != -32009 || strings.Contains(string(e.Raw), "guests") {
+			t.Errorf("a get of %s: %s", id, e.Raw)
+		}
+	}
+	s.waitFor(t, `a caller was refused.*\(no rule\)`)
+	one.start("t2", "hello")
+	for range 3 {
+		one.start("t2", "hello") // is no start
+	}
+
+	s.kill()
+	s.start(with("dry_run"))
+	one.start("t3", "hello")
+	e := one.refused(startCall("t4", "hello"))
+	if more := data(t, e.Data); e.Code != -32050 || more["limit"] != "daily.starts" || more["max"] != 3.0 {
+		t.Errorf("the fourth start of the day: %s", e.Raw)
+	}
+	one.start("t1", "hello") // the same start again
+	if got := guest.get("g1"); got.ID != "g1" {
+		t.Errorf("in a dry run: %+v", got)
+	}
+	s.waitFor(t, "a policy that is tried would deny a call")
+
+	if complaint := s.reload(with("")); complaint != "" {
+		t.Fatal(complaint)
+	}
+	if e := one.refused(startCall("t5", "hello")); e.Code != -32050 {
+		t.Errorf("after a reload: %s", e.Raw)
+	}
+	if e := guest.refused(commandCall(task.Get, "g1")); e.Code != -32009 {
+		t.Errorf("after a reload: %s", e.Raw)
+	}
+	res, body := one.request(http.MethodGet, "/metrics", nil)
+	for _, want := range []string{`aip_policy_calls_total{decision="deny",partner="` + agent.url + `",rule="(no rule)"} 1`,
+		`aip_quota_refusals_total{dry_run="false",partner="` + agent.url + `",quota="daily"} 2`} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the metrics (%s) lack %s", res.Status, want)
+		}
+	}
+	status, out, _ := s.caddy("aip", "policy", "test", "--config", "Caddyfile", "--as", other, "--method", "get")
+	if want := "denied by the rule (no rule)\n"; status != 2 || out != want {
+		t.Errorf("status %d: %s", status, out)
+	}
+	certificate := fmt.Sprint(p.Leader.Cert)
+	status, out, _ = s.caddy("aip", "policy", "test", "--config", "Caddyfile", "--certificate", certificate,
+		"--method", "get")
+	if want := "allowed by the rule starters; counted by daily\n"; status != 0 || out != want {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
