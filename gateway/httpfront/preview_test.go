@@ -222,6 +222,28 @@ func TestPreviewOfLargeBodies(t *testing.T) {
 	})
 }
 
+// TestPreviewOfStreams: a stream that was asked about is sent in every way, and keeps nothing of its request.
+func TestPreviewOfStreams(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*setup)) {
+		g := open(t, way, func(h *setup) { h.Limits.Bytes = 1 << 20 })
+		asked := g.previewing(verified)
+		res, next := g.openStream(t.Context(), message("stream", "start", "t1", "ask"+strings.Repeat(" ", 200<<10)))
+		defer res.Body.Close()
+		frames := until(t, next, "awaiting-input")
+		if got := asked(); got != "stream start" {
+			t.Error(got)
+		}
+		asynctest.Eventually(t, "the memory of the request is given back", func() bool {
+			return g.setup.Process.Memory.Total() < 300<<10
+		})
+		g.post("/agents/one/rpc", message("rpc", "continue", "t1", "blue"))
+		frames = append(frames, until(t, next, "awaiting-completion")...)
+		g.post("/agents/one/rpc", message("rpc", "complete", "t1", ""))
+		frames = append(frames, all(t, next)...)
+		dense(t, frames, 1)
+	})
+}
+
 // TestPreviewOfAnotherCall: a call that was read otherwise before than by the gateway is refused.
 func TestPreviewOfAnotherCall(t *testing.T) {
 	g := open(t, func(h *setup) { h.Base = "" })
