@@ -195,6 +195,21 @@ func TestInput(t *testing.T) {
 			"resource": {"agentAic": "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4", "skillId": "data.export"},
 			"environment": {"transport": "aip.direct", "dialect": "aip", "method": "rpc"}
 		}`},
+		"an agent for a human": {func(c *policy.Call) {
+			c.Peer.Claims = token("human:https://idp.example.com#user-123", `,"acps_delegation_id":"dlg-123",`+
+				`"act":{"sub":"agent:`+aicV1+`","act":{"sub":"agent:two","act":{"sub":"agent:one"}}}`).Claims
+		}, `{
+			"primarySubject": {"id": "human:https://idp.example.com#user-123", "type": "human", "roles": ["member"],
+				"scopes": ["start"], "attributes": {"claims": {
+					"iss": "https://idp.example.com", "roles": ["member", 1], "acps_delegation_id": "dlg-123"}}},
+			"actor": {"immediateActor": {"id": "agent:10001000011K912345E789ABCDEF2353", "type": "agent",
+				"attributes": {"proof": "certificate", "leader": "10001000011K912345E789ABCDEF2353"}},
+				"actorChain": ["agent:one", "agent:two", "agent:10001000011K912345E789ABCDEF2353"],
+				"delegationId": "dlg-123"},
+			"action": "task.start",
+			"resource": {"agentAic": "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4", "skillId": "data.export"},
+			"environment": {"transport": "aip.direct", "dialect": "aip", "method": "rpc"}
+		}`},
 		"a human": {func(c *policy.Call) {
 			c.Peer, c.Leader, c.Mount = token("user-123", ""), "jwt:https://idp.example.com|user-123", "/one"
 			c.Dialect, c.Command, c.Method, c.Stream = "a2a/1.0", "re-stream", "SubscribeToTask", true
@@ -211,13 +226,14 @@ func TestInput(t *testing.T) {
 			"environment": {"transport": "a2a.stream", "dialect": "a2a/1.0", "method": "SubscribeToTask"}
 		}`},
 		"a service": {func(c *policy.Call) {
-			c.Peer, c.Leader = token("service:x", `,"acps_subject_type":"service"`), "jwt:…"
+			c.Peer, c.Leader = token("agent:x", `,"acps_subject_type":"service"`), "jwt:…"
 			c.Message, c.Command = nil, "set-webhook"
 		}, `{
-			"primarySubject": {"id": "service:x", "type": "service", "roles": ["member"],
+			"primarySubject": {"id": "service:https://idp.example.com#agent:x", "type": "service", "roles": ["member"],
 				"scopes": ["start"], "attributes": {"proof": "token", "leader": "jwt:…",
 					"claims": {"iss": "https://idp.example.com", "roles": ["member", 1], "acps_subject_type": "service"}}},
-			"actor": {"immediateActor": {"id": "service:x", "type": "service"}, "actorChain": ["service:x"]},
+			"actor": {"immediateActor": {"id": "service:https://idp.example.com#agent:x", "type": "service"},
+				"actorChain": ["service:https://idp.example.com#agent:x"]},
 			"action": "notification.set",
 			"resource": {"agentAic": "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"},
 			"environment": {"transport": "aip.direct", "dialect": "aip", "method": "rpc"}

@@ -5,6 +5,8 @@ package decide
 import (
 	"crypto/x509"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,7 @@ type subject struct {
 type actor struct {
 	ImmediateActor subject  `json:"immediateActor"`
 	ActorChain     []string `json:"actorChain"` // the immediate actor is the last one, but for a human
+	DelegationID   string   `json:"delegationId,omitempty"`
 }
 
 // resource is what the call is for.
@@ -59,17 +62,12 @@ type environment struct {
 // inputOf returns the input for a call to the Partner with an AIC, or with none. Nothing of what the message says is in
 // it but for the names that it has for things.
 func inputOf(c *policy.Call, aic string) *input {
-	who := subjectOf(c)
 	in := &input{
-		PrimarySubject: who,
-		Actor:          actor{ImmediateActor: subject{ID: who.ID, Type: who.Type}, ActorChain: []string{}},
-		Action:         actionOf(c.Command),
-		Resource:       resource{AgentAIC: aic, Mount: c.Mount, SkillID: c.Skill(), Skills: c.Skills},
-		Environment:    environment{Dialect: c.Dialect, Method: c.Method},
+		Action:      actionOf(c.Command),
+		Resource:    resource{AgentAIC: aic, Mount: c.Mount, SkillID: c.Skill(), Skills: c.Skills},
+		Environment: environment{Dialect: c.Dialect, Method: c.Method},
 	}
-	if who.Type != human {
-		in.Actor.ActorChain = append(in.Actor.ActorChain, who.ID) // §9.1, §9.2
-	}
+	in.setSubjects(c)
 	way := "direct"
 	if m := c.Message; m != nil {
 		if c.Command != "start" { // that of a start is new
@@ -88,6 +86,44 @@ func inputOf(c *policy.Call, aic string) *input {
 	return in
 }
 
+// setSubjects sets who calls, and on whose behalf: itself, or who a token beside its certificate names (§9).
+func (in *input) setSubjects(c *policy.Call) {
+	who, chain := subjectOf(c), []string{}
+	claims := c.Peer.Claims
+	if claims == nil || !c.Peer.Verified() {
+		in.PrimarySubject = who
+		who = subject{ID: who.ID, Type: who.Type} // nothing is said twice
+	} else {
+		all := gjson.Parse(claims.JSON)
+		delegation := c.Peer.Proof != identity.ByToken
+		in.PrimarySubject = subjectOfClaims(claims, all, delegation)
+		if !delegation {
+			maps.Copy(in.PrimarySubject.Attributes, who.Attributes)
+			who = subject{ID: in.PrimarySubject.ID, Type: in.PrimarySubject.Type}
+		} else {
+			chain = before(all.Get("act"))
+			in.Actor.DelegationID = all.Get("acps_delegation_id").String()
+		}
+	}
+	if who.Type != human {
+		chain = append(chain, who.ID)
+	}
+	in.Actor.ImmediateActor, in.Actor.ActorChain = who, chain
+}
+
+// before returns the actors before the one that an act claim names, the first one first (§10.4).
+func before(act gjson.Result) []string {
+	chain := []string{}
+	for inner := act.Get("act"); inner.IsObject() && len(chain) < maxChain; inner = inner.Get("act") {
+		chain = append(chain, inner.Get("sub").String())
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// maxChain is how many actors are told at most.
+const maxChain = 32
+
 // The types of subjects.
 const (
 	human     = "human"
@@ -96,50 +132,47 @@ const (
 	anonymous = "anonymous"
 )
 
-// subjectOf returns who calls.
+// subjectOf returns who calls, but for what its token says.
 func subjectOf(c *policy.Call) (s subject) {
 	p := c.Peer
 	if !p.Verified() {
 		return subject{ID: c.Leader, Type: anonymous}
 	}
-	s.Attributes = map[string]any{"proof": p.Proof.String(), "leader": c.Leader}
-	switch {
-	case p.Claims != nil:
-		s.ID, s.Type = subjectOfClaims(p.Claims)
-		s.Scopes = p.Claims.Scopes
-		all := gjson.Parse(p.Claims.JSON)
-		all.Get("roles").ForEach(func(_, role gjson.Result) bool {
-			if role.Type == gjson.String {
-				s.Roles = append(s.Roles, role.Str)
-			}
-			return true
-		})
-		s.Attributes["claims"] = claimsOf(all)
-	case p.Kind == identity.AICKind:
+	switch p.Kind {
+	case identity.AICKind:
 		s.ID, s.Type = "agent:"+p.ID, agent
-	case p.Kind == identity.AIDKind:
+	case identity.AIDKind:
 		s.ID, s.Type = p.Leader(), agent
 	default:
 		s.ID, s.Type = p.Leader(), service
 	}
+	s.Attributes = map[string]any{"proof": p.Proof.String(), "leader": c.Leader}
 	if len(p.Chains) > 0 && len(p.Chains[0]) > 0 {
 		s.Attributes["certificate"] = certificateOf(p.Chains[0][0])
 	}
 	return s
 }
 
-// subjectOfClaims returns who has a token. Of an issuer that says the type of its subjects, sub may be the whole id.
-func subjectOfClaims(c *identity.Claims) (id, kind string) {
-	kind = human
-	if v := gjson.Parse(c.JSON).Get("acps_subject_type"); v.Type == gjson.String {
-		switch v.Str {
-		case human, agent, service:
-			if kind = v.Str; strings.HasPrefix(c.Subject, kind+":") {
-				return c.Subject, kind
-			}
-		}
+// subjectOfClaims returns who a token names. That of a delegation has the whole id as its sub (§10.4); that of any
+// other issuer does not name the subjects of others.
+func subjectOfClaims(c *identity.Claims, all gjson.Result, delegation bool) subject {
+	s := subject{Type: human, Scopes: c.Scopes, Attributes: map[string]any{"claims": claimsOf(all)}}
+	if v := all.Get("acps_subject_type"); v.Str == agent || v.Str == service {
+		s.Type = v.Str
 	}
-	return kind + ":" + c.Issuer + "#" + c.Subject, kind
+	kind, _, _ := strings.Cut(c.Subject, ":")
+	if delegation && (kind == human || kind == agent || kind == service) {
+		s.ID, s.Type = c.Subject, kind
+	} else {
+		s.ID = s.Type + ":" + c.Issuer + "#" + c.Subject
+	}
+	all.Get("roles").ForEach(func(_, role gjson.Result) bool {
+		if role.Type == gjson.String {
+			s.Roles = append(s.Roles, role.Str)
+		}
+		return true
+	})
+	return s
 }
 
 // claimsOf returns the claims of a token, without those that are about the token itself: they differ from token to
@@ -148,7 +181,7 @@ func claimsOf(all gjson.Result) map[string]json.RawMessage {
 	claims := make(map[string]json.RawMessage)
 	all.ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
-		case "exp", "iat", "nbf", "jti", "cnf":
+		case "exp", "iat", "nbf", "jti", "cnf", "act":
 		default:
 			claims[name.Str] = json.RawMessage(v.Raw)
 		}
