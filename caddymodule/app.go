@@ -179,6 +179,9 @@ func (a *App) Start() error {
 	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
+		if g.aac != nil {
+			g.aac.Open(opened.used)
+		}
 		if g.policy != nil {
 			g.policy.Open(opened.book)
 		}

@@ -119,6 +119,16 @@ func (p *parser) notify(n *Notify) func() {
 //		callers   <dialect>...
 //		identity  required|optional|off
 //		allow     <aic>...
+//		aac {
+//			issuer         <issuer> [<url>]
+//			audience       <name>...
+//			require
+//			replay         off|refuse
+//			algorithms     <algorithm>...
+//			leeway         <duration>
+//			allow_networks <cidr>...
+//			ca             <file>...
+//		}
 //		policy {
 //			allow|deny [<name>] [<condition> <value>...] {
 //				aic         <aic>...
@@ -238,6 +248,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"callers":       p.words(&g.Callers),
 		"identity":      p.word(&g.Identity),
 		"allow":         p.words(&g.Allow),
+		"aac":           p.aac(&g.AAC),
 		"policy":        p.policy(&g.Policy),
 		"quota":         p.quota(&g.Quotas),
 		"heartbeat":     p.duration(&g.Heartbeat),

@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -47,14 +46,10 @@ func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
 		d.AllowNetworks = loopback
 	}
 	c := decide.Config{URL: d.URL, Timeout: time.Duration(d.Timeout), AIC: aic}
-	for _, s := range d.AllowNetworks {
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			return nil, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
-		}
-		c.Dialer.Policy.Allow = append(c.Dialer.Policy.Allow, prefix.Masked())
-	}
 	var err error
+	if c.Dialer.Policy, err = networks(d.AllowNetworks); err != nil {
+		return nil, err
+	}
 	t := AgentTLS{CA: d.CA, Cert: d.Cert, Key: d.Key}
 	if c.Dialer.TLS, err = t.config(caddy.NewReplacer()); err != nil {
 		return nil, err

@@ -75,6 +75,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			e.agent(ctx, g, agent)
 		}
 		e.brokers(ctx, g)
+		e.issuers(ctx, g)
 	}
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {

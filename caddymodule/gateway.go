@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/aac"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/policy"
@@ -57,6 +58,9 @@ type Gateway struct {
 	// The AICs of the Leaders that may call. Default: all Leaders with a verified certificate.
 	Allow []string `json:"allow,omitempty"`
 
+	// How access tokens are checked that come beside the certificates of callers. Default: none are read.
+	AAC *AAC `json:"aac,omitempty"`
+
 	// Which calls of known callers are carried out. If there is a list of allow as well, both must let a call in. Default:
 	// all.
 	Policy *Policy `json:"policy,omitempty"`
@@ -90,6 +94,7 @@ type Gateway struct {
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision
 	policy  *policy.Policy   // nil for none
+	aac     *aac.Gate        // nil for none
 	// closePolicy closes the connections to its decision point; nil for none.
 	closePolicy func()
 	front       *httpfront.Front
@@ -156,6 +161,9 @@ func (g *Gateway) Cleanup() error {
 	}
 	if g.closePolicy != nil {
 		g.closePolicy()
+	}
+	if g.aac != nil {
+		g.aac.Close()
 	}
 	return nil
 }

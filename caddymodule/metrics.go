@@ -65,6 +65,8 @@ var (
 	metricWaiting  = newGauge("agent_runs_waiting", "Turns that wait for a free run of an agent.", "agent")
 	metricUp       = newGauge("agent_up", "Whether an agent has answered the last request: 1 or 0.", "agent")
 
+	metricTokens = newCounter("access_tokens_total",
+		"Calls whose access token was checked, or that lack one which is required, by the result.", "partner", "result")
 	metricPolicy = newCounter("policy_calls_total",
 		"Calls about which a rule has decided; the decision dry-run is a denial by a policy that is only tried.",
 		"partner", "rule", "decision")
@@ -132,6 +134,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		if name := g.name(); !seen[name] {
 			seen[name] = true
 			s.policy(name, policyMeter(name))
+			for result, n := range aacMeter(name).Results() {
+				s.add(metricTokens, float64(n), name, result)
+			}
 		}
 	}
 	opened := m.opened

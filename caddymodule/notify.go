@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -54,14 +53,11 @@ func (n *Notify) provision() error {
 	orDefault(&n.Attempts, notify.DefaultAttempts)
 	orDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
 	orDefault(&n.Concurrency, notify.DefaultConcurrency)
-	n.guard = new(egress.Policy)
-	for _, s := range n.AllowNetworks {
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			return fmt.Errorf("notify: allow_networks: %q is no network, such as 10.0.0.0/8", s)
-		}
-		n.guard.Allow = append(n.guard.Allow, prefix.Masked())
+	guard, err := networks(n.AllowNetworks)
+	if err != nil {
+		return fmt.Errorf("notify: %w", err)
 	}
+	n.guard = &guard
 	repl := caddy.NewReplacer()
 	for i, s := range n.SigningKeys {
 		value, err := replaceAll(repl, s)

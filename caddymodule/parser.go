@@ -22,7 +22,7 @@ type options map[string]func()
 
 // repeatable are the options that may stand in a block more than once. Each time adds to a list.
 var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers",
-	"allow_exchanges", "deny", "certificate", "claim", "quota"}
+	"allow_exchanges", "deny", "certificate", "claim", "quota", "issuer"}
 
 // readDirective reads a directive that has no arguments, and the options that known returns, or none.
 func readDirective(d *caddyfile.Dispenser, known func(*parser) options) error {

@@ -255,6 +255,13 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if g.policy, err = g.newPolicy(); err != nil {
 		return c, err
 	}
+	if g.aac, err = g.newAAC(guard.Mode); err != nil {
+		return c, err
+	}
+	var tokens gateway.AAC
+	if g.aac != nil {
+		tokens = g.aac
+	}
 	var decides gateway.Policy
 	if g.policy != nil {
 		decides = g.policy
@@ -283,6 +290,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Confirm:        g.Completion == completionConfirm,
 		Guard:          guard,
 		Revocation:     &g.app.trust,
+		AAC:            tokens,
 		Policy:         decides,
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},

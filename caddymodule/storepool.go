@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/aac"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/group"
@@ -42,6 +43,7 @@ type openStore struct {
 	tasks   *gateway.Tasks
 	groups  *group.Engine
 	book    *policy.Book
+	used    *aac.Used
 	tracer  *tracer
 	metrics *metricsExporter
 
@@ -109,6 +111,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 	}
 	o.tasks.Process().AddAcceptor(o.groups)
 	o.book = policy.OpenBook(store, time.Now, slog.New(processLog{name: "aip"}))
+	o.used = aac.OpenUsed(store, slog.New(processLog{name: "aip"}))
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }
@@ -200,5 +203,6 @@ func (o *openStore) Destruct() error {
 	o.metrics.close()
 	o.groups.Close()
 	o.book.Close()
+	o.used.Close()
 	return o.tasks.Close() // and what else is open over the shards
 }

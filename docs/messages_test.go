@@ -49,8 +49,27 @@ func TestDocsMessages(t *testing.T) {
 	group := func(settings string) string {
 		return block("aic 10001000011K912345E789ABCDEF2353\ngroup {\n" + settings + "\n}")
 	}
+	tokens := func(settings, more string) string {
+		return block("aic 10001000011K912345E789ABCDEF2353\naac {\n" + settings + "\n}\n" + more)
+	}
 	broker := func(pattern string) string { return group("allow_brokers " + pattern) }
 	provoke := []struct{ message, config string }{
+		{"aac: the handler has no aic, which tokens must name as their audience; set it", block("aac {\n}")},
+		{"aac: identity is off, so there is no certificate that tokens come beside; set it to required or optional",
+			tokens("", "identity off")},
+		{"aac: there is no issuer whose tokens are accepted", tokens("", "")},
+		{`aac: replay is "…", but must be off or refuse`, tokens("issuer https://a.example\nreplay on", "")},
+		{"aac: a message in a group carries no token, so require would refuse all of them; leave require out, or take " +
+			"group to a handler of its own",
+			tokens("issuer https://a.example\nrequire", "group {\nallow_brokers a.example\n}")},
+		{`aac: the issuer "…" holds a bar, and names of Leaders end an issuer with it`,
+			tokens("issuer https://a.example|b", "")},
+		{`aac: the algorithm "…" is not supported; use RS256, PS256, ES256, EdDSA`,
+			tokens("issuer https://a.example\nalgorithms HS256", "")},
+		{"aac: the URL of the keys cannot be used: …", tokens("issuer a http://a.example/jwks", "")},
+		{"aac: the issuer, whose OpenID configuration says where its keys are, cannot be used: …", tokens("issuer a", "")},
+		{`aac: allow_networks: "…" is no network, such as 10.0.0.0/8`,
+			tokens("issuer https://a.example\nallow_networks 10.0.0.1", "")},
 		{"policy: it has no rules", block("policy {\n}")},
 		{"policy: decide: the URL must begin with http:// or https://, and have a host",
 			block("policy {\ndecide opa:8181/v1/data/aip\n}")},

@@ -64,6 +64,14 @@ func TestDocsMetrics(t *testing.T) {
 			}
 		}
 	}
+	aip_gateway /aac a2a/legacy %s {
+		identity optional
+		aic 10001000011K94ZH3VDXLP4S5EB63614
+		aac {
+			issuer https://sts.example.com
+			require
+		}
+	}
 	aip_gateway /down {
 		identity off
 		agent a2a/legacy %s {
@@ -71,8 +79,8 @@ func TestDocsMetrics(t *testing.T) {
 		}
 	}
 }
-`, t.TempDir(), here, up.URL, pki.CA.Cert, down.URL))
-	for _, path := range []string{"/up", "/down"} {
+`, t.TempDir(), here, up.URL, pki.CA.Cert, up.URL, down.URL))
+	for _, path := range []string{"/up", "/aac", "/down"} {
 		res, err := http.Post(here+path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"rpc",`+
 			`"params":{"message":{"id":"m","senderId":"l","command":"start","taskId":"t","dataItems":[]}}}`))
 		if err != nil {

@@ -165,7 +165,8 @@ func (x *exchange) note(err error) {
 		x.span.SetAttributes(attribute.String("error.type", kind.String()))
 		x.span.SetStatus(codes.Error, kind.String())
 	}
-	if kind == task.AuthenticationRequired || kind == task.AuthorizationFailed {
+	switch kind {
+	case task.AuthenticationRequired, task.AuthorizationFailed, task.AccessTokenInvalid:
 		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
 			"error", err)
 	}

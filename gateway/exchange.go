@@ -29,7 +29,8 @@ type exchange struct {
 	call    Call
 	decoded bool // call is known
 	policed policy.Call
-	use     policy.Use // what the call uses of quotas
+	token   *identity.Claims // of the access token beside the certificate; nil for none
+	use     policy.Use       // what the call uses of quotas
 	result  Result
 }
 
@@ -136,7 +137,7 @@ func (x *exchange) receive() error {
 	if err := x.admit(); err != nil {
 		return err
 	}
-	return x.police()
+	return x.authorize()
 }
 
 // choose chooses the dialect of the parsed request.

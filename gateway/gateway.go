@@ -48,6 +48,8 @@ type Config struct {
 	Confirm bool
 	// Guard decides which peers may call.
 	Guard *identity.Guard
+	// AAC checks the access tokens of callers; nil reads none.
+	AAC AAC
 	// Policy decides which of their calls are carried out, and counts them; nil allows all.
 	Policy Policy
 	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.

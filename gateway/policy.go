@@ -21,13 +21,32 @@ type Policy interface {
 	Decide(ctx context.Context, c *policy.Call, u *policy.Use) error
 }
 
-// police asks the policy about the call.
-func (x *exchange) police() error {
-	p := x.g.config.Policy
-	if p == nil {
+// AAC checks the access tokens that come beside the certificates of callers (AAC v02.02). Its methods may be called by
+// any number of goroutines at once.
+type AAC interface {
+	// Check returns what the token of a call says; nil if the call has none and needs none. authorization are the
+	// values of its header Authorization. The error is a *task.Error, which refuses the call, or that of ctx.
+	Check(ctx context.Context, c *policy.Call, authorization []string) (*identity.Claims, error)
+}
+
+// authorize checks the access token of the call, and then asks the policy about it.
+func (x *exchange) authorize() (err error) {
+	tokens, p := x.g.config.AAC, x.g.config.Policy
+	if tokens == nil && p == nil {
 		return nil
 	}
 	x.describe(&x.policed)
+	if tokens != nil {
+		if x.token, err = tokens.Check(x.ctx, &x.policed, x.in.Authorization); err != nil {
+			return err
+		}
+		if x.token != nil {
+			x.peer.Claims = x.token
+		}
+	}
+	if p == nil {
+		return nil
+	}
 	return p.Decide(x.ctx, &x.policed, &x.use)
 }
 

@@ -33,6 +33,8 @@ type Request struct {
 	// Caller is who calls, where the peer is another one, for whose Leader the call is executed; nil for the peer. A
 	// policy decides by the caller.
 	Caller *identity.Peer
+	// Authorization are the values of the header of this name. They hold secrets.
+	Authorization []string
 	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
 	// the URL of a Partner if no public one is configured.
 	Host string

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/aac"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -82,7 +83,8 @@ type Stream struct {
 	reserve replay.Reserve        // s.hold
 	use     *policy.Use           // of quotas; nil for nothing
 	last    atomic.Uint64         // the number of the last event that was sent
-	expires time.Time             // of the caller's proof of identity; zero for never
+	expires time.Time             // of the caller's proof of identity, or access token; zero for never
+	byToken bool                  // expires is that of the access token
 	chains  [][]*x509.Certificate // of that proof; nil if it is no certificate
 	address string                // of the caller
 	since   time.Time             // when the stream was opened
@@ -145,6 +147,9 @@ func (x *exchange) newStream() *Stream {
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
 		expires: x.peer.Expires, chains: x.peer.Chains, address: x.in.Address, transport: x.in.Transport,
 		since: time.Now()}
+	if t := x.token; t != nil && (s.expires.IsZero() || t.Expires.Before(s.expires)) {
+		s.expires, s.byToken = t.Expires, true
+	}
 	s.last.Store(r.After)
 	s.use = x.use.Move()
 	call := x.call.Call
@@ -205,7 +210,11 @@ func (s *Stream) untilExpiry() time.Duration { return min(expiryCheck, time.Unti
 
 func (s *Stream) checkExpiry() {
 	if !time.Now().Before(s.expires) {
-		s.Cut(identity.Expired())
+		if s.byToken {
+			s.Cut(aac.Expired())
+		} else {
+			s.Cut(identity.Expired())
+		}
 		return
 	}
 	s.mu.Lock()
@@ -291,7 +300,8 @@ func (s *Stream) finish(err error) {
 			s.why = errDrained
 		}
 		s.span.AddEvent("aip.stream.drained")
-	case task.KindOf(cause) == task.AuthenticationRequired: // the caller's proof has ended
+	case task.KindOf(cause) == task.AuthenticationRequired, // the caller's proof has ended
+		task.KindOf(cause) == task.AccessTokenInvalid:
 		err = s.fail(cause)
 		s.span.AddEvent("aip.stream.cut")
 	case cause == nil:

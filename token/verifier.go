@@ -63,7 +63,7 @@ func (c *Config) check() error {
 	case c.Issuer == "":
 		return errors.New("the issuer of tokens is missing")
 	case strings.Contains(c.Issuer, "|"):
-		return fmt.Errorf("the issuer %q holds a |, and names of Leaders end an issuer with it", c.Issuer)
+		return fmt.Errorf("the issuer %q holds a bar, and names of Leaders end an issuer with it", c.Issuer)
 	case strings.ContainsFunc(c.Issuer, control):
 		return fmt.Errorf("the issuer %q has a control character", c.Issuer)
 	case len(c.Audiences) == 0:
@@ -135,6 +135,14 @@ func (v *Verifier) Issuer() string { return v.config.Issuer }
 
 // Health returns what is known of the keys of the issuer.
 func (v *Verifier) Health() Health { return v.keys.health(v.config.Issuer) }
+
+// Fetch fetches the keys of the issuer, if they are not known, and returns what is known then.
+func (v *Verifier) Fetch(ctx context.Context) Health {
+	if v.keys.current() == nil {
+		_, _, _ = v.keys.find(ctx, "", "") // Health has the error
+	}
+	return v.Health()
+}
 
 // Close ends fetches, unless another Verifier shares the keys.
 func (v *Verifier) Close() { v.config.Keys.close(v.keys) }

@@ -221,7 +221,7 @@ func TestConfig(t *testing.T) {
 		{"good", func(*Config) {}, ""},
 		{"no issuer", func(c *Config) { c.Issuer = "" }, "the issuer of tokens is missing"},
 		{"an issuer with a bar", func(c *Config) { c.Issuer = "https://a.example|b" },
-			`the issuer "https://a.example|b" holds a |, and names of Leaders end an issuer with it`},
+			`the issuer "https://a.example|b" holds a bar, and names of Leaders end an issuer with it`},
 		{"no audience", func(c *Config) { c.Audiences = nil },
 			"the audience of tokens of https://sts.example.com is missing: without it, tokens for others would be accepted"},
 		{"HS256", func(c *Config) { c.Algorithms = []string{"HS256"} },

@@ -20,6 +20,7 @@ const (
 	CheckClock         = "clock"
 	CheckBroker        = "broker"
 	CheckConsole       = "console"
+	CheckIssuer        = "issuer" // of access tokens
 )
 
 // Status is how grave a Finding is.

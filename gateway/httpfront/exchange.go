@@ -107,6 +107,7 @@ func describe(q *gateway.Request, r *http.Request) {
 		media, _, _ := strings.Cut(v[0], ";")
 		q.Content = strings.ToLower(strings.TrimSpace(media))
 	}
+	q.Authorization = r.Header["Authorization"]
 	if v := r.Header["A2a-Version"]; len(v) > 0 {
 		q.Version = strings.TrimSpace(v[0])
 	}

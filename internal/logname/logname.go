@@ -23,7 +23,8 @@ const (
 	Membership = 'm' // an agent's membership of a group, written by package group
 	GroupTask  = 'g' // what has been published of a task in a group, written by package group
 
-	Quota = 'q' // what a quota has counted, written by package policy
+	Quota     = 'q' // what a quota has counted, written by package policy
+	UsedToken = 'j' // a token that may be used once, written by package aac
 )
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -93,6 +94,9 @@ func TaskOfGroup(log string) (taskID string) {
 
 // QuotaOf returns the name of the log of what a quota has counted under a key: a Leader, a Partner, or nothing.
 func QuotaOf(name, key string) string { return string(Quota) + name + Separator + key }
+
+// UsedTokenOf returns the name of the log of a token that was used at a Partner. key is one of the token's own.
+func UsedTokenOf(partner, key string) string { return string(UsedToken) + partner + Separator + key }
 
 // The lists of tasks in the store. Their names begin like those of the tasks' logs, behind the first byte.
 const (
