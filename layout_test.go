@@ -93,6 +93,7 @@ var mayImport = map[string][]string{
 	"identity":              {"task", "quota"},
 	"token/tokentest":       {},
 	"token":                 {"identity", "egress", "jsonrpc"},
+	"revocation":            {},
 	"notify": {"task", "translate", "replay", "follow", "quota", "partner", "egress", "notify/delivery",
 		"notify/schedule", "notify/sign", "internal/keylock", "internal/logname"},
 	"notify/delivery": {"egress", "notify/sign", "internal/tracing", "internal/bug"},

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"bytes"
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+// authority is an issuer of certificates that has been in a verified chain, and its lists.
+type authority struct {
+	cert  *x509.Certificate
+	lists []coverage
+}
+
+// coverage is a complete list with the delta that adds to it; either may be missing.
+type coverage struct{ base, delta *list }
+
+// same reports whether a certificate is one of the same issuer: it may be renewed.
+func (a *authority) same(issuer *x509.Certificate) bool {
+	return a.cert == issuer || bytes.Equal(a.cert.RawSubjectPublicKeyInfo, issuer.RawSubjectPublicKeyInfo) &&
+		bytes.Equal(a.cert.RawSubject, issuer.RawSubject)
+}
+
+func find(all []*authority, issuer *x509.Certificate) *authority {
+	for _, a := range all {
+		if a.same(issuer) {
+			return a
+		}
+	}
+	return nil
+}
+
+// learn returns what is known of the issuer of a verified chain. Lists that have waited for it count from now on. It
+// returns nil if too many issuers are known.
+func (c *Checker) learn(issuer *x509.Certificate) *authority {
+	if a := find(*c.known.Load(), issuer); a != nil {
+		return a
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := *c.known.Load()
+	if a := find(known, issuer); a != nil {
+		return a
+	}
+	if len(known) >= maxAuthorities {
+		return nil
+	}
+	known = append(slices.Clone(known), &authority{cert: issuer})
+	c.known.Store(&known)
+	adopted := false
+	for _, l := range c.locations {
+		if p := l.pending; p != nil && p.names(issuer) {
+			l.pending = nil
+			l.err = c.offer(l, p)
+			adopted = adopted || l.err == nil
+			c.report(l, nil)
+		}
+	}
+	if adopted {
+		c.arrange()
+	}
+	return find(*c.known.Load(), issuer)
+}
+
+// arrange puts the lists in order by their issuers. c.mu is held.
+func (c *Checker) arrange() {
+	var known []*authority
+	for _, old := range *c.known.Load() {
+		a := &authority{cert: old.cert}
+		var deltas []*list
+		for _, l := range c.locations {
+			switch {
+			case l.current == nil || !a.same(l.current.authority):
+			case l.current.base != nil:
+				deltas = append(deltas, l.current)
+			default:
+				a.lists = append(a.lists, coverage{base: l.current})
+			}
+		}
+		for _, delta := range deltas {
+			a.add(delta)
+		}
+		known = append(known, a)
+	}
+	c.known.Store(&known)
+	c.change()
+}
+
+// add adds a delta to the complete lists that it is for. One that is for none still says what is revoked.
+func (a *authority) add(delta *list) {
+	added := false
+	for i, cover := range a.lists {
+		if base := cover.base; base != nil && delta.adds(base) {
+			if cover.delta == nil || cover.delta.older(delta) {
+				a.lists[i].delta = delta
+			}
+			added = true
+		}
+	}
+	if !added {
+		a.lists = append(a.lists, coverage{delta: delta})
+	}
+}
+
+// adds reports whether a delta can be added to a complete list of its issuer (RFC 5280 §5.2.4).
+func (l *list) adds(base *list) bool {
+	return base.number != nil && base.scope.raw == l.scope.raw &&
+		base.number.Cmp(l.base) >= 0 && base.number.Cmp(l.number) < 0
+}
+
+// byLists says what the lists of an issuer say about a certificate.
+func (c *Checker) byLists(cert *x509.Certificate, issuer *authority, now time.Time) (v verdict) {
+	if issuer == nil {
+		return v
+	}
+	number, ok := serialOf(cert.SerialNumber.Bytes())
+	if !ok {
+		return v // no list can have it
+	}
+	for _, cover := range issuer.lists {
+		if l := cover.revokes(number); l != nil {
+			return verdict{revoked, l.location.name}
+		}
+		if l := cover.base; l != nil && l.scope.has(cert) {
+			if o := c.judge(l.span(), now); o > v.outcome {
+				v = verdict{o, l.location.name}
+			}
+			if d := cover.delta; d != nil {
+				if o := c.judge(d.span(), now); o > v.outcome {
+					v = verdict{o, d.location.name}
+				}
+			}
+		}
+	}
+	return v
+}
+
+// revokes returns the list that has revoked a certificate; nil if none has.
+func (c coverage) revokes(number serial) *list {
+	switch {
+	case c.delta != nil && c.delta.serials.has(number):
+		return c.delta
+	case c.base != nil && c.base.serials.has(number) && (c.delta == nil || !c.delta.removed.has(number)):
+		return c.base
+	}
+	return nil
+}

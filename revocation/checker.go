@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a Checker is made of.
+type Config struct {
+	// Lists are where revocation lists come from, complete ones and deltas: absolute paths of files. A file is read
+	// again when it has changed.
+	Lists []string
+	// MaxSize is the largest list that is read, in bytes; default 16 MiB.
+	MaxSize int64
+
+	// MaxAge is how old the last good answer of a source may be, although it is still valid by itself; default 0, no
+	// limit. A file is as old as its list; what is fetched is as old as the last request that was answered well.
+	MaxAge time.Duration
+	// Grace is for how long an answer counts after its nextUpdate; default 0.
+	Grace time.Duration
+	// Degrade is for how long after the last good answer of a source a certificate is let in of which nothing newer is
+	// known; default 0: it is refused. Each is counted, and logged.
+	Degrade time.Duration
+
+	Log *slog.Logger // default: slog.Default()
+}
+
+const (
+	defaultMaxSize = 16 << 20
+	// maxAuthorities is how many issuers are known at once. Only verified chains make one known.
+	maxAuthorities = 256
+)
+
+// Checker decides about the certificates of callers. New makes it; it decides by nothing until Start, and by what it
+// knows after Close. It may be used by any number of goroutines at once.
+type Checker struct {
+	config    Config
+	log       *slog.Logger
+	locations []*location
+
+	known      atomic.Pointer[[]*authority] // all that are known; neither the slice nor its elements are changed
+	generation atomic.Uint64
+	degraded   atomic.Uint64
+
+	ctx    context.Context // of what runs
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows, the state of the locations, and changes of known
+	closed  bool
+	changed chan struct{} // closed at the next change
+	logged  time.Time     // when a certificate was last logged that Degrade has let in
+}
+
+// New returns a Checker. It checks the configuration, and neither reads nor fetches anything.
+func New(config Config) (*Checker, error) {
+	c := &Checker{config: config, log: config.Log, changed: make(chan struct{})}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	if c.config.MaxSize == 0 {
+		c.config.MaxSize = defaultMaxSize
+	}
+	switch {
+	case len(config.Lists) == 0:
+		return nil, errors.New("revocation has no source")
+	case config.MaxSize < 0:
+		return nil, errors.New("the largest size of a list must not be negative")
+	case config.MaxAge < 0, config.Grace < 0, config.Degrade < 0:
+		return nil, errors.New("the times for which an answer counts must not be negative")
+	}
+	names := make(map[string]bool)
+	for _, name := range config.Lists {
+		if names[name] {
+			return nil, fmt.Errorf("the list %s is there twice", name)
+		}
+		names[name] = true
+		l, err := newLocation(name)
+		if err != nil {
+			return nil, err
+		}
+		c.locations = append(c.locations, l)
+	}
+	c.known.Store(&[]*authority{})
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
+}
+
+func newLocation(name string) (*location, error) {
+	switch {
+	case strings.Contains(name, "://"):
+		return nil, fmt.Errorf("the list %s is no file", name)
+	case !filepath.IsAbs(name):
+		return nil, fmt.Errorf("the list %s is no absolute path", name)
+	}
+	return &location{name: name}, nil
+}
+
+// Start reads the lists that are on this host, and begins to follow them. A list that is not there is no error: it is
+// logged, and looked for again.
+func (c *Checker) Start() {
+	for _, l := range c.locations {
+		c.readFile(l)
+	}
+	c.work.Go(c.followFiles)
+}
+
+// Close ends what runs, and waits for it.
+func (c *Checker) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.work.Wait()
+}
+
+// Known decides about a verified chain, from a caller's certificate to a root, by what is known alone. It does not
+// block. Its error is a *Refusal.
+func (c *Checker) Known(chain []*x509.Certificate) error {
+	return c.decide(chain)
+}
+
+// Check decides about a verified chain, from a caller's certificate to a root. Its error is a *Refusal.
+func (c *Checker) Check(_ context.Context, chain []*x509.Certificate) error {
+	return c.decide(chain)
+}
+
+// decide decides about each certificate of a chain that has an issuer in it.
+func (c *Checker) decide(chain []*x509.Certificate) error {
+	now := time.Now()
+	for i := range len(chain) - 1 {
+		cert, issuer := chain[i], chain[i+1]
+		v := c.byLists(cert, c.learn(issuer), now)
+		needed := i == 0 || i+2 < len(chain)
+		switch {
+		case v.outcome == revoked:
+			return refusal(Revoked, cert, v.source)
+		case v.outcome == good, !needed:
+		case v.outcome == degraded:
+			c.logDegraded(cert, v.source, now)
+		case v.outcome == stale:
+			return refusal(Stale, cert, v.source)
+		default:
+			return refusal(NoAnswer, cert, "")
+		}
+	}
+	return nil
+}
+
+func refusal(reason Reason, cert *x509.Certificate, source string) *Refusal {
+	return &Refusal{Reason: reason, Serial: fmt.Sprintf("%x", cert.SerialNumber), Issuer: cert.Issuer.String(),
+		Source: source}
+}
+
+// logEvery is how often a certificate is logged that Config.Degrade has let in; all are counted.
+const logEvery = time.Minute
+
+func (c *Checker) logDegraded(cert *x509.Certificate, source string, now time.Time) {
+	c.degraded.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.logged) < logEvery {
+		return
+	}
+	c.logged = now
+	c.log.Warn("a certificate is let in although it is not known whether it is revoked", "source", source,
+		"serial", fmt.Sprintf("%x", cert.SerialNumber), "issuer", cert.Issuer.String(), "since_start", c.degraded.Load())
+}
+
+// Degraded returns how often Config.Degrade has let in a certificate.
+func (c *Checker) Degraded() uint64 { return c.degraded.Load() }
+
+// Generation returns a number that is another one when lists or answers have changed.
+func (c *Checker) Generation() uint64 { return c.generation.Load() }
+
+// Changed returns a channel that is closed when lists or answers change the next time. A list can become stale without
+// a change.
+func (c *Checker) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// change says that lists or answers have changed. c.mu is held.
+func (c *Checker) change() {
+	c.generation.Add(1)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// outcome is what sources say about a certificate. A greater one counts more.
+type outcome uint8
+
+const (
+	unknown  outcome = iota // nothing
+	stale                   // too old an answer
+	degraded                // too old an answer, but Config.Degrade lets it count
+	good                    // not revoked
+	revoked
+)
+
+// verdict is what sources say about a certificate, and which of them does.
+type verdict struct {
+	outcome outcome
+	source  string
+}
+
+// span is the times of a good answer.
+type span struct {
+	until time.Time // it ends by itself
+	given time.Time // its source has last given it
+	good  time.Time // it was last a good answer, as far as is known
+}
+
+// judge judges a good answer by its times.
+func (c *Checker) judge(s span, now time.Time) outcome {
+	switch {
+	case c.config.MaxAge > 0 && now.Sub(s.given) > c.config.MaxAge:
+		return stale
+	case now.Before(s.until.Add(c.config.Grace)):
+		return good
+	case now.Before(s.good.Add(c.config.Degrade)):
+		return degraded
+	}
+	return stale
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package revocation knows which certificates of callers their issuers have revoked. A Checker has sources, and decides
+// by them about the chain of a certificate that was verified otherwise.
+//
+// # Sources
+//
+// Certificate revocation lists (RFC 5280 §5) come from files, complete ones and deltas. A list counts for the
+// certificates of the issuer that has signed it, and of its scope. An issuer is known by its certificate, from the
+// first verified chain that has it: a list whose issuer has not been seen waits for it. A list that is forged, broken,
+// older than the one that is there, or has critical extensions that are not known here, is refused, and the one that
+// is there stays.
+//
+// A list is read in place: of each entry only its serial number is kept, in 20 bytes.
+//
+// # Decisions
+//
+// In a chain, the certificate of the caller needs an answer, and so does each certificate of an issuer below the root
+// that such an issuer has issued. What a root has issued to an issuer is looked up where there is an answer, but needs
+// none: few roots publish lists.
+//
+// Revoked refuses, whichever source says so, and however old its answer is. Otherwise one good answer is enough. There
+// is none if no source has it, or each that has it is stale: then the certificate is refused, except in the time that
+// Config.Grace and Config.Degrade give.
+//
+// Known decides by what is known alone, for a TLS handshake: that comes before the caller has proven the key of its
+// certificate, so that a stranger could otherwise make the gateway ask about any certificate.
+package revocation

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"golang.org/x/crypto/cryptobyte"
+	der "golang.org/x/crypto/cryptobyte/asn1"
+)
+
+// skew is how far the clock of an issuer may be ahead.
+const skew = 5 * time.Minute
+
+// list is a revocation list. It is not changed once its issuer is verified.
+type list struct {
+	serials serials
+	removed serials // of a delta: what is revoked no more
+
+	issuer  []byte // its name, in DER
+	keyID   []byte // of the issuer's key; nil if the list does not say it
+	number  *big.Int
+	base    *big.Int // of a delta: the smallest number of a list that it adds to; nil for a complete list
+	scope   scope
+	from    time.Time // thisUpdate
+	until   time.Time // nextUpdate
+	entries int
+
+	// What is signed, until the issuer is verified.
+	der, signed, signature []byte
+	algorithm              x509.SignatureAlgorithm
+
+	authority *x509.Certificate // that has signed it; nil while it is not known
+	location  *location
+}
+
+// serials are serial numbers, in order.
+type serials []serial
+
+// serial is a serial number of a certificate, of up to 20 octets (RFC 5280 §4.1.2.2), with leading zeros.
+type serial [20]byte
+
+// serialOf returns a serial number from the contents of its INTEGER, or its big-endian bytes.
+func serialOf(b []byte) (s serial, ok bool) {
+	b = bytes.TrimLeft(b, "\x00")
+	if len(b) > len(s) {
+		return s, false
+	}
+	copy(s[len(s)-len(b):], b)
+	return s, true
+}
+
+func (s serials) has(n serial) bool {
+	_, found := slices.BinarySearchFunc(s, n, func(a, b serial) int { return bytes.Compare(a[:], b[:]) })
+	return found
+}
+
+// sorted returns s in order.
+func (s serials) sorted() serials {
+	slices.SortFunc(s, func(a, b serial) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Clip(s)
+}
+
+// The extensions of lists and of their entries that are known here (RFC 5280 §5.2, §5.3).
+var (
+	oidKeyID    = asn1.ObjectIdentifier{2, 5, 29, 35}
+	oidNumber   = asn1.ObjectIdentifier{2, 5, 29, 20}
+	oidDelta    = asn1.ObjectIdentifier{2, 5, 29, 27}
+	oidScope    = asn1.ObjectIdentifier{2, 5, 29, 28}
+	oidReason   = asn1.ObjectIdentifier{2, 5, 29, 21}
+	oidInvalid  = asn1.ObjectIdentifier{2, 5, 29, 24}
+	removeEntry = 8 // the reason removeFromCRL
+)
+
+// pemList is the type of a list's PEM block (RFC 7468 §6).
+const pemList = "X509 CRL"
+
+var errSyntax = errors.New("it is no certificate revocation list")
+
+// readList reads a list in DER or PEM. It does not verify its signature.
+func readList(raw []byte) (*list, error) {
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("-----BEGIN")) {
+		block, _ := pem.Decode(raw)
+		if block == nil || block.Type != pemList {
+			return nil, errors.New("it is PEM, but no " + pemList)
+		}
+		raw = block.Bytes
+	}
+	l := &list{der: raw}
+	input := cryptobyte.String(raw)
+	var outer, signed, tbs cryptobyte.String
+	if !input.ReadASN1(&outer, der.SEQUENCE) || !input.Empty() || !outer.ReadASN1Element(&signed, der.SEQUENCE) {
+		return nil, errSyntax
+	}
+	l.signed = signed
+	if !signed.ReadASN1(&tbs, der.SEQUENCE) {
+		return nil, errSyntax
+	}
+	head, entries, tail, ok := split(tbs)
+	if !ok {
+		return nil, errSyntax
+	}
+	if err := l.readHead(head, tail, outer); err != nil {
+		return nil, err
+	}
+	return l, l.readEntries(entries)
+}
+
+// split splits what is signed of a list into what is before its entries, their contents, and what is behind them.
+func split(tbs cryptobyte.String) (head []byte, entries, tail cryptobyte.String, ok bool) {
+	rest := tbs
+	for _, part := range []struct {
+		tags     []der.Tag
+		required bool
+	}{
+		{[]der.Tag{der.INTEGER}, false},                      // version
+		{[]der.Tag{der.SEQUENCE}, true},                      // signature
+		{[]der.Tag{der.SEQUENCE}, true},                      // issuer
+		{[]der.Tag{der.UTCTime, der.GeneralizedTime}, true},  // thisUpdate
+		{[]der.Tag{der.UTCTime, der.GeneralizedTime}, false}, // nextUpdate
+	} {
+		if !slices.ContainsFunc(part.tags, rest.PeekASN1Tag) {
+			if part.required {
+				return nil, nil, nil, false
+			}
+			continue
+		}
+		var element cryptobyte.String
+		var tag der.Tag
+		if !rest.ReadAnyASN1Element(&element, &tag) {
+			return nil, nil, nil, false
+		}
+	}
+	head = tbs[:len(tbs)-len(rest)]
+	if rest.PeekASN1Tag(der.SEQUENCE) && !rest.ReadASN1(&entries, der.SEQUENCE) {
+		return nil, nil, nil, false
+	}
+	return head, entries, rest, true
+}
+
+// readHead reads all but the entries, by the parser of crypto/x509: it gets the same list without them. (With them it
+// would take 30 times the memory.)
+func (l *list) readHead(head, tail, signature []byte) error {
+	var b cryptobyte.Builder
+	b.AddASN1(der.SEQUENCE, func(b *cryptobyte.Builder) {
+		b.AddASN1(der.SEQUENCE, func(b *cryptobyte.Builder) {
+			b.AddBytes(head)
+			b.AddBytes(tail)
+		})
+		b.AddBytes(signature)
+	})
+	raw, err := b.Bytes()
+	if err != nil {
+		return errSyntax
+	}
+	parsed, err := x509.ParseRevocationList(raw)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	l.issuer, l.keyID, l.number = parsed.RawIssuer, parsed.AuthorityKeyId, parsed.Number
+	l.from, l.until = parsed.ThisUpdate, parsed.NextUpdate
+	l.algorithm, l.signature = parsed.SignatureAlgorithm, parsed.Signature
+	switch {
+	case l.until.IsZero():
+		return errors.New("it has no nextUpdate")
+	case !l.until.After(l.from):
+		return errors.New("its nextUpdate is not after its thisUpdate")
+	}
+	seen := make(map[string]bool)
+	for _, e := range parsed.Extensions {
+		id := e.Id.String()
+		if seen[id] {
+			return fmt.Errorf("it has two extensions %s", id)
+		}
+		seen[id] = true
+		switch {
+		case e.Id.Equal(oidDelta):
+			number := new(big.Int)
+			value := cryptobyte.String(e.Value)
+			if !value.ReadASN1Integer(number) || !value.Empty() {
+				return fmt.Errorf("%w: its base is not a number", errSyntax)
+			}
+			l.base = number
+		case e.Id.Equal(oidScope):
+			if l.scope, err = readScope(e.Value); err != nil {
+				return err
+			}
+		case e.Id.Equal(oidKeyID), e.Id.Equal(oidNumber):
+		case e.Critical:
+			return fmt.Errorf("it has a critical extension that is not known here, %s", id)
+		}
+	}
+	if l.base != nil && l.number == nil {
+		return errors.New("it is a delta without a number")
+	}
+	return nil
+}
+
+// readEntries reads the entries.
+func (l *list) readEntries(entries cryptobyte.String) error {
+	for !entries.Empty() {
+		var entry, number cryptobyte.String
+		if !entries.ReadASN1(&entry, der.SEQUENCE) || !entry.ReadASN1(&number, der.INTEGER) ||
+			!entry.SkipASN1(der.UTCTime) && !entry.SkipASN1(der.GeneralizedTime) {
+			return errSyntax
+		}
+		n, ok := serialOf(number)
+		if !ok || len(number) > 0 && number[0] >= 0x80 {
+			return errors.New("it has a serial number that is negative, or has more than 20 octets")
+		}
+		reason, err := readReason(entry)
+		if err != nil {
+			return err
+		}
+		if reason == removeEntry && l.base != nil {
+			l.removed = append(l.removed, n)
+		} else {
+			l.serials = append(l.serials, n)
+		}
+		l.entries++
+	}
+	l.serials, l.removed = l.serials.sorted(), l.removed.sorted()
+	return nil
+}
+
+// readReason reads the extensions of an entry, and returns its reason code; 0 if it has none.
+func readReason(extensions cryptobyte.String) (reason int, err error) {
+	if extensions.Empty() {
+		return 0, nil
+	}
+	var all cryptobyte.String
+	if !extensions.ReadASN1(&all, der.SEQUENCE) || !extensions.Empty() {
+		return 0, errSyntax
+	}
+	for !all.Empty() {
+		var one, value cryptobyte.String
+		var id asn1.ObjectIdentifier
+		var critical bool
+		if !all.ReadASN1(&one, der.SEQUENCE) || !one.ReadASN1ObjectIdentifier(&id) ||
+			one.PeekASN1Tag(der.BOOLEAN) && !one.ReadASN1Boolean(&critical) ||
+			!one.ReadASN1(&value, der.OCTET_STRING) || !one.Empty() {
+			return 0, errSyntax
+		}
+		switch {
+		case id.Equal(oidReason):
+			if !value.ReadASN1Enum(&reason) || !value.Empty() {
+				return 0, errSyntax
+			}
+		case id.Equal(oidInvalid):
+		case critical:
+			// One of them says that the entry is of another issuer (RFC 5280 §5.3.3).
+			return 0, fmt.Errorf("an entry has a critical extension that is not known here, %s", id)
+		}
+	}
+	return reason, nil
+}
+
+// names reports whether a list may be of an issuer, by what it says itself.
+func (l *list) names(issuer *x509.Certificate) bool {
+	return bytes.Equal(l.issuer, issuer.RawSubject) &&
+		(l.keyID == nil || issuer.SubjectKeyId == nil || bytes.Equal(l.keyID, issuer.SubjectKeyId))
+}
+
+// verify verifies that an issuer has signed the list.
+func (l *list) verify(issuer *x509.Certificate) error {
+	switch {
+	case !issuer.BasicConstraintsValid, !issuer.IsCA:
+		return errors.New("its issuer is no certificate authority")
+	case issuer.KeyUsage != 0 && issuer.KeyUsage&x509.KeyUsageCRLSign == 0:
+		return errors.New("the key of its issuer is not for lists")
+	}
+	if err := issuer.CheckSignature(l.algorithm, l.signed, l.signature); err != nil {
+		return fmt.Errorf("its signature is not that of its issuer: %w", err)
+	}
+	return nil
+}
+
+// older reports whether the list is older than another one of the same issuer and scope.
+func (l *list) older(other *list) bool {
+	if l.number != nil && other.number != nil && l.number.Cmp(other.number) != 0 {
+		return l.number.Cmp(other.number) < 0
+	}
+	return l.from.Before(other.from)
+}

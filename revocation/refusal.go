@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reason is why a certificate is refused.
+type Reason string
+
+// The reasons.
+const (
+	Revoked  Reason = "revoked"   // its issuer has revoked it
+	NoAnswer Reason = "no answer" // no source knows about it
+	Stale    Reason = "stale"     // what the sources know about it is too old
+)
+
+// Refusal says why a certificate of a chain is refused. It holds no secret, but it is for the operator: what a caller
+// is told is not more than that its certificate is not accepted.
+type Refusal struct {
+	Reason Reason
+	Serial string // of the certificate, in hexadecimal digits
+	Issuer string // of the certificate, its distinguished name
+	Source string // that has decided, as in the configuration; empty for none
+}
+
+// Error implements error.
+func (r *Refusal) Error() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "certificate %s of %s: ", r.Serial, r.Issuer)
+	switch r.Reason {
+	case Revoked:
+		s.WriteString("it is revoked")
+	case Stale:
+		s.WriteString("what is known about its revocation is too old")
+	default:
+		s.WriteString("nothing is known about its revocation")
+	}
+	if r.Source != "" {
+		s.WriteString(", by " + r.Source)
+	}
+	return s.String()
+}
