@@ -74,7 +74,7 @@ func (*Identify) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision sets up the handler.
-func (i *Identify) Provision(caddy.Context) error {
+func (i *Identify) Provision(ctx caddy.Context) error {
 	if len(i.Callers) == 0 {
 		i.Callers = []string{"aip"}
 	}
@@ -90,9 +90,14 @@ func (i *Identify) Provision(caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("callers: %w", err)
 	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
 	i.previewer = httpfront.Previewer{
 		Reader: gateway.NewReader(gateway.Config{
 			Process: &process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
+			Revocation:     &app.(*App).trust,
 			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: limits.Depth},
 			Memory:         quota.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader},
 			MemoryPatience: memoryPatience,

@@ -16,7 +16,7 @@ import (
 // counts them, in front of it. It neither admits nor executes them. It may be used by any number of goroutines at once.
 type Reader struct{ g *Gateway }
 
-// NewReader returns a Reader. Of the Config, Process, Callers, Guard, Limits, Memory, MemoryPatience and
+// NewReader returns a Reader. Of the Config, Process, Callers, Guard, Revocation, Limits, Memory, MemoryPatience and
 // Streaming.Drain count.
 func NewReader(c Config) *Reader {
 	c.Groups = true // an invitation is read, whoever answers it
@@ -33,9 +33,12 @@ type Asked struct {
 // Match is Gateway.Match.
 func (r *Reader) Match(q *Request, method, path string) bool { return r.g.Match(q, method, path) }
 
-// Accepts returns the peer of a request as the Guard accepts it, and the zero Peer for one that it refuses.
-func (r *Reader) Accepts(peer identity.Peer) identity.Peer {
+// Accepts returns the peer of a request as the Guard accepts it, and the zero Peer for one that is refused.
+func (r *Reader) Accepts(ctx context.Context, peer identity.Peer) identity.Peer {
 	peer, err := r.g.config.Guard.Check(peer)
+	if v := r.g.config.Revocation; err == nil && v != nil && len(peer.Chains) > 0 {
+		err = v.Check(ctx, peer.Chains)
+	}
 	if err != nil {
 		return identity.Peer{}
 	}

@@ -34,14 +34,16 @@ type Previewer struct {
 type Preview struct {
 	previewer *Previewer
 	peer      identity.Peer // as the Front has it
-	accepted  identity.Peer // as the Guard has it
 	err       error         // of Authenticate
 
 	w       http.ResponseWriter
 	request *http.Request // as it came
 	url     url.URL       // likewise, since later handlers may change it
 
-	mu      sync.Mutex
+	mu       sync.Mutex
+	judged   bool          // accepted is known
+	accepted identity.Peer // as the Guard has it
+
 	of      gateway.Request // holds the body, and its memory
 	asked   bool            // what and failed are known
 	what    gateway.Asked
@@ -59,9 +61,6 @@ type previewKey struct{}
 func (p *Previewer) Begin(w http.ResponseWriter, r *http.Request) (*Preview, *http.Request) {
 	v := &Preview{previewer: p, w: w, request: r, url: *r.URL}
 	v.peer, v.err = p.Authenticate(r)
-	if v.err == nil {
-		v.accepted = p.Reader.Accepts(v.peer)
-	}
 	next := r.WithContext(context.WithValue(r.Context(), previewKey{}, v))
 	if r.Body != nil && r.Body != http.NoBody {
 		next.Body = &previewBody{r.Body, v}
@@ -79,7 +78,22 @@ func PreviewOf(ctx context.Context) *Preview {
 func (v *Preview) Peer() (identity.Peer, error) { return v.peer, v.err }
 
 // Accepted returns who has proven to have sent the request; the zero Peer for nobody.
-func (v *Preview) Accepted() identity.Peer { return v.accepted }
+func (v *Preview) Accepted() identity.Peer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.accept()
+}
+
+// accept finds out who has proven to have sent the request, once. v.mu is held.
+func (v *Preview) accept() identity.Peer {
+	if !v.judged {
+		v.judged = true
+		if v.err == nil {
+			v.accepted = v.previewer.Reader.Accepts(v.request.Context(), v.peer)
+		}
+	}
+	return v.accepted
+}
 
 // Asked returns what the request asks for: nothing if its path is none of the Partner's. An error says that the body
 // could not be read. Its Asked is as that of a body that cannot be decoded, and nobody can read the body later.
@@ -176,26 +190,26 @@ func (v *Preview) ask() {
 
 // hold takes the memory for n bytes of the body.
 func (v *Preview) hold(n int) error {
-	return v.previewer.Reader.Hold(v.request.Context(), v.accepted, &v.of, n)
+	return v.previewer.Reader.Hold(v.request.Context(), v.accept(), &v.of, n)
 }
 
 // keep reads the body, or of one of gRPC its first message. v.mu is held.
 func (v *Preview) keep() error {
 	p, in, length := v.previewer, io.Reader(v.request.Body), v.request.ContentLength
 	defer limitReading(v.w, p.BodyTimeout).end()
-	most := p.Reader.MaxBody(v.accepted)
+	most := p.Reader.MaxBody(v.accept())
 	if v.of.GRPC {
 		in, length, most = &firstMessage{from: in}, -1, most+grpcPrefix
 	}
 	if length > int64(most) {
-		return p.Reader.TooLarge(v.accepted)
+		return p.Reader.TooLarge(v.accept())
 	}
 	v.of.Body = gateway.NewBody()
 	if err := readBody(in, v.of.Body, length, most, v); err != nil {
 		return err
 	}
 	if len(*v.of.Body) > most {
-		return p.Reader.TooLarge(v.accepted)
+		return p.Reader.TooLarge(v.accept())
 	}
 	if !v.of.GRPC {
 		v.end = io.EOF
@@ -216,7 +230,7 @@ func (v *Preview) message(encoding string) ([]byte, error) {
 	if encoding != protobytes.Gzip {
 		return nil, nil // likewise
 	}
-	most := v.previewer.Reader.MaxBody(v.accepted)
+	most := v.previewer.Reader.MaxBody(v.accept())
 	reader, _ := protobytes.Gunzip(most)
 	inflate := reader()
 	if err := inflate.Reset(bytes.NewReader(message)); err != nil {
@@ -230,7 +244,7 @@ func (v *Preview) message(encoding string) ([]byte, error) {
 		return nil, nil // likewise
 	}
 	if len(plain) > most {
-		return nil, v.previewer.Reader.TooLarge(v.accepted)
+		return nil, v.previewer.Reader.TooLarge(v.accept())
 	}
 	return plain, nil
 }

@@ -5,6 +5,7 @@ package httpfront
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
@@ -242,6 +244,37 @@ func TestPreviewOfStreams(t *testing.T) {
 		frames = append(frames, all(t, next)...)
 		dense(t, frames, 1)
 	})
+}
+
+// TestPreviewOfARevokedCaller: who is revoked has proven nothing, and is a stranger.
+func TestPreviewOfARevokedCaller(t *testing.T) {
+	s := openSite(t, func(h *setup) { h.Partner.Agent = busyAgent{}; h.Limits.Bytes = 1 << 20 })
+	peer := verified
+	peer.Chains = [][]*x509.Certificate{{{}}}
+	for _, revoked := range []bool{false, true} {
+		s.setup.Revocation = revocation{all: revoked}
+		body := strings.NewReader(message("rpc", "start", "t1", strings.Repeat("x", 70<<10)))
+		v, _ := s.previewer(peer).Begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/rpc", body))
+		asked, err := v.Asked()
+		got := v.Accepted()
+		if got.Verified() == revoked || (err != nil) != revoked || (asked.Command == "start") == revoked {
+			t.Errorf("revoked %t: %+v, %+v, %v", revoked, got, asked, err)
+		}
+		v.End()
+	}
+}
+
+// revocation revokes all certificates, or none.
+type revocation struct {
+	gateway.Revocation
+	all bool
+}
+
+func (r revocation) Check(context.Context, [][]*x509.Certificate) error {
+	if r.all {
+		return task.Errorf(task.AuthenticationRequired, "it is revoked")
+	}
+	return nil
 }
 
 // TestPreviewOfAnotherCall: a call that was read otherwise before than by the gateway is refused.
