@@ -92,6 +92,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
 func (a *App) Provision(ctx caddy.Context) error {
+	a.trust.app = a
 	a.started = make(chan struct{})
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.access = ctx.Logger(new(caddyhttp.App)).Core()
@@ -177,6 +178,7 @@ func (a *App) Start() error {
 		}
 	}
 	a.opened, a.holds = opened, true
+	a.judgeLeaders(context.Background()) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
 		if g.aac != nil {

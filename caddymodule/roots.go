@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/standing"
 )
 
 // roots are the roots of all pools of aip_file. They outlive configurations, as connections do: a root has one
@@ -22,7 +23,10 @@ var roots rootSets
 
 // rootSets are the sets of roots, one for each list of files. The zero value is ready for use.
 type rootSets struct {
-	certs sync.Map // *x509.Certificate to *root
+	certs sync.Map     // *x509.Certificate to *root
+	used  atomic.Int64 // pools in configurations that are loaded
+
+	changes atomic.Uint64 // of roots that were taken out, or put back
 
 	mu   sync.Mutex
 	sets map[string]*rootSet // by the names of the files; they are few and are kept
@@ -64,6 +68,33 @@ func (s *rootSets) check(chain []*x509.Certificate) error {
 	return nil
 }
 
+// rootPool is the Pool of a standing.Proof that a pool of aip_file has verified.
+const rootPool = "aip_file"
+
+// proof returns a chain that counts as what is kept of it.
+func (s *rootSets) proof(chain []*x509.Certificate) standing.Proof {
+	p := standing.Proof{Chain: chain}
+	if _, ok := s.certs.Load(chain[len(chain)-1]); ok {
+		p.Pool = rootPool
+	}
+	return p
+}
+
+// checkKept is check for a chain that was kept: it counts if its root is in any file now.
+func (s *rootSets) checkKept(p *standing.Proof) error {
+	if p.Pool != rootPool {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, set := range s.sets {
+		if r := set.roots[string(p.Chain[len(p.Chain)-1].Raw)]; r != nil && !r.removed.Load() {
+			return nil
+		}
+	}
+	return errRootRemoved
+}
+
 // use returns the roots that the files of a pool have now. They are in use until leave is called.
 func (s *rootSets) use(p *RootPool) (*rootSet, []*root, error) {
 	found, file, err := rootsIn(p.Files)
@@ -95,6 +126,7 @@ func (s *rootSets) use(p *RootPool) (*rootSet, []*root, error) {
 		}
 	}
 	set.pools = append(set.pools, p)
+	s.used.Add(1)
 	return set, all, nil
 }
 
@@ -103,21 +135,13 @@ func (s *rootSets) leave(p *RootPool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.set != nil {
+		s.used.Add(-1)
 		p.set.pools = slices.DeleteFunc(p.set.pools, func(o *RootPool) bool { return o == p })
 	}
 }
 
 // inUse reports whether there is a pool in a configuration.
-func (s *rootSets) inUse() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, set := range s.sets {
-		if len(set.pools) > 0 {
-			return true
-		}
-	}
-	return false
-}
+func (s *rootSets) inUse() bool { return s.used.Load() > 0 }
 
 // read reads all files again. A file that cannot be read, or has no certificate, changes nothing: it may be about to be
 // written.
@@ -125,18 +149,21 @@ func (s *rootSets) read(log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, set := range s.sets {
-		set.read(log)
+		if set.read(log) {
+			s.changes.Add(1)
+		}
 	}
 }
 
-func (t *rootSet) read(log *slog.Logger) {
+// read reports whether a root was taken out, or put back.
+func (t *rootSet) read(log *slog.Logger) (changed bool) {
 	found, file, err := rootsIn(t.files)
 	if err != nil {
 		if bad := file + ": " + err.Error(); bad != t.bad && len(t.pools) > 0 {
 			log.Warn("the roots of Leaders cannot be read again; those that were read count", "file", file, "error", err)
 			t.bad = bad
 		}
-		return
+		return false
 	}
 	t.bad = ""
 	has := make(map[string]bool, len(found))
@@ -144,7 +171,9 @@ func (t *rootSet) read(log *slog.Logger) {
 		has[string(cert.Raw)] = true
 	}
 	for raw, r := range t.roots {
-		switch was := r.removed.Swap(!has[raw]); {
+		was := r.removed.Swap(!has[raw])
+		changed = changed || was == has[raw]
+		switch {
 		case was && has[raw]:
 			log.Warn("a root that was taken out of its file is there again, and certificates under it count",
 				"files", t.files, "subject", doctor.SubjectOf(r.cert))
@@ -167,4 +196,5 @@ func (t *rootSet) read(log *slog.Logger) {
 				"subject", subject)
 		}
 	}
+	return changed
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/standing"
 )
 
 // stores holds the open stores of this process. A new configuration continues with the store, and the turns, of the one
@@ -44,6 +45,7 @@ type openStore struct {
 	groups  *group.Engine
 	book    *policy.Book
 	used    *aac.Used
+	leaders *standing.Register
 	tracer  *tracer
 	metrics *metricsExporter
 
@@ -104,6 +106,11 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, err
 	}
 	o.tasks = tasks
+	o.leaders, err = standing.Open(ctx, store, time.Now, slog.New(processLog{name: "aip"}))
+	if err != nil {
+		o.tracer.close()
+		return nil, errors.Join(err, tasks.Close())
+	}
 	o.groups, err = group.Open(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
 	if err != nil {
 		o.tracer.close()
@@ -157,7 +164,7 @@ func running() (found *openStore) {
 // again.
 func (o *openStore) configure(a *App) {
 	c := storeConfig{a, a.store.Settings(), *a.Notify.config()}
-	c.notify.TracerProvider = o.tracer.provider()
+	c.notify.TracerProvider, c.notify.Stopped = o.tracer.provider(), o.leaders.Lost
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.remove(a)

@@ -28,7 +28,7 @@ type logLine struct {
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]logLine)
 	for _, room := range []string{"aun", "caddymodule", "directory", "gateway", "group", "identity", "mailbox", "notify",
-		"partner", "policy", "replay", "sseproxy", "upstream"} {
+		"partner", "policy", "replay", "sseproxy", "standing", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err

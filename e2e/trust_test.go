@@ -3,9 +3,14 @@
 package e2e
 
 import (
+	"context"
+	"crypto/tls"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // The AICs of the Leaders of these tests.
@@ -71,4 +76,57 @@ func TestRootTakenOut(t *testing.T) {
 	s.waitFor(t, `a root was taken out of its file.*"subject":"second"`)
 	writeRoots(t, file, first, third)
 	s.waitFor(t, `a file of roots has one that is not in use yet.*"subject":"third"`)
+}
+
+// TestWebhooksWithoutTrust takes a root out of the file of a pool while tasks run for which no connection is open. The
+// webhooks of the Leader below it stop, also in the next process, and its task goes on.
+func TestWebhooksWithoutTrust(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	first, second := newRoot(t, "first"), newRoot(t, "second")
+	up := newSink(t)
+	s := newSite(t)
+	file := s.inDir("roots.pem")
+	writeRoots(t, file, first, second)
+	s.start(config{notify: here, trust: "trust_pool aip_file " + file, handle: gatewayTo(agent)})
+	pairs := map[string]tls.Certificate{"alice": first.leader(aliceAIC), "bob": second.leader(bobAIC)}
+	leaders := make(map[string]*caller)
+	for name, pair := range pairs {
+		c := callerWith(t, s.url(), pair.Leaf.Subject.CommonName, pair)
+		leaders[name] = c
+		c.setHook(hook{URL: up.origin() + "/" + name, Token: "t", TaskID: name})
+		ctx, leave := context.WithCancel(within(t, patience))
+		f := &follower{caller: c, id: name}
+		go func() {
+			for len(up.arrived("/"+name)) == 0 && ctx.Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			leave()
+		}()
+		if err := f.follow(ctx, "slow 40", "awaiting-completion"); err == nil {
+			t.Errorf("%s: the task has ended already", name)
+		}
+		leave()
+	}
+	writeRoots(t, file, first)
+	s.waitFor(t, `its webhooks stop, and its groups are left.*"leader":"`+bobAIC+`"`)
+	s.kill()
+	before := len(up.arrived("/bob"))
+	s.run(s.inDir("Caddyfile"))
+	eventually(t, "the webhook of the other Leader is notified of its result", func() bool {
+		return slices.ContainsFunc(up.arrived("/alice"), func(n notice) bool {
+			return n.task.Status.State == task.AwaitingCompletion
+		})
+	})
+	if got := up.arrived("/bob"); len(got) != before {
+		t.Errorf("the webhook of the Leader without trust was notified %d times, and before %d times", len(got), before)
+	}
+	writeRoots(t, file, first, second)
+	s.reload(config{notify: here, trust: "trust_pool aip_file " + file, handle: gatewayTo(agent)})
+	if got := leaders["bob"].get("bob"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("the task of the Leader without trust is %s", got.Status.State)
+	}
+	eventually(t, "its webhook is notified, since its certificate counts again", func() bool {
+		return len(up.arrived("/bob")) > before
+	})
 }

@@ -121,10 +121,8 @@ func (x *exchange) receive() error {
 		return err
 	}
 	x.peer = peer
-	if r := x.g.config.Revocation; r != nil && len(peer.Chains) > 0 {
-		if err := r.Check(x.ctx, peer.Chains); err != nil {
-			return err
-		}
+	if err := x.checkRevoked(); err != nil {
+		return err
 	}
 	if !x.decoded {
 		if err := x.decode(); err != nil {
@@ -137,7 +135,10 @@ func (x *exchange) receive() error {
 	if err := x.admit(); err != nil {
 		return err
 	}
-	return x.authorize()
+	if err := x.authorize(); err != nil {
+		return err
+	}
+	return x.called()
 }
 
 // choose chooses the dialect of the parsed request.

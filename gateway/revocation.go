@@ -5,6 +5,8 @@ package gateway
 import (
 	"context"
 	"crypto/x509"
+
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Revocation knows which certificates of callers count no more, although they were verified and have not expired. Its
@@ -13,6 +15,26 @@ type Revocation interface {
 	// Check returns why a certificate with these verified chains counts no more: a *task.Error of kind
 	// AuthenticationRequired. It may wait for an answer of others, within the limits of its configuration.
 	Check(ctx context.Context, chains [][]*x509.Certificate) error
+	// Called says that a Leader makes a call that is admitted, by a certificate that counts. lasts says that the call
+	// asks for what goes on without a connection. An error refuses the call, and has a kind.
+	Called(ctx context.Context, leader string, chains [][]*x509.Certificate, lasts bool) error
+}
+
+// checkRevoked refuses a peer whose certificate counts no more.
+func (x *exchange) checkRevoked() error {
+	if r := x.g.config.Revocation; r != nil && len(x.peer.Chains) > 0 {
+		return r.Check(x.ctx, x.peer.Chains)
+	}
+	return nil
+}
+
+// called says that the call is admitted.
+func (x *exchange) called() error {
+	if r := x.g.config.Revocation; r != nil && len(x.peer.Chains) > 0 {
+		lasts := x.call.Webhook != nil || x.call.Op == translate.JoinGroup
+		return r.Called(x.ctx, x.call.Leader, x.peer.Chains, lasts)
+	}
+	return nil
 }
 
 // Recheck ends the open streams of all gateways whose callers' certificates count no more, with that as their last

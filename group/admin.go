@@ -66,18 +66,7 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 		return errNoMembership()
 	}
 	stored := make(chan error, 1)
-	ok := m.ask(func() {
-		if !m.isStored {
-			stored <- errNoMembership()
-			return
-		}
-		err := m.beginLeave(new(departure))
-		if err == nil && m.link == nil {
-			m.leaveBy = time.Now()
-		}
-		stored <- err
-	})
-	if !ok {
+	if !m.ask(func() { stored <- m.leaveNow(new(departure)) }) {
 		return errNoMembership()
 	}
 	for {
@@ -92,6 +81,42 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// LeaveAll makes all Partners leave all groups of a Leader that may lead no more, and does not wait for it. Tasks that
+// run go on, without the groups. A leave that cannot be stored is tried again by the next call.
+func (e *Engine) LeaveAll(leader string) {
+	e.mu.Lock()
+	var all []*membership
+	for k, m := range e.memberships {
+		if k.leader == leader {
+			all = append(all, m)
+		}
+	}
+	e.mu.Unlock()
+	for _, m := range all {
+		if !m.isMember() {
+			continue
+		}
+		m.ask(func() {
+			if err := m.leaveNow(&departure{KeepTasks: true}); err != nil {
+				m.logger().Warn("a group of a Leader whose certificates count no more cannot be left now; it is tried again",
+					m.about("error", err)...)
+			}
+		})
+	}
+}
+
+// leaveNow begins a leave; without a link to the broker, the membership ends at once. Only the supervisor calls it.
+func (m *membership) leaveNow(d *departure) error {
+	if !m.isStored {
+		return errNoMembership()
+	}
+	err := m.beginLeave(d)
+	if err == nil && m.link == nil {
+		m.leaveBy = time.Now()
+	}
+	return err
 }
 
 func errNoMembership() error {

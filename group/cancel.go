@@ -14,14 +14,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// cancel implements tasks. A task whose agent refuses is left to itself.
-func (t *groupTasks) cancel(ctx context.Context) error {
+// stop implements tasks.
+func (t *groupTasks) stop(ctx context.Context) error {
 	select {
 	case <-t.recovered:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := t.awaitCommands(ctx); err != nil {
+	return t.awaitCommands(ctx)
+}
+
+// cancel implements tasks. A task whose agent refuses is left to itself.
+func (t *groupTasks) cancel(ctx context.Context) error {
+	if err := t.stop(ctx); err != nil {
 		return err
 	}
 	for {

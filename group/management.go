@@ -230,6 +230,9 @@ func (m *membership) endTasks(l link) error {
 		case <-ctx.Done():
 		}
 	})
+	if m.record.Leaving.KeepTasks {
+		return m.tasks.stop(ctx)
+	}
 	if err := m.tasks.cancel(ctx); err != nil {
 		return err
 	}

@@ -295,6 +295,42 @@ func TestLeaveByOperator(t *testing.T) {
 	})
 }
 
+// TestLeaveAll leaves the groups of one Leader, whose tasks go on.
+func TestLeaveAll(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		m.took()
+		m.engine.LeaveAll("another")
+		m.checkState(Joined)
+		m.engine.LeaveAll(testLeader)
+		m.engine.LeaveAll(testLeader)
+		m.checkState("")
+		m.checkEvents(t, "stop", "publish status", "delete "+testQueue+" at a.example", "close a.example")
+		m.checkStatuses("a.example", gone)
+
+		// Without a link, the queue stays.
+		m.mustInvite()
+		at, tasks := m.byName["a.example"], m.of("g1")
+		m.change(func() { at.fails = brokerError(broker.Unreachable, "a.example", "refused") })
+		at.cut(broker.Closed)
+		m.engine.LeaveAll(testLeader)
+		m.checkState("")
+		if tasks.canceled || !tasks.dropped || at.queues[testQueue] == nil {
+			t.Errorf("its tasks are %+v, and the queues %v", tasks, at.queues)
+		}
+
+		// A store that fails once.
+		m.change(func() { at.fails = nil })
+		m.mustInvite()
+		m.store.setDown(true)
+		m.engine.LeaveAll(testLeader)
+		m.checkState(Joined)
+		m.store.setDown(false)
+		m.engine.LeaveAll(testLeader)
+		m.checkState("")
+	})
+}
+
 // TestTasksThatDoNotEnd leaves though a task cannot be canceled.
 func TestTasksThatDoNotEnd(t *testing.T) {
 	inBubble(t, func(m *memberships) {

@@ -88,6 +88,11 @@ func (f *fakeTasks) mute(muted bool) { f.set(func() { f.muted = muted }) }
 
 func (f *fakeTasks) note(event string) { f.b.change(func() { f.b.note(event) }) }
 
+func (f *fakeTasks) stop(ctx context.Context) error {
+	f.note("stop")
+	return ctx.Err()
+}
+
 func (f *fakeTasks) cancel(ctx context.Context) error {
 	f.note("cancel")
 	f.set(func() { f.canceled = true })

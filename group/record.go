@@ -61,6 +61,8 @@ type departure struct {
 	Command   string `json:"command,omitempty"`
 	Dialect   string `json:"dialect,omitempty"`
 	SessionID string `json:"session,omitempty"`
+	// KeepTasks says that the tasks that run go on, without the group.
+	KeepTasks bool `json:"keepTasks,omitempty"`
 }
 
 // newRecord returns the record of an invitation, with the agent's AIC.

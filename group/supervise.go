@@ -360,11 +360,16 @@ func (m *membership) abandon() {
 	m.end()
 }
 
-// cancelTasks cancels the tasks of a membership that ends, whether the group gets to know that or not.
+// cancelTasks cancels the tasks of a membership that ends, whether the group gets to know that or not. Those that are
+// to be kept go on.
 func (m *membership) cancelTasks() {
 	ctx, cancel := context.WithTimeout(m.home.base, cancelLimit)
 	defer cancel()
-	if err := m.tasks.cancel(ctx); err != nil && m.home.base.Err() == nil {
+	end := m.tasks.cancel
+	if d := m.record.Leaving; d != nil && d.KeepTasks {
+		end = m.tasks.stop
+	}
+	if err := end(ctx); err != nil && m.home.base.Err() == nil {
 		m.logger().Warn("not all tasks of a group could be canceled", m.about("error", err)...)
 	}
 }

@@ -39,8 +39,10 @@ type tasks interface {
 	// mute keeps everything from being published until it is called with false.
 	mute(muted bool)
 
-	// cancel cancels the tasks that run. It returns when their logs say so, or with an error when ctx ends. From then on
-	// the membership starts no task.
+	// stop has no task started from now on. It returns when no command is in work, or with an error when ctx ends.
+	stop(ctx context.Context) error
+
+	// cancel is stop, and cancels the tasks that run. It returns when their logs say so.
 	cancel(ctx context.Context) error
 
 	// flush returns when everything that may be published is confirmed: at once for a muted member. It returns an error
@@ -87,7 +89,7 @@ type groupTasks struct {
 	tracer trace.TracerProvider // nil for none
 
 	base      context.Context // ends with close
-	stop      context.CancelFunc
+	halt      context.CancelFunc
 	work      sync.WaitGroup // all goroutines; added to under mu while closed is false
 	recovered chan struct{}  // closed when the followers of an earlier process are known
 
@@ -134,7 +136,7 @@ func newGroupTasks(store replay.Store, k key, of groupMember, tracer trace.Trace
 		followers: make(map[string]*follower), lanes: make(map[string]*lane), epoch: 1,
 	}
 	t.changed = sync.NewCond(&t.mu)
-	t.base, t.stop = context.WithCancel(context.Background())
+	t.base, t.halt = context.WithCancel(context.Background())
 	t.work.Go(t.recover)
 	return t
 }
@@ -188,7 +190,7 @@ func (t *groupTasks) traffic() Traffic {
 func (t *groupTasks) close() {
 	t.mu.Lock()
 	t.closed = true
-	t.stop()
+	t.halt()
 	t.changed.Broadcast()
 	t.mu.Unlock()
 	t.work.Wait()

@@ -191,7 +191,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 		base := Delivery{
 			Partner: b.partner, Leader: b.leader, Task: b.task, Webhook: h.Webhook.ID, Endpoint: h.endpoint(),
 		}
-		held := h.Disabled != "" || e.queue.Disabled(base.Endpoint)
+		held := h.Disabled != "" || e.queue.Disabled(base.Endpoint) || e.stopped(b.leader)
 		fill := func(d Delivery, record uint64) {
 			en := m.entry(record)
 			d.ID, d.Event, d.State = webhookID(name, h.Webhook.ID, en), en.Event, en.State

@@ -34,8 +34,8 @@ var steps = [...]time.Duration{
 // step is the time to wait after a number of attempts.
 func step(attempts int) time.Duration { return steps[min(max(attempts, 1), len(steps))-1] }
 
-// unknownDialect is how long a notification in an unknown dialect waits at a time.
-const unknownDialect = time.Minute
+// waits is how long a notification waits at a time that must not be sent now, or is in an unknown dialect.
+const waits = time.Minute
 
 // deliverer makes the attempts that the scheduler asks for: it takes the notification from the outbox, sends it, and
 // stores the outcome.
@@ -101,7 +101,7 @@ func (n *notification) Log() *slog.Logger {
 	return n.log().With("webhook", n.webhook.ID, "host", hostOf(n.URL), "webhook-id", n.ID)
 }
 
-var errUnknownDialect = errors.New("notify: unknown dialect")
+var errWaits = errors.New("notify: the notification waits")
 
 // prepare returns the next notification of a webhook. Where none is due, it reports false, and the delivery is no
 // longer in memory.
@@ -114,11 +114,11 @@ func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 	}
 	d.queue.Remove(j)
 	switch {
-	case errors.Is(err, errUnknownDialect):
+	case errors.Is(err, errWaits):
 		err = b.update(d.ctx, false, func(m *metadata, now time.Time) (bool, error) {
 			h := m.hook(j.Webhook)
 			if h != nil {
-				m.postpone(h, now, now.Add(schedule.Jitter(unknownDialect)))
+				m.postpone(h, now, now.Add(schedule.Jitter(waits)))
 			}
 			return h != nil, nil
 		})
@@ -153,10 +153,13 @@ func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 		return nil, err
 	}
 	config := d.config()
+	if config.Stopped(b.leader) {
+		return nil, errWaits
+	}
 	dialect := config.Dialects(&h.Webhook, b.partner)
 	if dialect == nil {
 		d.warnUnknown(h.Webhook.Dialect)
-		return nil, errUnknownDialect
+		return nil, errWaits
 	}
 	n := &notification{
 		Attempt: delivery.Attempt{ID: webhookID(b.name, h.Webhook.ID, en), URL: h.Webhook.URL, Began: now},

@@ -40,6 +40,8 @@ type Config struct {
 	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
 	// where there is no such dialect. The notifications of such a webhook wait.
 	Dialects func(w *task.Webhook, partner string) translate.Notifier
+	// Stopped reports whether nothing is sent for a Leader now. Its notifications wait. nil: all are sent.
+	Stopped func(leader string) bool
 
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
 	Log            *slog.Logger         // default: the one that NewProcess was given
@@ -132,6 +134,9 @@ func (e *Engine) Configure(c Config) {
 	if c.Dialects == nil {
 		c.Dialects = func(*task.Webhook, string) translate.Notifier { return nil }
 	}
+	if c.Stopped == nil {
+		c.Stopped = func(string) bool { return false }
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -170,6 +175,12 @@ func (e *Engine) logger() *slog.Logger {
 		return c.Log
 	}
 	return e.process.log
+}
+
+// stopped reports whether nothing is sent for a Leader now.
+func (e *Engine) stopped(leader string) bool {
+	c := e.config.Load()
+	return c != nil && c.Stopped(leader)
 }
 
 // background returns the logger for an error of work in the background. A store that is unavailable logs that itself,

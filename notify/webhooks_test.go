@@ -4,6 +4,7 @@ package notify
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,6 +277,35 @@ func TestUnknownDialectWaits(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if d := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here)); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestStoppedLeaderWaits stops the webhooks of a Leader for an hour.
+func TestStoppedLeaderWaits(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory())
+		defer w.e.Close()
+		var stopped atomic.Bool
+		w.conf.Stopped = func(string) bool { return stopped.Load() }
+		w.e.Configure(w.conf)
+		l := w.task("a")
+		w.hook(l.log, here, At{})
+		must(t, l.move(task.Accepted))
+		synctest.Wait()
+		stopped.Store(true)
+		must(t, l.move(task.Working, task.Failed))
+		time.Sleep(time.Hour)
+		got := w.deliveries(Filter{})
+		if len(got) != 2 || got[0].Status != Disabled || got[0].Attempts != 0 || len(w.sink.all()) != 1 {
+			t.Errorf("the deliveries are %+v, and %d notifications were sent", got, len(w.sink.all()))
+		}
+		stopped.Store(false)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		want := []task.State{task.Accepted, task.Working, task.Failed}
+		if d := cmp.Diff(want, w.sink.history(t, here)); d != "" {
 			t.Error(d)
 		}
 	})

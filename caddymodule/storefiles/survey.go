@@ -18,7 +18,7 @@ import (
 // kinds are the names of the classes of logs.
 var kinds = map[byte]string{
 	logname.Task: "task", logname.Outbox: "outbox", logname.Endpoint: "endpoint", logname.Inbox: "inbox",
-	logname.AUN: "aun", logname.Membership: "membership", logname.GroupTask: "group_task",
+	logname.Standing: "standing", logname.AUN: "aun", logname.Membership: "membership", logname.GroupTask: "group_task",
 }
 
 func kindOf(class byte) string {

@@ -31,6 +31,8 @@ func (r *revoked) Check(_ context.Context, chains [][]*x509.Certificate) error {
 	return task.Errorf(task.AuthenticationRequired, "The client certificate was revoked.")
 }
 
+func (*revoked) Called(context.Context, string, [][]*x509.Certificate, bool) error { return nil }
+
 // TestStreamEndsWhenItsCertificateIsRevoked revokes a certificate of two while their streams are open.
 func TestStreamEndsWhenItsCertificateIsRevoked(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

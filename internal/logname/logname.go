@@ -25,6 +25,7 @@ const (
 
 	Quota     = 'q' // what a quota has counted, written by package policy
 	UsedToken = 'j' // a token that may be used once, written by package aac
+	Standing  = 'c' // the certificates of a Leader, written by package standing
 )
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -97,6 +98,9 @@ func QuotaOf(name, key string) string { return string(Quota) + name + Separator 
 
 // UsedTokenOf returns the name of the log of a token that was used at a Partner. key is one of the token's own.
 func UsedTokenOf(partner, key string) string { return string(UsedToken) + partner + Separator + key }
+
+// StandingOf returns the name of the log with the certificates of a Leader.
+func StandingOf(leader string) string { return string(Standing) + leader }
 
 // The lists of tasks in the store. Their names begin like those of the tasks' logs, behind the first byte.
 const (

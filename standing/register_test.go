@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package standing
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"log/slog"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// world is a store, a clock, and what is revoked.
+type world struct {
+	*testing.T
+	store   replay.Store
+	now     time.Time
+	revoked []*x509.Certificate
+	r       *Register
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, store: replay.NewMemory(replay.Settings{}), now: time.Now()}
+	w.open()
+	return w
+}
+
+// open opens the register, as the next process does.
+func (w *world) open() {
+	w.Helper()
+	r, err := Open(w.Context(), w.store, func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.r = r
+}
+
+// certificate makes a certificate that is valid for a time.
+func (w *world) certificate(lasts time.Duration) []*x509.Certificate {
+	w.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		w.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "leader"},
+		NotBefore: w.now.Add(-time.Hour), NotAfter: w.now.Add(lasts)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		w.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return []*x509.Certificate{cert, cert}
+}
+
+func (w *world) called(leader string, chain []*x509.Certificate, lasts bool) {
+	w.Helper()
+	if err := w.r.Called(w.Context(), leader, Proof{chain, "test"}, lasts); err != nil {
+		w.Errorf("a call of %s: %v", leader, err)
+	}
+}
+
+func (w *world) judge(want ...string) {
+	w.Helper()
+	got := w.r.Judge(w.Context(), func(p Proof) bool {
+		return p.Pool == "test" && !slices.ContainsFunc(w.revoked, p.Chain[0].Equal)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("without standing (-want +got):\n%s", diff)
+	}
+	for _, leader := range []string{"alice", "bob", "carol"} {
+		if lost := w.r.Lost(leader); lost != slices.Contains(want, leader) {
+			w.Errorf("%s has lost its standing: %t", leader, lost)
+		}
+	}
+}
+
+func TestStanding(t *testing.T) {
+	w := newWorld(t)
+	alice, bob, carol := w.certificate(time.Hour), w.certificate(time.Hour), w.certificate(time.Hour)
+	w.called("alice", alice, true)
+	w.called("bob", bob, true)
+	w.called("carol", carol, false) // has nothing that lasts
+	w.judge()
+	w.revoked = append(w.revoked, alice[0], carol[0])
+	w.judge("alice")
+	w.open()
+	w.judge("alice")
+	w.called("alice", w.certificate(time.Hour), false) // is renewed
+	if w.r.Lost("alice") {
+		t.Error("alice has no standing, though it calls by another certificate")
+	}
+	w.judge()
+	w.open()
+	w.judge()
+	w.revoked = append(w.revoked, bob[0])
+	w.judge("bob")
+	w.revoked = w.revoked[:2] // it was a mistake
+	w.judge()
+}
+
+// TestManyCertificates: a Leader that has more certificates than are kept keeps its standing while one of them counts.
+func TestManyCertificates(t *testing.T) {
+	w := newWorld(t)
+	var all [][]*x509.Certificate
+	for range maxCertificates + 2 {
+		all = append(all, w.certificate(time.Hour))
+		w.called("alice", all[len(all)-1], true)
+	}
+	for _, chain := range all[:len(all)-1] {
+		w.revoked = append(w.revoked, chain[0])
+	}
+	w.judge("alice") // which does not know the last one
+	w.called("alice", all[len(all)-1], false)
+	w.judge()
+	if n := len(w.r.leaders["alice"].certificates); n != maxCertificates {
+		t.Errorf("%d certificates are kept, want %d", n, maxCertificates)
+	}
+}
+
+// TestExpiry: a certificate that has expired says nothing while there is another one, and is kept for some time.
+func TestExpiry(t *testing.T) {
+	w := newWorld(t)
+	before, after := w.certificate(time.Hour), w.certificate(3*time.Hour)
+	w.called("alice", before, true)
+	w.called("alice", after, true)
+	w.called("bob", w.certificate(time.Hour), true)
+	w.now = w.now.Add(2 * time.Hour)
+	w.judge()
+	w.revoked = append(w.revoked, after[0])
+	w.judge("alice")
+	w.now = w.now.Add(2 * time.Hour) // its issuer's list need not name it any more
+	w.revoked = nil
+	w.judge("alice")
+	w.now = w.now.Add(keepExpired)
+	w.judge()
+	count := 0
+	for _, err := range w.store.List(context.Background(), "c", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		count++
+	}
+	if count != 0 || len(w.r.leaders) != 0 {
+		t.Errorf("%d logs and %d Leaders are kept", count, len(w.r.leaders))
+	}
+}
