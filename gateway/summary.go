@@ -3,8 +3,10 @@
 package gateway
 
 import (
+	"errors"
 	"log/slog"
 
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -18,6 +20,7 @@ type Summary struct {
 	Task    string
 	State   task.State // of the task, when the call was answered or its stream ended
 	Error   string     // the name of the error's kind, or CallerLeft
+	Rule    string     // of the policy, that has denied the call
 }
 
 // CallerLeft is the error of a call whose caller has left before it was answered.
@@ -32,7 +35,7 @@ func (s Summary) LogValue() slog.Value {
 
 // Each calls f with the name and the value of each field that is known, but for User.
 func (s *Summary) Each(f func(name, value string)) {
-	for _, name := range [...]string{"dialect", "command", "leader", "task", "state", "error"} {
+	for _, name := range [...]string{"dialect", "command", "leader", "task", "state", "error", "rule"} {
 		if value, _ := s.Field(name); value != "" {
 			f(name, value)
 		}
@@ -54,6 +57,8 @@ func (s *Summary) Field(name string) (value string, ok bool) {
 		return string(s.State), true
 	case "error":
 		return s.Error, true
+	case "rule":
+		return s.Rule, true
 	}
 	return "", false
 }
@@ -72,6 +77,9 @@ func (x *exchange) summary(err error) Summary {
 	}
 	if err != nil {
 		s.Error = task.KindOf(err).String()
+		if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+			s.Rule = refusal.Rule
+		}
 	}
 	return s
 }

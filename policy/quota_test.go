@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,9 +23,13 @@ import (
 )
 
 // clock is a wall clock that can be set.
-type clock struct{ by time.Duration }
+type clock struct{ by atomic.Int64 }
 
-func (c *clock) now() time.Time { return time.Now().Add(c.by) }
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
+
+// set sets the clock to a time after that of the bubble, and step by more.
+func (c *clock) set(by time.Duration)  { c.by.Store(int64(by)) }
+func (c *clock) step(by time.Duration) { c.by.Add(int64(by)) }
 
 // counting returns a policy with quotas over a store, and its book.
 func counting(t testing.TB, store replay.Store, wall *clock, quotas ...Quota) (*Policy, *Book) {
@@ -269,21 +274,21 @@ func TestClockSteps(t *testing.T) {
 			}
 		}
 		check("the first day", 2)
-		wall.by = 24*time.Hour - time.Second
+		wall.set(24*time.Hour - time.Second)
 		check("its last second", 0)
-		wall.by = 24 * time.Hour
+		wall.set(24 * time.Hour)
 		check("the second day", 2)
-		wall.by -= time.Minute
+		wall.step(-time.Minute)
 		check("the clock goes back over midnight", 0)
-		wall.by += time.Minute
+		wall.step(time.Minute)
 		check("and comes to midnight again", 0)
-		wall.by += 24 * time.Hour
+		wall.step(24 * time.Hour)
 		check("the third day", 2)
-		wall.by += 365 * 24 * time.Hour
+		wall.step(365 * 24 * time.Hour)
 		check("the clock jumps a year", 2)
-		wall.by -= 365 * 24 * time.Hour
+		wall.step(-(365 * 24 * time.Hour))
 		check("and back", 0)
-		wall.by += 24 * time.Hour
+		wall.step(24 * time.Hour)
 		check("the next midnight", 2)
 	})
 }
@@ -490,18 +495,18 @@ func TestARefusedCallIsNotCounted(t *testing.T) {
 // failing is a store that fails for a while.
 type failing struct {
 	replay.Store
-	fails bool
+	fails atomic.Bool
 }
 
 func (f *failing) Append(ctx context.Context, a replay.Append) error {
-	if f.fails {
+	if f.fails.Load() {
 		return replay.ErrUnavailable
 	}
 	return f.Store.Append(ctx, a)
 }
 
 func (f *failing) Head(ctx context.Context, log string) (replay.Head, error) {
-	if f.fails {
+	if f.fails.Load() {
 		return replay.Head{}, replay.ErrUnavailable
 	}
 	return f.Store.Head(ctx, log)
@@ -518,14 +523,14 @@ func TestAStoreThatFails(t *testing.T) {
 		if _, err := start(t.Context(), p, leaderOf(1), false); err != nil {
 			t.Fatal(err)
 		}
-		store.fails = true
+		store.fails.Store(true)
 		for _, leader := range []int{1, 2} {
 			if _, err := start(t.Context(), p, leaderOf(leader), false); task.KindOf(err) != task.StoreUnavailable {
 				t.Errorf("Leader %d: %v", leader, err)
 			}
 		}
 		bubble.Pass(time.Minute)
-		store.fails = false
+		store.fails.Store(false)
 		n := 0
 		for range 5 {
 			if _, err := start(t.Context(), p, leaderOf(1), false); err == nil {
@@ -594,7 +599,7 @@ func TestManyQuotas(t *testing.T) {
 				case 0:
 					bubble.Pass(time.Duration(r.Int64N(int64(10 * time.Hour))))
 				case 1:
-					wall.by -= time.Duration(r.Int64N(int64(6 * time.Hour)))
+					wall.step(-(time.Duration(r.Int64N(int64(6 * time.Hour)))))
 				case 2:
 					b.Close()
 					p, b = counting(t, store, wall, quotas...)

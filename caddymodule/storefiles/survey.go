@@ -19,6 +19,7 @@ import (
 var kinds = map[byte]string{
 	logname.Task: "task", logname.Outbox: "outbox", logname.Endpoint: "endpoint", logname.Inbox: "inbox",
 	logname.Standing: "standing", logname.AUN: "aun", logname.Membership: "membership", logname.GroupTask: "group_task",
+	logname.Quota: "quota",
 }
 
 func kindOf(class byte) string {

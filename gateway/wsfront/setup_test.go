@@ -100,7 +100,8 @@ type world struct {
 	maxTasks int          // of a Leader; 0 for 1000
 	memory   quota.Limits // zero for 64 MiB
 	streams  int          // of a Leader; 0 for 1000
-	worker   string       // the AID under which both agents connect; empty if they do not
+	policy   gateway.Policy
+	worker   string // the AID under which both agents connect; empty if they do not
 }
 
 func newWorld(t *testing.T) *world {
@@ -148,7 +149,7 @@ func (w *world) start() {
 	c.Agents = nil
 	for _, aid := range []string{reviewer, translator} {
 		g, err := gateway.New(gateway.Config{
-			Process: w.process, Guard: new(identity.Guard),
+			Process: w.process, Guard: new(identity.Guard), Policy: w.policy,
 			Partner: partner.Config{
 				Name: aid, Agent: w.agent, MaxEvents: 10000, MaxBytes: 8 << 20, MaxTasks: cmp.Or(w.maxTasks, 1000),
 				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},

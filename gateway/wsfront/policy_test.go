@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestPolicy: a policy decides by who calls, also where that is not the owner of the task, and by the methods of AUN. A
+// quota says when to come back.
+func TestPolicy(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		store := replay.NewMemory(replay.Settings{})
+		defer store.Close()
+		book := policy.OpenBook(store, time.Now, slog.New(slog.DiscardHandler))
+		defer book.Close()
+		p, err := policy.New(policy.Config{
+			Rules: []policy.Rule{
+				{Name: "alice", Match: policy.Match{Leader: []string{"aid:alice.aid.test"}}},
+				{Name: "bob", Match: policy.Match{Leader: []string{"aid:bob.aid.test"}, Method: []string{"task.list"}}},
+			},
+			Quotas: []policy.Quota{{Name: "daily", Starts: 2}},
+			Names:  policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
+			Meter:  new(policy.Meter), Log: slog.New(slog.DiscardHandler), Partner: reviewer,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Open(book)
+		w.policy = p
+		w.start()
+		alice, bob := w.connect("alice.aid.test", "d"), w.connect("bob.aid.test", "d")
+		id := alice.create(reviewer, `,"participants":["bob.aid.test"]`)
+		w.say(id, working)
+		synctest.Wait()
+		const denied = -32004
+		for _, tc := range []struct {
+			c      *client
+			method string
+			params string
+			want   int
+		}{
+			{alice, "task.get", fmt.Sprintf(`{"task_id":%q}`, id), 0},
+			{bob, "task.get", fmt.Sprintf(`{"task_id":%q}`, id), denied},
+			{bob, "task.create", `{"to":"` + reviewer + `","input":"x"}`, denied},
+			{bob, "task.list", `{}`, 0},
+			{alice, "task.create", `{"to":"` + reviewer + `","input":"x"}`, 0},
+			{alice, "task.create", `{"to":"` + reviewer + `","input":"x"}`, -32050},
+		} {
+			result, code := tc.c.call(tc.method, tc.params)
+			if code != tc.want {
+				t.Errorf("%s %s: %d, want %d: %s", tc.method, tc.params, code, tc.want, result.Raw)
+			}
+		}
+		w.stop()
+	})
+}
