@@ -168,6 +168,14 @@ func TestDoctor(t *testing.T) {
 			`^aic: .*check digits`},
 		{"what Caddy refuses", func(_ *testing.T, s *setup) { s.handle = "aip_gateway " + s.agent + "\nencode nothing" },
 			"configuration", doctor.Broken, `encod.*; correct it$`},
+		{"a policy that is tried", options("policy {\nallow\ndry_run\n}"), "policy", doctor.Warning, `^dry_run is set`},
+		{"a rule after one that has all", options("policy {\nallow\ndeny late command get\n}"), "policy",
+			doctor.Warning, `^the rule 1 has every call`},
+		{"a rule that needs a proof", options("identity off\npolicy {\nallow claim scope x\n}"), "policy",
+			doctor.Warning, `^identity is off, .* of the rule 1 never holds`},
+		{"a quota that is not kept", func(_ *testing.T, s *setup) {
+			s.options, s.store = "quota q {\nstarts 5/day\n}", "memory"
+		}, "policy", doctor.Warning, `the quota q has counted of a day is lost`},
 		{"a missing certificate", func(_ *testing.T, s *setup) { s.cert += ".no" }, "certificate", doctor.Broken,
 			`cannot be read \(open .*; correct its path`},
 		{"another key", func(t *testing.T, s *setup) { _, s.key = issue(t, s.dir, func(*x509.Certificate) {}) },

@@ -21,6 +21,7 @@ const (
 	CheckBroker        = "broker"
 	CheckConsole       = "console"
 	CheckIssuer        = "issuer" // of access tokens
+	CheckPolicy        = "policy"
 )
 
 // Status is how grave a Finding is.
