@@ -270,6 +270,8 @@ func TestIdentifyExpressions(t *testing.T) {
 }
 
 // TestIdentifyOtherwise: a gateway with other dialects than aip_identify, and a matcher without one, let nothing in.
+//
+// Promise: what decides in front of `aip_gateway` is shown another call than the one that is carried out
 func TestIdentifyOtherwise(t *testing.T) {
 	c := compose(t, "/else/* {\n callers a2a/1.0\n }", `
 	@cancels aip_method cancel

@@ -170,6 +170,8 @@ func TestNoDecision(t *testing.T) {
 }
 
 // TestInput: the question is that of AAC v02.02 §8.5, and holds neither a message nor a token.
+//
+// Promise: decision point of a policy
 func TestInput(t *testing.T) {
 	cert := &x509.Certificate{
 		Subject:      pkix.Name{CommonName: aicV1, Organization: []string{"ACME"}, Country: []string{"CN"}},
