@@ -109,8 +109,21 @@ func (c *composed) tls(verified bool) *tls.Config {
 	return config
 }
 
+// header sends a request, and returns the header of the answer.
+func (c *composed) header(verified bool, method, path, body string) http.Header {
+	c.t.Helper()
+	res, _ := c.exchange(verified, method, path, body)
+	return res.Header
+}
+
 // send sends a request. It returns the status and the answer.
 func (c *composed) send(verified bool, method, path, body string, header ...string) (int, string) {
+	c.t.Helper()
+	res, answer := c.exchange(verified, method, path, body, header...)
+	return res.StatusCode, answer
+}
+
+func (c *composed) exchange(verified bool, method, path, body string, header ...string) (*http.Response, string) {
 	c.t.Helper()
 	transport := &http.Transport{TLSClientConfig: c.tls(verified), ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
@@ -132,7 +145,7 @@ func (c *composed) send(verified bool, method, path, body string, header ...stri
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return res.StatusCode, string(answer)
+	return res, string(answer)
 }
 
 // rpc is a request of AIP.
@@ -266,6 +279,25 @@ func TestIdentifyExpressions(t *testing.T) {
 	}
 	if err != io.EOF || n == 0 {
 		t.Errorf("gRPC, a stream: %d events, then %v", n, err)
+	}
+}
+
+// TestIdentifyAfterwards: what is known once a request was answered is what aip_gateway knows of it.
+func TestIdentifyAfterwards(t *testing.T) {
+	c := compose(t, "", `
+	header >X-Late "{aip.leader} {aip.command} {aip.proof} {aip.task}"
+	header >X-Early {http.vars.early}
+	vars early "{aip.method} {aip.command}"`, "identity optional")
+	aic := string(c.pki.Leader.AIC)
+	header := c.header(true, "POST", "/rpc", c.rpc("start", "t1", "hello"))
+	got := []string{header.Get("X-Late"), header.Get("X-Early")}
+	if diff := cmp.Diff([]string{aic + " start certificate t1", "rpc start"}, got); diff != "" {
+		t.Errorf("a start (-want +got):\n%s", diff)
+	}
+	header = c.header(false, "POST", "/rpc", c.rpc("get", "t1", ""))
+	got = []string{header.Get("X-Late"), header.Get("X-Early")}
+	if diff := cmp.Diff([]string{"unverified:" + aic + " get  t1", "rpc get"}, got); diff != "" {
+		t.Errorf("a get of nobody (-want +got):\n%s", diff)
 	}
 }
 
