@@ -116,6 +116,11 @@ func (x *exchange) carryOut() (r Result, err error) {
 	if starts {
 		u.Started(r.New)
 	}
+	if r.New && u.TriesTasks() {
+		if o := x.g.in(c.Leader); o != nil {
+			u.Unfinished(o.partner.Unfinished(c.Leader))
+		}
+	}
 	var bound *partner.BoundError
 	switch {
 	case err == nil:

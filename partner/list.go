@@ -33,6 +33,11 @@ func (p *Partner) LogOf(leader, taskID string) string {
 	return logname.New(p.Name, leader, taskID)
 }
 
+// Unfinished returns how many unfinished tasks a Leader has at the Partner, and all Leaders in this shard.
+func (p *Partner) Unfinished(leader string) (ofLeader, ofAll int64) {
+	return p.engine.open.of(p.LogOf(leader, ""))
+}
+
 // LeaderOf returns the Leader of a task of a Partner by the id alone, of those that may be its Leader; Anyone if there
 // is no such task. It is for Partners whose callers are not identified.
 func LeaderOf(

@@ -81,6 +81,11 @@ func (o *openTasks) add(ctx context.Context, log string, max, maxOfAll int) (roo
 	return fits, nil
 }
 
+// of returns how many there are of the Leader of a log, and of all Leaders at its Partner.
+func (o *openTasks) of(log string) (ofLeader, ofAll int64) {
+	return o.counter.Held(logname.Owner(log)), o.all.Held(partnerOf(log))
+}
+
 // partnerOf returns the Partner in the name of a task's log, or in a logname.Owner, in a form of its own.
 func partnerOf(log string) string {
 	return log[:strings.Index(log, logname.Separator)+1]

@@ -34,6 +34,57 @@ func TestTasksPerLeader(t *testing.T) {
 	b.do(call(task.Start, "t4"))
 }
 
+// TestBounds: a start keeps to the bounds of its caller, of which the lesser limit counts, also after a restart, and a
+// repeated start and one that continues a task need no room.
+func TestBounds(t *testing.T) {
+	store := memory(t)
+	four := func(c *Config) { c.MaxTasks = 4 }
+	b := setUp(t, store, answers("x"), four)
+	start := func(leader, id string, bounds Bounds) string {
+		t.Helper()
+		_, err := b.Do(t.Context(), leader, call(task.Start, id, func(c *Request) { c.Bounds = bounds }))
+		beyond, ok := errors.AsType[*BoundError](err)
+		switch {
+		case err == nil:
+			return ""
+		case !ok:
+			return task.KindOf(err).String()
+		case beyond.NoStart:
+			return "no start"
+		case beyond.OfAll:
+			return "of all"
+		}
+		return "of leader"
+	}
+	check := func(leader, id string, bounds Bounds, want string) {
+		t.Helper()
+		if got := start(leader, id, bounds); got != want {
+			t.Errorf("%s of %s: %q, want %q", id, leader, got, want)
+		}
+	}
+	check("a", "t1", Bounds{OfLeader: 2}, "")
+	check("a", "t2", Bounds{OfLeader: 2, OfAll: 2}, "")
+	check("a", "t3", Bounds{OfLeader: 2}, "of leader")
+	check("b", "t1", Bounds{OfLeader: 2, OfAll: 2}, "of all")
+	check("b", "t1", Bounds{NoStart: true}, "no start")
+	check("a", "t1", Bounds{NoStart: true, OfLeader: 1, OfAll: 1}, "")
+	check("b", "t1", Bounds{OfLeader: 2, OfAll: 3}, "")
+	if one, all := b.Unfinished("a"); one != 2 || all != 3 {
+		t.Errorf("unfinished: %d of %d", one, all)
+	}
+	b.engine.Close()
+	b = setUp(t, store, answers("x"), four)
+	check("b", "t2", Bounds{OfAll: 3}, "of all")
+	check("a", "t3", Bounds{OfLeader: 9}, "")
+	check("a", "t4", Bounds{OfLeader: 9}, "")
+	check("a", "t5", Bounds{OfLeader: 9}, "limit-exceeded") // of the Partner
+	if _, err := b.Do(t.Context(), "b", call(task.Complete, "t1")); err != nil {
+		t.Error(err)
+	}
+	check("b", "t2", Bounds{OfAll: 5}, "")
+	check("b", "t3", Bounds{OfAll: 5}, "of all")
+}
+
 // TestTasksOfUnverified proves that Leaders without a certificate have the limit of one together, and still tasks of
 // their own.
 func TestTasksOfUnverified(t *testing.T) {

@@ -205,6 +205,29 @@ func (u *Use) Tasks() (ofLeader, ofAll int) {
 	return ofLeader, ofAll
 }
 
+// TriesTasks reports whether a limit of tasks is tried in a dry run, so that Unfinished is to be called for a new task.
+func (u *Use) TriesTasks() bool {
+	for i := range u.all() {
+		if q := u.of[i].quota; q.Tasks > 0 && q.DryRun {
+			return true
+		}
+	}
+	return false
+}
+
+// Unfinished says how many tasks are unfinished of the Leader, and of all, after one was started.
+func (u *Use) Unfinished(ofLeader, ofAll int64) {
+	for i := range u.all() {
+		q, n := u.of[i].quota, ofLeader
+		if q.Of == OfAgent {
+			n = ofAll
+		}
+		if q.Tasks > 0 && q.DryRun && n > int64(q.Tasks) {
+			_ = u.policy.refused(q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait)) // nil
+		}
+	}
+}
+
 // least returns the lesser of two limits, of which 0 is none.
 func least(a, b int) int {
 	if a == 0 {

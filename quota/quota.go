@@ -99,6 +99,13 @@ func (c *Counter) Give(leader string, n int64) {
 	c.add(key, -min(n, c.held[key]))
 }
 
+// Held returns how much a Leader holds.
+func (c *Counter) Held(leader string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[Key(leader)]
+}
+
 // Total returns how much is held by all Leaders together.
 func (c *Counter) Total() int64 {
 	c.mu.Lock()

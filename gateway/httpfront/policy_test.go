@@ -189,6 +189,20 @@ func TestQuotaOfTasks(t *testing.T) {
 	}
 }
 
+// TestTriedQuotaOfTasks: in a dry run, tasks beyond the quota are started and counted.
+func TestTriedQuotaOfTasks(t *testing.T) {
+	g := open(t, under(t, policy.Config{Quotas: []policy.Quota{{Name: "q", Tasks: 2, DryRun: true}}}))
+	for i := range 5 {
+		_, body := g.post("/agents/one/rpc", message("rpc", "start", fmt.Sprint("t", i), "hello"))
+		if strings.Contains(body, `"error"`) {
+			t.Errorf("%s", body)
+		}
+	}
+	if n := strings.Count(g.log.String(), "a quota that is tried would refuse a call"); n != 3 {
+		t.Errorf("%d lines in the log", n)
+	}
+}
+
 // TestQuotaOfStreams: no more streams are open than the quota allows, and a stream that has ended leaves its place.
 func TestQuotaOfStreams(t *testing.T) { eachWay(t, quotaOfStreams) }
 
