@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // opa answers as the data API of Open Policy Agent does: by the path of a document.
@@ -111,5 +113,31 @@ func TestDecide(t *testing.T) {
 	c = compose(t, "", "", policy("nothing", "dry_run"))
 	if _, answer := c.send(true, "POST", "/rpc", c.rpc("start", "t1", "hello")); !strings.Contains(answer, `"result"`) {
 		t.Errorf("tried only: %s", answer)
+	}
+}
+
+// TestExamineDecide: doctor says whether the decision point can be reached.
+func TestExamineDecide(t *testing.T) {
+	server := httptest.NewServer(new(opa))
+	for _, down := range []bool{false, true} {
+		if down {
+			server.Close()
+		}
+		handler := fmt.Sprintf(`{"handler":"aip_gateway","agent":{"dialect":"a2a/legacy","url":"http://127.0.0.1:9101"},`+
+			`"policy":{"decide":{"url":%q}}}`, server.URL)
+		app := &App{StoreRaw: json.RawMessage(`{"driver":"memory"}`)}
+		said := ""
+		for _, f := range app.Examine(t.Context(), []doctor.Partner{{Handler: json.RawMessage(handler)}}) {
+			if f.Check == doctor.CheckPolicy {
+				said += string(f.Status) + " " + f.Text
+			}
+		}
+		want := "ok every rule can decide"
+		if down {
+			want = "error the decision point cannot be reached (dial tcp "
+		}
+		if !strings.HasPrefix(said, want) {
+			t.Errorf("down %t: %s", down, said)
+		}
 	}
 }

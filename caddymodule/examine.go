@@ -76,7 +76,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 		}
 		e.brokers(ctx, g)
 		e.issuers(ctx, g)
-		e.policy(g)
+		e.policy(ctx, g)
 	}
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {

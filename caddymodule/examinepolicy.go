@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // policy says which rules and quotas of a Partner do not do what they seem to do.
-func (e *examination) policy(g *Gateway) {
+func (e *examination) policy(ctx context.Context, g *Gateway) {
 	if g.policy == nil {
 		return
 	}
@@ -43,6 +44,12 @@ func (e *examination) policy(g *Gateway) {
 		if driverName(g.app.store) == "memory" && (q.Starts != "" || q.Bytes != "") {
 			warn("the store is in memory, so what the quota %s has counted of a day is lost with the process; "+
 				"use store pebble", q.Name)
+		}
+	}
+	if g.point != nil {
+		if err := g.point.Reach(ctx); err != nil {
+			e.add(doctor.CheckPolicy, doctor.Broken, g.name(), fmt.Sprintf("the decision point cannot be reached (%v), so "+
+				"that all calls that it is asked about are denied; start it, or check decide", err))
 		}
 	}
 	if len(e.findings) == before {

@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/policy/decide"
 )
 
 func init() { caddy.RegisterModule(new(Gateway)) }
@@ -95,9 +96,8 @@ type Gateway struct {
 	gateway *gateway.Gateway // nil before Provision
 	policy  *policy.Policy   // nil for none
 	aac     *aac.Gate        // nil for none
-	// closePolicy closes the connections to its decision point; nil for none.
-	closePolicy func()
-	front       *httpfront.Front
+	point   *decide.Point    // that the policy asks; nil for none
+	front   *httpfront.Front
 
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
@@ -159,8 +159,8 @@ func (g *Gateway) Cleanup() error {
 	if g.gateway != nil {
 		g.gateway.Close()
 	}
-	if g.closePolicy != nil {
-		g.closePolicy()
+	if g.point != nil {
+		g.point.Close()
 	}
 	if g.aac != nil {
 		g.aac.Close()

@@ -277,11 +277,11 @@ func (g *Gateway) newPolicy() (*policy.Policy, error) {
 			return nil, fmt.Errorf("policy: it has no rules")
 		}
 		if g.Policy.Decide != nil {
-			point, err := g.Policy.Decide.open(g.AIC)
-			if err != nil {
+			var err error
+			if g.point, err = g.Policy.Decide.open(g.AIC); err != nil {
 				return nil, fmt.Errorf("policy: decide: %w", err)
 			}
-			c.Further, g.closePolicy = point.Decide, point.Close
+			c.Further = g.point.Decide
 		}
 		c.DryRun = g.Policy.DryRun
 		for i := range g.Policy.Rules {

@@ -11,12 +11,14 @@ package decide
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -51,6 +53,7 @@ type Point struct {
 	url     string
 	aic     string
 	timeout time.Duration
+	dialer  egress.Dialer
 	client  *http.Client
 	cached  *lru.Cache[[sha256.Size]byte, cached]
 }
@@ -80,7 +83,7 @@ func New(c Config) (*Point, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	return &Point{url: c.URL, aic: c.AIC, timeout: c.Timeout, cached: answers, client: &http.Client{
+	return &Point{url: c.URL, aic: c.AIC, dialer: c.Dialer, timeout: c.Timeout, cached: answers, client: &http.Client{
 		// A redirect would have the question answered by somebody else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -93,6 +96,25 @@ func New(c Config) (*Point, error) {
 
 // Close closes idle connections.
 func (p *Point) Close() { p.client.CloseIdleConnections() }
+
+// Reach connects to the decision point, and asks nothing. It returns why it cannot.
+func (p *Point) Reach(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, p.timeout)
+	defer done()
+	u, err := url.Parse(p.url)
+	if err != nil {
+		return err
+	}
+	dial, port := p.dialer.DialPlain, "80"
+	if u.Scheme == "https" {
+		dial, port = p.dialer.DialTLS, "443"
+	}
+	conn, err := dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
 
 // Denied is the error for a call that is not allowed. It is for the log and not for the caller, who is not to learn the
 // policy.

@@ -167,6 +167,13 @@ func TestNoDecision(t *testing.T) {
 	if got := said(p.Decide(t.Context(), start())); !strings.HasPrefix(got, "down: dial tcp ") {
 		t.Errorf("nobody there: %s", got)
 	}
+	if err := p.Reach(t.Context()); err == nil {
+		t.Error("it is said to be reached")
+	}
+	silent.timeout = time.Minute
+	if err := silent.Reach(t.Context()); err != nil {
+		t.Errorf("it cannot be reached: %v", err)
+	}
 }
 
 // TestInput: the question is that of AAC v02.02 §8.5, and holds neither a message nor a token.
