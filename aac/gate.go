@@ -99,8 +99,10 @@ func (g *Gate) Check(ctx context.Context, c *policy.Call, authorization []string
 		return nil, g.refuse(r)
 	}
 	g.config.Meter.count(accepted)
-	g.config.Log.Debug("an access token was accepted", "leader", c.Leader, "command", c.Command, "issuer", claims.Issuer,
-		"jti", claims.ID, "delegation", d.id, "subject", subjectHash(claims), "actors", d.chain)
+	if g.config.Log.Enabled(ctx, slog.LevelDebug) {
+		g.config.Log.Debug("an access token was accepted", "leader", c.Leader, "command", c.Command,
+			"issuer", claims.Issuer, "jti", claims.ID, "delegation", d.id, "subject", subjectHash(claims), "actors", d.chain)
+	}
 	return claims, nil
 }
 

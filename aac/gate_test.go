@@ -222,6 +222,8 @@ func TestCallers(t *testing.T) {
 		{"with the token of another", peer(other), bearer(good), "authorization-failed act", "authorization-failed act"},
 		{"no certificate", new(identity.Peer), bearer(good), "", none + "certificate"},
 		{"AUN", aun, nil, "", none + "certificate"},
+		{"a member of a group", &identity.Peer{Proof: identity.ByBroker, Kind: identity.AICKind, ID: caller}, nil, "",
+			none + "certificate"},
 		{"the operator", operator, nil, "", ""},
 	} {
 		for require, want := range map[bool]string{false: tt.want, true: tt.wantIfReq} {
@@ -359,6 +361,20 @@ func TestLogged(t *testing.T) {
 	for result, n := range meter.Results() {
 		if result != "accepted" || n != 1 {
 			t.Errorf("%d calls are counted as %s", n, result)
+		}
+	}
+}
+
+// BenchmarkCheck measures the check of a call whose token is known.
+func BenchmarkCheck(b *testing.B) {
+	issuer := tokentest.New(b)
+	g := newGate(b, issuer, Config{})
+	c := &policy.Call{Peer: peer(caller), Leader: caller, Message: &task.Message{Command: task.Start}}
+	header := bearer(issuer.Sign(b, claims(members{"cnf": members{"x5t#S256": tokentest.Thumbprint(certificate)}})))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.Check(b.Context(), c, header); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -282,6 +282,10 @@ func TestDoctor(t *testing.T) {
 			s.store += "\nnotify {\nallow_networks 127.0.0.0/8\n}"
 			s.options = "aic " + partnerAIC + "\ngroup {\nallow_brokers " + closedPort(t) + "\n}"
 		}, "broker", doctor.Broken, `^it cannot be reached .*refused.*; start it, or correct its host and port`},
+		{"no issuer of tokens", func(t *testing.T, s *setup) {
+			s.options = "aic " + partnerAIC + "\naac {\nissuer sts http://" + closedPort(t) + "/jwks\n" +
+				"allow_networks 127.0.0.0/8\n}"
+		}, "issuer", doctor.Broken, `^its keys cannot be fetched, so its tokens are refused: .*refused`},
 		{"a broker that egress refuses", func(t *testing.T, s *setup) {
 			s.options = "aic " + partnerAIC + "\ngroup {\nallow_brokers " + closedPort(t) + "\n}"
 		}, "broker", doctor.Broken, `may not connect to it .*; use amqps://, or add its network to allow_networks`},
