@@ -61,9 +61,10 @@ func (a *aacSite) claims(id string, changes map[string]any) map[string]any {
 // call sends a command with a token, and returns the status, the code of the error, and the answer.
 func (a *aacSite) call(c *caller, method, command, taskID, token string) (status int, code int64, answer string) {
 	a.t.Helper()
-	return post(a.t, c, "/"+method, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message",`+
-		`"id":"m","sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,`+
-		`"sessionId":"s","dataItems":[{"type":"text","text":"hello"}]}}}`, method, a.aic, command, taskID), token)
+	const body = `{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":"m",` +
+		`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,` +
+		`"sessionId":"s","dataItems":[{"type":"text","text":"hello"}]}}}`
+	return post(a.t, c, "/"+method, fmt.Sprintf(body, method, a.aic, command, taskID), token)
 }
 
 // post sends a body with a token, and returns the status, the code of the error, and the answer.
