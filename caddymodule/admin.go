@@ -57,6 +57,8 @@ var adminHandlers = map[string]adminServer{
 	adminapi.VerifyStore:      answer(reportStore(true)),
 	adminapi.BackupStore:      answer(backupStore),
 	adminapi.ExportStore:      exportStore,
+	adminapi.PolicyRules:      answer(listRules),
+	adminapi.QuotaUses:        answer(listQuotas),
 }
 
 // Routes implements caddy.AdminRouter.

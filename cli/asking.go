@@ -44,6 +44,8 @@ var deeds = map[string]deed{
 	"groups show":          groups.show(printGroup),
 	"groups leave":         action(groupName, sayLeft),
 	"drain":                drain,
+	"policy list":          policyRules.list,
+	"policy quotas":        quotaUses.list,
 	"store inspect":        surveyStore(false),
 	"store verify":         surveyStore(true),
 	"store backup":         backupStore,
@@ -56,6 +58,10 @@ var groupings = map[string]struct{ short, long string }{
 Lists the tasks of a running gateway, of all Leaders, shows one of them with its events,
 prints what changes as it happens, and cancels or fails a task. It uses Caddy's admin
 API.
+`},
+	"policy": {"Says what policies decide, and what quotas have counted", `
+Says which rule of a configuration decides about a call, lists what the rules and quotas
+of a running gateway have decided, and what its quotas have counted.
 `},
 	"groups": {"Lists and leaves the groups of a running gateway", `
 Lists the groups in which the Partners of a running gateway take part, shows one of

@@ -34,11 +34,12 @@ func aipCommand(cmd *cobra.Command) {
 	onlyGroup(cmd)
 	asking := askingCommands()
 	asking["store"].AddCommand(importCommand(), repairCommand())
+	asking["policy"].AddCommand(policyTestCommand())
 	for _, c := range asking {
 		cmd.AddCommand(c)
 	}
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(),
-		webhookKeyCommand(), aunIDCommand(), doctorCommand(), policyCommand(), consoleCommand())
+		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 39 {
+	if seen != 41 {
 		t.Errorf("%d commands", seen)
 	}
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -10,25 +11,38 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-func policyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy <command>",
-		Short: "Says what the policy of a configuration decides",
-		Long: `
-Says what the policy of a configuration decides: which calls of which Leaders are carried
-out, and which quotas count them.
-`,
-	}
-	onlyGroup(cmd)
-	cmd.AddCommand(policyTestCommand())
-	return cmd
+// policyRules are the rules and quotas of all Partners.
+var policyRules = &listing[adminapi.RuleList, adminapi.Rule]{
+	path:    adminapi.PolicyRules,
+	entries: func(l *adminapi.RuleList) ([]adminapi.Rule, string) { return l.Rules, "" },
+	header:  "RULE\tKIND\tALLOWED\tDENIED\tDRY RUN\tPARTNER",
+	row: func(r *adminapi.Rule) string {
+		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", clean(r.Name), r.Kind, r.Allowed, r.Denied, r.DryRun,
+			clean(r.Partner))
+	},
+	none: "There are no rules and no quotas.",
+}
+
+// quotaUses are what quotas have counted.
+var quotaUses = &listing[adminapi.QuotaPage, adminapi.QuotaUse]{
+	path:    adminapi.QuotaUses,
+	what:    "entries",
+	entries: func(p *adminapi.QuotaPage) ([]adminapi.QuotaUse, string) { return p.Quotas, p.Next },
+	header:  "QUOTA\tDAY\tSTARTS\tBYTES\tOF",
+	row: func(u *adminapi.QuotaUse) string {
+		return fmt.Sprintf("%s\t%s\t%d\t%d\t%s", clean(u.Quota), u.Day.Format(time.DateOnly), u.Starts, u.Bytes,
+			clean(cmp.Or(u.Of, "-")))
+	},
+	none: "No quota has counted anything.",
 }
 
 // deniedStatus is the exit status of a call that is denied.

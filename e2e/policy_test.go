@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,6 +84,16 @@ func TestPolicy(t *testing.T) {
 		`aip_quota_refusals_total{dry_run="false",partner="` + agent.url + `",quota="daily"} 2`} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("the metrics (%s) lack %s", res.Status, want)
+		}
+	}
+	address := strings.TrimPrefix(s.adminURL(), "http://")
+	for command, want := range map[string]string{
+		"list":   `(?m)^\(no rule\) +deny +0 +1 +1 +` + agent.url + `$`,
+		"quotas": `(?m)^daily +\d{4}-\d\d-\d\d +3 +0 +` + aic + `$`,
+	} {
+		status, out, stderr := s.caddy("aip", "policy", command, "--address", address)
+		if status != 0 || !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s: status %d: %s%s", command, status, out, stderr)
 		}
 	}
 	status, out, _ := s.caddy("aip", "policy", "test", "--config", "Caddyfile", "--as", other, "--method", "get")

@@ -492,6 +492,52 @@ func TestARefusedCallIsNotCounted(t *testing.T) {
 	})
 }
 
+// TestUses: what quotas have counted is shown in pages, also what is not in the store yet.
+func TestUses(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := replay.NewMemory(replay.Settings{})
+		defer store.Close()
+		p, b := counting(t, store, new(clock), Quota{Name: "a", Starts: 9, Bytes: 99}, Quota{Name: "b", Starts: 9, Of: OfSet})
+		defer b.Close()
+		for i := range 3 {
+			var u Use
+			if err := p.Decide(t.Context(), callOf(leaderOf(i)), &u); err != nil {
+				t.Fatal(err)
+			}
+			if full, err := u.Start(t.Context()); full != nil || err != nil {
+				t.Fatal(full, err)
+			}
+			u.Started(true)
+			_ = u.Send(int64(10 + i))
+			u.End()
+		}
+		var got []string
+		f := UseFilter{Limit: 2}
+		for pages := 1; ; pages++ {
+			page, next, err := b.Uses(t.Context(), f)
+			if err != nil || len(page) > 2 {
+				t.Fatal(page, err)
+			}
+			for _, u := range page {
+				day := u.Day.UTC().Format(time.DateOnly)
+				got = append(got, fmt.Sprintf("%s %q %s %d %d", u.Quota, u.Of, day, u.Starts, u.Bytes))
+			}
+			if f.After = next; next == "" {
+				break
+			}
+		}
+		want := []string{`a "jwt:idp|0" 2000-01-01 1 10`, `a "jwt:idp|1" 2000-01-01 1 11`, `a "jwt:idp|2" 2000-01-01 1 12`,
+			`b "" 2000-01-01 3 0`}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+		one, _, err := b.Uses(t.Context(), UseFilter{Quota: "a", Of: "jwt:idp|1"})
+		if err != nil || len(one) != 1 || one[0].Bytes != 11 {
+			t.Errorf("%+v, %v", one, err)
+		}
+	})
+}
+
 // failing is a store that fails for a while.
 type failing struct {
 	replay.Store

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+)
+
+// Decided is a rule or a quota, and what it has decided since the process began.
+type Decided struct {
+	Count
+	Kind  string // allow, deny or quota
+	Tried bool   // in a dry run
+}
+
+// Rules yields the rules in the order in which they are asked, and then the quotas.
+func (p *Policy) Rules() iter.Seq[Decided] {
+	return func(yield func(Decided) bool) {
+		for i := range p.rules {
+			r := &p.rules[i]
+			kind := "allow"
+			if r.deny {
+				kind = "deny"
+			}
+			c := Count{r.name, r.counts.allowed.Load(), r.counts.denied.Load(), r.counts.dry.Load()}
+			if !yield(Decided{c, kind, p.config.DryRun}) {
+				return
+			}
+		}
+		for i := range p.quotas {
+			q := &p.quotas[i]
+			c := Count{Name: q.Name, Denied: q.counts.refused.Load(), DryRun: q.counts.dry.Load()}
+			if !yield(Decided{c, "quota", q.DryRun}) {
+				return
+			}
+		}
+	}
+}
+
+// Used is what a quota has counted under one key on a day.
+type Used struct {
+	Quota         string
+	Of            string // a Leader, or a Partner; empty for all to whom the quota applies
+	Day           time.Time
+	Starts, Bytes int64
+}
+
+// UseFilter selects what quotas have counted. A field that is not set selects all.
+type UseFilter struct {
+	Quota, Of string
+	After     string // what Uses has returned for the page before
+	Limit     int    // of a page; default 100, at most 1000
+}
+
+// Uses returns a page of what quotas have counted, in the order of their names, and after what the next page comes;
+// empty for none. What is not in the store yet is written before.
+func (b *Book) Uses(ctx context.Context, f UseFilter) (page []Used, next string, err error) {
+	b.flush(ctx)
+	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
+	prefix := string(logname.Quota)
+	if f.Quota != "" {
+		prefix = logname.QuotaOf(f.Quota, "")
+	}
+	for one, err := range b.store.List(ctx, prefix, f.After) {
+		if err != nil {
+			return nil, "", unreadable(ctx, err)
+		}
+		name, of, _ := strings.Cut(one.Log[1:], logname.Separator)
+		if f.Of != "" && f.Of != of {
+			continue
+		}
+		s, err := decodeState(one.Head.Metadata)
+		if err != nil {
+			continue
+		}
+		if len(page) == limit {
+			return page, next, nil
+		}
+		next = one.Log
+		page = append(page, Used{name, of, time.Unix(s.day*day, 0), s.starts, s.bytes})
+	}
+	return page, "", nil
+}
