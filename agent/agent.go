@@ -20,6 +20,8 @@ type Ref struct {
 type Turn struct {
 	// Leader is the name under which the turn counts where Leaders share what the agent can do; see quota.Key.
 	Leader string
+	// Caller is who the agent is told that the turn is for.
+	Caller Caller
 	// Ref names the task. The names in a start were made by the gateway; an agent that makes its own names takes them
 	// as hints.
 	Ref     Ref
@@ -59,6 +61,13 @@ type Turn struct {
 	Reported task.State
 	// Webhook is where the agent pushes what it does; nil if it does not push. Each push must carry its Token.
 	Webhook *task.Webhook
+}
+
+// Caller is for whom an agent is asked. Where nobody calls, as when a turn is resumed, it is what is stored with the
+// task. The zero Caller is nobody.
+type Caller struct {
+	Leader string // the whole name
+	Proof  string // how the Leader has proven who it is, as identity.Proof names it; empty for not at all
 }
 
 // Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says nothing.

@@ -39,6 +39,9 @@ type AgentConfig struct {
 	// The certificates of both ends, for https.
 	TLS AgentTLS `json:"tls,omitzero"`
 
+	// How the agent is told who calls. Not for agents of AUN. Default: not at all.
+	Caller AgentCaller `json:"caller,omitzero"`
+
 	// How long a turn may be silent before it fails. Default: 5m.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
@@ -110,12 +113,14 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: check is for an agent of A2A or AIP, not of %s", a.Dialect)
 	case a.TLS.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
 		return errors.New("agent: aic and verify in tls are not for an agent of AUN, whose identity is its AID")
+	case a.Caller.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
+		return errors.New("agent: caller is not for an agent of AUN, whose connection is for all callers")
 	case dialect.Transport == gateway.Connecting:
 		err = a.checkAID()
 	default:
 		err = a.checkURL(dialect.Transport)
 	}
-	return cmp.Or(err, a.checkOwn())
+	return cmp.Or(err, a.Caller.check(a.HeaderUp), a.checkOwn())
 }
 
 // ownSettings are those that only the agents of one dialect have.

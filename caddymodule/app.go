@@ -26,6 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/mailbox"
+	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -50,6 +51,9 @@ type App struct {
 	// The gateway as a gateway of AUN. Default: none; AUN clients cannot connect.
 	AUN *AUN `json:"aun,omitempty"`
 
+	// Who signs the tokens by which agents are told who calls. Default: none.
+	Issuer *OwnIssuer `json:"issuer,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -57,6 +61,7 @@ type App struct {
 
 	store      StoreDriver
 	identities *identity.Identities
+	issuer     *onbehalf.Issuer     // nil for none
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN
 	aunSite    *directory.Site      // likewise
@@ -121,6 +126,9 @@ func (a *App) read(ctx caddy.Context) (err error) {
 	orDefault(&a.Drain, caddy.Duration(10*time.Second))
 	a.Streams.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
+		return err
+	}
+	if a.issuer, err = a.Issuer.read(); err != nil {
 		return err
 	}
 	if a.AUN != nil {

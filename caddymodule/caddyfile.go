@@ -43,6 +43,7 @@ func init() {
 //			<aic> <aid>
 //		}
 //		aun { ... }
+//		issuer <name> { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -61,6 +62,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"drain":      p.duration(&app.Drain),
 		"identities": func() { p.identities(&app.Identities) },
 		"aun":        p.aun(&app.AUN),
+		"issuer":     p.issuer(&app.Issuer),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),
@@ -310,6 +312,7 @@ func (p *parser) agent(a *AgentConfig) {
 			}
 			a.HeaderUp.Add(name, value)
 		}),
+		"caller":  p.section(a.Caller.options(p)),
 		"timeout": p.duration(&a.Timeout),
 		"retry_for": func() {
 			a.RetryFor = new(caddy.Duration)

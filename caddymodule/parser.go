@@ -74,6 +74,16 @@ func (p *parser) word(into *string) func() {
 	return value(p, into, "", func(s string) (string, error) { return s, nil })
 }
 
+// flag returns what reads an option without values, which sets something.
+func (p *parser) flag(into *bool) func() {
+	return func() {
+		if name := p.Val(); p.NextArg() {
+			p.fail(name + " takes no value")
+		}
+		*into = true
+	}
+}
+
 // words returns what reads an option with one value or more. They are added to a list.
 func (p *parser) words(into *[]string) func() {
 	return func() {

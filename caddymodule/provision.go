@@ -246,6 +246,9 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
+	if agent.HTTP.Introducer, err = g.introducer(g.log); err != nil {
+		return c, err
+	}
 	agent.Name = g.Agent.name()
 	agent.Sender = cmp.Or(g.AIC, "aip-gateway")
 	agent.CallbackURL = g.app.Notify.Callback

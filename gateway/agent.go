@@ -106,7 +106,7 @@ func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transpo
 	config.URL, config.Codec = url, codec
 	if dialectOf(codec.Name()).Transport == OverGRPC {
 		transport, err := grpctransport.New(grpctransport.Config{URL: url, Codec: codec, Header: c.HTTP.Header,
-			TLS: c.HTTP.TLS, MaxMessage: c.HTTP.MaxReply, Dial: c.HTTP.Dial})
+			TLS: c.HTTP.TLS, Introducer: c.HTTP.Introducer, MaxMessage: c.HTTP.MaxReply, Dial: c.HTTP.Dial})
 		if err != nil {
 			return nil, err // not a nil pointer in a non-nil interface
 		}

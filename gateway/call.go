@@ -21,6 +21,7 @@ type Call struct {
 	translate.Call
 	Leader  string // whose call it is, as the Guard has it
 	Dialect string // the name of the caller's dialect
+	Proof   string // how the caller has proven who it is, as identity.Proof names it; empty for not at all
 
 	// AgentTask is the name that a task which is started has for its agent; see partner.Request.
 	AgentTask string
@@ -110,7 +111,7 @@ var requests = sync.Pool{New: func() any { return new(partner.Request) }}
 
 // setRequest makes the request of a call to the life-cycle.
 func (g *Gateway) setRequest(r *partner.Request, c *Call) {
-	r.Call, r.Policy, r.AgentTask, r.Bounds = c.Call.Call, c.Policy, c.AgentTask, c.Bounds
+	r.Call, r.Policy, r.AgentTask, r.Bounds, r.Proof = c.Call.Call, c.Policy, c.AgentTask, c.Bounds, c.Proof
 	r.Histories = c.History != 0 && !c.Stream
 	r.Snapshot = r.Snapshot || c.Stream && c.Reply
 	r.Webhook, r.Adopt, r.Entry = c.Webhook, c.Adopt, c.Entry

@@ -184,6 +184,7 @@ func (x *exchange) decode() (err error) {
 // admit finds the Leader of the call, and what only the gateway knows of it.
 func (x *exchange) admit() (err error) {
 	guard := x.g.config.Guard
+	x.call.Proof = x.caller().Proof.String()
 	if x.call.Blocking {
 		x.call.Terms.Response = x.g.config.Blocking
 	}

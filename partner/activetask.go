@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -187,6 +189,13 @@ func (tk *activeTask) partner() *Partner {
 func (tk *activeTask) leader() string {
 	_, leader, _ := logname.Split(tk.log)
 	return quota.Key(leader)
+}
+
+// caller returns the task's Leader, with the proof of a command, or where it has none the one that is stored with the
+// task. tk.mu is held.
+func (tk *activeTask) caller(proof string) agent.Caller {
+	_, leader, _ := logname.Split(tk.log)
+	return agent.Caller{Leader: leader, Proof: cmp.Or(proof, tk.meta.Proof)}
 }
 
 // logger returns a logger whose lines name the task, its Leader and its agent. It is that of the present configuration,

@@ -70,7 +70,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	m := withSentAt(c.Message)
 	var answered cancelAnswer
 	if tk.fold.Status().State != task.AwaitingCompletion {
-		answered = tk.askToCancel(ctx, p, m)
+		answered = tk.askToCancel(ctx, p, m, c.Proof)
 	}
 	return tk.update(ctx, func() error { return tk.recordCancel(ctx, c, &m, &answered) })
 }
@@ -88,9 +88,9 @@ type cancelAnswer struct {
 func (a *cancelAnswer) refused() bool { return task.KindOf(a.refusal) == task.TaskNotCancelable }
 
 // askToCancel asks the agent to stop. tk.mu is held at the call and at the return, but not while the agent is asked.
-func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Message) cancelAnswer {
+func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Message, proof string) cancelAnswer {
 	a := cancelAnswer{asked: true}
-	turn := tk.cancelTurn(m)
+	turn := tk.cancelTurn(m, proof)
 	current, asked := tk.run, p.Agent
 	if current != nil {
 		asked = current.partner.Agent // it began the turn, perhaps by a configuration of before
@@ -150,11 +150,11 @@ func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Mess
 	return nil
 }
 
-// cancelTurn returns what an agent is asked by to stop, with the command. tk.mu is held.
-func (tk *activeTask) cancelTurn(m task.Message) *agent.Turn {
+// cancelTurn returns what an agent is asked by to stop, with the command and its proof. tk.mu is held.
+func (tk *activeTask) cancelTurn(m task.Message, proof string) *agent.Turn {
 	return &agent.Turn{
-		Leader: tk.leader(), Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
-		From: tk.fold.Status().State, Queued: tk.meta.Unsent,
+		Leader: tk.leader(), Caller: tk.caller(proof), Ref: tk.meta.Ref, Message: m, From: tk.fold.Status().State,
+		Known: tk.fold.Task().Products, Revision: tk.meta.Revision, Queued: tk.meta.Unsent,
 	}
 }
 

@@ -40,6 +40,8 @@ type metadata struct {
 	Unreported bool `json:"unreported,omitempty"`
 	// WithoutTask says that the agent has answered the start by a message, and has made no task.
 	WithoutTask bool `json:"withoutTask,omitempty"`
+	// Proof is how the Leader has proven who it is, with the last start or continue.
+	Proof string `json:"proof,omitempty"`
 }
 
 // agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
@@ -128,6 +130,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.WithoutTask {
 		dst = append(dst, `,"withoutTask":true`...)
+	}
+	if n.Proof != "" {
+		dst = task.AppendString(append(dst, `,"proof":`...), n.Proof)
 	}
 	return append(dst, '}')
 }

@@ -20,6 +20,9 @@ type Request struct {
 	// log. No two tasks may have the same.
 	AgentTask string
 
+	// Proof is how the caller has proven who it is, as identity.Proof names it; empty for not at all.
+	Proof string
+
 	// Bounds are what a start must keep to beside what the Partner requires.
 	Bounds Bounds
 

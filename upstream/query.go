@@ -36,7 +36,8 @@ func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
 		q.Task, q.Session = "", ""
 	}
 	return &query{
-		Request: Request{Operation: op, Ref: t.Ref, IdleTimeout: r.config.IdleTimeout}, codec: r.codec.For(q),
+		Request: Request{Operation: op, Ref: t.Ref, Caller: t.Caller, IdleTimeout: r.config.IdleTimeout},
+		codec:   r.codec.For(q),
 	}
 }
 

@@ -40,6 +40,7 @@ type Route interface {
 type Request struct {
 	Operation translate.Operation
 	Ref       agent.Ref // the task that it is about, in the agent's words
+	Caller    agent.Caller
 	Body      []byte
 
 	// Encode makes the body where it is large, so that it need not be kept while the agent works; nil where Body is it.
@@ -54,6 +55,13 @@ type Request struct {
 	// turns out to be a stream, the exchange does not watch its context: the caller that cancels it must call End
 	// afterwards.
 	Interrupt *Interrupt
+}
+
+// An Introducer tells an agent for whom it is asked. It may be used by any number of goroutines at once.
+type Introducer interface {
+	// Introduce returns the header fields of a request that say so, which take the place of all others of their names,
+	// and a context with the baggage of the request. The fields are not to be changed. A request for nobody has none.
+	Introduce(ctx context.Context, r *Request) (context.Context, []translate.Field)
 }
 
 // Payload returns the body, and makes it first where it is large.

@@ -37,6 +37,8 @@ type exchange struct {
 	idleTimeout time.Duration
 	span        tracing.ClientSpan
 	traced      http.Header // the trace, as header fields
+	// introduction tells the agent for whom it is asked.
+	introduction []translate.Field
 
 	// Of the goroutine. They are read when begun is closed, and failure when messages is.
 	begun      chan struct{} // closed when the answer begins, or the call has failed before
@@ -69,6 +71,9 @@ func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Excha
 	}
 	calling, cancel := context.WithCancel(ctx)
 	x.cancel = cancel
+	if i := r.transport.config.Introducer; i != nil {
+		ctx, x.introduction = i.Introduce(ctx, req)
+	}
 	x.traced, x.span = r.startSpan(ctx)
 	go x.call(context.WithValue(calling, exchangeKey{}, x), body)
 	return x, nil

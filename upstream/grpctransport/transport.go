@@ -35,6 +35,9 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
+	// Introducer tells the agent for whom it is asked, in metadata; nil for not at all. Header has none of its fields.
+	Introducer upstream.Introducer
+
 	MaxMessage int // largest size of a message of the agent, in bytes; default 16 MiB
 
 	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not used.
@@ -166,6 +169,9 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	x := r.Context().Value(exchangeKey{}).(*exchange)
 	for name, values := range x.traced {
 		r.Header[name] = values
+	}
+	for _, f := range x.introduction {
+		r.Header.Set(f.Name, f.Value)
 	}
 	res, err := t.http.RoundTrip(r)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/internal/http1"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -54,6 +55,10 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 	if streams(req.Operation) {
 		fields = &t.event
 	}
+	var introduction []translate.Field
+	if t.config.Introducer != nil {
+		ctx, introduction = t.config.Introducer.Introduce(ctx, req)
+	}
 	x.request.head = requests.Get()
 	head := appendRequestLine(*x.request.head, method, uri)
 	var traced http.Header
@@ -61,6 +66,10 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 		head = appendFields(head, t.host, traced)
 	} else {
 		head = append(head, fields.text...)
+	}
+	for i := range introduction {
+		head = append(append(append(head, introduction[i].Name...), ": "...), introduction[i].Value...)
+		head = append(head, "\r\n"...)
 	}
 	head = appendLength(head, method, len(body))
 	if len(body) > largeBody {

@@ -34,6 +34,9 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
+	// Introducer tells the agent for whom it is asked; nil for not at all. Header has none of its fields.
+	Introducer upstream.Introducer
+
 	MaxReply int // largest size of an answer, in bytes; default 16 MiB
 	MaxEvent int // largest size of one event of a stream, in bytes; default MaxReply
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/aip-gateway/aip-gateway/onbehalf"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// AgentCaller is how the agent is told who calls.
+type AgentCaller struct {
+	// By the header fields Aip-Leader, Aip-Proof, Aip-Task and Aip-Session. Default: false.
+	Headers bool `json:"headers,omitempty"`
+
+	// By a token that the option issuer signs. Default: none.
+	JWT *AgentCallerJWT `json:"jwt,omitempty"`
+
+	// By the members aip.leader and aip.proof of W3C baggage. Default: false.
+	Baggage bool `json:"baggage,omitempty"`
+}
+
+// AgentCallerJWT is a token in every request to the agent.
+type AgentCallerJWT struct {
+	// The aud of the token. Default: acps:agent: and the aic in the tls of the agent, otherwise the scheme and the host of
+	// its URL.
+	Audience string `json:"audience,omitempty"`
+
+	// The header field of the token. In Authorization it is a bearer token. Default: Aip-Token.
+	Header string `json:"header,omitempty"`
+}
+
+// options are those of the block caller.
+func (c *AgentCaller) options(p *parser) options {
+	return options{
+		"headers": p.flag(&c.Headers),
+		"jwt": func() {
+			c.JWT = new(AgentCallerJWT)
+			p.section(options{"audience": p.word(&c.JWT.Audience), "header": p.word(&c.JWT.Header)})()
+		},
+		"baggage": p.flag(&c.Baggage),
+	}
+}
+
+func (c *AgentCaller) set() bool { return c.Headers || c.JWT != nil || c.Baggage }
+
+// check checks the settings; up are the agent's other header fields.
+func (c *AgentCaller) check(up http.Header) error {
+	var own []string
+	if c.Headers {
+		own = []string{onbehalf.LeaderField, onbehalf.ProofField, onbehalf.TaskField, onbehalf.SessionField}
+	}
+	if c.JWT != nil {
+		if c.JWT.Header != "" && !httpguts.ValidHeaderFieldName(c.JWT.Header) {
+			return fmt.Errorf("agent: caller: %q is no name of a header field", c.JWT.Header)
+		}
+		own = append(own, cmp.Or(c.JWT.Header, onbehalf.TokenField))
+	}
+	if c.Baggage {
+		own = append(own, "Baggage")
+	}
+	for field := range up {
+		for _, name := range own {
+			if http.CanonicalHeaderKey(field) == http.CanonicalHeaderKey(name) {
+				return fmt.Errorf("agent: caller sets the header field %s; leave it out of header_up", name)
+			}
+		}
+	}
+	return nil
+}
+
+// introducer returns what tells the agent who calls; nil where it is not told.
+func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
+	c := &g.Agent.Caller
+	if !c.set() {
+		return nil, nil
+	}
+	config := onbehalf.Config{Fields: c.Headers, Baggage: c.Baggage, Logger: log}
+	if c.JWT != nil {
+		issuer := g.app.issuer
+		if issuer == nil {
+			return nil, errors.New("agent: caller: jwt needs keys to sign with; set issuer in the global option aip")
+		}
+		config.Issuer, config.TokenField = issuer, c.JWT.Header
+		config.Audience = cmp.Or(c.JWT.Audience, g.Agent.audience())
+		config.Actor = g.app.Issuer.Name
+		if g.AIC != "" {
+			config.Actor = "agent:" + g.AIC
+		}
+	}
+	return onbehalf.New(config), nil
+}
+
+// audience names the agent in a token.
+func (a *AgentConfig) audience() string {
+	if len(a.TLS.AIC) > 0 {
+		return "acps:agent:" + a.TLS.AIC[0]
+	}
+	u, err := url.Parse(a.URL)
+	if err != nil {
+		return a.URL
+	}
+	return u.Scheme + "://" + u.Host
+}

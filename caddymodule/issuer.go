@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/onbehalf"
+)
+
+func init() {
+	caddy.RegisterModule(new(JWKS))
+	httpcaddyfile.RegisterHandlerDirective("aip_jwks", parseJWKS)
+	httpcaddyfile.RegisterDirectiveOrder("aip_jwks", httpcaddyfile.Before, "respond")
+}
+
+// OwnIssuer signs the tokens by which agents are told who calls.
+type OwnIssuer struct {
+	// The issuer's name, iss in its tokens, such as the URL of the gateway. Required.
+	Name string `json:"name"`
+
+	// PEM files with private keys for ES256 (P-256) or EdDSA (Ed25519), read when the configuration is loaded. The first
+	// signs; the public ones of all are served by aip_jwks, so that keys can be changed. Required.
+	Keys []string `json:"keys"`
+}
+
+// issuer returns what reads the option issuer. Syntax:
+//
+//	issuer <name> {
+//		keys <file>...
+//	}
+func (p *parser) issuer(into **OwnIssuer) func() {
+	return func() {
+		*into = new(OwnIssuer)
+		name := p.Val()
+		p.word(&(*into).Name)()
+		p.block(name, options{"keys": p.words(&(*into).Keys)})
+	}
+}
+
+// read returns what signs; nil without an issuer.
+func (i *OwnIssuer) read() (*onbehalf.Issuer, error) {
+	if i == nil {
+		return nil, nil
+	}
+	repl := caddy.NewReplacer()
+	var keys []crypto.Signer
+	for _, file := range i.Keys {
+		text, err := readFile(repl, file)
+		if err != nil {
+			return nil, fmt.Errorf("issuer: keys: %w", err)
+		}
+		key, err := onbehalf.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("issuer: keys: %s: %w", file, err)
+		}
+		keys = append(keys, key)
+	}
+	signer, err := onbehalf.NewIssuer(i.Name, keys)
+	if err != nil {
+		return nil, fmt.Errorf("issuer: %w", err)
+	}
+	return signer, nil
+}
+
+// JWKS serves the public keys of the option issuer as a JSON Web Key Set, so that agents can verify what the gateway
+// signs. It has no options.
+type JWKS struct{ keys []byte }
+
+// CaddyModule returns the Caddy module information.
+func (*JWKS) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_jwks", New: func() caddy.Module { return new(JWKS) }}
+}
+
+// Provision sets up the handler.
+func (j *JWKS) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	issuer := app.(*App).issuer
+	if issuer == nil {
+		return errors.New("aip_jwks: there are no keys; set issuer in the global option aip")
+	}
+	j.keys = issuer.JWKS()
+	return nil
+}
+
+// ServeHTTP serves the keys.
+func (j *JWKS) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+	}
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Cache-Control", "max-age=300")
+	w.Header().Set("Content-Length", strconv.Itoa(len(j.keys)))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	_, err := w.Write(j.keys)
+	return err
+}
+
+// UnmarshalCaddyfile reads the directive, which has no arguments.
+func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d, nil) }
+
+func parseJWKS(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	j := new(JWKS)
+	return j, j.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner           = (*JWKS)(nil)
+	_ caddyhttp.MiddlewareHandler = (*JWKS)(nil)
+	_ caddyfile.Unmarshaler       = (*JWKS)(nil)
+)

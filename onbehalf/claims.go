@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package onbehalf
+
+import (
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/quota"
+)
+
+// claims are those of a token: that of RFC 8693 for somebody (sub) for whom another acts (act), with the names of AAC.
+type claims struct {
+	Issuer   string `json:"iss"`
+	Subject  string `json:"sub"` // the Leader, as AAC names it
+	Actor    actor  `json:"act"` // the Partner, who asks the agent for the Leader
+	Audience string `json:"aud"`
+	Issued   int64  `json:"iat"` // seconds since 1970, as exp
+	Expires  int64  `json:"exp"`
+	Leader   string `json:"leader"`          // the name that the Leader has in the gateway, marked where nothing is proven
+	Proof    string `json:"proof,omitempty"` // how it has proven who it is; missing where it has not
+	Task     string `json:"task,omitempty"`  // in the words of the agent, as the session
+	Session  string `json:"session,omitempty"`
+}
+
+type actor struct {
+	Subject string `json:"sub"`
+}
+
+// claims returns the claims about a subject.
+func (i *Introducer) claims(of subject, now time.Time) *claims {
+	leader := named(&of.caller)
+	return &claims{
+		Issuer: i.config.Issuer.name, Audience: i.config.Audience,
+		Subject: principal(leader), Actor: actor{i.config.Actor},
+		Issued: now.Unix(), Expires: now.Add(Validity).Unix(),
+		Leader: leader, Proof: of.caller.Proof, Task: of.ref.Task, Session: of.ref.Session,
+	}
+}
+
+// named returns the name of a caller's Leader; empty for nobody. That of a Leader that has proven nothing is marked, so
+// that nobody takes it for one that has.
+func named(c *agent.Caller) string {
+	if c.Proof == "" && c.Leader != "" && !strings.HasPrefix(c.Leader, quota.Unverified) {
+		return quota.Unverified + c.Leader
+	}
+	return c.Leader
+}
+
+// principal returns the name of a Leader as AAC has it: an AIC with "agent:" before it. Other names have a prefix of
+// their kind already.
+func principal(name string) string {
+	if strings.Contains(name, ":") {
+		return name
+	}
+	return "agent:" + name
+}

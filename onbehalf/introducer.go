@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package onbehalf
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/baggage"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// The header fields of an introduction. Their values are percent-encoded where they hold what a field may not.
+const (
+	LeaderField  = "Aip-Leader"
+	ProofField   = "Aip-Proof" // left out where nothing is proven
+	TaskField    = "Aip-Task"
+	SessionField = "Aip-Session"
+	// TokenField is where the token is by default.
+	TokenField = "Aip-Token"
+)
+
+// The members of the baggage.
+const (
+	leaderMember = "aip.leader"
+	proofMember  = "aip.proof"
+)
+
+const (
+	// Validity is how long a token is valid.
+	Validity = time.Minute
+	// reuse is how long a token is sent again with other requests about the same task.
+	reuse = Validity / 2
+)
+
+// Config says what an agent is told.
+type Config struct {
+	Fields  bool    // by the fields of Leader, proof, task and session
+	Issuer  *Issuer // by a token that it signs; nil for none
+	Baggage bool    // by W3C baggage
+
+	Audience string // aud of the token
+	// Actor is who acts for the Leader: the Partner, as AAC names it.
+	Actor string
+	// TokenField is the field of the token. In Authorization it is a bearer token. Default: TokenField.
+	TokenField string
+
+	Logger *slog.Logger // default: slog.Default
+}
+
+// Introducer tells an agent for whom it is asked. It implements upstream.Introducer.
+type Introducer struct {
+	config Config
+	bearer string // before a token
+	seed   maphash.Seed
+	// recent are introductions that are used again, since many requests are about one task. A slot holds one: a collision
+	// means that a token is signed again.
+	recent [256]atomic.Pointer[introduction]
+	failed atomic.Bool // an error of a signature is logged
+}
+
+var _ upstream.Introducer = (*Introducer)(nil)
+
+// subject is what an introduction is about.
+type subject struct {
+	caller agent.Caller
+	ref    agent.Ref
+}
+
+// introduction is what is said about a subject.
+type introduction struct {
+	of     subject
+	until  time.Time // when it is made anew; zero for never
+	fields []translate.Field
+}
+
+// New returns an Introducer.
+func New(config Config) *Introducer {
+	i := &Introducer{config: config, seed: maphash.MakeSeed()}
+	if i.config.TokenField == "" {
+		i.config.TokenField = TokenField
+	}
+	if strings.EqualFold(i.config.TokenField, "Authorization") {
+		i.bearer = "Bearer "
+	}
+	if i.config.Logger == nil {
+		i.config.Logger = slog.Default()
+	}
+	return i
+}
+
+// Introduce implements upstream.Introducer. Baggage of a caller that looks like that of the gateway is taken away.
+func (i *Introducer) Introduce(ctx context.Context, r *upstream.Request) (context.Context, []translate.Field) {
+	ctx = i.withBaggage(ctx, &r.Caller)
+	if r.Caller == (agent.Caller{}) {
+		return ctx, nil
+	}
+	of := subject{r.Caller, r.Ref}
+	slot := &i.recent[maphash.Comparable(i.seed, of)%uint64(len(i.recent))]
+	now := time.Now()
+	if known := slot.Load(); known != nil && known.of == of && (known.until.IsZero() || now.Before(known.until)) {
+		return ctx, known.fields
+	}
+	made := &introduction{of: of}
+	if i.config.Issuer != nil {
+		made.until = now.Add(reuse)
+	}
+	made.fields = i.fields(of, now)
+	slot.Store(made)
+	return ctx, made.fields
+}
+
+// fields returns the header fields about a subject.
+func (i *Introducer) fields(of subject, now time.Time) (fields []translate.Field) {
+	add := func(name, value string) {
+		if value != "" {
+			fields = append(fields, translate.Field{Name: name, Value: escape(value)})
+		}
+	}
+	if i.config.Fields {
+		add(LeaderField, named(&of.caller))
+		add(ProofField, of.caller.Proof)
+		add(TaskField, of.ref.Task)
+		add(SessionField, of.ref.Session)
+	}
+	if i.config.Issuer == nil {
+		return fields
+	}
+	token, err := i.config.Issuer.sign(i.claims(of, now))
+	if err != nil { // the agent refuses a request without one
+		if !i.failed.Swap(true) {
+			i.config.Logger.Error("no token for the agent could be signed", "error", err)
+		}
+		return fields
+	}
+	return append(fields, translate.Field{Name: i.config.TokenField, Value: i.bearer + token})
+}
+
+// withBaggage returns a context whose baggage says for whom the agent is asked, where that is wanted, and otherwise
+// nothing about it.
+func (i *Introducer) withBaggage(ctx context.Context, c *agent.Caller) context.Context {
+	had := baggage.FromContext(ctx)
+	if had.Len() == 0 && !i.config.Baggage {
+		return ctx
+	}
+	var said baggage.Baggage
+	if i.config.Baggage {
+		said = with(with(said, leaderMember, named(c)), proofMember, c.Proof)
+	}
+	for _, m := range had.Members() {
+		if isOurs(m.Key()) {
+			continue
+		}
+		if more, err := said.SetMember(m); err == nil { // an error: the caller's has been full
+			said = more
+		}
+	}
+	return baggage.ContextWithBaggage(ctx, said)
+}
+
+// with returns a baggage with one more member, unless that is empty.
+func with(b baggage.Baggage, key, value string) baggage.Baggage {
+	if value == "" {
+		return b
+	}
+	if m, err := baggage.NewMemberRaw(key, strings.ToValidUTF8(value, "\ufffd")); err == nil {
+		if more, err := b.SetMember(m); err == nil {
+			return more
+		}
+	}
+	return b
+}
+
+// isOurs reports whether a member of a baggage has a name that belongs to the gateway.
+func isOurs(key string) bool { return len(key) >= 4 && strings.EqualFold(key[:4], "aip.") }
+
+// escape percent-encodes what may not stand in a header field: all but the visible characters of ASCII, and the sign of
+// the encoding itself.
+func escape(s string) string {
+	const hex = "0123456789ABCDEF"
+	bad := func(b byte) bool { return b <= ' ' || b >= 0x7f || b == '%' }
+	for n := range len(s) {
+		if !bad(s[n]) {
+			continue
+		}
+		out := []byte(s[:n])
+		for _, b := range []byte(s[n:]) {
+			if bad(b) {
+				out = append(out, '%', hex[b>>4], hex[b&15])
+			} else {
+				out = append(out, b)
+			}
+		}
+		return string(out)
+	}
+	return s
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httptransport_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/baggage"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// introducing names the Leader of a request, and puts it into the baggage.
+type introducing struct{}
+
+func (introducing) Introduce(ctx context.Context, r *upstream.Request) (context.Context, []translate.Field) {
+	m, _ := baggage.NewMemberRaw("leader", r.Caller.Leader)
+	b, _ := baggage.New(m)
+	return baggage.ContextWithBaggage(ctx, b), []translate.Field{{Name: "Aip-Leader", Value: r.Caller.Leader},
+		{Name: "Aip-Task", Value: r.Ref.Task}}
+}
+
+// TestIntroduction: what an Introducer says stands in the head of every request, whole beside the other fields.
+func TestIntroduction(t *testing.T) {
+	for _, scheme := range schemes {
+		type request struct {
+			Leader, Task, Baggage, Key []string
+			Body                       string
+		}
+		var got request
+		a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
+			for {
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				body, _ := io.ReadAll(r.Body)
+				got = request{r.Header["Aip-Leader"], r.Header["Aip-Task"], r.Header["Baggage"], r.Header["X-Key"], string(body)}
+				io.WriteString(conn, answered("{}"))
+			}
+		})
+		a.Introducer, a.Header = introducing{}, http.Header{"X-Key": {"secret"}}
+		transport := a.transport(t)
+		for _, leader := range []string{"one", "two"} { // the second on the connection of the first
+			r := requestOf(`{"x":1}`)
+			r.Caller, r.Ref = agent.Caller{Leader: leader}, agent.Ref{Task: "t"}
+			if _, err := send(t.Context(), transport, r); err != nil {
+				t.Fatal(err)
+			}
+			want := request{[]string{leader}, []string{"t"}, []string{"leader=" + leader}, []string{"secret"}, `{"x":1}`}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", scheme, diff)
+			}
+		}
+	}
+}
