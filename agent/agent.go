@@ -68,6 +68,8 @@ type Turn struct {
 type Caller struct {
 	Leader string // the whole name
 	Proof  string // how the Leader has proven who it is, as identity.Proof names it; empty for not at all
+	// Subject is for whom the Leader acts, as its access token says; empty for itself.
+	Subject string
 }
 
 // Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says nothing.

@@ -18,13 +18,13 @@ import (
 
 // AgentCaller is how the agent is told who calls.
 type AgentCaller struct {
-	// By the header fields Aip-Leader, Aip-Proof, Aip-Task and Aip-Session. Default: false.
+	// By the header fields Aip-Leader, Aip-Proof, Aip-Subject, Aip-Task and Aip-Session. Default: false.
 	Headers bool `json:"headers,omitempty"`
 
 	// By a token that the option issuer signs. Default: none.
 	JWT *AgentCallerJWT `json:"jwt,omitempty"`
 
-	// By the members aip.leader and aip.proof of W3C baggage. Default: false.
+	// By the members aip.leader, aip.proof and aip.subject of W3C baggage. Default: false.
 	Baggage bool `json:"baggage,omitempty"`
 }
 
@@ -56,7 +56,8 @@ func (c *AgentCaller) set() bool { return c.Headers || c.JWT != nil || c.Baggage
 func (c *AgentCaller) check(up http.Header) error {
 	var own []string
 	if c.Headers {
-		own = []string{onbehalf.LeaderField, onbehalf.ProofField, onbehalf.TaskField, onbehalf.SessionField}
+		own = []string{onbehalf.LeaderField, onbehalf.ProofField, onbehalf.SubjectField, onbehalf.TaskField,
+			onbehalf.SessionField}
 	}
 	if c.JWT != nil {
 		if c.JWT.Header != "" && !httpguts.ValidHeaderFieldName(c.JWT.Header) {

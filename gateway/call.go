@@ -22,6 +22,7 @@ type Call struct {
 	Leader  string // whose call it is, as the Guard has it
 	Dialect string // the name of the caller's dialect
 	Proof   string // how the caller has proven who it is, as identity.Proof names it; empty for not at all
+	Subject string // for whom the caller acts, as its access token says; empty for itself
 
 	// AgentTask is the name that a task which is started has for its agent; see partner.Request.
 	AgentTask string
@@ -111,7 +112,8 @@ var requests = sync.Pool{New: func() any { return new(partner.Request) }}
 
 // setRequest makes the request of a call to the life-cycle.
 func (g *Gateway) setRequest(r *partner.Request, c *Call) {
-	r.Call, r.Policy, r.AgentTask, r.Bounds, r.Proof = c.Call.Call, c.Policy, c.AgentTask, c.Bounds, c.Proof
+	r.Call, r.Policy, r.AgentTask, r.Bounds = c.Call.Call, c.Policy, c.AgentTask, c.Bounds
+	r.Proof, r.Subject = c.Proof, c.Subject
 	r.Histories = c.History != 0 && !c.Stream
 	r.Snapshot = r.Snapshot || c.Stream && c.Reply
 	r.Webhook, r.Adopt, r.Entry = c.Webhook, c.Adopt, c.Entry

@@ -42,6 +42,9 @@ func (x *exchange) authorize() (err error) {
 		}
 		if x.token != nil {
 			x.peer.Claims = x.token
+			if s := x.token.Subject; s != "agent:"+x.call.Leader {
+				x.call.Subject = s
+			}
 		}
 	}
 	if p == nil {

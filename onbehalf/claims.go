@@ -13,8 +13,8 @@ import (
 // claims are those of a token: that of RFC 8693 for somebody (sub) for whom another acts (act), with the names of AAC.
 type claims struct {
 	Issuer   string `json:"iss"`
-	Subject  string `json:"sub"` // the Leader, as AAC names it
-	Actor    actor  `json:"act"` // the Partner, who asks the agent for the Leader
+	Subject  string `json:"sub"` // the Leader, as AAC names it, or for whom it acts
+	Actor    *actor `json:"act"` // the Partner, who asks the agent; before it the Leader, where that is not sub
 	Audience string `json:"aud"`
 	Issued   int64  `json:"iat"` // seconds since 1970, as exp
 	Expires  int64  `json:"exp"`
@@ -24,16 +24,22 @@ type claims struct {
 	Session  string `json:"session,omitempty"`
 }
 
+// actor is who acts for somebody, and who has acted before it.
 type actor struct {
 	Subject string `json:"sub"`
+	Before  *actor `json:"act,omitempty"`
 }
 
 // claims returns the claims about a subject.
 func (i *Introducer) claims(of subject, now time.Time) *claims {
 	leader := named(&of.caller)
+	sub, act := principal(leader), &actor{Subject: i.config.Actor}
+	if of.caller.Subject != "" {
+		sub, act.Before = of.caller.Subject, &actor{Subject: sub}
+	}
 	return &claims{
 		Issuer: i.config.Issuer.name, Audience: i.config.Audience,
-		Subject: principal(leader), Actor: actor{i.config.Actor},
+		Subject: sub, Actor: act,
 		Issued: now.Unix(), Expires: now.Add(Validity).Unix(),
 		Leader: leader, Proof: of.caller.Proof, Task: of.ref.Task, Session: of.ref.Session,
 	}

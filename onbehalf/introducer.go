@@ -20,7 +20,8 @@ import (
 // The header fields of an introduction. Their values are percent-encoded where they hold what a field may not.
 const (
 	LeaderField  = "Aip-Leader"
-	ProofField   = "Aip-Proof" // left out where nothing is proven
+	ProofField   = "Aip-Proof"   // left out where nothing is proven
+	SubjectField = "Aip-Subject" // left out where the Leader acts for itself
 	TaskField    = "Aip-Task"
 	SessionField = "Aip-Session"
 	// TokenField is where the token is by default.
@@ -29,8 +30,9 @@ const (
 
 // The members of the baggage.
 const (
-	leaderMember = "aip.leader"
-	proofMember  = "aip.proof"
+	leaderMember  = "aip.leader"
+	proofMember   = "aip.proof"
+	subjectMember = "aip.subject"
 )
 
 const (
@@ -127,6 +129,7 @@ func (i *Introducer) fields(of subject, now time.Time) (fields []translate.Field
 	if i.config.Fields {
 		add(LeaderField, named(&of.caller))
 		add(ProofField, of.caller.Proof)
+		add(SubjectField, of.caller.Subject)
 		add(TaskField, of.ref.Task)
 		add(SessionField, of.ref.Session)
 	}
@@ -152,7 +155,7 @@ func (i *Introducer) withBaggage(ctx context.Context, c *agent.Caller) context.C
 	}
 	var said baggage.Baggage
 	if i.config.Baggage {
-		said = with(with(said, leaderMember, named(c)), proofMember, c.Proof)
+		said = with(with(with(said, leaderMember, named(c)), proofMember, c.Proof), subjectMember, c.Subject)
 	}
 	for _, m := range had.Members() {
 		if isOurs(m.Key()) {

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,6 +82,23 @@ func verify(t *testing.T, i *Issuer, token string) (claims map[string]any) {
 		t.Fatal(err)
 	}
 	return claims
+}
+
+// TestSubject: where the Leader acts for somebody, that one is the subject, and the Leader is one of those who act.
+func TestSubject(t *testing.T) {
+	i := issuer(t, ec(t))
+	r := request(aic, "certificate")
+	r.Caller.Subject = "user:alice"
+	ctx, fields := New(Config{Fields: true, Issuer: i, Actor: "agent:me", Baggage: true}).Introduce(t.Context(), r)
+	claims := verify(t, i, fields[len(fields)-1].Value)
+	want := map[string]any{"sub": "agent:me", "act": map[string]any{"sub": "agent:" + aic}}
+	if diff := cmp.Diff(want, claims["act"]); diff != "" || claims["sub"] != "user:alice" || claims["leader"] != aic {
+		t.Errorf("claims %v (-want +got):\n%s", claims, diff)
+	}
+	if !slices.Contains(fields, translate.Field{Name: SubjectField, Value: "user:alice"}) ||
+		baggage.FromContext(ctx).Member(subjectMember).Value() != "user:alice" {
+		t.Errorf("fields %v", fields)
+	}
 }
 
 func TestFields(t *testing.T) {

@@ -3,7 +3,6 @@
 package partner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,11 +190,14 @@ func (tk *activeTask) leader() string {
 	return quota.Key(leader)
 }
 
-// caller returns the task's Leader, with the proof of a command, or where it has none the one that is stored with the
-// task. tk.mu is held.
-func (tk *activeTask) caller(proof string) agent.Caller {
+// caller returns the task's Leader as a command shows it, or as it is stored with the task where the command has no
+// proof, or there is none. tk.mu is held.
+func (tk *activeTask) caller(c *Request) agent.Caller {
 	_, leader, _ := logname.Split(tk.log)
-	return agent.Caller{Leader: leader, Proof: cmp.Or(proof, tk.meta.Proof)}
+	if c == nil || c.Proof == "" {
+		return agent.Caller{Leader: leader, Proof: tk.meta.Proof, Subject: tk.meta.Subject}
+	}
+	return agent.Caller{Leader: leader, Proof: c.Proof, Subject: c.Subject}
 }
 
 // logger returns a logger whose lines name the task, its Leader and its agent. It is that of the present configuration,

@@ -17,8 +17,12 @@ import (
 // TestCaller: turns and cancels are for the task's Leader, with the proof of the command; where there is none, as after
 // a crash, with the one of the last start or continue.
 func TestCaller(t *testing.T) {
-	by := func(proof string) func(*Request) { return func(c *Request) { c.Proof = proof } }
-	caller := func(proof string) agent.Caller { return agent.Caller{Leader: leader, Proof: proof} }
+	by := func(proof string) func(*Request) {
+		return func(c *Request) { c.Proof, c.Subject = proof, "for "+proof }
+	}
+	caller := func(proof string) agent.Caller {
+		return agent.Caller{Leader: leader, Proof: proof, Subject: "for " + proof}
+	}
 	bubble.Test(t, func(t *testing.T) {
 		var got []agent.Caller
 		store, fake := memory(t), hangs()

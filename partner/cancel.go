@@ -70,7 +70,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	m := withSentAt(c.Message)
 	var answered cancelAnswer
 	if tk.fold.Status().State != task.AwaitingCompletion {
-		answered = tk.askToCancel(ctx, p, m, c.Proof)
+		answered = tk.askToCancel(ctx, p, m, c)
 	}
 	return tk.update(ctx, func() error { return tk.recordCancel(ctx, c, &m, &answered) })
 }
@@ -88,9 +88,9 @@ type cancelAnswer struct {
 func (a *cancelAnswer) refused() bool { return task.KindOf(a.refusal) == task.TaskNotCancelable }
 
 // askToCancel asks the agent to stop. tk.mu is held at the call and at the return, but not while the agent is asked.
-func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Message, proof string) cancelAnswer {
+func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Message, c *Request) cancelAnswer {
 	a := cancelAnswer{asked: true}
-	turn := tk.cancelTurn(m, proof)
+	turn := tk.cancelTurn(m, c)
 	current, asked := tk.run, p.Agent
 	if current != nil {
 		asked = current.partner.Agent // it began the turn, perhaps by a configuration of before
@@ -150,10 +150,10 @@ func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Mess
 	return nil
 }
 
-// cancelTurn returns what an agent is asked by to stop, with the command and its proof. tk.mu is held.
-func (tk *activeTask) cancelTurn(m task.Message, proof string) *agent.Turn {
+// cancelTurn returns what an agent is asked by to stop, with the command, of c if that is not nil. tk.mu is held.
+func (tk *activeTask) cancelTurn(m task.Message, c *Request) *agent.Turn {
 	return &agent.Turn{
-		Leader: tk.leader(), Caller: tk.caller(proof), Ref: tk.meta.Ref, Message: m, From: tk.fold.Status().State,
+		Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, From: tk.fold.Status().State,
 		Known: tk.fold.Task().Products, Revision: tk.meta.Revision, Queued: tk.meta.Unsent,
 	}
 }

@@ -175,7 +175,7 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 		b.move(task.Completed, nil, &m)
 		err := b.write(ctx)
 		if err == nil {
-			p.forwardComplete(tk, m, c.Proof)
+			p.forwardComplete(tk, m, c)
 		}
 		return tk.answer(c), nil, err
 	case cmd == task.Cancel:

@@ -102,7 +102,7 @@ func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error 
 	if p := tk.partner(); p == nil {
 		items = append(items, task.Text("the agent was not informed, because it is not in the configuration"))
 	} else {
-		turn := tk.cancelTurn(m, "")
+		turn := tk.cancelTurn(m, nil)
 		tk.cancels.begin() // until the agent has answered, no end is stored that it reports
 		tk.mu.Unlock()
 		_, refusal := cancelAgent(ctx, tk, p.Agent, turn)

@@ -241,7 +241,7 @@ func (tk *activeTask) completeReported(ctx context.Context, b *batch, rep *agent
 		return err
 	}
 	if p := tk.partner(); p != nil {
-		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task().ID, SessionID: tk.fold.Task().SessionID}, "")
+		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task().ID, SessionID: tk.fold.Task().SessionID}, nil)
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ type Request struct {
 
 	// Proof is how the caller has proven who it is, as identity.Proof names it; empty for not at all.
 	Proof string
+	// Subject is for whom the caller acts, as its access token says; empty for itself.
+	Subject string
 
 	// Bounds are what a start must keep to beside what the Partner requires.
 	Bounds Bounds

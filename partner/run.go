@@ -54,7 +54,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
 	}
 	t := &agent.Turn{
-		Leader: tk.leader(), Caller: tk.caller(""), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
+		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
 		History: tk.fold.Task().MessageHistory,
 	}
@@ -334,7 +334,7 @@ var errCut = task.Errorf(task.AgentTimeout, "the store was repaired after it was
 // turn returns the present turn of the task, for Agent.Resume. tk.mu is held.
 func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
-		Leader: tk.leader(), Caller: tk.caller(""), Ref: tk.meta.Ref, Revision: tk.meta.Revision,
+		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Revision: tk.meta.Revision,
 		Acknowledged: tk.meta.Acknowledged, Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
 		History: tk.fold.Task().MessageHistory,
 	}

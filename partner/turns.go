@@ -112,7 +112,7 @@ func (p *Partner) pending(
 	if c.BySession { // the id is used again if all tasks of the session have been dropped
 		n.Ref.Task = derive("task", tk.log, m.ID)
 	}
-	n.Stream, n.Tentative, n.Proof = stream, c.Tentative, c.Proof
+	n.Stream, n.Tentative, n.Proof, n.Subject = stream, c.Tentative, c.Proof, c.Subject
 	return n, nil
 }
 
@@ -137,7 +137,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	from := tk.fold.Status().State
 	tk.meta.Watched = tk.meta.Watched || c.changesTask()
 	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
-	tk.meta.Proof = c.Proof
+	tk.meta.Proof, tk.meta.Subject = c.Proof, c.Subject
 	if c.Terms.Response > 0 {
 		tk.meta.Terms.Response = c.Terms.Response
 	}
@@ -155,8 +155,8 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 
 // forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
 // nothing. tk.mu is held.
-func (p *Partner) forwardComplete(tk *activeTask, m task.Message, proof string) {
-	t := &agent.Turn{Leader: tk.leader(), Caller: tk.caller(proof), Ref: tk.meta.Ref, Message: m}
+func (p *Partner) forwardComplete(tk *activeTask, m task.Message, c *Request) {
+	t := &agent.Turn{Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m}
 	logger := tk.logger()
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)
