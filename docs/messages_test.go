@@ -42,6 +42,7 @@ func TestDocsMessages(t *testing.T) {
 		os.WriteFile(public, []byte(identity.CertPEM()), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	signing := own // a key of an AID signs as well
 	aunApp := func(more string) string {
 		return "{\naip {\naun {\ncert " + own + "\nroots " + roots + "\n" + more + "\n}\n}\n}\n"
 	}
@@ -213,6 +214,18 @@ func TestDocsMessages(t *testing.T) {
 		{"resend needs after and a duration, such as after 10s, or never", agent("resend 10s")},
 		{"resend after needs a duration, such as 10s", agent("resend after soon")},
 		{"client_cert needs a certificate and a key, both PEM files", agent("tls {\nclient_cert a.pem\n}")},
+		{"caller sets the header field …; leave it out of header_up",
+			agent("header_up aip-leader x\ncaller {\nheaders\n}")},
+		{`agent: caller: "…" is no name of a header field`, agent("caller {\njwt {\nheader a:b\n}\n}")},
+		{"agent: caller: jwt needs keys to sign with; set issuer in the global option aip", agent("caller {\njwt\n}")},
+		{"agent: caller is not for an agent of AUN, whose connection is for all callers",
+			gateway("aip_gateway {\nagent aun a.b {\ncaller {\nheaders\n}\n}\n}")},
+		{"headers takes no value", agent("caller {\nheaders x\n}")},
+		{"aip_jwks: there are no keys; set issuer in the global option aip", gateway("aip_jwks")},
+		{"issuer: it has no key to sign with", store("aip {\nissuer x\n}")},
+		{"issuer: one key is given twice", store("aip {\nissuer x {\nkeys " + signing + " " + signing + "\n}\n}")},
+		{"issuer: keys: open …: no such file or directory", store("aip {\nissuer x {\nkeys nowhere.pem\n}\n}")},
+		{"issuer: keys: …: there is no private key in PEM; …", store("aip {\nissuer x {\nkeys " + public + "\n}\n}")},
 		{"tls: verify … needs the AIC of the server", secure("verify both")},
 		{"tls: verify name looks at no AIC: leave the AIC out, or use verify both", secure("aic " + aic + "\nverify name")},
 		{`tls: verify is "…"; use aic, name or both`, secure("verify host")},

@@ -130,7 +130,8 @@ func TestDocsExamples(t *testing.T) {
 			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/operators-ca.pem", ".pki/ca.pem",
 				"/etc/caddy/aun/", ".pki/aun-",
 				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
-				"/etc/caddy/partner-key.pem", ".pki/server-key.pem")
+				"/etc/caddy/partner-key.pem", ".pki/server-key.pem",
+				"/etc/caddy/sign.pem", ".pki/leader-key.pem", "/etc/caddy/sign-before.pem", ".pki/server-key.pem")
 			if err := validate(here.Replace(formatted)); err != nil {
 				t.Errorf("%s: an example is not valid: %v\n%s", name, err, input)
 			}
