@@ -191,8 +191,8 @@ func (tk *activeTask) leader() string {
 	return quota.Key(leader)
 }
 
-// caller returns the task's Leader as a command shows it, or as it is kept with the task where the command has no proof,
-// or there is none. tk.mu is held.
+// caller returns the task's Leader as a command shows it, or as it is kept with the task where there is no command, or
+// one without a proof. tk.mu is held.
 func (tk *activeTask) caller(c *Request) agent.Caller {
 	_, leader, _ := logname.Split(tk.log)
 	if c == nil || c.Proof == "" {
