@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,12 +222,15 @@ func (c *Call) Skill() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		var of struct {
-			Metadata json.RawMessage `json:"metadata"`
+			Message struct {
+				Metadata json.RawMessage `json:"metadata"`
+			} `json:"message"`
+			Metadata json.RawMessage `json:"metadata"` // of the request
 		}
 		if json.Unmarshal(families[name], &of) != nil {
 			continue
 		}
-		if named := skillIn(of.Metadata); named != "" {
+		if named := cmp.Or(skillIn(of.Message.Metadata), skillIn(of.Metadata)); named != "" {
 			return named
 		}
 	}

@@ -162,6 +162,10 @@ func TestConditions(t *testing.T) {
 			Match{Skill: []string{"export"}},
 			callOf(v1, extensions(`{"a2a":{"metadata":{"skillId":"export"}}}`)), true,
 		},
+		"skill in the metadata of the message": {
+			Match{Skill: []string{"export"}},
+			callOf(v1, extensions(`{"a2a":{"message":{"metadata":{"skillId":"export"}},"metadata":{"skillId":"x"}}}`)), true,
+		},
 		"skill of an invitation": {
 			Match{Skill: []string{"export"}},
 			callOf(v1, func(c *Call) { c.Skills = []string{"export"} }), true,
