@@ -9,11 +9,16 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/aip-gateway/aip-gateway/token/tokentest"
 )
@@ -215,4 +220,76 @@ func TestAACStream(t *testing.T) {
 		_, _, got = a.call(leader, "rpc", "get", "task", a.issuer.Sign(t, a.claims(id, nil)))
 		return strings.Contains(got, "awaiting-completion")
 	})
+}
+
+// TestAACSkill: a call that names a skill which the agent does not have is refused, as one with a token for another.
+func TestAACSkill(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/agent.json", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"name":"exporter","url":"http://127.0.0.1/","version":"1","capabilities":{},"skills":[`+
+			`{"id":"data.export","name":"Export"},{"id":"data.import","name":"Import"}]}`)
+	})
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+		var h heard
+		_ = json.NewDecoder(r.Body).Decode(&h)
+		writeTask(w, h, "completed", "done")
+	})
+	agent := httptest.NewServer(mux)
+	defer agent.Close()
+	issuer, aic := tokentest.New(t), string(certificates(t).Leader.AIC)
+	a := &aacSite{issuer: issuer, aic: aic}
+	a.site = serve(t, config{options: "debug", handle: `aip_gateway a2a/legacy ` + agent.URL + ` {
+		aic ` + protected + `
+		callers a2a
+		aac {
+			issuer ` + issuer.URL + ` ` + issuer.JWKS + `
+			allow_networks 127.0.0.0/8 ::1/128
+		}
+	}`})
+	leader := leaderOf(t, a.url())
+	for i, tt := range []struct {
+		skill, tokenFor string
+		want            int64
+	}{
+		{"data.export", "", 0}, {"data.export", "data.export", 0}, {"data.import", "data.export", -31403},
+		{"data.delete", "", -31403}, {"data.delete", "data.delete", -31403}, {"", "", 0}, {"", "data.export", -31403},
+	} {
+		token, metadata := "", ""
+		if tt.tokenFor != "" {
+			token = issuer.Sign(t, a.claims(fmt.Sprint(i), map[string]any{"acps_skill_id": tt.tokenFor}))
+		}
+		if tt.skill != "" {
+			metadata = `,"metadata":{"skillId":"` + tt.skill + `"}`
+		}
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message",`+
+			`"messageId":"m%d","role":"user","parts":[{"kind":"text","text":"hello"}]%s}}}`, i, metadata)
+		if _, code, answer := post(t, leader, "/", body, token); code != tt.want {
+			t.Errorf("skill %q, token for %q: %s, want %d", tt.skill, tt.tokenFor, answer, tt.want)
+		}
+	}
+	a.waitFor(t, `the agent has no skill`)
+}
+
+// TestAACOverGRPC: the token is in the metadata of a call.
+func TestAACOverGRPC(t *testing.T) {
+	t.Parallel()
+	a := serveAAC(t, nil)
+	client := grpcCaller(t, a.site, keyPair(t, certificates(t).Leader))
+	good := a.issuer.Sign(t, a.claims("grpc", nil))
+	for _, tt := range []struct {
+		token string
+		want  codes.Code
+	}{
+		{"", codes.Unauthenticated}, {"hello", codes.Unauthenticated}, {good, codes.OK}, {good, codes.Unauthenticated},
+		{a.issuer.Sign(t, a.claims("act", map[string]any{"act": "agent:" + protected})), codes.PermissionDenied},
+	} {
+		ctx := t.Context()
+		if tt.token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tt.token)
+		}
+		if _, err := client.SendMessage(ctx, grpcMessage("hello")); status.Code(err) != tt.want {
+			t.Errorf("with %.20q: %v, want %s", tt.token, err, tt.want)
+		}
+	}
 }

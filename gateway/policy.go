@@ -5,6 +5,8 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -46,11 +48,32 @@ func (x *exchange) authorize() (err error) {
 				x.call.Subject = s
 			}
 		}
+		if err = x.checkSkill(); err != nil {
+			return err
+		}
 	}
 	if p == nil {
 		return nil
 	}
 	return p.Decide(x.ctx, &x.policed, &x.use)
+}
+
+// checkSkill refuses a call that names a skill which the agent does not have, by its card (AAC v02.02 §12). A card
+// that does not name all skills refuses none.
+func (x *exchange) checkSkill() error {
+	named := x.policed.Skill()
+	if named == "" {
+		return nil
+	}
+	card, _, err := x.g.cards.public(x.ctx)
+	if err != nil {
+		return policy.Denied(fmt.Errorf("whether the agent has the skill %.100q is not known: %w", named, err))
+	}
+	if len(card.Skills) == 0 || card.Extended ||
+		slices.ContainsFunc(card.Skills, func(s translate.Skill) bool { return s.ID == named }) {
+		return nil
+	}
+	return policy.Denied(fmt.Errorf("the agent has no skill %.100q", named))
 }
 
 // describe describes the call to a policy.
