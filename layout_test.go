@@ -183,7 +183,7 @@ var outside = map[string][]string{
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
-		"policy/decide"},
+		"policy/decide", "revocation"},
 }
 
 func TestImports(t *testing.T) {

@@ -54,8 +54,9 @@ func (c *Checker) learn(issuer *x509.Certificate) *authority {
 	for _, l := range c.locations {
 		if p := l.pending; p != nil && p.names(issuer) {
 			l.pending = nil
-			l.err = c.offer(l, p)
-			adopted = adopted || l.err == nil
+			var changed bool
+			changed, l.err = c.offer(l, p)
+			adopted = adopted || changed
 			c.report(l, nil)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,11 +19,18 @@ import (
 
 // Config is what a Checker is made of.
 type Config struct {
-	// Lists are where revocation lists come from, complete ones and deltas: absolute paths of files. A file is read
-	// again when it has changed.
+	// Lists are where revocation lists come from, complete ones and deltas: absolute paths of files, and URLs. A file is
+	// read again when it has changed. A list proves itself by its signature, so http is as good as https.
 	Lists []string
 	// MaxSize is the largest list that is read, in bytes; default 16 MiB.
 	MaxSize int64
+	// Refresh is how often a URL is asked whether its list has changed; default 5 min. It is asked earlier when its list
+	// ends, or after a failure.
+	Refresh time.Duration
+	// Dir is the folder in which lists of URLs are kept, for a start without a network; default: they are not.
+	Dir string
+	// Roots are trusted for https; default: the system's.
+	Roots *x509.CertPool
 
 	// MaxAge is how old the last good answer of a source may be, although it is still valid by itself; default 0, no
 	// limit. A file is as old as its list; what is fetched is as old as the last request that was answered well.
@@ -46,6 +55,7 @@ const (
 type Checker struct {
 	config    Config
 	log       *slog.Logger
+	client    *http.Client
 	locations []*location
 
 	known      atomic.Pointer[[]*authority] // all that are known; neither the slice nor its elements are changed
@@ -74,8 +84,8 @@ func New(config Config) (*Checker, error) {
 	switch {
 	case len(config.Lists) == 0:
 		return nil, errors.New("revocation has no source")
-	case config.MaxSize < 0:
-		return nil, errors.New("the largest size of a list must not be negative")
+	case config.MaxSize < 0, config.Refresh < 0:
+		return nil, errors.New("the largest size of a list, and how often it is fetched, must not be negative")
 	case config.MaxAge < 0, config.Grace < 0, config.Degrade < 0:
 		return nil, errors.New("the times for which an answer counts must not be negative")
 	}
@@ -85,34 +95,61 @@ func New(config Config) (*Checker, error) {
 			return nil, fmt.Errorf("the list %s is there twice", name)
 		}
 		names[name] = true
-		l, err := newLocation(name)
+		l, err := newLocation(name, config.Dir)
 		if err != nil {
 			return nil, err
 		}
 		c.locations = append(c.locations, l)
 	}
+	if c.config.Refresh == 0 {
+		c.config.Refresh = defaultRefresh
+	}
 	c.known.Store(&[]*authority{})
+	c.client = c.newClient(config.Roots)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
-func newLocation(name string) (*location, error) {
-	switch {
-	case strings.Contains(name, "://"):
-		return nil, fmt.Errorf("the list %s is no file", name)
-	case !filepath.IsAbs(name):
-		return nil, fmt.Errorf("the list %s is no absolute path", name)
+func newLocation(name, dir string) (*location, error) {
+	if !strings.Contains(name, "://") {
+		if !filepath.IsAbs(name) {
+			return nil, fmt.Errorf("the list %s is no absolute path", name)
+		}
+		return &location{name: name}, nil
 	}
-	return &location{name: name}, nil
+	u, err := url.Parse(name)
+	switch {
+	case err != nil:
+		return nil, errors.New("the URL of a list cannot be read") // err may show a password
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return nil, fmt.Errorf("the list %s must be http or https", u.Redacted())
+	case u.User != nil:
+		return nil, fmt.Errorf("the list %s must have no user and password", u.Redacted())
+	}
+	l := &location{name: name, url: true}
+	if dir != "" {
+		l.cache = cacheName(dir, name)
+	}
+	return l, nil
 }
 
-// Start reads the lists that are on this host, and begins to follow them. A list that is not there is no error: it is
-// logged, and looked for again.
+// Start reads the lists that are on this host, and begins to follow all of them. A list that is not there is no error:
+// it is logged, and looked for again.
 func (c *Checker) Start() {
 	for _, l := range c.locations {
-		c.readFile(l)
+		switch {
+		case !l.url:
+			c.readFile(l)
+		case l.cache != "":
+			c.recall(l)
+		}
 	}
 	c.work.Go(c.followFiles)
+	for _, l := range c.locations {
+		if l.url {
+			c.work.Go(func() { c.followURL(l) })
+		}
+	}
 }
 
 // Close ends what runs, and waits for it.

@@ -5,11 +5,11 @@
 //
 // # Sources
 //
-// Certificate revocation lists (RFC 5280 §5) come from files, complete ones and deltas. A list counts for the
+// Certificate revocation lists (RFC 5280 §5) come from files and URLs, complete ones and deltas. A list counts for the
 // certificates of the issuer that has signed it, and of its scope. An issuer is known by its certificate, from the
 // first verified chain that has it: a list whose issuer has not been seen waits for it. A list that is forged, broken,
 // older than the one that is there, or has critical extensions that are not known here, is refused, and the one that
-// is there stays.
+// is there stays. Lists of URLs are kept on disk, so that a start needs no network.
 //
 // A list is read in place: of each entry only its serial number is kept, in 20 bytes.
 //

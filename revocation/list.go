@@ -33,6 +33,7 @@ type list struct {
 	from    time.Time // thisUpdate
 	until   time.Time // nextUpdate
 	entries int
+	got     time.Time // when it was read
 
 	// What is signed, until the issuer is verified.
 	der, signed, signature []byte

@@ -8,33 +8,51 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
-// location is where a list comes from. What is not atomic is guarded by Checker.mu.
+// location is where a list comes from. What is not said to be otherwise is guarded by Checker.mu.
 type location struct {
-	name string // a path
+	name  string // a path or a URL
+	url   bool
+	cache string // the file in which the list of a URL is kept; empty for none
 
 	current *list // nil for none
 	pending *list // the list whose issuer is not known yet; nil for none
 	err     error // why there is nothing newer; nil if current is what the location has
 
-	modified time.Time // of the file as it was last read; used by the goroutine that reads it
-	size     int64     // and this
+	given atomic.Int64 // when a URL has last given current, in ns since 1970; read by anyone
+
+	// What the goroutine uses that reads the location.
+	modified           time.Time // of a file as it was last read
+	size               int64
+	etag, lastModified string // of the list of a URL that is in use
 }
 
 // span returns the times of a list that is in use. A file is there all the time, but is as old as its list.
-func (l *list) span() span { return span{until: l.until, given: l.from, good: l.until} }
+func (l *list) span() span {
+	if !l.location.url {
+		return span{until: l.until, given: l.from, good: l.until}
+	}
+	given := time.Unix(0, l.location.given.Load())
+	s := span{until: l.until, given: given, good: given}
+	if given.After(l.until) {
+		s.good = l.until // a source that repeats what has ended gives no good answer
+	}
+	return s
+}
 
 // errPending says that a list cannot be verified yet.
 var errPending = errors.New("its issuer has not been seen in a certificate's chain yet")
 
-// offer makes a list the current one of its location, unless the one that is there is better. c.mu is held.
-func (c *Checker) offer(at *location, l *list) error {
+// offer makes a list the current one of its location, unless the one that is there is better. It returns false if it is
+// the one that is there. c.mu is held.
+func (c *Checker) offer(at *location, l *list) (changed bool, err error) {
 	if ahead := time.Until(l.from); ahead > skew {
-		return fmt.Errorf("it is for a time that begins in %v", ahead.Round(time.Second))
+		return false, fmt.Errorf("it is for a time that begins in %v", ahead.Round(time.Second))
 	}
-	err := errPending
+	err = errPending
 	for _, a := range *c.known.Load() {
 		if !l.names(a.cert) {
 			continue
@@ -48,21 +66,29 @@ func (c *Checker) offer(at *location, l *list) error {
 		if errors.Is(err, errPending) {
 			at.pending = l
 		}
-		return err
+		return false, err
 	}
 	if old := at.current; old != nil {
+		if bytes.Equal(l.signature, old.signature) && bytes.Equal(l.issuer, old.issuer) {
+			at.pending = nil
+			c.confirmed(at, l.got)
+			return false, nil
+		}
 		other := !bytes.Equal(l.issuer, old.issuer) || (l.base == nil) != (old.base == nil) ||
 			l.scope.raw != old.scope.raw
 		switch {
 		case other && time.Now().Before(old.until):
-			return errors.New("it is of another issuer, kind or scope than the list that is there, and that is valid")
+			return false, errors.New("it is of another issuer, kind or scope than the list that is there, and that is valid")
 		case !other && l.older(old):
-			return errors.New("it is older than the list that is there")
+			return false, errors.New("it is older than the list that is there")
 		}
 	}
+	der := l.der
 	l.der, l.signed, l.location = nil, nil, at
 	at.current, at.pending = l, nil
-	return nil
+	c.keep(at, der)
+	c.confirmed(at, l.got)
+	return true, nil
 }
 
 // report logs what has become of a location, if that is something else than before. c.mu is held.
@@ -71,29 +97,35 @@ func (c *Checker) report(at *location, before error) {
 	case at.err == nil:
 		c.log.Info("a revocation list is in use", "source", at.name, "issuer", l.authority.Subject.String(),
 			"number", l.number, "entries", l.entries, "next_update", l.until)
-	case errors.Is(at.err, errPending):
+	case errors.Is(at.err, errPending) && !errors.Is(before, errPending):
 		c.log.Info("a revocation list waits for its issuer", "source", at.name)
 	case before == nil || before.Error() != at.err.Error():
 		c.log.Warn("a revocation list cannot be used", "source", at.name, "error", at.err, "kept", l != nil)
 	}
 }
 
-// got takes what was read of a location.
-func (c *Checker) got(at *location, raw []byte, err error) {
+// got takes what was read of a location, or why it was not. It returns why the location has nothing newer; nil if it is
+// in use.
+func (c *Checker) got(at *location, raw []byte, err error) error {
 	var l *list
 	if err == nil {
-		l, err = readList(raw)
+		if l, err = readList(raw); err == nil {
+			l.got = time.Now()
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := at.err
+	before, changed := at.err, false
 	if err == nil {
-		err = c.offer(at, l)
+		changed, err = c.offer(at, l)
 	}
-	if at.err = err; err == nil {
+	if at.err = err; changed {
 		c.arrange()
 	}
-	c.report(at, before)
+	if changed || before != nil || err != nil {
+		c.report(at, before)
+	}
+	return err
 }
 
 // read reads a list up to the limit.
@@ -122,7 +154,9 @@ func (c *Checker) followFiles() {
 		case <-ticker.C:
 		}
 		for _, l := range c.locations {
-			c.readFile(l)
+			if !l.url {
+				c.readFile(l)
+			}
 		}
 	}
 }
@@ -132,7 +166,7 @@ func (c *Checker) readFile(l *location) {
 	file, err := os.Open(l.name)
 	if err != nil {
 		l.modified = time.Time{}
-		c.got(l, nil, err)
+		_ = c.got(l, nil, err)
 		return
 	}
 	defer func() { _ = file.Close() }()
@@ -141,7 +175,7 @@ func (c *Checker) readFile(l *location) {
 		err = errors.New("it is no regular file")
 	}
 	if err != nil {
-		c.got(l, nil, err)
+		_ = c.got(l, nil, err)
 		return
 	}
 	if info.ModTime().Equal(l.modified) && info.Size() == l.size {
@@ -149,5 +183,5 @@ func (c *Checker) readFile(l *location) {
 	}
 	raw, err := c.read(file)
 	l.modified, l.size = info.ModTime(), info.Size()
-	c.got(l, raw, err)
+	_ = c.got(l, raw, err)
 }

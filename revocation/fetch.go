@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	defaultRefresh = 5 * time.Minute
+	fetchTimeout   = time.Minute
+	// firstRetry is when a fetch that has failed is tried again. The time doubles up to Config.Refresh.
+	firstRetry = 10 * time.Second
+)
+
+// followURL fetches the list of a URL again and again.
+func (c *Checker) followURL(at *location) {
+	failures := 0
+	for {
+		asked, err := c.fetch(at)
+		failures++
+		if err == nil {
+			failures = 0
+		}
+		timer := time.NewTimer(max(asked, c.nextFetch(at, failures)))
+		select {
+		case <-c.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// nextFetch returns when a list is fetched again after a number of failures.
+func (c *Checker) nextFetch(at *location, failures int) time.Duration {
+	wait := c.config.Refresh
+	if failures > 0 {
+		return min(wait, firstRetry<<min(failures-1, 16))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at.current != nil {
+		// The next list may be there as soon as this one ends.
+		wait = min(wait, max(time.Until(at.current.until), firstRetry))
+	}
+	return wait
+}
+
+// fetch fetches the list of a URL once. It returns for how long the server asks not to be asked again.
+func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, fetchTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.name, nil)
+	if err != nil {
+		return 0, c.got(at, nil, err)
+	}
+	if at.etag != "" {
+		request.Header.Set("If-None-Match", at.etag)
+	}
+	if at.lastModified != "" {
+		request.Header.Set("If-Modified-Since", at.lastModified)
+	}
+	answer, err := c.client.Do(request)
+	if err != nil {
+		if c.ctx.Err() != nil {
+			return 0, err
+		}
+		return 0, c.got(at, nil, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	conditional := at.etag != "" || at.lastModified != ""
+	switch {
+	case answer.StatusCode == http.StatusNotModified && conditional:
+		c.confirm(at)
+		return 0, nil
+	case answer.StatusCode != http.StatusOK:
+		return retryAfter(answer.Header), c.got(at, nil, fmt.Errorf("it is answered with %s", answer.Status))
+	}
+	raw, err := c.read(answer.Body)
+	if err != nil && c.ctx.Err() != nil {
+		return 0, err
+	}
+	if err = c.got(at, raw, err); err == nil {
+		// A list that is not in use is fetched whole the next time.
+		at.etag, at.lastModified = answer.Header.Get("ETag"), answer.Header.Get("Last-Modified")
+	}
+	return 0, err
+}
+
+// confirm notes that the list that is there is still the newest of its URL.
+func (c *Checker) confirm(at *location) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := at.err
+	at.err = nil
+	c.confirmed(at, time.Now())
+	if before != nil {
+		c.report(at, before)
+	}
+}
+
+// confirmed notes when a location has given the list that is there. c.mu is held.
+func (c *Checker) confirmed(at *location, when time.Time) {
+	at.given.Store(when.UnixNano())
+	if at.cache != "" {
+		// The time of the file is all that a later start knows; without it the list seems older, which is safe.
+		_ = os.Chtimes(at.cache, when, when)
+	}
+}
