@@ -125,7 +125,7 @@ var mayImport = map[string][]string{
 		"translate/a2a",
 		"translate/agentapi",
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "shard", "quota", "policy",
-		"policy/decide", "standing",
+		"policy/decide", "standing", "revocation",
 		"partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",

@@ -54,6 +54,10 @@ type App struct {
 	// Who signs the tokens by which agents are told who calls. Default: none.
 	Issuer *OwnIssuer `json:"issuer,omitempty"`
 
+	// How it is found out which certificates of callers are revoked, for the verifier aip_revocation of client_auth, and
+	// before each call. Default: none; a certificate counts until it expires.
+	Revocation *Revocation `json:"revocation,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -136,7 +140,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	return errors.Join(a.loadStore(ctx), a.Notify.provision())
+	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision())
 }
 
 // Validate checks the configuration.
@@ -186,6 +190,7 @@ func (a *App) Start() error {
 		}
 	}
 	a.opened, a.holds = opened, true
+	a.Revocation.start()
 	a.judgeLeaders(context.Background()) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
@@ -245,6 +250,7 @@ func (a *App) unregister() {
 
 // Cleanup releases the store as soon as no request of this configuration is in flight. The last release closes it.
 func (a *App) Cleanup() error {
+	a.Revocation.stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain() // after a failed start there was no Stop

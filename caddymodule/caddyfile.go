@@ -44,6 +44,7 @@ func init() {
 //		}
 //		aun { ... }
 //		issuer <name> { ... }
+//		revocation { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -63,6 +64,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"identities": func() { p.identities(&app.Identities) },
 		"aun":        p.aun(&app.AUN),
 		"issuer":     p.issuer(&app.Issuer),
+		"revocation": p.revocation(&app.Revocation),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),

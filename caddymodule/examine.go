@@ -64,6 +64,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			e.add(doctor.CheckStore, doctor.OK, a.store.Location(), "it can be written")
 		}
 	}
+	e.revocation(a.Revocation, time.Now())
 	for _, p := range partners {
 		g, agent, err := a.examined(p)
 		if err != nil {

@@ -93,6 +93,7 @@ func readiness() adminapi.Health {
 			h.Reasons = append(h.Reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
 		}
 		h.Agents, h.Streams = app.agentsHealth(), process.Streams.Total()
+		h.Revocation, h.Roots = app.trust.health(), roots.health()
 	}
 	if caddy.Exiting() {
 		h.Reasons = append(h.Reasons, "Caddy is stopping")

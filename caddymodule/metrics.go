@@ -118,6 +118,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.add(metricMemory, float64(process.Memory.Total()))
 	s.aun()
 	s.callbacks()
+	s.trust(c.app)
 	m := c.app.measured.Load()
 	if m == nil {
 		return

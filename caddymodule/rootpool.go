@@ -39,7 +39,7 @@ func (p *RootPool) Provision(caddy.Context) error {
 	}
 	p.pool = x509.NewCertPool()
 	for _, r := range p.roots {
-		p.pool.AddCertWithConstraint(r.cert, r.judge)
+		p.pool.AddCertWithConstraint(r.cert, r.constrain)
 	}
 	return nil
 }

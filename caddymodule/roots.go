@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/standing"
 )
@@ -52,18 +53,27 @@ type root struct {
 // errRootRemoved says that the root of a chain was taken out of its file.
 var errRootRemoved = errors.New("the root of the certificate was taken out of its file")
 
-// judge is the constraint under which a pool trusts the root.
-func (r *root) judge([]*x509.Certificate) error {
+// judge returns why chains below the root count no more; nil if they do.
+func (r *root) judge() error {
 	if r.removed.Load() {
 		return errRootRemoved
 	}
 	return nil
 }
 
+// constrain is the constraint under which a pool trusts the root in a handshake.
+func (r *root) constrain(chain []*x509.Certificate) error {
+	err := r.judge()
+	if err != nil {
+		refusedHandshakes.note(chain, err)
+	}
+	return err
+}
+
 // check returns why a chain counts no more, by its root. A chain that no pool of aip_file has verified counts.
 func (s *rootSets) check(chain []*x509.Certificate) error {
 	if r, ok := s.certs.Load(chain[len(chain)-1]); ok {
-		return r.(*root).judge(chain)
+		return r.(*root).judge()
 	}
 	return nil
 }
@@ -138,6 +148,27 @@ func (s *rootSets) leave(p *RootPool) {
 		s.used.Add(-1)
 		p.set.pools = slices.DeleteFunc(p.set.pools, func(o *RootPool) bool { return o == p })
 	}
+}
+
+// health returns what is known of the files of the pools in configurations.
+func (s *rootSets) health() (all []adminapi.RootsHealth) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, set := range s.sets {
+		if len(set.pools) == 0 {
+			continue
+		}
+		h := adminapi.RootsHealth{Files: strings.Join(set.files, " "), NotInUse: set.added, Reason: set.bad}
+		for _, r := range set.roots {
+			if r.removed.Load() {
+				h.Removed = append(h.Removed, doctor.SubjectOf(r.cert))
+			}
+		}
+		slices.Sort(h.Removed)
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b adminapi.RootsHealth) int { return strings.Compare(a.Files, b.Files) })
+	return all
 }
 
 // inUse reports whether there is a pool in a configuration.

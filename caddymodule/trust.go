@@ -5,10 +5,13 @@ package caddymodule
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/revocation"
 	"github.com/aip-gateway/aip-gateway/standing"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -17,13 +20,25 @@ import (
 // It implements gateway.Revocation.
 type trust struct{ app *App }
 
+// checker returns what knows the certificates that are revoked; nil for nothing.
+func (t *trust) checker() *revocation.Checker {
+	if t.app.Revocation == nil {
+		return nil
+	}
+	return t.app.Revocation.checker
+}
+
 // isJudging reports whether certificates can count no more before they expire.
-func (t *trust) isJudging() bool { return roots.inUse() }
+func (t *trust) isJudging() bool { return t.app.Revocation != nil || roots.inUse() }
 
 // counting returns a chain of a certificate that counts, of which one is enough; else why the first does not.
 func (t *trust) counting(ctx context.Context, chains [][]*x509.Certificate) (counts []*x509.Certificate, err error) {
+	checker := t.checker()
 	for i, chain := range chains {
 		bad := roots.check(chain)
+		if bad == nil && checker != nil {
+			bad = checker.Check(ctx, chain)
+		}
 		if bad == nil {
 			return chain, nil
 		}
@@ -31,13 +46,27 @@ func (t *trust) counting(ctx context.Context, chains [][]*x509.Certificate) (cou
 			err = bad
 		}
 	}
-	return nil, task.Errorf(task.AuthenticationRequired, "The client certificate is not accepted any more, "+
-		"because its issuer is not trusted any more.").WithCause(err)
+	return nil, refused(err)
+}
+
+// refused returns the error of a caller whose certificate counts no more. The log has the cause.
+func refused(cause error) error {
+	detail := "The client certificate is not accepted any more, because its issuer is not trusted any more."
+	if r, ok := errors.AsType[*revocation.Refusal](cause); ok {
+		detail = "It is not known now whether the client certificate is revoked. Try again later."
+		if r.Reason == revocation.Revoked {
+			detail = "The client certificate is revoked."
+		}
+	}
+	return task.Errorf(task.AuthenticationRequired, "%s", detail).WithCause(cause)
 }
 
 // Check implements gateway.Revocation.
 func (t *trust) Check(ctx context.Context, chains [][]*x509.Certificate) error {
 	_, err := t.counting(ctx, chains)
+	if err != nil {
+		refusedCalls.count(err)
+	}
 	return err
 }
 
@@ -60,7 +89,51 @@ func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Cert
 }
 
 // generation rises when what is known of certificates changes.
-func (t *trust) generation() uint64 { return roots.changes.Load() }
+func (t *trust) generation() uint64 {
+	n := roots.changes.Load()
+	if c := t.checker(); c != nil {
+		n += c.Generation()
+	}
+	return n
+}
+
+// health returns what is known of the sources of revocation.
+func (t *trust) health() (all []adminapi.SourceHealth) {
+	c := t.checker()
+	if c == nil {
+		return nil
+	}
+	for _, s := range c.Health() {
+		h := adminapi.SourceHealth{Kind: s.Kind, Location: s.Location, Issuer: s.Issuer, Number: s.Number,
+			Entries: s.Entries, ThisUpdate: s.ThisUpdate, NextUpdate: s.NextUpdate, Good: s.Good}
+		if s.Err != nil {
+			h.Reason = s.Err.Error()
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// changed is closed when what is known of revoked certificates changes the next time.
+func (t *trust) changed() <-chan struct{} {
+	if c := t.checker(); c != nil {
+		return c.Changed()
+	}
+	return nil
+}
+
+// keeps reports whether a certificate that was kept counts, as far as is known: one of which nothing is known does.
+func (t *trust) keeps(p standing.Proof) bool {
+	if roots.checkKept(&p) != nil {
+		return false
+	}
+	c := t.checker()
+	if c == nil {
+		return true
+	}
+	r, ok := errors.AsType[*revocation.Refusal](c.Known(p.Chain))
+	return !ok || r.Reason != revocation.Revoked
+}
 
 const (
 	// recheckEvery is how often open connections are judged again: what is known here takes effect within a minute.
@@ -80,6 +153,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 		lost   []string // Leaders
 	)
 	for {
+		changed := a.trust.changed()
 		if a.trust.isJudging() {
 			roots.read(log)
 			process.Recheck(ctx, &a.trust)
@@ -95,6 +169,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-changed:
 		case <-ticker.C:
 		}
 	}
@@ -103,5 +178,5 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 // judgeLeaders finds the Leaders whose certificates count no more: their webhooks stop, and their groups are to be
 // left.
 func (a *App) judgeLeaders(ctx context.Context) (lost []string) {
-	return a.opened.leaders.Judge(ctx, func(p standing.Proof) bool { return roots.checkKept(&p) == nil })
+	return a.opened.leaders.Judge(ctx, a.trust.keeps)
 }

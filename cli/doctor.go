@@ -24,7 +24,7 @@ func doctorCommand() *cobra.Command {
 		Short: "Explains what is wrong with a set-up",
 		Long: `
 Examines a configuration and what it names: its syntax and settings, certificates (chain,
-extended key usage, validity), client_auth, base_path, who may use a console, the directory
+extended key usage, validity), lists of revoked ones, client_auth, base_path, who may use a console, the directory
 of the store, the agents (whether they answer, and in which dialect), the clock, and the
 brokers of groups.
 It prints a sentence for each finding, with what to do.
@@ -45,7 +45,7 @@ Exit status: 0 nothing is broken, though there may be warnings; 1 something is b
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 		defer cancel()
-		findings := doctor.Examine(ctx, config, adapter)
+		findings := append(doctor.Examine(ctx, config, adapter), runningFindings(config, adapter)...)
 		if err := printFindings(cmd, findings, asJSON); err != nil {
 			return err
 		}

@@ -44,6 +44,9 @@ func TestDocsMetrics(t *testing.T) {
 	admin off
 	aip {
 		store pebble %s
+		revocation {
+			crl missing.crl
+		}
 	}
 }
 %s {

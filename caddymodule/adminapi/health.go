@@ -31,6 +31,30 @@ type Health struct {
 	Store   *StoreHealth  `json:"store,omitempty"`   // of ready
 	Agents  []AgentHealth `json:"agents,omitempty"`  // likewise
 	Streams int64         `json:"streams,omitempty"` // likewise: those of Leaders that are open
+
+	Revocation []SourceHealth `json:"revocation,omitempty"` // likewise
+	Roots      []RootsHealth  `json:"roots,omitempty"`      // likewise: of trust_pool aip_file
+}
+
+// SourceHealth is what is known of a source of revocation.
+type SourceHealth struct {
+	Kind       string    `json:"kind"`
+	Location   string    `json:"location"`
+	Issuer     string    `json:"issuer,omitempty"` // of the list that is in use, as what follows
+	Number     string    `json:"number,omitempty"`
+	Entries    int       `json:"entries,omitempty"`
+	ThisUpdate time.Time `json:"this_update,omitzero"`
+	NextUpdate time.Time `json:"next_update,omitzero"`
+	Good       time.Time `json:"good,omitzero"`    // when the source has last given it
+	Reason     string    `json:"reason,omitempty"` // why there is nothing newer
+}
+
+// RootsHealth is what is known of files of roots.
+type RootsHealth struct {
+	Files    string   `json:"files"`
+	Removed  []string `json:"removed,omitempty"`    // subjects of roots that were taken out of the files
+	NotInUse []string `json:"not_in_use,omitempty"` // subjects of roots that a reload would put in use
+	Reason   string   `json:"reason,omitempty"`     // why the files cannot be read
 }
 
 // StoreHealth says whether the store accepts new tasks.

@@ -22,6 +22,7 @@ const (
 	CheckConsole       = "console"
 	CheckIssuer        = "issuer" // of access tokens
 	CheckPolicy        = "policy"
+	CheckRevocation    = "revocation"
 )
 
 // Status is how grave a Finding is.

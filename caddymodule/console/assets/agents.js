@@ -32,7 +32,35 @@ function gatewayHealth(health) {
       streams === 0 ? "No stream" : streams === 1 ? "1 stream" : `${clean(streams)} streams`),
     ` ${streams === 0 || streams === 1 ? "is" : "are"} open.`)];
   for (const reason of health.reasons ?? []) out.push(message(reason, "error"));
+  for (const roots of health.roots ?? []) out.push(...rootsHealth(roots));
+  if (health.revocation?.length) {
+    out.push(el("h2", {}, "Revoked certificates"), el("div", { class: "cards" }, health.revocation.map(sourceHealth)));
+  }
   return out;
+}
+
+function rootsHealth(roots) {
+  const out = [];
+  if (roots.removed?.length) {
+    out.push(message(`Roots that were taken out of ${roots.files}: ${roots.removed.join(", ")}.`));
+  }
+  if (roots.not_in_use?.length) {
+    out.push(message(`Roots in ${roots.files} that need caddy reload --force: ${roots.not_in_use.join(", ")}.`, "error"));
+  }
+  if (roots.reason) out.push(message(`The roots cannot be read again: ${roots.reason}`, "error"));
+  return out;
+}
+
+function sourceHealth(source) {
+  const facts = [
+    ["Issuer", clean(source.issuer || "none yet")],
+    ["Revoked", clean(source.entries ?? 0)],
+    ["Last good answer", time(source.good)],
+    ["Next one due", time(source.next_update)],
+  ];
+  if (source.reason) facts.push(["Why nothing newer", clean(source.reason)]);
+  return el("article", { class: "card" },
+    el("h3", { class: "id" }, clean(source.location), " ", badge(source.reason ? "down" : "up")), list(facts));
 }
 
 function agentHealth(agent, card) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+)
+
+// revocation says whether the files of the sources can be used. Whether they are signed by an issuer of Leaders is
+// known when one of its Leaders has called: the state of a gateway that runs has that.
+func (e *examination) revocation(r *Revocation, now time.Time) {
+	if r == nil {
+		return
+	}
+	const until = "; until it is there, the certificates of its issuer are refused"
+	for _, file := range r.CRL {
+		add := func(s doctor.Status, format string, args ...any) {
+			e.add(doctor.CheckRevocation, s, file, fmt.Sprintf(format, args...))
+		}
+		if info, err := os.Stat(caddy.NewReplacer().ReplaceAll(file, "")); err == nil && info.Size() > r.maxSize() {
+			add(doctor.Broken, "it has %d bytes, and max_size is %d; set max_size", info.Size(), r.maxSize())
+			continue
+		}
+		list, err := doctor.ReadCRL(file)
+		switch {
+		case err != nil:
+			add(doctor.Broken, "%v%s", err, until)
+		case !list.NextUpdate.IsZero() && now.After(list.NextUpdate):
+			add(doctor.Broken, "the list has ended on %s; get the next one%s", list.NextUpdate.Local().Format(time.RFC3339),
+				until)
+		case list.NextUpdate.IsZero():
+			add(doctor.Warning, "the list does not say when the next one is there; set max_age, and get it in time")
+		default:
+			add(doctor.OK, "%d certificates of %s are revoked; the next list must be there on %s",
+				len(list.RevokedCertificateEntries), list.Issuer, list.NextUpdate.Local().Format(time.RFC3339))
+		}
+	}
+}
+
+// maxSize returns the size of the largest list, in bytes.
+func (r *Revocation) maxSize() int64 {
+	if r.MaxSize == 0 {
+		return 16 << 20
+	}
+	return r.MaxSize
+}

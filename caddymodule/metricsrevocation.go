@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import "time"
+
+// The metrics of revocation and of roots.
+var (
+	metricSourceUp = newGauge("revocation_source_up",
+		"Whether a source of revocation has a list or an answer, and its last request or read went well: 1 or 0.",
+		"kind", "location")
+	metricSourceGood = newGauge("revocation_source_good_timestamp_seconds",
+		"When a source has last given what is in use, as Unix time; 0 for never.", "kind", "location")
+	metricSourceNext = newGauge("revocation_source_next_update_timestamp_seconds",
+		"When what a source has given ends, as Unix time; 0 for never.", "kind", "location")
+	metricSourceEntries = newGauge("revocation_source_entries",
+		"Revoked certificates in the list of a source.", "kind", "location")
+	metricDegraded = newCounter("revocation_degraded_total",
+		"Times that a certificate was let in of which nothing newer was known, since the configuration was loaded.")
+	metricRefusedHandshakes = newCounter("handshakes_refused_total",
+		"Handshakes of callers whose verified certificate does not count, by the reason.", "reason")
+	metricRefusedCalls = newCounter("certificates_refused_total",
+		"Calls that were refused, and streams that were ended, because the caller's certificate counts no more.", "reason")
+	metricRootsAdded = newGauge("roots_not_in_use",
+		"Roots in the files of aip_file that a reload would put in use.")
+)
+
+// trust adds what concerns the certificates of callers.
+func (s samples) trust(a *App) {
+	for reason, n := range refusedHandshakes.all() {
+		s.add(metricRefusedHandshakes, float64(n), reason)
+	}
+	for reason, n := range refusedCalls.all() {
+		s.add(metricRefusedCalls, float64(n), reason)
+	}
+	added := 0
+	for _, r := range roots.health() {
+		added += len(r.NotInUse)
+	}
+	s.add(metricRootsAdded, float64(added))
+	c := a.trust.checker()
+	if c == nil {
+		return
+	}
+	s.add(metricDegraded, float64(c.Degraded()))
+	for _, source := range c.Health() {
+		kind, location := source.Kind, source.Location
+		s.flag(metricSourceUp, source.Err == nil, kind, location)
+		s.add(metricSourceGood, unix(source.Good), kind, location)
+		s.add(metricSourceNext, unix(source.NextUpdate), kind, location)
+		s.add(metricSourceEntries, float64(source.Entries), kind, location)
+	}
+}
+
+// unix returns a time as metrics have it; 0 for none.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.Unix())
+}

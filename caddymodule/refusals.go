@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/revocation"
+)
+
+// refusedHandshakes and refusedCalls are the certificates of callers that were verified, but count no more.
+var refusedHandshakes, refusedCalls refusals
+
+const (
+	// refusalLines is how many refused handshakes are logged in refusalWindow: strangers can make as many as they like.
+	refusalLines  = 10
+	refusalWindow = time.Minute
+)
+
+// refusals counts what was refused, and logs the handshakes: to the caller, that is an alert without a reason. The zero
+// value is ready for use.
+type refusals struct {
+	mu       sync.Mutex
+	counts   map[string]uint64 // by reason
+	since    time.Time         // the window
+	lines    int               // in it
+	unlogged int               // in it
+}
+
+// The reason of a refusal that has another cause than revocation.
+const rootRemoved = "root"
+
+// reasonOf returns the reason of a refusal, as a label.
+func reasonOf(err error) string {
+	if r, ok := errors.AsType[*revocation.Refusal](err); ok {
+		return labelValue(string(r.Reason))
+	}
+	return rootRemoved
+}
+
+// count counts a refusal.
+func (r *refusals) count(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.countLocked(err)
+}
+
+func (r *refusals) countLocked(err error) {
+	if r.counts == nil {
+		r.counts = make(map[string]uint64)
+	}
+	r.counts[reasonOf(err)]++
+}
+
+// note counts a handshake that was refused, and logs it.
+func (r *refusals) note(chain []*x509.Certificate, err error) {
+	r.mu.Lock()
+	r.countLocked(err)
+	now := time.Now()
+	unlogged := 0
+	if now.Sub(r.since) >= refusalWindow {
+		unlogged = r.unlogged
+		r.since, r.lines, r.unlogged = now, 0, 0
+	}
+	if r.lines++; r.lines > refusalLines {
+		r.unlogged++
+		r.mu.Unlock()
+		return
+	}
+	r.mu.Unlock()
+	leaf := chain[0]
+	slog.New(processLog{name: "aip"}).Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
+		"serial", fmt.Sprintf("%x", leaf.SerialNumber), "issuer", leaf.Issuer.String(), "reason", reasonOf(err), "error", err,
+		"unlogged", unlogged)
+}
+
+// all returns the counts, by reason.
+func (r *refusals) all() map[string]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]uint64{rootRemoved: 0}
+	for _, reason := range []revocation.Reason{revocation.Revoked, revocation.Stale, revocation.NoAnswer} {
+		all[labelValue(string(reason))] = 0
+	}
+	for reason, n := range r.counts {
+		all[reason] = n
+	}
+	return all
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+const carolAIC = "1.2.156.3088.1.1.34C2.478BDF.3GF548.0P65"
+
+// revoking returns a configuration with lists of revoked certificates, and with further lines of the option.
+func revoking(s *site, root *authority, agent string, lines ...string) config {
+	s.t.Helper()
+	file := s.inDir("root.pem")
+	writeRoots(s.t, file, root)
+	return config{
+		store: "store pebble " + s.inDir("store") + "\n\t\trevocation {\n" + strings.Join(lines, "\n") + "\n\t\t}",
+		trust: "trust_pool file " + file + "\n\t\t\tverifier aip_revocation",
+		handle: "aip_gateway a2a/legacy http://" + strings.TrimPrefix(agent, "http://") +
+			" {\n\t\tcallers aip a2a\n\t}",
+	}
+}
+
+// TestRevoked revokes a certificate while streams are open, and another one before.
+//
+// Promise: a Leader whose certificate was revoked goes on
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	root := newRoot(t, "root")
+	one, other := root.intermediate("one"), root.intermediate("other")
+	alice, bob, carol := one.leader(aliceAIC), other.leader(bobAIC), other.leader(carolAIC)
+	s := newSite(t)
+	lists := []string{s.inDir("one.crl"), s.inDir("other.crl")}
+	one.writeCRL(lists[0], time.Hour)
+	other.revoke(carol.Leaf)
+	other.writeCRL(lists[1], time.Hour)
+	s.start(revoking(s, root, agent, "crl "+strings.Join(lists, " ")))
+	if err := handshake(t, s, carol); !isShut(err) {
+		t.Errorf("a certificate that was revoked before: %v", err)
+	}
+	s.waitFor(t, `a handshake was refused.*"certificate":"`+carolAIC+`".*"issuer":"CN=other","reason":"revoked"`)
+	kept, calls := openEach(t, s, alice)
+	streams, refused := openEach(t, s, bob)
+	other.revoke(bob.Leaf)
+	other.writeCRL(lists[1], time.Hour)
+	endWith(t, streams, refused, "is revoked")
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("a new connection by the certificate that was revoked: %v", err)
+	}
+	for _, o := range kept {
+		if !o.isOpen() {
+			t.Errorf("%s: the stream of the other Leader has ended with %q", o.name, <-o.last)
+		}
+	}
+	for name, call := range calls {
+		if got := call(); !strings.Contains(got, `"working"`) {
+			t.Errorf("%s: a call of the other Leader brings %q", name, got)
+		}
+	}
+	if err := handshake(t, s, alice); err != nil {
+		t.Errorf("a new connection of the other Leader: %v", err)
+	}
+
+	// What an operator sees.
+	res, err := http.Get(s.adminURL() + "/aip/health/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var health adminapi.Health
+	if err := json.NewDecoder(res.Body).Decode(&health); err != nil || len(health.Revocation) != 2 {
+		t.Fatalf("the health is %+v, %v", health, err)
+	}
+	for i, want := range []adminapi.SourceHealth{
+		{Location: lists[0], Issuer: "CN=one"}, {Location: lists[1], Issuer: "CN=other", Entries: 2},
+	} {
+		got := health.Revocation[i]
+		if got.Location != want.Location || got.Issuer != want.Issuer || got.Entries != want.Entries || got.Reason != "" ||
+			time.Until(got.NextUpdate) < 50*time.Minute {
+			t.Errorf("a source is %+v", got)
+		}
+	}
+	replaceFile(t, lists[1], []byte("a list"))
+	eventually(t, "doctor finds the broken list, and that the gateway keeps the good one", func() bool {
+		status, stdout, _ := s.caddy("aip", "doctor", "--config", s.inDir("Caddyfile"))
+		return status == 1 && strings.Contains(stdout, "one.crl: 0 certificates of CN=one are revoked") &&
+			strings.Contains(stdout, "other.crl: it holds no list of revoked certificates") &&
+			strings.Contains(stdout, "other.crl: the gateway that runs has nothing newer: ")
+	})
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("a broken list has replaced the good one: %v", err)
+	}
+}
+
+// TestRevocationWithoutAnswer has lists that are missing, or have ended.
+func TestRevocationWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	root := newRoot(t, "root")
+	issuer := root.intermediate("issuer")
+	alice, bob := issuer.leader(aliceAIC), issuer.leader(bobAIC)
+	issuer.revoke(bob.Leaf)
+	for name, tt := range map[string]struct {
+		lines []string
+		write func(list string)
+		lets  bool
+		log   string
+	}{
+		"missing": {nil, func(string) {}, false, `"reason":"no_answer"`},
+		"of another issuer": {nil, func(list string) { root.intermediate("stranger").writeCRL(list, time.Hour) }, false,
+			`"reason":"no_answer"`},
+		"broken": {nil, func(list string) { replaceFile(t, list, []byte("a list")) }, false, `"reason":"no_answer"`},
+		"ended":  {nil, func(list string) { issuer.writeCRL(list, -time.Second) }, false, `"reason":"stale"`},
+		"ended, in its grace": {[]string{"grace 1h"},
+			func(list string) { issuer.writeCRL(list, -time.Second) }, true, ""},
+		"ended, after its grace": {[]string{"grace 10s"},
+			func(list string) { issuer.writeCRL(list, -20*time.Second) }, false, `"reason":"stale"`},
+		"ended, degraded": {[]string{"degrade allow 1h"},
+			func(list string) { issuer.writeCRL(list, -time.Second) }, true, "let in although it is not known"},
+		"too old": {[]string{"max_age 30s"}, func(list string) { issuer.writeCRL(list, time.Hour) }, false,
+			`"reason":"stale"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			list := s.inDir("list.crl")
+			tt.write(list)
+			s.start(revoking(s, root, agent.url, append(tt.lines, "crl "+list)...))
+			if err := handshake(t, s, alice); (err == nil) != tt.lets {
+				t.Errorf("the call: %v", err)
+			}
+			if err := handshake(t, s, bob); err == nil {
+				t.Error("the certificate that was revoked is let in")
+			}
+			if tt.log != "" {
+				s.waitFor(t, tt.log)
+			}
+			if tt.lets {
+				return
+			}
+			issuer.writeCRL(list, time.Hour) // it is there at last
+			if strings.HasPrefix(name, "too old") {
+				return
+			}
+			eventually(t, "the call is let in by the list that has come", func() bool { return handshake(t, s, alice) == nil })
+		})
+	}
+}
+
+// TestNoResumption: with client_auth, no TLS session is resumed, so that each connection is judged by the certificate
+// that it shows.
+func TestNoResumption(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	root := newRoot(t, "root")
+	alice := root.leader(aliceAIC)
+	s := newSite(t)
+	list := s.inDir("list.crl")
+	root.writeCRL(list, time.Hour)
+	s.start(revoking(s, root, agent.url, "crl "+list))
+	cache := tls.NewLRUClientSessionCache(8)
+	connect := func(version uint16) error {
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url(), "https://"), &tls.Config{RootCAs: trusted(t),
+			Certificates: []tls.Certificate{alice}, ClientSessionCache: cache, MinVersion: version, MaxVersion: version})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if conn.ConnectionState().DidResume {
+			t.Errorf("a session was resumed, version %x", version)
+		}
+		conn.SetDeadline(time.Now().Add(patience))
+		if _, err := conn.Write([]byte("GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+			return err
+		}
+		_, err = conn.Read(make([]byte, 1)) // and the tickets of TLS 1.3
+		return err
+	}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for range 3 {
+			if err := connect(version); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	root.revoke(alice.Leaf)
+	root.writeCRL(list, time.Hour)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		eventually(t, "no connection is accepted", func() bool { return connect(version) != nil })
+	}
+}
+
+// TestRevocationValidate: a configuration is valid though its lists are not there, and nothing is written.
+func TestRevocationValidate(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := s.write(revoking(s, newRoot(t, "root"), "http://127.0.0.1:1", "crl "+s.inDir("none.crl")))
+	before, _ := os.ReadDir(s.dir)
+	if status, _, stderr := s.caddy("validate", "--config", path, "--adapter", "caddyfile"); status != 0 {
+		t.Errorf("validate: %d %s", status, stderr)
+	}
+	if after, _ := os.ReadDir(s.dir); len(after) != len(before) {
+		t.Errorf("the directory has %v, and had %v", after, before)
+	}
+	if status, _, stderr := s.caddy("validate", "--config", s.write(config{trust: "verifier aip_revocation",
+		handle: "aip_gateway a2a/legacy http://127.0.0.1:1"}), "--adapter", "caddyfile"); status == 0 ||
+		!strings.Contains(stderr, "aip_revocation needs sources") {
+		t.Errorf("validate without sources: %d %s", status, stderr)
+	}
+}
