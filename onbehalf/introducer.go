@@ -78,9 +78,14 @@ type subject struct {
 
 // introduction is what is said about a subject.
 type introduction struct {
-	of     subject
-	until  time.Time // when it is made anew; zero for never
-	fields []translate.Field
+	of          subject
+	from, until time.Time // when it is used, by the clock on the wall, as its token has it; zero for always
+	fields      []translate.Field
+}
+
+// holds reports whether it is used at a time.
+func (i *introduction) holds(now time.Time) bool {
+	return i.until.IsZero() || !now.Before(i.from) && now.Before(i.until)
 }
 
 // New returns an Introducer.
@@ -106,13 +111,13 @@ func (i *Introducer) Introduce(ctx context.Context, r *upstream.Request) (contex
 	}
 	of := subject{r.Caller, r.Ref}
 	slot := &i.recent[maphash.Comparable(i.seed, of)%uint64(len(i.recent))]
-	now := time.Now()
-	if known := slot.Load(); known != nil && known.of == of && (known.until.IsZero() || now.Before(known.until)) {
+	now := time.Now().Round(0)
+	if known := slot.Load(); known != nil && known.of == of && known.holds(now) {
 		return ctx, known.fields
 	}
 	made := &introduction{of: of}
 	if i.config.Issuer != nil {
-		made.until = now.Add(reuse)
+		made.from, made.until = now, now.Add(reuse)
 	}
 	made.fields = i.fields(of, now)
 	slot.Store(made)

@@ -10,9 +10,12 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"math/big"
 	"net/url"
 	"slices"
 	"strconv"
@@ -171,6 +174,41 @@ func TestToken(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s", name, diff)
 				}
 			})
+		}
+	}
+}
+
+// TestForm reads a token without a library of JSON Web Tokens.
+func TestForm(t *testing.T) {
+	for _, key := range []crypto.Signer{ec(t), ed(t)} {
+		_, fields := New(Config{Issuer: issuer(t, key)}).Introduce(t.Context(), request(aic, "certificate"))
+		parts := strings.Split(fields[0].Value, ".")
+		if len(parts) != 3 {
+			t.Fatalf("the token has %d parts", len(parts))
+		}
+		var decoded [3][]byte
+		for i := range parts {
+			var err error
+			if decoded[i], err = base64.RawURLEncoding.DecodeString(parts[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var header struct{ Alg, Typ, Kid string }
+		if err := json.Unmarshal(decoded[0], &header); err != nil || header.Typ != "JWT" || header.Kid == "" {
+			t.Errorf("header %s, %v", decoded[0], err)
+		}
+		signed, signature := []byte(parts[0]+"."+parts[1]), decoded[2]
+		good := len(signature) == 64
+		switch public := key.Public().(type) {
+		case *ecdsa.PublicKey:
+			sum := sha256.Sum256(signed)
+			r, s := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])
+			good = good && header.Alg == "ES256" && ecdsa.Verify(public, sum[:], r, s)
+		case ed25519.PublicKey:
+			good = good && header.Alg == "EdDSA" && ed25519.Verify(public, signed, signature)
+		}
+		if !good {
+			t.Errorf("%s: the signature is wrong", header.Alg)
 		}
 	}
 }
