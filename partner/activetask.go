@@ -33,6 +33,7 @@ type activeTask struct {
 	encoded  encodedMetadata // meta, as it was when it was last needed
 	listings listings        // likewise
 	run      *run            // the turn under way in this process
+	subject  string          // for whom its Leader acts; it may be a person, so it is not stored
 	cancels
 	lastTime time.Time // of the last event; the next is later
 
@@ -190,12 +191,12 @@ func (tk *activeTask) leader() string {
 	return quota.Key(leader)
 }
 
-// caller returns the task's Leader as a command shows it, or as it is stored with the task where the command has no
-// proof, or there is none. tk.mu is held.
+// caller returns the task's Leader as a command shows it, or as it is kept with the task where there is no command, or
+// one without a proof. tk.mu is held.
 func (tk *activeTask) caller(c *Request) agent.Caller {
 	_, leader, _ := logname.Split(tk.log)
 	if c == nil || c.Proof == "" {
-		return agent.Caller{Leader: leader, Proof: tk.meta.Proof, Subject: tk.meta.Subject}
+		return agent.Caller{Leader: leader, Proof: tk.meta.Proof, Subject: tk.subject}
 	}
 	return agent.Caller{Leader: leader, Proof: c.Proof, Subject: c.Subject}
 }

@@ -53,7 +53,8 @@ func TestCaller(t *testing.T) {
 		if _, err := after.engine.Cancel(t.Context(), "agent", leader, "t", "enough"); err != nil {
 			t.Fatal(err)
 		}
-		want := []agent.Caller{caller("certificate"), caller("token"), caller("token"), caller("token")}
+		stored := agent.Caller{Leader: leader, Proof: "token"} // for whom the Leader acts is not stored
+		want := []agent.Caller{caller("certificate"), caller("token"), stored, stored}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -42,8 +42,6 @@ type metadata struct {
 	WithoutTask bool `json:"withoutTask,omitempty"`
 	// Proof is how the Leader has proven who it is, with the last start or continue.
 	Proof string `json:"proof,omitempty"`
-	// Subject is for whom the Leader acts, as of the same command.
-	Subject string `json:"subject,omitempty"`
 }
 
 // agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
@@ -135,9 +133,6 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Proof != "" {
 		dst = task.AppendString(append(dst, `,"proof":`...), n.Proof)
-	}
-	if n.Subject != "" {
-		dst = task.AppendString(append(dst, `,"subject":`...), n.Subject)
 	}
 	return append(dst, '}')
 }

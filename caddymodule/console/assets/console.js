@@ -4,16 +4,17 @@ import { el, link, message } from "./dom.js";
 import * as agents from "./agents.js";
 import * as deliveries from "./deliveries.js";
 import * as groups from "./groups.js";
+import * as policy from "./policy.js";
 import * as streams from "./streams.js";
 import * as task from "./task.js";
 import * as tasks from "./tasks.js";
 import * as trial from "./try.js";
 
 // A page fills the main element by show(main, query, signal, may), until the signal aborts.
-const pages = { tasks, task, streams, deliveries, agents, groups, try: trial };
+const pages = { tasks, task, streams, deliveries, agents, groups, policy, try: trial };
 
 // The pages of the navigation, by their keys.
-const keys = { t: "tasks", s: "streams", d: "deliveries", a: "agents", g: "groups", y: "try" };
+const keys = { t: "tasks", s: "streams", d: "deliveries", a: "agents", g: "groups", o: "policy", y: "try" };
 
 const main = document.getElementById("main");
 const dialog = document.getElementById("keys");

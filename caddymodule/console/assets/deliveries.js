@@ -1,7 +1,7 @@
 // Notifications that were not delivered, and the endpoints of webhooks.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { badge, clean, differs, duration, el, link, message, time } from "./dom.js";
+import { badge, clean, differs, duration, el, link, message, table, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Deliveries";
@@ -52,12 +52,6 @@ export async function show(main, query, signal, may) {
   }, (text) => {
     if (differs(endpoints, text)) endpoints.replaceChildren(message(text, "error"));
   });
-}
-
-function table(names, rows) {
-  return el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name)))),
-    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el("td", { "data-label": names[i] }, cell)))))));
 }
 
 // deliveryTable shows deliveries with their attempts.

@@ -93,3 +93,10 @@ export function fold(kind, summary, value) {
   });
   return details;
 }
+
+// table makes a table of rows of cells.
+export function table(names, rows) {
+  return el("div", { class: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el("td", { "data-label": names[i] }, cell)))))));
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+)
+
+// TestServerIdentity: connections to agents and to brokers are made to the server that is meant, and an error says what
+// to change.
+func TestServerIdentity(t *testing.T) {
+	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(pki.Server.Cert, pki.Server.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
+	server.StartTLS()
+	defer server.Close()
+	aic, other := string(pki.Server.AIC), string(pki.Leader.AIC)
+	ca := []string{pki.CA.Cert}
+	for _, tt := range []struct {
+		meant ServerIdentity
+		name  string // of the server
+		want  string // of the advice; empty for a connection
+	}{
+		{ServerIdentity{AIC: []string{aic}}, "elsewhere.example", ""},
+		{ServerIdentity{AIC: []string{other, strings.ToLower(aic)}}, "elsewhere.example", ""},
+		{ServerIdentity{AIC: []string{aic}, Verify: "both"}, "localhost", ""},
+		{ServerIdentity{Verify: "name"}, "localhost", ""},
+		{ServerIdentity{AIC: []string{other}}, "localhost", "check aic in the tls of "},
+	} {
+		agent := AgentTLS{CA: ca, ServerName: tt.name, ServerIdentity: tt.meant}
+		toAgent, err := agent.config(caddy.NewReplacer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		brokers := GroupTLS{CA: ca, ServerIdentity: tt.meant}
+		toBroker, err := brokers.config(caddy.NewReplacer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		toBroker.ServerName = tt.name
+		for block, config := range map[string]*tls.Config{"agent": toAgent, "group": toBroker} {
+			conn, err := tls.Dial("tcp", server.Listener.Addr().String(), config)
+			if err == nil {
+				conn.Close()
+			}
+			if (err == nil) != (tt.want == "") {
+				t.Errorf("%s, %+v: %v", block, tt, err)
+			}
+			if tt.want == "" || err == nil {
+				continue
+			}
+			if _, ok := errors.AsType[*identity.OtherServerError](err); !ok {
+				t.Errorf("%s: another error: %v", block, err)
+			}
+			if got := adviceOnServer(err, block); !strings.HasPrefix(got, tt.want+block) {
+				t.Errorf("%s: the advice is %q", block, got)
+			}
+			if got := adviceOn(unreachable(err)); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("%s: of an agent the advice is %q", block, got)
+			}
+		}
+	}
+}
