@@ -76,6 +76,22 @@ func (x *exchange) checkSkill() error {
 	return policy.Denied(fmt.Errorf("the agent has no skill %.100q", named))
 }
 
+// Denies returns the error of a call that the rules of the policy deny; nil if they do not, or there are none. It
+// counts nothing. It is for a front that looks a task up before it knows at which Partner it is.
+func (g *Gateway) Denies(c *policy.Call) error {
+	p, ok := g.config.Policy.(interface {
+		Explain(c *policy.Call) policy.Explanation
+	})
+	if !ok {
+		return nil
+	}
+	c.Mount = g.config.Base
+	if e := p.Explain(c); e.Denied && !e.DryRun {
+		return policy.Denied(&policy.Refusal{Rule: e.Rule})
+	}
+	return nil
+}
+
 // describe describes the call to a policy.
 func (x *exchange) describe(c *policy.Call) {
 	*c = policy.Call{

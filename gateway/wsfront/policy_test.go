@@ -53,6 +53,9 @@ func TestPolicy(t *testing.T) {
 		}{
 			{alice, "task.get", fmt.Sprintf(`{"task_id":%q}`, id), 0},
 			{bob, "task.get", fmt.Sprintf(`{"task_id":%q}`, id), denied},
+			{bob, "task.get", `{"task_id":"task_X"}`, denied}, // never: not found
+			{bob, "task.subscribe", `{"task_ids":["task_X"]}`, denied},
+			{alice, "task.get", `{"task_id":"task_X"}`, -32170},
 			{bob, "task.create", `{"to":"` + reviewer + `","input":"x"}`, denied},
 			{bob, "task.list", `{}`, 0},
 			{alice, "task.create", `{"to":"` + reviewer + `","input":"x"}`, 0},

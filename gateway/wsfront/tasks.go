@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -48,8 +49,34 @@ func (s *Session) task(ctx context.Context, r *request) {
 		err = aun.Errorf(codes.MethodNotFound, "Method not found")
 	}
 	if err != nil && ctx.Err() == nil {
-		s.fail(r, err)
+		s.fail(r, s.orDenied(r.Method, err))
 	}
+}
+
+// lookUps are the methods that name a task, with what they are to a policy.
+var lookUps = map[string]task.Command{
+	codec.Get: task.Get, codec.SendInput: task.Continue, codec.Cancel: task.Cancel, codec.Subscribe: task.ReStream,
+}
+
+// orDenied returns the error of a request, but for a task that is not found the denial of the policy, if no agent's
+// allows the call: then the caller is not told which tasks there are.
+func (s *Session) orDenied(method string, err error) error {
+	command := lookUps[method]
+	if command == "" || task.KindOf(err) != task.TaskNotFound {
+		return err
+	}
+	var denied error
+	for _, aid := range s.front.aids {
+		c := policy.Call{Peer: &s.Peer, Leader: s.Peer.Leader(), Dialect: codec.Name, Command: string(command),
+			Method: method, Stream: command == task.ReStream}
+		if denied = s.front.agents[aid].Gateway.Denies(&c); denied == nil {
+			return err
+		}
+	}
+	if denied == nil { // there are no agents
+		return err
+	}
+	return denied
 }
 
 // call is a task that a request is about.
