@@ -15,7 +15,9 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
@@ -104,16 +106,7 @@ func TestRefusals(t *testing.T) {
 		"scope": []string{"rabbitmq.read:other/*"}})
 	expired := rabbittest.Token(map[string]any{"sub": "someone", "exp": time.Now().Add(-time.Hour).Unix(),
 		"scope": []string{"rabbitmq.read:*/*"}})
-	foreign := serverAt(t, "127.0.0.2:0", func(c net.Conn) {
-		to, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", r.TLSPort))
-		if err != nil {
-			return
-		}
-		defer to.Close()
-		go io.Copy(to, c)
-		_, _ = io.Copy(c, to)
-	})
-	foreign.TLS, foreign.VHost = true, vhost
+	foreign := r.elsewhere(t)
 	tests := map[string]struct {
 		config broker.Config
 		kind   broker.Kind
@@ -156,6 +149,41 @@ func TestRefusals(t *testing.T) {
 	}
 	if left := queues(t, r, t.Name()); len(left) != 0 {
 		t.Errorf("queues are left: %q", left)
+	}
+}
+
+// elsewhere returns an address of the broker that its certificate does not name.
+func (r *rig) elsewhere(t *testing.T) broker.Address {
+	at := serverAt(t, "127.0.0.2:0", func(c net.Conn) {
+		to, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", r.TLSPort))
+		if err != nil {
+			return
+		}
+		defer to.Close()
+		go io.Copy(to, c)
+		_, _ = io.Copy(c, to)
+	})
+	at.TLS, at.VHost = true, vhost
+	return at
+}
+
+// TestBrokerThatIsMeant joins at a broker that is known by its AIC, whatever its address.
+func TestBrokerThatIsMeant(t *testing.T) {
+	r, pool, config := start(t)
+	config.Address = r.elsewhere(t)
+	meant := func(aic string) broker.Config {
+		server, err := identity.ParseServer("", aic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config
+		c.Dialer = &egress.Dialer{Policy: loopback.Policy, TLS: r.secure.TLS.Clone()}
+		server.Require(c.Dialer.TLS)
+		return c
+	}
+	fails(t, pool, meant(r.aic), broker.TLSFailed, "the server is "+r.server+", not "+r.aic)
+	if err := join(t, pool, meant(r.server)).Leave(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,6 +31,7 @@ type rig struct {
 	*rabbittest.Broker
 	dir    string // of certificates
 	aic    string // of the client certificate
+	server string // the AIC of the broker's certificate
 	secure *egress.Dialer
 }
 
@@ -52,8 +53,9 @@ var rabbit = sync.OnceValues(func() (*rig, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(root)
 	pair, err2 := tls.LoadX509KeyPair(pki.Leader.Cert, pki.Leader.Key)
-	r := &rig{Broker: b, dir: dir, aic: string(pki.Leader.AIC), secure: &egress.Dialer{Policy: loopback.Policy,
-		TLS: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}
+	r := &rig{Broker: b, dir: dir, aic: string(pki.Leader.AIC), server: string(pki.Server.AIC),
+		secure: &egress.Dialer{Policy: loopback.Policy,
+			TLS: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}
 	return r, errors.Join(err, err2, b.AddVhost(vhost), b.AddVhost("foreign"), b.AddUser("leader", "secret"),
 		b.AddUser("partner", "secret:with a colon"), b.AddUser("poor", "secret"), b.AddUser(r.aic, ""),
 		b.Permit("leader", vhost, ".*", ".*", ".*"), b.Permit("partner", vhost, "^queue", ".*", ".*"),
