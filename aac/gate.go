@@ -51,6 +51,14 @@ func (g *Gate) Open(u *Used) { g.used = u }
 // Close ends what the verifiers of tokens do.
 func (g *Gate) Close() { g.config.Tokens.Close() }
 
+// Health returns what is known of the keys of each issuer.
+func (g *Gate) Health() (all []token.Health) {
+	for _, v := range g.config.Tokens {
+		all = append(all, v.Health())
+	}
+	return all
+}
+
 // Fetch fetches the keys of each issuer that are not known, and returns what is known of them.
 func (g *Gate) Fetch(ctx context.Context) (all []token.Health) {
 	for _, v := range g.config.Tokens {

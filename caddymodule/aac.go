@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -192,4 +195,31 @@ func (e *examination) issuers(ctx context.Context, g *Gateway) {
 				"refused: %v", h.Err))
 		}
 	}
+}
+
+// listIssuers answers with the issuers of access tokens of the configuration that is in force.
+func listIssuers(o *openStore, r *http.Request) (any, error) {
+	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
+	app := o.newest()
+	if app == nil {
+		return list, nil
+	}
+	app.mu.Lock()
+	members := app.members
+	app.mu.Unlock()
+	for _, g := range members {
+		if g.aac == nil || only != "" && only != g.name() {
+			continue
+		}
+		for _, h := range g.aac.Health() {
+			one := adminapi.Issuer{Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys, Fetched: h.Fetched}
+			if h.Err != nil {
+				one.Error = h.Err.Error()
+			}
+			if !slices.Contains(list.Issuers, one) { // mounts of a Partner share keys
+				list.Issuers = append(list.Issuers, one)
+			}
+		}
+	}
+	return list, nil
 }

@@ -59,6 +59,7 @@ var adminHandlers = map[string]adminServer{
 	adminapi.ExportStore:      exportStore,
 	adminapi.PolicyRules:      answer(listRules),
 	adminapi.QuotaUses:        answer(listQuotas),
+	adminapi.Issuers:          answer(listIssuers),
 }
 
 // Routes implements caddy.AdminRouter.

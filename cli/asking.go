@@ -44,6 +44,7 @@ var deeds = map[string]deed{
 	"groups show":          groups.show(printGroup),
 	"groups leave":         action(groupName, sayLeft),
 	"drain":                drain,
+	"issuers":              issuers.list,
 	"policy list":          policyRules.list,
 	"policy quotas":        quotaUses.list,
 	"store inspect":        surveyStore(false),

@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 41 {
+	if seen != 42 {
 		t.Errorf("%d commands", seen)
 	}
 }

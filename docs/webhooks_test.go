@@ -48,7 +48,8 @@ func TestDocsAdminRoutes(t *testing.T) {
 		want = append(want, w.Header().Get("Allow")+" "+route.Pattern)
 	}
 	var got []string
-	for _, page := range []string{"docs/webhooks.md", "docs/groups.md", "docs/operations.md", "docs/policy.md"} {
+	for _, page := range []string{"docs/webhooks.md", "docs/groups.md", "docs/operations.md", "docs/policy.md",
+		"docs/callers.md"} {
 		got = append(got, firstQuoted(t, page, "| route | takes | answers |")...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

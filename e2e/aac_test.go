@@ -160,6 +160,10 @@ func TestAAC(t *testing.T) {
 		}
 	}
 
+	_, out, errs := a.caddy("aip", "issuers", "--address", strings.TrimPrefix(a.adminURL(), "http://"))
+	if !strings.Contains(out, a.issuer.URL) || !strings.Contains(out, "  1 ") {
+		t.Errorf("the issuers are %s%s", out, errs)
+	}
 	a.stop(t)
 	logged := a.out.String()
 	a.start(a.config)

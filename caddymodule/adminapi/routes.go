@@ -370,4 +370,19 @@ together; "-" for those of all to whom the quota applies.
 			},
 		}},
 	},
+	{
+		Path: Issuers, Method: "GET", Console: MayRead, Query: []string{"partner"},
+		Commands: []Command{{
+			Name:  "issuers",
+			Args:  "[--partner <aic>]",
+			Short: "Lists the issuers of access tokens of a running gateway, and their keys",
+			Long: `
+Lists the issuers whose access tokens the Partners of a running gateway accept, how many
+keys of each it has, and when it has fetched them. Keys are fetched when the first token
+comes, and are kept while the issuer cannot be reached: then ERROR says why.
+`,
+			Example: `  $ caddy aip issuers`,
+			Flags:   ofTask[:1],
+		}},
+	},
 }

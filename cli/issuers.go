@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+// issuers are the issuers of access tokens of all Partners.
+var issuers = &listing[adminapi.IssuerList, adminapi.Issuer]{
+	path:    adminapi.Issuers,
+	entries: func(l *adminapi.IssuerList) ([]adminapi.Issuer, string) { return l.Issuers, "" },
+	header:  "ISSUER\tKEYS\tFETCHED\tPARTNER\tERROR",
+	row: func(i *adminapi.Issuer) string {
+		fetched := "-"
+		if !i.Fetched.IsZero() {
+			fetched = i.Fetched.UTC().Format(time.RFC3339)
+		}
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", clean(i.Issuer), i.Keys, fetched, clean(i.Partner),
+			clean(cmp.Or(i.Error, "-")))
+	},
+	none: "No Partner accepts access tokens.",
+}
