@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -24,12 +25,15 @@ func init() { caddy.RegisterModule(new(RevocationVerifier)) }
 // Revocation says how it is found out which certificates of callers are revoked. Each certificate below the root needs
 // an answer of a source, or it is refused.
 type Revocation struct {
-	// The files of the lists of revoked certificates (CRLs) of the issuers, complete ones and deltas, in PEM or DER. A
-	// file is read again when it has changed.
+	// The files and URLs of the lists of revoked certificates (CRLs) of the issuers, complete ones and deltas, in PEM or
+	// DER. A file is read again when it has changed. Lists of URLs are kept in Caddy's data directory.
 	CRL []string `json:"crl,omitempty"`
 
 	// The size of the largest list, in bytes. A larger one is not read. Default: 16 MiB.
 	MaxSize int64 `json:"max_size,omitempty"`
+
+	// How often a URL is asked whether its list has changed. Default: 5m.
+	Refresh caddy.Duration `json:"refresh,omitempty"`
 
 	// How old a list may be that has not ended. Older ones give no answer. Default: any age.
 	MaxAge caddy.Duration `json:"max_age,omitempty"`
@@ -47,8 +51,9 @@ type Revocation struct {
 // parse returns what reads the option. Syntax:
 //
 //	revocation {
-//		crl      <file>...
+//		crl      <file|url>...
 //		max_size <size>
+//		refresh  <duration>
 //		max_age  <duration>
 //		grace    <duration>
 //		degrade  allow <duration>
@@ -60,6 +65,7 @@ func (p *parser) revocation(into **Revocation) func() {
 		p.section(options{
 			"crl":      p.words(&r.CRL),
 			"max_size": size(p, &r.MaxSize),
+			"refresh":  p.duration(&r.Refresh),
 			"max_age":  p.duration(&r.MaxAge),
 			"grace":    p.duration(&r.Grace),
 			"degrade": func() {
@@ -81,7 +87,11 @@ func (r *Revocation) provision() error {
 	repl := caddy.NewReplacer()
 	lists := make([]string, len(r.CRL))
 	for i, name := range r.CRL {
-		path, err := filepath.Abs(repl.ReplaceAll(name, ""))
+		lists[i] = repl.ReplaceAll(name, "")
+		if isURL(name) {
+			continue
+		}
+		path, err := filepath.Abs(lists[i])
 		if err != nil {
 			return fmt.Errorf("revocation: crl: %w", err)
 		}
@@ -89,14 +99,18 @@ func (r *Revocation) provision() error {
 	}
 	var err error
 	r.checker, err = revocation.New(revocation.Config{
-		Lists: lists, MaxSize: r.MaxSize, MaxAge: time.Duration(r.MaxAge), Grace: time.Duration(r.Grace),
-		Degrade: time.Duration(r.Degrade), Log: slog.New(processLog{name: "aip"}),
+		Lists: lists, MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
+		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
+		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade), Log: slog.New(processLog{name: "aip"}),
 	})
 	if err != nil {
 		return fmt.Errorf("revocation: %w", err)
 	}
 	return nil
 }
+
+// isURL reports whether a list comes from a URL.
+func isURL(list string) bool { return strings.Contains(list, "://") }
 
 // start begins to follow the sources.
 func (r *Revocation) start() {

@@ -6,8 +6,10 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,6 +154,38 @@ func TestRevocationWithoutAnswer(t *testing.T) {
 			}
 			eventually(t, "the call is let in by the list that has come", func() bool { return handshake(t, s, alice) == nil })
 		})
+	}
+}
+
+// TestRevocationURL has the list from a server, which is gone at the next start.
+func TestRevocationURL(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	root := newRoot(t, "root")
+	issuer := root.intermediate("issuer")
+	alice, bob := issuer.leader(aliceAIC), issuer.leader(bobAIC)
+	var list atomic.Pointer[[]byte]
+	publish := func() {
+		der := issuer.crl(time.Hour)
+		list.Store(&der)
+	}
+	publish()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*list.Load()) }))
+	defer server.Close()
+	s := newSite(t)
+	s.start(revoking(s, root, agent.url, "crl "+server.URL+"/list.crl", "refresh 1s"))
+	eventually(t, "the list was fetched", func() bool { return handshake(t, s, bob) == nil })
+	issuer.revoke(bob.Leaf)
+	publish()
+	eventually(t, "the certificate is refused that was revoked", func() bool { return isShut(handshake(t, s, bob)) })
+	server.Close()
+	s.kill()
+	s.run(s.inDir("Caddyfile"))
+	if err := handshake(t, s, alice); err != nil {
+		t.Errorf("a start without the server, by the list that was kept: %v", err)
+	}
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("a start without the server, the certificate that was revoked: %v", err)
 	}
 }
 
