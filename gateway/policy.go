@@ -145,17 +145,20 @@ func (x *exchange) carryOut() (r Result, err error) {
 		return x.g.Execute(x.ctx, c, x.reserve)
 	}
 	command := c.Message.Command
-	starts := c.Op == translate.Command && command == task.Start && !(u.CountsStarts() && x.isRepeated())
+	starts := c.Op == translate.Command && command == task.Start
+	counted := starts && u.CountsStarts() && !x.isRepeated()
 	var full *task.Error
-	if starts {
+	if counted {
 		if full, err = u.Start(x.ctx); err != nil {
 			return r, err
 		}
 		c.Bounds.NoStart = full != nil
+	}
+	if starts {
 		c.Bounds.OfLeader, c.Bounds.OfAll = u.Tasks()
 	}
 	r, err = x.g.Execute(x.ctx, c, x.reserve)
-	if starts {
+	if counted {
 		u.Started(r.New)
 	}
 	if r.New && u.TriesTasks() {
@@ -163,16 +166,15 @@ func (x *exchange) carryOut() (r Result, err error) {
 			u.Unfinished(o.partner.Unfinished(c.Leader))
 		}
 	}
-	var bound *partner.BoundError
-	switch {
-	case err == nil:
-		if starts && r.New || c.Op == translate.Command && command == task.Continue {
+	if err == nil {
+		if r.New || c.Op == translate.Command && command == task.Continue {
 			_ = u.Send(c.Message.Size()) // it is sent already
 		}
-	case !errors.As(err, &bound):
-	case bound.NoStart:
+		return r, nil
+	}
+	if bound, ok := errors.AsType[*partner.BoundError](err); ok && bound.NoStart {
 		err = u.Refuse(full)
-	default:
+	} else if ok {
 		err = u.TooManyTasks(bound.OfAll)
 	}
 	return r, err

@@ -223,7 +223,7 @@ func digit(c byte) int {
 // normalise trims s and turns its ASCII letters to upper case. Only ASCII: Unicode's rules would turn letters
 // that merely look alike, such as the dotless i, into letters of an AIC.
 func normalise(s string) string {
-	s = strings.Trim(s, " \t\r\n")
+	s = trimmed(s)
 	for i := range len(s) {
 		if s[i] >= 'a' && s[i] <= 'z' {
 			b := []byte(s)
@@ -234,6 +234,14 @@ func normalise(s string) string {
 		}
 	}
 	return s
+}
+
+// trimmed returns s without white space at its ends, of which there mostly is none.
+func trimmed(s string) string {
+	if n := len(s); n == 0 || s[0] > ' ' && s[n-1] > ' ' {
+		return s
+	}
+	return strings.Trim(s, " \t\r\n")
 }
 
 func upper(c byte) byte {
@@ -284,7 +292,7 @@ func (p AICPrefix) Begins(aic string) bool {
 	if len(aic) <= len(p) {
 		return false
 	}
-	aic = strings.Trim(aic, " \t\r\n")
+	aic = trimmed(aic)
 	if len(aic) <= len(p) || !sameAIC(aic[:len(p)], AIC(p)) {
 		return false
 	}

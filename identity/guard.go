@@ -181,8 +181,7 @@ func checkSender(s string) error {
 
 // sameAIC reports whether s, normalised, is aic. It allocates nothing.
 func sameAIC(s string, aic AIC) bool {
-	s = strings.Trim(s, " \t\r\n")
-	if len(s) != len(aic) {
+	if s = trimmed(s); len(s) != len(aic) {
 		return false
 	}
 	for i := range len(s) {
