@@ -250,7 +250,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"aid":           p.word(&g.AID),
 		"base_path":     p.word(&g.BasePath), // more explicit than the matcher
 		"callers":       p.words(&g.Callers),
-		"identity":      p.word(&g.Identity),
+		"identity":      p.identity(&g.Identity),
 		"allow":         p.words(&g.Allow),
 		"aac":           p.aac(&g.AAC),
 		"policy":        p.policy(&g.Policy),

@@ -82,7 +82,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {
 			e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), fmt.Sprintf("identity is off at %s/, and %s at %s/, "+
-				"which has the same tasks, so that everyone can read them; %s", g.BasePath, other.Identity, other.BasePath,
+				"which has the same tasks, so that everyone can read them; %s", g.BasePath, other.Identity.Mode, other.BasePath,
 				separateTasks))
 		}
 	}
@@ -129,7 +129,7 @@ func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 		requires = requires && doctor.RequiresClients(policy)
 	}
 	onlyAUN := !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
-	switch mode := identity.Mode(g.Identity); {
+	switch mode := identity.Mode(g.Identity.Mode); {
 	case mode == identity.Off:
 		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(),
 			"identity is off, so that every caller is believed to be the Leader it names; set identity to required")
@@ -141,7 +141,7 @@ func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), "identity is optional, but the site refuses callers "+
 			"without a certificate; set mode verify_if_given in client_auth, or identity to required")
 	default:
-		e.add(doctor.CheckClientAuth, doctor.OK, g.name(), "the site's client_auth fits identity "+g.Identity)
+		e.add(doctor.CheckClientAuth, doctor.OK, g.name(), "the site's client_auth fits identity "+g.Identity.Mode)
 	}
 }
 

@@ -30,7 +30,7 @@ func (e *examination) policy(ctx context.Context, g *Gateway) {
 				ruleName(p.Rules, all))
 		}
 		for i := range p.Rules {
-			if g.Identity == string(identity.Off) && p.Rules[i].Match.needsProof() {
+			if g.Identity.Mode == string(identity.Off) && p.Rules[i].Match.needsProof() {
 				warn("identity is off, so no caller proves anything, and the condition certificate or claim of the rule %s "+
 					"never holds; set identity to required or optional", ruleName(p.Rules, i))
 			}

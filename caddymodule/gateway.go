@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/policy"
@@ -51,10 +52,9 @@ type Gateway struct {
 	// Default: aip.
 	Callers []string `json:"callers,omitempty"`
 
-	// How callers are identified: required (by a verified client certificate with an AIC, which senderId must equal),
-	// optional (callers without a certificate are accepted, and kept apart from those with one) or off (senderId is
-	// believed; for development only). Default: required.
-	Identity string `json:"identity,omitempty"`
+	// How callers prove who they are: an object, or its mode alone as a text. Default: required; by a verified client
+	// certificate with an AIC, which senderId must equal.
+	Identity Identity `json:"identity,omitzero"`
 
 	// The AICs of the Leaders that may call. Default: all Leaders with a verified certificate.
 	Allow []string `json:"allow,omitempty"`
@@ -98,6 +98,7 @@ type Gateway struct {
 	aac     *aac.Gate        // nil for none
 	point   *decide.Point    // that the policy asks; nil for none
 	front   *httpfront.Front
+	callers *authn.Authenticator // nil before Provision
 
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
@@ -114,6 +115,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	record := new(accessRecord)
 	partner := g.front.Find(r, &record.Summary)
 	if partner == nil {
+		g.callers.Forget(r)
 		return g.pass(w, r, next)
 	}
 	g.app.enter()
@@ -154,7 +156,7 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	return nil
 }
 
-// Cleanup closes idle connections to the agent. Requests in flight keep theirs.
+// Cleanup closes idle connections to the agent, and ends fetches of keys. Requests in flight keep theirs.
 func (g *Gateway) Cleanup() error {
 	if g.gateway != nil {
 		g.gateway.Close()
@@ -164,6 +166,9 @@ func (g *Gateway) Cleanup() error {
 	}
 	if g.aac != nil {
 		g.aac.Close()
+	}
+	if g.callers != nil {
+		g.callers.Close()
 	}
 	return nil
 }

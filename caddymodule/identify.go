@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -47,10 +48,15 @@ type Identify struct {
 	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip.
 	Callers []string `json:"callers,omitempty"`
 
+	// How callers prove who they are, as of the aip_gateway, which then uses what is found here. Default: by a client
+	// certificate, and aip_gateway finds out by itself who calls.
+	Identity Identity `json:"identity,omitzero"`
+
 	// Limits of what is read, as of the aip_gateway.
 	Limits IdentifyLimits `json:"limits,omitzero"`
 
 	previewer httpfront.Previewer
+	proofs    *authn.Authenticator // nil for the client certificate alone
 }
 
 // IdentifyLimits bound what is read of requests before the aip_gateway handler answers them.
@@ -103,8 +109,27 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 			MemoryPatience: memoryPatience,
 			Streaming:      gateway.Streaming{Drain: exiting},
 		}),
-		Authenticate: func(r *http.Request) (identity.Peer, error) { return identity.OfConnection(r.TLS), nil },
-		Base:         i.BasePath, BodyTimeout: bodyTimeout,
+		Base: i.BasePath, BodyTimeout: bodyTimeout,
+	}
+	if i.Identity.IsZero() {
+		return nil
+	}
+	i.Identity.fillDefaults()
+	if err := i.Identity.check(); err != nil {
+		return err
+	}
+	if i.proofs, err = i.Identity.authenticator(&tokenKeys); err != nil {
+		return err
+	}
+	i.proofs.Log = ctx.Slogger()
+	i.previewer.Authenticate = i.proofs.Authenticate
+	return nil
+}
+
+// Cleanup ends fetches of keys.
+func (i *Identify) Cleanup() error {
+	if i.proofs != nil {
+		i.proofs.Close()
 	}
 	return nil
 }
@@ -185,6 +210,7 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return options{
 			"base_path": p.word(&i.BasePath),
 			"callers":   p.words(&i.Callers),
+			"identity":  p.identity(&i.Identity),
 			"limits": p.section(options{
 				"body":              size(p, &l.Body),
 				"depth":             p.number(&l.Depth),
@@ -243,6 +269,7 @@ func (m MatchMethod) MatchWithError(r *http.Request) (bool, error) {
 // Interface guards.
 var (
 	_ caddy.Provisioner                 = (*Identify)(nil)
+	_ caddy.CleanerUpper                = (*Identify)(nil)
 	_ caddyhttp.MiddlewareHandler       = (*Identify)(nil)
 	_ caddyhttp.RequestMatcherWithError = MatchMethod(nil)
 	_ caddyfile.Unmarshaler             = (*MatchMethod)(nil)

@@ -20,6 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Provision sets up the handler.
@@ -53,7 +54,13 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if g.gateway, err = gateway.New(config); err != nil {
 		return fmt.Errorf("agent: %w", advised(err))
 	}
+	if g.callers, err = g.Identity.authenticator(&tokenKeys); err != nil {
+		return err
+	}
+	g.callers.Log, g.callers.BesideCertificate = g.log, g.aac != nil
 	g.front = httpfront.New(g.gateway, httpfront.Config{
+		Authenticate: g.callers.Authenticate,
+		Challenges:   g.Identity.challenges(),
 		BodyTimeout:  bodyTimeout,
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
@@ -81,7 +88,7 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 // logReady logs that the Partner has begun its work, once for each configuration.
 func (g *Gateway) logReady(resumed int) {
 	g.log.Info("the Partner is ready", "dialect", g.Agent.Dialect, "callers", strings.Join(g.Callers, " "),
-		"path", g.BasePath+"/", "identity", g.Identity,
+		"path", g.BasePath+"/", "identity", g.Identity.Mode,
 		"store", strings.TrimSpace(driverName(g.app.store)+" "+g.app.store.Location()), "resumed", resumed)
 }
 
@@ -118,7 +125,7 @@ func (g *Gateway) fillDefaults() {
 	if len(g.Callers) == 0 {
 		g.Callers = []string{"aip"}
 	}
-	orDefault(&g.Identity, string(identity.Required))
+	g.Identity.fillDefaults()
 	orDefault(&g.Completion, completionAuto)
 	orDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
 	orDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
@@ -171,7 +178,7 @@ func (g *Gateway) check() error {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	return cmp.Or(checkPublicURL("public_url", g.PublicURL), g.checkAID(),
-		g.Agent.check(), g.Card.check(), g.Timeouts.check(), g.Limits.check())
+		g.Identity.check(), g.Agent.check(), g.Card.check(), g.Timeouts.check(), g.Limits.check())
 }
 
 // checkBasePath checks the path under which a Partner is mounted, if it is set.
@@ -203,20 +210,17 @@ func checkPublicURL(option, s string) error {
 	return nil
 }
 
-func (g *Gateway) guard() (*identity.Guard, error) {
-	mode, err := identity.ParseMode(g.Identity)
-	if err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
-	}
-	guard := &identity.Guard{Mode: mode}
+// guard returns the Guard of callers of some dialects.
+func (g *Gateway) guard(callers []translate.Server) (*identity.Guard, error) {
+	var allow []identity.AIC
 	for _, s := range g.Allow {
 		aic, err := readAIC("allow", s)
 		if err != nil {
 			return nil, err
 		}
-		guard.Allow = append(guard.Allow, aic)
+		allow = append(allow, aic)
 	}
-	return guard, nil
+	return g.Identity.guard(callers, allow), nil
 }
 
 // name is the name under which the Partner's tasks are stored.
@@ -234,13 +238,13 @@ const streamPatience = 10
 
 // config returns the configuration of the gateway.
 func (g *Gateway) config() (c gateway.Config, err error) {
-	guard, err := g.guard()
-	if err != nil {
-		return c, err
-	}
 	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.AIC)
 	if err != nil {
 		return c, fmt.Errorf("callers: %w", err)
+	}
+	guard, err := g.guard(callers)
+	if err != nil {
+		return c, err
 	}
 	agent, err := g.Agent.config(g.app.AUN)
 	if err != nil {
@@ -292,6 +296,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Callers:        callers,
 		Confirm:        g.Completion == completionConfirm,
 		Guard:          guard,
+		Schemes:        g.Identity.schemes(),
 		Revocation:     &g.app.trust,
 		AAC:            tokens,
 		Policy:         decides,

@@ -11,11 +11,11 @@ const separateTasks = "set its identity to that of the other mount, or give this
 // sharesTasks returns a mount of the same Partner, whose tasks a mount shares though its callers are believed and those
 // of the other one prove who they are; nil for none.
 func (a *App) sharesTasks(g *Gateway) *Gateway {
-	if g.Identity != string(identity.Off) {
+	if g.Identity.Mode != string(identity.Off) {
 		return nil
 	}
 	for _, other := range a.members {
-		if other.name() == g.name() && other.Identity != g.Identity {
+		if other.name() == g.name() && other.Identity.Mode != g.Identity.Mode {
 			return other
 		}
 	}
@@ -28,7 +28,7 @@ func (a *App) warnOfSharedTasks() {
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {
 			g.log.Warn("identity is off, and a mount of the same Partner, where it is not, has the same tasks",
-				"mount", other.BasePath+"/", "identity", other.Identity, "advice", separateTasks)
+				"mount", other.BasePath+"/", "identity", other.Identity.Mode, "advice", separateTasks)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
@@ -114,6 +115,13 @@ func TestDocsExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	aunFiles(t)
+	_, line, err := authn.MakeKey("billing")
+	if err == nil {
+		err = os.WriteFile(".pki/keys", []byte(line), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("WEBHOOK_SIGNING_KEY", sign.Generate())
 	t.Setenv("AGENT_TOKEN", "secret")
 	t.Setenv("GROUP_TOKEN_KEY", strings.Repeat("0a", 32))
@@ -131,7 +139,8 @@ func TestDocsExamples(t *testing.T) {
 				"/etc/caddy/aun/", ".pki/aun-",
 				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
 				"/etc/caddy/partner-key.pem", ".pki/server-key.pem",
-				"/etc/caddy/sign.pem", ".pki/leader-key.pem", "/etc/caddy/sign-before.pem", ".pki/server-key.pem")
+				"/etc/caddy/sign.pem", ".pki/leader-key.pem", "/etc/caddy/sign-before.pem", ".pki/server-key.pem",
+				"/etc/caddy/aip-keys", ".pki/keys")
 			if err := validate(here.Replace(formatted)); err != nil {
 				t.Errorf("%s: an example is not valid: %v\n%s", name, err, input)
 			}

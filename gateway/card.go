@@ -41,7 +41,7 @@ type cardMaker struct {
 	config      Cards
 	aic         string
 	generations []string // the names of the callers' dialects
-	mutualTLS   bool
+	schemes     a2a.Schemes
 	identified  bool // callers can prove who they are; otherwise there is no extended card
 	http2       HTTP2
 	groups      bool      // the Partner takes part in groups
@@ -99,7 +99,7 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	c := &m.config
 	options := aip.ACSOptions{
 		AIC: m.aic, Modified: changed, ProtocolVersion: c.ACS, Base: base,
-		MutualTLS: m.mutualTLS, Notification: true, Groups: m.groups, CAChallengeBaseURL: c.CAChallengeURL,
+		MutualTLS: m.schemes.MutualTLS, Notification: true, Groups: m.groups, CAChallengeBaseURL: c.CAChallengeURL,
 		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
 		License: c.License, CountryCode: c.Country,
 	}
@@ -120,7 +120,7 @@ func (m *cardMaker) render(card *translate.Card, base string, form a2a.CardForm,
 		return nil, ErrCardSigned
 	}
 	return a2a.AppendCard(nil, card, a2a.CardOptions{
-		Form: form, Base: base, GRPC: m.http2.address(base), Generations: m.generations, MutualTLS: m.mutualTLS,
+		Form: form, Base: base, GRPC: m.http2.address(base), Generations: m.generations, Schemes: m.schemes,
 		Extended: extended, Push: true, Signatures: m.config.Signatures,
 	}), nil
 }

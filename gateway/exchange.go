@@ -117,6 +117,9 @@ func (x *exchange) receive() error {
 		}
 	}
 	peer, err := x.g.config.Guard.Check(x.peer)
+	if err == nil {
+		err = x.g.config.Guard.Accepts(x.call.Dialect, peer)
+	}
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -50,6 +51,9 @@ type Config struct {
 	Guard *identity.Guard
 	// AAC checks the access tokens of callers; nil reads none.
 	AAC AAC
+	// Schemes are the ways in which callers may prove who they are, for the cards. Default: a client certificate, where
+	// the Guard requires a proof.
+	Schemes a2a.Schemes
 	// Policy decides which of their calls are carried out, and counts them; nil allows all.
 	Policy Policy
 	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.
@@ -110,9 +114,12 @@ func New(c Config) (*Gateway, error) {
 	meter := c.Process.meterOf(c.Agent.Name)
 	meter.serve(c.Callers)
 	c.Partner.Memory, c.Partner.Meter, c.Partner.Log = memory, &meter.Tasks, c.Log
+	if c.Guard.Mode == identity.Required && c.Schemes.None() {
+		c.Schemes.MutualTLS = true
+	}
 	g := &Gateway{config: c, agent: about.agent, memory: memory, meter: meter, cards: &cardMaker{
 		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
-		mutualTLS: c.Guard.Mode == identity.Required, identified: c.Guard.Mode != identity.Off,
+		schemes: c.Schemes, identified: c.Guard.Mode != identity.Off,
 		http2: c.HTTP2, groups: c.Groups, log: c.Log,
 	}}
 	g.documents = g.cards.documents()

@@ -40,6 +40,21 @@ const unverified = quota.Unverified
 type Guard struct {
 	Mode  Mode
 	Allow []AIC // the only Leaders that may call; empty for every Leader
+	// Proofs are, by the name of a dialect, those by which its callers may prove who they are. A dialect that is not in
+	// it accepts all.
+	Proofs map[string][]Proof
+}
+
+// Accepts checks that callers of a dialect may prove who they are as a peer that Check has accepted does. An error is a
+// *task.Error of kind AuthenticationRequired.
+func (g *Guard) Accepts(dialect string, peer Peer) error {
+	if !peer.Verified() || peer.Login || peer.Proof == ByBroker {
+		return nil
+	}
+	if proofs, ok := g.Proofs[dialect]; ok && !slices.Contains(proofs, peer.Proof) {
+		return noCertificate()
+	}
+	return nil
 }
 
 // Check returns the peer as the mode accepts it. A proof must not have expired; a connection may last longer. Mode
@@ -112,7 +127,8 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 
 // reserved begin the names of Leaders that no senderId gives: those of peers of other kinds, and of callers in mode
 // optional.
-var reserved = []string{string(AIDKind) + ":", string(OperatorKind) + ":", unverified}
+var reserved = []string{string(AIDKind) + ":", string(JWTKind) + ":", string(KeyKind) + ":", string(OperatorKind) + ":",
+	unverified}
 
 // Claimable reports whether a Leader has a name that a caller in mode off may claim by its senderId. Tasks of other
 // Leaders are not for such callers.

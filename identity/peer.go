@@ -50,9 +50,11 @@ const (
 	ByToken                    // by a token in the request
 	ByBroker                   // to a message broker, which states its user id
 	ByHost                     // to the host of the gateway, as its operator
+	ByProxy                    // by a certificate, to a proxy, which hands it on
+	ByKey                      // by a key in the request
 )
 
-var proofNames = [...]string{"", "certificate", "token", "broker", "host"}
+var proofNames = [...]string{"", "certificate", "token", "broker", "host", "proxy", "key"}
 
 // String returns the name of the proof, for logs; empty for none.
 func (p Proof) String() string { return proofNames[p] }
@@ -64,6 +66,8 @@ type Kind string
 const (
 	AICKind Kind = "aic" // of AIP; its canonical form is that of ParseAIC
 	AIDKind Kind = "aid" // of AUN: a host name in lower case
+	JWTKind Kind = "jwt" // of an issuer of tokens: <issuer>|<sub>
+	KeyKind Kind = "key" // of a key: its name
 
 	OperatorKind Kind = "operator" // of the gateway's host
 )
@@ -85,19 +89,39 @@ func (p Peer) Leader() string {
 
 // SplitLeader returns the kind and the id of the peer whose Leader has a name, as Leader makes it.
 func SplitLeader(leader string) (kind Kind, id string) {
-	if id, ok := strings.CutPrefix(leader, string(AIDKind)+":"); ok {
-		return AIDKind, id
+	for _, kind := range []Kind{AIDKind, JWTKind, KeyKind} {
+		if id, ok := strings.CutPrefix(leader, string(kind)+":"); ok {
+			return kind, id
+		}
 	}
 	return AICKind, leader
 }
 
-// Is reports whether an id is that of the peer. An AIC may be in either case.
+// Is reports whether an id is that of the peer. An AIC may be in either case. Who has a token or a key is named as its
+// Leader.
 func (p Peer) Is(id string) bool {
-	if p.Kind == AICKind {
+	switch p.Kind {
+	case AICKind:
 		return sameAIC(id, AIC(p.ID))
+	case JWTKind, KeyKind:
+		return id == p.Leader()
 	}
 	return id == p.ID
 }
+
+// Refused returns the peer that has shown a credential which is not accepted. err is a *task.Error of kind
+// AuthenticationRequired.
+func Refused(err error) Peer { return Peer{refused: err} }
+
+// Refusal returns why the peer's credential is not accepted; nil if it is, or if it has shown none.
+func (p Peer) Refusal() error { return p.refused }
+
+// Causes of errors for credentials in a request, by which a front chooses the status and the challenge (RFC 6750, §3).
+var (
+	ErrMalformed = errors.New("the credential has no valid form, or there are several")
+	ErrInvalid   = errors.New("the credential is not accepted")
+	ErrScope     = errors.New("the token lacks a scope")
+)
 
 // ErrNotVerified is the cause of an error for a peer whose certificate the TLS server did not verify: the operator has
 // to enable the verification.

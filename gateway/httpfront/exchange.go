@@ -56,7 +56,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		// that, and would stay with this one. HTTP/3 has no such field, and closes its connections itself.
 		w.Header().Set("Connection", "close")
 	}
-	e.ctx, e.peer = traced(r), identity.OfConnection(r.TLS)
+	e.ctx, e.peer = traced(r), e.authenticate(r)
 	describe(&e.request, r)
 	e.resume()
 	e.request.Body = gateway.NewBody()
@@ -84,6 +84,21 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		}
 	}
 	return nil, nil
+}
+
+// authenticate returns who sends the request. What a preview has found out is not found out again.
+func (e *exchange) authenticate(r *http.Request) identity.Peer {
+	var peer identity.Peer
+	var err error
+	if e.preview != nil && e.preview.previewer.Authenticate != nil {
+		peer, err = e.preview.Peer()
+	} else {
+		peer, err = e.front.config.Authenticate(r)
+	}
+	if err != nil {
+		return identity.Refused(err)
+	}
+	return peer
 }
 
 // resume takes over from the preview of the request, if there is one.
@@ -152,6 +167,9 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 	} else {
 		if s, ok := a.Dialect.(translate.Statuser); ok {
 			status = s.Status(a.Err)
+		}
+		if status == http.StatusUnauthorized {
+			header["Www-Authenticate"], status = e.front.config.Challenges.of(a.Err)
 		}
 		s, ok := a.Dialect.(translate.ErrorStreamer)
 		if ok && status == http.StatusOK && s.StreamsErrors(a.ForStream, acceptsOnlyEvents(r)) {

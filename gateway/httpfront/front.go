@@ -15,6 +15,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
 )
 
 // Config is the configuration of a Front.
@@ -23,6 +24,10 @@ type Config struct {
 	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
 	WriteTimeout time.Duration // how long a caller may read nothing of what it is sent
 	TakeOver     TakeOver
+	// Authenticate returns who sends a request. An error is a *task.Error of kind AuthenticationRequired. Default: who
+	// the client certificate of the connection proves, as identity.OfConnection has it.
+	Authenticate func(*http.Request) (identity.Peer, error)
+	Challenges   Challenges // for callers that have not proven who they are
 	Log          *slog.Logger
 }
 
@@ -35,10 +40,15 @@ type Front struct {
 
 // New returns a front for a gateway.
 func New(g *gateway.Gateway, c Config) *Front {
+	if c.Authenticate == nil {
+		c.Authenticate = ofConnection
+	}
 	f := &Front{gateway: g, config: c}
 	f.grpc = f.newGRPC()
 	return f
 }
+
+func ofConnection(r *http.Request) (identity.Peer, error) { return identity.OfConnection(r.TLS), nil }
 
 // Find returns the handler of a request; nil if nothing is served at its path. The handler must serve this request
 // once, and no other. It sets summary before the answer is sent, and again when a stream has ended or has outlived its

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/protobytes"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -56,7 +55,7 @@ func (e *exchange) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	if f.gateway.Draining() && r.ProtoMajor < 3 {
 		w.Header().Set("Connection", "close") // HTTP/2 says GOAWAY, and the call is answered
 	}
-	e.peer = identity.OfConnection(r.TLS)
+	e.peer = e.authenticate(r)
 	describe(&e.request, r)
 	e.resume()
 	e.request.Transport = "gRPC"
@@ -127,7 +126,7 @@ func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*
 	*c.summary = a.Summary
 	switch {
 	case a.Err != nil:
-		return nil, errorOfStatus(a.Reply)
+		return nil, c.failed(a)
 	case a.Reply == nil && a.Stream == nil: // the caller has left, or its deadline is over
 		return nil, ended(ctx)
 	case a.Reply != nil:
@@ -145,7 +144,7 @@ func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*
 func (c *grpcCall) refuse(err error) error {
 	a := c.front.gateway.Refuse(c.exchange.ctx, c.exchange.peer, &c.exchange.request, err)
 	*c.summary = a.Summary
-	return errorOfStatus(a.Reply)
+	return c.failed(a)
 }
 
 // ended is the error of a call whose context has ended.
@@ -157,8 +156,17 @@ func ended(ctx context.Context) error {
 	return connect.NewError(connect.CodeCanceled, errors.New("the caller has left"))
 }
 
+// failed returns the error of an answer. Where the caller must prove who it is, the metadata says how.
+func (c *grpcCall) failed(a gateway.Answer) error {
+	e := errorOfStatus(a.Reply)
+	if e.Code() == connect.CodeUnauthenticated {
+		e.Meta()["Www-Authenticate"], _ = c.front.config.Challenges.of(a.Err)
+	}
+	return e
+}
+
 // errorOfStatus returns the error that an encoded google.rpc.Status is.
-func errorOfStatus(encoded []byte) error {
+func errorOfStatus(encoded []byte) *connect.Error {
 	st := new(status.Status)
 	if err := proto.Unmarshal(encoded, st); err != nil {
 		return connect.NewError(connect.CodeInternal, errors.New("internal error"))

@@ -22,9 +22,11 @@ import (
 // Previewer says of requests who sends them and what they ask for, ahead of a Front, to the handlers in between. It may
 // be used by any number of goroutines at once.
 type Previewer struct {
-	Reader       *gateway.Reader
-	Authenticate func(*http.Request) (identity.Peer, error) // as that of a Config
-	Base         string                                     // the path that the Partner is mounted under
+	Reader *gateway.Reader
+	// Authenticate is as that of a Config, and the Front does not use its own. If it is nil, the preview knows the
+	// client certificate of the connection alone, and the Front finds out who calls.
+	Authenticate func(*http.Request) (identity.Peer, error)
+	Base         string // the path that the Partner is mounted under
 	BodyTimeout  time.Duration
 }
 
@@ -60,7 +62,11 @@ type previewKey struct{}
 // be ended when that has returned.
 func (p *Previewer) Begin(w http.ResponseWriter, r *http.Request) (*Preview, *http.Request) {
 	v := &Preview{previewer: p, w: w, request: r, url: *r.URL}
-	v.peer, v.err = p.Authenticate(r)
+	if p.Authenticate != nil {
+		v.peer, v.err = p.Authenticate(r)
+	} else {
+		v.peer, v.err = ofConnection(r)
+	}
 	next := r.WithContext(context.WithValue(r.Context(), previewKey{}, v))
 	if r.Body != nil && r.Body != http.NoBody {
 		next.Body = &previewBody{r.Body, v}

@@ -44,10 +44,19 @@ type CardOptions struct {
 	// a2a/1.0-rest, a2a/1.0-grpc. Names of other protocols are ignored. A card lists only interfaces of these dialects.
 	Generations []string
 
-	Push       bool   // callers may register webhooks
-	Extended   bool   // there is a second card for authenticated callers
-	MutualTLS  bool   // callers must show a certificate
+	Push       bool // callers may register webhooks
+	Extended   bool // there is a second card for authenticated callers
+	Schemes    Schemes
 	Signatures string // DropSignatures, which is the default, or KeepSignatures
+}
+
+// Schemes are the ways in which callers may prove who they are, one of which they need. The zero value is for a Partner
+// that needs none.
+type Schemes struct {
+	MutualTLS bool     // a client certificate
+	Bearer    bool     // a bearer token
+	OpenID    []string // tokens of issuers whose OpenID configurations are at these URLs
+	KeyHeader string   // a key in a header with this name; empty for none
 }
 
 func (o *CardOptions) serves(names ...string) bool {
@@ -179,32 +188,99 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	return append(dst, ']')
 }
 
-// appendCardSecurity appends how callers authenticate themselves. In a card for both versions, the one scheme is
-// written in both ways at once: each version reads its own members, and ignores the others.
+// None reports whether there are no schemes.
+func (s *Schemes) None() bool { return len(s.list()) == 0 }
+
+// scheme is one way to prove who one is, as a card names it.
+type scheme struct {
+	name    string
+	legacy  string // in the cards of 0.1; empty for none
+	openAPI string // the members up to 0.3, which are those of OpenAPI; empty where 0.2 has no such scheme
+	v03     string // the members in 0.3
+	v1      string // the members in 1.0
+}
+
+// list returns the schemes in the order in which a caller shall try them.
+func (s *Schemes) list() (list []scheme) {
+	if s.MutualTLS {
+		list = append(list, scheme{"mtls", "mutualTLS", "", `"type":"mutualTLS"`, `"mtlsSecurityScheme":{}`})
+	}
+	for i, url := range s.OpenID {
+		name := "oidc"
+		if i > 0 {
+			name += strconv.Itoa(i + 1)
+		}
+		quoted := string(task.AppendString(nil, url))
+		openAPI := `"type":"openIdConnect","openIdConnectUrl":` + quoted
+		list = append(list, scheme{name, "OpenIDConnect", openAPI, openAPI,
+			`"openIdConnectSecurityScheme":{"openIdConnectUrl":` + quoted + `}`})
+	}
+	if s.Bearer {
+		list = append(list, scheme{"bearer", "Bearer", `"type":"http","scheme":"bearer"`, `"type":"http","scheme":"bearer"`,
+			`"httpAuthSecurityScheme":{"scheme":"Bearer"}`})
+	}
+	if s.KeyHeader != "" {
+		quoted := string(task.AppendString(nil, s.KeyHeader))
+		openAPI := `"type":"apiKey","in":"header","name":` + quoted
+		list = append(list, scheme{"key", "ApiKey", openAPI, openAPI,
+			`"apiKeySecurityScheme":{"location":"header","name":` + quoted + `}`})
+	}
+	return list
+}
+
+// appendCardSecurity appends how callers authenticate themselves. In a card for both versions, a scheme is written in
+// both ways at once: each version reads its own members, and ignores the others.
 func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
-	switch {
-	case o.Form == CardLegacy && o.MutualTLS:
-		return append(dst, `,"authentication":{"schemes":["mutualTLS"]}`...)
-	case o.Form == CardLegacy:
-		return append(dst, `,"authentication":{"schemes":[]}`...)
-	case !o.MutualTLS || o.Form == CardV02:
-		// 0.2 has no scheme for certificates, and its readers refuse a scheme that they do not know.
+	list := o.Schemes.list()
+	if o.Form == CardLegacy {
+		dst = append(dst, `,"authentication":{"schemes":[`...)
+		for i, s := range list {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(append(append(dst, '"'), s.legacy...), '"')
+		}
+		return append(dst, `]}`...)
+	}
+	if o.Form == CardV02 {
+		// 0.2 has no scheme for certificates, and its readers refuse a scheme that they do not know. A card that named
+		// the others alone would say that a certificate is not enough.
+		if slices.ContainsFunc(list, func(s scheme) bool { return s.openAPI == "" }) {
+			return dst
+		}
+	}
+	if len(list) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"securitySchemes":{"mtls":{`...)
-	switch {
-	case v1 && zero:
-		dst = append(dst, `"type":"mutualTLS","mtlsSecurityScheme":{}}}`...)
-	case v1:
-		dst = append(dst, `"mtlsSecurityScheme":{}}}`...)
-	default:
-		dst = append(dst, `"type":"mutualTLS"}}`...)
+	dst = append(dst, `,"securitySchemes":{`...)
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), s.name...), `":{`...)
+		switch {
+		case v1 && zero:
+			dst = append(append(append(dst, s.v03...), ','), s.v1...)
+		case v1:
+			dst = append(dst, s.v1...)
+		default:
+			dst = append(dst, s.v03...)
+		}
+		dst = append(dst, '}')
 	}
+	dst = append(dst, '}')
 	if zero {
-		dst = append(dst, `,"security":[{"mtls":[]}]`...)
+		dst = append(dst, `,"security":[`...)
+		for i, s := range list {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(append(append(dst, `{"`...), s.name...), `":[]}`...)
+		}
+		dst = append(dst, ']')
 	}
 	// securityRequirements of 1.0 is optional, and left out: in the schema its scopes are an object, but clients on
-	// a2a-go up to 2.4.0 read an array, and refuse the whole card. The TLS handshake says what is required.
+	// a2a-go up to 2.4.0 read an array, and refuse the whole card. The challenge of a refused call says what is required.
 	return dst
 }
 

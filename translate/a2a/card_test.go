@@ -206,23 +206,23 @@ func TestAppendCard(t *testing.T) {
 			"skills":[{` +
 				skill + `}]}`},
 		{"legacy with TLS and webhooks",
-			CardOptions{Form: CardLegacy, Generations: every, MutualTLS: true, Push: true, Extended: true},
+			CardOptions{Form: CardLegacy, Generations: every, Schemes: Schemes{MutualTLS: true}, Push: true, Extended: true},
 			`{` + who + `,"url":"` + base +
 				`","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
 			"authentication":{"schemes":["mutualTLS"]},
 			"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
 			"skills":[{` +
 				skill + `}]}`},
-		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, MutualTLS: true},
+		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, Schemes: Schemes{MutualTLS: true}},
 			`{` + who + `,` + zero +
 				`,"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
 			"supportsAuthenticatedExtendedCard":false,` + types + `}`},
-		{"0.3", CardOptions{Form: CardV03, Generations: every, MutualTLS: true, Extended: true, Push: true},
+		{"0.3", CardOptions{Form: CardV03, Generations: every, Schemes: Schemes{MutualTLS: true}, Extended: true, Push: true},
 			`{` + who + `,` + zero +
 				`,"capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
 			"supportsAuthenticatedExtendedCard":true,"securitySchemes":{"mtls":{"type":"mutualTLS"}},"security":[{"mtls":[]}],` +
 				types + `}`},
-		{"1.0", CardOptions{Form: CardV1, Generations: every, MutualTLS: true, Extended: true, Push: true},
+		{"1.0", CardOptions{Form: CardV1, Generations: every, Schemes: Schemes{MutualTLS: true}, Extended: true, Push: true},
 			`{` + who + `,"supportedInterfaces":[` + rpc + `,` + rest + `],
 			"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},
 			"securitySchemes":{"mtls":{"mtlsSecurityScheme":{}}},` + types + `}`},
@@ -232,7 +232,7 @@ func TestAppendCard(t *testing.T) {
 		{"1.0 where only 0.3 is served", CardOptions{Form: CardV1, Generations: []string{version.Name03}},
 			`{` + who + `,"supportedInterfaces":[` + old + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
-		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, MutualTLS: true},
+		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, Schemes: Schemes{MutualTLS: true}},
 			`{` + who + `,` + zero + `,"supportedInterfaces":[` + rpc + `,` + rest + `,` + old + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},
 			"securitySchemes":{"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}},
@@ -265,7 +265,7 @@ func TestAppendCardOfEveryAgent(t *testing.T) {
 		for _, form := range allForms {
 			for flags := range 8 {
 				o := CardOptions{Form: form, Base: base, Generations: every, Push: flags&1 > 0, Extended: flags&2 > 0,
-					MutualTLS: flags&4 > 0}
+					Schemes: Schemes{MutualTLS: flags&4 > 0, Bearer: flags&8 > 0}}
 				got := AppendCard(nil, c, o)
 				for _, secret := range []string{"127.0.0.1", "localhost", "agent.internal", "idp.internal", "X-Key",
 					"grpc", "signatures", "acme"} {
@@ -450,7 +450,7 @@ func FuzzParseCard(f *testing.F) {
 			return
 		}
 		for _, form := range allForms {
-			o := CardOptions{Form: form, Base: base, Generations: every, MutualTLS: true}
+			o := CardOptions{Form: form, Base: base, Generations: every, Schemes: Schemes{MutualTLS: true}}
 			got := AppendCard(nil, c, o)
 			back, err := ParseCard(got)
 			if err != nil {

@@ -86,8 +86,11 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v is read as %v and %v", k, first, second)
 		}
 	}
-	if _, ok := rpc.(translate.Statuser); ok {
-		t.Error("errors of JSON-RPC are answers like any other")
+	for k, want := range map[task.Kind]int{task.AuthenticationRequired: 401, task.AuthorizationFailed: 200,
+		task.TaskNotFound: 200} {
+		if got := rpc.(translate.Statuser).Status(task.Errorf(k, "x")); got != want {
+			t.Errorf("over JSON-RPC, %v has the status %d, want %d", k, got, want)
+		}
 	}
 	for _, err := range []error{errors.New("secret"), &task.Error{Kind: 255, Detail: "secret"}} {
 		for _, out := range []string{string(rpc.AppendError(nil, nil, err)), string(rest.AppendError(nil, nil, err))} {

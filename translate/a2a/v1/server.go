@@ -75,6 +75,15 @@ func (s Base) end(dst []byte) []byte {
 // refused.
 func (s Base) StreamsErrors(_, only bool) bool { return only && !s.rest }
 
+// Status implements translate.Statuser for JSON-RPC: the status says that a caller must prove who it is. All other
+// errors are known by their codes.
+func (Base) Status(err error) int {
+	if s := HTTPStatus(err); s == 401 {
+		return s
+	}
+	return 200
+}
+
 type restServer struct{ Base }
 
 // Route implements translate.Server.

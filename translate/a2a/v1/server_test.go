@@ -337,7 +337,7 @@ func TestVersions(t *testing.T) {
 			}
 			out := string(b.server.AppendError(nil, jsonrpc.ID("1"), fmt.Errorf("wrapped: %w", err)))
 			code, ok := `"code":-32009,`, b.name == "a2a/1.0"
-			if s, is := b.server.(translate.Statuser); is {
+			if s, is := b.server.(translate.Statuser); is && b.name != "a2a/1.0" {
 				code, ok = `"code":400,`, s.Status(err) == 400
 			}
 			if !ok || !strings.Contains(out, code) || !strings.Contains(out, `"reason":"VERSION_NOT_SUPPORTED"`) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package authn
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/token"
+)
+
+// Authenticator finds out who calls. The zero value knows no proofs. It may be used by any number of goroutines at
+// once.
+type Authenticator struct {
+	// Certificates says that the client certificate of the connection is a proof.
+	Certificates bool
+
+	Proxy  *Proxy   // nil for none
+	Keys   *Keys    // nil for none
+	Tokens []*Token // of one issuer each
+
+	// BesideCertificate says that the bearer token of a caller that shows a certificate is not for this package.
+	BesideCertificate bool
+
+	Log *slog.Logger // of tokens and certificates that are refused
+}
+
+// Token says which tokens of an issuer prove who their bearer is.
+type Token struct {
+	Verifier *token.Verifier
+	Claim    string   // whose value names the Leader; empty for sub
+	Scopes   []string // all of which the token must have
+}
+
+// Authenticate returns who calls. An error is a *task.Error of kind AuthenticationRequired, and has one of the causes
+// ErrMalformed, ErrInvalid and ErrScope of package identity. It may wait for the keys of an issuer. The header of the
+// proxy is removed from the request.
+func (a *Authenticator) Authenticate(r *http.Request) (identity.Peer, error) {
+	peer, err := a.byCertificate(r)
+	if err != nil || a.BesideCertificate && peer.Verified() {
+		return peer, err
+	}
+	second, err := a.inRequest(r)
+	switch {
+	case err != nil:
+		return identity.Peer{CommonName: peer.CommonName}, err
+	case peer.Verified():
+		peer.Claims = second.Claims
+		return peer, nil
+	case second.Verified():
+		return second, nil
+	}
+	return peer, nil
+}
+
+// Forget removes from a request what only this package may read of it, for the handlers after the gateway.
+func (a *Authenticator) Forget(r *http.Request) {
+	if a != nil && a.Proxy != nil {
+		a.Proxy.forget(r)
+	}
+}
+
+// Close ends the fetches of the keys of issuers.
+func (a *Authenticator) Close() {
+	for _, t := range a.Tokens {
+		t.Verifier.Close()
+	}
+}
+
+// byCertificate returns the peer that a certificate proves.
+func (a *Authenticator) byCertificate(r *http.Request) (identity.Peer, error) {
+	defer a.Forget(r)
+	switch {
+	case a.Proxy != nil && a.Proxy.sent(r):
+	case a.Certificates:
+		return identity.OfConnection(r.TLS), nil
+	default:
+		return identity.Peer{}, nil
+	}
+	peer, err := a.Proxy.peer(r)
+	if err != nil {
+		a.refused("a certificate that a proxy has handed on was refused", r, err)
+		return identity.Peer{}, invalid("The client certificate that the proxy has handed on is not accepted.")
+	}
+	return peer, nil
+}
+
+// inRequest returns the peer that a token or a key in the request proves; the zero Peer for none.
+func (a *Authenticator) inRequest(r *http.Request) (identity.Peer, error) {
+	if a.Keys == nil && len(a.Tokens) == 0 {
+		return identity.Peer{}, nil
+	}
+	key := ""
+	if a.Keys != nil && a.Keys.header != "" {
+		keys := r.Header.Values(a.Keys.header)
+		if len(keys) > 1 {
+			return identity.Peer{}, malformed("There is more than one header field " + a.Keys.header + "; send one.")
+		}
+		key = strings.Join(keys, "")
+	}
+	bearer, err := Bearer(r)
+	if err != nil {
+		return identity.Peer{}, err
+	}
+	if a.Keys != nil && a.Keys.header == "" && strings.HasPrefix(bearer, KeyPrefix) {
+		key, bearer = bearer, ""
+	}
+	switch {
+	case key != "" && bearer != "" && len(a.Tokens) > 0:
+		return identity.Peer{}, malformed("There is a key and a token; send one of them.")
+	case key != "":
+		return a.Keys.peer(key)
+	case bearer != "" && len(a.Tokens) > 0:
+		return a.byToken(r, bearer)
+	case bearer != "":
+		return identity.Peer{}, invalid("The bearer token is no key of this gateway.")
+	}
+	return identity.Peer{}, nil
+}
+
+// Bearer returns the bearer token of a request; empty for none. An error says that there is more than one, as that of
+// Authenticate does.
+func Bearer(r *http.Request) (string, error) {
+	found := ""
+	for _, field := range r.Header["Authorization"] {
+		scheme, value, _ := strings.Cut(strings.TrimSpace(field), " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			continue
+		}
+		if found != "" {
+			return "", malformed("There is more than one bearer token; send one.")
+		}
+		if found = strings.TrimSpace(value); found == "" || strings.ContainsAny(found, " \t,") {
+			return "", malformed("The header field Authorization has no valid form; send it as Bearer and one token.")
+		}
+	}
+	return found, nil
+}
+
+// byToken returns the peer that a token proves.
+func (a *Authenticator) byToken(r *http.Request, bearer string) (identity.Peer, error) {
+	var first error
+	for _, t := range a.Tokens {
+		claims, err := t.Verifier.Verify(r.Context(), bearer)
+		if err == nil {
+			return t.peer(claims)
+		}
+		// The error of the issuer that the token names says more than that of others.
+		if other, ok := errors.AsType[*token.Error](err); first == nil || !ok || other.Reason != token.Issuer {
+			first = err
+		}
+	}
+	a.refused("a token was refused", r, first)
+	if e, ok := errors.AsType[*token.Error](first); ok && e.Reason == token.Malformed {
+		return identity.Peer{}, malformed("The bearer token is no JSON Web Token that can be read.")
+	}
+	return identity.Peer{}, invalid("The bearer token is not accepted.")
+}
+
+// peer returns the peer that the claims of a verified token name.
+func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
+	subject := c.Subject
+	if t.Claim != "" {
+		subject = text(c, t.Claim)
+	}
+	if !identity.ValidSubject(subject) {
+		return identity.Peer{}, invalid("The bearer token does not say who its bearer is.")
+	}
+	for _, scope := range t.Scopes {
+		if !c.HasScope(scope) {
+			return identity.Peer{}, task.Errorf(task.AuthenticationRequired, "The bearer token lacks a scope.").
+				WithCause(identity.ErrScope)
+		}
+	}
+	return identity.Peer{Proof: identity.ByToken, Kind: identity.JWTKind, ID: c.Issuer + "|" + subject, Expires: c.Expires,
+		Claims: c}, nil
+}
+
+// text returns the text of a claim; empty if there is none, or if it is no text.
+func text(c *identity.Claims, claim string) (found string) {
+	gjson.Parse(c.JSON).ForEach(func(name, value gjson.Result) bool {
+		if name.Str == claim && value.Type == gjson.String {
+			found = value.Str
+		}
+		return name.Str != claim
+	})
+	return found
+}
+
+func (a *Authenticator) refused(what string, r *http.Request, err error) {
+	if a.Log != nil {
+		a.Log.Info(what, "address", r.RemoteAddr, "error", err)
+	}
+}
+
+func malformed(why string) error {
+	return task.Errorf(task.AuthenticationRequired, "%s", why).WithCause(identity.ErrMalformed)
+}
+
+func invalid(why string) error {
+	return task.Errorf(task.AuthenticationRequired, "%s", why).WithCause(identity.ErrInvalid)
+}

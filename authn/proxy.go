@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package authn
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// Form is how a proxy writes the certificate of a client into a header.
+type Form string
+
+// The forms.
+const (
+	RFC9440 Form = "rfc9440" // RFC 9440: an item of structured fields; the chain comes in Client-Cert-Chain
+	XFCC    Form = "xfcc"    // Envoy's x-forwarded-client-cert: the element Cert
+	PEM     Form = "pem"     // PEM with percent-encoding, as nginx writes it
+)
+
+// Forms are all forms.
+var Forms = []Form{RFC9440, XFCC, PEM}
+
+// Bounds of what a proxy hands on.
+const (
+	maxCertificate = 64 << 10 // bytes of a header
+	maxChain       = 8        // certificates of a chain
+	maxHandedOn    = 1024     // verified certificates that are kept
+)
+
+// ProxyConfig says which proxy hands certificates on, and how.
+type ProxyConfig struct {
+	Header        string // the name of the header
+	Form          Form
+	From          []netip.Prefix // the addresses of the proxy
+	Unix          bool           // the proxy connects by a Unix socket
+	Roots         *x509.CertPool
+	Intermediates []*x509.Certificate
+}
+
+// Proxy reads the certificates that a proxy hands on. It may be used by any number of goroutines at once.
+type Proxy struct {
+	config ProxyConfig
+	known  *lru.Cache[string, handedOn] // by the values of the headers; only verified ones
+}
+
+// handedOn is a certificate that was verified.
+type handedOn struct {
+	peer identity.Peer
+	from time.Time // when it was not valid before
+}
+
+// chainHeader is the header with the chain of a certificate (RFC 9440, §2.3).
+const chainHeader = "Client-Cert-Chain"
+
+// NewProxy returns a Proxy.
+func NewProxy(c ProxyConfig) (*Proxy, error) {
+	c.Header = http.CanonicalHeaderKey(c.Header)
+	known, err := lru.New[string, handedOn](maxHandedOn)
+	return &Proxy{c, known}, err
+}
+
+// sent reports whether a request has come from the proxy.
+func (p *Proxy) sent(r *http.Request) bool {
+	if r.RemoteAddr == "" || r.RemoteAddr == "@" || strings.HasPrefix(r.RemoteAddr, "/") {
+		return p.config.Unix
+	}
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	for _, prefix := range p.config.From {
+		if prefix.Contains(at.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget removes the headers from a request.
+func (p *Proxy) forget(r *http.Request) {
+	delete(r.Header, p.config.Header)
+	if p.config.Form == RFC9440 {
+		delete(r.Header, chainHeader)
+	}
+}
+
+// peer returns the peer of the certificate that a request of the proxy has; the zero Peer for none.
+func (p *Proxy) peer(r *http.Request) (identity.Peer, error) {
+	values := r.Header[p.config.Header]
+	switch {
+	case len(values) == 0 || len(values) == 1 && values[0] == "":
+		return identity.Peer{}, nil
+	case len(values) > 1:
+		return identity.Peer{}, fmt.Errorf("the header %s is there %d times", p.config.Header, len(values))
+	}
+	var chain []string
+	if p.config.Form == RFC9440 {
+		chain = r.Header[chainHeader]
+	}
+	key := values[0] + "\n" + strings.Join(chain, "\n")
+	if len(key) > maxCertificate {
+		return identity.Peer{}, fmt.Errorf("the header has more than %d bytes", maxCertificate)
+	}
+	now := time.Now()
+	if known, ok := p.known.Get(key); ok && !now.After(known.peer.Expires) && !now.Before(known.from) {
+		return known.peer, nil
+	}
+	cert, others, err := p.parse(values[0], strings.Join(chain, ","))
+	if err != nil {
+		return identity.Peer{}, err
+	}
+	peer, err := p.verify(cert, others, now)
+	if err == nil {
+		p.known.Add(key, handedOn{peer, cert.NotBefore})
+	}
+	return peer, err
+}
+
+// verify verifies a certificate as TLS does that of a client.
+func (p *Proxy) verify(cert *x509.Certificate, others []*x509.Certificate, now time.Time) (identity.Peer, error) {
+	intermediates := x509.NewCertPool()
+	for _, c := range append(others, p.config.Intermediates...) {
+		intermediates.AddCert(c)
+	}
+	chains, err := cert.Verify(x509.VerifyOptions{Roots: p.config.Roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		return identity.Peer{}, err
+	}
+	peer := identity.OfConnection(&tls.ConnectionState{
+		PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: chains})
+	if err := peer.Refusal(); err != nil {
+		return identity.Peer{}, err
+	}
+	peer.Proof = identity.ByProxy
+	return peer, nil
+}
+
+// parse reads the certificate in a header, and its chain.
+func (p *Proxy) parse(value, chain string) (cert *x509.Certificate, others []*x509.Certificate, err error) {
+	switch p.config.Form {
+	case RFC9440:
+		return parseRFC9440(value, chain)
+	case XFCC:
+		return parseXFCC(value)
+	}
+	certs, err := parsePEM(value)
+	if err != nil {
+		return nil, nil, err
+	}
+	return certs[0], certs[1:], nil
+}
+
+// parseRFC9440 reads a byte sequence of structured fields (RFC 8941, §3.3.5), and a list of them.
+func parseRFC9440(value, chain string) (*x509.Certificate, []*x509.Certificate, error) {
+	cert, err := parseByteSequence(value)
+	if err != nil || strings.TrimSpace(chain) == "" {
+		return cert, nil, err
+	}
+	items := strings.Split(chain, ",")
+	if len(items) > maxChain {
+		return nil, nil, fmt.Errorf("the chain has more than %d certificates", maxChain)
+	}
+	var others []*x509.Certificate
+	for _, item := range items {
+		c, err := parseByteSequence(item)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", chainHeader, err)
+		}
+		others = append(others, c)
+	}
+	return cert, others, nil
+}
+
+func parseByteSequence(s string) (*x509.Certificate, error) {
+	s = strings.Trim(s, " \t")
+	if len(s) < 2 || s[0] != ':' || s[len(s)-1] != ':' || strings.Contains(s[1:len(s)-1], ":") {
+		return nil, errors.New("it is not one byte sequence between two colons")
+	}
+	der, err := base64.StdEncoding.DecodeString(s[1 : len(s)-1])
+	if err != nil {
+		return nil, errors.New("the bytes between the colons are not in base64")
+	}
+	return x509.ParseCertificate(der)
+}
+
+// parseXFCC reads the one element of Envoy's header. Several elements would be those of several proxies, and the
+// certificate of a proxy in front of the last one is not verified by anybody here.
+func parseXFCC(value string) (*x509.Certificate, []*x509.Certificate, error) {
+	var cert, chain string
+	for rest := value; rest != ""; {
+		pair, after, err := cutPair(rest)
+		if err != nil {
+			return nil, nil, err
+		}
+		rest = after
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, nil, errors.New("a part of the element has no value")
+		}
+		into := &cert
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "cert":
+		case "chain":
+			into = &chain
+		default:
+			continue
+		}
+		if *into != "" {
+			return nil, nil, fmt.Errorf("the element has %s twice", name)
+		}
+		*into = strings.Trim(text, `"`)
+	}
+	if cert == "" {
+		return nil, nil, errors.New("the element has no Cert; let the proxy hand it on (set_current_client_cert_details)")
+	}
+	certs, err := parsePEM(cert)
+	if err != nil || chain == "" {
+		if err == nil && len(certs) > 1 {
+			return certs[0], certs[1:], nil
+		}
+		return first(certs), nil, err
+	}
+	others, err := parsePEM(chain)
+	return certs[0], others, err
+}
+
+func first(certs []*x509.Certificate) *x509.Certificate {
+	if len(certs) == 0 {
+		return nil
+	}
+	return certs[0]
+}
+
+// cutPair cuts the first name and value off an element, whose values may be quoted. A comma outside of quotes begins
+// another element.
+func cutPair(s string) (pair, rest string, err error) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case !quoted && s[i] == ',':
+			return "", "", errors.New("there is more than one element")
+		case !quoted && s[i] == ';':
+			return s[:i], s[i+1:], nil
+		}
+	}
+	if quoted {
+		return "", "", errors.New("a quote has no end")
+	}
+	return s, "", nil
+}
+
+// ParseCertificates parses the certificates of a PEM file. There is one at least.
+func ParseCertificates(content []byte) (list []*x509.Certificate, err error) {
+	for rest := content; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, cert)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("there is no certificate in PEM")
+	}
+	return list, nil
+}
+
+// parsePEM reads certificates in PEM with percent-encoding: the client's, and perhaps its chain.
+func parsePEM(s string) ([]*x509.Certificate, error) {
+	text, err := url.PathUnescape(s)
+	if err != nil {
+		return nil, errors.New("it is not percent-encoded")
+	}
+	certs, err := ParseCertificates([]byte(text))
+	if err == nil && len(certs) > maxChain {
+		return nil, fmt.Errorf("there are more than %d certificates", maxChain)
+	}
+	return certs, err
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/token"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// Identity says how callers prove who they are. In JSON, the mode alone may stand for it.
+type Identity struct {
+	// What callers need: required (every caller proves who it is, and senderId must be its name), optional (callers that
+	// have proven nothing are accepted, and kept apart from those that have) or off (senderId is believed; for
+	// development only). Default: required.
+	Mode string `json:"mode,omitempty"`
+
+	// Whether the client certificate of the connection is a proof. Default: true if there is no other proof.
+	MTLS bool `json:"mtls,omitempty"`
+
+	// Client certificates that a proxy in front of the gateway has taken, and hands on in a header. Default: none; no
+	// header is believed.
+	ClientCertHeader *ClientCertHeader `json:"client_cert_header,omitempty"`
+
+	// Issuers whose JSON Web Tokens are proofs. Default: none.
+	JWT []JWT `json:"jwt,omitempty"`
+
+	// Keys of the gateway's own. Default: none.
+	Keys *Keys `json:"keys,omitempty"`
+
+	// Which proofs a dialect of callers accepts, by its name, or by a2a for all versions: mtls, client_cert_header, jwt
+	// and keys. Default: mtls and client_cert_header for aip and aip/2, every proof for others.
+	Accept map[string][]string `json:"accept,omitempty"`
+}
+
+// ClientCertHeader says which proxy hands on client certificates, and how.
+type ClientCertHeader struct {
+	// The name of the header. It is removed from every request, whoever sends it.
+	Header string `json:"header"`
+
+	// How the certificate is written: rfc9440, xfcc (Envoy's x-forwarded-client-cert) or pem (percent-encoded, as nginx
+	// writes it).
+	Form string `json:"form"`
+
+	// The addresses of the proxy, as CIDRs or single addresses, and unix for a Unix socket. It is the TCP peer that must
+	// have one of them. Every client certificate by which it connects itself proves nothing.
+	From []string `json:"from"`
+
+	// PEM files with the roots that the certificates are verified against.
+	TrustPool []string `json:"trust_pool"`
+
+	// PEM files with intermediate certificates that callers may leave out. Default: none.
+	Intermediates []string `json:"intermediates,omitempty"`
+}
+
+// JWT says which tokens of an issuer are proofs. The Leader is jwt:<issuer>|<name>.
+type JWT struct {
+	// What the claim iss of the tokens must be.
+	Issuer string `json:"issuer"`
+
+	// The https URL of the issuer's keys. Default: what the issuer's OpenID configuration says.
+	JWKS string `json:"jwks,omitempty"`
+
+	// The audiences of which a token must have one.
+	Audience []string `json:"audience"`
+
+	// The claim that names the Leader. Default: sub.
+	LeaderClaim string `json:"leader_claim,omitempty"`
+
+	// Scopes, all of which a token must have. Default: none.
+	Scopes []string `json:"scopes,omitempty"`
+
+	// The algorithms that are accepted. Default: RS256, PS256, ES256 and EdDSA.
+	Algorithms []string `json:"algorithms,omitempty"`
+
+	// By how much the clocks of the issuer and of the gateway may differ. Default: 60s.
+	Leeway *caddy.Duration `json:"leeway,omitempty"`
+
+	// Networks, as CIDRs, from which the keys may be fetched although they are not public, also by plain http. Default:
+	// none.
+	AllowNetworks []string `json:"allow_networks,omitempty"`
+
+	// PEM files with the roots that the servers of the keys are verified against. Default: those of the system.
+	CA []string `json:"ca,omitempty"`
+}
+
+// Keys says where the keys are that callers may send. The Leader is key:<name>.
+type Keys struct {
+	// The file with the names and hashes of the keys, one a line, as caddy aip key prints them. Only its owner may read
+	// it.
+	File string `json:"file"`
+
+	// The header in which callers send a key. Default: Authorization, as a bearer token.
+	Header string `json:"header,omitempty"`
+}
+
+// The words for proofs in accept.
+var proofsByName = map[string][]identity.Proof{
+	"mtls":               {identity.ByCertificate},
+	"client_cert_header": {identity.ByProxy},
+	"jwt":                {identity.ByToken},
+	"keys":               {identity.ByKey},
+}
+
+// defaultAccept are the dialects whose callers need a certificate: AIP demands mutual TLS.
+var defaultAccept = map[string][]string{"aip": {"mtls", "client_cert_header"}, "aip/2": {"mtls", "client_cert_header"}}
+
+// UnmarshalJSON reads the settings, or the mode alone.
+func (i *Identity) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &i.Mode)
+	}
+	type plain Identity
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode((*plain)(i))
+}
+
+// MarshalJSON writes the mode alone where there is nothing else.
+func (i Identity) MarshalJSON() ([]byte, error) {
+	if i.modeAlone() {
+		return json.Marshal(i.Mode)
+	}
+	type plain Identity
+	return json.Marshal(plain(i))
+}
+
+// IsZero says that the settings are left out of JSON.
+func (i Identity) IsZero() bool { return i.Mode == "" && i.modeAlone() }
+
+func (i *Identity) modeAlone() bool { return !i.MTLS && !i.others() && len(i.Accept) == 0 }
+
+// others reports whether there is another proof than the client certificate of the connection.
+func (i *Identity) others() bool { return i.ClientCertHeader != nil || len(i.JWT) > 0 || i.Keys != nil }
+
+func (i *Identity) fillDefaults() {
+	orDefault(&i.Mode, string(identity.Required))
+	i.MTLS = i.MTLS || !i.others() && i.Mode != string(identity.Off)
+}
+
+// check returns what is wrong with the settings.
+func (i *Identity) check() error {
+	if _, err := identity.ParseMode(i.Mode); err != nil {
+		return fmt.Errorf("identity: %w", err)
+	}
+	if i.Mode == string(identity.Off) && (i.others() || i.MTLS) {
+		return errors.New("identity: off believes every senderId, and looks at no proof; take the proofs out of its block, " +
+			"or set required or optional")
+	}
+	for dialect, proofs := range i.Accept {
+		if !slices.ContainsFunc(gateway.CallerDialects(), func(name string) bool { return belongs(name, dialect) }) {
+			return fmt.Errorf("identity: accept: there is no dialect %q", dialect)
+		}
+		for _, p := range proofs {
+			if _, ok := proofsByName[p]; !ok {
+				return fmt.Errorf("identity: accept %s: %q is no proof; use mtls, client_cert_header, jwt or keys", dialect, p)
+			}
+		}
+	}
+	if h := i.ClientCertHeader; h != nil {
+		switch {
+		case h.Header == "" || strings.EqualFold(h.Header, "Authorization"):
+			return errors.New("identity: client_cert_header needs the name of a header of its own, such as Client-Cert")
+		case !slices.Contains(authn.Forms, authn.Form(h.Form)):
+			return fmt.Errorf("identity: client_cert_header: %q is no form; use rfc9440, xfcc or pem", h.Form)
+		case len(h.From) == 0:
+			return errors.New("identity: client_cert_header needs from and the addresses of the proxy: the header of others " +
+				"is not believed")
+		case len(h.TrustPool) == 0:
+			return errors.New("identity: client_cert_header needs trust_pool and a file with the roots of the certificates")
+		}
+	}
+	return nil
+}
+
+// belongs reports whether a dialect is one that a name in accept means.
+func belongs(dialect, name string) bool {
+	return dialect == name || strings.HasPrefix(dialect, name+"-") || name == "a2a" && strings.HasPrefix(dialect, "a2a/")
+}
+
+// accepts returns the proofs that the callers of a dialect may have, by the words of the configuration.
+func (i *Identity) accepts(dialect string) []string {
+	for _, table := range []map[string][]string{i.Accept, defaultAccept} {
+		if proofs, ok := table[dialect]; ok {
+			return proofs
+		}
+		for name, proofs := range table {
+			if name != "a2a" && belongs(dialect, name) {
+				return proofs
+			}
+		}
+		if proofs, ok := table["a2a"]; ok && belongs(dialect, "a2a") {
+			return proofs
+		}
+	}
+	return []string{"mtls", "client_cert_header", "jwt", "keys"}
+}
+
+// guard returns the Guard of callers of some dialects.
+func (i *Identity) guard(callers []translate.Server, allow []identity.AIC) *identity.Guard {
+	g := &identity.Guard{Mode: identity.Mode(i.Mode), Allow: allow}
+	if !i.others() {
+		return g
+	}
+	g.Proofs = make(map[string][]identity.Proof)
+	for _, c := range callers {
+		var proofs []identity.Proof
+		for _, name := range i.accepts(c.Name()) {
+			proofs = append(proofs, proofsByName[name]...)
+		}
+		g.Proofs[c.Name()] = proofs
+	}
+	return g
+}
+
+// schemes returns by what the callers of A2A may prove who they are, for the cards.
+func (i *Identity) schemes() (s a2a.Schemes) {
+	if i.Mode != string(identity.Required) {
+		return s
+	}
+	for _, name := range i.accepts("a2a/1.0") {
+		switch {
+		case name == "mtls" && i.MTLS, name == "client_cert_header" && i.ClientCertHeader != nil:
+			s.MutualTLS = true
+		case name == "keys" && i.Keys != nil && i.Keys.Header != "":
+			s.KeyHeader = i.Keys.Header
+		case name == "keys" && i.Keys != nil:
+			s.Bearer = true
+		case name == "jwt":
+			for _, j := range i.JWT {
+				if j.JWKS == "" {
+					s.OpenID = append(s.OpenID, strings.TrimSuffix(j.Issuer, "/")+"/.well-known/openid-configuration")
+				} else {
+					s.Bearer = true
+				}
+			}
+		}
+	}
+	return s
+}
+
+// challenges returns what callers without a proof are asked for.
+func (i *Identity) challenges() httpfront.Challenges {
+	c := httpfront.Challenges{
+		Bearer:      len(i.JWT) > 0 || i.Keys != nil && i.Keys.Header == "",
+		Certificate: i.MTLS || i.ClientCertHeader != nil,
+	}
+	if i.Keys != nil {
+		c.KeyHeader = i.Keys.Header
+	}
+	if len(i.JWT) > 0 {
+		c.Scope = strings.Join(i.JWT[0].Scopes, " ")
+	}
+	return c
+}
+
+// authenticator reads what the settings name. It fetches nothing. The verifiers of tokens must be closed.
+func (i *Identity) authenticator(keys *token.Keys) (a *authn.Authenticator, err error) {
+	a = &authn.Authenticator{Certificates: i.MTLS || i.Mode == string(identity.Off)}
+	repl := caddy.NewReplacer()
+	if h := i.ClientCertHeader; h != nil {
+		config := authn.ProxyConfig{Header: h.Header, Form: authn.Form(h.Form)}
+		if config.From, config.Unix, err = proxyAddresses(h.From); err != nil {
+			return nil, fmt.Errorf("identity: client_cert_header: %w", err)
+		}
+		roots, err := readCertificates(repl, h.TrustPool)
+		if err != nil {
+			return nil, fmt.Errorf("identity: client_cert_header: trust_pool: %w", err)
+		}
+		config.Roots = x509.NewCertPool()
+		for _, root := range roots {
+			config.Roots.AddCert(root)
+		}
+		if config.Intermediates, err = readCertificates(repl, h.Intermediates); err != nil {
+			return nil, fmt.Errorf("identity: client_cert_header: intermediates: %w", err)
+		}
+		if a.Proxy, err = authn.NewProxy(config); err != nil {
+			return nil, err
+		}
+	}
+	if i.Keys != nil {
+		file, err := replaceAll(repl, i.Keys.File)
+		if err == nil {
+			a.Keys, err = authn.ReadKeys(file, i.Keys.Header)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("identity: keys: %w", err)
+		}
+	}
+	for n := range i.JWT {
+		t, err := i.JWT[n].token(repl, keys)
+		if err != nil {
+			a.Close()
+			return nil, fmt.Errorf("identity: jwt: %w", err)
+		}
+		a.Tokens = append(a.Tokens, t)
+	}
+	return a, nil
+}
+
+// readCertificates reads certificates from PEM files, each of which has one at least.
+func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certificate, err error) {
+	for _, file := range files {
+		content, err := readFile(repl, file)
+		if err != nil {
+			return nil, err
+		}
+		certs, err := authn.ParseCertificates(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, certs...)
+	}
+	return all, nil
+}
+
+// token returns the verifier of the tokens.
+func (j *JWT) token(repl *caddy.Replacer, keys *token.Keys) (*authn.Token, error) {
+	config := token.Config{Issuer: j.Issuer, JWKS: j.JWKS, Audiences: j.Audience, Algorithms: j.Algorithms, Keys: keys}
+	if j.Leeway != nil {
+		if config.Leeway = time.Duration(*j.Leeway); config.Leeway == 0 {
+			config.Leeway = -1
+		}
+	}
+	for _, s := range j.AllowNetworks {
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
+		}
+		config.Egress.Allow = append(config.Egress.Allow, prefix.Masked())
+	}
+	var err error
+	if config.Roots, err = readCAs(repl, j.CA); err != nil {
+		return nil, err
+	}
+	verifier, err := token.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &authn.Token{Verifier: verifier, Claim: j.LeaderClaim, Scopes: j.Scopes}, nil
+}
+
+// proxyAddresses reads the values of from.
+func proxyAddresses(from []string) (prefixes []netip.Prefix, unix bool, err error) {
+	for _, s := range from {
+		if s == "unix" {
+			unix = true
+			continue
+		}
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			addr, notOne := netip.ParseAddr(s)
+			if notOne != nil {
+				return nil, false, fmt.Errorf("from: %q is no network or address, such as 10.0.0.0/8, and not unix", s)
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		prefixes = append(prefixes, prefix.Masked())
+	}
+	return prefixes, unix, nil
+}
+
+// identity returns what reads the option: the mode, or a block of proofs, or both.
+func (p *parser) identity(i *Identity) func() {
+	return func() {
+		switch args := p.RemainingArgs(); len(args) {
+		case 0:
+		case 1:
+			i.Mode = args[0]
+		default:
+			p.fail("identity needs required, optional or off, and a block of proofs if they are not a certificate")
+			return
+		}
+		p.block("identity", options{
+			"mtls": func() {
+				if i.MTLS = true; len(p.RemainingArgs()) > 0 {
+					p.fail("mtls takes no values")
+				}
+			},
+			"client_cert_header": func() { p.clientCertHeader(i) },
+			"jwt":                func() { p.jwt(i, "") },
+			"oidc": func() {
+				args := p.RemainingArgs()
+				if len(args) != 1 {
+					p.fail("oidc needs the URL of the issuer")
+					return
+				}
+				p.jwt(i, args[0])
+			},
+			"keys": func() {
+				args := p.RemainingArgs()
+				if len(args) != 1 {
+					p.fail("keys needs the file with the keys")
+					return
+				}
+				i.Keys = &Keys{File: args[0]}
+				p.block("keys", options{"header": p.word(&i.Keys.Header)})
+			},
+			"accept": p.wordsOf(&i.Accept, "the name of a dialect and the proofs that it accepts: accept a2a jwt keys"),
+		})
+	}
+}
+
+// clientCertHeader reads the option: the name, the form, from and the addresses, and a block.
+func (p *parser) clientCertHeader(i *Identity) {
+	args := p.RemainingArgs()
+	if len(args) < 4 || args[2] != "from" {
+		p.fail("client_cert_header needs the name of the header, its form, from and the addresses of the proxy: " +
+			"client_cert_header Client-Cert rfc9440 from 10.0.0.0/8")
+		return
+	}
+	h := &ClientCertHeader{Header: args[0], Form: args[1], From: args[3:]}
+	i.ClientCertHeader = h
+	p.block("client_cert_header", options{"trust_pool": p.words(&h.TrustPool), "intermediates": p.words(&h.Intermediates)})
+}
+
+// jwt reads the option jwt, or oidc, which names its issuer.
+func (p *parser) jwt(i *Identity, issuer string) {
+	j := JWT{Issuer: issuer}
+	leeway := caddy.Duration(-1)
+	known := options{
+		"audience": p.words(&j.Audience), "leader_claim": p.word(&j.LeaderClaim), "scopes": p.words(&j.Scopes),
+		"algorithms": p.words(&j.Algorithms), "leeway": p.duration(&leeway),
+		"allow_networks": p.words(&j.AllowNetworks), "ca": p.words(&j.CA),
+	}
+	name := "oidc"
+	if issuer == "" {
+		name = "jwt"
+		known["issuer"], known["jwks"] = p.word(&j.Issuer), p.word(&j.JWKS)
+	}
+	if p.block(name, known); leeway >= 0 {
+		j.Leeway = &leeway
+	}
+	i.JWT = append(i.JWT, j)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// Challenges say by which credentials callers may prove who they are (RFC 9110, §11.6.1). The zero value asks for
+// nothing.
+type Challenges struct {
+	Bearer      bool   // a token, or a key that is sent as one
+	Scope       string // what tokens must have; empty for nothing
+	KeyHeader   string // the header in which keys are sent; empty for none
+	Certificate bool   // a client certificate, to the gateway or to a proxy in front of it
+}
+
+// The names of schemes that HTTP does not have. A challenge by them is for people: no client answers it by itself.
+const (
+	certificateScheme = "AIP-Certificate"
+	keyScheme         = "AIP-Key"
+)
+
+// of returns the fields WWW-Authenticate for an error, and the status that goes with it (RFC 6750, §3.1).
+func (c *Challenges) of(err error) (fields []string, status int) {
+	status = http.StatusUnauthorized
+	if c.Bearer {
+		field := "Bearer"
+		switch {
+		case errors.Is(err, identity.ErrMalformed):
+			field, status = `Bearer error="invalid_request"`, http.StatusBadRequest
+		case errors.Is(err, identity.ErrScope):
+			field, status = `Bearer error="insufficient_scope", scope="`+c.Scope+`"`, http.StatusForbidden
+		case errors.Is(err, identity.ErrInvalid):
+			field = `Bearer error="invalid_token"`
+		}
+		fields = append(fields, field)
+	} else if errors.Is(err, identity.ErrMalformed) {
+		status = http.StatusBadRequest
+	}
+	if c.KeyHeader != "" {
+		fields = append(fields, keyScheme+` header="`+c.KeyHeader+`"`)
+	}
+	if c.Certificate {
+		fields = append(fields, certificateScheme)
+	}
+	return fields, status
+}
