@@ -117,10 +117,11 @@ func (c *Checker) byLists(cert *x509.Certificate, issuer *authority, now time.Ti
 	if issuer == nil {
 		return v
 	}
-	number, ok := serialOf(cert.SerialNumber.Bytes())
-	if !ok {
+	var number serial
+	if cert.SerialNumber.BitLen() > 8*len(number) {
 		return v // no list can have it
 	}
+	cert.SerialNumber.FillBytes(number[:])
 	for _, cover := range issuer.lists {
 		if l := cover.revokes(number); l != nil {
 			return verdict{revoked, l.location.name}

@@ -4,6 +4,7 @@ package revocation
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -32,6 +33,10 @@ type Config struct {
 	// Roots are trusted for https; default: the system's.
 	Roots *x509.CertPool
 
+	// Queries are sources that are asked about a certificate that no list covers, in their order. A good answer is asked
+	// for again after Refresh, while the certificate is in use.
+	Queries []Query
+
 	// MaxAge is how old the last good answer of a source may be, although it is still valid by itself; default 0, no
 	// limit. A file is as old as its list; what is fetched is as old as the last request that was answered well.
 	MaxAge time.Duration
@@ -57,6 +62,7 @@ type Checker struct {
 	log       *slog.Logger
 	client    *http.Client
 	locations []*location
+	queriers  []*querier
 
 	known      atomic.Pointer[[]*authority] // all that are known; neither the slice nor its elements are changed
 	generation atomic.Uint64
@@ -70,11 +76,16 @@ type Checker struct {
 	closed  bool
 	changed chan struct{} // closed at the next change
 	logged  time.Time     // when a certificate was last logged that Degrade has let in
+
+	answering   sync.Mutex // guards what follows; mu may be taken while it is held
+	asked       map[[sha256.Size]byte]*asked
+	queryLogged map[*querier]time.Time // when a failure was last logged
 }
 
 // New returns a Checker. It checks the configuration, and neither reads nor fetches anything.
 func New(config Config) (*Checker, error) {
-	c := &Checker{config: config, log: config.Log, changed: make(chan struct{})}
+	c := &Checker{config: config, log: config.Log, changed: make(chan struct{}),
+		asked: make(map[[sha256.Size]byte]*asked), queryLogged: make(map[*querier]time.Time)}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
@@ -82,7 +93,7 @@ func New(config Config) (*Checker, error) {
 		c.config.MaxSize = defaultMaxSize
 	}
 	switch {
-	case len(config.Lists) == 0:
+	case len(config.Lists) == 0 && len(config.Queries) == 0:
 		return nil, errors.New("revocation has no source")
 	case config.MaxSize < 0, config.Refresh < 0:
 		return nil, errors.New("the largest size of a list, and how often it is fetched, must not be negative")
@@ -100,6 +111,13 @@ func New(config Config) (*Checker, error) {
 			return nil, err
 		}
 		c.locations = append(c.locations, l)
+	}
+	for _, q := range config.Queries {
+		asks, err := c.newQuerier(q)
+		if err != nil {
+			return nil, err
+		}
+		c.queriers = append(c.queriers, asks)
 	}
 	if c.config.Refresh == 0 {
 		c.config.Refresh = defaultRefresh
@@ -162,26 +180,46 @@ func (c *Checker) Close() {
 }
 
 // Known decides about a verified chain, from a caller's certificate to a root, by what is known alone. It does not
-// block. Its error is a *Refusal.
+// block. A certificate of which nothing is known, but about which Check can ask, is not refused. The error is a
+// *Refusal.
 func (c *Checker) Known(chain []*x509.Certificate) error {
-	return c.decide(chain)
+	return c.decide(chain, func(v verdict, _, _ *x509.Certificate) verdict { return verdict{outcome: good} })
 }
 
-// Check decides about a verified chain, from a caller's certificate to a root. Its error is a *Refusal.
-func (c *Checker) Check(_ context.Context, chain []*x509.Certificate) error {
-	return c.decide(chain)
+// Check decides about a verified chain, from a caller's certificate to a root. It may ask the sources, and wait for
+// their answer until ctx ends. The caller must have proven that it has the key of its certificate. The error is a
+// *Refusal.
+func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate) error {
+	return c.decide(chain, func(v verdict, cert, issuer *x509.Certificate) verdict {
+		if said := c.answered(ctx, cert, issuer); said.outcome > v.outcome {
+			return said
+		}
+		return v
+	})
 }
 
-// decide decides about each certificate of a chain that has an issuer in it.
-func (c *Checker) decide(chain []*x509.Certificate) error {
+// decide decides about each certificate of a chain that has an issuer in it. If it is not known to be good, and may be
+// asked about, ask decides.
+func (c *Checker) decide(chain []*x509.Certificate, ask func(v verdict, cert, issuer *x509.Certificate) verdict) error {
 	now := time.Now()
 	for i := range len(chain) - 1 {
 		cert, issuer := chain[i], chain[i+1]
 		v := c.byLists(cert, c.learn(issuer), now)
 		needed := i == 0 || i+2 < len(chain)
 		switch {
+		case !needed:
+		case v.outcome < good:
+			v = c.orByAnswers(v, cert, issuer, now, ask)
+		case v.outcome == good:
+			if said, _ := c.byAnswers(cert, now); said.outcome == revoked {
+				v = said
+			}
+		}
+		switch {
 		case v.outcome == revoked:
 			return refusal(Revoked, cert, v.source)
+		case v.outcome == notKnown:
+			return refusal(Unknown, cert, v.source)
 		case v.outcome == good, !needed:
 		case v.outcome == degraded:
 			c.logDegraded(cert, v.source, now)
@@ -192,6 +230,24 @@ func (c *Checker) decide(chain []*x509.Certificate) error {
 		}
 	}
 	return nil
+}
+
+// orByAnswers decides by answers where no list does.
+func (c *Checker) orByAnswers(v verdict, cert, issuer *x509.Certificate, now time.Time,
+	ask func(v verdict, cert, issuer *x509.Certificate) verdict,
+) verdict {
+	said, may := c.byAnswers(cert, now)
+	if said.outcome > v.outcome {
+		v = said
+	}
+	switch {
+	case v.outcome == revoked || !may:
+		return v
+	case v.outcome == good:
+		_ = c.ask(cert, issuer) // it is time to ask again, but nobody has to wait
+		return v
+	}
+	return ask(v, cert, issuer)
 }
 
 func refusal(reason Reason, cert *x509.Certificate, source string) *Refusal {
@@ -243,6 +299,7 @@ const (
 	stale                   // too old an answer
 	degraded                // too old an answer, but Config.Degrade lets it count
 	good                    // not revoked
+	notKnown                // its issuer does not know it, and that refuses
 	revoked
 )
 

@@ -13,6 +13,12 @@
 //
 // A list is read in place: of each entry only its serial number is kept, in 20 bytes.
 //
+// A certificate that no list covers is asked about, one by one: OCSP (RFC 6960), or the JSON status of an authority of
+// ACPs. An answer is checked in all that package ocsp leaves out: that it is about a certificate of this issuer, that
+// it is valid now, and that its signer is the issuer, or has a valid certificate of it for OCSP. Each source has
+// a rate that holds in any minute; a certificate is asked about once at a time, and again after a while in the
+// background. That a certificate is unknown is no answer, unless set otherwise: some authorities say it of each.
+//
 // # Decisions
 //
 // In a chain, the certificate of the caller needs an answer, and so does each certificate of an issuer below the root

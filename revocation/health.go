@@ -6,7 +6,7 @@ import "time"
 
 // Source is what is known of a source.
 type Source struct {
-	Kind     string // crl
+	Kind     string // crl, ocsp or acps
 	Location string // as in the configuration
 
 	// Of a list that is in use; zero values for none.
@@ -17,7 +17,7 @@ type Source struct {
 	ThisUpdate time.Time
 	NextUpdate time.Time
 
-	Good time.Time // when the source has last given what is in use; zero for never
+	Good time.Time // when the source has last given what is in use, or a good answer; zero for never
 	Err  error     // why there is nothing newer; nil if there is
 }
 
@@ -36,6 +36,11 @@ func (c *Checker) Health() []Source {
 			}
 		}
 		all = append(all, s)
+	}
+	for _, q := range c.queriers {
+		q.mu.Lock()
+		all = append(all, Source{Kind: string(q.Kind), Location: q.URL, Good: q.good, Err: q.err})
+		q.mu.Unlock()
 	}
 	return all
 }

@@ -49,7 +49,7 @@ type serials []serial
 // serial is a serial number of a certificate, of up to 20 octets (RFC 5280 §4.1.2.2), with leading zeros.
 type serial [20]byte
 
-// serialOf returns a serial number from the contents of its INTEGER, or its big-endian bytes.
+// serialOf returns a serial number from its big-endian bytes.
 func serialOf(b []byte) (s serial, ok bool) {
 	b = bytes.TrimLeft(b, "\x00")
 	if len(b) > len(s) {

@@ -28,13 +28,13 @@ type authorityKey struct {
 
 // pki is a root, two intermediate authorities below it, and what they issue.
 type pki struct {
-	t             *testing.T
+	t             testing.TB
 	now           time.Time
 	root          *authorityKey
 	first, second *authorityKey // the second signs by Ed25519
 }
 
-func newPKI(t *testing.T) *pki {
+func newPKI(t testing.TB) *pki {
 	p := &pki{t: t, now: time.Now()}
 	p.root = p.authority("Root", nil, ecdsaKey(t))
 	p.first = p.authority("First", p.root, ecdsaKey(t))
@@ -46,7 +46,7 @@ func newPKI(t *testing.T) *pki {
 	return p
 }
 
-func ecdsaKey(t *testing.T) crypto.Signer {
+func ecdsaKey(t testing.TB) crypto.Signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -149,7 +149,7 @@ func inPEM(raw []byte) []byte {
 }
 
 // write writes a file, so that it is another one for who looks at its time.
-func write(t *testing.T, name string, raw []byte) string {
+func write(t testing.TB, name string, raw []byte) string {
 	t.Helper()
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(t.TempDir(), name)

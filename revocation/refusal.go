@@ -15,6 +15,7 @@ const (
 	Revoked  Reason = "revoked"   // its issuer has revoked it
 	NoAnswer Reason = "no answer" // no source knows about it
 	Stale    Reason = "stale"     // what the sources know about it is too old
+	Unknown  Reason = "unknown"   // a source says that it is unknown, and that refuses
 )
 
 // Refusal says why a certificate of a chain is refused. It holds no secret, but it is for the operator: what a caller
@@ -35,6 +36,8 @@ func (r *Refusal) Error() string {
 		s.WriteString("it is revoked")
 	case Stale:
 		s.WriteString("what is known about its revocation is too old")
+	case Unknown:
+		s.WriteString("it is said to be unknown")
 	default:
 		s.WriteString("nothing is known about its revocation")
 	}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ocsp"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+)
+
+// responder is an OCSP responder without a network; after /acps-atr-v2/ it gives the JSON status of ACPs.
+type responder struct {
+	p      *pki
+	mu     sync.Mutex
+	signer *authorityKey // default: the first authority
+	issuer *authorityKey // about whose certificates it says that it answers; default: the first authority
+	status map[int64]int // by serial number; default: good
+	change func(*ocsp.Response)
+	fails  int // the status of HTTP; 0 for none
+	header http.Header
+	delay  time.Duration
+	asked  int
+}
+
+func (r *responder) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+func (r *responder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// answer returns an answer about a certificate.
+func (r *responder) answer(serial *x509.Certificate) []byte {
+	issuer, signer := r.p.first, r.signer
+	if r.issuer != nil {
+		issuer = r.issuer
+	}
+	template := ocsp.Response{Status: r.status[serial.SerialNumber.Int64()], SerialNumber: serial.SerialNumber,
+		ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour), IssuerHash: crypto.SHA1}
+	if template.Status == ocsp.Revoked {
+		template.RevokedAt = time.Now().Add(-time.Hour)
+	}
+	by := issuer
+	if signer != nil {
+		by, template.Certificate = signer, signer.Certificate
+	}
+	if r.change != nil {
+		r.change(&template)
+	}
+	raw, err := ocsp.CreateResponse(issuer.Certificate, by.Certificate, template, by.key)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *responder) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.asked++
+	delay := r.delay
+	r.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{}}
+	var body []byte
+	switch {
+	case r.fails != 0:
+		answer.StatusCode, answer.Status = r.fails, fmt.Sprint(r.fails)
+		if r.header != nil {
+			answer.Header = r.header
+		}
+	case request.Method == http.MethodGet:
+		digits := strings.TrimPrefix(request.URL.Path, "/acps-atr-v2/ocsp/certificate/")
+		var serial int64
+		_, _ = fmt.Sscanf(digits, "%X", &serial)
+		body, _ = json.Marshal(map[string]string{"serialNumber": digits,
+			"certificateStatus": []string{"good", "revoked", "unknown"}[r.status[serial]],
+			"thisUpdate":        time.Now().Format(time.RFC3339Nano),
+			"nextUpdate":        time.Now().Add(time.Hour).Format(time.RFC3339)})
+	default:
+		raw, err := io.ReadAll(request.Body)
+		if err != nil {
+			return nil, err
+		}
+		asked, err := ocsp.ParseRequest(raw)
+		if err != nil {
+			return nil, err
+		}
+		body = r.answer(&x509.Certificate{SerialNumber: asked.SerialNumber})
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
+}
+
+// startAsking starts a Checker whose queries go to a responder.
+func startAsking(t *testing.T, r *responder, config Config) *Checker {
+	t.Helper()
+	config.Log = slog.New(slog.DiscardHandler)
+	c, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range c.queriers {
+		q.client.Transport = r
+	}
+	c.Start()
+	t.Cleanup(c.Close)
+	return c
+}
+
+const responderURL = "http://ca.example/ocsp"
+
+// TestOCSP asks a responder whose answers are right, and wrong.
+func TestOCSP(t *testing.T) {
+	p := newPKI(t)
+	delegate := func(issuer *authorityKey, change func(*x509.Certificate)) *authorityKey {
+		template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageOCSPSigning},
+			KeyUsage: x509.KeyUsageDigitalSignature}
+		return p.issue(template, issuer, ecdsaKey(t), []func(*x509.Certificate){change})
+	}
+	none := func(*x509.Certificate) {}
+	for _, test := range []struct {
+		name   string
+		r      *responder
+		config Query
+		want   Reason
+	}{
+		{"good", &responder{}, Query{}, ""},
+		{"revoked", &responder{status: map[int64]int{7: ocsp.Revoked}}, Query{}, Revoked},
+		{"unknown", &responder{status: map[int64]int{7: ocsp.Unknown}}, Query{}, NoAnswer},
+		{"unknown refuses", &responder{status: map[int64]int{7: ocsp.Unknown}}, Query{RefuseUnknown: true}, Unknown},
+		{"SHA-256", &responder{change: func(r *ocsp.Response) { r.IssuerHash = crypto.SHA256 }}, Query{}, ""},
+		{"delegate", &responder{signer: delegate(p.first, none)}, Query{}, ""},
+		{"delegate revokes", &responder{signer: delegate(p.first, none), status: map[int64]int{7: 1}}, Query{}, Revoked},
+		{"delegate without the usage", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		})}, Query{}, NoAnswer},
+		{"delegate for any usage", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageAny}
+		})}, Query{}, NoAnswer},
+		{"delegate, expired", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
+			c.NotAfter = time.Now().Add(-time.Minute)
+		})}, Query{}, NoAnswer},
+		{"delegate, not yet valid", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
+			c.NotBefore = time.Now().Add(time.Hour)
+		})}, Query{}, NoAnswer},
+		{"delegate of another issuer", &responder{signer: delegate(p.second, none)}, Query{}, NoAnswer},
+		{"signed by another caller", &responder{signer: p.issue(&x509.Certificate{}, p.first, ecdsaKey(t), nil)}, Query{},
+			NoAnswer},
+		{"about another issuer's", &responder{signer: delegate(p.first, none), issuer: p.second}, Query{}, NoAnswer},
+		{"about another certificate", &responder{change: func(r *ocsp.Response) { r.SerialNumber = p.root.SerialNumber }},
+			Query{}, NoAnswer},
+		{"ended", &responder{change: func(r *ocsp.Response) {
+			r.ThisUpdate, r.NextUpdate = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+		}}, Query{}, NoAnswer},
+		{"of the future", &responder{change: func(r *ocsp.Response) { r.ThisUpdate = time.Now().Add(20 * time.Minute) }},
+			Query{}, NoAnswer},
+		{"without an end", &responder{change: func(r *ocsp.Response) {
+			r.ThisUpdate, r.NextUpdate = time.Now(), time.Time{}
+		}}, Query{}, ""},
+		{"without an end, old", &responder{change: func(r *ocsp.Response) { r.NextUpdate = time.Time{} }}, Query{}, NoAnswer},
+		{"not found", &responder{fails: 404}, Query{}, NoAnswer},
+		{"acps", &responder{}, Query{Kind: ACPS, URL: "http://127.0.0.1:9003"}, ""},
+		{"acps, revoked", &responder{status: map[int64]int{7: 1}}, Query{Kind: ACPS, URL: "http://localhost"}, Revoked},
+		{"acps, unknown", &responder{status: map[int64]int{7: 2}}, Query{Kind: ACPS, URL: "http://[::1]:9003/"}, NoAnswer},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.r.p = p
+			if test.config.Kind == "" {
+				test.config.Kind, test.config.URL = OCSP, responderURL
+			}
+			c := startAsking(t, test.r, Config{Queries: []Query{test.config}})
+			chain := p.leaf(p.first, 7)
+			if err := c.Known(chain); err != nil || test.r.count() != 0 {
+				t.Errorf("Known: %v after %d requests", err, test.r.count())
+			}
+			for range 2 {
+				if got := reason(t, c.Check(t.Context(), chain)); got != test.want {
+					t.Errorf("Check: %q, want %q (%v)", got, test.want, c.Health()[0].Err)
+				}
+				if got := reason(t, c.Known(chain)); got != test.want {
+					t.Errorf("Known afterwards: %q, want %q", got, test.want)
+				}
+			}
+			if test.r.count() != 1 {
+				t.Errorf("%d requests, want 1", test.r.count())
+			}
+		})
+	}
+}
+
+// TestResponderOfCertificate asks the responder that a certificate names.
+func TestResponderOfCertificate(t *testing.T) {
+	p := newPKI(t)
+	r := &responder{p: p}
+	c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP}}})
+	named := p.leaf(p.first, 7, func(c *x509.Certificate) { c.OCSPServer = []string{"ldap://x", responderURL} })
+	if got := reason(t, c.Check(t.Context(), named)); got != "" {
+		t.Errorf("named: %q", got)
+	}
+	if got := reason(t, c.Check(t.Context(), p.leaf(p.first, 8))); got != NoAnswer || r.count() != 1 {
+		t.Errorf("not named: %q after %d requests", got, r.count())
+	}
+}
+
+// TestListFirst asks nothing about certificates that a list covers.
+func TestListFirst(t *testing.T) {
+	p := newPKI(t)
+	r := &responder{p: p}
+	c := startAsking(t, r, Config{Lists: []string{write(t, "list", p.crl(p.first, 1, []int64{7}))},
+		Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+	for serial, want := range map[int64]Reason{7: Revoked, 8: ""} {
+		if got := reason(t, c.Check(t.Context(), p.leaf(p.first, serial))); got != want {
+			t.Errorf("%d: %q, want %q", serial, got, want)
+		}
+	}
+	if r.count() != 0 {
+		t.Errorf("%d requests", r.count())
+	}
+}
+
+// TestRate lets 90 new callers come at once, where 60 requests a minute are allowed.
+func TestRate(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPKI(t)
+		r := &responder{p: p, delay: time.Second}
+		c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		var chains [90][]*x509.Certificate
+		for i := range chains {
+			chains[i] = p.leaf(p.first, int64(i+1))
+		}
+		round := func() (in int) {
+			var mu sync.Mutex
+			var all sync.WaitGroup
+			for _, chain := range chains {
+				for range 3 { // a caller makes several calls at once
+					all.Go(func() {
+						if c.Check(t.Context(), chain) == nil {
+							mu.Lock()
+							defer mu.Unlock()
+							in++
+						}
+					})
+				}
+			}
+			all.Wait()
+			return in
+		}
+		if in := round(); in != 60*3 || r.count() != 60 {
+			t.Errorf("at once %d calls are let in by %d requests, want 180 by 60", in, r.count())
+		}
+		bubble.Pass(30 * time.Second)
+		if in := round(); in != 60*3 || r.count() != 60 {
+			t.Errorf("after 30 s %d calls are let in by %d requests, want 180 by 60", in, r.count())
+		}
+		bubble.Pass(45 * time.Second)
+		if in := round(); in != 90*3 || r.count() != 90 {
+			t.Errorf("in the next minute %d calls are let in by %d requests, want 270 by 90", in, r.count())
+		}
+	})
+}
+
+// TestAnswersAge follows what was answered about a certificate over hours.
+func TestAnswersAge(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPKI(t)
+		r := &responder{p: p}
+		c := startAsking(t, r, Config{Degrade: 2 * time.Hour, Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		chain, other := p.leaf(p.first, 7), p.leaf(p.first, 8)
+		step := func(what string, wait time.Duration, chain []*x509.Certificate, want Reason, count int) {
+			t.Helper()
+			bubble.Pass(wait)
+			before := r.count()
+			got := reason(t, c.Check(t.Context(), chain))
+			bubble.Pass(time.Second) // what is asked in the background
+			if got != want || r.count()-before != count {
+				t.Errorf("%s: %q after %d requests, want %q after %d", what, got, r.count()-before, want, count)
+			}
+		}
+		step("first", 0, chain, "", 1)
+		step("kept", 4*time.Minute, chain, "", 0)
+		step("again in the background", time.Minute, chain, "", 1)
+		r.set(func() { r.fails = http.StatusServiceUnavailable })
+		step("the responder is away", 5*time.Minute, chain, "", 1)
+		step("asked again after 10 s alone", 5*time.Second, chain, "", 0)
+		step("the answer has ended, degraded", time.Hour, chain, "", 1)
+		step("a new caller, degraded", 0, other, "", 1)
+		if c.Degraded() != 2 {
+			t.Errorf("%d were let in by degrade, want 2", c.Degraded())
+		}
+		step("too long away", time.Hour, chain, Stale, 1)
+		r.set(func() { r.fails, r.delay = 0, 5*time.Second })
+		step("too slow", time.Minute, chain, Stale, 1)
+		r.set(func() { r.fails, r.delay, r.header = 429, 0, http.Header{"Retry-After": {"120"}} })
+		step("too many requests", time.Minute, chain, Stale, 1)
+		step("not asked", time.Minute, chain, Stale, 0)
+		changed := c.Changed()
+		r.set(func() { r.fails, r.status = 0, map[int64]int{7: ocsp.Revoked} })
+		step("revoked", 2*time.Minute, chain, Revoked, 1)
+		select {
+		case <-changed:
+		default:
+			t.Error("it is not said to have changed")
+		}
+		r.set(func() { r.status = nil })
+		step("stays revoked", 10*time.Hour, chain, Revoked, 0)
+		step("the other one", 0, other, "", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if got := reason(t, c.Check(ctx, p.leaf(p.first, 9))); got == Revoked {
+			t.Errorf("a caller that has gone: %q", got)
+		}
+	})
+}
+
+func TestQueryConfig(t *testing.T) {
+	roots := x509.NewCertPool()
+	for _, test := range []struct {
+		query Query
+		want  string // empty if it is right
+	}{
+		{Query{Kind: OCSP}, ""},
+		{Query{Kind: ACPS, URL: "https://ca.example:9003", Roots: roots}, ""},
+		{Query{Kind: ACPS, URL: "http://localhost:9003"}, ""},
+		{Query{Kind: ACPS, URL: "https://ca.example:9003"}, "root"},
+		{Query{Kind: ACPS, URL: "http://ca.example:9003", Roots: roots}, "https"},
+		{Query{Kind: ACPS}, "http or https"},
+		{Query{Kind: OCSP, URL: "ldap://ca"}, "http or https"},
+		{Query{Kind: "other"}, "no kind"},
+		{Query{Kind: OCSP, Rate: -1}, "rate"},
+	} {
+		_, err := New(Config{Queries: []Query{test.query}})
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %q", test.query, err, test.want)
+		}
+	}
+}
