@@ -4,6 +4,7 @@ package revocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -23,7 +24,7 @@ func (c *Checker) followURL(at *location) {
 	for {
 		asked, err := c.fetch(at)
 		failures++
-		if err == nil {
+		if err == nil || errors.Is(err, errPending) { // it is used as soon as its issuer is known
 			failures = 0
 		}
 		timer := time.NewTimer(max(asked, c.nextFetch(at, failures)))
