@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -42,6 +43,8 @@ func adviceOn(err error) string {
 		return "if Leaders send certificates, the site does not ask for them, or a proxy before it ends TLS; " + clientAuth
 	case errors.Is(err, gateway.ErrReadOtherwise):
 		return "give aip_identify the base_path, the callers and the limits of aip_gateway"
+	case errors.Is(err, httpfront.ErrJudgedOtherwise):
+		return "give aip_identify the identity of aip_gateway, or none; with aac, none"
 	case errors.Is(err, gateway.ErrCardSigned):
 		return "set signatures in card to drop or keep"
 	case errors.Is(err, gateway.ErrIncompleteACS):

@@ -122,7 +122,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 		return err
 	}
 	i.proofs.Log = ctx.Slogger()
-	i.previewer.Authenticate = i.proofs.Authenticate
+	i.previewer.Authenticate, i.previewer.Proofs = i.proofs.Authenticate, i.Identity.proofs(false)
 	return nil
 }
 

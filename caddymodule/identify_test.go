@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
@@ -323,6 +325,43 @@ func TestIdentifyOtherwise(t *testing.T) {
 	for _, command := range []string{"start", "cancel"} {
 		if _, answer := c.send(true, "POST", "/rpc", c.rpc(command, "t1", "hello")); !strings.Contains(answer, "otherwise") {
 			t.Errorf("%s, with other dialects: %s", command, answer)
+		}
+	}
+}
+
+// TestIdentifyProofs: who has another proof than a certificate is known to handlers and to aip_gateway, which accepts
+// what was found only where it would have judged alike.
+func TestIdentifyProofs(t *testing.T) {
+	key, line, err := authn.MakeKey("library")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	identity := "identity optional {\n mtls\n keys " + file + "\n }\n"
+	const before = `header >X-Who "{aip.leader} {aip.proof}"
+	@nobody expression ` + "`{aip.leader} == ''`" + `
+	error @nobody 403`
+	list := `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`
+	for _, tc := range []struct {
+		name, identify, gateway string
+		authorization           string
+		status                  int
+		who, answer             string
+	}{
+		{"the same", identity, identity, "Bearer " + key, 200, "key:library key", `"tasks"`},
+		{"a wrong key", identity, identity, "Bearer aipk_" + strings.Repeat("A", 43), 403, "", ""},
+		{"the gateway knows no keys", identity, "identity optional", "Bearer " + key, 401, "key:library key",
+			"judged otherwise"},
+		{"aip_identify knows no keys", "", identity, "Bearer " + key, 403, "", ""},
+	} {
+		c := compose(t, "{\n callers aip a2a agentapi\n"+tc.identify+"}", before, tc.gateway)
+		res, answer := c.exchange(false, "POST", "/", list, "A2A-Version", "1.0", "Authorization", tc.authorization)
+		if res.StatusCode != tc.status || res.Header.Get("X-Who") != tc.who && tc.status != 403 ||
+			!strings.Contains(answer, tc.answer) {
+			t.Errorf("%s: %d, %q, %s", tc.name, res.StatusCode, res.Header.Get("X-Who"), answer)
 		}
 	}
 }

@@ -149,6 +149,15 @@ func (i *Identity) modeAlone() bool { return !i.MTLS && !i.others() && len(i.Acc
 // others reports whether there is another proof than the client certificate of the connection.
 func (i *Identity) others() bool { return i.ClientCertHeader != nil || len(i.JWT) > 0 || i.Keys != nil }
 
+// proofs returns how callers are judged, in a form to be compared: everything but what comes of it. aac says that
+// tokens beside certificates are judged elsewhere.
+func (i *Identity) proofs(aac bool) string {
+	same := *i
+	same.Mode, same.Accept = "", nil
+	text, _ := json.Marshal(same) // of texts
+	return fmt.Sprintf("%s, aac %t", text, aac)
+}
+
 func (i *Identity) fillDefaults() {
 	orDefault(&i.Mode, string(identity.Required))
 	i.MTLS = i.MTLS || !i.others() && i.Mode != string(identity.Off)

@@ -60,6 +60,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	g.callers.Log, g.callers.BesideCertificate = g.log, g.aac != nil
 	g.front = httpfront.New(g.gateway, httpfront.Config{
 		Authenticate: g.callers.Authenticate,
+		Proofs:       g.Identity.proofs(g.aac != nil),
 		Challenges:   g.Identity.challenges(),
 		BodyTimeout:  bodyTimeout,
 		Heartbeat:    time.Duration(g.Heartbeat),

@@ -86,14 +86,21 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	return nil, nil
 }
 
+// ErrJudgedOtherwise is the cause of an error for a caller that a Previewer has judged by other proofs than the Front.
+var ErrJudgedOtherwise = errors.New("the previewer and the front have different proofs")
+
 // authenticate returns who sends the request. What a preview has found out is not found out again.
 func (e *exchange) authenticate(r *http.Request) identity.Peer {
 	var peer identity.Peer
 	var err error
-	if e.preview != nil && e.preview.previewer.Authenticate != nil {
-		peer, err = e.preview.Peer()
-	} else {
+	switch {
+	case e.preview == nil || e.preview.previewer.Authenticate == nil:
 		peer, err = e.front.config.Authenticate(r)
+	case e.preview.previewer.Proofs != e.front.config.Proofs:
+		err = task.Errorf(task.AuthenticationRequired, "What proves who you are was judged otherwise before. "+
+			"The operator of this gateway must mend that.").WithCause(ErrJudgedOtherwise)
+	default:
+		peer, err = e.preview.Peer()
 	}
 	if err != nil {
 		return identity.Refused(err)

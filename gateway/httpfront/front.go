@@ -27,8 +27,10 @@ type Config struct {
 	// Authenticate returns who sends a request. An error is a *task.Error of kind AuthenticationRequired. Default: who
 	// the client certificate of the connection proves, as identity.OfConnection has it.
 	Authenticate func(*http.Request) (identity.Peer, error)
-	Challenges   Challenges // for callers that have not proven who they are
-	Log          *slog.Logger
+	// Proofs say how Authenticate judges. What a Previewer with others has found out is not accepted.
+	Proofs     string
+	Challenges Challenges // for callers that have not proven who they are
+	Log        *slog.Logger
 }
 
 // Front is the front of a gateway for HTTP. It may serve any number of requests at once.

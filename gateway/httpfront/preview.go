@@ -26,6 +26,7 @@ type Previewer struct {
 	// Authenticate is as that of a Config, and the Front does not use its own. If it is nil, the preview knows the
 	// client certificate of the connection alone, and the Front finds out who calls.
 	Authenticate func(*http.Request) (identity.Peer, error)
+	Proofs       string // as those of a Config
 	Base         string // the path that the Partner is mounted under
 	BodyTimeout  time.Duration
 }

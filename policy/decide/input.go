@@ -95,9 +95,10 @@ func (in *input) setSubjects(c *policy.Call) {
 		who = subject{ID: who.ID, Type: who.Type} // nothing is said twice
 	} else {
 		all := gjson.Parse(claims.JSON)
-		delegation := c.Peer.Proof != identity.ByToken
+		ownToken := c.Peer.Proof == identity.ByToken
+		delegation := !ownToken && all.Get("act").IsObject()
 		in.PrimarySubject = subjectOfClaims(claims, all, delegation)
-		if !delegation {
+		if ownToken {
 			maps.Copy(in.PrimarySubject.Attributes, who.Attributes)
 			who = subject{ID: in.PrimarySubject.ID, Type: in.PrimarySubject.Type}
 		} else {
