@@ -131,7 +131,7 @@ func (t *trust) keeps(p standing.Proof) bool {
 	if c == nil {
 		return true
 	}
-	r, ok := errors.AsType[*revocation.Refusal](c.Known(p.Chain))
+	r, ok := errors.AsType[*revocation.Refusal](c.Kept(p.Chain))
 	return !ok || r.Reason != revocation.Revoked
 }
 

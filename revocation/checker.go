@@ -180,17 +180,33 @@ func (c *Checker) Close() {
 }
 
 // Known decides about a verified chain, from a caller's certificate to a root, by what is known alone. It does not
-// block. A certificate of which nothing is known, but about which Check can ask, is not refused. The error is a
-// *Refusal.
-func (c *Checker) Known(chain []*x509.Certificate) error {
-	return c.decide(chain, func(v verdict, _, _ *x509.Certificate) verdict { return verdict{outcome: good} })
+// block, and nothing is asked because of it. A certificate of which nothing is known, but about which Check can ask, is
+// not refused. The error is a *Refusal.
+func (c *Checker) Known(chain []*x509.Certificate) error { return c.decide(chain, letIn) }
+
+// Kept decides as Known does, about the chain of a caller that has proven its key before. An answer that is due is
+// asked for in the background, and counts the next time.
+func (c *Checker) Kept(chain []*x509.Certificate) error {
+	return c.decide(chain, func(v verdict, cert, issuer *x509.Certificate) verdict {
+		if v.outcome == good {
+			_ = c.ask(cert, issuer)
+		}
+		return letIn(v, cert, issuer)
+	})
 }
+
+// letIn is what decides where nothing may be asked now.
+func letIn(verdict, *x509.Certificate, *x509.Certificate) verdict { return verdict{outcome: good} }
 
 // Check decides about a verified chain, from a caller's certificate to a root. It may ask the sources, and wait for
 // their answer until ctx ends. The caller must have proven that it has the key of its certificate. The error is a
 // *Refusal.
 func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate) error {
 	return c.decide(chain, func(v verdict, cert, issuer *x509.Certificate) verdict {
+		if v.outcome == good {
+			_ = c.ask(cert, issuer) // it is time to ask again, but nobody has to wait
+			return v
+		}
 		if said := c.answered(ctx, cert, issuer); said.outcome > v.outcome {
 			return said
 		}
@@ -198,8 +214,8 @@ func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate) error {
 	})
 }
 
-// decide decides about each certificate of a chain that has an issuer in it. If it is not known to be good, and may be
-// asked about, ask decides.
+// decide decides about each certificate of a chain that has an issuer in it. ask decides about one that may be asked
+// about now, given what is known.
 func (c *Checker) decide(chain []*x509.Certificate, ask func(v verdict, cert, issuer *x509.Certificate) verdict) error {
 	now := time.Now()
 	for i := range len(chain) - 1 {
@@ -240,11 +256,7 @@ func (c *Checker) orByAnswers(v verdict, cert, issuer *x509.Certificate, now tim
 	if said.outcome > v.outcome {
 		v = said
 	}
-	switch {
-	case v.outcome == revoked || !may:
-		return v
-	case v.outcome == good:
-		_ = c.ask(cert, issuer) // it is time to ask again, but nobody has to wait
+	if v.outcome == revoked || !may {
 		return v
 	}
 	return ask(v, cert, issuer)

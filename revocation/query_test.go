@@ -340,6 +340,53 @@ func TestAnswersAge(t *testing.T) {
 	})
 }
 
+// TestHandshakesAskNothing shows the certificate of a caller again and again, when its answer is due and after its end.
+func TestHandshakesAskNothing(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPKI(t)
+		r := &responder{p: p}
+		c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		chain := p.leaf(p.first, 7)
+		if err := c.Check(t.Context(), chain); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			bubble.Pass(4 * time.Minute)
+			if err := c.Known(chain); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.count() != 1 {
+			t.Errorf("%d requests, want that of the call alone", r.count())
+		}
+	})
+}
+
+// TestKeptIsAskedAgain looks at a caller that has proven its key before, and makes no call now.
+func TestKeptIsAskedAgain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPKI(t)
+		r := &responder{p: p}
+		c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		chain := p.leaf(p.first, 7)
+		if got := reason(t, c.Kept(chain)); got != "" || r.count() != 0 {
+			t.Errorf("nothing is known: %q after %d requests", got, r.count())
+		}
+		if err := c.Check(t.Context(), chain); err != nil {
+			t.Fatal(err)
+		}
+		r.set(func() { r.status = map[int64]int{7: ocsp.Revoked} })
+		bubble.Pass(6 * time.Minute)
+		if got := reason(t, c.Kept(chain)); got != "" {
+			t.Errorf("when it is due: %q", got)
+		}
+		bubble.Pass(time.Second)
+		if got := reason(t, c.Kept(chain)); got != Revoked || r.count() != 2 {
+			t.Errorf("afterwards: %q after %d requests, want that it is revoked, after 2", got, r.count())
+		}
+	})
+}
+
 func TestQueryConfig(t *testing.T) {
 	roots := x509.NewCertPool()
 	for _, test := range []struct {
