@@ -32,12 +32,19 @@ func (t *trust) checker() *revocation.Checker {
 func (t *trust) isJudging() bool { return t.app.Revocation != nil || roots.inUse() }
 
 // counting returns a chain of a certificate that counts, of which one is enough; else why the first does not.
-func (t *trust) counting(ctx context.Context, chains [][]*x509.Certificate) (counts []*x509.Certificate, err error) {
+// Without ask, that is decided by what is known.
+func (t *trust) counting(
+	ctx context.Context, chains [][]*x509.Certificate, ask bool,
+) (counts []*x509.Certificate, err error) {
 	checker := t.checker()
 	for i, chain := range chains {
 		bad := roots.check(chain)
-		if bad == nil && checker != nil {
+		switch {
+		case bad != nil || checker == nil:
+		case ask:
 			bad = checker.Check(ctx, chain)
+		default:
+			bad = checker.Known(chain)
 		}
 		if bad == nil {
 			return chain, nil
@@ -63,7 +70,16 @@ func refused(cause error) error {
 
 // Check implements gateway.Revocation.
 func (t *trust) Check(ctx context.Context, chains [][]*x509.Certificate) error {
-	_, err := t.counting(ctx, chains)
+	_, err := t.counting(ctx, chains, true)
+	if err != nil {
+		refusedCalls.count(err)
+	}
+	return err
+}
+
+// checkKnown is Check by what is known.
+func (t *trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate) error {
+	_, err := t.counting(ctx, chains, false)
 	if err != nil {
 		refusedCalls.count(err)
 	}
@@ -78,7 +94,7 @@ func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Cert
 	if err := t.app.ready(ctx); err != nil {
 		return err
 	}
-	chain, err := t.counting(ctx, chains)
+	chain, err := t.counting(ctx, chains, false) // Check has asked
 	if err != nil {
 		return err
 	}
@@ -156,7 +172,10 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 		changed := a.trust.changed()
 		if a.trust.isJudging() {
 			roots.read(log)
-			process.Recheck(ctx, &a.trust)
+			process.Recheck(ctx, a.trust.checkKnown)
+			asking, end := context.WithTimeout(ctx, recheckEvery)
+			process.Recheck(asking, a.trust.Check)
+			end()
 			if now := a.trust.generation(); now != by || time.Since(judged) >= judgeEvery {
 				lost, judged, by = a.judgeLeaders(ctx), time.Now(), now
 			}

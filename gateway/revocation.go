@@ -39,13 +39,18 @@ func (x *exchange) called() error {
 
 // Recheck ends the open streams of all gateways whose callers' certificates count no more, with that as their last
 // frame. What is checked before each call changes while a stream is open, so this is called when it has changed, and
-// from time to time.
-func (p *Process) Recheck(ctx context.Context, r Revocation) {
+// from time to time. check is Revocation.Check, or does not wait for an answer of others. Once ctx has ended, it ends no
+// stream.
+func (p *Process) Recheck(ctx context.Context, check func(context.Context, [][]*x509.Certificate) error) {
 	for _, s := range p.open.all() {
 		if len(s.chains) == 0 {
 			continue
 		}
-		if err := r.Check(ctx, s.chains); err != nil && ctx.Err() == nil {
+		err := check(ctx, s.chains)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
 			s.Cut(err)
 		}
 	}

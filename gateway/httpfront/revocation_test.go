@@ -72,10 +72,10 @@ func TestStreamEndsWhenItsCertificateIsRevoked(t *testing.T) {
 		}
 		one, other := open(first), open(second)
 		bubble.Pass(5 * time.Second)
-		h.setup.Process.Recheck(t.Context(), list)
+		h.setup.Process.Recheck(t.Context(), list.Check)
 		bubble.Pass(5 * time.Second)
 		list.cert.Store(certs[first])
-		h.setup.Process.Recheck(t.Context(), list)
+		h.setup.Process.Recheck(t.Context(), list.Check)
 		if got := <-one; got.after != 10*time.Second || !strings.HasPrefix(got.frame, "data: ") ||
 			!strings.Contains(got.frame, "-32008") || !strings.Contains(got.frame, "was revoked") {
 			t.Errorf("the stream ends after %s with %q, want one frame with error -32008", got.after, got.frame)
