@@ -29,6 +29,9 @@ type Revocation struct {
 	// DER. A file is read again when it has changed. Lists of URLs are kept in Caddy's data directory.
 	CRL []string `json:"crl,omitempty"`
 
+	// What is asked about certificates that no list covers, in this order. Default: nothing.
+	Queries []RevocationQuery `json:"queries,omitempty"`
+
 	// The size of the largest list, in bytes. A larger one is not read. Default: 16 MiB.
 	MaxSize int64 `json:"max_size,omitempty"`
 
@@ -52,6 +55,8 @@ type Revocation struct {
 //
 //	revocation {
 //		crl      <file|url>...
+//		ocsp     query [<url>] { ... }
+//		acps     <url> { ... }
 //		max_size <size>
 //		refresh  <duration>
 //		max_age  <duration>
@@ -64,6 +69,8 @@ func (p *parser) revocation(into **Revocation) func() {
 		*into = r
 		p.section(options{
 			"crl":      p.words(&r.CRL),
+			"ocsp":     p.query(revocation.OCSP, &r.Queries),
+			"acps":     p.query(revocation.ACPS, &r.Queries),
 			"max_size": size(p, &r.MaxSize),
 			"refresh":  p.duration(&r.Refresh),
 			"max_age":  p.duration(&r.MaxAge),
@@ -97,9 +104,16 @@ func (r *Revocation) provision() error {
 		}
 		lists[i] = path
 	}
+	queries := make([]revocation.Query, len(r.Queries))
+	for i := range r.Queries {
+		var err error
+		if queries[i], err = r.Queries[i].config(); err != nil {
+			return err
+		}
+	}
 	var err error
 	r.checker, err = revocation.New(revocation.Config{
-		Lists: lists, MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
+		Lists: lists, Queries: queries, MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
 		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
 		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade), Log: slog.New(processLog{name: "aip"}),
 	})

@@ -5,9 +5,11 @@ package e2e
 import (
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -186,6 +188,50 @@ func TestRevocationURL(t *testing.T) {
 	}
 	if err := handshake(t, s, bob); !isShut(err) {
 		t.Errorf("a start without the server, the certificate that was revoked: %v", err)
+	}
+}
+
+// TestRevocationAsked asks an authority of ACPs, when a call is made and not in the handshake.
+func TestRevocationAsked(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	root := newRoot(t, "root")
+	issuer := root.intermediate("issuer")
+	alice, bob := issuer.leader(aliceAIC), issuer.leader(bobAIC)
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		serial, status := path.Base(r.URL.Path), "good"
+		if serial == strings.ToUpper(bob.Leaf.SerialNumber.Text(16)) {
+			status = "revoked"
+		}
+		json.NewEncoder(w).Encode(map[string]any{"serialNumber": serial, "certificateStatus": status,
+			"thisUpdate": time.Now().Add(-time.Minute), "nextUpdate": time.Now().Add(time.Hour)})
+	}))
+	defer server.Close()
+	s := newSite(t)
+	s.start(revoking(s, root, agent.url, "acps "+server.URL+" {\nrate 10/m\ntimeout 20s\n}"))
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url(), "https://"), &tls.Config{RootCAs: trusted(t),
+		Certificates: []tls.Certificate{alice}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if _, err := conn.Read(make([]byte, 1)); err != nil || asked.Load() != 0 {
+		t.Errorf("a handshake has asked %d times, %v", asked.Load(), err)
+	}
+	conn.Close()
+	if err := handshake(t, s, alice); err != nil {
+		t.Errorf("a call by a certificate that is good: %v", err)
+	}
+	if err := handshake(t, s, bob); err == nil || !strings.Contains(err.Error(), "-32008") {
+		t.Errorf("the first call by a certificate that is revoked: %v", err)
+	}
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("the next handshake by it: %v", err)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the authority was asked %d times, want twice", n)
 	}
 }
 

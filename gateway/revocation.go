@@ -39,8 +39,8 @@ func (x *exchange) called() error {
 
 // Recheck ends the open streams of all gateways whose callers' certificates count no more, with that as their last
 // frame. What is checked before each call changes while a stream is open, so this is called when it has changed, and
-// from time to time. check is Revocation.Check, or does not wait for an answer of others. Once ctx has ended, it ends no
-// stream.
+// from time to time. check is Revocation.Check, or does not wait for an answer of others. Once ctx has ended, it ends
+// no stream.
 func (p *Process) Recheck(ctx context.Context, check func(context.Context, [][]*x509.Certificate) error) {
 	for _, s := range p.open.all() {
 		if len(s.chains) == 0 {
