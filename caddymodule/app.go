@@ -44,9 +44,10 @@ type App struct {
 	// How open streams use the memory of the process.
 	Streams Streams `json:"streams,omitzero"`
 
-	// Which AIC (the key) and which AID (the value) name the same agent: to the gateway they are then one Leader, or one
-	// Partner. Default: none.
-	Identities map[string]string `json:"identities,omitempty"`
+	// Which ids name the same agent: to the gateway they are then one Leader, or one Partner. The key is the Leader: an
+	// AIC, or the name of a Leader of another kind. The value is an AID, the name of another Leader (jwt:<issuer>|<name>
+	// or key:<name>), or a list of them. Default: none.
+	Identities map[string]Names `json:"identities,omitempty"`
 
 	// The gateway as a gateway of AUN. Default: none; AUN clients cannot connect.
 	AUN *AUN `json:"aun,omitempty"`

@@ -3,49 +3,99 @@
 package caddymodule
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// identities reads a block whose lines are pairs of an AIC and an AID.
-func (p *parser) identities(into *map[string]string) {
-	pairs := make(map[string]string)
-	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
-		aic, aids := p.Val(), p.RemainingArgs()
-		switch _, twice := pairs[aic]; {
-		case len(aids) != 1:
-			p.fail("each line of identities needs an AIC and its AID")
-		case twice:
-			p.fail(aic + " is given twice in identities")
-		default:
-			pairs[aic] = aids[0]
-		}
+// Names are other ids of an agent. In JSON, a text may stand for one.
+type Names []string
+
+// UnmarshalJSON reads one name, or a list.
+func (n *Names) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {
+		*n = make(Names, 1)
+		return json.Unmarshal(b, &(*n)[0])
 	}
-	*into = pairs
+	return json.Unmarshal(b, (*[]string)(n))
 }
 
-// readIdentities reads the pairs of the configuration.
-func readIdentities(pairs map[string]string) (*identity.Identities, error) {
+// MarshalJSON writes one name as a text.
+func (n Names) MarshalJSON() ([]byte, error) {
+	if len(n) == 1 {
+		return json.Marshal(n[0])
+	}
+	return json.Marshal([]string(n))
+}
+
+// identities reads a block whose lines are the ids of an agent each.
+func (p *parser) identities(into *map[string]Names) {
+	sets := make(map[string]Names)
+	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
+		first, others := p.Val(), p.RemainingArgs()
+		switch _, twice := sets[first]; {
+		case len(others) == 0:
+			p.fail("each line of identities needs an AIC and its AID, or other ids of the same agent")
+		case twice:
+			p.fail(first + " is given twice in identities")
+		default:
+			sets[first] = others
+		}
+	}
+	*into = sets
+}
+
+// readIdentities reads the sets of ids of the configuration.
+func readIdentities(sets map[string]Names) (*identity.Identities, error) {
 	all := new(identity.Identities)
-	for _, name := range slices.Sorted(maps.Keys(pairs)) { // so that an error is always the same
-		aic, err := identity.ParseAIC(name)
+	for _, name := range slices.Sorted(maps.Keys(sets)) { // so that an error is always the same
+		leader, err := leaderOf(name, true)
 		if err != nil {
 			return nil, fmt.Errorf("identities: %w", err)
 		}
-		aid, err := aun.ParseAID(pairs[name])
-		if err != nil {
-			return nil, fmt.Errorf("identities: %w", err)
-		}
-		if err := all.Add(aic, string(aid)); err != nil {
-			return nil, fmt.Errorf("identities: %w", err)
+		for _, other := range sets[name] {
+			other, err := leaderOf(other, false)
+			if err == nil {
+				err = all.Join(leader, other)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("identities: %w", err)
+			}
 		}
 	}
 	return all, nil
+}
+
+// leaderOf reads a name of a Leader. Without a prefix it is an AIC where it comes first, and else an AID.
+func leaderOf(name string, first bool) (string, error) {
+	kind, id := identity.SplitLeader(name)
+	switch kind {
+	case identity.KeyKind:
+		if id == "" {
+			return "", fmt.Errorf("%q names no key", name)
+		}
+		return name, nil
+	case identity.JWTKind:
+		issuer, subject, _ := strings.Cut(id, "|")
+		if issuer == "" || !identity.ValidSubject(subject) {
+			return "", fmt.Errorf("%q is not jwt:<issuer>|<name>, with a name of 1 to 255 bytes", name)
+		}
+		return name, nil
+	case identity.AICKind:
+		aic, err := identity.ParseAIC(id)
+		if err == nil || first {
+			return string(aic), err
+		}
+	}
+	aid, err := aun.ParseAID(id)
+	return identity.Peer{Kind: identity.AIDKind, ID: string(aid)}.Leader(), err
 }
 
 // checkAID checks the setting aid, which is then in its canonical form.

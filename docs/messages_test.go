@@ -172,7 +172,7 @@ func TestDocsMessages(t *testing.T) {
 		{"… is given twice in identities", identities("a b.c\na b.d")},
 		{`identities: "…" is not an AID: it must have the form name.issuer, as in alice.aid.pub`,
 			identities("10001000011K912345E789ABCDEF2353 alice")},
-		{"identities: … has two AICs, … and …",
+		{"identities: … is in two lines, those of … and …",
 			identities("10001000011K912345E789ABCDEF2353 a.b\n10001000011K94ZH3VDXLP4S5EB63614 A.b")},
 		{"the aip option is given twice", store("aip {\n}\naip {\n}")},
 		{`there is no "…" in aip`, store("aip {\nstorage pebble\n}")},

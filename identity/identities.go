@@ -4,36 +4,68 @@ package identity
 
 import "fmt"
 
-// Identities says which AIC and which AID name the same agent. The pairs are configured, and never guessed. The zero
-// value has none. Its methods may be called by any number of goroutines at once, but Add.
+// Identities says which ids name the same agent: an AIC, an AID, the bearer of an issuer's tokens, the holder of a key.
+// The sets are configured, and never guessed. The zero value has none. Its methods may be called by any number of
+// goroutines at once, but Add and Join.
 type Identities struct {
-	aids map[AIC]string
-	aics map[string]AIC
+	aids    map[string]string // by the name of the Leader
+	leaders map[string]string // the name of the Leader, by that of another of its ids
 }
 
-// Add adds a pair. The AID is in its canonical form. The error says that one of the two has another name already.
+// Add adds an AIC and an AID. The AID is in its canonical form. The error says that one of the two has another name
+// already.
 func (i *Identities) Add(aic AIC, aid string) error {
-	if other, ok := i.aids[aic]; ok && other != aid {
-		return fmt.Errorf("%s has two AIDs, %s and %s", aic, other, aid)
+	return i.Join(string(aic), Peer{Kind: AIDKind, ID: aid}.Leader())
+}
+
+// Join makes other ids those of a Leader. All are names of Leaders, as Peer.Leader makes them. An AIC can only be the
+// Leader, so that the tasks that it has stay its own.
+func (i *Identities) Join(leader string, others ...string) error {
+	if is, ok := i.leaders[leader]; ok {
+		return fmt.Errorf("%s is one with %s already; write one line for all", leader, is)
 	}
-	if other, ok := i.aics[aid]; ok && other != aic {
-		return fmt.Errorf("%s has two AICs, %s and %s", aid, other, aic)
+	for _, other := range others {
+		kind, id := SplitLeader(other)
+		switch is, known := i.leaders[other]; {
+		case kind == AICKind:
+			return fmt.Errorf("%s is an AIC, and must come first", other)
+		case other == leader || i.heads(other):
+			return fmt.Errorf("%s cannot be one with %s: it stands for others itself", other, leader)
+		case known && is != leader:
+			return fmt.Errorf("%s is in two lines, those of %s and %s", id, is, leader)
+		case kind == AIDKind && i.LeaderAID(leader) != "" && i.LeaderAID(leader) != id:
+			return fmt.Errorf("%s has two AIDs, %s and %s", leader, i.LeaderAID(leader), id)
+		}
+		if i.leaders == nil {
+			i.aids, i.leaders = make(map[string]string), make(map[string]string)
+		}
+		if i.leaders[other] = leader; kind == AIDKind {
+			i.aids[leader] = id
+		}
 	}
-	if i.aids == nil {
-		i.aids, i.aics = make(map[AIC]string), make(map[string]AIC)
-	}
-	i.aids[aic], i.aics[aid] = aid, aic
 	return nil
 }
 
-// AID returns the AID of an AIC; empty for none.
-func (i *Identities) AID(aic AIC) string { return i.aids[aic] }
+// heads reports whether a name stands for other ids.
+func (i *Identities) heads(leader string) bool {
+	for _, is := range i.leaders {
+		if is == leader {
+			return true
+		}
+	}
+	return false
+}
 
-// Of returns the peer whose Leader is the same, whether it has proven its AIC or its AID: a peer with an AID that has
-// an AIC gets that AIC for its id. A front for AIDs makes its peers by it.
+// AID returns the AID of an AIC; empty for none.
+func (i *Identities) AID(aic AIC) string { return i.aids[string(aic)] }
+
+// Of returns the peer whose Leader is the same, whichever of its ids it has proven.
 func (i *Identities) Of(p Peer) Peer {
-	if aic, ok := i.aics[p.ID]; ok && p.Kind == AIDKind {
-		p.Kind, p.ID = AICKind, string(aic)
+	if len(i.leaders) == 0 || p.Kind == AICKind || p.Kind == OperatorKind || !p.Verified() {
+		return p
+	}
+	if leader, ok := i.leaders[p.Leader()]; ok {
+		p.Kind, p.ID = SplitLeader(leader)
 	}
 	return p
 }
@@ -43,5 +75,5 @@ func (i *Identities) LeaderAID(leader string) string {
 	if kind, id := SplitLeader(leader); kind == AIDKind {
 		return id
 	}
-	return i.aids[AIC(leader)]
+	return i.aids[leader]
 }
