@@ -72,6 +72,10 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			continue
 		}
 		e.clientAuth(g, p)
+		if header := g.loggedKeys(); header != "" {
+			e.add(doctor.CheckKeys, doctor.Warning, g.name(), "callers send keys in the header "+header+
+				", which the access log of the site shows; "+hideKeys(header))
+		}
 		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
 			e.agent(ctx, g, agent)
 		}
@@ -91,7 +95,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 
 // examined returns the handler of a Partner, with its agent, to which nothing was sent yet.
 func (a *App) examined(p doctor.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
-	g = &Gateway{log: slog.New(slog.DiscardHandler)}
+	g = &Gateway{log: slog.New(slog.DiscardHandler), logsAccess: p.LogsAccess}
 	var settings map[string]json.RawMessage
 	if err := json.Unmarshal(p.Handler, &settings); err != nil {
 		return g, agent, err
@@ -133,7 +137,10 @@ func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 	case mode == identity.Off:
 		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(),
 			"identity is off, so that every caller is believed to be the Leader it names; set identity to required")
-	case onlyAUN:
+	case onlyAUN || g.Identity.others() && !requires:
+	case g.Identity.others():
+		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), "identity has other proofs than certificates, but the site "+
+			"refuses callers without a certificate; set mode verify_if_given in client_auth")
 	case mode == identity.Required && !verifies:
 		e.add(doctor.CheckClientAuth, doctor.Broken, g.name(),
 			"identity is required, but the site verifies no client certificates, so that every call is refused; "+clientAuth)

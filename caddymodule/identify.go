@@ -122,7 +122,8 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 		return err
 	}
 	i.proofs.Log = ctx.Slogger()
-	i.previewer.Authenticate, i.previewer.Proofs = i.proofs.Authenticate, i.Identity.proofs(false)
+	i.previewer.Authenticate = joined(i.proofs, app.(*App).identities)
+	i.previewer.Proofs = i.Identity.proofs(false)
 	return nil
 }
 

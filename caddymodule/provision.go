@@ -48,6 +48,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only")
 	}
 	g.warnWithoutClientAuth(ctx, config.Guard.Mode)
+	g.warnOfLoggedKeys()
 	if len(g.Agent.Roots) > 0 {
 		warnOfOrphans(g.log, config.Agent.AUN.Roots)
 	}
@@ -59,7 +60,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	g.callers.Log, g.callers.BesideCertificate = g.log, g.aac != nil
 	g.front = httpfront.New(g.gateway, httpfront.Config{
-		Authenticate: g.callers.Authenticate,
+		Authenticate: joined(g.callers, g.app.identities),
 		Proofs:       g.Identity.proofs(g.aac != nil),
 		Challenges:   g.Identity.challenges(),
 		BodyTimeout:  bodyTimeout,

@@ -39,7 +39,7 @@ func aipCommand(cmd *cobra.Command) {
 		cmd.AddCommand(c)
 	}
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(),
-		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
+		keyCommand(), webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

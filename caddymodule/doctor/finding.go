@@ -23,6 +23,7 @@ const (
 	CheckIssuer        = "issuer" // of access tokens
 	CheckPolicy        = "policy"
 	CheckRevocation    = "revocation"
+	CheckKeys          = "keys" // of callers
 )
 
 // Status is how grave a Finding is.
@@ -47,6 +48,8 @@ type Finding struct {
 type Partner struct {
 	Handler  json.RawMessage             // its settings
 	Policies caddytls.ConnectionPolicies // of the server that it is on
+
+	LogsAccess bool // that server has access logs
 }
 
 // Examiner is the app aip of a configuration, decoded but not provisioned.

@@ -16,6 +16,7 @@ import (
 // server is what is read of a server of a configuration.
 type server struct {
 	Policies    caddytls.ConnectionPolicies `json:"tls_connection_policies"`
+	Logs        json.RawMessage             `json:"logs"`
 	Routes      []route                     `json:"routes"`
 	NamedRoutes map[string]route            `json:"named_routes"`
 }
@@ -81,7 +82,7 @@ type pathLimit struct {
 func (c *configuration) partners() (found []mounted) {
 	for _, name := range slices.Sorted(maps.Keys(c.Apps.HTTP.Servers)) {
 		s := c.Apps.HTTP.Servers[name]
-		at := mounted{Partner: Partner{Policies: s.Policies}}
+		at := mounted{Partner: Partner{Policies: s.Policies, LogsAccess: len(s.Logs) > 0}}
 		found = append(found, partnersIn(s.Routes, at)...)
 		at.invoked = true
 		for _, name := range slices.Sorted(maps.Keys(s.NamedRoutes)) {
