@@ -68,3 +68,52 @@ func TestAIDLeaders(t *testing.T) {
 		t.Errorf("the Leader is %q", got)
 	}
 }
+
+// TestJoin joins names of every kind, and asks for the Leader of whoever has proven one.
+func TestJoin(t *testing.T) {
+	const aic, second = "10001000011K912345E789ABCDEF2353", "10001000011K94ZH3VDXLP4S5EB63614"
+	var i Identities
+	for _, set := range [][]string{
+		{aic, "aid:alice.aid.pub", "jwt:https://id.example|alice", "key:alice"},
+		{"key:reports", "jwt:https://id.example|reports", "aid:reports.aid.pub"},
+	} {
+		if err := i.Join(set[0], set[1:]...); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range set {
+			kind, id := SplitLeader(name)
+			if got := i.Of(Peer{Proof: ByToken, Kind: kind, ID: id}).Leader(); got != set[0] {
+				t.Errorf("%s is the Leader %q, want %q", name, got, set[0])
+			}
+		}
+	}
+	for leader, want := range map[string]string{
+		aic: "alice.aid.pub", "key:reports": "reports.aid.pub", "key:alice": "", "key:other": "",
+	} {
+		if got := i.LeaderAID(leader); got != want {
+			t.Errorf("the AID of %q is %q, want %q", leader, got, want)
+		}
+	}
+	for _, p := range []Peer{
+		{}, {Kind: KeyKind, ID: "alice"}, // nothing is proven
+		{Proof: ByToken, Kind: JWTKind, ID: "https://other.example|alice"},
+		{Proof: ByHost, Kind: OperatorKind, ID: "console"},
+	} {
+		if got := i.Of(p); !reflect.DeepEqual(got, p) {
+			t.Errorf("%+v became %+v", p, got)
+		}
+	}
+	for _, set := range [][]string{
+		{"key:other", second},                // an AIC is no other name of a key
+		{second, "key:alice"},                // it is that of another agent
+		{second, "key:reports"},              // it stands for others
+		{"key:alice", "key:other"},           // it is one with another
+		{second, second},                     // with itself
+		{aic, "aid:second.aid.pub"},          // a second AID
+		{"key:other", "aid:reports.aid.pub"}, // likewise
+	} {
+		if err := i.Join(set[0], set[1:]...); err == nil {
+			t.Errorf("%s was joined", set)
+		}
+	}
+}

@@ -160,7 +160,8 @@ func ended(ctx context.Context) error {
 func (c *grpcCall) failed(a gateway.Answer) error {
 	e := errorOfStatus(a.Reply)
 	if e.Code() == connect.CodeUnauthenticated {
-		e.Meta()["Www-Authenticate"], _ = c.front.config.Challenges.of(a.Err)
+		// In the header, since package http drops such a field of a trailer. Nothing was sent yet.
+		c.writer.Header()["Www-Authenticate"], _ = c.front.config.Challenges.of(a.Err)
 	}
 	return e
 }
