@@ -136,7 +136,7 @@ var mayImport = map[string][]string{
 	"caddymodule/console":    {"caddymodule/adminapi"},
 	"caddymodule/doctor":     {"task", "identity"},
 	"caddymodule/storefiles": {"task", "replay", "internal/logname", "caddymodule/adminapi"},
-	"cli": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader", "internal/legacyagent",
+	"cli": {"task", "authn", "identity", "notify/sign", "internal/devpki", "internal/leader", "internal/legacyagent",
 		"caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles", "aun", "sseproxy",
 		"replay"},
 	"internal/asynctest":   {},

@@ -41,6 +41,6 @@ var hiddenHeaders = []string{"authorization", "cookie", "set-cookie", "proxy-aut
 
 // hideKeys says how keys in a header are kept out of access logs.
 func hideKeys(header string) string {
-	return "have callers send keys as Authorization: Bearer, which Caddy hides, or take the header out of the log: format " +
-		"filter, with request>headers>" + header + " delete"
+	return "have callers send keys as Authorization: Bearer, which Caddy hides, or take the header out of the log: " +
+		"format filter, with request>headers>" + header + " delete"
 }

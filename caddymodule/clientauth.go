@@ -24,7 +24,8 @@ const clientAuth = "serve the site over https, and add client_auth to its tls bl
 func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	needed := slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
-	if !ok || mode != identity.Required || !needed || g.Identity.others() || slices.ContainsFunc(server.TLSConnPolicies, verifiesClients) {
+	if !ok || mode != identity.Required || !needed || g.Identity.others() ||
+		slices.ContainsFunc(server.TLSConnPolicies, verifiesClients) {
 		return
 	}
 	g.log.Warn("identity is required, but the site verifies no client certificates: every call is refused",
