@@ -4,7 +4,6 @@ package group
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -215,7 +214,7 @@ func TestPolicy(t *testing.T) {
 		synctest.Wait()
 		sent := link.taken()
 		if len(sent) != 1 || decode(t, sent[0]).Status.State != task.Rejected ||
-			strings.Contains(fmt.Sprintf("%s", sent[0].Body), "secret") {
+			strings.Contains(string(sent[0].Body), "secret") {
 			t.Errorf("published %q", lines(t, sent))
 		}
 		if got := w.acknowledged(); len(got) != 4 {
