@@ -43,7 +43,7 @@ type Token struct {
 // proxy is removed from the request.
 func (a *Authenticator) Authenticate(r *http.Request) (identity.Peer, error) {
 	peer, err := a.byCertificate(r)
-	if err != nil || a.BesideCertificate && peer.Verified() {
+	if err != nil || peer.Refusal() != nil || a.BesideCertificate && peer.Verified() {
 		return peer, err
 	}
 	second, err := a.inRequest(r)

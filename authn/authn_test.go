@@ -422,6 +422,25 @@ func TestSecondCredential(t *testing.T) {
 	}
 }
 
+// TestSecondCredentialBesideARefusedOne: a valid key does not make up for a certificate that is not accepted.
+func TestSecondCredentialBesideARefusedOne(t *testing.T) {
+	key, line, err := MakeKey("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := parseKeys([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPKI(t)
+	r := request("10.9.9.9:1", map[string][]string{"Authorization": {"Bearer " + key}})
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.leader(nil)}}
+	peer, err := (&Authenticator{Certificates: true, Keys: &Keys{names: names}}).Authenticate(r)
+	if err != nil || peer.Verified() || peer.Refusal() == nil {
+		t.Errorf("the peer is %+v, %v", peer, err)
+	}
+}
+
 // FuzzProxy: whatever stands in the header, the certificate is one that the roots have signed.
 func FuzzProxy(f *testing.F) {
 	p := newPKI(f)
