@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 42 {
+	if seen != 43 {
 		t.Errorf("%d commands", seen)
 	}
 }
