@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
 // agentSubject begins the subject id of an agent (§6.1).
@@ -103,7 +104,7 @@ func readActors(v gjson.Result) (chain []identity.AIC, err error) {
 			return nil, err
 		}
 		chain = append(chain, actor)
-		v = member(v, "act")
+		v = jsonrpc.Member(v, "act")
 	}
 	slices.Reverse(chain)
 	return chain, nil
@@ -111,7 +112,7 @@ func readActors(v gjson.Result) (chain []identity.AIC, err error) {
 
 // readActor reads an actor: its subject, its AIC, or both, if they are the same.
 func readActor(v gjson.Result) (actor identity.AIC, err error) {
-	sub, aic := member(v, "sub"), member(v, "aic")
+	sub, aic := jsonrpc.Member(v, "sub"), jsonrpc.Member(v, "aic")
 	switch {
 	case sub.Exists() && sub.Type != gjson.String, aic.Exists() && aic.Type != gjson.String,
 		!sub.Exists() && !aic.Exists():
@@ -150,7 +151,7 @@ func readBinding(v gjson.Result) (string, error) {
 	if !v.IsObject() {
 		return "", errors.New("cnf is not an object")
 	}
-	thumbprint := member(v, "x5t#S256")
+	thumbprint := jsonrpc.Member(v, "x5t#S256")
 	if thumbprint.Exists() && thumbprint.Type != gjson.String {
 		return "", errors.New("x5t#S256 in cnf is not a string")
 	}
@@ -169,20 +170,6 @@ func readRoute(v gjson.Result) (route []identity.AIC, err error) {
 		return err == nil
 	})
 	return route, err
-}
-
-// member returns a member of an object by its name, byte by byte.
-func member(object gjson.Result, name string) (found gjson.Result) {
-	if !object.IsObject() {
-		return found
-	}
-	object.ForEach(func(key, v gjson.Result) bool {
-		if key.Str == name {
-			found = v
-		}
-		return !found.Exists()
-	})
-	return found
 }
 
 func word(name string, v gjson.Result) (string, error) {

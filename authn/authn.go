@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/token"
 )
@@ -167,7 +168,10 @@ func (a *Authenticator) byToken(r *http.Request, bearer string) (identity.Peer, 
 func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 	subject := c.Subject
 	if t.Claim != "" {
-		subject = text(c, t.Claim)
+		subject = ""
+		if claim := jsonrpc.Member(gjson.Parse(c.JSON), t.Claim); claim.Type == gjson.String {
+			subject = claim.Str
+		}
 	}
 	if !identity.ValidSubject(subject) {
 		return identity.Peer{}, invalid("The bearer token does not say who its bearer is.")
@@ -180,17 +184,6 @@ func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 	}
 	return identity.Peer{Proof: identity.ByToken, Kind: identity.JWTKind, ID: c.Issuer + "|" + subject, Expires: c.Expires,
 		Claims: c}, nil
-}
-
-// text returns the text of a claim; empty if there is none, or if it is no text.
-func text(c *identity.Claims, claim string) (found string) {
-	gjson.Parse(c.JSON).ForEach(func(name, value gjson.Result) bool {
-		if name.Str == claim && value.Type == gjson.String {
-			found = value.Str
-		}
-		return name.Str != claim
-	})
-	return found
 }
 
 func (a *Authenticator) refused(what string, r *http.Request, err error) {

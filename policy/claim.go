@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
 // claimed holds if a claim of the caller's token has one of a few values, or is a list that has one. The name of a
@@ -54,16 +56,7 @@ func (h claimed) is(v gjson.Result) bool {
 
 // memberAt returns the member of an object that has a name, or else that of the object which the name begins with.
 func memberAt(object gjson.Result, name string) (found gjson.Result) {
-	if !object.IsObject() {
-		return found
-	}
-	object.ForEach(func(key, v gjson.Result) bool {
-		if key.Str == name {
-			found = v
-		}
-		return !found.Exists()
-	})
-	if found.Exists() {
+	if found = jsonrpc.Member(object, name); found.Exists() || !object.IsObject() {
 		return found
 	}
 	object.ForEach(func(key, v gjson.Result) bool {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -72,7 +73,7 @@ func (r *reader) asked(kind string, items []task.DataItem) error {
 
 // answered drops the request that a data item answers.
 func (r *reader) answered(kind string, it task.DataItem, idName string) {
-	id := wire.Member(gjson.ParseBytes(it.Data), idName).Str
+	id := jsonrpc.Member(gjson.ParseBytes(it.Data), idName).Str
 	r.open = slices.DeleteFunc(r.open, func(a ask) bool { return a.kind == kind && a.id == id })
 }
 
@@ -163,10 +164,10 @@ func decide(id string, items []task.DataItem, used []bool) (d decision, ok bool)
 			continue
 		}
 		v := gjson.ParseBytes(items[i].Data)
-		approve, about := wire.Member(v, "approve"), wire.Member(v, "approval_request_id")
+		approve, about := jsonrpc.Member(v, "approve"), jsonrpc.Member(v, "approval_request_id")
 		if approve.IsBool() && (about.Str == id || wire.Absent(about)) {
 			used[i] = true
-			return decision{approve.Bool(), wire.Member(v, "reason").Str}, true
+			return decision{approve.Bool(), jsonrpc.Member(v, "reason").Str}, true
 		}
 	}
 	for i := range items {
@@ -195,7 +196,7 @@ func outputOf(id string, items []task.DataItem, used []bool) int {
 		case items[i].Kind == task.TextItem && text < 0:
 			text = i
 		case items[i].Kind == task.DataKind:
-			about := wire.Member(gjson.ParseBytes(items[i].Data), "call_id")
+			about := jsonrpc.Member(gjson.ParseBytes(items[i].Data), "call_id")
 			if about.Str == id && about.Exists() {
 				return i
 			}
@@ -216,7 +217,7 @@ func output(it *task.DataItem) string {
 	if it.Kind != task.DataKind {
 		return it.Text
 	}
-	switch v := wire.Member(gjson.ParseBytes(it.Data), "output"); {
+	switch v := jsonrpc.Member(gjson.ParseBytes(it.Data), "output"); {
 	case v.Type == gjson.String:
 		return v.Str
 	case v.Exists():

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -170,10 +171,10 @@ func (r *request) message(v gjson.Result, items *[]task.DataItem) {
 
 // known reports whether a content is of a type of the schema, and has the text that its type needs.
 func (r *request) known(v gjson.Result) bool {
-	kind := wire.Member(v, "type")
+	kind := jsonrpc.Member(v, "type")
 	switch r.Text(kind, ".type") {
 	case typeText, "":
-		if text := wire.Member(v, "text"); text.Type != gjson.String {
+		if text := jsonrpc.Member(v, "text"); text.Type != gjson.String {
 			r.Fail(".text", "text must be a string")
 		}
 	case typeData, typeImage, typeVideo, typeAudio, typeFile, typeRefusal:

@@ -36,11 +36,11 @@ func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 // of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns
 // nil where v is neither.
 func unenvelopedError(v gjson.Result) error {
-	detail := wire.Member(v, "detail")
+	detail := jsonrpc.Member(v, "detail")
 	switch {
 	case detail.IsObject():
-		if code, ok := jsonrpc.Int(wire.Member(detail, "code")); ok {
-			return wire.Failed(failures, code, wire.Member(detail, "message").Str)
+		if code, ok := jsonrpc.Int(jsonrpc.Member(detail, "code")); ok {
+			return wire.Failed(failures, code, jsonrpc.Member(detail, "message").Str)
 		}
 	case detail.IsArray():
 		return wire.Failed(failures, -32700, "")

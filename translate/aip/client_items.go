@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -29,7 +30,7 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 		if p, err = readProduct(one); err != nil {
 			return false
 		}
-		if wire.Member(one, "id").Str == "" {
+		if jsonrpc.Member(one, "id").Str == "" {
 			if made[p.ID]++; made[p.ID] > 1 {
 				p.ID += "-" + strconv.Itoa(made[p.ID])
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -28,16 +29,16 @@ func (c *client) Received(body []byte, t *agent.Turn) (received, known bool, err
 	if err := wire.About(&c.query, m.about()); err != nil {
 		return false, false, err
 	}
-	history := wire.Member(result, "messageHistory")
+	history := jsonrpc.Member(result, "messageHistory")
 	if !history.IsArray() {
-		history = wire.Member(result, "commandHistory") // of v02
+		history = jsonrpc.Member(result, "commandHistory") // of v02
 	}
 	if !history.IsArray() {
 		return false, false, nil
 	}
 	has := make(map[string]int)
 	history.ForEach(func(_, m gjson.Result) bool {
-		has[wire.Member(m, "id").Str]++
+		has[jsonrpc.Member(m, "id").Str]++
 		return true
 	})
 	id, before, sent := messageID(t), "", 1

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -59,7 +60,7 @@ func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 		}
 		return agent.Report{}, err
 	}
-	v := wire.Member(result, "eventData")
+	v := jsonrpc.Member(result, "eventData")
 	if !v.IsObject() {
 		return agent.Report{}, wire.Refuse("the agent's event has no eventData that is an object")
 	}

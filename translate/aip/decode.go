@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -89,9 +90,9 @@ func (r *reader) find(params gjson.Result) (command gjson.Result) {
 		r.Fail("", "params must be an object with the member %s", at)
 		return command
 	}
-	command = wire.Member(params, at)
+	command = jsonrpc.Member(params, at)
 	if at != message {
-		if other := wire.Member(params, message); wire.Absent(command) {
+		if other := jsonrpc.Member(params, message); wire.Absent(command) {
 			if !wire.Absent(other) {
 				command, at = other, message
 			}

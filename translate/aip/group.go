@@ -40,7 +40,7 @@ func (r *reader) invitation(params gjson.Result) translate.Call {
 	if !r.Object(params, "") {
 		return call
 	}
-	in.Protocol = r.ownedID(wire.Member(params, "protocol"), "protocol")
+	in.Protocol = r.ownedID(jsonrpc.Member(params, "protocol"), "protocol")
 	if name, _, _ := strings.Cut(in.Protocol, ":"); name != rabbitMQ {
 		r.Fail("protocol", "protocol must be %q, with or without a version behind a colon", rabbitMQ)
 	}
@@ -54,7 +54,7 @@ func (r *reader) invitation(params gjson.Result) translate.Call {
 
 // inside calls f with a member that is an object. While f is called, paths begin in the object.
 func (r *reader) inside(object gjson.Result, name string, f func(gjson.Result)) {
-	v := wire.Member(object, name)
+	v := jsonrpc.Member(object, name)
 	if !r.Object(v, name) || r.Err != nil {
 		return
 	}
@@ -69,10 +69,10 @@ func (r *reader) ownedID(v gjson.Result, field string) string {
 }
 
 func (r *reader) group(v gjson.Result, g *task.Group) {
-	id := wire.Member(v, "groupId")
+	id := jsonrpc.Member(v, "groupId")
 	g.ID = wire.Owned(id, r.Required(id, "groupId", maxGroupID))
 	r.inside(v, "leader", func(leader gjson.Result) { g.Leader = r.member(leader, "") })
-	partners := wire.Member(v, "partners")
+	partners := jsonrpc.Member(v, "partners")
 	if wire.Absent(partners) {
 		return
 	}
@@ -87,8 +87,8 @@ func (r *reader) group(v gjson.Result, g *task.Group) {
 
 // member reads a member of a group. Its paths begin with prefix.
 func (r *reader) member(v gjson.Result, prefix string) (m task.GroupMember) {
-	m.AIC = r.ownedID(wire.Member(v, "aic"), prefix+"aic")
-	if skills := wire.Member(v, "skills"); !wire.Absent(skills) {
+	m.AIC = r.ownedID(jsonrpc.Member(v, "aic"), prefix+"aic")
+	if skills := jsonrpc.Member(v, "skills"); !wire.Absent(skills) {
 		r.Each(skills, prefix+"skills", wire.MaxItems, func(one gjson.Result) {
 			m.Skills = append(m.Skills, wire.Owned(one, r.ID(one, "")))
 		})
@@ -98,22 +98,22 @@ func (r *reader) member(v gjson.Result, prefix string) (m task.GroupMember) {
 
 // brokerServer reads where the broker is. A virtual host that is missing is that which RabbitMQ makes by itself.
 func (r *reader) brokerServer(v gjson.Result, s *task.BrokerServer) {
-	host := wire.Member(v, "host")
+	host := jsonrpc.Member(v, "host")
 	s.Host = wire.Owned(host, r.Required(host, "host", maxHost))
 	if !isHost(s.Host) {
 		r.Fail("host", "host must be a host name or an IP address, without a port and without brackets")
 	}
-	port := wire.Member(v, "port")
+	port := jsonrpc.Member(v, "port")
 	if n := r.Count(port, "port"); n < 1 || n > maxPort {
 		r.Fail("port", "port must be an integer from 1 to %d", maxPort)
 	} else {
 		s.Port = int(n)
 	}
 	s.VHost = "/"
-	if vhost := wire.Member(v, "vhost"); !wire.Absent(vhost) {
+	if vhost := jsonrpc.Member(v, "vhost"); !wire.Absent(vhost) {
 		s.VHost = wire.Owned(vhost, r.Required(vhost, "vhost", maxAMQP))
 	}
-	token := wire.Member(v, "accessToken")
+	token := jsonrpc.Member(v, "accessToken")
 	if s.AccessToken = wire.Owned(token, r.Text(token, "accessToken")); r.Err != nil || wire.Absent(token) {
 		return
 	}
@@ -140,9 +140,9 @@ func isHost(s string) bool {
 }
 
 func (r *reader) exchange(v gjson.Result, e *task.Exchange) {
-	name := wire.Member(v, "exchange")
+	name := jsonrpc.Member(v, "exchange")
 	e.Name = wire.Owned(name, r.Required(name, "exchange", maxAMQP))
-	kind := wire.Member(v, "exchangeType")
+	kind := jsonrpc.Member(v, "exchangeType")
 	e.Type = r.Text(kind, "exchangeType")
 	if wire.Absent(kind) {
 		e.Type = exchangeTypes[0]
@@ -156,7 +156,7 @@ func (r *reader) exchange(v gjson.Result, e *task.Exchange) {
 	if !known {
 		r.Fail("exchangeType", "exchangeType must be one of %v", exchangeTypes)
 	}
-	key := wire.Member(v, "routingKey")
+	key := jsonrpc.Member(v, "routingKey")
 	e.RoutingKey = wire.Owned(key, r.Bounded(key, "routingKey", maxAMQP))
 }
 

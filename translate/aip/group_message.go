@@ -155,15 +155,15 @@ func (m *GroupMessage) Management() (task.Management, error) {
 	field := "groupMgmtCommand"
 	if m.version == &v2 {
 		field = "command"
-		r.RequiredID(wire.Member(m.message, "groupId"), "groupId")
+		r.RequiredID(jsonrpc.Member(m.message, "groupId"), "groupId")
 	}
-	session := wire.Member(m.message, "sessionId")
+	session := jsonrpc.Member(m.message, "sessionId")
 	out := task.Management{
 		ID: m.ID, SenderID: m.SenderID, Mentions: m.Mentions, GroupID: m.GroupID,
-		SentAt:    r.time(wire.Member(m.message, "sentAt"), "sentAt"),
+		SentAt:    r.time(jsonrpc.Member(m.message, "sentAt"), "sentAt"),
 		SessionID: wire.Owned(session, r.ID(session, "sessionId")),
 	}
-	command := r.Text(wire.Member(m.message, field), field)
+	command := r.Text(jsonrpc.Member(m.message, field), field)
 	for _, known := range task.GroupCommands() {
 		if command == string(known) {
 			out.Command = known

@@ -26,10 +26,10 @@ func (r *reader) notificationSet(params gjson.Result) translate.Call {
 		r.Fail("", "params must be an object with the members url, token and taskId")
 		return call
 	}
-	w.ID = r.ID(wire.Member(params, "id"), "id")
-	w.TaskID = r.RequiredID(wire.Member(params, "taskId"), "taskId")
-	w.URL = r.Required(wire.Member(params, "url"), "url", wire.MaxURL)
-	w.Token = r.Required(wire.Member(params, "token"), "token", wire.MaxSecret)
+	w.ID = r.ID(jsonrpc.Member(params, "id"), "id")
+	w.TaskID = r.RequiredID(jsonrpc.Member(params, "taskId"), "taskId")
+	w.URL = r.Required(jsonrpc.Member(params, "url"), "url", wire.MaxURL)
+	w.Token = r.Required(jsonrpc.Member(params, "token"), "token", wire.MaxSecret)
 	wire.Own(&w.ID, &w.TaskID, &w.URL, &w.Token)
 	call.Message.TaskID = w.TaskID
 	return call
@@ -43,8 +43,8 @@ func (r *reader) notificationID(params gjson.Result, op translate.Op) translate.
 		r.Fail("", "params must be an object with the member taskId")
 		return call
 	}
-	w.TaskID = r.RequiredID(wire.Member(params, "taskId"), "taskId")
-	w.ID = r.ID(wire.Member(params, "notificationConfigId"), "notificationConfigId")
+	w.TaskID = r.RequiredID(jsonrpc.Member(params, "taskId"), "taskId")
+	w.ID = r.ID(jsonrpc.Member(params, "notificationConfigId"), "notificationConfigId")
 	wire.Own(&w.ID, &w.TaskID)
 	call.Message.TaskID = w.TaskID
 	return call
@@ -66,9 +66,9 @@ func (r *reader) notificationStart(params gjson.Result) translate.Call {
 	}
 	r.Prefix += "commandParams."
 	w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: r.version.name}
-	w.ID = r.RequiredID(wire.Member(commandParams, "notificationConfigId"), "notificationConfigId")
+	w.ID = r.RequiredID(jsonrpc.Member(commandParams, "notificationConfigId"), "notificationConfigId")
 	wire.Own(&w.ID)
-	w.States = r.states(wire.Member(commandParams, "notifyOnStates"), "notifyOnStates")
+	w.States = r.states(jsonrpc.Member(commandParams, "notifyOnStates"), "notifyOnStates")
 	call.Webhook = w
 	return call
 }

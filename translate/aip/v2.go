@@ -55,18 +55,18 @@ func (*serverV2) Matches(req *translate.Request) bool {
 	switch req.Method {
 	case methodRPC, methodStream, methodNotificationStart:
 	case methodGroup:
-		return dotted(wire.Member(wire.Member(wire.Member(req.Params, "group"), "leader"), "aic").Str)
+		return dotted(jsonrpc.Member(jsonrpc.Member(jsonrpc.Member(req.Params, "group"), "leader"), "aic").Str)
 	default:
 		return false
 	}
 	if !req.Params.IsObject() {
 		return false
 	}
-	if !wire.Absent(wire.Member(req.Params, "command")) {
+	if !wire.Absent(jsonrpc.Member(req.Params, "command")) {
 		return true
 	}
-	message := wire.Member(req.Params, "message")
-	return message.IsObject() && wire.Member(message, "type").Str == typeCommand
+	message := jsonrpc.Member(req.Params, "message")
+	return message.IsObject() && jsonrpc.Member(message, "type").Str == typeCommand
 }
 
 // errorsV2 are the errors that have other codes in v02: those of its SDK.

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -140,7 +141,7 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 		return rep, r.Err
 	}
 	var reason string
-	if v := wire.Member(params, "reason"); method == Reject || method == Fail {
+	if v := jsonrpc.Member(params, "reason"); method == Reject || method == Fail {
 		reason = wire.Owned(v, r.Text(v, "reason"))
 	}
 	switch method {
@@ -158,14 +159,14 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 	case ArtifactEvent:
 		rep.Chunks = []task.Chunk{readPiece(&r, params)}
 	case MessageSend, NoteEvent:
-		p, ok := ReadPayload(wire.Member(params, "payload"))
+		p, ok := ReadPayload(jsonrpc.Member(params, "payload"))
 		if !ok {
 			r.Fail("payload", "payload must be an object with a type, and with what its type requires")
 		}
 		if method == NoteEvent && p.State == task.None {
 			p.State = task.AwaitingInput
 		}
-		rep = p.Report(wire.Member(params, "message_id").Str)
+		rep = p.Report(jsonrpc.Member(params, "message_id").Str)
 	default:
 		return rep, task.Errorf(task.MethodNotFound, "an assignee has no such method")
 	}
@@ -184,7 +185,7 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 
 // readCompleted reads the artifacts of a task that is complete.
 func readCompleted(r *wire.Reader, params gjson.Result) (chunks []task.Chunk) {
-	list := wire.Member(params, "artifacts")
+	list := jsonrpc.Member(params, "artifacts")
 	if wire.Absent(list) {
 		return nil
 	}
@@ -200,16 +201,16 @@ func readCompleted(r *wire.Reader, params gjson.Result) (chunks []task.Chunk) {
 
 // readUpdate reads an update of a task: its state, and what the assignee says about it, in a message or as a reason.
 func readUpdate(r *wire.Reader, params gjson.Result) (state task.State, items []task.DataItem, reason string) {
-	state, ok := State(wire.Member(params, "status").Str)
+	state, ok := State(jsonrpc.Member(params, "status").Str)
 	if !ok {
 		r.Fail("status", "status must be one of those of a task")
 	}
 	if state == task.Accepted {
 		state = task.None
 	}
-	said := wire.Member(params, "message")
+	said := jsonrpc.Member(params, "message")
 	if wire.Absent(said) {
-		v := wire.Member(params, "reason")
+		v := jsonrpc.Member(params, "reason")
 		return state, nil, wire.Owned(v, r.Text(v, "reason"))
 	}
 	if items, ok = ReadContent(said); !ok {
@@ -220,14 +221,15 @@ func readUpdate(r *wire.Reader, params gjson.Result) (state task.State, items []
 
 // readPiece reads an artifact, or a piece of one.
 func readPiece(r *wire.Reader, params gjson.Result) task.Chunk {
-	p, ok := ReadArtifact(wire.Member(params, "artifact"))
+	p, ok := ReadArtifact(jsonrpc.Member(params, "artifact"))
 	if !ok {
 		r.Fail("artifact", "an artifact needs an id, a type and a content")
 	}
 	c := task.Chunk{
-		Product: p, Append: r.Flag(wire.Member(params, "append"), "append"), Last: !wire.Member(params, "append").Bool(),
+		Product: p, Append: r.Flag(jsonrpc.Member(params, "append"), "append"),
+		Last: !jsonrpc.Member(params, "append").Bool(),
 	}
-	if last := wire.Member(params, "last_chunk"); !wire.Absent(last) {
+	if last := jsonrpc.Member(params, "last_chunk"); !wire.Absent(last) {
 		c.Last = r.Flag(last, "last_chunk")
 	}
 	return c

@@ -126,16 +126,16 @@ func (c *client) Listed(body []byte, t *agent.Turn) (tasks []agent.Ref, next str
 	if err != nil {
 		return nil, "", err
 	}
-	wire.Member(v, "tasks").ForEach(func(_, one gjson.Result) bool {
-		id, to := wire.Member(one, "task_id").Str, wire.Member(one, "assignee").Str
-		created, err := time.Parse(time.RFC3339Nano, wire.Member(one, "created_at").Str)
+	jsonrpc.Member(v, "tasks").ForEach(func(_, one gjson.Result) bool {
+		id, to := jsonrpc.Member(one, "task_id").Str, jsonrpc.Member(one, "assignee").Str
+		created, err := time.Parse(time.RFC3339Nano, jsonrpc.Member(one, "created_at").Str)
 		before := err == nil && !t.Message.SentAt.IsZero() && created.Before(t.Message.SentAt.Add(-clockSkew))
 		if id != "" && len(id) <= wire.MaxID && (to == "" || to == c.to) && !before {
 			tasks = append(tasks, agent.Ref{Task: strings.Clone(id)})
 		}
 		return len(tasks) < wire.MaxItems
 	})
-	if cursor := wire.Member(v, "next_cursor").Str; len(cursor) <= wire.MaxURL {
+	if cursor := jsonrpc.Member(v, "next_cursor").Str; len(cursor) <= wire.MaxURL {
 		next = strings.Clone(cursor)
 	}
 	return tasks, next, nil
@@ -148,9 +148,9 @@ func (c *client) Carries(body []byte, t *agent.Turn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	input := wire.Member(v, "input")
+	input := jsonrpc.Member(v, "input")
 	for _, holder := range []gjson.Result{input, v} {
-		if id := wire.Member(holder, "message_id"); id.Str != "" {
+		if id := jsonrpc.Member(holder, "message_id"); id.Str != "" {
 			return id.Str == messageID(t), nil
 		}
 	}

@@ -47,15 +47,15 @@ type Conversation struct {
 // NewConversation returns the conversation of a turn. params are those of the turn's own request, ref is its task, and
 // seen the sequence number of the last message that the gateway has received.
 func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) (c Conversation, ok bool) {
-	id := wire.Member(params, "message_id").String()
-	c.Thread = wire.Member(params, "task_id").String()
+	id := jsonrpc.Member(params, "message_id").String()
+	c.Thread = jsonrpc.Member(params, "task_id").String()
 	if c.Thread == "" {
-		c.Thread = wire.Member(wire.Member(params, "metadata"), "previous_task_id").String()
+		c.Thread = jsonrpc.Member(jsonrpc.Member(params, "metadata"), "previous_task_id").String()
 	}
 	if c.Thread == "" {
 		c.Thread = id
 	}
-	items, ok := ReadContent(wire.Member(params, "input"))
+	items, ok := ReadContent(jsonrpc.Member(params, "input"))
 	if !ok || len(items) == 0 {
 		return c, false
 	}
@@ -84,7 +84,7 @@ func begun(data []byte) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
-	ref := refOf(wire.Member(v, "thread_id").String(), wire.Member(v, "seq").Int())
+	ref := refOf(jsonrpc.Member(v, "thread_id").String(), jsonrpc.Member(v, "seq").Int())
 	return agent.Report{Ref: ref, State: task.Working}, nil
 }
 
@@ -110,15 +110,15 @@ type Received struct {
 
 // ReadReceived reads the params of a message, or one that was pulled.
 func ReadReceived(params gjson.Result) (r Received) {
-	payload := wire.Member(params, "payload")
-	r.From, r.Seq = wire.Member(params, "from").String(), wire.Member(params, "seq").Int()
-	r.Sealed = wire.Member(params, "encrypted").Bool()
+	payload := jsonrpc.Member(params, "payload")
+	r.From, r.Seq = jsonrpc.Member(params, "from").String(), jsonrpc.Member(params, "seq").Int()
+	r.Sealed = jsonrpc.Member(params, "encrypted").Bool()
 	for _, v := range []gjson.Result{params, payload} {
-		r.Sealed = r.Sealed || strings.HasPrefix(wire.Member(v, "type").String(), "e2ee.")
+		r.Sealed = r.Sealed || strings.HasPrefix(jsonrpc.Member(v, "type").String(), "e2ee.")
 	}
-	r.Thread = wire.Member(payload, "thread_id").String()
+	r.Thread = jsonrpc.Member(payload, "thread_id").String()
 	if r.Thread == "" {
-		r.Thread = wire.Member(payload, "reply_to").String()
+		r.Thread = jsonrpc.Member(payload, "reply_to").String()
 	}
 	p, ok := ReadPayload(payload)
 	if r.Thread == "" {
@@ -143,11 +143,11 @@ func reportMessage(v gjson.Result, thread string) (rep agent.Report, err error) 
 			"plain text")}
 		return settleMessages(rep, thread, r.Seq), nil
 	}
-	p, ok := ReadPayload(wire.Member(v, "payload"))
+	p, ok := ReadPayload(jsonrpc.Member(v, "payload"))
 	if !ok {
 		return rep, nil // it means nothing to a task
 	}
-	id := wire.Member(v, "message_id").String()
+	id := jsonrpc.Member(v, "message_id").String()
 	if id == "" || len(id) > wire.MaxID {
 		return rep, wire.Refuse("the agent's message has no id")
 	}
@@ -181,14 +181,14 @@ func Pulled(thread string, messages []gjson.Result, over bool) []byte {
 
 // pulled reads what Pulled has made. A product that is known and was not pulled is one that the inbox has dropped.
 func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) {
-	thread, last := wire.Member(v, "thread_id").String(), int64(0)
+	thread, last := jsonrpc.Member(v, "thread_id").String(), int64(0)
 	rep = agent.Report{State: task.Working, Full: true, Products: slices.Clone(known)}
-	wire.Member(v, "messages").ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.Member(v, "messages").ForEach(func(_, one gjson.Result) bool {
 		var now agent.Report
 		if now, err = reportMessage(one, thread); err != nil {
 			return false
 		}
-		last = max(last, wire.Member(one, "seq").Int())
+		last = max(last, jsonrpc.Member(one, "seq").Int())
 		for i := range now.Chunks {
 			rep.Products = replace(rep.Products, now.Chunks[i].Product)
 		}
@@ -200,7 +200,7 @@ func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) 
 	if err != nil {
 		return agent.Report{}, err
 	}
-	if !rep.State.Settled() && wire.Member(v, "over").Bool() {
+	if !rep.State.Settled() && jsonrpc.Member(v, "over").Bool() {
 		rep.State = task.AwaitingCompletion
 	}
 	rep.Revision = "seq " + strconv.FormatInt(last, 10)

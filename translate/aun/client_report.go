@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -21,7 +22,7 @@ func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) 
 	if err != nil {
 		return agent.Report{}, err
 	}
-	if wire.Member(v, "messages").IsArray() && wire.Absent(wire.Member(v, "status")) {
+	if jsonrpc.Member(v, "messages").IsArray() && wire.Absent(jsonrpc.Member(v, "status")) {
 		return pulled(v, known)
 	}
 	return c.whole(v)

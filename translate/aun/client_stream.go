@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -57,7 +58,7 @@ func (s *clientStream) event(event string, data []byte) (agent.Report, error) {
 		if err != nil {
 			return agent.Report{}, err
 		}
-		s.seq = max(s.seq, wire.Member(v, "seq").Int())
+		s.seq = max(s.seq, jsonrpc.Member(v, "seq").Int())
 		return reportMessage(v, s.thread)
 	case event == MessagesOver:
 		return settleMessages(agent.Report{State: task.AwaitingCompletion}, s.thread, s.seq), nil

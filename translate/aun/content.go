@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -130,7 +131,7 @@ func readContent(v gjson.Result, depth int) (items []task.DataItem, ok bool) {
 		ok = content.Str != ""
 	case kind.Str == jsonType:
 		it.MIMEType = ""
-		content = wire.Member(v, "content") // null is a value, too
+		content = jsonrpc.Member(v, "content") // null is a value, too
 		wire.ReadAnyData(&it, content)
 		ok = content.Exists()
 	case kind.Str == multipartType:
@@ -167,7 +168,7 @@ func readURI(it *task.DataItem, uri string) {
 
 // ReadArtifact reads an artifact. ok is false if it has no id, or its content is not what its type says.
 func ReadArtifact(v gjson.Result) (p task.Product, ok bool) {
-	id, name, description := wire.Member(v, "id"), wire.Member(v, "name"), wire.Member(v, "description")
+	id, name, description := jsonrpc.Member(v, "id"), jsonrpc.Member(v, "name"), jsonrpc.Member(v, "description")
 	p = task.Product{ID: id.Str, Name: name.Str, Description: description.Str}
 	wire.Own(&p.ID, &p.Name, &p.Description)
 	p.DataItems, ok = ReadContent(v)

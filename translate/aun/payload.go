@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -44,17 +45,17 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	if !v.IsObject() {
 		return p, false
 	}
-	data := wire.Member(v, "data")
-	p.Task, p.Thread = wire.Member(v, "task_id").Str, wire.Member(v, "thread_id").Str
-	kind := wire.Member(v, "type").Str
-	if id := wire.Member(data, "task_id").Str; kind != jsonPayload && data.IsObject() && id != "" {
+	data := jsonrpc.Member(v, "data")
+	p.Task, p.Thread = jsonrpc.Member(v, "task_id").Str, jsonrpc.Member(v, "thread_id").Str
+	kind := jsonrpc.Member(v, "type").Str
+	if id := jsonrpc.Member(data, "task_id").Str; kind != jsonPayload && data.IsObject() && id != "" {
 		p.Task = id // the data of a json payload is what it says
 	}
 	wire.Own(&p.Task, &p.Thread)
 	if len(p.Task) > wire.MaxID || len(p.Thread) > wire.MaxID {
 		return p, false
 	}
-	said := wire.Member(v, "text")
+	said := jsonrpc.Member(v, "text")
 	if said.Type == gjson.String && said.Str != "" {
 		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
 	}
@@ -62,12 +63,12 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	case textPayload:
 		return p, said.Type == gjson.String
 	case eventPayload, statusPayload:
-		p.Native = strings.Clone(wire.Member(v, "event").Str)
+		p.Native = strings.Clone(jsonrpc.Member(v, "event").Str)
 		if p.Native == "" {
-			p.Native = strings.Clone(wire.Member(v, "state").Str)
+			p.Native = strings.Clone(jsonrpc.Member(v, "state").Str)
 		}
 		p.State = stateOfEvent(p.Native)
-		if code := wire.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
+		if code := jsonrpc.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
 			p.Items = []task.DataItem{task.Text(wire.Owned(code, code.Str))} // all that is known of the reason
 		}
 		return p, true
@@ -83,7 +84,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		return p, false
 	default:
 		n := len(p.Items)
-		wire.Member(v, "attachments").ForEach(func(_, a gjson.Result) bool {
+		jsonrpc.Member(v, "attachments").ForEach(func(_, a gjson.Result) bool {
 			if it, ok := readAttachment(a); ok {
 				p.Items = append(p.Items, it)
 			}
@@ -117,10 +118,10 @@ func stateOfEvent(name string) task.State {
 
 // readAttachment reads an attachment that has a URL. Objects of storage.* cannot be reached from here without one.
 func readAttachment(a gjson.Result) (it task.DataItem, ok bool) {
-	it = task.DataItem{Kind: task.FileItem, Name: wire.Member(a, "filename").Str}
-	it.MIMEType = wire.Member(a, "content_type").Str
+	it = task.DataItem{Kind: task.FileItem, Name: jsonrpc.Member(a, "filename").Str}
+	it.MIMEType = jsonrpc.Member(a, "content_type").Str
 	wire.Own(&it.Name, &it.MIMEType)
-	url := wire.Member(a, "url").Str
+	url := jsonrpc.Member(a, "url").Str
 	readURI(&it, url)
 	return it, url != ""
 }

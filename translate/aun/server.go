@@ -90,7 +90,7 @@ func (s Server) Read(method string, params gjson.Result) (translate.Call, error)
 	case Cancel:
 		call.Method, m.Command, call.Strict = Cancel, task.Cancel, true
 		s.readTask(&r, params, m)
-		if reason := r.Bounded(wire.Member(params, "reason"), "reason", maxReason); reason != "" {
+		if reason := r.Bounded(jsonrpc.Member(params, "reason"), "reason", maxReason); reason != "" {
 			m.DataItems = []task.DataItem{task.Text(strings.Clone(reason))}
 		}
 	case Get:
@@ -120,15 +120,15 @@ func (s Server) readTask(r *wire.Reader, params gjson.Result, m *task.Message) {
 	if m.TaskID = s.Task; m.TaskID != "" {
 		return
 	}
-	m.TaskID = r.RequiredID(wire.Member(params, "task_id"), "task_id")
+	m.TaskID = r.RequiredID(jsonrpc.Member(params, "task_id"), "task_id")
 	wire.Own(&m.TaskID)
 }
 
 // readInput reads an input, and the id of its message, which repeats a message whose answer was lost.
 func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
-	m.ID = r.ID(wire.Member(params, "message_id"), "message_id")
+	m.ID = r.ID(jsonrpc.Member(params, "message_id"), "message_id")
 	wire.Own(&m.ID)
-	input := wire.Member(params, "input")
+	input := jsonrpc.Member(params, "input")
 	if !input.Exists() {
 		r.Fail("input", "input is missing; it must be an object with a type and a content")
 		return
@@ -142,8 +142,8 @@ func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
 
 // readList reads the params of task.list. Its cursor is that of the assignee's list, behind the assignee.
 func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
-	l := &task.List{Size: int(min(r.Count(wire.Member(params, "limit"), "limit"), maxPage))}
-	status := r.Text(wire.Member(params, "status"), "status")
+	l := &task.List{Size: int(min(r.Count(jsonrpc.Member(params, "limit"), "limit"), maxPage))}
+	status := r.Text(jsonrpc.Member(params, "status"), "status")
 	switch {
 	case status == "":
 	case status == "completed" && !s.Confirm:
@@ -159,7 +159,7 @@ func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
 		}
 		l.States = []task.State{state}
 	}
-	_, l.Token, _ = strings.Cut(strings.Clone(r.Bounded(wire.Member(params, "cursor"), "cursor", wire.MaxURL)), " ")
+	_, l.Token, _ = strings.Cut(strings.Clone(r.Bounded(jsonrpc.Member(params, "cursor"), "cursor", wire.MaxURL)), " ")
 	return l
 }
 

@@ -5,6 +5,7 @@ package v03
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
@@ -60,7 +61,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	case pushDelete:
 		call.Method, call.Op = pushDelete, translate.DeleteWebhooks
 		call.Webhook = r.webhookID(req.Params)
-		r.RequiredID(wire.Member(req.Params, "pushNotificationConfigId"), "pushNotificationConfigId")
+		r.RequiredID(jsonrpc.Member(req.Params, "pushNotificationConfigId"), "pushNotificationConfigId")
 	default:
 		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A 0.3 are message/send and stream, "+
 			"tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete")
@@ -82,8 +83,8 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 // webhookID reads the params that name a webhook: {id, pushNotificationConfigId}, the first of which is the task's.
 func (r *decoder) webhookID(params gjson.Result) *task.Webhook {
 	w := &task.Webhook{Dialect: version.Name03}
-	w.TaskID = r.RequiredID(wire.Member(params, "id"), "id")
-	w.ID = r.ID(wire.Member(params, "pushNotificationConfigId"), "pushNotificationConfigId")
+	w.TaskID = r.RequiredID(jsonrpc.Member(params, "id"), "id")
+	w.ID = r.ID(jsonrpc.Member(params, "pushNotificationConfigId"), "pushNotificationConfigId")
 	wire.Own(&w.TaskID, &w.ID)
 	return w
 }

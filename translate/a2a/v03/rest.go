@@ -104,11 +104,11 @@ func restConfiguration(r *v1.Request, configuration gjson.Result, call *translat
 		return
 	}
 	const at = "configuration."
-	if !r.Flag(wire.Member(configuration, "blocking"), at+"blocking") {
+	if !r.Flag(jsonrpc.Member(configuration, "blocking"), at+"blocking") {
 		call.Terms.Response = task.NoWait
 	}
 	for _, name := range [...]string{"pushNotification", "pushNotificationConfig"} { // the latter in its JSON-RPC
-		if config := wire.Member(configuration, name); !wire.Absent(config) {
+		if config := jsonrpc.Member(configuration, name); !wire.Absent(config) {
 			call.Webhook = &task.Webhook{TaskID: call.Message.TaskID, Dialect: version.Name03}
 			webhook.Read(&r.Reader, config, at+name, call.Webhook)
 		}
@@ -122,7 +122,7 @@ func restWebhook(r *v1.Request) *task.Webhook {
 	if config := r.Optional(r.Param("config"), "config"); config.Exists() {
 		at, outer = "config.", config
 	}
-	webhook.Read(&r.Reader, wire.Member(outer, "pushNotificationConfig"), at+"pushNotificationConfig", w)
+	webhook.Read(&r.Reader, jsonrpc.Member(outer, "pushNotificationConfig"), at+"pushNotificationConfig", w)
 	if w.ID == "" {
 		w.ID = r.ID(r.Param("configId"), "configId")
 		wire.Own(&w.ID)
@@ -137,17 +137,17 @@ func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 		r.Fail("", "a part must have a text, a file with its bytes or its place, or data")
 		return task.DataItem{}
 	}
-	r.Optional(wire.Member(v, "metadata"), ".metadata")
-	switch named := !wire.Absent(wire.Member(v, "kind")); {
+	r.Optional(jsonrpc.Member(v, "metadata"), ".metadata")
+	switch named := !wire.Absent(jsonrpc.Member(v, "kind")); {
 	case it.Kind == task.DataKind && !named:
-		if inner := wire.Member(wire.Member(v, "data"), "data"); !wire.Absent(inner) {
+		if inner := jsonrpc.Member(jsonrpc.Member(v, "data"), "data"); !wire.Absent(inner) {
 			wire.ReadData(&it, inner)
 		}
 	case it.Bytes != "":
 		if it.Bytes, ok = v1.Base64(it.Bytes); !ok {
 			r.Fail(".file", "the bytes of a file must be base64")
 		}
-		if !wire.Absent(wire.Member(wire.Member(v, "file"), "fileWithBytes")) {
+		if !wire.Absent(jsonrpc.Member(jsonrpc.Member(v, "file"), "fileWithBytes")) {
 			it.Bytes = inBase64(it.Bytes)
 		}
 	}

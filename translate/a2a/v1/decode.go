@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
@@ -125,7 +126,7 @@ func (r *Request) Param(name string) (v gjson.Result) {
 	if text, ok := r.req.PathParams[name]; ok {
 		return gjson.Result{Type: gjson.String, Str: text}
 	}
-	if v = wire.Member(r.req.Params, name); !wire.Absent(v) || len(r.req.Query) == 0 {
+	if v = jsonrpc.Member(r.req.Params, name); !wire.Absent(v) || len(r.req.Query) == 0 {
 		return v
 	}
 	other := snake(name)
@@ -288,12 +289,12 @@ func (r *Request) part(v gjson.Result) task.DataItem {
 // configuration reads the members of a configuration that only 1.0 has.
 func (r *Request) configuration(configuration gjson.Result, call *translate.Call) {
 	const at = "configuration."
-	if r.Flag(wire.Member(configuration, "returnImmediately"), at+"returnImmediately") {
+	if r.Flag(jsonrpc.Member(configuration, "returnImmediately"), at+"returnImmediately") {
 		call.Terms.Response = task.NoWait
 	}
 	const name = "taskPushNotificationConfig"
-	if config := r.Optional(wire.Member(configuration, name), at+name); config.Exists() {
-		call.Webhook = r.webhook(func(name string) gjson.Result { return wire.Member(config, name) }, at+name+".")
+	if config := r.Optional(jsonrpc.Member(configuration, name), at+name); config.Exists() {
+		call.Webhook = r.webhook(func(name string) gjson.Result { return jsonrpc.Member(config, name) }, at+name+".")
 		call.Webhook.TaskID = call.Message.TaskID
 	}
 }
@@ -306,8 +307,8 @@ func (r *Request) webhook(member func(name string) gjson.Result, at string) *tas
 	w.Token = r.Bounded(member("token"), at+"token", wire.MaxSecret)
 	if auth := r.Optional(member("authentication"), at+"authentication"); auth.Exists() {
 		at += "authentication."
-		w.Scheme = r.RequiredID(wire.Member(auth, "scheme"), at+"scheme")
-		w.Credentials = r.Bounded(wire.Member(auth, "credentials"), at+"credentials", wire.MaxSecret)
+		w.Scheme = r.RequiredID(jsonrpc.Member(auth, "scheme"), at+"scheme")
+		w.Credentials = r.Bounded(jsonrpc.Member(auth, "credentials"), at+"credentials", wire.MaxSecret)
 	}
 	wire.Own(&w.ID, &w.URL, &w.Token, &w.Scheme, &w.Credentials)
 	return w

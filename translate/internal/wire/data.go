@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -45,7 +46,7 @@ func AnyData(it *task.DataItem) (value, metadata json.RawMessage) {
 	if !marked(it.Metadata) || !holdsValue(view(it.Data)) {
 		return OneLine(it.Data), it.Metadata
 	}
-	inner := Member(view(it.Data), "value")
+	inner := jsonrpc.Member(view(it.Data), "value")
 	return Line(inner), setMark(it.Metadata, holdsValue(inner))
 }
 

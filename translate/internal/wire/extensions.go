@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -154,7 +155,7 @@ func MemberOf(object json.RawMessage, name string) json.RawMessage {
 	if len(object) == 0 {
 		return nil
 	}
-	v := Member(view(object), name)
+	v := jsonrpc.Member(view(object), name)
 	if v.Raw == "" {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -94,7 +95,7 @@ func TestEach(t *testing.T) {
 	read := func(json string) (got []string, err *task.Error) {
 		r := Reader{Prefix: "params."}
 		r.Each(gjson.Parse(json), "list", 3, func(entry gjson.Result) {
-			got = append(got, r.RequiredID(entry, "")+r.Text(Member(entry, "m"), ".m"))
+			got = append(got, r.RequiredID(entry, "")+r.Text(jsonrpc.Member(entry, "m"), ".m"))
 		})
 		if r.Prefix != "params." {
 			t.Errorf("the prefix has become %q", r.Prefix)
@@ -123,7 +124,7 @@ func TestEach(t *testing.T) {
 		}
 	}
 	r := Reader{Prefix: "params."}
-	r.Each(gjson.Parse(`[{"m":1}]`), "list", 3, func(entry gjson.Result) { r.Text(Member(entry, "m"), ".m") })
+	r.Each(gjson.Parse(`[{"m":1}]`), "list", 3, func(entry gjson.Result) { r.Text(jsonrpc.Member(entry, "m"), ".m") })
 	if r.Err == nil || r.Err.Field != "params.list[0].m" || r.Err.Detail != "m must be a string" {
 		t.Errorf("a member of an entry is refused as %v", r.Err)
 	}
@@ -133,13 +134,13 @@ func TestEach(t *testing.T) {
 func TestOwn(t *testing.T) {
 	body := []byte(`{"a":"one","b":"t\u0077o","c":""}`)
 	v := gjson.ParseBytes(body)
-	a, b, c := Member(v, "a").Str, Member(v, "b").Str, Member(v, "c").Str
+	a, b, c := jsonrpc.Member(v, "a").Str, jsonrpc.Member(v, "b").Str, jsonrpc.Member(v, "c").Str
 	Own(&a, &b, &c)
 	if got := fmt.Sprint(a, b, c); got != "onetwo" {
 		t.Errorf("got %q", got)
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		m := Member(v, name)
+		m := jsonrpc.Member(v, name)
 		if got := Owned(m, m.Str); got != m.Str {
 			t.Errorf("got %q", got)
 		}
@@ -154,14 +155,6 @@ func TestMembers(t *testing.T) {
 		t.Error(d)
 	}
 	Members(gjson.Parse(`[1]`), func(name string, _ gjson.Result) { t.Errorf("an array has the member %q", name) })
-	if v := Member(object, "A"); v.Raw != `{"c":2}` {
-		t.Errorf("got %s", v.Raw)
-	}
-	for _, json := range []string{`[{"a":1}]`, `"a"`, ``, `{"b":1}`} {
-		if v := Member(gjson.Parse(json), "a"); v.Exists() {
-			t.Errorf("%s has the member %s", json, v.Raw)
-		}
-	}
 	for json, want := range map[string]string{"{\"a\":\r\n1}": `{"a":1}`, `[1.0]`: `{"value":[1.0]}`,
 		`null`: `{"value":null}`} {
 		if got := string(Object(gjson.Parse(json))); got != want {

@@ -23,20 +23,6 @@ const (
 // Absent reports whether a value is null or missing.
 func Absent(v gjson.Result) bool { return v.Type == gjson.Null }
 
-// Member returns the member of an object that has exactly this name. It does not exist where there is none.
-func Member(object gjson.Result, name string) (found gjson.Result) {
-	if !object.IsObject() {
-		return found
-	}
-	object.ForEach(func(key, v gjson.Result) bool {
-		if key.Str == name {
-			found = v
-		}
-		return !found.Exists()
-	})
-	return found
-}
-
 // Members calls f with every member of an object that is not null. Other values have no members.
 func Members(object gjson.Result, f func(name string, v gjson.Result)) {
 	if !object.IsObject() {

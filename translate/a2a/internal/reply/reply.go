@@ -46,7 +46,7 @@ func Pushed(body []byte) (gjson.Result, error) {
 		return v, wire.Refuse("the agent's notification is no object")
 	}
 	for _, envelope := range [...]string{"result", "params", "event"} {
-		if inner := wire.Member(v, envelope); inner.IsObject() {
+		if inner := jsonrpc.Member(v, envelope); inner.IsObject() {
 			v = inner
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
@@ -50,7 +51,7 @@ func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	}
 	if named == version.Unknown {
 		named = version.Legacy
-		if id := wire.Member(req.Params, "id"); id.Type == gjson.String && translate.MadeHere(id.Str) {
+		if id := jsonrpc.Member(req.Params, "id"); id.Type == gjson.String && translate.MadeHere(id.Str) {
 			named = version.V03
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
@@ -17,9 +18,9 @@ import (
 func ReadTask(r *wire.Reader, params gjson.Result, command task.Command, call *translate.Call) {
 	m := &call.Message
 	m.Command = command
-	m.TaskID = r.RequiredID(wire.Member(params, "id"), "id")
+	m.TaskID = r.RequiredID(jsonrpc.Member(params, "id"), "id")
 	wire.Own(&m.TaskID)
-	if history := wire.Member(params, "historyLength"); !wire.Absent(history) {
+	if history := jsonrpc.Member(params, "historyLength"); !wire.Absent(history) {
 		call.History = ReadHistory(r, history, "historyLength")
 	}
 	switch command {
@@ -39,7 +40,7 @@ func ReadHistory(r *wire.Reader, v gjson.Result, field string) int {
 // is a text, a file or data, and is what it says.
 func ReadParts(r *wire.Reader, v gjson.Result, field string) (items []task.DataItem) {
 	r.Each(v, field, wire.MaxItems, func(v gjson.Result) {
-		metadata := wire.Member(v, "metadata")
+		metadata := jsonrpc.Member(v, "metadata")
 		it, ok := part.Content(v)
 		switch {
 		case !v.IsObject():

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -62,9 +63,9 @@ var NotFound = task.Errorf(task.TaskNotFound, "this task has no push notificatio
 // ReadParams reads the params that set a webhook: {id, pushNotificationConfig}, where taskID is the name of the first.
 func ReadParams(r *wire.Reader, params gjson.Result, taskID, dialect string) *task.Webhook {
 	w := &task.Webhook{Dialect: dialect}
-	w.TaskID = r.RequiredID(wire.Member(params, taskID), taskID)
+	w.TaskID = r.RequiredID(jsonrpc.Member(params, taskID), taskID)
 	wire.Own(&w.TaskID)
-	Read(r, wire.Member(params, "pushNotificationConfig"), "pushNotificationConfig", w)
+	Read(r, jsonrpc.Member(params, "pushNotificationConfig"), "pushNotificationConfig", w)
 	return w
 }
 
@@ -74,13 +75,13 @@ func Read(r *wire.Reader, v gjson.Result, field string, w *task.Webhook) {
 		r.Fail(field, "%s must be an object with the member url", field[strings.LastIndexByte(field, '.')+1:])
 		return
 	}
-	w.ID = r.ID(wire.Member(v, "id"), field+".id")
-	w.URL = r.Required(wire.Member(v, "url"), field+".url", wire.MaxURL)
-	w.Token = r.Bounded(wire.Member(v, "token"), field+".token", wire.MaxSecret)
-	if auth := wire.Member(v, "authentication"); !wire.Absent(auth) && r.Object(auth, field+".authentication") {
+	w.ID = r.ID(jsonrpc.Member(v, "id"), field+".id")
+	w.URL = r.Required(jsonrpc.Member(v, "url"), field+".url", wire.MaxURL)
+	w.Token = r.Bounded(jsonrpc.Member(v, "token"), field+".token", wire.MaxSecret)
+	if auth := jsonrpc.Member(v, "authentication"); !wire.Absent(auth) && r.Object(auth, field+".authentication") {
 		field += ".authentication"
-		w.Scheme = readScheme(r, wire.Member(auth, "schemes"), field+".schemes")
-		w.Credentials = r.Bounded(wire.Member(auth, "credentials"), field+".credentials", wire.MaxSecret)
+		w.Scheme = readScheme(r, jsonrpc.Member(auth, "schemes"), field+".schemes")
+		w.Credentials = r.Bounded(jsonrpc.Member(auth, "credentials"), field+".credentials", wire.MaxSecret)
 	}
 	wire.Own(&w.ID, &w.URL, &w.Token, &w.Scheme, &w.Credentials)
 }
