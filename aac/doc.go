@@ -14,9 +14,9 @@
 // for another reason has not. Used tokens are in the store until they have expired, with a margin for clocks that
 // are set back: so they are known after a restart, and to every process that shares the store.
 //
-// Callers are told one of three fixed sentences, for the errors −32008, −32010 and −32009 of §12. The reason
-// is in the cause of the error, for the log. Neither errors nor logs hold a token; the subject, who may be a person, is
-// hashed.
+// The gateway answers a refused caller with one of three fixed sentences, for the errors −32008, −32010 and
+// −32009 of §12. The reason is in the cause of the error, for the log. Neither errors nor logs hold a token; the
+// subject, who may be a person, is hashed.
 //
 // Messages in groups carry no token (§11.2): none is stored with a task, and none is sent on.
 package aac

@@ -20,7 +20,7 @@ type Ref struct {
 type Turn struct {
 	// Leader is the name under which the turn counts where Leaders share what the agent can do; see quota.Key.
 	Leader string
-	// Caller is who the agent is told that the turn is for.
+	// Caller is the caller that the gateway names to the agent as the one that the turn is for.
 	Caller Caller
 	// Ref names the task. The names in a start were made by the gateway; an agent that makes its own names takes them
 	// as hints.
@@ -63,12 +63,12 @@ type Turn struct {
 	Webhook *task.Webhook
 }
 
-// Caller is for whom an agent is asked. Where nobody calls, as when a turn is resumed, it is what is stored with the
-// task. The zero Caller is nobody.
+// Caller is the caller for which the gateway asks an agent. In a turn without a request, such as one that is resumed,
+// it is the one that is stored with the task. The zero Caller stands for no caller.
 type Caller struct {
 	Leader string // the whole name
 	Proof  string // how the Leader has proven who it is, as identity.Proof names it; empty for not at all
-	// Subject is for whom the Leader acts, as its access token says; empty for itself.
+	// Subject is the person or agent for which the Leader acts, as its access token says; empty for itself.
 	Subject string
 }
 

@@ -198,7 +198,7 @@ func parseByteSequence(s string) (*x509.Certificate, error) {
 }
 
 // parseXFCC reads the one element of Envoy's header. Several elements would be those of several proxies, and the
-// certificate of a proxy in front of the last one is not verified by anybody here.
+// last proxy does not say which of their certificates it has verified.
 func parseXFCC(value string) (*x509.Certificate, []*x509.Certificate, error) {
 	var cert, chain string
 	for rest := value; rest != ""; {

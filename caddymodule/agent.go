@@ -39,7 +39,7 @@ type AgentConfig struct {
 	// The certificates of both ends, for https.
 	TLS AgentTLS `json:"tls,omitzero"`
 
-	// How the agent is told who calls. Not for agents of AUN. Default: not at all.
+	// How the gateway names the caller to the agent. Not for agents of AUN. Default: not at all.
 	Caller AgentCaller `json:"caller,omitzero"`
 
 	// How long a turn may be silent before it fails. Default: 5m.

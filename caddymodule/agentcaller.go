@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// AgentCaller is how the agent is told who calls.
+// AgentCaller says how the gateway names the caller to the agent.
 type AgentCaller struct {
 	// By the header fields Aip-Leader, Aip-Proof, Aip-Subject, Aip-Task and Aip-Session. Default: false.
 	Headers bool `json:"headers,omitempty"`
@@ -78,7 +78,7 @@ func (c *AgentCaller) check(up http.Header) error {
 	return nil
 }
 
-// introducer returns what tells the agent who calls; nil where it is not told.
+// introducer returns the Introducer that names callers to the agent; nil for none.
 func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
 	c := &g.Agent.Caller
 	if !c.set() {

@@ -52,7 +52,7 @@ type App struct {
 	// The gateway as a gateway of AUN. Default: none; AUN clients cannot connect.
 	AUN *AUN `json:"aun,omitempty"`
 
-	// Who signs the tokens by which agents are told who calls. Default: none.
+	// The issuer of the tokens by which the gateway names callers to agents. Default: none.
 	Issuer *OwnIssuer `json:"issuer,omitempty"`
 
 	// How it is found out which certificates of callers are revoked, for the verifier aip_revocation of client_auth, and

@@ -34,8 +34,8 @@ func init() {
 
 // Identify finds out who sends a request, and what the request asks for, before the aip_gateway handler that answers
 // it, so that other handlers can decide by that. It sets the placeholders {aip.leader} and {aip.proof}, which are empty
-// for a caller who has proven nothing, and {aip.method} and {aip.command}. It refuses nobody: that is for the handlers
-// after it, and for aip_gateway, which uses what was found here.
+// for a caller who has proven nothing, and {aip.method} and {aip.command}. It refuses no request: that is for the
+// handlers after it, and for aip_gateway, which uses what was found here.
 //
 // The body of a request is only read where a handler asks for the method or the command. It is kept, and later handlers
 // get all of it. A body beyond the limits, or one of more than 64 KiB of a caller who has proven nothing, is refused
@@ -250,7 +250,7 @@ func (m *MatchMethod) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // MatchWithError reports whether a request asks for one of the methods. A request of which that cannot be known is
-// refused: whoever denies by the matcher would let it in, and whoever allows by it would not.
+// refused: a configuration that denies by the matcher would let it in, and one that allows by it would not.
 func (m MatchMethod) MatchWithError(r *http.Request) (bool, error) {
 	preview := httpfront.PreviewOf(r.Context())
 	if preview == nil {

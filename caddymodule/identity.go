@@ -51,7 +51,7 @@ type Identity struct {
 
 // ClientCertHeader says which proxy hands on client certificates, and how.
 type ClientCertHeader struct {
-	// The name of the header. It is removed from every request, whoever sends it.
+	// The name of the header. The gateway removes it from every request, of the proxy and of others.
 	Header string `json:"header"`
 
 	// How the certificate is written: rfc9440, xfcc (Envoy's x-forwarded-client-cert) or pem (percent-encoded, as nginx

@@ -23,7 +23,7 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_jwks", httpcaddyfile.Before, "respond")
 }
 
-// OwnIssuer signs the tokens by which agents are told who calls.
+// OwnIssuer signs the tokens by which the gateway names callers to agents.
 type OwnIssuer struct {
 	// The issuer's name, iss in its tokens, such as the URL of the gateway. Required.
 	Name string `json:"name"`

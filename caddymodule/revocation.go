@@ -141,7 +141,7 @@ func (r *Revocation) stop() {
 }
 
 // RevocationVerifier has the handshake of a site refuse certificates that are revoked, by the sources of the app's
-// option revocation. It asks nobody: a handshake comes before the key of the certificate is proven.
+// option revocation. It sends no query: a handshake comes before the key of the certificate is proven.
 type RevocationVerifier struct{ app *App }
 
 // CaddyModule returns the Caddy module information.

@@ -19,7 +19,7 @@ type Reader struct{ g *Gateway }
 // NewReader returns a Reader. Of the Config, Process, Callers, Guard, Revocation, Limits, Memory, MemoryPatience and
 // Streaming.Drain count.
 func NewReader(c Config) *Reader {
-	c.Groups = true // an invitation is read, whoever answers it
+	c.Groups = true // an invitation is read, also where the Gateway takes no part in groups
 	return &Reader{&Gateway{config: c,
 		memory: quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}}}
 }

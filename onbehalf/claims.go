@@ -10,7 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// claims are those of a token: that of RFC 8693 for somebody (sub) for whom another acts (act), with the names of AAC.
+// claims are those of a token: that of RFC 8693 for a subject (sub) for which another acts (act), with the names of
+// AAC.
 type claims struct {
 	Issuer   string `json:"iss"`
 	Subject  string `json:"sub"` // the Leader, as AAC names it, or for whom it acts
@@ -24,7 +25,7 @@ type claims struct {
 	Session  string `json:"session,omitempty"`
 }
 
-// actor is who acts for somebody, and who has acted before it.
+// actor is the one that acts for the subject, and the one that has acted before it.
 type actor struct {
 	Subject string `json:"sub"`
 	Before  *actor `json:"act,omitempty"`
@@ -45,8 +46,8 @@ func (i *Introducer) claims(of subject, now time.Time) *claims {
 	}
 }
 
-// named returns the name of a caller's Leader; empty for nobody. That of a Leader that has proven nothing is marked, so
-// that nobody takes it for one that has.
+// named returns the name of a caller's Leader; empty for no caller. That of a Leader that has proven nothing is marked,
+// so that the agent does not take it for one that has.
 func named(c *agent.Caller) string {
 	if c.Proof == "" && c.Leader != "" && !strings.HasPrefix(c.Leader, quota.Unverified) {
 		return quota.Unverified + c.Leader

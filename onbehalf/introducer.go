@@ -42,7 +42,7 @@ const (
 	reuse = Validity / 2
 )
 
-// Config says what an agent is told.
+// Config says how the gateway names callers to an agent.
 type Config struct {
 	Fields  bool    // by the fields of Leader, proof, task and session
 	Issuer  *Issuer // by a token that it signs; nil for none

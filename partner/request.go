@@ -47,7 +47,7 @@ type Bounds struct {
 	OfAll    int  // how many unfinished tasks all Leaders may have at the Partner, in this shard; 0 for any number
 }
 
-// BoundError says which of the Bounds refuses a start. Whoever has set them turns it into an error for callers.
+// BoundError says which of the Bounds refuses a start. The one that has set them makes an error for callers of it.
 type BoundError struct{ NoStart, OfAll bool }
 
 // Error implements error.

@@ -20,7 +20,7 @@ import (
 const (
 	// flushEvery is how often what was counted is written that is not written at once. A crash loses no more than it.
 	flushEvery = 30 * time.Second
-	// idleAfter is how long an entry stays in memory that nobody uses. It is in the store by then, and its bucket is
+	// idleAfter is how long an unused entry stays in memory. It is in the store by then, and its bucket is
 	// full, or in the store, too.
 	idleAfter = 2 * flushEvery
 	// staleAfter is for how many days an entry is kept in the store without a change.
@@ -93,7 +93,7 @@ func (b *Book) keep(ctx context.Context) {
 	}
 }
 
-// flush writes all entries that have changed, and forgets those that nobody uses.
+// flush writes all entries that have changed, and forgets unused ones.
 func (b *Book) flush(ctx context.Context) {
 	b.mu.Lock()
 	all := slices.Collect(maps.Values(b.accounts))

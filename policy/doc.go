@@ -6,8 +6,8 @@
 //
 // # Rules
 //
-// The first rule whose conditions all hold decides, and a call that no rule has is denied. What the caller is told is
-// always the same; which rule has decided is in the cause of the error, which only the log shows.
+// The first rule whose conditions all hold decides, and a call that no rule has is denied. The answer to a
+// caller is always the same; which rule has decided is in the cause of the error, which only the log shows.
 //
 // # Quotas
 //
@@ -19,7 +19,7 @@
 //   - Bytes, and how much is left of slow rates of calls, are written within flushEvery, and when the Book is closed.
 //   - Days are those of UTC. The day of a count never goes back by one, so a clock that is set back over midnight gives
 //     nothing anew, nor does one that comes back from the future: then the count is kept until the next midnight.
-//   - Rates of calls are measured by the monotonic clock, which nobody sets, but for the time before a restart.
+//   - Rates of calls are measured by the monotonic clock, which cannot be set, but for the time before a restart.
 //
 // Unfinished tasks and open streams are not counted over time. The first are bounds of the call for the life-cycle,
 // which knows them exactly, and the second are counted by package quota, as those of limits are.

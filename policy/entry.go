@@ -163,7 +163,7 @@ func (e *entry) send(q *Quota, n int64, now time.Time) *task.Error {
 	return nil
 }
 
-// unwritten reports whether the entry is to be written, and whether nobody has used it for long.
+// unwritten reports whether the entry is to be written, and whether it was not used for long.
 func (e *entry) unwritten(now time.Time) (dirty, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

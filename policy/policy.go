@@ -188,7 +188,7 @@ type Explanation struct {
 	Quotas []string
 }
 
-// Explain returns what the policy says about a call. It counts nothing, and asks nobody.
+// Explain returns what the policy says about a call. It counts nothing, and sends no question to a decision point.
 func (p *Policy) Explain(c *Call) Explanation {
 	e := Explanation{DryRun: p.config.DryRun, Asks: p.config.Further != nil}
 	if r := p.deciding(c); r != nil {

@@ -86,7 +86,7 @@ const (
 	limitBytes   = "bytes"
 )
 
-// unknownWait is after how long a caller is asked to try again if nobody knows when there is room.
+// unknownWait is after how long a caller is asked to try again where it is not known when there is room.
 const unknownWait = 10 * time.Second
 
 // exceeded returns the error of a call beyond a limit of a quota. It has the name of the quota, which is no secret, and

@@ -7,7 +7,7 @@ import "time"
 // lendFor is how long a lease is lent at least before it is asked back: a caller that reads takes its bytes sooner.
 const lendFor = time.Second
 
-// loan is a lease whose owner waits for somebody else, such as a caller that reads nothing.
+// loan is a lease whose owner waits for another party, such as a caller that reads nothing.
 type loan struct {
 	lease *Lease
 	since time.Time
@@ -15,7 +15,7 @@ type loan struct {
 	asked bool   // back was called
 }
 
-// Lend says that the owner of the lease waits for somebody else from now on, and can do without what it holds. If
+// Lend says that the owner of the lease waits for another party from now on, and can do without what it holds. If
 // another lease waits for that meanwhile, in Wait, back is called, once: the owner then has to release the lease soon.
 // Those that were lent first are asked first. back is called by any goroutine, must not wait, and must not use the
 // counter. The owner calls TakeBack when it waits no longer.

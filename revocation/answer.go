@@ -136,7 +136,7 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate) {
 	a.after = now.Add(wait)
 	changed := false
 	if said != nil {
-		// An answer that is older than the one that is there is repeated by somebody else.
+		// An attacker may repeat an older answer, which does not replace the one that is there.
 		if a.answer == nil || !said.from.Before(a.answer.from) {
 			changed = a.answer == nil || a.answer.outcome != said.outcome
 			a.answer = said

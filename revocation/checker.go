@@ -204,7 +204,7 @@ func letIn(verdict, *x509.Certificate, *x509.Certificate) verdict { return verdi
 func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate) error {
 	return c.decide(chain, func(v verdict, cert, issuer *x509.Certificate) verdict {
 		if v.outcome == good {
-			_ = c.ask(cert, issuer) // it is time to ask again, but nobody has to wait
+			_ = c.ask(cert, issuer) // it may be time to ask again, but the call need not wait
 			return v
 		}
 		if said := c.answered(ctx, cert, issuer); said.outcome > v.outcome {

@@ -19,7 +19,7 @@ const (
 )
 
 // Error is why a token is refused. It holds no part of the token but names, times and what Claims says, and may be
-// logged. It is not for the caller: what a verifier expects is nobody's business.
+// logged. It is not for the caller, who shall not learn what a verifier expects.
 type Error struct {
 	Reason Reason
 	Detail string // a sentence without a full stop; empty if Reason says it all

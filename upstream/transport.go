@@ -60,7 +60,7 @@ type Request struct {
 // An Introducer tells an agent for whom it is asked. It may be used by any number of goroutines at once.
 type Introducer interface {
 	// Introduce returns the header fields of a request that say so, which take the place of all others of their names,
-	// and a context with the baggage of the request. The fields are not to be changed. A request for nobody has none.
+	// and a context with the baggage of the request. The fields are not to be changed. A request for no caller has none.
 	Introduce(ctx context.Context, r *Request) (context.Context, []translate.Field)
 }
 

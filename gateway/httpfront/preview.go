@@ -32,8 +32,8 @@ type Previewer struct {
 }
 
 // Preview is what is known of a request before its Front has it. What the request asks for is read when that is first
-// asked: its body is kept then, and whoever reads the request's body later gets all of it. It may be used by any number
-// of goroutines at once.
+// asked: its body is kept then, and a handler that reads the request's body later gets all of it. It may be used by any
+// number of goroutines at once.
 type Preview struct {
 	previewer *Previewer
 	peer      identity.Peer // as the Front has it
@@ -50,7 +50,7 @@ type Preview struct {
 	of      gateway.Request // holds the body, and its memory
 	asked   bool            // what and failed are known
 	what    gateway.Asked
-	failed  error // why the body was not read: nobody gets it then
+	failed  error // why the body was not read: no handler gets it then
 	read    int   // how much of the kept body was read again
 	end     error // after the kept body; nil: the rest was not read
 	passing bool  // the body is being read by another handler
@@ -84,7 +84,7 @@ func PreviewOf(ctx context.Context) *Preview {
 // Peer returns who has sent the request, as a Config's Authenticate does.
 func (v *Preview) Peer() (identity.Peer, error) { return v.peer, v.err }
 
-// Accepted returns who has proven to have sent the request; the zero Peer for nobody.
+// Accepted returns who has proven to have sent the request; the zero Peer for a caller that has proven nothing.
 func (v *Preview) Accepted() identity.Peer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,7 +103,7 @@ func (v *Preview) accept() identity.Peer {
 }
 
 // Asked returns what the request asks for: nothing if its path is none of the Partner's. An error says that the body
-// could not be read. Its Asked is as that of a body that cannot be decoded, and nobody can read the body later.
+// could not be read. Its Asked is as that of a body that cannot be decoded, and no handler can read the body later.
 func (v *Preview) Asked() (gateway.Asked, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -115,7 +115,7 @@ func (v *Preview) Asked() (gateway.Asked, error) {
 }
 
 // pass says that the Front reads the body now, and counts the memory for it. It returns what Asked has returned; nil if
-// nobody has called it.
+// it was not called.
 func (v *Preview) pass() *gateway.Asked {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -84,7 +84,7 @@ func New(c Config) (*Point, error) {
 		c.Timeout = DefaultTimeout
 	}
 	return &Point{url: c.URL, aic: c.AIC, dialer: c.Dialer, timeout: c.Timeout, cached: answers, client: &http.Client{
-		// A redirect would have the question answered by somebody else.
+		// A redirect would have another server answer the question.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			DialContext: c.Dialer.DialPlain, DialTLSContext: c.Dialer.DialTLS,
