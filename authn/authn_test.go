@@ -379,8 +379,9 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// TestSecondCredential: a certificate comes first, and a wrong credential beside it is refused all the same.
-func TestSecondCredential(t *testing.T) {
+// newKey makes a key with the name k, and the keys of a gateway that has it.
+func newKey(t *testing.T) (string, *Keys) {
+	t.Helper()
 	key, line, err := MakeKey("k")
 	if err != nil {
 		t.Fatal(err)
@@ -389,6 +390,12 @@ func TestSecondCredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return key, &Keys{names: names}
+}
+
+// TestSecondCredential: a certificate comes first, and a wrong credential beside it is refused all the same.
+func TestSecondCredential(t *testing.T) {
+	key, keys := newKey(t)
 	p := newPKI(t)
 	cert := p.leader(nil)
 	state := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert},
@@ -399,17 +406,17 @@ func TestSecondCredential(t *testing.T) {
 		bearer string
 		want   who
 	}{
-		"none":        {Authenticator{Certificates: true, Keys: &Keys{names: names}}, "", is},
-		"a right one": {Authenticator{Certificates: true, Keys: &Keys{names: names}}, key, is},
+		"none":        {Authenticator{Certificates: true, Keys: keys}, "", is},
+		"a right one": {Authenticator{Certificates: true, Keys: keys}, key, is},
 		"a wrong one": {
-			Authenticator{Certificates: true, Keys: &Keys{names: names}}, key + "x",
+			Authenticator{Certificates: true, Keys: keys}, key + "x",
 			who{Err: identity.ErrInvalid.Error()},
 		},
 		"one for another package": {
-			Authenticator{Certificates: true, Keys: &Keys{names: names}, BesideCertificate: true}, key + "x",
+			Authenticator{Certificates: true, Keys: keys, BesideCertificate: true}, key + "x",
 			is,
 		},
-		"no certificate counts": {Authenticator{Keys: &Keys{names: names}}, key, who{Proof: "key", Leader: "key:k"}},
+		"no certificate counts": {Authenticator{Keys: keys}, key, who{Proof: "key", Leader: "key:k"}},
 		"one that nobody reads": {Authenticator{Certificates: true}, "x", is},
 	} {
 		r := request("10.9.9.9:1", nil).WithContext(context.Background())
@@ -424,18 +431,11 @@ func TestSecondCredential(t *testing.T) {
 
 // TestSecondCredentialBesideARefusedOne: a valid key does not make up for a certificate that is not accepted.
 func TestSecondCredentialBesideARefusedOne(t *testing.T) {
-	key, line, err := MakeKey("k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, err := parseKeys([]byte(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, keys := newKey(t)
 	p := newPKI(t)
 	r := request("10.9.9.9:1", map[string][]string{"Authorization": {"Bearer " + key}})
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.leader(nil)}}
-	peer, err := (&Authenticator{Certificates: true, Keys: &Keys{names: names}}).Authenticate(r)
+	peer, err := (&Authenticator{Certificates: true, Keys: keys}).Authenticate(r)
 	if err != nil || peer.Verified() || peer.Refusal() == nil {
 		t.Errorf("the peer is %+v, %v", peer, err)
 	}

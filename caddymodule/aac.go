@@ -200,14 +200,7 @@ func (e *examination) issuers(ctx context.Context, g *Gateway) {
 // listIssuers answers with the issuers of access tokens of the configuration that is in force.
 func listIssuers(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
-	app := o.newest()
-	if app == nil {
-		return list, nil
-	}
-	app.mu.Lock()
-	members := app.members
-	app.mu.Unlock()
-	for _, g := range members {
+	for _, g := range o.members() {
 		if g.aac == nil || only != "" && only != g.name() {
 			continue
 		}

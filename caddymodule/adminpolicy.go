@@ -15,15 +15,8 @@ import (
 // listRules answers with the rules and quotas of the configuration that is in force, and what they have decided.
 func listRules(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.RuleList{Rules: []adminapi.Rule{}}
-	app := o.newest()
-	if app == nil {
-		return list, nil
-	}
-	app.mu.Lock()
-	members := app.members
-	app.mu.Unlock()
 	seen := make(map[string]bool)
-	for _, g := range members {
+	for _, g := range o.members() {
 		if g.policy == nil || only != "" && only != g.name() {
 			continue
 		}

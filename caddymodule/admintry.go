@@ -70,13 +70,7 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 
 // member returns the handler of a Partner in the configuration that is in force; nil if there is none.
 func (o *openStore) member(name string) *Gateway {
-	app := o.newest()
-	if app == nil {
-		return nil
-	}
-	app.mu.Lock()
-	defer app.mu.Unlock()
-	for _, g := range app.members {
+	for _, g := range o.members() {
 		if g.name() == name {
 			return g
 		}

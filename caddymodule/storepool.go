@@ -195,6 +195,17 @@ func (o *openStore) newest() *App {
 	return nil
 }
 
+// members returns the handlers of the configuration that is in force. The list is not to be changed.
+func (o *openStore) members() []*Gateway {
+	app := o.newest()
+	if app == nil {
+		return nil
+	}
+	app.mu.Lock()
+	defer app.mu.Unlock()
+	return app.members
+}
+
 // apply puts the newest configuration in force. o.mu is held.
 func (o *openStore) apply() {
 	if n := len(o.configs); n > 0 {

@@ -52,7 +52,10 @@ func TestAUNAssigneeCrash(t *testing.T) {
 	group.Go(func() {
 		for working.Err() == nil {
 			_ = worker.Serve(working)
-			time.Sleep(20 * time.Millisecond) // an SDK pauses before it connects again
+			select { // an SDK pauses before it connects again
+			case <-working.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
 		}
 	})
 	alice := s.client("alice.aid.test")

@@ -96,22 +96,22 @@ func TestWebhooksWithoutTrust(t *testing.T) {
 	s.start(config{notify: here, trust: "trust_pool aip_file " + file, handle: gatewayTo(agent)})
 	pairs := map[string]tls.Certificate{"alice": first.leader(aliceAIC), "bob": second.leader(bobAIC)}
 	leaders := make(map[string]*caller)
+	streams, leaves := map[string]context.Context{}, map[string]context.CancelFunc{} // by the paths of webhooks
+	for name := range pairs {
+		streams["/"+name], leaves["/"+name] = context.WithCancel(within(t, patience))
+	}
+	up.answers(func(n *notice) response {
+		leaves[n.path]()
+		return taken()
+	})
 	for name, pair := range pairs {
 		c := callerWith(t, s.url(), pair.Leaf.Subject.CommonName, pair)
 		leaders[name] = c
 		c.setHook(hook{URL: up.origin() + "/" + name, Token: "t", TaskID: name})
-		ctx, leave := context.WithCancel(within(t, patience))
 		f := &follower{caller: c, id: name}
-		go func() {
-			for len(up.arrived("/"+name)) == 0 && ctx.Err() == nil {
-				time.Sleep(10 * time.Millisecond)
-			}
-			leave()
-		}()
-		if err := f.follow(ctx, "slow 40", "awaiting-completion"); err == nil {
+		if err := f.follow(streams["/"+name], "slow 40", "awaiting-completion"); err == nil {
 			t.Errorf("%s: the task has ended already", name)
 		}
-		leave()
 	}
 	writeRoots(t, file, first)
 	s.waitFor(t, `its webhooks stop, and its groups are left.*"leader":"`+bobAIC+`"`)
