@@ -34,8 +34,9 @@ var steps = [...]time.Duration{
 // step is the time to wait after a number of attempts.
 func step(attempts int) time.Duration { return steps[min(max(attempts, 1), len(steps))-1] }
 
-// waits is how long a notification waits at a time that must not be sent now, or is in an unknown dialect.
-const waits = time.Minute
+// waits is how long a notification waits at a time that must not be sent now, or is in an unknown dialect. With its
+// jitter it is less than the minute within which webhooks of a Leader go on whose certificates count again.
+const waits = 45 * time.Second
 
 // deliverer makes the attempts that the scheduler asks for: it takes the notification from the outbox, sends it, and
 // stores the outcome.

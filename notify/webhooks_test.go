@@ -302,7 +302,7 @@ func TestStoppedLeaderWaits(t *testing.T) {
 			t.Errorf("the deliveries are %+v, and %d notifications were sent", got, len(w.sink.all()))
 		}
 		stopped.Store(false)
-		time.Sleep(2 * time.Minute)
+		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := []task.State{task.Accepted, task.Working, task.Failed}
 		if d := cmp.Diff(want, w.sink.history(t, here)); d != "" {
