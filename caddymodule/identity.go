@@ -111,11 +111,11 @@ type Keys struct {
 }
 
 // The words for proofs in accept.
-var proofsByName = map[string][]identity.Proof{
-	"mtls":               {identity.ByCertificate},
-	"client_cert_header": {identity.ByProxy},
-	"jwt":                {identity.ByToken},
-	"keys":               {identity.ByKey},
+var proofsByName = map[string]identity.Proof{
+	"mtls":               identity.ByCertificate,
+	"client_cert_header": identity.ByProxy,
+	"jwt":                identity.ByToken,
+	"keys":               identity.ByKey,
 }
 
 // defaultAccept are the dialects whose callers need a certificate: AIP demands mutual TLS.
@@ -156,6 +156,20 @@ func (i *Identity) proofs(aac bool) string {
 	same.Mode, same.Accept = "", nil
 	text, _ := json.Marshal(same) // of texts
 	return fmt.Sprintf("%s, aac %t", text, aac)
+}
+
+// has reports whether a proof is configured, by its word.
+func (i *Identity) has(proof string) bool {
+	switch proof {
+	case "mtls":
+		return i.MTLS
+	case "client_cert_header":
+		return i.ClientCertHeader != nil
+	case "jwt":
+		return len(i.JWT) > 0
+	default:
+		return i.Keys != nil
+	}
 }
 
 func (i *Identity) fillDefaults() {
@@ -231,7 +245,9 @@ func (i *Identity) guard(callers []translate.Server, allow []identity.AIC) *iden
 	for _, c := range callers {
 		var proofs []identity.Proof
 		for _, name := range i.accepts(c.Name()) {
-			proofs = append(proofs, proofsByName[name]...)
+			if i.has(name) {
+				proofs = append(proofs, proofsByName[name])
+			}
 		}
 		g.Proofs[c.Name()] = proofs
 	}

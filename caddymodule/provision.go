@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -222,7 +223,15 @@ func (g *Gateway) guard(callers []translate.Server) (*identity.Guard, error) {
 		}
 		allow = append(allow, aic)
 	}
-	return g.Identity.guard(callers, allow), nil
+	guard := g.Identity.guard(callers, allow)
+	for _, dialect := range slices.Sorted(maps.Keys(guard.Proofs)) {
+		if len(guard.Proofs[dialect]) == 0 && guard.Mode == identity.Required {
+			return nil, fmt.Errorf("identity: no caller of %s could prove who it is: that dialect accepts %s; configure one of "+
+				"them, or say what else it accepts, such as accept %[1]s keys", dialect,
+				strings.Join(g.Identity.accepts(dialect), " and "))
+		}
+	}
+	return guard, nil
 }
 
 // name is the name under which the Partner's tasks are stored.

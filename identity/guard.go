@@ -5,6 +5,7 @@ package identity
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (g *Guard) Accepts(dialect string, peer Peer) error {
 		return nil
 	}
 	if proofs, ok := g.Proofs[dialect]; ok && !slices.Contains(proofs, peer.Proof) {
-		return noCertificate()
+		return unproven(proofs)
 	}
 	return nil
 }
@@ -75,14 +76,37 @@ func (g *Guard) Check(peer Peer) (Peer, error) {
 	case g.Mode == Optional:
 		return Peer{}, nil
 	}
-	return Peer{}, noCertificate()
+	return Peer{}, g.unproven()
 }
 
 // ErrNoCertificate is the cause of an error for a peer without a certificate. The peer sends none, or the TLS server
 // does not ask for one.
 var ErrNoCertificate = errors.New("the peer has sent no client certificate")
 
-func noCertificate() error {
+// credentials says of a proof what a caller has to send.
+var credentials = map[Proof]string{ByCertificate: "a client certificate with an AIC",
+	ByProxy: "a client certificate with an AIC", ByToken: "a bearer token", ByKey: "a key"}
+
+// unproven is the error for a peer that has proven nothing, by the proofs that any dialect accepts.
+func (g *Guard) unproven() error {
+	if g.Proofs == nil {
+		return unproven([]Proof{ByCertificate})
+	}
+	return unproven(slices.Concat(slices.Collect(maps.Values(g.Proofs))...))
+}
+
+// unproven is the error for a peer that has none of some proofs.
+func unproven(proofs []Proof) error {
+	var send []string
+	for _, p := range proofs {
+		if !slices.Contains(send, credentials[p]) {
+			send = append(send, credentials[p])
+		}
+	}
+	slices.Sort(send)
+	if only := credentials[ByCertificate]; len(send) != 1 || send[0] != only {
+		return refuse("Prove who you are. Send " + strings.Join(send, " or ") + ".")
+	}
 	return task.Errorf(task.AuthenticationRequired, "A client certificate with an AIC is required. "+
 		"If you have sent one, the operator of this gateway must enable the verification of client certificates.").
 		WithCause(ErrNoCertificate)
@@ -121,7 +145,7 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	case g.Mode == Optional && len(g.Allow) == 0:
 		return unverified + senderID, nil
 	default:
-		return "", noCertificate()
+		return "", g.unproven()
 	}
 }
 
@@ -143,6 +167,9 @@ func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	case g.Mode == Off:
 		return "", nil
 	case !peer.Verified():
+		if g.Proofs != nil {
+			return "", g.unproven()
+		}
 		return "", refuse("A client certificate with an AIC is required, because this request carries no senderId.")
 	case !g.allows(peer.Kind, peer.ID):
 		return "", notAllowed()
@@ -168,7 +195,7 @@ func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	case g.Mode == Optional && !peer.Verified() && len(g.Allow) == 0:
 		return unverified + anonymous, nil
 	case !peer.Verified():
-		return "", noCertificate()
+		return "", g.unproven()
 	}
 	return g.Owner(peer)
 }

@@ -438,3 +438,25 @@ func TestGuardAnonymousOperator(t *testing.T) {
 		}
 	}
 }
+
+// TestUnproven: a caller that has proven nothing is told what to send.
+func TestUnproven(t *testing.T) {
+	const certificate = "A client certificate with an AIC is required. If you have sent one, " +
+		"the operator of this gateway must enable the verification of client certificates."
+	for name, tc := range map[string]struct {
+		proofs map[string][]Proof
+		want   string
+	}{
+		"a certificate": {nil, certificate},
+		"of a proxy":    {map[string][]Proof{"a2a": {ByProxy}}, certificate},
+		"a key":         {map[string][]Proof{"a2a": {ByKey}}, "Prove who you are. Send a key."},
+		"one of all": {map[string][]Proof{"a": {ByKey}, "b": {ByCertificate, ByProxy, ByToken}},
+			"Prove who you are. Send a bearer token or a client certificate with an AIC or a key."},
+	} {
+		g := &Guard{Mode: Required, Proofs: tc.proofs}
+		_, err := g.Check(Peer{})
+		if e, ok := errors.AsType[*task.Error](err); !ok || e.Kind != task.AuthenticationRequired || e.Detail != tc.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
