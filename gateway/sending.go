@@ -284,8 +284,12 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 		s.memory.Take(2 * s.task.Size()) // the task and its frame, for which the call has waited
 		over = s.frames.snapshot(s.out, s.last.Load(), &s.task)
 		s.forgetTask()
+		used := s.useBytes(s.out.Buffered())
 		if err := s.deliver(); over || err != nil {
 			return over, err
+		}
+		if used != nil {
+			return false, used
 		}
 	}
 	s.forgetTask()
@@ -310,10 +314,8 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if s.use != nil && !over {
-		if err := s.use.Send(int64(s.out.Buffered() - before)); err != nil {
-			return false, err
-		}
+	if err := s.useBytes(s.out.Buffered() - before); err != nil && !over {
+		return false, err
 	}
 	if s.keeper != nil {
 		s.kept.Take(s.keeper.Kept())
@@ -333,6 +335,14 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 		err = s.deliver()
 	}
 	return over, err
+}
+
+// useBytes counts bytes that are sent. The error ends a stream that is not over with them.
+func (s *Stream) useBytes(n int) error {
+	if s.use == nil {
+		return nil
+	}
+	return s.use.Send(int64(n))
 }
 
 // deliver sends what is gathered. It may wait for the caller, and meanwhile the stream holds nothing else: the rest of

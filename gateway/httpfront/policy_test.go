@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
+	"github.com/tidwall/gjson"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,13 +25,23 @@ import (
 
 // under makes a gateway decide by a policy.
 func under(t testing.TB, c policy.Config) func(*setup) {
+	return func(s *setup) { by(t, c, openBook(t))(s) }
+}
+
+// openBook returns a book in memory for what quotas count.
+func openBook(t testing.TB) *policy.Book {
+	store := replay.NewMemory(replay.Settings{})
+	book := policy.OpenBook(store, time.Now, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() {
+		book.Close()
+		_ = store.Close()
+	})
+	return book
+}
+
+// by is under with the book in which the quotas count.
+func by(t testing.TB, c policy.Config, book *policy.Book) func(*setup) {
 	return func(s *setup) {
-		store := replay.NewMemory(replay.Settings{})
-		book := policy.OpenBook(store, time.Now, slog.New(slog.DiscardHandler))
-		t.Cleanup(func() {
-			book.Close()
-			_ = store.Close()
-		})
 		c.Names = policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()}
 		c.Meter, c.Log, c.Partner = new(policy.Meter), s.Log, s.Partner.Name
 		p, err := policy.New(c)
@@ -239,6 +250,33 @@ func TestQuotaOfBytes(t *testing.T) {
 	_, body = h.post("/agents/one/stream", message("stream", "start", "t1", text))
 	if !strings.Contains(body, "data: ") || !strings.Contains(body, `"limit":"q.bytes"`) {
 		t.Errorf("%s", body)
+	}
+}
+
+// TestBytesOfStreams: all bytes of a stream count, those of a whole task and of the last frame, too.
+func TestBytesOfStreams(t *testing.T) {
+	book := openBook(t)
+	g := open(t, everyCaller, by(t, policy.Config{Quotas: []policy.Quota{{Name: "q", Bytes: 1 << 30}}}, book))
+	counted := func() (n int64) {
+		page, _, err := book.Uses(t.Context(), policy.UseFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, used := range page {
+			n += used.Bytes
+		}
+		return n
+	}
+	_, body := g.post("/agents/one/message:send",
+		`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`)
+	id := gjson.Get(body, "task.id").Str
+	subscribe := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/resubscribe","params":{"id":%q}}`, id)
+	for name, after := range map[string]string{"a whole task": "", "events": "1"} {
+		before := counted()
+		_, body := g.request("POST", "/agents/one", "Last-Event-Id", after, subscribe)
+		if n := counted() - before; n != int64(len(body)) || n == 0 {
+			t.Errorf("%s: %d bytes were counted of the %d of %s", name, n, len(body), body)
+		}
 	}
 }
 
