@@ -74,6 +74,7 @@ func NewBody() *[]byte { return bodies.Get() }
 
 // Release gives back what the request holds. Its buffers and the reply to it must not be used afterwards.
 func (r *Request) Release() {
+	r.exchange.use.End() // after a panic
 	r.memory.Release()
 	if r.Body != nil {
 		bodies.Put(r.Body)

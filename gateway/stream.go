@@ -134,6 +134,7 @@ func (x *exchange) stream() (a Answer, err error) {
 	}
 	if t := &x.result.Task; x.call.Reply {
 		a = x.reply(x.dialect.AppendTask(x.grow(t.Size()), x.req.ID, &x.call.Call, t))
+		_ = x.use.Send(int64(len(a.Reply))) // the call is carried out already
 	}
 	a.Dialect, a.Stream = x.dialect, x.newStream()
 	return a, nil
@@ -151,7 +152,6 @@ func (x *exchange) newStream() *Stream {
 		s.expires, s.byToken = t.Expires, true
 	}
 	s.last.Store(r.After)
-	s.use = x.use.Move()
 	call := x.call.Call
 	encoder := s.dialect.NewStream(s.id, &call, &s.task)
 	s.frames.init(encoder)
@@ -175,6 +175,7 @@ func (x *exchange) newStream() *Stream {
 	s.reader, s.reserve = partner.Read(s.logs, s.log, r.After), s.hold
 	s.sending.init(s)
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
+	s.use = x.use.Move() // after the codec, which may panic
 	x.g.config.Process.open.add(s)
 	s.mu.Lock() // a time may have come already
 	defer s.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -18,19 +19,23 @@ type broken struct{ translate.Server }
 
 func (broken) NewStream(jsonrpc.ID, *translate.Call, *task.Task) translate.Encoder { panic("a bug") }
 
-// TestStreamsAfterAPanic: a bug of a codec ends one stream, and takes no place from the others for ever.
+// TestStreamsAfterAPanic: a bug of a codec ends one stream, and takes no place from the others for ever, nor from a
+// quota.
 func TestStreamsAfterAPanic(t *testing.T) {
-	g := open(t, func(h *setup) { h.Callers = []translate.Server{broken{aip.Server()}} })
-	r := httptest.NewRequest("POST", "/agents/one/stream", strings.NewReader(message("stream", "start", "t1", "hello")))
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("there was no panic")
-			}
+	g := open(t, func(h *setup) { h.Callers = []translate.Server{broken{aip.Server()}} },
+		under(t, policy.Config{Quotas: []policy.Quota{{Name: "q", Streams: 1}}}))
+	for _, id := range []string{"t1", "t2"} {
+		start := strings.NewReader(message("stream", "start", id, "hello"))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: there was no panic", id)
+				}
+			}()
+			g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/agents/one/stream", start))
 		}()
-		g.ServeHTTP(httptest.NewRecorder(), r)
-	}()
-	if n := g.streams(); n != 0 {
-		t.Errorf("%d streams are counted as open", n)
+		if n := g.streams(); n != 0 {
+			t.Errorf("%s: %d streams are counted as open", id, n)
+		}
 	}
 }
