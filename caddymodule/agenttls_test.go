@@ -4,12 +4,8 @@ package caddymodule
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,31 +15,13 @@ import (
 
 // TestAgentTLS holds that the gateway trusts the agent's private CA, and shows it the gateway's certificate.
 func TestAgentTLS(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(pki.Server.Cert, pki.Server.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca, err := os.ReadFile(pki.CA.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode(ca)
-	root, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(root)
+	pki := makePKI(t, devpki.Options{})
 	var shown string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		shown = r.TLS.PeerCertificates[0].Subject.CommonName
 	}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs: roots}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, pki.Server)},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: rootsOf(t, pki)}
 	server.StartTLS()
 	defer server.Close()
 

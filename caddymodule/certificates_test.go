@@ -44,15 +44,9 @@ func (s *site) aunFiles() (own, roots, crl string) {
 // client certificate for brokers that is renewed needs no reload.
 func TestCertificates(t *testing.T) {
 	s := newSite(t)
-	issued := func(dir string, age time.Duration) *devpki.PKI {
-		pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), dir), Now: time.Now().Add(-age)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pki
-	}
 	const day = 24 * time.Hour
-	young, old := issued("young", 0), issued("old", 360*day) // leaves are valid for 365 days
+	// Leaves are valid for 365 days.
+	young, old := makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{Now: time.Now().Add(-360 * day)})
 	own, roots, crl := s.aunFiles()
 	_, port, _ := strings.Cut(s.addr, ":")
 	config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil, `{

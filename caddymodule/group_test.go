@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,10 +19,7 @@ const groupAIC = "10001000011K912345E789ABCDEF2353"
 
 // TestGroupMistakes holds that each mistake in the option group is a sentence that names the setting.
 func TestGroupMistakes(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pki := makePKI(t, devpki.Options{})
 	brokers := []string{"mq.example.com"}
 	for _, tt := range []struct {
 		name  string
@@ -85,10 +81,7 @@ func TestGroupTokenKey(t *testing.T) {
 
 // TestGroupCertificate holds that a renewed client certificate is used without a reload.
 func TestGroupCertificate(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pki := makePKI(t, devpki.Options{})
 	settings := GroupTLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key}
 	config, err := settings.config(caddy.NewReplacer())
 	if err != nil {

@@ -44,19 +44,8 @@ type composed struct {
 func compose(t *testing.T, identify, before, gateway string) *composed {
 	t.Helper()
 	c := &composed{site: newSite(t)}
-	var err error
-	if c.pki, err = devpki.Make(devpki.Options{Dir: t.TempDir(), Hosts: []string{"localhost"}}); err != nil {
-		t.Fatal(err)
-	}
-	if c.leader, err = tls.LoadX509KeyPair(c.pki.Leader.Cert, c.pki.Leader.Key); err != nil {
-		t.Fatal(err)
-	}
-	pem, err := os.ReadFile(c.pki.CA.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.roots = x509.NewCertPool()
-	c.roots.AppendCertsFromPEM(pem)
+	c.pki = makePKI(t, devpki.Options{Hosts: []string{"localhost"}})
+	c.leader, c.roots = keyPair(t, c.pki.Leader), rootsOf(t, c.pki)
 	auth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()

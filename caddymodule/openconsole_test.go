@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,10 +17,7 @@ import (
 // does not authenticate its clients. What stands in a configuration, and the handlers that are made of it, say the
 // same.
 func TestOpenConsoles(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pki := makePKI(t, devpki.Options{})
 	const console = "aip_console {\nallow cancel\n}\n"
 	hash := "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG"
 	basic := func(matcher string) string { return "basic_auth " + matcher + " {\nann " + hash + "\n}\n" }

@@ -21,11 +21,8 @@ import (
 func TestRoots(t *testing.T) {
 	var pem [2][]byte
 	for i := range pem {
-		pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if pem[i], err = os.ReadFile(pki.CA.Cert); err != nil {
+		var err error
+		if pem[i], err = os.ReadFile(makePKI(t, devpki.Options{}).CA.Cert); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,16 +21,9 @@ import (
 // TestServerIdentity: connections to agents and to brokers are made to the server that is meant, and an error says what
 // to change.
 func TestServerIdentity(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(pki.Server.Cert, pki.Server.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pki := makePKI(t, devpki.Options{})
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, pki.Server)}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
 	server.StartTLS()
 	defer server.Close()
