@@ -71,9 +71,6 @@ func TestDecide(t *testing.T) {
 			"\n" + more + "\n}"
 	}
 	c := compose(t, "", "", policy("decision", ""))
-	jsonrpc := func(method, params string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-	}
 	start := c.rpc("start", "t1", "private")
 	for _, tc := range []struct {
 		name, path, body, version string
@@ -83,10 +80,10 @@ func TestDecide(t *testing.T) {
 	}{
 		{"a start", "/rpc", start, "", 200, `"awaiting-completion"`, []string{"task.start"}},
 		{"a cancel", "/rpc", c.rpc("cancel", "t1", ""), "", 200, `"code":-32009`, []string{"task.cancel"}},
-		{"a cancel of A2A 1.0", "/", jsonrpc("CancelTask", `{"id":"t1"}`), "1.0", 200, "not allowed",
+		{"a cancel of A2A 1.0", "/", a2aCall("CancelTask", `{"id":"t1"}`), "1.0", 200, "not allowed",
 			[]string{"task.cancel"}},
 		{"a cancel by REST", "/tasks/t1:cancel", "{}", "1.0", 403, "not allowed", []string{"task.cancel"}},
-		{"what a rule denies", "/", jsonrpc("ListTasks", `{}`), "1.0", 200, "not allowed", nil},
+		{"what a rule denies", "/", a2aCall("ListTasks", `{}`), "1.0", 200, "not allowed", nil},
 		{"what is not there", "/rpc", c.rpc("get", "t2", ""), "", 200, "-32001", []string{"task.get"}},
 	} {
 		status, answer := c.send(true, "POST", tc.path, tc.body, "A2A-Version", tc.version)

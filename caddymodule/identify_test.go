@@ -146,6 +146,11 @@ func (c *composed) rpc(command, id, text string) string {
 		command, id, c.pki.Leader.AIC, command, id, text)
 }
 
+// a2aCall is a request of A2A over JSON-RPC.
+func a2aCall(method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+}
+
 const sendREST = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`
 
 // TestIdentifyForwardAuth: Caddy's own forward_auth is asked about callers and commands of every dialect, and what it
@@ -160,9 +165,6 @@ func TestIdentifyForwardAuth(t *testing.T) {
 		header_up X-Command {aip.command}
 	}`, "identity optional")
 	aic := string(c.pki.Leader.AIC)
-	jsonrpc := func(method, params string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-	}
 	large := strings.Repeat("x", 300<<10)
 	for _, tc := range []struct {
 		name           string
@@ -177,9 +179,9 @@ func TestIdentifyForwardAuth(t *testing.T) {
 		{"large", true, "/rpc", c.rpc("start", "t2", large), nil, 200, `"awaiting-completion"`,
 			aic + " certificate rpc start 0"},
 		{"cancel", true, "/rpc", c.rpc("cancel", "t1", ""), nil, 403, "", aic + " certificate rpc cancel 0"},
-		{"nobody", false, "/", jsonrpc("message/send", `{"message":{"kind":"message","messageId":"m","role":"user",`+
+		{"nobody", false, "/", a2aCall("message/send", `{"message":{"kind":"message","messageId":"m","role":"user",`+
 			`"parts":[{"kind":"text","text":"hello"}]}}`), nil, 200, `"completed"`, "message/send start 0"},
-		{"A2A 1.0", true, "/", jsonrpc("SendMessage", sendREST), []string{"A2A-Version", "1.0"}, 200,
+		{"A2A 1.0", true, "/", a2aCall("SendMessage", sendREST), []string{"A2A-Version", "1.0"}, 200,
 			"TASK_STATE_COMPLETED", aic + " certificate SendMessage start 0"},
 		{"REST", true, "/message:send", sendREST, []string{"A2A-Version", "1.0"}, 200, "TASK_STATE_COMPLETED",
 			aic + " certificate SendMessage start 0"},
@@ -226,8 +228,8 @@ func TestIdentifyExpressions(t *testing.T) {
 		{"what is not read", false, "/rpc", "{", 403, ""},
 		{"a cancel", true, "/rpc", c.rpc("cancel", "t1", ""), 405, ""},
 		{"a cancel by REST", true, "/tasks/t1:cancel", "{}", 405, ""},
-		{"a method", true, "/", `{"jsonrpc":"2.0","id":1,"method":"message/stream","params":{}}`, 405, ""},
-		{"another method", true, "/", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}`, 200, "-32001"},
+		{"a method", true, "/", a2aCall("message/stream", `{}`), 405, ""},
+		{"another method", true, "/", a2aCall("tasks/get", `{"id":"x"}`), 200, "-32001"},
 		{"a stranger's large body", false, "/rpc", c.rpc("get", "t1", strings.Repeat("x", 70<<10)), 403, ""},
 	} {
 		if status, answer := c.send(tc.verified, "POST", tc.path, tc.body); status != tc.status ||
@@ -296,21 +298,16 @@ func TestIdentifyAfterwards(t *testing.T) {
 //
 // Promise: what decides in front of `aip_gateway` is shown another call than the one that is carried out
 func TestIdentifyOtherwise(t *testing.T) {
-	c := compose(t, "/else/* {\n callers a2a/1.0\n }", `
-	@cancels aip_method cancel
-	error @cancels "not here" 405`, "identity optional")
+	const before = "@cancels aip_method cancel\n\terror @cancels 405"
+	c := compose(t, "/else/* {\n callers a2a/1.0\n }", before, "identity optional")
 	if status, answer := c.send(true, "POST", "/rpc", c.rpc("start", "t1", "hello")); status != 500 {
 		t.Errorf("without aip_identify: %d %s", status, answer)
 	}
-	c = compose(t, "{\n limits {\n body 1KiB\n }\n }", `
-	@cancels aip_method cancel
-	error @cancels "not here" 405`, "identity optional")
+	c = compose(t, "{\n limits {\n body 1KiB\n }\n }", before, "identity optional")
 	if status, answer := c.send(true, "POST", "/rpc", c.rpc("start", "t1", strings.Repeat("x", 1000))); status != 413 {
 		t.Errorf("beyond the limits: %d %s", status, answer)
 	}
-	c = compose(t, "{\n callers a2a/1.0\n }", `
-	@cancels aip_method cancel
-	error @cancels "not here" 405`, "identity optional")
+	c = compose(t, "{\n callers a2a/1.0\n }", before, "identity optional")
 	for _, command := range []string{"start", "cancel"} {
 		if _, answer := c.send(true, "POST", "/rpc", c.rpc(command, "t1", "hello")); !strings.Contains(answer, "otherwise") {
 			t.Errorf("%s, with other dialects: %s", command, answer)
@@ -333,7 +330,7 @@ func TestIdentifyProofs(t *testing.T) {
 	const before = `header >X-Who "{aip.leader} {aip.proof}"
 	@nobody expression ` + "`{aip.leader} == ''`" + `
 	error @nobody 403`
-	list := `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`
+	list := a2aCall("ListTasks", `{}`)
 	for _, tc := range []struct {
 		name, identify, gateway string
 		authorization           string
