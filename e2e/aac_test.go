@@ -6,12 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,10 +63,7 @@ func (a *aacSite) claims(id string, changes map[string]any) map[string]any {
 // call sends a command with a token, and returns the status, the code of the error, and the answer.
 func (a *aacSite) call(c *caller, method, command, taskID, token string) (status int, code int64, answer string) {
 	a.t.Helper()
-	const body = `{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":"m",` +
-		`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,` +
-		`"sessionId":"s","dataItems":[{"type":"text","text":"hello"}]}}}`
-	return post(a.t, c, "/"+method, fmt.Sprintf(body, method, a.aic, command, taskID), token)
+	return post(a.t, c, "/"+method, string(aipBody(method, a.aic, command, taskID, "hello", "")), token)
 }
 
 // post sends a body with a token, and returns the status, the code of the error, and the answer.
@@ -181,15 +175,8 @@ func TestAAC(t *testing.T) {
 			t.Errorf("the log does not say %q", want)
 		}
 	}
-	files := map[string]string{"the log": logged}
-	noError(t, filepath.WalkDir(a.dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		files[name] = string(content)
-		return err
-	}))
+	files := a.contents()
+	files["the log"] = logged
 	for name, content := range files {
 		for _, token := range append(tokens, forged, "the-person-behind") {
 			if strings.Contains(content, token) {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -54,11 +53,6 @@ func accessLines(t *testing.T, file string, n int, ok func(accessLine) bool) (li
 	return lines
 }
 
-// rpcBody is a get by a sender.
-func rpcBody(sender, id string) []byte {
-	return bytes.Replace(streamBody(sender, "get", id, "", ""), []byte(`"method":"stream"`), []byte(`"method":"rpc"`), 1)
-}
-
 // TestAccessLog makes calls of every kind, and reads what Caddy's access log says about them. Every one of them is
 // answered with status 200.
 func TestAccessLog(t *testing.T) {
@@ -83,9 +77,9 @@ func TestAccessLog(t *testing.T) {
 			loggedCall{"aip", "unknown", "", "", "", "parse-error"}, "parse-error"},
 		{"a batch", func() { l.post("", []byte(`[{}]`)) },
 			loggedCall{"aip", "unknown", "", "", "", "invalid-request"}, "invalid-request"},
-		{"a task id that is too long", func() { l.post("", rpcBody(l.Sender, strings.Repeat("x", 300))) },
+		{"a task id that is too long", func() { l.post("", rpcBody(l.Sender, "get", strings.Repeat("x", 300), "")) },
 			loggedCall{"aip", "unknown", "", "", "", "invalid-params"}, "invalid-params"},
-		{"another Leader", func() { l.post("", rpcBody("10001000011K94ZH3VDXLP4S5EB63614", "t1")) },
+		{"another Leader", func() { l.post("", rpcBody("10001000011K94ZH3VDXLP4S5EB63614", "get", "t1", "")) },
 			loggedCall{"aip", "get", "", "t1", "", "authorization-failed"}, "authorization-failed"},
 		{"a stream", func() { l.post("/stream", streamBody(l.Sender, "start", "t2", "fail", "")) },
 			loggedCall{"aip", "start", l.Sender, "t2", "failed", ""}, ""},

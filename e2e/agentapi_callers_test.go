@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,9 +142,7 @@ func TestAgentAPICallers(t *testing.T) {
 // agentAPIOf returns a caller with a certificate.
 func agentAPIOf(t *testing.T, mount string, files ...devpki.File) *agentAPI {
 	t.Helper()
-	roots := x509.NewCertPool()
-	roots.AddCert(keyPair(t, certificates(t).CA).Leaf)
-	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{RootCAs: trusted(t), MinVersion: tls.VersionTLS12}
 	for _, f := range files {
 		config.Certificates = append(config.Certificates, keyPair(t, f))
 	}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -59,10 +58,8 @@ func TestPartnerBehindTLS(t *testing.T) {
 	}
 	c.complete("t1")
 	// The Partner behind has a task of its own, for the gateway, and gets the Leader's command.
-	roots := x509.NewCertPool()
-	roots.AddCert(keyPair(t, pki.CA).Leaf)
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{keyPair(t, pki.Leader)}},
+		TLSClientConfig: &tls.Config{RootCAs: trusted(t), Certificates: []tls.Certificate{keyPair(t, pki.Leader)}},
 	}
 	defer transport.CloseIdleConnections()
 	web := &http.Client{Transport: transport, Timeout: patience}

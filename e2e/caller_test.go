@@ -4,18 +4,9 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,21 +16,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// signingKey writes a new key of ES256 to a file.
-func signingKey(t *testing.T, path string) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err == nil {
-		err = os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestCallerIsHandedOn tells an agent who calls: by fields and tokens that it verifies by the keys that the gateway
 // serves, whatever the caller says about itself, and after a crash, when nobody calls, too.
@@ -55,56 +31,34 @@ func TestCallerIsHandedOn(t *testing.T) {
 		}
 		writeTask(w, h, "working", "")
 	})
+	pki := certificates(t)
+	leader := string(pki.Leader.AIC)
 	s := newSite(t)
-	for _, name := range []string{"one.pem", "two.pem"} {
-		signingKey(t, filepath.Join(s.dir, name))
-	}
 	keys := freePort(t)
 	settings := func(first, second string) config {
 		return config{
-			store: "store pebble " + filepath.Join(s.dir, "store") + "\n\t\tissuer https://gateway.example {\n\t\t\tkeys " +
-				filepath.Join(s.dir, first) + " " + filepath.Join(s.dir, second) + "\n\t\t}",
+			store: "store pebble " + s.inDir("store") + "\n\t\tissuer https://gateway.example {\n\t\t\tkeys " +
+				first + " " + second + "\n\t\t}",
 			handle: "aip_gateway {\n\t\tagent a2a/legacy " + agent.url + " {\n\t\t\tcaller {\n\t\t\t\theaders\n" +
 				"\t\t\t\tjwt {\n\t\t\t\t\taudience the-agent\n\t\t\t\t\theader Authorization\n\t\t\t\t}\n\t\t\t\tbaggage\n" +
-				"\t\t\t}\n\t\t}\n\t\taic " + string(certificates(t).Server.AIC) + "\n\t}",
+				"\t\t\t}\n\t\t}\n\t\taic " + string(pki.Server.AIC) + "\n\t}",
 			otherSites: fmt.Sprintf("http://localhost:%d {\n\thandle /jwks.json {\n\t\taip_jwks\n\t}\n}", keys),
 		}
 	}
-	s.start(settings("one.pem", "two.pem"))
-	pki := certificates(t)
+	s.start(settings(pki.Leader.Key, pki.Server.Key))
 
 	// The caller forges all that the agent could take for the gateway's word.
-	roots := x509.NewCertPool()
-	roots.AddCert(keyPair(t, pki.CA).Leaf)
-	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{keyPair(t, pki.Leader)}}}
-	defer transport.CloseIdleConnections()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":"rpc","params":{"message":{"type":"message","id":"m1",`+
-		`"sentAt":"2026-01-02T03:04:05Z","senderRole":"leader","senderId":%q,"command":"start",`+
-		`"commandParams":{"responseTimeout":100},"dataItems":[{"type":"text","text":"hello"}],"taskId":"t1",`+
-		`"sessionId":"s1"}}}`, pki.Leader.AIC)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url()+"/rpc", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"Content-Type": "application/json", "Aip-Leader": "mallory",
-		"Aip-Proof": "host", "Aip-Task": "x", "Aip-Session": "x", "Authorization": "Bearer x",
-		"Baggage": "aip.leader=mallory", "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
-		req.Header.Set(name, value)
-	}
-	res, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, _ := io.ReadAll(res.Body)
-	res.Body.Close()
+	body := aipBody("rpc", leader, "start", "t1", "hello", `"commandParams":{"responseTimeout":100},`)
+	_, answer := leaderOf(t, s.url()).post("/rpc", body, "Aip-Leader", "mallory", "Aip-Proof", "host", "Aip-Task", "x",
+		"Aip-Session", "x", "Authorization", "Bearer x", "Baggage", "aip.leader=mallory",
+		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if !bytes.Contains(answer, []byte(`"working"`)) {
 		t.Fatalf("start answered %s", answer)
 	}
 	before := len(agent.requests(""))
 
 	s.kill()
-	s.start(settings("two.pem", "one.pem"))
+	s.start(settings(pki.Server.Key, pki.Leader.Key))
 	eventually(t, "the agent is asked again", func() bool { return len(agent.requests("")) > before })
 	done.Store(true)
 	c := leaderOf(t, s.url())
@@ -143,12 +97,9 @@ func TestCallerIsHandedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []string{claims.Iss, claims.Sub, claims.Aud, claims.Proof, claims.Act.Sub, claims.Task,
-			h.header.Get("Aip-Leader"), h.header.Get("Aip-Proof"), h.header.Get("Aip-Task"), h.header.Get("Aip-Session"),
-			h.header.Get("Baggage")}
-		leader := string(pki.Leader.AIC)
+			h.header.Get("Aip-Leader"), h.header.Get("Aip-Proof"), h.header.Get("Aip-Task"), h.header.Get("Aip-Session")}
 		want := []string{"https://gateway.example", "agent:" + leader, "the-agent", "certificate",
-			"agent:" + string(pki.Server.AIC), h.Params.ID, leader, "certificate", h.Params.ID, claims.Session,
-			h.header.Get("Baggage")}
+			"agent:" + string(pki.Server.AIC), h.Params.ID, leader, "certificate", h.Params.ID, claims.Session}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("request %d, %s (-want +got):\n%s", n, h.Method, diff)
 		}

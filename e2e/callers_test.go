@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/base64"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -63,9 +62,7 @@ func TestProofs(t *testing.T) {
 	token := sign("us", "call")
 	const send = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m",` +
 		`"role":"user","parts":[{"kind":"text","text":"hello"}]}}}`
-	aip := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m",`+
-		`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":"start","taskId":"of-aip",`+
-		`"sessionId":"s","dataItems":[{"type":"text","text":"hello"}]}}}`, aic)
+	aip := string(rpcBody(aic, "start", "of-aip", "hello"))
 	for _, tc := range []struct {
 		name, mount, body string
 		bearer            []string

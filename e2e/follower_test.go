@@ -33,18 +33,21 @@ type follower struct {
 // errGone says that the gateway no longer keeps the next events.
 var errGone = errors.New("an error frame")
 
+// streamBody is a command over a stream.
 func streamBody(sender, command, id, text, params string) []byte {
-	return fmt.Appendf(
-		nil,
-		`{"jsonrpc":"2.0","method":"stream","id":"%s","params":{"message":{"type":"message","id":"m","senderRole":"leader",`+
-			`"senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
-		id,
-		sender,
-		command,
-		params,
-		id,
-		text,
-	)
+	return aipBody("stream", sender, command, id, text, params)
+}
+
+// rpcBody is a command without a stream.
+func rpcBody(sender, command, id, text string) []byte {
+	return aipBody("rpc", sender, command, id, text, "")
+}
+
+// aipBody is a command of AIP. params are further members of its message, each with a comma behind it.
+func aipBody(method, sender, command, id, text, params string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"id":%q,"params":{"message":{"type":"message","id":"m",`+
+		`"senderRole":"leader","senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s",`+
+		`"dataItems":[{"type":"text","text":%q}]}}}`, method, id, sender, command, params, id, text)
 }
 
 // follow starts the task, or resumes its stream, and follows it until it is in a state.

@@ -24,7 +24,7 @@ import (
 )
 
 // trusted returns the root that all tests share.
-func trusted(t *testing.T) *x509.CertPool {
+func trusted(t testing.TB) *x509.CertPool {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(keyPair(t, certificates(t).CA).Leaf)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -107,9 +106,7 @@ func TestWithoutCertificate(t *testing.T) {
 	aic := string(certificates(t).Leader.AIC)
 	strict := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
 	// In TLS 1.3 a client learns of the refusal by its first read.
-	roots := x509.NewCertPool()
-	roots.AddCert(keyPair(t, certificates(t).CA).Leaf)
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(strict.url(), "https://"), &tls.Config{RootCAs: roots})
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(strict.url(), "https://"), &tls.Config{RootCAs: trusted(t)})
 	if err == nil {
 		conn.SetDeadline(time.Now().Add(patience))
 		_, err = conn.Read(make([]byte, 1))

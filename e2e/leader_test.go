@@ -114,10 +114,7 @@ type caller struct {
 // callerWith returns a Leader with the given certificates, none for one without.
 func callerWith(t testing.TB, mount, sender string, certs ...tls.Certificate) *caller {
 	t.Helper()
-	ca := keyPair(t, certificates(t).CA)
-	roots := x509.NewCertPool()
-	roots.AddCert(ca.Leaf)
-	client, err := leader.New(mount, &tls.Config{RootCAs: roots, Certificates: certs, MinVersion: tls.VersionTLS12})
+	client, err := leader.New(mount, &tls.Config{RootCAs: trusted(t), Certificates: certs, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bufio"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -185,10 +184,8 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 				len(body),
 				body,
 			)
-			roots := x509.NewCertPool()
-			roots.AddCert(keyPair(t, certificates(t).CA).Leaf)
 			own := []tls.Certificate{keyPair(t, certificates(t).Leader)}
-			config := &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: own}
+			config := &tls.Config{RootCAs: trusted(t), ServerName: "localhost", Certificates: own}
 			const readers = 200
 			var all sync.WaitGroup
 			for i := range readers {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -100,8 +99,7 @@ func TestPolicy(t *testing.T) {
 	if want := "denied by the rule (no rule)\n"; status != 2 || out != want {
 		t.Errorf("status %d: %s", status, out)
 	}
-	certificate := fmt.Sprint(p.Leader.Cert)
-	status, out, _ = s.caddy("aip", "policy", "test", "--config", "Caddyfile", "--certificate", certificate,
+	status, out, _ = s.caddy("aip", "policy", "test", "--config", "Caddyfile", "--certificate", p.Leader.Cert,
 		"--method", "get")
 	if want := "allowed by the rule starters; counted by daily\n"; status != 0 || out != want {
 		t.Errorf("status %d: %s", status, out)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"io/fs"
 	"net/http"
 	"os"
@@ -76,32 +75,38 @@ func TestSecretsAtRest(t *testing.T) {
 	}
 	s.stop(t) // then all of the log is here, and all of the store is in its files
 
-	files := 0
-	noError(t, filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		files++
+	files := s.contents()
+	for name, content := range files {
 		for _, secret := range []string{credential, key} {
-			if bytes.Contains(content, []byte(secret)) {
-				t.Errorf("%s has %s", strings.TrimPrefix(name, s.dir), secret)
+			if strings.Contains(content, secret) {
+				t.Errorf("%s has %s", name, secret)
 			}
 		}
-		if filepath.Base(name) == "autosave.json" && !bytes.Contains(content, []byte("{env.AGENT_KEY}")) {
+		if filepath.Base(name) == "autosave.json" && !strings.Contains(content, "{env.AGENT_KEY}") {
 			t.Errorf("the configuration is not kept as it was loaded: %s", content)
 		}
-		return nil
-	}))
-	if files < 5 {
-		t.Errorf("there are only %d files", files)
+	}
+	if len(files) < 5 {
+		t.Errorf("there are only %d files", len(files))
 	}
 	for _, secret := range []string{credential, key, said, made, token, kept, path} {
 		if strings.Contains(s.out.String(), secret) {
 			t.Errorf("the log has %s", secret)
 		}
 	}
+}
+
+// contents returns what the files in the directory of a site hold, by their names below it.
+func (s *site) contents() map[string]string {
+	s.t.Helper()
+	files := make(map[string]string)
+	noError(s.t, filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		files[strings.TrimPrefix(name, s.dir)] = string(content)
+		return err
+	}))
+	return files
 }

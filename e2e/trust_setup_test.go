@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -43,8 +44,7 @@ type authority struct {
 func newRoot(t testing.TB, name string) *authority {
 	t.Helper()
 	a := &authority{t: t}
-	a.cert, a.key = a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign})
+	a.cert, a.key = a.issueCA(name)
 	return a
 }
 
@@ -52,10 +52,16 @@ func newRoot(t testing.TB, name string) *authority {
 func (a *authority) intermediate(name string) *authority {
 	a.t.Helper()
 	below := &authority{t: a.t}
-	below.cert, below.key = a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign})
+	below.cert, below.key = a.issueCA(name)
 	below.path = append([][]byte{below.cert.Raw}, a.path...)
 	return below
+}
+
+// issueCA issues the certificate of a CA.
+func (a *authority) issueCA(name string) (*x509.Certificate, crypto.Signer) {
+	a.t.Helper()
+	return a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign})
 }
 
 // issue issues what a template describes; by itself if there is no certificate yet.
@@ -170,7 +176,7 @@ func openEach(t *testing.T, s *site, pair tls.Certificate) (streams []*lastingSt
 		o := &lastingStream{"HTTP/" + version, make(chan string, 1)}
 		id := leader.NewID("stream")
 		res, err := client.Post(s.url()+"/stream", "application/json",
-			strings.NewReader(string(streamBody(aic, "start", id, "stream 100000 100", ""))))
+			bytes.NewReader(streamBody(aic, "start", id, "stream 100000 100", "")))
 		if err != nil {
 			t.Fatalf("%s: %v", o.name, err)
 		}
@@ -190,7 +196,7 @@ func openEach(t *testing.T, s *site, pair tls.Certificate) (streams []*lastingSt
 		streams = append(streams, o)
 		calls[o.name] = func() string {
 			res, err := client.Post(s.url()+"/rpc", "application/json",
-				strings.NewReader(strings.Replace(string(streamBody(aic, "get", id, "", "")), `"stream"`, `"rpc"`, 1)))
+				bytes.NewReader(rpcBody(aic, "get", id, "")))
 			if err != nil {
 				return err.Error()
 			}
@@ -216,6 +222,42 @@ func openEach(t *testing.T, s *site, pair tls.Certificate) (streams []*lastingSt
 		}
 	}()
 	return append(streams, o), calls
+}
+
+// goesOn checks that nothing has changed for a Leader: its streams are open, its calls are carried out over the
+// connections that it has, and over a new one.
+func goesOn(t *testing.T, s *site, pair tls.Certificate, streams []*lastingStream, calls map[string]func() string) {
+	t.Helper()
+	for _, o := range streams {
+		if !o.isOpen() {
+			t.Errorf("%s: the stream of the other Leader has ended with %q", o.name, <-o.last)
+		}
+	}
+	for name, call := range calls {
+		if got := call(); !strings.Contains(got, `"working"`) {
+			t.Errorf("%s: a call of the other Leader brings %q", name, got)
+		}
+	}
+	if err := handshake(t, s, pair); err != nil {
+		t.Errorf("a new connection of the other Leader: %v", err)
+	}
+}
+
+// connect opens a connection and sends a request that no handler answers. The error is that of the handshake, of which
+// a client of TLS 1.3 learns by its first read.
+func connect(t *testing.T, s *site, config *tls.Config) (tls.ConnectionState, error) {
+	t.Helper()
+	config.RootCAs = trusted(t)
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url(), "https://"), config)
+	if err != nil {
+		return tls.ConnectionState{}, err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	if _, err = fmt.Fprint(conn, "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"); err == nil {
+		_, err = conn.Read(make([]byte, 1)) // and the tickets of TLS 1.3
+	}
+	return conn.ConnectionState(), err
 }
 
 // handshake opens a connection of its own and makes a call; the error is that of the handshake.

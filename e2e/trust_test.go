@@ -61,19 +61,7 @@ func TestRootTakenOut(t *testing.T) {
 	if err := handshake(t, s, bob); !isShut(err) {
 		t.Errorf("a new connection below the root that was taken out: %v", err)
 	}
-	if err := handshake(t, s, alice); err != nil {
-		t.Errorf("a new connection below the other root: %v", err)
-	}
-	for _, o := range kept {
-		if !o.isOpen() {
-			t.Errorf("%s: the stream of the other Leader has ended with %q", o.name, <-o.last)
-		}
-	}
-	for name, call := range calls {
-		if got := call(); !strings.Contains(got, `"working"`) {
-			t.Errorf("%s: a call of the other Leader brings %q", name, got)
-		}
-	}
+	goesOn(t, s, alice, kept, calls)
 	s.waitFor(t, `a root was taken out of its file.*"subject":"second"`)
 	writeRoots(t, file, first, third)
 	s.waitFor(t, `a file of roots has one that is not in use yet.*"subject":"third"`)

@@ -140,12 +140,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	for version, transport := range map[int]http.RoundTripper{1: l.transports(t)["1"], 2: l.transports(t)["2"]} {
 		own, conn := numbed(transport.(*http.Transport))
 		conns = append(conns, conn)
-		s.ask(
-			own,
-			"/rpc",
-			bytes.ReplaceAll(streamBody(l.Sender, "get", "large", "", ""), []byte(`"stream"`), []byte(`"rpc"`)),
-			version,
-		)
+		s.ask(own, "/rpc", rpcBody(l.Sender, "get", "large", ""), version)
 	}
 	eventually(t, "both answers are given up", func() bool {
 		return strings.Count(s.out.String(), "an answer was not delivered") == len(conns)
