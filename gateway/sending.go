@@ -314,9 +314,6 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := s.useBytes(s.out.Buffered() - before); err != nil && !over {
-		return false, err
-	}
 	if s.keeper != nil {
 		s.kept.Take(s.keeper.Kept())
 	}
@@ -327,8 +324,12 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	s.sent.Add(1)
 	s.page = s.page[1:]
 	s.g.meter.Events.Add(1)
-	switch n := s.out.Buffered(); {
+	n := s.out.Buffered()
+	used := s.useBytes(n - before)
+	switch {
 	case over: // finish sends it
+	case used != nil:
+		return false, used
 	case s.trying && n > trySize:
 		return false, errWouldWait
 	case n >= flushSize:
