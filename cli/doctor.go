@@ -24,9 +24,9 @@ func doctorCommand() *cobra.Command {
 		Short: "Explains what is wrong with a set-up",
 		Long: `
 Examines a configuration and what it names: its syntax and settings, certificates (chain,
-extended key usage, validity), lists of revoked ones, client_auth, base_path, who may use a console, the directory
-of the store, the agents (whether they answer, and in which dialect), the clock, and the
-brokers of groups.
+extended key usage, validity), lists of revoked ones, client_auth, base_path, who may use a
+console, the directory of the store, the agents (whether they answer, and in which
+dialect), the clock, and the brokers of groups.
 It prints a sentence for each finding, with what to do.
 
 It changes nothing, and may run beside a running Caddy; run it as the user who runs Caddy,
