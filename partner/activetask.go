@@ -191,11 +191,11 @@ func (tk *activeTask) leader() string {
 	return quota.Key(leader)
 }
 
-// caller returns the task's Leader as a command shows it, or as it is kept with the task where there is no command, or
-// one without a proof. tk.mu is held.
+// caller returns the task's Leader as its command shows it, or as it is kept with the task where there is no command,
+// or where that is the operator's. tk.mu is held.
 func (tk *activeTask) caller(c *Request) agent.Caller {
 	_, leader, _ := logname.Split(tk.log)
-	if c == nil || c.Proof == "" {
+	if c == nil || c.Operator {
 		return agent.Caller{Leader: leader, Proof: tk.meta.Proof, Subject: tk.subject}
 	}
 	return agent.Caller{Leader: leader, Proof: c.Proof, Subject: c.Subject}

@@ -61,20 +61,22 @@ func TestCaller(t *testing.T) {
 	})
 }
 
-// TestCallerWhoCancels: a cancel has the proof of who cancels.
+// TestCallerWhoCancels: a cancel has the proof of the caller that cancels, or none where that has none.
 func TestCallerWhoCancels(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		var got agent.Caller
-		fake := hangs()
-		fake.cancel = func(_ context.Context, turn *agent.Turn) (agent.Report, error) {
-			got = turn.Caller
-			return agent.Report{State: task.Canceled}, nil
-		}
-		b := setUp(t, memory(t), fake)
-		b.do(call(task.Start, "t", func(c *Request) { c.Proof, c.Terms.Response = "certificate", task.NoWait }))
-		b.do(call(task.Cancel, "t", func(c *Request) { c.Proof = "broker" }))
-		if diff := cmp.Diff(agent.Caller{Leader: leader, Proof: "broker"}, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	})
+	for _, proof := range []string{"broker", ""} {
+		bubble.Test(t, func(t *testing.T) {
+			var got agent.Caller
+			fake := hangs()
+			fake.cancel = func(_ context.Context, turn *agent.Turn) (agent.Report, error) {
+				got = turn.Caller
+				return agent.Report{State: task.Canceled}, nil
+			}
+			b := setUp(t, memory(t), fake)
+			b.do(call(task.Start, "t", func(c *Request) { c.Proof, c.Terms.Response = "certificate", task.NoWait }))
+			b.do(call(task.Cancel, "t", func(c *Request) { c.Proof = proof }))
+			if diff := cmp.Diff(agent.Caller{Leader: leader, Proof: proof}, got); diff != "" {
+				t.Errorf("%q: (-want +got):\n%s", proof, diff)
+			}
+		})
+	}
 }
