@@ -40,7 +40,7 @@ type Token struct {
 }
 
 // Authenticate returns who calls. An error is a *task.Error of kind AuthenticationRequired, and has one of the causes
-// ErrMalformed, ErrInvalid and ErrScope of package identity. It may wait for the keys of an issuer. The header of the
+// ErrMalformed, ErrInvalid and a *ScopeError of package identity. It may wait for the keys of an issuer. The header of the
 // proxy is removed from the request.
 func (a *Authenticator) Authenticate(r *http.Request) (identity.Peer, error) {
 	peer, err := a.byCertificate(r)
@@ -179,7 +179,7 @@ func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 	for _, scope := range t.Scopes {
 		if !c.HasScope(scope) {
 			return identity.Peer{}, task.Errorf(task.AuthenticationRequired, "The bearer token lacks a scope.").
-				WithCause(identity.ErrScope)
+				WithCause(&identity.ScopeError{Needed: t.Scopes})
 		}
 	}
 	return identity.Peer{Proof: identity.ByToken, Kind: identity.JWTKind, ID: c.Issuer + "|" + subject, Expires: c.Expires,

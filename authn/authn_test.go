@@ -116,10 +116,13 @@ func whoOf(p identity.Peer, err error) who {
 	if p.Verified() {
 		w.Leader = p.Leader()
 	}
-	for _, cause := range []error{identity.ErrMalformed, identity.ErrInvalid, identity.ErrScope} {
+	for _, cause := range []error{identity.ErrMalformed, identity.ErrInvalid} {
 		if errors.Is(err, cause) && task.KindOf(err) == task.AuthenticationRequired {
 			w.Err = cause.Error()
 		}
+	}
+	if lacks, ok := errors.AsType[*identity.ScopeError](err); ok && task.KindOf(err) == task.AuthenticationRequired {
+		w.Err = lacks.Error()
 	}
 	if err != nil && w.Err == "" {
 		w.Err = "another error: " + err.Error()
@@ -196,6 +199,18 @@ func TestProxy(t *testing.T) {
 			PEM, map[string][]string{"X-Client-Cert": {pemOf(good, p.intermediate)}},
 			proxy, false, is,
 		},
+		"pem twice": {
+			PEM, map[string][]string{"X-Client-Cert": {pemOf(good), pemOf(good)}}, proxy, true, invalid,
+		},
+		"pem in a list": {
+			PEM, map[string][]string{"X-Client-Cert": {pemOf(good) + "," + pemOf(stranger)}}, proxy, true, invalid,
+		},
+		"pem in an encoded list": {
+			PEM, map[string][]string{"X-Client-Cert": {pemOf(good) + "%2C%0A" + pemOf(good)}}, proxy, true, invalid,
+		},
+		"pem after a broken one": {
+			PEM, map[string][]string{"X-Client-Cert": {"-----BEGIN%20CERTIFICATE-----%0A" + pemOf(good)}}, proxy, true, invalid,
+		},
 		"pem, cut":             {PEM, map[string][]string{"X-Client-Cert": {pemOf(good)[:200]}}, proxy, true, invalid},
 		"pem, wrongly encoded": {PEM, map[string][]string{"X-Client-Cert": {"%zz"}}, proxy, true, invalid},
 		"xfcc": {
@@ -210,6 +225,17 @@ func TestProxy(t *testing.T) {
 		"xfcc with Cert twice":    {XFCC, xfcc(`Cert="`+pemOf(good)+`"`, `Cert="`+pemOf(good)+`"`), proxy, true, invalid},
 		"xfcc with two elements":  {XFCC, xfcc(`Cert="` + pemOf(good) + `",Hash=00`), proxy, true, invalid},
 		"xfcc with an open quote": {XFCC, xfcc(`Cert="` + pemOf(good)), proxy, true, invalid},
+		"xfcc with what a quote hides": { // the rest, which the proxy has added, has as many quotes again
+			XFCC, xfcc(`Cert="`+pemOf(good)+`"`, `Subject=",Hash=00`, `Cert="`+pemOf(stranger)+`"`, `Subject="CN=a\"b"`),
+			proxy, true, invalid,
+		},
+		"xfcc with two values":   {XFCC, xfcc(`Cert="` + pemOf(good) + `""x"`), proxy, true, invalid},
+		"xfcc with a name alone": {XFCC, xfcc("Hash", `Cert="`+pemOf(good)+`"`), proxy, true, invalid},
+		"xfcc without quotes":    {XFCC, xfcc("Hash=00", "Cert="+pemOf(good)), proxy, true, is},
+		"xfcc twice": {
+			XFCC, map[string][]string{"X-Forwarded-Client-Cert": {`Cert="` + pemOf(good) + `"`, "Hash=00"}},
+			proxy, true, invalid,
+		},
 		"more than a header may be": {
 			PEM, map[string][]string{"X-Client-Cert": {strings.Repeat("x", maxCertificate)}},
 			proxy, true, invalid,

@@ -3,6 +3,7 @@
 package authn
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -53,7 +54,7 @@ type ProxyConfig struct {
 // Proxy reads the certificates that a proxy hands on. It may be used by any number of goroutines at once.
 type Proxy struct {
 	config ProxyConfig
-	known  *lru.Cache[string, handedOn] // by the values of the headers; only verified ones
+	known  *lru.Cache[[sha256.Size]byte, handedOn] // by the values of the headers; only verified ones
 }
 
 // handedOn is a certificate that was verified.
@@ -68,7 +69,7 @@ const chainHeader = "Client-Cert-Chain"
 // NewProxy returns a Proxy.
 func NewProxy(c ProxyConfig) (*Proxy, error) {
 	c.Header = http.CanonicalHeaderKey(c.Header)
-	known, err := lru.New[string, handedOn](maxHandedOn)
+	known, err := lru.New[[sha256.Size]byte, handedOn](maxHandedOn)
 	return &Proxy{c, known}, err
 }
 
@@ -110,10 +111,11 @@ func (p *Proxy) peer(r *http.Request) (identity.Peer, error) {
 	if p.config.Form == RFC9440 {
 		chain = r.Header[chainHeader]
 	}
-	key := values[0] + "\n" + strings.Join(chain, "\n")
-	if len(key) > maxCertificate {
+	all := values[0] + "\n" + strings.Join(chain, "\n")
+	if len(all) > maxCertificate {
 		return identity.Peer{}, fmt.Errorf("the header has more than %d bytes", maxCertificate)
 	}
+	key := sha256.Sum256([]byte(all)) // a caller could have large ones kept
 	now := time.Now()
 	if known, ok := p.known.Get(key); ok && !now.After(known.peer.Expires) && !now.Before(known.from) {
 		return known.peer, nil
@@ -222,49 +224,52 @@ func parseXFCC(value string) (*x509.Certificate, []*x509.Certificate, error) {
 		if *into != "" {
 			return nil, nil, fmt.Errorf("the element has %s twice", name)
 		}
-		*into = strings.Trim(text, `"`)
+		*into = strings.Trim(text, `"`) // the encoding leaves no quote in it
 	}
 	if cert == "" {
 		return nil, nil, errors.New("the element has no Cert; let the proxy hand it on (set_current_client_cert_details)")
 	}
 	certs, err := parsePEM(cert)
-	if err != nil || chain == "" {
-		if err == nil && len(certs) > 1 {
-			return certs[0], certs[1:], nil
-		}
-		return first(certs), nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if chain == "" {
+		return certs[0], certs[1:], nil
 	}
 	others, err := parsePEM(chain)
 	return certs[0], others, err
 }
 
-func first(certs []*x509.Certificate) *x509.Certificate {
-	if len(certs) == 0 {
-		return nil
-	}
-	return certs[0]
-}
-
 // cutPair cuts the first name and value off an element, whose values may be quoted. A comma outside of quotes begins
-// another element.
+// another element. Quotes are around a whole value, so that one in what a client has sent does not hide what the proxy
+// has added.
 func cutPair(s string) (pair, rest string, err error) {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case quoted && s[i] == '\\':
-			i++
-		case s[i] == '"':
-			quoted = !quoted
-		case !quoted && s[i] == ',':
-			return "", "", errors.New("there is more than one element")
-		case !quoted && s[i] == ';':
-			return s[:i], s[i+1:], nil
+	begin := strings.IndexAny(s, `=";,`) + 1
+	end := begin
+	if begin > 0 && s[begin-1] == '=' && strings.HasPrefix(s[begin:], `"`) {
+		for end++; end < len(s) && s[end] != '"'; end++ {
+			if s[end] == '\\' {
+				end++
+			}
 		}
+		if end >= len(s) {
+			return "", "", errors.New("a quote has no end")
+		}
+		end++
+	} else if n := strings.IndexAny(s, `;,"`); n >= 0 {
+		end = n
+	} else {
+		end = len(s)
 	}
-	if quoted {
-		return "", "", errors.New("a quote has no end")
+	switch {
+	case end == len(s):
+		return s, "", nil
+	case s[end] == ';':
+		return s[:end], s[end+1:], nil
+	case s[end] == ',':
+		return "", "", errors.New("there is more than one element")
 	}
-	return s, "", nil
+	return "", "", errors.New("quotes must be around a whole value")
 }
 
 // ParseCertificates parses the certificates of a PEM file. There is one at least.
@@ -289,15 +294,35 @@ func ParseCertificates(content []byte) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// parsePEM reads certificates in PEM with percent-encoding: the client's, and perhaps its chain.
-func parsePEM(s string) ([]*x509.Certificate, error) {
+// The lines of PEM around a certificate.
+const (
+	pemBegin = "-----BEGIN CERTIFICATE-----"
+	pemEnd   = "-----END CERTIFICATE-----"
+)
+
+// parsePEM reads certificates in PEM with percent-encoding: the client's, and perhaps its chain. There is nothing else
+// between them: a comma would be that of a list, whose first item may come from the client.
+func parsePEM(s string) (certs []*x509.Certificate, err error) {
 	text, err := url.PathUnescape(s)
 	if err != nil {
 		return nil, errors.New("it is not percent-encoded")
 	}
-	certs, err := ParseCertificates([]byte(text))
-	if err == nil && len(certs) > maxChain {
-		return nil, fmt.Errorf("there are more than %d certificates", maxChain)
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		one, rest, ok := strings.Cut(text, pemEnd)
+		if !ok || !strings.HasPrefix(one, pemBegin) || strings.Count(one, "-----BEGIN") > 1 {
+			return nil, errors.New("it is not one certificate in PEM, or several with nothing between them")
+		}
+		if len(certs) == maxChain {
+			return nil, fmt.Errorf("there are more than %d certificates", maxChain)
+		}
+		list, err := ParseCertificates([]byte(one + pemEnd))
+		if err != nil {
+			return nil, err
+		}
+		certs, text = append(certs, list...), rest
 	}
-	return certs, err
+	if len(certs) == 0 {
+		return nil, errors.New("there is no certificate in PEM")
+	}
+	return certs, nil
 }

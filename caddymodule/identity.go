@@ -244,30 +244,45 @@ func (i *Identity) guard(callers []translate.Server, allow []identity.AIC) *iden
 	g.Proofs = make(map[string][]identity.Proof)
 	for _, c := range callers {
 		var proofs []identity.Proof
-		for _, name := range i.accepts(c.Name()) {
-			if i.has(name) {
-				proofs = append(proofs, proofsByName[name])
-			}
+		for _, name := range i.taken(c.Name()) {
+			proofs = append(proofs, proofsByName[name])
 		}
 		g.Proofs[c.Name()] = proofs
 	}
 	return g
 }
 
-// schemes returns by what the callers of A2A may prove who they are, for the cards.
-func (i *Identity) schemes() (s a2a.Schemes) {
-	if i.Mode != string(identity.Required) {
-		return s
+// taken returns the proofs that callers of a dialect may have, of those that are configured.
+func (i *Identity) taken(dialect string) (proofs []string) {
+	for _, name := range i.accepts(dialect) {
+		if i.has(name) {
+			proofs = append(proofs, name)
+		}
 	}
-	for _, name := range i.accepts("a2a/1.0") {
+	return proofs
+}
+
+// schemes returns by what callers must prove who they are, for the cards, by the name of their dialect.
+func (i *Identity) schemes(callers []translate.Server) map[string]a2a.Schemes {
+	all := make(map[string]a2a.Schemes)
+	for _, c := range callers {
+		if i.Mode == string(identity.Required) {
+			all[c.Name()] = i.schemesIn(c.Name())
+		}
+	}
+	return all
+}
+
+func (i *Identity) schemesIn(dialect string) (s a2a.Schemes) {
+	for _, name := range i.taken(dialect) {
 		switch {
-		case name == "mtls" && i.MTLS, name == "client_cert_header" && i.ClientCertHeader != nil:
+		case name == "mtls", name == "client_cert_header":
 			s.MutualTLS = true
-		case name == "keys" && i.Keys != nil && i.Keys.Header != "":
+		case name == "keys" && i.Keys.Header != "":
 			s.KeyHeader = i.Keys.Header
-		case name == "keys" && i.Keys != nil:
+		case name == "keys":
 			s.Bearer = true
-		case name == "jwt":
+		default:
 			for _, j := range i.JWT {
 				if j.JWKS == "" {
 					s.OpenID = append(s.OpenID, strings.TrimSuffix(j.Issuer, "/")+"/.well-known/openid-configuration")
@@ -280,19 +295,24 @@ func (i *Identity) schemes() (s a2a.Schemes) {
 	return s
 }
 
-// challenges returns what callers without a proof are asked for.
-func (i *Identity) challenges() httpfront.Challenges {
-	c := httpfront.Challenges{
-		Bearer:      len(i.JWT) > 0 || i.Keys != nil && i.Keys.Header == "",
-		Certificate: i.MTLS || i.ClientCertHeader != nil,
+// challenges returns what callers of some dialects are asked for who have no proof, by the name of the dialect.
+func (i *Identity) challenges(callers []translate.Server) map[string]httpfront.Challenges {
+	all := make(map[string]httpfront.Challenges)
+	for _, caller := range callers {
+		var c httpfront.Challenges
+		for _, name := range i.taken(caller.Name()) {
+			switch {
+			case name == "mtls", name == "client_cert_header":
+				c.Certificate = true
+			case name == "keys" && i.Keys.Header != "":
+				c.KeyHeader = i.Keys.Header
+			default:
+				c.Bearer = true
+			}
+		}
+		all[caller.Name()] = c
 	}
-	if i.Keys != nil {
-		c.KeyHeader = i.Keys.Header
-	}
-	if len(i.JWT) > 0 {
-		c.Scope = strings.Join(i.JWT[0].Scopes, " ")
-	}
-	return c
+	return all
 }
 
 // authenticator reads what the settings name. It fetches nothing. The verifiers of tokens must be closed.

@@ -63,7 +63,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	g.front = httpfront.New(g.gateway, httpfront.Config{
 		Authenticate: joined(g.callers, g.app.identities),
 		Proofs:       g.Identity.proofs(g.aac != nil),
-		Challenges:   g.Identity.challenges(),
+		Challenges:   g.Identity.challenges(config.Callers),
 		BodyTimeout:  bodyTimeout,
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
@@ -307,7 +307,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Callers:        callers,
 		Confirm:        g.Completion == completionConfirm,
 		Guard:          guard,
-		Schemes:        g.Identity.schemes(),
+		Schemes:        g.Identity.schemes(callers),
 		Revocation:     &g.app.trust,
 		AAC:            tokens,
 		Policy:         decides,

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/token/tokentest"
 )
 
 // TestCallerIsHandedOn tells an agent who calls: by fields and tokens that it verifies by the keys that the gateway
@@ -110,5 +111,51 @@ func TestCallerIsHandedOn(t *testing.T) {
 	}
 	if len(signers) != 2 {
 		t.Errorf("%d keys have signed, before and after the change", len(signers))
+	}
+}
+
+// TestSubjectIsHandedOn tells an agent for whom a Leader acts, by its access token, and after a crash, when nobody
+// calls, too.
+func TestSubjectIsHandedOn(t *testing.T) {
+	t.Parallel()
+	var done atomic.Bool
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		state := "working"
+		if done.Load() {
+			state = "completed"
+		}
+		writeTask(w, h, state, "done")
+	})
+	issuer, s, aic := tokentest.New(t), newSite(t), string(certificates(t).Leader.AIC)
+	c := config{store: "store pebble " + s.inDir("store"), handle: `aip_gateway {
+		agent a2a/legacy ` + agent.url + ` {
+			caller {
+				headers
+			}
+		}
+		aic ` + protected + `
+		aac {
+			issuer ` + issuer.URL + `
+			allow_networks 127.0.0.0/8 ::1/128
+		}
+	}`}
+	s.start(c)
+	a := &aacSite{site: s, aic: aic}
+	leader := leaderOf(t, s.url())
+	body := aipBody("rpc", aic, "start", "t1", "hello", `"commandParams":{"responseTimeout":100},`)
+	if _, code, answer := post(t, leader, "/rpc", string(body), issuer.Sign(t, a.claims("one", nil))); code != 0 {
+		t.Fatalf("start answered %s", answer)
+	}
+	before := len(agent.requests(""))
+	s.kill()
+	s.start(c)
+	eventually(t, "the agent is asked again", func() bool { return len(agent.requests("")) > before })
+	done.Store(true)
+	leader = leaderOf(t, s.url())
+	eventually(t, "the task is done", func() bool { return leader.get("t1").Status.State == task.AwaitingCompletion })
+	for n, h := range agent.requests("") {
+		if got := h.header.Get("Aip-Subject"); h.Method != "" && got != "the-person-behind" {
+			t.Errorf("request %d, %s, is for %q", n, h.Method, got)
+		}
 	}
 }

@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +127,75 @@ func TestProofs(t *testing.T) {
 	}
 	if strings.Contains(tasks, "key:reports") {
 		t.Errorf("the key is a Leader of its own: %s", tasks)
+	}
+}
+
+// TestSchemesOfADialect: the card of a version names the proofs that its callers may have, as the challenge does.
+func TestSchemesOfADialect(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	s := newSite(t)
+	keys := s.inDir("keys")
+	if code, out, stderr := s.caddy("aip", "key", "reports", "--file", keys); code != 0 {
+		t.Fatal(out, stderr)
+	}
+	s.start(config{mode: "verify_if_given", handle: `aip_gateway a2a/legacy ` + agent.url + ` {
+		callers aip a2a
+		identity {
+			mtls
+			keys ` + keys + `
+			accept a2a/1.0 mtls
+			accept a2a/0.3 keys
+			accept a2a/legacy mtls keys
+		}
+	}`})
+	client := callerWith(t, s.url(), "").HTTP
+	ask := func(method, path, version, body string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), method, s.url()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("A2A-Version", version)
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return res
+	}
+	const bearer, mtls = `{"type":"http","scheme":"bearer"}`, `{"mtlsSecurityScheme":{}}`
+	for _, tc := range []struct{ file, version, want string }{
+		{"agent-card.json", "1.0", `{"mtls":` + mtls + `}`},
+		{"agent-card.json", "0.3", `{"bearer":` + bearer + `}`},
+		{"agent-card.json", "", `{"bearer":{"type":"http","scheme":"bearer","httpAuthSecurityScheme":{"scheme":"Bearer"}},` +
+			`"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}}`},
+		{"agent.json", "", `{"bearer":` + bearer + `}`},
+	} {
+		var card struct{ SecuritySchemes, Security json.RawMessage }
+		if err := json.NewDecoder(ask("GET", "/.well-known/"+tc.file, tc.version, "").Body).Decode(&card); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(card.SecuritySchemes); got != tc.want {
+			t.Errorf("%s for %q has the schemes %s, want %s", tc.file, tc.version, got, tc.want)
+		}
+		if tc.version != "1.0" && string(card.Security) != `[{"bearer":[]}]` {
+			t.Errorf("%s for %q has the security %s", tc.file, tc.version, card.Security)
+		}
+	}
+	for _, tc := range []struct {
+		version, body string
+		want          []string
+	}{
+		{"1.0", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t"}}`, []string{"AIP-Certificate"}},
+		{"", `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m",` +
+			`"role":"user","parts":[{"kind":"text","text":"hello"}]}}}`, []string{"Bearer"}},
+		{"", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t","message":{"role":"user",` +
+			`"parts":[{"type":"text","text":"hello"}]}}}`, []string{"Bearer", "AIP-Certificate"}},
+	} {
+		res := ask("POST", "/", tc.version, tc.body)
+		if got := res.Header.Values("WWW-Authenticate"); res.StatusCode != 401 || !slices.Equal(got, tc.want) {
+			t.Errorf("%s is answered with %d and the challenges %q, want %q", tc.body, res.StatusCode, got, tc.want)
+		}
 	}
 }

@@ -40,9 +40,9 @@ type cardMaker struct {
 	described
 	config      Cards
 	aic         string
-	generations []string // the names of the callers' dialects
-	schemes     a2a.Schemes
-	identified  bool // callers can prove who they are; otherwise there is no extended card
+	generations []string               // the names of the callers' dialects
+	schemes     map[string]a2a.Schemes // by the name of a dialect
+	identified  bool                   // callers can prove who they are; otherwise there is no extended card
 	http2       HTTP2
 	groups      bool      // the Partner takes part in groups
 	incomplete  sync.Once // what the ACS lacks is logged once
@@ -99,7 +99,7 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	c := &m.config
 	options := aip.ACSOptions{
 		AIC: m.aic, Modified: changed, ProtocolVersion: c.ACS, Base: base,
-		MutualTLS: m.schemes.MutualTLS, Notification: true, Groups: m.groups, CAChallengeBaseURL: c.CAChallengeURL,
+		MutualTLS: m.takesCertificates(), Notification: true, Groups: m.groups, CAChallengeBaseURL: c.CAChallengeURL,
 		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
 		License: c.License, CountryCode: c.Country,
 	}
@@ -109,6 +109,16 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 		}
 	})
 	return aip.AppendACS(nil, card, options), nil
+}
+
+// takesCertificates reports whether callers may prove who they are by a client certificate: those of AIP, where it is
+// served.
+func (m *cardMaker) takesCertificates() bool {
+	ofAIP := func(name string) bool { return strings.HasPrefix(name, "aip") }
+	served := slices.ContainsFunc(m.generations, ofAIP)
+	return slices.ContainsFunc(m.generations, func(name string) bool {
+		return m.schemes[name].MutualTLS && ofAIP(name) == served
+	})
 }
 
 // cardFiles are the names of the public cards of A2A.

@@ -51,9 +51,9 @@ type Config struct {
 	Guard *identity.Guard
 	// AAC checks the access tokens of callers; nil reads none.
 	AAC AAC
-	// Schemes are the ways in which callers may prove who they are, for the cards. Default: a client certificate, where
-	// the Guard requires a proof.
-	Schemes a2a.Schemes
+	// Schemes are the ways in which callers may prove who they are, by the name of their dialect, for the cards. Default:
+	// a client certificate, where the Guard requires a proof.
+	Schemes map[string]a2a.Schemes
 	// Policy decides which of their calls are carried out, and counts them; nil allows all.
 	Policy Policy
 	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.
@@ -114,8 +114,11 @@ func New(c Config) (*Gateway, error) {
 	meter := c.Process.meterOf(c.Agent.Name)
 	meter.serve(c.Callers)
 	c.Partner.Memory, c.Partner.Meter, c.Partner.Log = memory, &meter.Tasks, c.Log
-	if c.Guard.Mode == identity.Required && c.Schemes.None() {
-		c.Schemes.MutualTLS = true
+	if c.Guard.Mode == identity.Required && c.Schemes == nil {
+		c.Schemes = make(map[string]a2a.Schemes)
+		for _, caller := range c.Callers {
+			c.Schemes[caller.Name()] = a2a.Schemes{MutualTLS: true}
+		}
 	}
 	g := &Gateway{config: c, agent: about.agent, memory: memory, meter: meter, cards: &cardMaker{
 		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),

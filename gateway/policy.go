@@ -44,7 +44,8 @@ func (x *exchange) authorize() (err error) {
 		}
 		if x.token != nil {
 			x.peer.Claims = x.token
-			if s := x.token.Subject; s != "agent:"+x.call.Leader {
+			// It may be a person, and is stored with the task: only where the agent is told of it.
+			if s := x.token.Subject; s != "agent:"+x.call.Leader && x.g.config.Agent.HTTP.Introducer != nil {
 				x.call.Subject = s
 			}
 		}

@@ -120,8 +120,15 @@ func (p Peer) Refusal() error { return p.refused }
 var (
 	ErrMalformed = errors.New("the credential has no valid form, or there are several")
 	ErrInvalid   = errors.New("the credential is not accepted")
-	ErrScope     = errors.New("the token lacks a scope")
 )
+
+// ScopeError is the cause of an error for a token that lacks a scope.
+type ScopeError struct{ Needed []string }
+
+// Error implements error.
+func (e *ScopeError) Error() string {
+	return "the token lacks one of the scopes " + strings.Join(e.Needed, " ")
+}
 
 // ErrNotVerified is the cause of an error for a peer whose certificate the TLS server did not verify: the operator has
 // to enable the verification.

@@ -33,7 +33,6 @@ type activeTask struct {
 	encoded  encodedMetadata // meta, as it was when it was last needed
 	listings listings        // likewise
 	run      *run            // the turn under way in this process
-	subject  string          // for whom its Leader acts; it may be a person, so it is not stored
 	cancels
 	lastTime time.Time // of the last event; the next is later
 
@@ -196,7 +195,7 @@ func (tk *activeTask) leader() string {
 func (tk *activeTask) caller(c *Request) agent.Caller {
 	_, leader, _ := logname.Split(tk.log)
 	if c == nil || c.Operator {
-		return agent.Caller{Leader: leader, Proof: tk.meta.Proof, Subject: tk.subject}
+		return agent.Caller{Leader: leader, Proof: tk.meta.Proof, Subject: tk.meta.Subject}
 	}
 	return agent.Caller{Leader: leader, Proof: c.Proof, Subject: c.Subject}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestCaller: turns and cancels are for the task's Leader, with the proof of the command; where there is none, as after
-// a crash, with the one of the last start or continue.
+// TestCaller: turns and cancels are for the task's Leader, with the proof of the command, and for whom it acts; where
+// there is no command, as after a crash, with those of the last start or continue.
 func TestCaller(t *testing.T) {
 	by := func(proof string) func(*Request) {
 		return func(c *Request) { c.Proof, c.Subject = proof, "for "+proof }
@@ -53,8 +53,7 @@ func TestCaller(t *testing.T) {
 		if _, err := after.engine.Cancel(t.Context(), "agent", leader, "t", "enough"); err != nil {
 			t.Fatal(err)
 		}
-		stored := agent.Caller{Leader: leader, Proof: "token"} // for whom the Leader acts is not stored
-		want := []agent.Caller{caller("certificate"), caller("token"), stored, stored}
+		want := []agent.Caller{caller("certificate"), caller("token"), caller("token"), caller("token")}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

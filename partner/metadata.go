@@ -42,6 +42,8 @@ type metadata struct {
 	WithoutTask bool `json:"withoutTask,omitempty"`
 	// Proof is how the Leader has proven who it is, with the last start or continue.
 	Proof string `json:"proof,omitempty"`
+	// Subject is for whom the Leader acted with it; empty for itself, and where the agent is not told.
+	Subject string `json:"subject,omitempty"`
 }
 
 // agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
@@ -133,6 +135,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Proof != "" {
 		dst = task.AppendString(append(dst, `,"proof":`...), n.Proof)
+	}
+	if n.Subject != "" {
+		dst = task.AppendString(append(dst, `,"subject":`...), n.Subject)
 	}
 	return append(dst, '}')
 }

@@ -49,7 +49,7 @@ func (p *Partner) start(
 	if err != nil {
 		return nil, err
 	}
-	tk.meta, tk.subject = meta, c.Subject
+	tk.meta = meta
 	p.engine.states.start(tk.log)
 	if err := tk.appendPending(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (p *Partner) pending(
 	if c.BySession { // the id is used again if all tasks of the session have been dropped
 		n.Ref.Task = derive("task", tk.log, m.ID)
 	}
-	n.Stream, n.Tentative, n.Proof = stream, c.Tentative, c.Proof
+	n.Stream, n.Tentative, n.Proof, n.Subject = stream, c.Tentative, c.Proof, c.Subject
 	return n, nil
 }
 
@@ -137,7 +137,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	from := tk.fold.Status().State
 	tk.meta.Watched = tk.meta.Watched || c.changesTask()
 	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
-	tk.meta.Proof, tk.subject = c.Proof, c.Subject
+	tk.meta.Proof, tk.meta.Subject = c.Proof, c.Subject
 	if c.Terms.Response > 0 {
 		tk.meta.Terms.Response = c.Terms.Response
 	}

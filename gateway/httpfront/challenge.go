@@ -5,7 +5,9 @@ package httpfront
 import (
 	"errors"
 	"net/http"
+	"strings"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -13,7 +15,6 @@ import (
 // nothing.
 type Challenges struct {
 	Bearer      bool   // a token, or a key that is sent as one
-	Scope       string // what tokens must have; empty for nothing
 	KeyHeader   string // the header in which keys are sent; empty for none
 	Certificate bool   // a client certificate, to the gateway or to a proxy in front of it
 }
@@ -24,16 +25,27 @@ const (
 	keyScheme         = "AIP-Key"
 )
 
+// challenge returns the fields WWW-Authenticate for a refusal in its dialect, and the status that goes with it.
+func (f *Front) challenge(a *gateway.Answer) (fields []string, status int) {
+	var c Challenges
+	if a.Dialect != nil {
+		c = f.config.Challenges[a.Dialect.Name()]
+	}
+	return c.of(a.Err)
+}
+
 // of returns the fields WWW-Authenticate for an error, and the status that goes with it (RFC 6750, §3.1).
 func (c *Challenges) of(err error) (fields []string, status int) {
 	status = http.StatusUnauthorized
 	if c.Bearer {
 		field := "Bearer"
+		scope, lacks := errors.AsType[*identity.ScopeError](err)
 		switch {
 		case errors.Is(err, identity.ErrMalformed):
 			field, status = `Bearer error="invalid_request"`, http.StatusBadRequest
-		case errors.Is(err, identity.ErrScope):
-			field, status = `Bearer error="insufficient_scope", scope="`+c.Scope+`"`, http.StatusForbidden
+		case lacks:
+			field = `Bearer error="insufficient_scope", scope="` + strings.Join(scope.Needed, " ") + `"`
+			status = http.StatusForbidden
 		case errors.Is(err, identity.ErrInvalid):
 			field = `Bearer error="invalid_token"`
 		}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -20,10 +21,15 @@ import (
 // faulty makes a front at which the header Fault says what is wrong with the credentials of a request.
 func faulty(h *setup) {
 	h.Guard = &identity.Guard{Mode: identity.Required}
-	h.front.Challenges = Challenges{Bearer: true, Scope: "aip", KeyHeader: "X-Key", Certificate: true}
+	h.front.Challenges = make(map[string]Challenges)
+	callers, _ := gateway.Callers(gateway.CallerDialects(), false, "") // it knows the names
+	for _, caller := range callers {
+		h.front.Challenges[caller.Name()] = Challenges{Bearer: true, KeyHeader: "X-Key", Certificate: true}
+	}
 	h.front.Authenticate = func(r *http.Request) (identity.Peer, error) {
 		cause := map[string]error{
-			"malformed": identity.ErrMalformed, "invalid": identity.ErrInvalid, "scope": identity.ErrScope,
+			"malformed": identity.ErrMalformed, "invalid": identity.ErrInvalid,
+			"scope": &identity.ScopeError{Needed: []string{"aip"}},
 		}[r.Header.Get("Fault")]
 		if cause == nil {
 			return identity.Peer{}, nil
@@ -83,6 +89,32 @@ func TestChallenges(t *testing.T) {
 	}
 	if n := g.requests.Load(); n != 0 {
 		t.Errorf("the agent has got %d requests", n)
+	}
+}
+
+// TestChallengesOfADialect: a caller is asked for what its dialect takes, whatever others at the same path take.
+func TestChallengesOfADialect(t *testing.T) {
+	g := open(t, everyCaller, func(h *setup) {
+		h.Guard = &identity.Guard{Mode: identity.Required}
+		h.front.Challenges = map[string]Challenges{"a2a/0.3": {Bearer: true}, "a2a/1.0": {Certificate: true},
+			"a2a/legacy": {KeyHeader: "X-Key"}}
+	})
+	for body, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER",` +
+			`"parts":[{"text":"x"}]}}}`: "AIP-Certificate",
+		`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m",` +
+			`"role":"user","parts":[{"kind":"text","text":"x"}]}}}`: "Bearer",
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t","message":{"role":"user",` +
+			`"parts":[{"type":"text","text":"x"}]}}}`: `AIP-Key header="X-Key"`,
+	} {
+		path := "/agents/one"
+		if strings.Contains(body, "SendMessage") {
+			path += "?A2A-Version=1.0"
+		}
+		res, _ := g.post(path, body)
+		if diff := cmp.Diff([]string{want}, res.Header["Www-Authenticate"]); diff != "" || res.StatusCode != 401 {
+			t.Errorf("%s: status %d, challenges (-want +got):\n%s", body, res.StatusCode, diff)
+		}
 	}
 }
 

@@ -176,7 +176,7 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 			status = s.Status(a.Err)
 		}
 		if status == http.StatusUnauthorized {
-			header["Www-Authenticate"], status = e.front.config.Challenges.of(a.Err)
+			header["Www-Authenticate"], status = e.front.challenge(a)
 		}
 		s, ok := a.Dialect.(translate.ErrorStreamer)
 		if ok && status == http.StatusOK && s.StreamsErrors(a.ForStream, acceptsOnlyEvents(r)) {

@@ -28,8 +28,9 @@ type Config struct {
 	// the client certificate of the connection proves, as identity.OfConnection has it.
 	Authenticate func(*http.Request) (identity.Peer, error)
 	// Proofs say how Authenticate judges. What a Previewer with others has found out is not accepted.
-	Proofs     string
-	Challenges Challenges // for callers that have not proven who they are
+	Proofs string
+	// Challenges are for callers that have not proven who they are, by the name of their dialect.
+	Challenges map[string]Challenges
 	Log        *slog.Logger
 }
 

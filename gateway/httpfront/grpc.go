@@ -161,7 +161,7 @@ func (c *grpcCall) failed(a gateway.Answer) error {
 	e := errorOfStatus(a.Reply)
 	if e.Code() == connect.CodeUnauthenticated {
 		// In the header, since package http drops such a field of a trailer. Nothing was sent yet.
-		c.writer.Header()["Www-Authenticate"], _ = c.front.config.Challenges.of(a.Err)
+		c.writer.Header()["Www-Authenticate"], _ = c.front.challenge(&a)
 	}
 	return e
 }

@@ -44,9 +44,10 @@ type CardOptions struct {
 	// a2a/1.0-rest, a2a/1.0-grpc. Names of other protocols are ignored. A card lists only interfaces of these dialects.
 	Generations []string
 
-	Push       bool // callers may register webhooks
-	Extended   bool // there is a second card for authenticated callers
-	Schemes    Schemes
+	Push     bool // callers may register webhooks
+	Extended bool // there is a second card for authenticated callers
+	// Schemes are how callers may prove who they are, by the name of their dialect. One that is not in it needs none.
+	Schemes    map[string]Schemes
 	Signatures string // DropSignatures, which is the default, or KeepSignatures
 }
 
@@ -188,9 +189,6 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	return append(dst, ']')
 }
 
-// None reports whether there are no schemes.
-func (s *Schemes) None() bool { return len(s.list()) == 0 }
-
 // scheme is one way to prove who one is, as a card names it.
 type scheme struct {
 	name    string
@@ -228,10 +226,38 @@ func (s *Schemes) list() (list []scheme) {
 	return list
 }
 
+// required returns the schemes of a card, and those that only callers of 1.0 may use beside them.
+func (o *CardOptions) required() (required, others []scheme) {
+	v1 := o.schemesOf(version.Name10, version.Name10REST, version.Name10GRPC)
+	v03 := o.schemesOf(version.Name03, version.Name03REST)
+	switch {
+	case o.Form == CardLegacy:
+		return o.schemesOf(version.NameLegacy), nil
+	case o.Form == CardHybrid && o.serves(version.Name03):
+		return v03, slices.DeleteFunc(v1, func(s scheme) bool { return slices.Contains(v03, s) })
+	case o.Form >= CardV1 && o.serves(version.Name10, version.Name10REST, version.Name10GRPC):
+		return v1, nil
+	}
+	return v03, nil
+}
+
+// schemesOf returns the schemes of the first dialect that is served, of those of one version, which have the same.
+func (o *CardOptions) schemesOf(dialects ...string) []scheme {
+	for _, name := range dialects {
+		if s := o.Schemes[name]; o.serves(name) {
+			return s.list()
+		}
+	}
+	return nil
+}
+
 // appendCardSecurity appends how callers authenticate themselves. In a card for both versions, a scheme is written in
-// both ways at once: each version reads its own members, and ignores the others.
+// both ways at once, also if it works in one of them only: each version reads its own members, and readers of both
+// refuse a card with a scheme that they do not know. What 0.3 takes is then said by security; a caller that names its
+// version gets a card with nothing else.
 func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
-	list := o.Schemes.list()
+	required, others := o.required()
+	list := slices.Concat(required, others)
 	if o.Form == CardLegacy {
 		dst = append(dst, `,"authentication":{"schemes":[`...)
 		for i, s := range list {
@@ -269,9 +295,9 @@ func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 		dst = append(dst, '}')
 	}
 	dst = append(dst, '}')
-	if zero {
+	if zero && len(required) > 0 {
 		dst = append(dst, `,"security":[`...)
-		for i, s := range list {
+		for i, s := range required {
 			if i > 0 {
 				dst = append(dst, ',')
 			}

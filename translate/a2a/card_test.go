@@ -180,6 +180,61 @@ const base = "https://public.example/agents/a"
 // every is all that a gateway may serve.
 var every = []string{"aip", version.NameLegacy, version.Name03, version.Name10, version.Name10REST}
 
+// in returns the same schemes for some dialects.
+func in(dialects []string, s Schemes) map[string]Schemes {
+	all := make(map[string]Schemes)
+	for _, name := range dialects {
+		all[name] = s
+	}
+	return all
+}
+
+// TestSchemesOfADialect: a card names the schemes that work in the dialect of its version, and no others.
+func TestSchemesOfADialect(t *testing.T) {
+	served := []string{version.NameLegacy, version.Name03, version.Name03REST, version.Name10, version.Name10REST,
+		version.Name10GRPC}
+	v03, v1 := Schemes{Bearer: true}, Schemes{MutualTLS: true, OpenID: []string{"https://one.example"}}
+	schemes := map[string]Schemes{version.NameLegacy: {KeyHeader: "X-Key"}, version.Name03: v03, version.Name03REST: v03,
+		version.Name10: v1, version.Name10REST: v1, version.Name10GRPC: v1}
+	const (
+		old = `{"securitySchemes":{"bearer":{"type":"http","scheme":"bearer"}},"security":[{"bearer":[]}]}`
+		of1 = `{"securitySchemes":{"mtls":{"mtlsSecurityScheme":{}},"oidc":{"openIdConnectSecurityScheme":` +
+			`{"openIdConnectUrl":"https://one.example"}}}}`
+	)
+	for name, tt := range map[string]struct {
+		o    CardOptions
+		want string
+	}{
+		"legacy":       {CardOptions{Form: CardLegacy}, `{"authentication":{"schemes":["ApiKey"]}}`},
+		"0.2":          {CardOptions{Form: CardV02}, old},
+		"0.3":          {CardOptions{Form: CardV03}, old},
+		"1.0":          {CardOptions{Form: CardV1}, of1},
+		"1.0 for REST": {CardOptions{Form: CardV1, Generations: []string{version.Name10REST, version.Name03}}, of1},
+		"hybrid": {CardOptions{Form: CardHybrid}, `{"securitySchemes":{` +
+			`"bearer":{"type":"http","scheme":"bearer","httpAuthSecurityScheme":{"scheme":"Bearer"}},` +
+			`"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}},"oidc":{"type":"openIdConnect",` +
+			`"openIdConnectUrl":"https://one.example","openIdConnectSecurityScheme":{"openIdConnectUrl":` +
+			`"https://one.example"}}},"security":[{"bearer":[]}]}`},
+		"hybrid where only 1.0 is served": {CardOptions{Form: CardHybrid, Generations: []string{version.Name10}}, of1},
+		"1.0 where only 0.3 is served": {CardOptions{Form: CardV1, Generations: []string{version.Name03}},
+			`{"securitySchemes":{"bearer":{"httpAuthSecurityScheme":{"scheme":"Bearer"}}}}`},
+	} {
+		tt.o.Base, tt.o.Schemes = base, schemes
+		if tt.o.Generations == nil {
+			tt.o.Generations = served
+		}
+		got := decoded(t, AppendCard(nil, &translate.Card{Name: "a"}, tt.o)).(map[string]any)
+		for member := range got {
+			if member != "securitySchemes" && member != "security" && member != "authentication" {
+				delete(got, member)
+			}
+		}
+		if diff := cmp.Diff(decoded(t, []byte(tt.want)), any(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestAppendCard(t *testing.T) {
 	c := parsed(t, "legacy-nulls")
 	const who = `"name":"maps","description":"maps","version":"1.0.0","provider":{"organization":"Maps Ltd","url":""}`
@@ -206,23 +261,27 @@ func TestAppendCard(t *testing.T) {
 			"skills":[{` +
 				skill + `}]}`},
 		{"legacy with TLS and webhooks",
-			CardOptions{Form: CardLegacy, Generations: every, Schemes: Schemes{MutualTLS: true}, Push: true, Extended: true},
+			CardOptions{Form: CardLegacy, Generations: every, Schemes: in(every, Schemes{MutualTLS: true}), Push: true,
+				Extended: true},
 			`{` + who + `,"url":"` + base +
 				`","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
 			"authentication":{"schemes":["mutualTLS"]},
 			"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
 			"skills":[{` +
 				skill + `}]}`},
-		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, Schemes: Schemes{MutualTLS: true}},
+		{"0.2 has no word for TLS",
+			CardOptions{Form: CardV02, Generations: every, Schemes: in(every, Schemes{MutualTLS: true})},
 			`{` + who + `,` + zero +
 				`,"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
 			"supportsAuthenticatedExtendedCard":false,` + types + `}`},
-		{"0.3", CardOptions{Form: CardV03, Generations: every, Schemes: Schemes{MutualTLS: true}, Extended: true, Push: true},
+		{"0.3", CardOptions{Form: CardV03, Generations: every, Schemes: in(every, Schemes{MutualTLS: true}), Extended: true,
+			Push: true},
 			`{` + who + `,` + zero +
 				`,"capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
 			"supportsAuthenticatedExtendedCard":true,"securitySchemes":{"mtls":{"type":"mutualTLS"}},"security":[{"mtls":[]}],` +
 				types + `}`},
-		{"1.0", CardOptions{Form: CardV1, Generations: every, Schemes: Schemes{MutualTLS: true}, Extended: true, Push: true},
+		{"1.0", CardOptions{Form: CardV1, Generations: every, Schemes: in(every, Schemes{MutualTLS: true}), Extended: true,
+			Push: true},
 			`{` + who + `,"supportedInterfaces":[` + rpc + `,` + rest + `],
 			"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},
 			"securitySchemes":{"mtls":{"mtlsSecurityScheme":{}}},` + types + `}`},
@@ -232,7 +291,7 @@ func TestAppendCard(t *testing.T) {
 		{"1.0 where only 0.3 is served", CardOptions{Form: CardV1, Generations: []string{version.Name03}},
 			`{` + who + `,"supportedInterfaces":[` + old + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
-		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, Schemes: Schemes{MutualTLS: true}},
+		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, Schemes: in(every, Schemes{MutualTLS: true})},
 			`{` + who + `,` + zero + `,"supportedInterfaces":[` + rpc + `,` + rest + `,` + old + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},
 			"securitySchemes":{"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}},
@@ -265,7 +324,7 @@ func TestAppendCardOfEveryAgent(t *testing.T) {
 		for _, form := range allForms {
 			for flags := range 8 {
 				o := CardOptions{Form: form, Base: base, Generations: every, Push: flags&1 > 0, Extended: flags&2 > 0,
-					Schemes: Schemes{MutualTLS: flags&4 > 0, Bearer: flags&8 > 0}}
+					Schemes: in(every, Schemes{MutualTLS: flags&4 > 0, Bearer: flags&8 > 0})}
 				got := AppendCard(nil, c, o)
 				for _, secret := range []string{"127.0.0.1", "localhost", "agent.internal", "idp.internal", "X-Key",
 					"grpc", "signatures", "acme"} {
@@ -450,7 +509,7 @@ func FuzzParseCard(f *testing.F) {
 			return
 		}
 		for _, form := range allForms {
-			o := CardOptions{Form: form, Base: base, Generations: every, Schemes: Schemes{MutualTLS: true}}
+			o := CardOptions{Form: form, Base: base, Generations: every, Schemes: in(every, Schemes{MutualTLS: true})}
 			got := AppendCard(nil, c, o)
 			back, err := ParseCard(got)
 			if err != nil {
