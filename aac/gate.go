@@ -51,21 +51,8 @@ func (g *Gate) Open(u *Used) { g.used = u }
 // Close ends what the verifiers of tokens do.
 func (g *Gate) Close() { g.config.Tokens.Close() }
 
-// Health returns what is known of the keys of each issuer.
-func (g *Gate) Health() (all []token.Health) {
-	for _, v := range g.config.Tokens {
-		all = append(all, v.Health())
-	}
-	return all
-}
-
-// Fetch fetches the keys of each issuer that are not known, and returns what is known of them.
-func (g *Gate) Fetch(ctx context.Context) (all []token.Health) {
-	for _, v := range g.config.Tokens {
-		all = append(all, v.Fetch(ctx))
-	}
-	return all
-}
+// Tokens returns what verifies the tokens.
+func (g *Gate) Tokens() token.Verifiers { return g.config.Tokens }
 
 // Check returns what the token of a call says; nil if the call has none and needs none. authorization are the values of
 // the header of this name. Every error is a *task.Error, or that of ctx: of kind AuthenticationRequired,

@@ -40,8 +40,8 @@ type Token struct {
 }
 
 // Authenticate returns who calls. An error is a *task.Error of kind AuthenticationRequired, and has one of the causes
-// ErrMalformed, ErrInvalid and a *ScopeError of package identity. It may wait for the keys of an issuer. The header of the
-// proxy is removed from the request.
+// ErrMalformed, ErrInvalid and a *ScopeError of package identity. It may wait for the keys of an issuer. The header of
+// the proxy is removed from the request.
 func (a *Authenticator) Authenticate(r *http.Request) (identity.Peer, error) {
 	peer, err := a.byCertificate(r)
 	if err != nil || peer.Refusal() != nil || a.BesideCertificate && peer.Verified() {

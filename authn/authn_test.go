@@ -181,6 +181,8 @@ func TestProxy(t *testing.T) {
 		"no intermediate":      {RFC9440, rfc(bytesOf(good)), proxy, false, invalid},
 		"no header":            {RFC9440, nil, proxy, true, who{}},
 		"an empty header":      {RFC9440, rfc(""), proxy, true, who{}},
+		"an empty sequence":    {RFC9440, rfc("::"), proxy, true, who{}},
+		"empty, and another":   {RFC9440, rfc("::", bytesOf(good)), proxy, true, invalid},
 		"of another address":   {RFC9440, rfc(bytesOf(good)), "10.0.1.1:4711", true, who{}},
 		"of a socket":          {RFC9440, rfc(bytesOf(good)), "@", true, is},
 		"IPv4 in IPv6":         {RFC9440, rfc(bytesOf(good)), "[::ffff:10.0.0.1]:4711", true, is},

@@ -63,6 +63,9 @@ type handedOn struct {
 	from time.Time // when it was not valid before
 }
 
+// none is what a proxy writes by a template where there is no certificate: no byte between two colons.
+const none = "::"
+
 // chainHeader is the header with the chain of a certificate (RFC 9440, §2.3).
 const chainHeader = "Client-Cert-Chain"
 
@@ -102,7 +105,7 @@ func (p *Proxy) forget(r *http.Request) {
 func (p *Proxy) peer(r *http.Request) (identity.Peer, error) {
 	values := r.Header[p.config.Header]
 	switch {
-	case len(values) == 0 || len(values) == 1 && values[0] == "":
+	case len(values) == 0 || len(values) == 1 && (values[0] == "" || values[0] == none && p.config.Form == RFC9440):
 		return identity.Peer{}, nil
 	case len(values) > 1:
 		return identity.Peer{}, fmt.Errorf("the header %s is there %d times", p.config.Header, len(values))

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,17 +180,28 @@ func networks(allow []string) (p egress.Policy, err error) {
 	return p, nil
 }
 
-// issuers says whether the keys of the issuers of tokens can be fetched.
-func (e *examination) issuers(ctx context.Context, g *Gateway) {
-	if g.aac == nil {
-		return
+// verifiers returns what verifies the tokens of callers: those that prove who they are, and those beside certificates.
+func (g *Gateway) verifiers() (all token.Verifiers) {
+	for _, t := range g.callers.Tokens {
+		all = append(all, t.Verifier)
 	}
+	if g.aac != nil {
+		all = append(all, g.aac.Tokens()...)
+	}
+	return all
+}
+
+// issuers says whether the keys of the issuers of tokens can be fetched, and used.
+func (e *examination) issuers(ctx context.Context, g *Gateway) {
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
-	for _, h := range g.aac.Fetch(ctx) {
-		switch {
+	for _, v := range g.verifiers() {
+		switch h := v.Fetch(ctx); {
 		case h.Keys > 0:
 			e.add(doctor.CheckIssuer, doctor.OK, h.Issuer, fmt.Sprintf("it publishes %d keys", h.Keys))
+		case h.Others > 0:
+			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("none of the %d keys that it publishes is for %s, "+
+				"so its tokens are refused; set algorithms", h.Others, strings.Join(v.Algorithms(), " or ")))
 		default:
 			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("its keys cannot be fetched, so its tokens are "+
 				"refused: %v", h.Err))
@@ -197,14 +209,15 @@ func (e *examination) issuers(ctx context.Context, g *Gateway) {
 	}
 }
 
-// listIssuers answers with the issuers of access tokens of the configuration that is in force.
+// listIssuers answers with the issuers of tokens of the configuration that is in force.
 func listIssuers(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
 	for _, g := range o.members() {
-		if g.aac == nil || only != "" && only != g.name() {
+		if only != "" && only != g.name() {
 			continue
 		}
-		for _, h := range g.aac.Health() {
+		for _, v := range g.verifiers() {
+			h := v.Health()
 			one := adminapi.Issuer{Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys, Fetched: h.Fetched}
 			if h.Err != nil {
 				one.Error = h.Err.Error()

@@ -85,14 +85,15 @@ type App struct {
 	checking  sync.WaitGroup // asks agents whether they can be reached, and judges open connections again
 
 	mu           sync.Mutex
-	members      []*Gateway   // handlers of this configuration; complete once all are provisioned
-	consoles     []*Console   // likewise
-	certificates certificates // that Start has found
-	opened       *openStore   // set by Start and never unset; it may be closed when holds is false
-	holds        bool         // this configuration keeps the store open
-	calls        int          // requests in flight; they outlive Cleanup, since a reload does not wait for them
-	cleaned      bool         // Cleanup has run: the last call releases the store
-	closed       atomic.Bool  // the store was closed before a late request arrived
+	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
+	revocations  []rootRevocation // likewise
+	consoles     []*Console       // likewise
+	certificates certificates     // that Start has found
+	opened       *openStore       // set by Start and never unset; it may be closed when holds is false
+	holds        bool             // this configuration keeps the store open
+	calls        int              // requests in flight; they outlive Cleanup, since a reload does not wait for them
+	cleaned      bool             // Cleanup has run: the last call releases the store
+	closed       atomic.Bool      // the store was closed before a late request arrived
 }
 
 // CaddyModule returns the Caddy module information.
@@ -191,7 +192,9 @@ func (a *App) Start() error {
 		}
 	}
 	a.opened, a.holds = opened, true
-	a.Revocation.start()
+	for _, r := range a.allRevocations() {
+		r.start()
+	}
 	a.judgeLeaders(context.Background()) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
@@ -251,7 +254,9 @@ func (a *App) unregister() {
 
 // Cleanup releases the store as soon as no request of this configuration is in flight. The last release closes it.
 func (a *App) Cleanup() error {
-	a.Revocation.stop()
+	for _, r := range a.allRevocations() {
+		r.stop()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain() // after a failed start there was no Stop

@@ -19,28 +19,38 @@ func joined(of *authn.Authenticator, ids *identity.Identities) func(*http.Reques
 	}
 }
 
-// warnOfLoggedKeys warns of keys that access logs may show: Caddy hides the header Authorization alone.
-func (g *Gateway) warnOfLoggedKeys() {
-	if header := g.loggedKeys(); header != "" {
-		g.log.Warn("callers send keys in a header that the access log of the site shows", "header", header,
-			"advice", hideKeys(header))
+// warnOfLoggedSecrets warns of keys and tokens that access logs show.
+func (g *Gateway) warnOfLoggedSecrets() {
+	if header := g.loggedSecrets(); header != "" {
+		g.log.Warn("callers send keys or tokens in a header that the access log of the site shows", "header", header,
+			"advice", hideSecrets(header))
 	}
 }
 
-// loggedKeys returns the header in which callers send keys, if access logs of the site show it; empty if not.
-func (g *Gateway) loggedKeys() string {
+// loggedSecrets returns the header in which callers send keys or tokens, if access logs of the site show it; empty if
+// not. By default, Caddy hides some.
+func (g *Gateway) loggedSecrets() string {
 	k := g.Identity.Keys
-	if k == nil || k.Header == "" || !g.logsAccess || slices.Contains(hiddenHeaders, strings.ToLower(k.Header)) {
-		return ""
+	switch {
+	case !g.logsAccess:
+	case k != nil && k.Header != "" && (g.logsCredentials || !slices.Contains(hiddenHeaders, strings.ToLower(k.Header))):
+		return k.Header
+	case g.logsCredentials && (k != nil || len(g.Identity.JWT) > 0 || g.AAC != nil):
+		return authorization
 	}
-	return k.Header
+	return ""
 }
 
-// hiddenHeaders are those whose values Caddy's access log does not show.
+const authorization = "Authorization"
+
+// hiddenHeaders are those whose values Caddy's access log does not show, without log_credentials.
 var hiddenHeaders = []string{"authorization", "cookie", "set-cookie", "proxy-authorization"}
 
-// hideKeys says how keys in a header are kept out of access logs.
-func hideKeys(header string) string {
+// hideSecrets says how keys and tokens in a header are kept out of access logs.
+func hideSecrets(header string) string {
+	if slices.Contains(hiddenHeaders, strings.ToLower(header)) {
+		return "take log_credentials out of the global option servers"
+	}
 	return "have callers send keys as Authorization: Bearer, which Caddy hides, or take the header out of the log: " +
 		"format filter, with request>headers>" + header + " delete"
 }

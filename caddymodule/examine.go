@@ -64,7 +64,6 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			e.add(doctor.CheckStore, doctor.OK, a.store.Location(), "it can be written")
 		}
 	}
-	e.revocation(a.Revocation, time.Now())
 	for _, p := range partners {
 		g, agent, err := a.examined(p)
 		if err != nil {
@@ -72,9 +71,9 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			continue
 		}
 		e.clientAuth(g, p)
-		if header := g.loggedKeys(); header != "" {
-			e.add(doctor.CheckKeys, doctor.Warning, g.name(), "callers send keys in the header "+header+
-				", which the access log of the site shows; "+hideKeys(header))
+		if header := g.loggedSecrets(); header != "" {
+			e.add(doctor.CheckKeys, doctor.Warning, g.name(), "callers send keys or tokens in the header "+header+
+				", which the access log of the site shows; "+hideSecrets(header))
 		}
 		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
 			e.agent(ctx, g, agent)
@@ -82,6 +81,9 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 		e.brokers(ctx, g)
 		e.issuers(ctx, g)
 		e.policy(ctx, g)
+	}
+	for _, r := range a.allRevocations() {
+		e.revocation(r, time.Now())
 	}
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {
@@ -95,7 +97,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 
 // examined returns the handler of a Partner, with its agent, to which nothing was sent yet.
 func (a *App) examined(p doctor.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
-	g = &Gateway{log: slog.New(slog.DiscardHandler), logsAccess: p.LogsAccess}
+	g = &Gateway{log: slog.New(slog.DiscardHandler), logsAccess: p.LogsAccess, logsCredentials: p.LogsCredentials}
 	var settings map[string]json.RawMessage
 	if err := json.Unmarshal(p.Handler, &settings); err != nil {
 		return g, agent, err

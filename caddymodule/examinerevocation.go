@@ -15,9 +15,6 @@ import (
 // revocation says whether the files of the sources can be used. Whether they are signed by an issuer of Leaders is
 // known when one of its Leaders has called: the state of a gateway that runs has that.
 func (e *examination) revocation(r *Revocation, now time.Time) {
-	if r == nil {
-		return
-	}
 	const until = "; until it is there, the certificates of its issuer are refused"
 	for _, file := range r.CRL {
 		if isURL(file) {

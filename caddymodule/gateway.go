@@ -103,6 +103,8 @@ type Gateway struct {
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
 	trusted    []string          // the files that the server checks the certificates of callers against
+
+	logsCredentials bool // they show the header Authorization
 }
 
 // CaddyModule returns the Caddy module information.

@@ -118,7 +118,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	if err := i.Identity.check(); err != nil {
 		return err
 	}
-	if i.proofs, err = i.Identity.authenticator(&tokenKeys); err != nil {
+	if i.proofs, err = i.Identity.authenticator(app.(*App)); err != nil {
 		return err
 	}
 	i.proofs.Log = ctx.Slogger()

@@ -67,6 +67,10 @@ type ClientCertHeader struct {
 
 	// PEM files with intermediate certificates that callers may leave out. Default: none.
 	Intermediates []string `json:"intermediates,omitempty"`
+
+	// How it is found out which certificates below the roots are revoked. Default: as the option revocation of the app
+	// says.
+	Revocation *Revocation `json:"revocation,omitempty"`
 }
 
 // JWT says which tokens of an issuer are proofs. The Leader is jwt:<issuer>|<name>.
@@ -316,7 +320,7 @@ func (i *Identity) challenges(callers []translate.Server) map[string]httpfront.C
 }
 
 // authenticator reads what the settings name. It fetches nothing. The verifiers of tokens must be closed.
-func (i *Identity) authenticator(keys *token.Keys) (a *authn.Authenticator, err error) {
+func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 	a = &authn.Authenticator{Certificates: i.MTLS || i.Mode == string(identity.Off)}
 	repl := caddy.NewReplacer()
 	if h := i.ClientCertHeader; h != nil {
@@ -338,6 +342,11 @@ func (i *Identity) authenticator(keys *token.Keys) (a *authn.Authenticator, err 
 		if a.Proxy, err = authn.NewProxy(config); err != nil {
 			return nil, err
 		}
+		if h.Revocation != nil {
+			if err := app.addRevocation(h.Revocation, roots); err != nil {
+				return nil, fmt.Errorf("identity: client_cert_header: %w", err)
+			}
+		}
 	}
 	if i.Keys != nil {
 		file, err := replaceAll(repl, i.Keys.File)
@@ -349,7 +358,7 @@ func (i *Identity) authenticator(keys *token.Keys) (a *authn.Authenticator, err 
 		}
 	}
 	for n := range i.JWT {
-		t, err := i.JWT[n].token(repl, keys)
+		t, err := i.JWT[n].token(repl)
 		if err != nil {
 			a.Close()
 			return nil, fmt.Errorf("identity: jwt: %w", err)
@@ -376,21 +385,18 @@ func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certifi
 }
 
 // token returns the verifier of the tokens.
-func (j *JWT) token(repl *caddy.Replacer, keys *token.Keys) (*authn.Token, error) {
-	config := token.Config{Issuer: j.Issuer, JWKS: j.JWKS, Audiences: j.Audience, Algorithms: j.Algorithms, Keys: keys}
+func (j *JWT) token(repl *caddy.Replacer) (*authn.Token, error) {
+	config := token.Config{Issuer: j.Issuer, JWKS: j.JWKS, Audiences: j.Audience, Algorithms: j.Algorithms,
+		Keys: &tokenKeys}
 	if j.Leeway != nil {
 		if config.Leeway = time.Duration(*j.Leeway); config.Leeway == 0 {
 			config.Leeway = -1
 		}
 	}
-	for _, s := range j.AllowNetworks {
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			return nil, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
-		}
-		config.Egress.Allow = append(config.Egress.Allow, prefix.Masked())
-	}
 	var err error
+	if config.Egress, err = networks(j.AllowNetworks); err != nil {
+		return nil, err
+	}
 	if config.Roots, err = readCAs(repl, j.CA); err != nil {
 		return nil, err
 	}
@@ -472,7 +478,8 @@ func (p *parser) clientCertHeader(i *Identity) {
 	}
 	h := &ClientCertHeader{Header: args[0], Form: args[1], From: args[3:]}
 	i.ClientCertHeader = h
-	p.block("client_cert_header", options{"trust_pool": p.words(&h.TrustPool), "intermediates": p.words(&h.Intermediates)})
+	p.block("client_cert_header", options{"trust_pool": p.words(&h.TrustPool), "intermediates": p.words(&h.Intermediates),
+		"revocation": p.revocation(&h.Revocation)})
 }
 
 // jwt reads the option jwt, or oidc, which names its issuer.

@@ -38,12 +38,16 @@ func (s samples) trust(a *App) {
 		added += len(r.NotInUse)
 	}
 	s.add(metricRootsAdded, float64(added))
-	c := a.trust.checker()
-	if c == nil {
+	all := a.allRevocations()
+	if len(all) == 0 {
 		return
 	}
-	s.add(metricDegraded, float64(c.Degraded()))
-	for _, source := range c.Health() {
+	var degraded uint64
+	for _, r := range all {
+		degraded += r.checker.Degraded()
+	}
+	s.add(metricDegraded, float64(degraded))
+	for _, source := range a.trust.sources() {
 		kind, location := source.Kind, source.Location
 		s.flag(metricSourceUp, source.Err == nil, kind, location)
 		s.add(metricSourceGood, unix(source.Good), kind, location)

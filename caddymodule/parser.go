@@ -20,9 +20,11 @@ type parser struct {
 // options are the options of a block by their names, each with the function that reads its values.
 type options map[string]func()
 
-// repeatable are the options that may stand in a block more than once. Each time adds to a list.
+// repeatable are the options that may stand in a block more than once, some only in the block that is named before
+// them. Each time adds to a list.
 var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers",
-	"allow_exchanges", "deny", "certificate", "claim", "quota", "issuer"}
+	"allow_exchanges", "deny", "certificate", "claim", "quota", "aac issuer", "identity accept", "identity jwt",
+	"identity oidc"}
 
 // readDirective reads a directive that has no arguments, and the options that known returns, or none.
 func readDirective(d *caddyfile.Dispenser, known func(*parser) options) error {
@@ -55,7 +57,7 @@ func (p *parser) block(name string, known options) {
 		switch {
 		case !ok:
 			p.fail("there is no " + strconv.Quote(option) + " in " + name + nearest(option, known))
-		case seen[option] && !slices.Contains(repeatable, option):
+		case seen[option] && !slices.Contains(repeatable, option) && !slices.Contains(repeatable, name+" "+option):
 			p.fail(option + " is given twice in " + name)
 		default:
 			seen[option] = true

@@ -38,6 +38,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 		g.server, g.logsAccess = server, server.Logs != nil
+		g.logsCredentials = g.logsAccess && server.Logs.ShouldLogCredentials
 		g.trusted = trustedFiles(server)
 	}
 	config, err := g.prepare(app.(*App))
@@ -49,15 +50,12 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only")
 	}
 	g.warnWithoutClientAuth(ctx, config.Guard.Mode)
-	g.warnOfLoggedKeys()
+	g.warnOfLoggedSecrets()
 	if len(g.Agent.Roots) > 0 {
 		warnOfOrphans(g.log, config.Agent.AUN.Roots)
 	}
 	if g.gateway, err = gateway.New(config); err != nil {
 		return fmt.Errorf("agent: %w", advised(err))
-	}
-	if g.callers, err = g.Identity.authenticator(&tokenKeys); err != nil {
-		return err
 	}
 	g.callers.Log, g.callers.BesideCertificate = g.log, g.aac != nil
 	g.front = httpfront.New(g.gateway, httpfront.Config{
@@ -85,7 +83,11 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 			return c, err
 		}
 	}
-	return g.config()
+	if c, err = g.config(); err != nil {
+		return c, err
+	}
+	g.callers, err = g.Identity.authenticator(app)
+	return c, err
 }
 
 // logReady logs that the Partner has begun its work, once for each configuration.

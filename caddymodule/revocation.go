@@ -127,15 +127,11 @@ func (r *Revocation) provision() error {
 func isURL(list string) bool { return strings.Contains(list, "://") }
 
 // start begins to follow the sources.
-func (r *Revocation) start() {
-	if r != nil {
-		r.checker.Start()
-	}
-}
+func (r *Revocation) start() { r.checker.Start() }
 
 // stop ends that. What is known goes on to count, for connections that are open.
 func (r *Revocation) stop() {
-	if r != nil && r.checker != nil {
+	if r.checker != nil {
 		r.checker.Close()
 	}
 }

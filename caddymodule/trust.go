@@ -20,25 +20,18 @@ import (
 // It implements gateway.Revocation.
 type trust struct{ app *App }
 
-// checker returns what knows the certificates that are revoked; nil for nothing.
-func (t *trust) checker() *revocation.Checker {
-	if t.app.Revocation == nil {
-		return nil
-	}
-	return t.app.Revocation.checker
-}
-
 // isJudging reports whether certificates can count no more before they expire.
-func (t *trust) isJudging() bool { return t.app.Revocation != nil || roots.inUse() }
+func (t *trust) isJudging() bool {
+	return t.app.Revocation != nil || len(t.app.revocations) > 0 || roots.inUse()
+}
 
 // counting returns a chain of a certificate that counts, of which one is enough; else why the first does not.
 // Without ask, that is decided by what is known.
 func (t *trust) counting(
 	ctx context.Context, chains [][]*x509.Certificate, ask bool,
 ) (counts []*x509.Certificate, err error) {
-	checker := t.checker()
 	for i, chain := range chains {
-		bad := roots.check(chain)
+		bad, checker := roots.check(chain), t.checkerOf(chain)
 		switch {
 		case bad != nil || checker == nil:
 		case ask:
@@ -107,19 +100,15 @@ func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Cert
 // generation rises when what is known of certificates changes.
 func (t *trust) generation() uint64 {
 	n := roots.changes.Load()
-	if c := t.checker(); c != nil {
-		n += c.Generation()
+	for _, r := range t.app.allRevocations() {
+		n += r.checker.Generation()
 	}
 	return n
 }
 
 // health returns what is known of the sources of revocation.
 func (t *trust) health() (all []adminapi.SourceHealth) {
-	c := t.checker()
-	if c == nil {
-		return nil
-	}
-	for _, s := range c.Health() {
+	for _, s := range t.sources() {
 		h := adminapi.SourceHealth{Kind: s.Kind, Location: s.Location, Issuer: s.Issuer, Number: s.Number,
 			Entries: s.Entries, ThisUpdate: s.ThisUpdate, NextUpdate: s.NextUpdate, Good: s.Good}
 		if s.Err != nil {
@@ -130,10 +119,11 @@ func (t *trust) health() (all []adminapi.SourceHealth) {
 	return all
 }
 
-// changed is closed when what is known of revoked certificates changes the next time.
+// changed is closed when what the sources of the app know changes the next time. Those of roots are looked at from time
+// to time.
 func (t *trust) changed() <-chan struct{} {
-	if c := t.checker(); c != nil {
-		return c.Changed()
+	if r := t.app.Revocation; r != nil {
+		return r.checker.Changed()
 	}
 	return nil
 }
@@ -143,7 +133,7 @@ func (t *trust) keeps(p standing.Proof) bool {
 	if roots.checkKept(&p) != nil {
 		return false
 	}
-	c := t.checker()
+	c := t.checkerOf(p.Chain)
 	if c == nil {
 		return true
 	}

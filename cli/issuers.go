@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// issuers are the issuers of access tokens of all Partners.
+// issuers are the issuers of callers' tokens of all Partners.
 var issuers = &listing[adminapi.IssuerList, adminapi.Issuer]{
 	path:    adminapi.Issuers,
 	entries: func(l *adminapi.IssuerList) ([]adminapi.Issuer, string) { return l.Issuers, "" },
@@ -23,5 +23,5 @@ var issuers = &listing[adminapi.IssuerList, adminapi.Issuer]{
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", clean(i.Issuer), i.Keys, fetched, clean(i.Partner),
 			clean(cmp.Or(i.Error, "-")))
 	},
-	none: "No Partner accepts access tokens.",
+	none: "No Partner accepts tokens.",
 }

@@ -53,6 +53,10 @@ func TestDocsMessages(t *testing.T) {
 	tokens := func(settings, more string) string {
 		return block("aic 10001000011K912345E789ABCDEF2353\naac {\n" + settings + "\n}\n" + more)
 	}
+	proxied := func(list string) string {
+		return "handle_path /" + list + "/* {\naip_gateway a2a/legacy http://127.0.0.1:9101 {\nidentity {\n" +
+			"client_cert_header Client-Cert pem from unix {\ntrust_pool " + roots + "\nrevocation {\ncrl " + list + "\n}\n}\n}\n}\n}"
+	}
 	broker := func(pattern string) string { return group("allow_brokers " + pattern) }
 	provoke := []struct{ message, config string }{
 		{"aac: the handler has no aic, which tokens must name as their audience; set it", block("aac {\n}")},
@@ -87,6 +91,8 @@ func TestDocsMessages(t *testing.T) {
 			block("identity {\nclient_cert_header Client-Cert der from unix\n}")},
 		{"identity: client_cert_header needs trust_pool and a file with the roots of the certificates",
 			block("identity {\nclient_cert_header Client-Cert pem from unix\n}")},
+		{"identity: client_cert_header: the root … has two blocks revocation that differ; write one, as a snippet that " +
+			"both import", gateway(proxied("a") + "\n" + proxied("b"))},
 		{"client_cert_header needs the name of the header, its form, from and the addresses of the proxy: …",
 			block("identity {\nclient_cert_header Client-Cert pem\n}")},
 		{"revocation: revocation has no source", store("aip {\nrevocation {\n}\n}")},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -133,13 +134,18 @@ func TestProofs(t *testing.T) {
 // TestSchemesOfADialect: the card of a version names the proofs that its callers may have, as the challenge does.
 func TestSchemesOfADialect(t *testing.T) {
 	t.Parallel()
-	agent := newFakeAgent(t, nil)
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/.well-known/agent.json" {
+			_, _ = io.WriteString(w, `{"name":"a","version":"1","skills":[]}`) // the caller may be gone
+		}
+	}))
+	t.Cleanup(agent.Close)
 	s := newSite(t)
 	keys := s.inDir("keys")
 	if code, out, stderr := s.caddy("aip", "key", "reports", "--file", keys); code != 0 {
 		t.Fatal(out, stderr)
 	}
-	s.start(config{mode: "verify_if_given", handle: `aip_gateway a2a/legacy ` + agent.url + ` {
+	s.start(config{mode: "verify_if_given", handle: `aip_gateway a2a/legacy ` + agent.URL + ` {
 		callers aip a2a
 		identity {
 			mtls

@@ -12,30 +12,34 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+	"github.com/aip-gateway/aip-gateway/token/tokentest"
 )
+
+// doctor examines a configuration, and returns the status of the command and what it has found.
+func (s *site) doctor(c config) (status int, found []string) {
+	s.t.Helper()
+	status, stdout, stderr := s.caddy("aip", "doctor", "--config", s.write(c), "--json")
+	if strings.Contains(stderr, `"level"`) {
+		s.t.Errorf("it logs: %s", stderr)
+	}
+	var out struct {
+		Findings []struct{ Check, Status, Text string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
+		s.t.Fatalf("%v: %s", err, stdout)
+	}
+	for _, f := range out.Findings {
+		found = append(found, f.Status+" "+f.Check+": "+f.Text)
+	}
+	return status, found
+}
 
 // TestDoctor proves that a set-up is explained beside the gateway that runs it, and that nothing is changed by it.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)
 	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
-	doctor := func(c config) (status int, found []string) {
-		t.Helper()
-		status, stdout, stderr := s.caddy("aip", "doctor", "--config", s.write(c), "--json")
-		if strings.Contains(stderr, `"level"`) {
-			t.Errorf("it logs: %s", stderr)
-		}
-		var out struct {
-			Findings []struct{ Check, Status, Text string }
-		}
-		if err := json.Unmarshal([]byte(stdout), &out); err != nil {
-			t.Fatalf("%v: %s", err, stdout)
-		}
-		for _, f := range out.Findings {
-			found = append(found, f.Status+" "+f.Check+": "+f.Text)
-		}
-		return status, found
-	}
+	doctor := s.doctor
 	sample := legacyagent.New(legacyagent.Options{})
 	other := httptest.NewServer(sample)
 	t.Cleanup(func() {
@@ -77,5 +81,45 @@ func TestDoctor(t *testing.T) {
 	leader.start("one", "hello")
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("the gateway is not ready: %d", res.StatusCode)
+	}
+}
+
+// TestDoctorOnTokens: the keys of issuers are fetched, and what access logs would show is told.
+func TestDoctorOnTokens(t *testing.T) {
+	t.Parallel()
+	agent, good, other := newFakeAgent(t, nil), tokentest.New(t), tokentest.New(t)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(gone.Close)
+	s := newSite(t)
+	keys := s.inDir("keys")
+	if code, out, stderr := s.caddy("aip", "key", "reports", "--file", keys); code != 0 {
+		t.Fatal(out, stderr)
+	}
+	const tail = "\n\t\taudience us\n\t\tallow_networks 127.0.0.0/8 ::1/128\n\t}\n\t"
+	with := func(options, header string) config {
+		return config{mode: "verify_if_given", options: options, handle: "log\naip_gateway a2a/legacy " + agent.url +
+			" {\ncallers a2a\nidentity {\n\tmtls\n\toidc " + good.URL + " {" + tail +
+			"oidc " + gone.URL + " {" + tail +
+			"jwt {\n\t\tissuer " + other.URL + "\n\t\tjwks " + other.JWKS + "\n\t\talgorithms EdDSA" + tail +
+			"keys " + keys + header + "\n}\n}"}
+	}
+	status, found := s.doctor(with("", " {\n\t\theader X-Api-Key\n\t}"))
+	for _, want := range []string{"ok issuer: it publishes 1 keys",
+		"error issuer: its keys cannot be fetched, so its tokens are refused: GET " + gone.URL +
+			"/.well-known/openid-configuration is answered with 404 Not Found",
+		"error issuer: none of the 1 keys that it publishes is for EdDSA, so its tokens are refused; set algorithms",
+		"warning keys: callers send keys or tokens in the header X-Api-Key, which the access log of the site shows; "} {
+		if status != 1 || !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, want) }) {
+			t.Errorf("%d %q, want %s", status, found, want)
+		}
+	}
+	const logged = "warning keys: callers send keys or tokens in the header Authorization, which the access log of the " +
+		"site shows; take log_credentials out of the global option servers"
+	_, found = s.doctor(with("", ""))
+	if slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, "warning keys") }) {
+		t.Errorf("Caddy hides the header, and doctor says %q", found)
+	}
+	if _, found = s.doctor(with("servers {\n\tlog_credentials\n}", "")); !slices.Contains(found, logged) {
+		t.Errorf("%q, want %s", found, logged)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // When keys are fetched.
@@ -70,7 +72,8 @@ func (s *source) serves(c *Config) bool {
 // Health is what is known of the keys of an issuer.
 type Health struct {
 	Issuer  string
-	Keys    int       // that verify tokens; 0 if none were fetched yet
+	Keys    int       // that verify tokens by an algorithm that is allowed; 0 if none were fetched yet
+	Others  int       // that the issuer publishes for other algorithms
 	Fetched time.Time // when; zero for never
 	Err     error     // of the last fetch; nil if it succeeded, or there was none
 }
@@ -176,12 +179,18 @@ func (s *source) run() {
 	}
 }
 
-func (s *source) health(issuer string) Health {
+func (s *source) health(issuer string, algorithms []jose.SignatureAlgorithm) Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := Health{Issuer: issuer, Err: s.err}
 	if set := s.set.Load(); set != nil {
-		h.Keys, h.Fetched = len(set.keys), set.fetched
+		h.Fetched = set.fetched
+		for i := range set.keys {
+			if slices.ContainsFunc(algorithms, func(a jose.SignatureAlgorithm) bool { return set.keys[i].verifies(string(a)) }) {
+				h.Keys++
+			}
+		}
+		h.Others = len(set.keys) - h.Keys
 	}
 	return h
 }

@@ -46,6 +46,11 @@ type publicKey struct {
 	key                   any
 }
 
+// verifies reports whether the key verifies signatures by an algorithm.
+func (k *publicKey) verifies(algorithm string) bool {
+	return k.family == families[algorithm] && (k.algorithm == "" || k.algorithm == algorithm)
+}
+
 // readKeys reads a JWKS (RFC 7517 §5). It leaves out keys that verify no tokens: private and symmetric ones, those for
 // encryption, those of unknown kinds and of sizes that are not safe.
 func readKeys(body []byte) (*keySet, error) {
@@ -97,8 +102,7 @@ func familyOf(key any) string {
 // Core 1.0 §10.1).
 func (s *keySet) find(kid, algorithm string) (found []any) {
 	for _, k := range s.keys {
-		if (kid == "" || k.id == kid) && k.family == families[algorithm] &&
-			(k.algorithm == "" || k.algorithm == algorithm) {
+		if (kid == "" || k.id == kid) && k.verifies(algorithm) {
 			found = append(found, k.key)
 		}
 	}

@@ -133,8 +133,16 @@ func New(c Config) (*Verifier, error) {
 // Issuer returns the issuer whose tokens are verified.
 func (v *Verifier) Issuer() string { return v.config.Issuer }
 
+// Algorithms returns the algorithms that are allowed.
+func (v *Verifier) Algorithms() (names []string) {
+	for _, a := range v.algorithms {
+		names = append(names, string(a))
+	}
+	return names
+}
+
 // Health returns what is known of the keys of the issuer.
-func (v *Verifier) Health() Health { return v.keys.health(v.config.Issuer) }
+func (v *Verifier) Health() Health { return v.keys.health(v.config.Issuer, v.algorithms) }
 
 // Fetch fetches the keys of the issuer, if they are not known, and returns what is known then.
 func (v *Verifier) Fetch(ctx context.Context) Health {

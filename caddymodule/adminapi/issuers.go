@@ -4,10 +4,10 @@ package adminapi
 
 import "time"
 
-// Issuers is the route of the issuers of access tokens.
+// Issuers is the route of the issuers of tokens.
 const Issuers = "/aip/issuers" // GET: IssuerList
 
-// Issuer is an issuer whose access tokens a Partner accepts, and its keys, as the gateway has them.
+// Issuer is an issuer whose tokens a Partner accepts, and its keys, as the gateway has them.
 type Issuer struct {
 	Partner string    `json:"partner"`
 	Issuer  string    `json:"issuer"`

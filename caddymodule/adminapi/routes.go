@@ -375,9 +375,9 @@ together; "-" for those of all to whom the quota applies.
 		Commands: []Command{{
 			Name:  "issuers",
 			Args:  "[--partner <aic>]",
-			Short: "Lists the issuers of access tokens of a running gateway, and their keys",
+			Short: "Lists the issuers of tokens of a running gateway, and their keys",
 			Long: `
-Lists the issuers whose access tokens the Partners of a running gateway accept, how many
+Lists the issuers whose tokens the Partners of a running gateway accept, how many
 keys of each it has, and when it has fetched them. Keys are fetched when the first token
 comes, and are kept while the issuer cannot be reached: then ERROR says why.
 `,

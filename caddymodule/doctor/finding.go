@@ -20,7 +20,7 @@ const (
 	CheckClock         = "clock"
 	CheckBroker        = "broker"
 	CheckConsole       = "console"
-	CheckIssuer        = "issuer" // of access tokens
+	CheckIssuer        = "issuer" // of tokens
 	CheckPolicy        = "policy"
 	CheckRevocation    = "revocation"
 	CheckKeys          = "keys" // of callers
@@ -49,7 +49,8 @@ type Partner struct {
 	Handler  json.RawMessage             // its settings
 	Policies caddytls.ConnectionPolicies // of the server that it is on
 
-	LogsAccess bool // that server has access logs
+	LogsAccess      bool // that server has access logs
+	LogsCredentials bool // they show the header Authorization
 }
 
 // Examiner is the app aip of a configuration, decoded but not provisioned.

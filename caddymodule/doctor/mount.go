@@ -16,9 +16,14 @@ import (
 // server is what is read of a server of a configuration.
 type server struct {
 	Policies    caddytls.ConnectionPolicies `json:"tls_connection_policies"`
-	Logs        json.RawMessage             `json:"logs"`
+	Logs        *accessLogs                 `json:"logs"`
 	Routes      []route                     `json:"routes"`
 	NamedRoutes map[string]route            `json:"named_routes"`
+}
+
+// accessLogs is what is read of the access logs of a server.
+type accessLogs struct {
+	Credentials bool `json:"should_log_credentials"`
 }
 
 // route is what is read of a route.
@@ -82,7 +87,8 @@ type pathLimit struct {
 func (c *configuration) partners() (found []mounted) {
 	for _, name := range slices.Sorted(maps.Keys(c.Apps.HTTP.Servers)) {
 		s := c.Apps.HTTP.Servers[name]
-		at := mounted{Partner: Partner{Policies: s.Policies, LogsAccess: len(s.Logs) > 0}}
+		at := mounted{Partner: Partner{Policies: s.Policies, LogsAccess: s.Logs != nil,
+			LogsCredentials: s.Logs != nil && s.Logs.Credentials}}
 		found = append(found, partnersIn(s.Routes, at)...)
 		at.invoked = true
 		for _, name := range slices.Sorted(maps.Keys(s.NamedRoutes)) {
