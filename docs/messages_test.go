@@ -55,7 +55,8 @@ func TestDocsMessages(t *testing.T) {
 	}
 	proxied := func(list string) string {
 		return "handle_path /" + list + "/* {\naip_gateway a2a/legacy http://127.0.0.1:9101 {\nidentity {\n" +
-			"client_cert_header Client-Cert pem from unix {\ntrust_pool " + roots + "\nrevocation {\ncrl " + list + "\n}\n}\n}\n}\n}"
+			"client_cert_header Client-Cert pem from unix {\ntrust_pool " + roots +
+			"\nrevocation {\ncrl " + list + "\n}\n}\n}\n}\n}"
 	}
 	broker := func(pattern string) string { return group("allow_brokers " + pattern) }
 	provoke := []struct{ message, config string }{
