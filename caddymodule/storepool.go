@@ -117,7 +117,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, errors.Join(err, tasks.Close())
 	}
 	o.tasks.Process().AddAcceptor(o.groups)
-	o.book = policy.OpenBook(store, time.Now, slog.New(processLog{name: "aip"}))
+	o.book = policy.OpenBook(o.shards, time.Now, slog.New(processLog{name: "aip"}))
 	o.used = aac.OpenUsed(store, slog.New(processLog{name: "aip"}))
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // checked returns a policy of ten rules and two quotas, and a call that it lets in.
@@ -24,7 +25,7 @@ func checked(t testing.TB) (*Policy, *Call) {
 	}
 	c.Rules = append(c.Rules, Rule{Match: Match{Certificate: map[string][]string{"organization": {"ACME"}}}})
 	p := newPolicy(t, c)
-	b := OpenBook(store, time.Now, slog.New(slog.DiscardHandler))
+	b := OpenBook(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
 	p.Open(b)
 	t.Cleanup(func() {
 		b.Close()

@@ -14,6 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -31,9 +33,13 @@ const (
 
 // Book has what quotas have counted. It may be used by any number of goroutines at once.
 type Book struct {
-	store replay.Store
-	log   *slog.Logger
-	now   func() time.Time
+	set    *shard.Set
+	homes  *shard.Each[home]
+	owners *ask.Service[question, []counted]
+	log    *slog.Logger
+	now    func() time.Time
+
+	debts []debts // by shard; nil where this process owns all
 
 	early chan *entry // that are written before the others
 	stop  context.CancelFunc
@@ -53,13 +59,18 @@ type account struct {
 	entries map[string]*entry // by Quota.key
 }
 
-// OpenBook opens the book that a store has. now is the clock, such as time.Now. The book must be closed before the
-// store is.
-func OpenBook(store replay.Store, now func() time.Time, log *slog.Logger) *Book {
+// OpenBook opens the book over the shards that this process owns now and later. now is the clock, such as time.Now. The
+// book must be closed before the set is.
+func OpenBook(set *shard.Set, now func() time.Time, log *slog.Logger) *Book {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &Book{store: store, log: log, now: now, stop: stop, early: make(chan *entry, 64),
+	b := &Book{set: set, log: log, now: now, stop: stop, early: make(chan *entry, 64),
 		accounts: make(map[string]*account)}
+	b.homes, _ = shard.Open(set, b.openHome, (*home).close) // never fails
+	b.owners = ask.New(set, "quota", b.answer)
 	b.done.Go(func() { b.keep(ctx) })
+	if set.Peers() != nil {
+		b.openDebts(ctx)
+	}
 	return b
 }
 
@@ -67,7 +78,7 @@ func OpenBook(store replay.Store, now func() time.Time, log *slog.Logger) *Book 
 func (b *Book) Close() {
 	b.stop()
 	b.done.Wait()
-	b.flush(context.Background())
+	b.homes.Close()
 }
 
 // keep writes what was counted until the book is closed.
@@ -77,7 +88,9 @@ func (b *Book) keep(ctx context.Context) {
 	cleaned := int64(0)
 	for {
 		if day := dayOf(b.now()); day > cleaned {
-			b.dropStale(ctx, day)
+			for h := range b.homes.All() {
+				h.dropStale(ctx, day)
+			}
 			cleaned = day
 		}
 		select {
@@ -85,7 +98,7 @@ func (b *Book) keep(ctx context.Context) {
 			b.flush(ctx)
 		case e := <-b.early:
 			if dirty, _ := e.unwritten(b.now()); dirty {
-				_ = e.write(ctx, 0) // what fails is written with the others
+				_ = e.write(ctx, nil, 0) // what fails is written with the others
 			}
 		case <-ctx.Done():
 			return
@@ -93,28 +106,34 @@ func (b *Book) keep(ctx context.Context) {
 	}
 }
 
+// entries returns all entries that are in memory.
+func (b *Book) entries() (all []*entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.accounts {
+		a.mu.RLock()
+		all = slices.AppendSeq(all, maps.Values(a.entries))
+		a.mu.RUnlock()
+	}
+	return all
+}
+
 // flush writes all entries that have changed, and forgets unused ones.
 func (b *Book) flush(ctx context.Context) {
-	b.mu.Lock()
-	all := slices.Collect(maps.Values(b.accounts))
-	b.mu.Unlock()
 	now := b.now()
-	for _, a := range all {
-		a.mu.RLock()
-		entries := slices.Collect(maps.Values(a.entries))
-		a.mu.RUnlock()
-		for _, e := range entries {
-			dirty, idle := e.unwritten(now)
-			switch {
-			case idle:
-				a.forget(e)
-			case !dirty:
-			default:
-				if err := e.write(ctx, 0); err != nil {
-					if ctx.Err() == nil {
-						b.log.Warn("what a quota has counted could not be written; it is tried again", "quota", a.name, "error", err)
-					}
-					return // the other entries have the same store
+	var failed []*home
+	for _, e := range b.entries() {
+		dirty, idle := e.unwritten(now)
+		switch {
+		case idle:
+			e.account.forget(e)
+		case !dirty, slices.Contains(failed, e.home.Load()): // the other entries have the same store
+		default:
+			if err := e.write(ctx, nil, 0); err != nil {
+				failed = append(failed, e.home.Load())
+				if ctx.Err() == nil && !errors.Is(err, replay.ErrClosed) {
+					b.log.Warn("what a quota has counted could not be written; it is tried again", "quota", e.account.name,
+						"error", err)
 				}
 			}
 		}
@@ -122,15 +141,15 @@ func (b *Book) flush(ctx context.Context) {
 }
 
 // dropStale drops the entries of the store that nothing was counted in for long. What is in use is not that old.
-func (b *Book) dropStale(ctx context.Context, day int64) {
-	for one, err := range b.store.List(ctx, string(logname.Quota), "") {
+func (h *home) dropStale(ctx context.Context, day int64) {
+	for one, err := range h.store.List(ctx, string(logname.Quota), "") {
 		if err != nil {
 			return // there is another day
 		}
 		if s, err := decodeState(one.Head.Metadata); err == nil && s.day > day-staleAfter {
 			continue
 		}
-		err := b.store.Append(ctx, replay.Append{Log: one.Log, Expect: one.Head.Revision, Drop: true})
+		err := h.store.Append(ctx, replay.Append{Log: one.Log, Expect: one.Head.Revision, Drop: true})
 		if err != nil && !errors.Is(err, replay.ErrConflict) {
 			return
 		}
@@ -147,7 +166,7 @@ func (b *Book) account(name string) *account {
 	return b.accounts[name]
 }
 
-// entry returns the entry of a key, as the store has it. It must be released.
+// entry returns the entry of a key, as the store has it where this process owns its shard. It must be released.
 func (a *account) entry(ctx context.Context, key string) (*entry, error) {
 	a.mu.RLock()
 	e := a.entries[key]
@@ -161,8 +180,8 @@ func (a *account) entry(ctx context.Context, key string) (*entry, error) {
 			return nil, err
 		}
 	}
-	if !e.loaded.Load() {
-		if err := e.load(ctx); err != nil {
+	if h := a.book.homes.Of(e.shard); h != nil && e.home.Load() != h {
+		if err := e.load(ctx, h); err != nil {
 			e.release()
 			return nil, err
 		}
@@ -180,7 +199,8 @@ func (a *account) newEntry(key string) (*entry, error) {
 				WithData("limit", a.name+".callers").WithData("max", maxEntries).
 				WithData(task.RetryAfter, int64(idleAfter/time.Second))
 		}
-		e = &entry{account: a, key: key, log: logname.QuotaOf(a.name, key)}
+		e = &entry{account: a, key: key, log: logname.QuotaOf(a.name, key),
+			shard: replay.ShardOf(a.book.set.Count(), a.name, key)}
 		a.entries[key] = e
 	}
 	e.users.Add(1)

@@ -21,6 +21,19 @@
 //     nothing anew, nor does one that comes back from the future: then the count is kept until the next midnight.
 //   - Rates of calls are measured by the monotonic clock, which cannot be set, but for the time before a restart.
 //
+// # Several processes
+//
+// What is counted under one key is in one shard, whose owner counts it for all processes (package ask). So calls and
+// starts are exact, whoever is asked. Bytes are counted exactly, too, but told the owner after tellAfter, so that a
+// stream does not wait for each piece: what several processes send in that time may exceed the limit. The limits
+// themselves are those of the process that is called.
+//
+// While the shard has no owner, a call waits as any other one does, and is refused then: what cannot be counted is not
+// let in, since a quota that lets through what it cannot count protects nothing. A stream that is open goes on. What it
+// is sent is owed, and counted when there is an owner. After a fault something may be counted twice, and then a Leader
+// has less; it never has more.
+//
 // Unfinished tasks and open streams are not counted over time. The first are bounds of the call for the life-cycle,
-// which knows them exactly, and the second are counted by package quota, as those of limits are.
+// which knows them exactly, and the second are counted by package quota, as those of limits are: in each process for
+// itself.
 package policy

@@ -19,11 +19,13 @@ type entry struct {
 	account *account
 	key     string
 	log     string
-	users   atomic.Int32 // who may still count in it
-	loaded  atomic.Bool
+	shard   int
+	users   atomic.Int32         // who may still count in it
+	home    atomic.Pointer[home] // whose store has the state; nil where another process counts. It changes under mu
 
 	mu      sync.Mutex
-	state   state
+	state   state  // where another process counts: as it was told last, and what it is owed
+	owed    amount // that its owner is to count
 	version uint64 // of starts: it is raised with each
 	dirty   bool   // state is not in the store
 	used    time.Time
@@ -31,6 +33,7 @@ type entry struct {
 	writing  sync.Mutex // held while the entry is written or loaded; taken before mu
 	revision uint64     // of the log
 	written  uint64     // the version that the log has
+	left     uint64     // the version that the log had when the entry has last left a home
 }
 
 // state is what was counted.
@@ -82,64 +85,145 @@ func (s *state) untilNextDay(now time.Time) time.Duration {
 
 func (e *entry) release() { e.users.Add(-1) }
 
-// lock locks the entry, and brings it to the present.
-func (e *entry) lock(now time.Time) {
+// lock locks the entry, and brings it to the present. It reports whether the entry counts here; otherwise its owner is
+// to be asked, or owed.
+func (e *entry) lock(now time.Time) (here bool) {
 	e.mu.Lock()
 	e.state.roll(now)
+	return e.home.Load() != nil
 }
 
 // call counts a call, or returns why a quota refuses it.
-func (e *entry) call(q *Quota, now time.Time) *task.Error {
-	e.lock(now)
+func (e *entry) call(ctx context.Context, q *Quota, now time.Time) (full *task.Error, err error) {
+	limit, wait, here := e.tryCall(q, now)
+	if !here && (q.Calls.N > 0 || q.Bytes > 0) {
+		limit, wait, err = e.ask(ctx, &question{Calls: q.Calls, Bytes: q.Bytes})
+	}
+	switch {
+	case err != nil || limit == "":
+		return nil, err
+	case limit == limitBytes:
+		return exceeded(q, limit, q.Bytes, wait), nil
+	}
+	return exceeded(q, limit, q.Calls.Burst, wait), nil
+}
+
+// tryCall counts a call where the entry counts here. limit is what has refused it; empty for nothing.
+func (e *entry) tryCall(q *Quota, now time.Time) (limit string, wait time.Duration, here bool) {
+	here = e.lock(now)
 	defer e.mu.Unlock()
-	e.used = now
+	if e.used = now; !here {
+		return "", 0, false
+	}
 	if q.Bytes > 0 && e.state.bytes >= q.Bytes {
-		return exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(now))
+		return limitBytes, e.state.untilNextDay(now), true
 	}
 	if q.Calls.N > 0 {
 		if wait, ok := e.state.calls.take(q.Calls, now); !ok {
-			return exceeded(q, limitCalls, q.Calls.Burst, wait)
+			return limitCalls, wait, true
 		}
 		e.dirty = e.dirty || q.Calls.slow()
 	}
-	return nil
+	return "", 0, true
 }
 
 // uncall takes back what call has counted.
 func (e *entry) uncall(q *Quota) {
+	if q.Calls.N == 0 {
+		return
+	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if q.Calls.N > 0 {
-		e.state.calls.give(q.Calls)
+	here := e.giveCalls(q.Calls, 1)
+	e.mu.Unlock()
+	if !here {
+		e.owes(amount{Calls: q.Calls, Uncalls: 1})
 	}
 }
 
-// start counts a start, unless there were as many as a quota has, which max 0 does not say. It returns what write is to
-// be called with before the task is started, and the day of the start.
-func (e *entry) start(q *Quota, most int64, now time.Time) (version uint64, of int64, full *task.Error) {
-	e.lock(now)
+// giveCalls gives calls back, and reports whether the entry counts here. e.mu is held.
+func (e *entry) giveCalls(r Rate, n int) (here bool) {
+	here = e.home.Load() != nil
+	for range n {
+		if here {
+			e.state.calls.give(r)
+		}
+	}
+	return here
+}
+
+// start counts a start, unless there were as many as a quota has, which most 0 does not say. It returns what stored is
+// to be called with before the task is started.
+func (e *entry) start(
+	ctx context.Context, q *Quota, most int64, now time.Time,
+) (s started, full *task.Error, err error) {
+	s, limit, wait, here := e.tryStart(most, now)
+	if !here {
+		if limit, wait, err = e.ask(ctx, &question{Start: true, Most: most}); err == nil && limit == "" {
+			e.mu.Lock()
+			s.day = e.state.day
+			e.mu.Unlock()
+		}
+	}
+	if err != nil || limit == "" {
+		return s, nil, err
+	}
+	return s, exceeded(q, limit, most, wait), nil
+}
+
+// started is a start that is counted.
+type started struct {
+	home    *home // where it is counted; nil where its owner has stored it
+	version uint64
+	day     int64
+}
+
+// tryStart counts a start where the entry counts here. limit is what has refused it; empty for nothing.
+func (e *entry) tryStart(most int64, now time.Time) (s started, limit string, wait time.Duration, here bool) {
+	here = e.lock(now)
 	defer e.mu.Unlock()
+	if !here {
+		return s, "", 0, false
+	}
 	if most > 0 && e.state.starts >= most {
-		return 0, 0, exceeded(q, limitStarts, most, e.state.untilNextDay(now))
+		return s, limitStarts, e.state.untilNextDay(now), true
 	}
 	e.state.starts++
 	e.version++
 	e.dirty = true
-	return e.version, e.state.day, nil
+	return started{e.home.Load(), e.version, e.state.day}, "", 0, true
+}
+
+// stored returns when a start that is counted is stored.
+func (e *entry) stored(ctx context.Context, s started) error {
+	if s.home == nil {
+		return nil
+	}
+	return e.write(ctx, s.home, s.version)
 }
 
 // unstart takes back a start of a day that was none.
 func (e *entry) unstart(of int64) {
+	if !e.tryUnstart(of, 1) {
+		e.owes(amount{Day: of, Unstarts: 1})
+	}
+}
+
+// tryUnstart takes back starts where the entry counts here.
+func (e *entry) tryUnstart(of, n int64) (here bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state.day == of && e.state.starts > 0 {
-		e.state.starts--
+	if e.home.Load() == nil {
+		return false
+	}
+	if e.state.day == of && e.state.starts > 0 && n > 0 {
+		e.state.starts = max(0, e.state.starts-n)
 		e.dirty = true
 		select {
 		case e.account.book.early <- e:
 		default: // it is written with the others
 		}
 	}
+	return true
 }
 
 // startsOf returns how many starts are counted of a day.
@@ -152,47 +236,58 @@ func (e *entry) startsOf(day int64) int64 {
 	return e.state.starts
 }
 
-// send counts bytes, and returns why no more should be sent.
-func (e *entry) send(q *Quota, n int64, now time.Time) *task.Error {
-	e.lock(now)
-	defer e.mu.Unlock()
+// send counts bytes, and returns why no more should be sent. Where another process counts, that is as of its last
+// answer.
+func (e *entry) send(q *Quota, n int64, now time.Time) (full *task.Error) {
+	here := e.lock(now)
 	e.state.bytes += n
-	if e.dirty = true; e.state.bytes > q.Bytes {
-		return exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(now))
+	if e.dirty = e.dirty || here; e.state.bytes > q.Bytes {
+		full = exceeded(q, limitBytes, q.Bytes, e.state.untilNextDay(now))
 	}
-	return nil
+	e.mu.Unlock()
+	if !here {
+		e.owes(amount{Sent: n})
+	}
+	return full
 }
 
 // unwritten reports whether the entry is to be written, and whether it was not used for long.
 func (e *entry) unwritten(now time.Time) (dirty, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.dirty, !e.dirty && e.users.Load() == 0 && now.Sub(e.used) > idleAfter
+	return e.dirty, !e.dirty && e.owed == amount{} && e.users.Load() == 0 && now.Sub(e.used) > idleAfter
 }
 
-// load reads the entry from the store, once.
-func (e *entry) load(ctx context.Context) error {
+// load reads the entry from the store of its home, unless it was.
+func (e *entry) load(ctx context.Context, h *home) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	if e.loaded.Load() {
+	if e.home.Load() == h {
 		return nil
 	}
-	book := e.account.book
-	head, err := book.store.Head(ctx, e.log)
+	head, err := h.store.Head(ctx, e.log)
+	var s state
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
+	case errors.Is(err, replay.ErrClosed):
+		return nil // it is lost, and the next owner is asked
 	case err != nil:
 		return unreadable(ctx, err)
 	default:
-		s, err := decodeState(head.Metadata)
-		if err != nil {
-			book.log.Error("what a quota has counted cannot be read, and begins anew", "quota", e.account.name, "error", err)
+		if s, err = decodeState(head.Metadata); err != nil {
+			e.account.book.log.Error("what a quota has counted cannot be read, and begins anew",
+				"quota", e.account.name, "error", err)
 		}
-		e.mu.Lock()
-		e.revision, e.state = head.Revision, s
-		e.mu.Unlock()
 	}
-	e.loaded.Store(true)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.revision, e.state, e.dirty, e.written = head.Revision, s, false, e.version
+	e.home.Store(h)
 	return nil
 }
 
@@ -205,16 +300,29 @@ func unreadable(ctx context.Context, err error) error {
 		WithData("reason", "STORE_UNAVAILABLE")
 }
 
-// write writes the entry if the store does not have a version of it. Those that wait for each other here write once.
-func (e *entry) write(ctx context.Context, version uint64) error {
+// write writes the entry if the store does not have a version of it. Those that wait for each other here write once. at
+// is where the version was counted; nil for wherever the entry counts.
+func (e *entry) write(ctx context.Context, at *home, version uint64) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	if version > 0 && e.written >= version {
+	h := e.home.Load()
+	switch {
+	case at != nil && h != at:
+		if e.left >= version {
+			return nil
+		}
+		return replay.ErrFenced // it is lost with what was counted
+	case h == nil, version > 0 && e.written >= version:
 		return nil
 	}
+	return e.writeTo(ctx, h)
+}
+
+// writeTo writes the entry to the store of its home. e.writing is held.
+func (e *entry) writeTo(ctx context.Context, h *home) error {
 	for range 2 {
 		metadata, at := e.encode()
-		err := e.account.book.store.Append(ctx, replay.Append{Log: e.log, Expect: e.revision, Metadata: metadata})
+		err := h.store.Append(ctx, replay.Append{Log: e.log, Expect: e.revision, Metadata: metadata})
 		if err == nil {
 			e.revision++
 			e.written = at
@@ -227,7 +335,7 @@ func (e *entry) write(ctx context.Context, version uint64) error {
 			return err
 		}
 		// An append that the store could not confirm was written all the same, or the entry was dropped.
-		head, err := e.account.book.store.Head(ctx, e.log)
+		head, err := h.store.Head(ctx, e.log)
 		if err != nil && !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}

@@ -237,7 +237,11 @@ func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
 		}
 		e, err := q.account.entry(ctx, q.key(c, p.config.Partner))
 		if err == nil {
-			if err = p.refused(q, c.Leader, e.call(q.Quota, now)); err != nil {
+			var full *task.Error
+			if full, err = e.call(ctx, q.Quota, now); err == nil {
+				err = p.refused(q, c.Leader, full)
+			}
+			if err != nil {
 				e.release()
 			}
 		}

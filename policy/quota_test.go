@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -32,7 +33,7 @@ func (c *clock) step(by time.Duration) { c.by.Add(int64(by)) }
 // counting returns a policy with quotas over a store, and its book.
 func counting(t testing.TB, store replay.Store, wall *clock, quotas ...Quota) (*Policy, *Book) {
 	t.Helper()
-	b := OpenBook(store, wall.now, slog.New(slog.DiscardHandler))
+	b := OpenBook(shard.One(store), wall.now, slog.New(slog.DiscardHandler))
 	p := newPolicy(t, Config{Quotas: quotas, Partner: "partner"})
 	p.Open(b)
 	return p, b

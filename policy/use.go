@@ -4,10 +4,12 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -127,33 +129,47 @@ func (u *Use) CountsStarts() bool {
 // Start counts a task that is about to be started. full is the error of a quota that has no start left: then none is
 // counted, and the call must start no task. An error says that the start could not be counted.
 func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {
-	var versions [maxQuotas]uint64
+	var starts [maxQuotas]started
 	for i := range u.all() {
-		one := &u.of[i]
-		q := one.quota
-		if q.Starts == 0 {
+		if u.of[i].quota.Starts == 0 {
 			continue
 		}
-		most := q.Starts
-		if q.DryRun {
-			most = 0
-		}
-		if versions[i], one.day, full = one.entry.start(q.Quota, most, u.now(one.entry)); full != nil {
+		if starts[i], full, err = u.start(ctx, &u.of[i]); err != nil || full != nil {
 			u.unstart()
-			return full, nil
+			return full, err
 		}
-		one.started = true
 	}
 	for i := range u.all() {
-		if versions[i] == 0 {
-			continue
+		one := &u.of[i]
+		err := one.entry.stored(ctx, starts[i])
+		if errors.Is(err, replay.ErrClosed) { // its shard is lost, and the start with it
+			one.started = false
+			if starts[i], full, err = u.start(ctx, one); err == nil && full == nil {
+				err = one.entry.stored(ctx, starts[i])
+			}
 		}
-		if err := u.of[i].entry.write(ctx, versions[i]); err != nil {
+		if err != nil || full != nil {
 			u.unstart()
-			return nil, unreadable(ctx, err)
+			if err != nil {
+				err = unreadable(ctx, err)
+			}
+			return full, err
 		}
 	}
 	return nil, nil
+}
+
+// start counts a start in one quota.
+func (u *Use) start(ctx context.Context, one *used) (s started, full *task.Error, err error) {
+	q := one.quota
+	most := q.Starts
+	if q.DryRun {
+		most = 0
+	}
+	if s, full, err = one.entry.start(ctx, q.Quota, most, u.now(one.entry)); err == nil && full == nil {
+		one.day, one.started = s.day, true
+	}
+	return s, full, err
 }
 
 // Started says whether the call has started a task. Otherwise the start is taken back.

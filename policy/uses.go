@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // Decided is a rule or a quota, and what it has decided since the process began.
@@ -58,8 +59,8 @@ type UseFilter struct {
 	Limit     int    // of a page; default 100, at most 1000
 }
 
-// Uses returns a page of what quotas have counted, in the order of their names, and after what the next page comes;
-// empty for none. What is not in the store yet is written before.
+// Uses returns a page of what quotas have counted in the shards that this process owns, in the order of their names,
+// and after what the next page comes; empty for none. What is not in the store yet is written before.
 func (b *Book) Uses(ctx context.Context, f UseFilter) (page []Used, next string, err error) {
 	b.flush(ctx)
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
@@ -67,7 +68,12 @@ func (b *Book) Uses(ctx context.Context, f UseFilter) (page []Used, next string,
 	if f.Quota != "" {
 		prefix = logname.QuotaOf(f.Quota, "")
 	}
-	for one, err := range b.store.List(ctx, prefix, f.After) {
+	var all []iter.Seq2[replay.Entry, error]
+	for h := range b.homes.All() {
+		all = append(all, h.store.List(ctx, prefix, f.After))
+	}
+	byName := func(a, b replay.Entry) int { return cmp.Compare(a.Log, b.Log) }
+	for one, err := range replay.Merge(byName, all...) {
 		if err != nil {
 			return nil, "", unreadable(ctx, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -18,6 +19,7 @@ import (
 type Set struct {
 	slots []slot
 	logs  []replay.Logs // by shard
+	peers Peers         // nil for none
 	log   *slog.Logger
 
 	ctx  context.Context // of the goroutines that wait for shards
@@ -37,6 +39,8 @@ type kind interface {
 
 // slot is one shard. Its mutex is taken before that of the set.
 type slot struct {
+	owned atomic.Bool
+
 	mu    sync.Mutex
 	store replay.Store // nil while this process does not own the shard
 	open  []kind       // in the order in which they were opened
@@ -47,12 +51,14 @@ type slot struct {
 func One(store replay.Store) *Set {
 	s := newSet(1, nil)
 	s.slots[0].store, s.logs[0] = store, store
+	s.slots[0].owned.Store(true)
 	return s
 }
 
 // Join returns the set of the shards that this process gains, until Close. It logs what it gains.
 func Join(shards replay.Shards, log *slog.Logger) *Set {
 	s := newSet(shards.Count(), log)
+	s.peers = peersOf(shards)
 	for i := range s.slots {
 		s.logs[i] = shards.Logs(i)
 		s.work.Go(func() { s.keep(shards, i) })
@@ -105,6 +111,7 @@ func (s *Set) gain(i int, store replay.Store) error {
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	slot.store = store
+	slot.owned.Store(true)
 	s.mu.Lock()
 	kinds := slices.Clone(s.kinds)
 	s.mu.Unlock()
@@ -134,6 +141,7 @@ func (s *Set) lose(i int, store replay.Store) error {
 	slot := &s.slots[i]
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
+	slot.owned.Store(false)
 	for _, k := range slot.open {
 		k.hide(i)
 	}

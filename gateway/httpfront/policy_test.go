@@ -21,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // under makes a gateway decide by a policy.
@@ -31,7 +32,7 @@ func under(t testing.TB, c policy.Config) func(*setup) {
 // openBook returns a book in memory for what quotas count.
 func openBook(t testing.TB) *policy.Book {
 	store := replay.NewMemory(replay.Settings{})
-	book := policy.OpenBook(store, time.Now, slog.New(slog.DiscardHandler))
+	book := policy.OpenBook(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		book.Close()
 		_ = store.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // TestPolicy: a policy decides by who calls, also where that is not the owner of the task, and by the methods of AUN. A
@@ -23,7 +24,7 @@ func TestPolicy(t *testing.T) {
 		w.stop()
 		store := replay.NewMemory(replay.Settings{})
 		defer store.Close()
-		book := policy.OpenBook(store, time.Now, slog.New(slog.DiscardHandler))
+		book := policy.OpenBook(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
 		defer book.Close()
 		p, err := policy.New(policy.Config{
 			Rules: []policy.Rule{

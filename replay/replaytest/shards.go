@@ -4,6 +4,7 @@ package replaytest
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -13,6 +14,7 @@ import (
 type Shards struct {
 	mu      sync.Mutex
 	shards  []memoryShard
+	nodes   []*Node
 	changed chan struct{} // closed at the next change
 }
 
@@ -39,7 +41,13 @@ func NewShards(n int) *Shards {
 func (s *Shards) Logs(shard int) *replay.Memory { return s.shards[shard].logs }
 
 // Node returns a new Node, which owns nothing yet.
-func (s *Shards) Node() *Node { return &Node{of: s} }
+func (s *Shards) Node() *Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &Node{of: s, name: "node-" + strconv.Itoa(len(s.nodes)+1), services: make(map[string]service)}
+	s.nodes = append(s.nodes, n)
+	return n
+}
 
 // Assign has a Node own a shard, or none if it is nil. With seize, the Node takes the shard over while the owner works
 // on it, as it does with that of a process that does not answer; otherwise the owner closes its store before.
@@ -60,8 +68,15 @@ func (s *Shards) change() {
 	s.changed = make(chan struct{})
 }
 
-// Node is a process, as far as its shards go. It implements replay.Shards.
-type Node struct{ of *Shards }
+// Node is a process, as far as its shards go. It implements replay.Shards, and shard.Peers.
+type Node struct {
+	of   *Shards
+	name string
+
+	// Under the mutex of Shards.
+	services map[string]service
+	dead     bool
+}
 
 // Count implements replay.Shards.
 func (n *Node) Count() int { return len(n.of.shards) }

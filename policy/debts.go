@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// tellAfter is how long what entries owe is gathered before their owner is told.
+	tellAfter = 50 * time.Millisecond
+	// tellAgain is after how long an owner is told again that has not answered.
+	tellAgain = time.Second
+	// tellLast is how long the owners are told at the end of the process.
+	tellLast = 2 * time.Second
+)
+
+// debts are the entries of one shard whose owner is to count what was used here.
+type debts struct {
+	mu   sync.Mutex
+	list []*entry // each is used until it is taken off
+	wake chan struct{}
+}
+
+// openDebts tells the owners of all shards what they are to count, until ctx ends.
+func (b *Book) openDebts(ctx context.Context) {
+	b.debts = make([]debts, b.set.Count())
+	for shard := range b.debts {
+		d := &b.debts[shard]
+		d.wake = make(chan struct{}, 1)
+		b.done.Go(func() {
+			for d.wait(ctx, tellAfter) {
+				for b.tell(ctx, shard, d) != nil && d.sleep(ctx, tellAgain) {
+				}
+			}
+			last, done := context.WithTimeout(context.WithoutCancel(ctx), tellLast)
+			defer done()
+			_ = b.tell(last, shard, d) // what an owner that cannot be reached is owed is lost
+		})
+	}
+}
+
+// wait waits until something is owed, and then until more is. It reports false when ctx has ended.
+func (d *debts) wait(ctx context.Context, more time.Duration) bool {
+	select {
+	case <-d.wake:
+		return d.sleep(ctx, more)
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (d *debts) sleep(ctx context.Context, t time.Duration) bool {
+	select {
+	case <-time.After(t):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// add adds an entry.
+func (d *debts) add(e *entry) {
+	e.users.Add(1)
+	d.mu.Lock()
+	d.list = append(d.list, e)
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// maxTold is of how many entries an owner is told at once.
+const maxTold = 500
+
+// tell tells the owner of a shard what it is to count. After an error, it is owed still.
+func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
+	for {
+		d.mu.Lock()
+		list := d.list
+		if len(list) > maxTold {
+			list = list[:maxTold:maxTold]
+		}
+		d.list = d.list[len(list):]
+		d.mu.Unlock()
+		if len(list) == 0 {
+			return nil
+		}
+		q := question{Owed: make([]owed, len(list))}
+		for i, e := range list {
+			e.mu.Lock()
+			q.Owed[i] = owed{e.account.name, e.key, e.owed}
+			e.owed = amount{}
+			e.mu.Unlock()
+		}
+		all, err := b.owners.Of(ctx, shard, q)
+		for i, e := range list {
+			switch {
+			case err != nil:
+				e.owes(q.Owed[i].amount)
+			case i < len(all):
+				e.told(&all[i])
+			}
+			e.release()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// owes adds to what the owner of the entry is to count.
+func (e *entry) owes(a amount) {
+	if a == (amount{}) {
+		return
+	}
+	e.mu.Lock()
+	o := &e.owed
+	first := *o == amount{}
+	o.Sent += a.Sent
+	if a.Unstarts > 0 && a.Day >= o.Day { // of a day before, none counts any more
+		if a.Day > o.Day {
+			o.Unstarts = 0
+		}
+		o.Day, o.Unstarts = a.Day, o.Unstarts+a.Unstarts
+	}
+	if a.Uncalls > 0 {
+		o.Calls, o.Uncalls = a.Calls, o.Uncalls+a.Uncalls
+	}
+	e.mu.Unlock()
+	if debts := e.account.book.debts; first && debts != nil { // without other processes, the book is closed
+		debts[e.shard].add(e)
+	}
+}

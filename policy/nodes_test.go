@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// node is one of several processes that count together.
+type node struct {
+	*replaytest.Node
+	policy *Policy
+	book   *Book
+}
+
+// nodes returns processes over the same shards, each of which owns some.
+func nodes(t *testing.T, shards *replaytest.Shards, n int, quotas ...Quota) (all []*node) {
+	t.Helper()
+	for range n {
+		one := &node{Node: shards.Node()}
+		set := shard.Join(one.Node, slog.New(slog.DiscardHandler))
+		one.book = OpenBook(set, time.Now, slog.New(slog.DiscardHandler))
+		one.policy = newPolicy(t, Config{Quotas: quotas, Partner: "partner"})
+		one.policy.Open(one.book)
+		all = append(all, one)
+		t.Cleanup(func() {
+			one.book.Close()
+			if err := set.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range all[0].Count() {
+		shards.Assign(i, all[i%n].Node, false)
+	}
+	synctest.Wait()
+	return all
+}
+
+// TestNodes: Leaders that call at several processes at once get exactly what their quotas have, also while the shards
+// in which they are counted are handed over.
+func TestNodes(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		bubble.Test(t, func(t *testing.T) {
+			shards := replaytest.NewShards(4)
+			all := nodes(t, shards, 3, Quota{Name: "calls", Calls: Rate{1, time.Hour, 30}},
+				Quota{Name: "starts", Starts: 20}, Quota{Name: "all", Of: OfAgent, Starts: 180})
+			ctx, done := context.WithCancel(t.Context())
+			var mover, callers sync.WaitGroup
+			if moves {
+				mover.Go(func() {
+					for ctx.Err() == nil {
+						shards.Assign(rand.N(4), all[rand.N(3)].Node, false)
+						bubble.Pass(time.Millisecond)
+					}
+				})
+			}
+			const leaders, each = 10, 40
+			var got [leaders]struct{ calls, starts atomic.Int64 }
+			for l := range leaders {
+				for i := range each {
+					callers.Go(func() {
+						bubble.Pass(rand.N(20 * time.Millisecond))
+						limit, err := start(t.Context(), all[i%3].policy, leaderOf(l), false)
+						if limit != "calls.calls" {
+							got[l].calls.Add(1)
+						}
+						if err == nil {
+							got[l].starts.Add(1)
+						} else if task.KindOf(err) != task.LimitExceeded {
+							t.Errorf("Leader %d: %v", l, err)
+						}
+					})
+				}
+			}
+			callers.Wait()
+			done()
+			mover.Wait()
+			sum := int64(0)
+			for l := range leaders {
+				calls, starts := got[l].calls.Load(), got[l].starts.Load()
+				if sum += starts; calls != 30 || starts > 20 {
+					t.Errorf("moves %v: Leader %d has made %d calls and %d starts, want 30 and at most 20", moves, l, calls, starts)
+				}
+			}
+			if sum != 180 {
+				t.Errorf("moves %v: %d starts, want 180", moves, sum)
+			}
+		})
+	}
+}
+
+// TestBytesOfNodes: what streams of several processes are sent counts together, and each of them ends soon after the
+// quota is used up.
+func TestBytesOfNodes(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		shards := replaytest.NewShards(4)
+		all := nodes(t, shards, 3, Quota{Name: "q", Bytes: 30_000})
+		var sent int64
+		var mu sync.Mutex
+		var streams sync.WaitGroup
+		for _, n := range all {
+			streams.Go(func() {
+				var u Use
+				if err := n.policy.Decide(t.Context(), callOf(leaderOf(1)), &u); err != nil {
+					t.Error(err)
+				}
+				defer u.End()
+				for err := error(nil); err == nil; {
+					bubble.Pass(time.Millisecond)
+					err = u.Send(10)
+					mu.Lock()
+					sent += 10
+					mu.Unlock()
+				}
+			})
+		}
+		streams.Wait()
+		// Each may send for the time after which the others are told.
+		if most := int64(30_000 + 3*10*(2*tellAfter/time.Millisecond)); sent < 30_000 || sent > most {
+			t.Errorf("%d bytes were sent, want 30000 to %d", sent, most)
+		}
+		bubble.Pass(time.Second)
+		var counted int64
+		for _, n := range all {
+			uses, _, err := n.book.Uses(t.Context(), UseFilter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range uses {
+				counted += u.Bytes
+			}
+			var u Use
+			if err := n.policy.Decide(t.Context(), callOf(leaderOf(1)), &u); limitOf(err) != "q.bytes" {
+				t.Errorf("a call at %s: %v", n.Name(), err)
+			}
+		}
+		if counted != sent {
+			t.Errorf("%d bytes are counted, but %d were sent", counted, sent)
+		}
+	})
+}
+
+// TestNoOwner: a call waits for the owner of what counts it, and is refused if there is none: what cannot be counted is
+// not let in. A stream goes on, and what it is sent is counted later.
+func TestNoOwner(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		shards := replaytest.NewShards(1)
+		all := nodes(t, shards, 2, Quota{Name: "q", Bytes: 1000, Starts: 5})
+		var stream Use
+		if err := all[1].policy.Decide(t.Context(), callOf(leaderOf(1)), &stream); err != nil {
+			t.Fatal(err)
+		}
+		defer stream.End()
+		shards.Assign(0, nil, false)
+		synctest.Wait()
+		if err := stream.Send(400); err != nil {
+			t.Error(err)
+		}
+		begun := time.Now()
+		if _, err := start(t.Context(), all[1].policy, leaderOf(1), false); task.KindOf(err) != task.StoreUnavailable {
+			t.Errorf("a call without an owner: %v", err)
+		}
+		if waited := time.Since(begun); waited < 10*time.Second || waited > 11*time.Second {
+			t.Errorf("it has waited for %v", waited)
+		}
+		time.AfterFunc(3*time.Second, func() { shards.Assign(0, all[0].Node, false) })
+		if limit, err := start(t.Context(), all[1].policy, leaderOf(1), false); err != nil {
+			t.Errorf("a call whose owner comes: %s %v", limit, err)
+		}
+		bubble.Pass(15 * time.Second)
+		uses, _, err := all[0].book.Uses(t.Context(), UseFilter{})
+		if err != nil || len(uses) != 1 || uses[0].Bytes != 400 || uses[0].Starts != 1 {
+			t.Errorf("counted are %+v, %v", uses, err)
+		}
+	})
+}
+
+// TestSeized: what a former owner has counted of starts counts at the next one, which has taken its shard over.
+func TestSeized(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		shards := replaytest.NewShards(1)
+		all := nodes(t, shards, 3, Quota{Name: "q", Starts: 6})
+		n := 0
+		for i := range 12 {
+			if i%2 == 0 {
+				shards.Assign(0, all[(i/2+1)%3].Node, true)
+			}
+			if _, err := start(t.Context(), all[i%3].policy, leaderOf(1), false); err == nil {
+				n++
+			} else if limitOf(err) != "q.starts" {
+				t.Error(err)
+			}
+		}
+		if n != 6 {
+			t.Errorf("%d starts, want 6", n)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// question is what a process asks the owner of the shard in which something is counted: whether it counts one more call
+// or start, or that it counts what is owed. The limits are those of the process that asks.
+type question struct {
+	Quota string
+	Key   string
+
+	Calls Rate  `json:",omitzero"` // of a call
+	Bytes int64 `json:",omitempty"`
+	Start bool  `json:",omitempty"` // else it is a call
+	Most  int64 `json:",omitempty"` // starts
+
+	Owed []owed `json:",omitempty"` // of several entries; then nothing else counts
+}
+
+// owed is what one entry is owed.
+type owed struct {
+	Quota, Key string
+	amount
+}
+
+// amount is what was used, or given back, where the entry does not count.
+type amount struct {
+	Sent     int64 `json:",omitempty"` // bytes
+	Day      int64 `json:",omitempty"` // of starts that were none
+	Unstarts int64 `json:",omitempty"`
+	Calls    Rate  `json:",omitzero"` // of calls that were refused
+	Uncalls  int   `json:",omitempty"`
+}
+
+// counted is the answer of an owner, for each entry.
+type counted struct {
+	Limit string        `json:",omitempty"` // that has refused; empty for none
+	Wait  time.Duration `json:",omitempty"` // until it may be tried again
+
+	Day    int64 // what is counted on it follows
+	Starts int64
+	Bytes  int64
+}
+
+// ask asks the owner of the entry. limit is what has refused; empty for nothing.
+func (e *entry) ask(ctx context.Context, q *question) (limit string, wait time.Duration, err error) {
+	q.Quota, q.Key = e.account.name, e.key
+	all, err := e.account.book.owners.Of(ctx, e.shard, *q)
+	if err == nil && len(all) != 1 {
+		err = errors.New("the owner of the quota has not answered what was asked")
+	}
+	if _, known := errors.AsType[*task.Error](err); known {
+		return "", 0, err
+	} else if err != nil {
+		return "", 0, unreadable(ctx, err)
+	}
+	e.told(&all[0])
+	return all[0].Limit, all[0].Wait, nil
+}
+
+// told takes over what the owner has counted.
+func (e *entry) told(c *counted) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.home.Load() == nil {
+		e.state.day, e.state.starts, e.state.bytes = c.Day, c.Starts, c.Bytes+e.owed.Sent
+	}
+}
+
+// answer answers the question of a process, or of this one.
+func (b *Book) answer(ctx context.Context, shard int, q question) (all []counted, err error) {
+	if q.Owed == nil {
+		c, err := b.count(ctx, shard, &q)
+		return []counted{c}, err
+	}
+	for i := range q.Owed {
+		c, err := b.settle(ctx, shard, &q.Owed[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// here calls f with an entry that counts here, and returns what it has counted. The error is a replay.ErrFenced if
+// another process owns the shard, or f reports that it has lost it.
+func (b *Book) here(
+	ctx context.Context, shard int, quota, key string, f func(e *entry, now time.Time) (counts bool, err error),
+) (c counted, err error) {
+	if h := b.homes.Of(shard); h == nil || replay.ShardOf(b.set.Count(), quota, key) != shard {
+		return c, replay.ErrFenced
+	}
+	e, err := b.account(quota).entry(ctx, key)
+	if err != nil {
+		return c, err
+	}
+	defer e.release()
+	now := b.now()
+	counts, err := f(e, now)
+	if err == nil && !counts {
+		err = replay.ErrFenced
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state.roll(now)
+	e.used = now
+	return counted{Day: e.state.day, Starts: e.state.starts, Bytes: e.state.bytes}, err
+}
+
+// count counts a call or a start.
+func (b *Book) count(ctx context.Context, shard int, q *question) (counted, error) {
+	var limit string
+	var wait time.Duration
+	c, err := b.here(ctx, shard, q.Quota, q.Key, func(e *entry, now time.Time) (counts bool, err error) {
+		if !q.Start {
+			limit, wait, counts = e.tryCall(&Quota{Calls: q.Calls, Bytes: q.Bytes}, now)
+			return counts, nil
+		}
+		var s started
+		if s, limit, wait, counts = e.tryStart(q.Most, now); counts && limit == "" {
+			if err = e.stored(ctx, s); err != nil {
+				e.tryUnstart(s.day, 1)
+			}
+		}
+		return counts, err
+	})
+	c.Limit, c.Wait = limit, wait
+	return c, err
+}
+
+// settle counts what an entry is owed.
+func (b *Book) settle(ctx context.Context, shard int, o *owed) (counted, error) {
+	return b.here(ctx, shard, o.Quota, o.Key, func(e *entry, now time.Time) (counts bool, err error) {
+		if !e.tryUnstart(o.Day, o.Unstarts) {
+			return false, nil
+		}
+		counts = e.lock(now)
+		defer e.mu.Unlock()
+		if counts {
+			e.giveCalls(o.Calls, o.Uncalls)
+			e.state.bytes += o.Sent
+			e.dirty = e.dirty || o.Sent > 0
+		}
+		return counts, nil
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replaytest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
+)
+
+// service answers requests of other Nodes.
+type service func(ctx context.Context, shard int, request []byte) ([]byte, error)
+
+// Name implements shard.Peers.
+func (n *Node) Name() string { return n.name }
+
+// Handle implements shard.Peers.
+func (n *Node) Handle(name string, answer func(ctx context.Context, shard int, request []byte) ([]byte, error)) {
+	n.of.mu.Lock()
+	defer n.of.mu.Unlock()
+	n.services[name] = answer
+}
+
+// Call implements shard.Peers.
+func (n *Node) Call(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
+	s := n.of
+	s.mu.Lock()
+	owner := s.shards[shard].owner
+	if owner == nil || owner.node.dead {
+		s.mu.Unlock()
+		return nil, replay.ErrFenced
+	}
+	answer := owner.node.services[service]
+	s.mu.Unlock()
+	if answer == nil {
+		return nil, fmt.Errorf("%s does not have the service %s yet: %w", owner.node.name, service, replay.ErrFenced)
+	}
+	return answer(ctx, shard, slices.Clone(request))
+}
+
+// Each implements shard.Peers.
+func (n *Node) Each(ctx context.Context, service string, request []byte) iter.Seq2[shard.Answer, error] {
+	return func(yield func(shard.Answer, error) bool) {
+		s := n.of
+		s.mu.Lock()
+		nodes := slices.DeleteFunc(slices.Clone(s.nodes), func(n *Node) bool { return n.dead })
+		s.mu.Unlock()
+		for _, node := range nodes {
+			s.mu.Lock()
+			answer := node.services[service]
+			s.mu.Unlock()
+			a, err := shard.Answer{Node: node.name}, error(nil)
+			if answer == nil {
+				err = fmt.Errorf("%s does not have the service %s yet: %w", node.name, service, replay.ErrFenced)
+			} else {
+				a.Data, err = answer(ctx, shard.AnyShard, slices.Clone(request))
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// Kill has the Node answer the others no more. What it owns stays as it is until it is assigned to another one.
+func (n *Node) Kill() {
+	n.of.mu.Lock()
+	defer n.of.mu.Unlock()
+	n.dead = true
+}
+
+// Interface guards.
+var (
+	_ replay.Shards = (*Node)(nil)
+	_ shard.Peers   = (*Node)(nil)
+)

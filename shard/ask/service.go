@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Patience is how long a question waits for a shard that has no owner.
+const Patience = 10 * time.Second
+
+// A shard that moves is asked again, first after firstTry, then after twice as long, but at least each mostTry.
+const (
+	firstTry = 5 * time.Millisecond
+	mostTry  = 250 * time.Millisecond
+)
+
+// Service is a function of the owner of a shard, or of each process. Its argument and result have a form in JSON. It
+// may be used by any number of goroutines at once.
+type Service[Q, A any] struct {
+	set    *shard.Set
+	name   string
+	answer func(ctx context.Context, shard int, question Q) (A, error)
+	// Once has no question be asked again that a process may have carried out.
+	Once bool
+}
+
+// New makes a service, and has it answer the questions of other processes. answer is called with a shard, or with
+// shard.AnyShard for a question to all. Its error may be a replay.ErrClosed: then the owner is asked again.
+func New[Q, A any](
+	set *shard.Set, name string, answer func(ctx context.Context, shard int, question Q) (A, error),
+) *Service[Q, A] {
+	s := &Service[Q, A]{set: set, name: name, answer: answer}
+	if peers := set.Peers(); peers != nil {
+		peers.Handle(name, s.serve)
+	}
+	return s
+}
+
+// reply is an answer as it travels.
+type reply[A any] struct {
+	Answer *A     `json:"answer,omitempty"`
+	Error  *carry `json:"error,omitempty"`
+}
+
+// serve answers another process.
+func (s *Service[Q, A]) serve(ctx context.Context, shard int, request []byte) ([]byte, error) {
+	var question Q
+	if err := json.Unmarshal(request, &question); err != nil {
+		return nil, err
+	}
+	a, err := s.answer(ctx, shard, question)
+	r := reply[A]{Answer: &a}
+	if err != nil {
+		r = reply[A]{Error: pack(err)}
+	}
+	return json.Marshal(&r)
+}
+
+// Of asks the owner of a shard.
+func (s *Service[Q, A]) Of(ctx context.Context, shard int, question Q) (a A, err error) {
+	var request []byte // once it is needed
+	limit := time.Now().Add(Patience)
+	for wait := firstTry; ; wait = min(2*wait, mostTry) {
+		peers := s.set.Peers()
+		here := peers == nil || s.set.Owns(shard)
+		if here {
+			a, err = s.answer(ctx, shard, question)
+		} else {
+			if request == nil {
+				if request, err = json.Marshal(&question); err != nil {
+					return a, err
+				}
+			}
+			a, err = s.call(ctx, peers, shard, request)
+		}
+		if peers == nil || err == nil || !errors.Is(err, replay.ErrClosed) {
+			return a, err
+		}
+		if s.Once && !here || !time.Now().Before(limit) {
+			return a, unanswered(err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+}
+
+// unanswered returns the error of a question that no owner has answered in time.
+func unanswered(err error) error {
+	return task.Errorf(task.StoreUnavailable, "no gateway works on this part of the store now; try again later").
+		WithData("reason", "STORE_UNAVAILABLE").WithCause(err)
+}
+
+func (s *Service[Q, A]) call(ctx context.Context, peers shard.Peers, shard int, request []byte) (a A, err error) {
+	data, err := peers.Call(ctx, shard, s.name, request)
+	if err != nil {
+		return a, err
+	}
+	return unpackReply[A](data)
+}
+
+func unpackReply[A any](data []byte) (a A, err error) {
+	var r reply[A]
+	switch err := json.Unmarshal(data, &r); {
+	case err != nil:
+		return a, err
+	case r.Error != nil:
+		return a, r.Error.unpack()
+	case r.Answer != nil:
+		a = *r.Answer
+	}
+	return a, nil
+}
+
+// All asks each process that lives, and yields their answers with their names; this one's has none where it is alone.
+func (s *Service[Q, A]) All(ctx context.Context, question Q) iter.Seq2[Answer[A], error] {
+	return func(yield func(Answer[A], error) bool) {
+		peers := s.set.Peers()
+		if peers == nil {
+			a, err := s.answer(ctx, shard.AnyShard, question)
+			yield(Answer[A]{Value: a}, err)
+			return
+		}
+		request, err := json.Marshal(&question)
+		if err != nil {
+			yield(Answer[A]{}, err)
+			return
+		}
+		for one, err := range peers.Each(ctx, s.name, request) {
+			a := Answer[A]{Node: one.Node}
+			if err == nil {
+				a.Value, err = unpackReply[A](one.Data)
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// Answer is that of one process.
+type Answer[A any] struct {
+	Node  string
+	Value A
+}
