@@ -99,7 +99,7 @@ func (p *parser) aac(into **AAC) func() {
 				a.Issuers = append(a.Issuers, i)
 			},
 			"audience":       p.words(&a.Audiences),
-			"require":        p.set(&a.Require),
+			"require":        p.flag(&a.Require),
 			"replay":         p.word(&a.Replay),
 			"algorithms":     p.words(&a.Algorithms),
 			"leeway":         p.duration(&a.Leeway),

@@ -185,19 +185,8 @@ func (p *parser) policy(into **Policy) func() {
 			effectAllow: p.rule(&(*into).Rules),
 			effectDeny:  p.rule(&(*into).Rules),
 			"decide":    p.decisionPoint(&(*into).Decide),
-			"dry_run":   p.set(&(*into).DryRun),
+			"dry_run":   p.flag(&(*into).DryRun),
 		})()
-	}
-}
-
-// set returns what reads an option without values that sets something.
-func (p *parser) set(into *bool) func() {
-	return func() {
-		name := p.Val()
-		if len(p.RemainingArgs()) > 0 {
-			p.fail(name + " takes no value")
-		}
-		*into = true
 	}
 }
 
@@ -231,7 +220,7 @@ func (p *parser) quota(into *[]Quota) func() {
 			q.Streams = int64(n)
 		}
 		known["bytes"] = p.word(&q.Bytes)
-		known["dry_run"] = p.set(&q.DryRun)
+		known["dry_run"] = p.flag(&q.DryRun)
 		p.block("quota", known)
 		*into = append(*into, q)
 	}

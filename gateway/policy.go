@@ -21,6 +21,8 @@ type Policy interface {
 	// Decide decides whether a call is carried out. The error is a *task.Error, which refuses the call, or that of ctx.
 	// What the call uses of quotas is counted by the Use.
 	Decide(ctx context.Context, c *policy.Call, u *policy.Use) error
+	// Denies returns the error of a call that the rules deny; nil if they do not. It counts nothing.
+	Denies(c *policy.Call) error
 }
 
 // AAC checks the access tokens that come beside the certificates of callers (AAC v02.02). Its methods may be called by
@@ -80,17 +82,11 @@ func (x *exchange) checkSkill() error {
 // Denies returns the error of a call that the rules of the policy deny; nil if they do not, or there are none. It
 // counts nothing. It is for a front that looks a task up before it knows at which Partner it is.
 func (g *Gateway) Denies(c *policy.Call) error {
-	p, ok := g.config.Policy.(interface {
-		Explain(c *policy.Call) policy.Explanation
-	})
-	if !ok {
+	if g.config.Policy == nil {
 		return nil
 	}
 	c.Mount = g.config.Base
-	if e := p.Explain(c); e.Denied && !e.DryRun {
-		return policy.Denied(&policy.Refusal{Rule: e.Rule})
-	}
-	return nil
+	return g.config.Policy.Denies(c)
 }
 
 // describe describes the call to a policy.

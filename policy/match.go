@@ -70,12 +70,17 @@ func (m *Match) compile(n Names) (all matcher, err error) {
 		}
 		all = append(all, one)
 	}
-	add("aic", m.AIC, wholeAICs)
+	add("aic", m.AIC, func(values []string) (condition, error) {
+		return aicsOf(values, identity.ParseAIC, identity.AIC.Is)
+	})
 	for _, part := range [...]struct {
 		name   string
 		values []string
 	}{{"registrar", m.Registrar}, {"vendor", m.Vendor}, {"ontology", m.Ontology}} {
-		add(part.name, part.values, func(values []string) (condition, error) { return aicsUpTo(part.name, values) })
+		add(part.name, part.values, func(values []string) (condition, error) {
+			parse := func(s string) (identity.AICPrefix, error) { return identity.ParseAICPrefix(part.name, s) }
+			return aicsOf(values, parse, identity.AICPrefix.Begins)
+		})
 	}
 	text := func(of func(*Call) string) func([]string) (condition, error) {
 		return func(values []string) (condition, error) { return texts{of, values}, nil }
@@ -157,44 +162,31 @@ func aicOf(c *Call) string {
 	return c.Leader
 }
 
-// wholeAIC holds for one of a few AICs.
-type wholeAIC []identity.AIC
+// aics holds if one of a few AICs, or beginnings of AICs, is that of the Leader.
+type aics[T any] struct {
+	list []T
+	is   func(one T, aic string) bool
+}
 
-func wholeAICs(values []string) (condition, error) {
-	list := make(wholeAIC, len(values))
+func aicsOf[T any](values []string, parse func(string) (T, error), is func(T, string) bool) (condition, error) {
+	all := aics[T]{make([]T, len(values)), is}
 	for i, v := range values {
-		aic, err := identity.ParseAIC(v)
-		if err != nil {
+		var err error
+		if all.list[i], err = parse(v); err != nil {
 			return nil, err
 		}
-		list[i] = aic
 	}
-	return list, nil
+	return all, nil
 }
 
-func (list wholeAIC) holds(c *Call) bool {
+func (a aics[T]) holds(c *Call) bool {
 	of := aicOf(c)
-	return slices.ContainsFunc(list, func(aic identity.AIC) bool { return aic.Is(of) })
-}
-
-// aicUpTo holds for the AICs that begin with one of a few beginnings.
-type aicUpTo []identity.AICPrefix
-
-func aicsUpTo(field string, values []string) (condition, error) {
-	list := make(aicUpTo, len(values))
-	for i, v := range values {
-		prefix, err := identity.ParseAICPrefix(field, v)
-		if err != nil {
-			return nil, err
+	for _, one := range a.list {
+		if a.is(one, of) {
+			return true
 		}
-		list[i] = prefix
 	}
-	return list, nil
-}
-
-func (list aicUpTo) holds(c *Call) bool {
-	of := aicOf(c)
-	return slices.ContainsFunc(list, func(p identity.AICPrefix) bool { return p.Begins(of) })
+	return false
 }
 
 // skills holds if a message, or an invitation, names one of a few skills.

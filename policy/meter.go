@@ -12,15 +12,15 @@ import (
 
 // Meter counts what the policies of one Partner have decided, over all configurations. The zero value is ready for use,
 // by any number of goroutines at once.
-type Meter struct {
-	mu     sync.Mutex
-	rules  map[string]*decisions // entries are small and are kept
-	quotas map[string]*refusals  // likewise
+type Meter struct{ rules, quotas counters }
+
+// counters count decisions by the names of what has decided.
+type counters struct {
+	mu sync.Mutex
+	of map[string]*decisions // entries are small and are kept
 }
 
 type decisions struct{ allowed, denied, dry atomic.Uint64 }
-
-type refusals struct{ refused, dry atomic.Uint64 }
 
 // Count is how often something has decided. DryRun are refusals that were none, in a dry run.
 type Count struct {
@@ -28,56 +28,38 @@ type Count struct {
 	Allowed, Denied, DryRun uint64
 }
 
-func (m *Meter) decisions(name string) *decisions {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.rules == nil {
-		m.rules = make(map[string]*decisions)
+// named returns the decisions of a rule or a quota.
+func (c *counters) named(name string) *decisions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[string]*decisions)
 	}
-	if m.rules[name] == nil {
-		m.rules[name] = new(decisions)
+	if c.of[name] == nil {
+		c.of[name] = new(decisions)
 	}
-	return m.rules[name]
+	return c.of[name]
 }
 
-func (m *Meter) refusals(name string) *refusals {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.quotas == nil {
-		m.quotas = make(map[string]*refusals)
+func (c *counters) all() iter.Seq[Count] {
+	c.mu.Lock()
+	all := maps.Clone(c.of)
+	c.mu.Unlock()
+	return func(yield func(Count) bool) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if !yield(all[name].count(name)) {
+				return
+			}
+		}
 	}
-	if m.quotas[name] == nil {
-		m.quotas[name] = new(refusals)
-	}
-	return m.quotas[name]
+}
+
+func (d *decisions) count(name string) Count {
+	return Count{name, d.allowed.Load(), d.denied.Load(), d.dry.Load()}
 }
 
 // Rules yields what each rule has decided, in the order of their names.
-func (m *Meter) Rules() iter.Seq[Count] {
-	m.mu.Lock()
-	all := maps.Clone(m.rules)
-	m.mu.Unlock()
-	return func(yield func(Count) bool) {
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			d := all[name]
-			if !yield(Count{name, d.allowed.Load(), d.denied.Load(), d.dry.Load()}) {
-				return
-			}
-		}
-	}
-}
+func (m *Meter) Rules() iter.Seq[Count] { return m.rules.all() }
 
 // Quotas yields how often each quota has refused something, in the order of their names.
-func (m *Meter) Quotas() iter.Seq[Count] {
-	m.mu.Lock()
-	all := maps.Clone(m.quotas)
-	m.mu.Unlock()
-	return func(yield func(Count) bool) {
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			r := all[name]
-			if !yield(Count{Name: name, Denied: r.refused.Load(), DryRun: r.dry.Load()}) {
-				return
-			}
-		}
-	}
-}
+func (m *Meter) Quotas() iter.Seq[Count] { return m.quotas.all() }

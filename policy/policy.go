@@ -59,7 +59,7 @@ type limited struct {
 	*Quota
 	matches matcher
 	account *account // set by Open
-	counts  *refusals
+	counts  *decisions
 }
 
 // New checks the configuration of a policy. A policy with quotas must be opened before Config.Ready returns.
@@ -84,13 +84,13 @@ func New(c Config) (*Policy, error) {
 			return nil, fmt.Errorf("rule %s: %w", r.Name, err)
 		}
 		allows = allows || !r.Deny
-		p.rules = append(p.rules, rule{r.Name, r.Deny, matches, c.Meter.decisions(r.Name)})
+		p.rules = append(p.rules, rule{r.Name, r.Deny, matches, c.Meter.rules.named(r.Name)})
 	}
 	if !allows {
 		return nil, errors.New(`no rule allows a call, so all would be denied; end the rules with "allow"`)
 	}
 	if len(c.Rules) > 0 {
-		p.rules = append(p.rules, rule{NoRule, true, nil, c.Meter.decisions(NoRule)})
+		p.rules = append(p.rules, rule{NoRule, true, nil, c.Meter.rules.named(NoRule)})
 	}
 	clear(names)
 	for i := range c.Quotas {
@@ -107,7 +107,7 @@ func New(c Config) (*Policy, error) {
 			return nil, fmt.Errorf("quota %s: %w", q.Name, err)
 		}
 		names[q.Name] = true
-		p.quotas = append(p.quotas, limited{q, matches, nil, c.Meter.refusals(q.Name)})
+		p.quotas = append(p.quotas, limited{q, matches, nil, c.Meter.quotas.named(q.Name)})
 	}
 	if len(p.quotas) > maxQuotas {
 		return nil, fmt.Errorf("there are %d quotas, and at most %d may apply to one Partner", len(p.quotas), maxQuotas)
@@ -147,7 +147,7 @@ func (p *Policy) further(ctx context.Context, c *Call) error {
 		return nil
 	}
 	err := p.config.Further(ctx, c)
-	counts := p.config.Meter.decisions(Further)
+	counts := p.config.Meter.rules.named(Further)
 	switch {
 	case err == nil:
 		counts.allowed.Add(1)
@@ -200,6 +200,14 @@ func (p *Policy) Explain(c *Call) Explanation {
 		}
 	}
 	return e
+}
+
+// Denies returns the error of a call that the rules deny; nil if they do not. It counts nothing.
+func (p *Policy) Denies(c *Call) error {
+	if r := p.deciding(c); r != nil && r.deny && !p.config.DryRun {
+		return Denied(&Refusal{Rule: r.name})
+	}
+	return nil
 }
 
 // allow asks the rules.
@@ -261,7 +269,7 @@ func (p *Policy) refused(q *limited, leader string, err *task.Error) error {
 	}
 	limit, _ := err.Data["limit"].(string)
 	if !q.DryRun {
-		q.counts.refused.Add(1)
+		q.counts.denied.Add(1)
 		return err
 	}
 	q.counts.dry.Add(1)

@@ -29,15 +29,13 @@ func (p *Policy) Rules() iter.Seq[Decided] {
 			if r.deny {
 				kind = "deny"
 			}
-			c := Count{r.name, r.counts.allowed.Load(), r.counts.denied.Load(), r.counts.dry.Load()}
-			if !yield(Decided{c, kind, p.config.DryRun}) {
+			if !yield(Decided{r.counts.count(r.name), kind, p.config.DryRun}) {
 				return
 			}
 		}
 		for i := range p.quotas {
 			q := &p.quotas[i]
-			c := Count{Name: q.Name, Denied: q.counts.refused.Load(), DryRun: q.counts.dry.Load()}
-			if !yield(Decided{c, "quota", q.DryRun}) {
+			if !yield(Decided{q.counts.count(q.Name), "quota", q.DryRun}) {
 				return
 			}
 		}
