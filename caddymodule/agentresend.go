@@ -25,21 +25,25 @@ const defaultResend = caddy.Duration(10 * time.Second)
 
 func (r *Resend) fillDefaults() { orDefault(&r.After, new(defaultResend)) }
 
-// parse reads the option: "after" and a duration, or "never".
+// parse reads the option: "after" and a duration, "never", or "never" and then "after" and a duration.
 func (r *Resend) parse(p *parser) func() {
 	return func() {
 		args := p.RemainingArgs()
-		switch {
-		case len(args) == 1 && args[0] == "never":
+		if len(args) > 0 && args[0] == "never" {
 			r.Never = true
-		case len(args) == 2 && args[0] == "after":
-			after, err := caddy.ParseDuration(args[1])
-			if err != nil {
-				p.fail("resend after needs a duration, such as 10s")
+			if args = args[1:]; len(args) == 0 {
+				return
 			}
-			r.After = new(caddy.Duration(after))
-		default:
-			p.fail("resend needs after and a duration, such as after 10s, or never")
 		}
+		if len(args) != 2 || args[0] != "after" {
+			p.fail("resend needs after and a duration, such as after 10s, or never, or both, such as never after 10s")
+			return
+		}
+		after, err := caddy.ParseDuration(args[1])
+		if err != nil {
+			p.fail("resend after needs a duration, such as 10s")
+			return
+		}
+		r.After = new(caddy.Duration(after))
 	}
 }

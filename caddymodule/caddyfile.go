@@ -102,7 +102,7 @@ func (p *parser) notify(n *Notify) func() {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
-//			resend    after <duration>|never
+//			resend    [never] [after <duration>]
 //			max_runs  <n>
 //			max_runs_per_leader <n>
 //			check     <duration>

@@ -242,7 +242,7 @@ func TestDocsMessages(t *testing.T) {
 		{"agent: timeout must not be negative", agent("timeout -1s")},
 		{"agent: retry_for must not be negative; 0 means no retry", agent("retry_for -1s")},
 		{"agent: resend after must not be negative; 0 means that the agent is asked once", agent("resend after -1s")},
-		{"resend needs after and a duration, such as after 10s, or never", agent("resend 10s")},
+		{"resend needs after and a duration, such as after 10s, or never, or both, such as never after 10s", agent("resend 10s")},
 		{"resend after needs a duration, such as 10s", agent("resend after soon")},
 		{"client_cert needs a certificate and a key, both PEM files", agent("tls {\nclient_cert a.pem\n}")},
 		{"caller sets the header field …; leave it out of header_up",
