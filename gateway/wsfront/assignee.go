@@ -58,7 +58,7 @@ func (s *Session) roleIn(e *entry) role {
 func (s *Session) work(ctx context.Context, r *request) error {
 	id, ok := s.assigned(r.Params)
 	if !ok {
-		c, err := s.find(ctx, r.Params)
+		c, err := s.find(ctx, r)
 		if err == nil {
 			err = s.refuseWork(ctx, r.Method, &c)
 		}

@@ -14,7 +14,7 @@ import (
 
 // delegate is task.delegate: it starts a task that is a part of another one.
 func (s *Session) delegate(ctx context.Context, r *request) error {
-	c, err := s.find(ctx, r.Params)
+	c, err := s.find(ctx, r)
 	switch {
 	case err != nil:
 		return err
@@ -56,7 +56,7 @@ func (s *Session) delegated(e *entry, child string) {
 
 // children is task.children: a page of the tasks that were made of parts of a task. Without a limit, a page has all.
 func (s *Session) children(ctx context.Context, r *request) error {
-	c, err := s.find(ctx, r.Params)
+	c, err := s.find(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@
 package wsfront
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,16 +18,30 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
+// reads is a store that counts what is looked up.
+type reads struct {
+	replay.Store
+	n atomic.Int64
+}
+
+func (r *reads) Head(ctx context.Context, log string) (replay.Head, error) {
+	r.n.Add(1)
+	return r.Store.Head(ctx, log)
+}
+
 // TestPolicy: a policy decides by who calls, also where that is not the owner of the task, and by the methods of AUN. A
-// quota says when to come back.
+// quota says when to come back. Nothing is looked up for a call that is denied, and it is counted.
 func TestPolicy(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
+		looked := &reads{Store: w.store}
+		w.store = looked
 		store := replay.NewMemory(replay.Settings{})
 		defer store.Close()
 		book := policy.OpenBook(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
 		defer book.Close()
+		meter := new(policy.Meter)
 		p, err := policy.New(policy.Config{
 			Rules: []policy.Rule{
 				{Name: "alice", Match: policy.Match{Leader: []string{"aid:alice.aid.test"}}},
@@ -33,7 +49,7 @@ func TestPolicy(t *testing.T) {
 			},
 			Quotas: []policy.Quota{{Name: "daily", Starts: 2}},
 			Names:  policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
-			Meter:  new(policy.Meter), Log: slog.New(slog.DiscardHandler), Partner: reviewer,
+			Meter:  meter, Log: slog.New(slog.DiscardHandler), Partner: reviewer,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -56,15 +72,26 @@ func TestPolicy(t *testing.T) {
 			{bob, "task.get", fmt.Sprintf(`{"task_id":%q}`, id), denied},
 			{bob, "task.get", `{"task_id":"task_X"}`, denied}, // never: not found
 			{bob, "task.subscribe", `{"task_ids":["task_X"]}`, denied},
+			{bob, "task.cancel", `{"task_id":"task_X"}`, denied},
+			{bob, "task.send_input", `{"task_id":"task_X","input":"x"}`, denied},
 			{alice, "task.get", `{"task_id":"task_X"}`, -32170},
 			{bob, "task.create", `{"to":"` + reviewer + `","input":"x"}`, denied},
 			{bob, "task.list", `{}`, 0},
 			{alice, "task.create", `{"to":"` + reviewer + `","input":"x"}`, 0},
 			{alice, "task.create", `{"to":"` + reviewer + `","input":"x"}`, -32050},
 		} {
+			before := looked.n.Load()
 			result, code := tc.c.call(tc.method, tc.params)
+			if n := looked.n.Load() - before; code == denied && n > 0 {
+				t.Errorf("%s %s: %d are looked up", tc.method, tc.params, n)
+			}
 			if code != tc.want {
 				t.Errorf("%s %s: %d, want %d: %s", tc.method, tc.params, code, tc.want, result.Raw)
+			}
+		}
+		for c := range meter.Rules() {
+			if c.Name == policy.NoRule && c.Denied != 6 {
+				t.Errorf("%d calls are denied", c.Denied)
 			}
 		}
 		w.stop()

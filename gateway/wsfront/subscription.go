@@ -145,6 +145,10 @@ func hasOf(params gjson.Result) (has map[string]uint64, err error) {
 func (s *Session) follow(
 	ctx context.Context, id string, events []string, has map[string]uint64,
 ) (*subscription, error) {
+	if c := s.denied(codec.Subscribe, id); c != nil {
+		_, err := s.open(c, 0, false, false)
+		return nil, err
+	}
 	c, err := s.findID(ctx, id)
 	if err != nil || c.entry == nil { // the assignee of such a task is sent its events anyway
 		return nil, err

@@ -49,7 +49,7 @@ func (s *Session) task(ctx context.Context, r *request) {
 		err = aun.Errorf(codes.MethodNotFound, "Method not found")
 	}
 	if err != nil && ctx.Err() == nil {
-		s.fail(r, s.orDenied(r.Method, err))
+		s.fail(r, err)
 	}
 }
 
@@ -58,25 +58,28 @@ var lookUps = map[string]task.Command{
 	codec.Get: task.Get, codec.SendInput: task.Continue, codec.Cancel: task.Cancel, codec.Subscribe: task.ReStream,
 }
 
-// orDenied returns the error of a request, but for a task that is not found the denial of the policy, if no agent's
-// allows the call: then the caller is not told which tasks there are.
-func (s *Session) orDenied(method string, err error) error {
+// denied returns what a request that names a task is about if no agent's policy allows it; nil if one does. The task is
+// not looked up then, so that the caller is not told which tasks there are: the gateway of the first agent refuses the
+// call, and counts it. An assignee is told of its own tasks.
+func (s *Session) denied(method, id string) *call {
 	command := lookUps[method]
-	if command == "" || task.KindOf(err) != task.TaskNotFound {
-		return err
+	if command == "" || len(s.front.aids) == 0 || s.worksOn(id) {
+		return nil
 	}
-	var denied error
 	for _, aid := range s.front.aids {
-		c := policy.Call{Peer: &s.Peer, Leader: s.Peer.Leader(), Dialect: codec.Name, Command: string(command),
-			Method: method, Stream: command == task.ReStream}
-		if denied = s.front.agents[aid].Gateway.Denies(&c); denied == nil {
-			return err
+		if !s.isDenied(s.front.agents[aid], method, command) {
+			return nil
 		}
 	}
-	if denied == nil { // there are no agents
-		return err
-	}
-	return denied
+	first := s.front.agents[s.front.aids[0]]
+	return &call{id: id, entry: &entry{Log: first.Gateway.LogOf(s.Peer.Leader(), id)}, agent: first, role: owner,
+		peer: s.Peer}
+}
+
+// isDenied reports whether the policy of an agent denies a call. Its message decides nothing: in AUN it names no skill.
+func (s *Session) isDenied(a *Agent, method string, command task.Command) bool {
+	return a.Gateway.Denies(&policy.Call{Peer: &s.Peer, Leader: s.Peer.Leader(), Dialect: codec.Name,
+		Command: string(command), Method: method, Stream: command == task.ReStream}) != nil
 }
 
 // call is a task that a request is about.
@@ -90,14 +93,16 @@ type call struct {
 	starts bool // it is a task that the request starts, and entry is to be stored with it
 }
 
-// find finds the task that the params of a request name. A task that the client may not see is as one that is not
-// there.
-func (s *Session) find(ctx context.Context, params gjson.Result) (c call, err error) {
-	id := params.Get("task_id")
-	switch {
-	case id.Type != gjson.String || id.Str == "":
+// find finds the task that a request names. A task that the client may not see is as one that is not there.
+func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
+	id := r.Params.Get("task_id")
+	if id.Type != gjson.String || id.Str == "" {
 		return c, task.Errorf(task.InvalidParams, "task_id is missing; it must be a string").WithField("params.task_id")
-	case len(id.Str) > maxTaskID || strings.Contains(id.Str, logname.Separator):
+	}
+	if c := s.denied(r.Method, id.Str); c != nil {
+		return *c, nil
+	}
+	if len(id.Str) > maxTaskID || strings.Contains(id.Str, logname.Separator) {
 		return c, errGone("")
 	}
 	return s.findID(ctx, strings.Clone(id.Str))
@@ -215,7 +220,7 @@ func (s *Session) begin(
 
 // get is task.get.
 func (s *Session) get(ctx context.Context, r *request) error {
-	c, err := s.find(ctx, r.Params)
+	c, err := s.find(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -231,7 +236,7 @@ func (s *Session) get(ctx context.Context, r *request) error {
 
 // command executes a command of the owner of a task.
 func (s *Session) command(ctx context.Context, r *request) error {
-	c, err := s.find(ctx, r.Params)
+	c, err := s.find(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -293,10 +298,12 @@ func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 		return task.Errorf(task.AgentUnavailable, "there is no agent %s here", e.Assignee)
 	}
 	e.Log = c.agent.Gateway.LogOf(c.peer.Leader(), c.id)
-	if had, err := s.front.config.Index.get(ctx, c.id); err != nil {
-		return err
-	} else if had != nil { // the same message again
-		*e = *had
+	if !s.isDenied(c.agent, codec.Create, task.Start) { // then the gateway refuses it, and nothing is looked up
+		if had, err := s.front.config.Index.get(ctx, c.id); err != nil {
+			return err
+		} else if had != nil { // the same message again
+			*e = *had
+		}
 	}
 	if err := s.dispatch(ctx, r, &c, codec.Create); err != nil {
 		return err
