@@ -98,7 +98,7 @@ func (b *Book) keep(ctx context.Context) {
 			b.flush(ctx)
 		case e := <-b.early:
 			if dirty, _ := e.unwritten(b.now()); dirty {
-				_ = e.write(ctx, nil, 0) // what fails is written with the others
+				_ = e.write(ctx, started{}) // what fails is written with the others
 			}
 		case <-ctx.Done():
 			return
@@ -129,7 +129,7 @@ func (b *Book) flush(ctx context.Context) {
 			e.account.forget(e)
 		case !dirty, slices.Contains(failed, e.home.Load()): // the other entries have the same store
 		default:
-			if err := e.write(ctx, nil, 0); err != nil {
+			if err := e.write(ctx, started{}); err != nil {
 				failed = append(failed, e.home.Load())
 				if ctx.Err() == nil && !errors.Is(err, replay.ErrClosed) {
 					b.log.Warn("what a quota has counted could not be written; it is tried again", "quota", e.account.name,

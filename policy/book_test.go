@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -139,6 +140,74 @@ func TestKeptOverRestarts(t *testing.T) {
 					t.Errorf("%d more starts", n)
 				}
 			})
+		})
+	}
+}
+
+// appending is a store that counts appends.
+type appending struct {
+	replay.Store
+	appends atomic.Int64
+}
+
+func (c *appending) Append(ctx context.Context, a replay.Append) error {
+	c.appends.Add(1)
+	return c.Store.Append(ctx, a)
+}
+
+// TestStartsAhead: not each start is written, and yet no start is begun that the store does not count, whatever is
+// written meanwhile. A crash counts a hundredth of the quota too much at most, and what was under way; an orderly end,
+// nothing.
+func TestStartsAhead(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		bubble.Test(t, func(t *testing.T) {
+			store := &appending{Store: replay.NewMemory(replay.Settings{})}
+			defer store.Close()
+			q := Quota{Name: "q", Starts: 1000}
+			p, b := counting(t, store, new(clock), q)
+			log := logname.QuotaOf("q", leaderOf(1).Leader())
+			var begun atomic.Int64
+			var wg sync.WaitGroup
+			for g := range 8 {
+				wg.Go(func() {
+					for i := range 50 {
+						if limit, err := start(t.Context(), p, leaderOf(1), i%5 == 4); err != nil {
+							t.Error(limit, err)
+						}
+						if i%5 != 4 {
+							begun.Add(1)
+						}
+						if g == 0 && i%10 == 0 {
+							b.flush(t.Context())
+						}
+						least := begun.Load()
+						head, err := store.Head(t.Context(), log)
+						if s, _ := decodeState(head.Metadata); err != nil || s.starts < least {
+							t.Errorf("the store counts %d starts, %v, and %d are begun", s.starts, err, least)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if n := store.appends.Load(); n > 200 {
+				t.Errorf("400 starts are %d appends", n)
+			}
+			if crash {
+				b.stop() // and nothing is written
+				b.done.Wait()
+			} else {
+				b.Close()
+			}
+			_, b = counting(t, store, new(clock), q)
+			defer b.Close()
+			e, err := b.account("q").entry(t.Context(), leaderOf(1).Leader())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.release()
+			if n := e.state.starts - begun.Load(); n < 0 || n > 10+8 || !crash && n > 0 {
+				t.Errorf("crash %v: %d starts are counted too much", crash, n)
+			}
 		})
 	}
 }

@@ -15,7 +15,9 @@
 // counted is in a Book, by the name of the quota and whose calls are counted together, so it outlives configurations.
 // The Book is kept in a store:
 //
-//   - A start is written before it is begun, so a crash forgets none. The writes of starts that come together are one.
+//   - A start is written before it is begun, so a crash forgets none. So that not each is a write of its own, starts
+//     are written ahead, up to one in a hundred of the quota: a crash may count as many that were not made. The task
+//     that is started cannot say it itself: to find what was counted on a day, all tasks would have to be read again.
 //   - Bytes, and how much is left of slow rates of calls, are written within flushEvery, and when the Book is closed.
 //   - Days are those of UTC. The day of a count never goes back by one, so a clock that is set back over midnight gives
 //     nothing anew, nor does one that comes back from the future: then the count is kept until the next midnight.

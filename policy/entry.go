@@ -26,7 +26,7 @@ type entry struct {
 	mu      sync.Mutex
 	state   state  // where another process counts: as it was told last, and what it is owed
 	owed    amount // that its owner is to count
-	version uint64 // of starts: it is raised with each
+	version uint64 // of starts: it is raised with each that is to be stored
 	dirty   bool   // state is not in the store
 	used    time.Time
 
@@ -40,6 +40,7 @@ type entry struct {
 type state struct {
 	day    int64 // of starts and bytes, since 1970
 	starts int64
+	kept   int64 // as how many the store counts the starts of the day; none is begun that it does not count
 	bytes  int64
 	calls  bucket
 }
@@ -58,7 +59,8 @@ func decodeState(metadata []byte) (s state, err error) {
 	if err := json.Unmarshal(metadata, &from); err != nil {
 		return s, err
 	}
-	return state{from.Day, max(0, from.Starts), max(0, from.Bytes), bucket{max(0, from.Level), from.At}}, nil
+	starts := max(0, from.Starts)
+	return state{from.Day, starts, starts, max(0, from.Bytes), bucket{max(0, from.Level), from.At}}, nil
 }
 
 // day is the length of a day of UTC, in seconds.
@@ -72,9 +74,9 @@ func dayOf(t time.Time) int64 { return t.Unix() / day }
 func (s *state) roll(now time.Time) {
 	switch today := dayOf(now); {
 	case today > s.day:
-		s.day, s.starts, s.bytes = today, 0, 0
+		s.day, s.starts, s.kept, s.bytes = today, 0, 0, 0
 	case today < s.day-1:
-		s.day = today
+		s.day, s.kept = today, 0
 	}
 }
 
@@ -172,8 +174,9 @@ func (e *entry) start(
 
 // started is a start that is counted.
 type started struct {
-	home    *home // where it is counted; nil where its owner has stored it
+	home    *home // where it is counted; nil where it is stored already
 	version uint64
+	most    int64 // that there may be; 0 for any number
 	day     int64
 }
 
@@ -188,9 +191,12 @@ func (e *entry) tryStart(most int64, now time.Time) (s started, limit string, wa
 		return s, limitStarts, e.state.untilNextDay(now), true
 	}
 	e.state.starts++
-	e.version++
 	e.dirty = true
-	return started{e.home.Load(), e.version, e.state.day}, "", 0, true
+	if e.state.starts <= e.state.kept {
+		return started{day: e.state.day}, "", 0, true
+	}
+	e.version++
+	return started{e.home.Load(), e.version, most, e.state.day}, "", 0, true
 }
 
 // stored returns when a start that is counted is stored.
@@ -198,7 +204,7 @@ func (e *entry) stored(ctx context.Context, s started) error {
 	if s.home == nil {
 		return nil
 	}
-	return e.write(ctx, s.home, s.version)
+	return e.write(ctx, s)
 }
 
 // unstart takes back a start of a day that was none.
@@ -300,32 +306,39 @@ func unreadable(ctx context.Context, err error) error {
 		WithData("reason", "STORE_UNAVAILABLE")
 }
 
-// write writes the entry if the store does not have a version of it. Those that wait for each other here write once. at
-// is where the version was counted; nil for wherever the entry counts.
-func (e *entry) write(ctx context.Context, at *home, version uint64) error {
+// write writes the entry if the store does not have a start. Those that wait for each other here write once. The zero
+// start has it written wherever it counts.
+func (e *entry) write(ctx context.Context, s started) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	h := e.home.Load()
 	switch {
-	case at != nil && h != at:
-		if e.left >= version {
+	case s.home != nil && h != s.home:
+		if e.left >= s.version {
 			return nil
 		}
 		return replay.ErrFenced // it is lost with what was counted
-	case h == nil, version > 0 && e.written >= version:
+	case h == nil, s.version > 0 && e.written >= s.version:
 		return nil
 	}
-	return e.writeTo(ctx, h)
+	return e.writeTo(ctx, h, s.most)
 }
 
-// writeTo writes the entry to the store of its home. e.writing is held.
-func (e *entry) writeTo(ctx context.Context, h *home) error {
+// writeTo writes the entry to the store of its home. e.writing is held. Of most starts on a day, some are written
+// ahead, so that not each of them is a write; 0 for none.
+func (e *entry) writeTo(ctx context.Context, h *home, most int64) error {
 	for range 2 {
-		metadata, at := e.encode()
+		written, at := e.unstored(most)
+		metadata, _ := json.Marshal(written) // of numbers
 		err := h.store.Append(ctx, replay.Append{Log: e.log, Expect: e.revision, Metadata: metadata})
 		if err == nil {
 			e.revision++
 			e.written = at
+			e.mu.Lock()
+			if e.state.day == written.Day {
+				e.state.kept = written.Starts
+			}
+			e.mu.Unlock()
 			return nil
 		}
 		e.mu.Lock()
@@ -344,12 +357,16 @@ func (e *entry) writeTo(ctx context.Context, h *home) error {
 	return replay.ErrConflict
 }
 
-// encode returns the state as it is stored, and its version.
-func (e *entry) encode() (metadata []byte, version uint64) {
+// maxAhead is how many starts are written ahead at most.
+const maxAhead = 100
+
+// unstored returns the state as it is to be stored, and its version.
+func (e *entry) unstored(most int64) (form stored, version uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := &e.state
-	e.dirty = false
-	out, _ := json.Marshal(stored{s.day, s.starts, s.bytes, s.calls.level, s.calls.at}) // of numbers
-	return out, e.version
+	starts := max(s.starts, min(s.starts+min(most/100, maxAhead), most))
+	s.kept = min(s.kept, starts) // the store may count no more from now on
+	e.dirty = starts > s.starts
+	return stored{s.day, starts, s.bytes, s.calls.level, s.calls.at}, e.version
 }

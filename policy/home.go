@@ -44,7 +44,7 @@ func (e *entry) leave(h *home) {
 	dirty := e.dirty
 	e.mu.Unlock()
 	if dirty {
-		if err := e.writeTo(context.Background(), h); err != nil {
+		if err := e.writeTo(context.Background(), h, 0); err != nil {
 			h.book.log.Warn("what a quota has counted in the last moments could not be written", "quota", e.account.name,
 				"error", err)
 		}
