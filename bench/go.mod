@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/aip-gateway/aip-gateway v0.0.0
+	github.com/go-jose/go-jose/v4 v4.1.6
 	github.com/rabbitmq/amqp091-go v1.16.0
 	golang.org/x/sys v0.49.0
 )

@@ -27,8 +27,10 @@ type target struct {
 	h2   bool        // HTTP/2, callsPerConn calls at once over one connection
 	path string
 	body func(dst []byte, n int64) []byte // the n-th request
-	want func(dst []byte, n int64) []byte // what its answer holds, and no other
-	also []byte                           // what every answer holds
+	// header appends further fields of the n-th request over HTTP/1.1; nil for none
+	header func(dst []byte, n int64) []byte
+	want   func(dst []byte, n int64) []byte // what its answer holds, and no other
+	also   []byte                           // what every answer holds
 }
 
 // callsPerConn is how many calls share a connection of HTTP/2.
@@ -101,14 +103,17 @@ func (t *target) callHTTP1(ctx context.Context) ([]time.Duration, error) {
 	}
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 16<<10)
-	var out, body, answer []byte
+	var out, body, fields, answer []byte
 	latencies := make([]time.Duration, 0, 1<<14)
 	for ctx.Err() == nil {
 		n := numbers.Add(1)
 		body = t.body(body[:0], n)
+		if t.header != nil {
+			fields = t.header(fields[:0], n)
+		}
 		out = fmt.Appendf(out[:0],
-			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			t.path, len(body), body)
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+			t.path, fields, len(body), body)
 		began := time.Now()
 		if _, err := conn.Write(out); err != nil {
 			return latencies, err
