@@ -37,6 +37,7 @@ type delegation struct {
 	mode            string         // modeFixed, modeDynamic, or empty
 	route           []identity.AIC // of modeFixed
 	depth, maxDepth float64        // of the chain; 0 for none
+	obliges         bool           // who carries out the call must do something beside it (§6.6)
 }
 
 // readDelegation reads the claims of a token. The error says which claim is missing, or has no valid form.
@@ -65,6 +66,8 @@ func readDelegation(c *identity.Claims) (d delegation, err error) {
 			}
 		case "acps_allowed_route":
 			d.route, err = readRoute(v)
+		case "obligations", "acps_obligations":
+			d.obliges = d.obliges || !jsonrpc.IsEmpty(v)
 		case "acps_chain_depth":
 			d.depth, err = depth(name.Str, v)
 		case "acps_max_chain_depth":

@@ -24,6 +24,7 @@ const (
 	Binding     Reason = "cnf"         // it is bound to another certificate
 	Route       Reason = "route"       // the caller does not stand there in the chain of delegation
 	Skill       Reason = "skill"       // it is for another skill
+	Obligation  Reason = "obligation"  // it allows the call with an obligation, and none is known
 	Replayed    Reason = "replayed"    // it was used before
 )
 
@@ -73,7 +74,7 @@ func refused(r *Refusal) error {
 	case Missing, Certificate:
 		return task.Errorf(task.AuthenticationRequired, "An access token is required, beside a client certificate.").
 			WithCause(r)
-	case Actor, Binding, Route, Skill:
+	case Actor, Binding, Route, Skill, Obligation:
 		return task.Errorf(task.AuthorizationFailed, "You are not allowed to make this call.").WithCause(r)
 	}
 	return task.Errorf(task.AccessTokenInvalid, "The access token is not accepted.").WithCause(r)

@@ -17,3 +17,13 @@ func Member(object gjson.Result, name string) (found gjson.Result) {
 	})
 	return found
 }
+
+// IsEmpty reports whether a value says nothing: it does not exist, is null, or is an object or array without members.
+func IsEmpty(v gjson.Result) bool {
+	if !v.IsObject() && !v.IsArray() {
+		return v.Type == gjson.Null
+	}
+	empty := true
+	v.ForEach(func(_, _ gjson.Result) bool { empty = false; return false })
+	return empty
+}

@@ -64,23 +64,10 @@ func read(body []byte) (a answer, err error) {
 			a.reason = printable(v.Str)
 		}
 	}
-	if a.allowed && obliges(result.Get("obligations")) {
+	if a.allowed && !jsonrpc.IsEmpty(result.Get("obligations")) {
 		return answer{reason: "it allows the call with obligations, and this gateway knows none"}, nil
 	}
 	return a, nil
-}
-
-// obliges reports whether there are obligations.
-func obliges(v gjson.Result) bool {
-	switch {
-	case !v.Exists() || v.Type == gjson.Null:
-		return false
-	case v.IsObject() || v.IsArray():
-		some := false
-		v.ForEach(func(_, _ gjson.Result) bool { some = true; return false })
-		return some
-	}
-	return true
 }
 
 // printable returns the beginning of a text, without what has no place in a log line.
