@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/policy"
@@ -61,7 +60,7 @@ func (g *Gate) Check(ctx context.Context, c *policy.Call, authorization []string
 	if c.Peer.Kind == identity.OperatorKind {
 		return nil, nil
 	}
-	bearer, n := bearerOf(authorization)
+	bearer, n := token.Bearer(authorization)
 	switch {
 	case len(c.Peer.Chains) == 0: // the proof is no certificate
 		if !g.config.Require {
@@ -119,6 +118,9 @@ func (g *Gate) judge(c *policy.Call, claims *identity.Claims) (d delegation, r *
 	if wrong := d.checkRoute(g.config.AIC); wrong != "" {
 		return d, &Refusal{Reason: Route, Detail: wrong}
 	}
+	if d.obliges {
+		return d, &Refusal{Reason: Obligation, Detail: "no obligation is known here"}
+	}
 	if d.skill != "" {
 		asked := c.Skills
 		if named := c.Skill(); named != "" {
@@ -153,17 +155,4 @@ func (g *Gate) use(ctx context.Context, c *identity.Claims) (*Refusal, error) {
 func (g *Gate) refuse(r *Refusal) error {
 	g.config.Meter.count(string(r.Reason))
 	return refused(r)
-}
-
-// bearerOf returns the bearer token in the values of a header Authorization, and how many there are. Other schemes are
-// for others.
-func bearerOf(authorization []string) (bearer string, n int) {
-	for _, value := range authorization {
-		scheme, rest, _ := strings.Cut(value, " ")
-		if strings.EqualFold(scheme, "Bearer") {
-			bearer = strings.TrimSpace(rest)
-			n++
-		}
-	}
-	return bearer, n
 }

@@ -105,7 +105,7 @@ func (a *Authenticator) inRequest(r *http.Request) (identity.Peer, error) {
 		}
 		key = strings.Join(keys, "")
 	}
-	bearer, err := Bearer(r)
+	bearer, err := bearerOf(r)
 	if err != nil {
 		return identity.Peer{}, err
 	}
@@ -125,23 +125,16 @@ func (a *Authenticator) inRequest(r *http.Request) (identity.Peer, error) {
 	return identity.Peer{}, nil
 }
 
-// Bearer returns the bearer token of a request; empty for none. An error says that there is more than one, as that of
-// Authenticate does.
-func Bearer(r *http.Request) (string, error) {
-	found := ""
-	for _, field := range r.Header["Authorization"] {
-		scheme, value, _ := strings.Cut(strings.TrimSpace(field), " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			continue
-		}
-		if found != "" {
-			return "", malformed("There is more than one bearer token; send one.")
-		}
-		if found = strings.TrimSpace(value); found == "" || strings.ContainsAny(found, " \t,") {
-			return "", malformed("The header field Authorization has no valid form; send it as Bearer and one token.")
-		}
+// bearerOf returns the bearer token of a request; empty for none. An error says that it has no valid form.
+func bearerOf(r *http.Request) (string, error) {
+	bearer, n := token.Bearer(r.Header["Authorization"])
+	switch {
+	case n > 1:
+		return "", malformed("There is more than one bearer token; send one.")
+	case n == 1 && (bearer == "" || strings.ContainsAny(bearer, " \t,")):
+		return "", malformed("The header field Authorization has no valid form; send it as Bearer and one token.")
 	}
-	return found, nil
+	return bearer, nil
 }
 
 // byToken returns the peer that a token proves.

@@ -4,23 +4,14 @@ package caddymodule
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/netip"
-	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/aac"
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
-	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/token"
 )
@@ -40,18 +31,7 @@ type AAC struct {
 	// Whether a token may be used for several calls (off), or for one alone (refuse). Default: off.
 	Replay string `json:"replay,omitempty"`
 
-	// The algorithms that tokens may be signed by: RS256, PS256, ES256 and EdDSA. Default: all four.
-	Algorithms []string `json:"algorithms,omitempty"`
-
-	// By how much the clocks of issuers may differ from that of the gateway. Default: 60s.
-	Leeway caddy.Duration `json:"leeway,omitempty"`
-
-	// Networks that are not public, and that keys may be fetched from, also by plain http. Default: none.
-	AllowNetworks []string `json:"allow_networks,omitempty"`
-
-	// PEM files with the trusted roots of the servers that keys are fetched from, read when the configuration is loaded.
-	// Default: the system's.
-	CA []string `json:"ca,omitempty"`
+	TokenVerification
 }
 
 // Issuer is who signs tokens.
@@ -69,9 +49,6 @@ const (
 	replayRefuse = "refuse"
 )
 
-// tokenKeys are the keys of issuers, which outlive configurations.
-var tokenKeys token.Keys
-
 // aacMeters are those of all Partners, by their names. They are small and are kept.
 var aacMeters sync.Map
 
@@ -85,7 +62,7 @@ func (p *parser) aac(into **AAC) func() {
 	return func() {
 		a := new(AAC)
 		*into = a
-		p.section(options{
+		p.section(a.options(p, options{
 			"issuer": func() {
 				args := p.RemainingArgs()
 				if len(args) != 1 && len(args) != 2 {
@@ -98,14 +75,10 @@ func (p *parser) aac(into **AAC) func() {
 				}
 				a.Issuers = append(a.Issuers, i)
 			},
-			"audience":       p.words(&a.Audiences),
-			"require":        p.flag(&a.Require),
-			"replay":         p.word(&a.Replay),
-			"algorithms":     p.words(&a.Algorithms),
-			"leeway":         p.duration(&a.Leeway),
-			"allow_networks": p.words(&a.AllowNetworks),
-			"ca":             p.words(&a.CA),
-		})()
+			"audience": p.words(&a.Audiences),
+			"require":  p.flag(&a.Require),
+			"replay":   p.word(&a.Replay),
+		}))()
 	}
 }
 
@@ -146,14 +119,11 @@ func (a *AAC) verifiers(aic identity.AIC, log *slog.Logger) (all token.Verifiers
 			all.Close()
 		}
 	}()
-	c := token.Config{Audiences: append([]string{aac.Audience(aic)}, a.Audiences...), Algorithms: a.Algorithms,
-		Leeway: time.Duration(a.Leeway), Keys: &tokenKeys, Log: log}
-	if c.Egress, err = networks(a.AllowNetworks); err != nil {
+	c, err := a.config(caddy.NewReplacer())
+	if err != nil {
 		return nil, err
 	}
-	if c.Roots, err = readCAs(caddy.NewReplacer(), a.CA); err != nil {
-		return nil, err
-	}
+	c.Audiences, c.Log = append([]string{aac.Audience(aic)}, a.Audiences...), log
 	for _, i := range a.Issuers {
 		if err := cmp.Or(literal("issuer", i.Issuer), literal("issuer", i.JWKS)); err != nil {
 			return all, err
@@ -166,66 +136,4 @@ func (a *AAC) verifiers(aic identity.AIC, log *slog.Logger) (all token.Verifiers
 		all = append(all, v)
 	}
 	return all, nil
-}
-
-// networks returns the policy that allows networks beside public ones.
-func networks(allow []string) (p egress.Policy, err error) {
-	for _, s := range allow {
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			return p, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
-		}
-		p.Allow = append(p.Allow, prefix.Masked())
-	}
-	return p, nil
-}
-
-// verifiers returns what verifies the tokens of callers: those that prove who they are, and those beside certificates.
-func (g *Gateway) verifiers() (all token.Verifiers) {
-	for _, t := range g.callers.Tokens {
-		all = append(all, t.Verifier)
-	}
-	if g.aac != nil {
-		all = append(all, g.aac.Tokens()...)
-	}
-	return all
-}
-
-// issuers says whether the keys of the issuers of tokens can be fetched, and used.
-func (e *examination) issuers(ctx context.Context, g *Gateway) {
-	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
-	defer cancel()
-	for _, v := range g.verifiers() {
-		switch h := v.Fetch(ctx); {
-		case h.Keys > 0:
-			e.add(doctor.CheckIssuer, doctor.OK, h.Issuer, fmt.Sprintf("it publishes %d keys", h.Keys))
-		case h.Others > 0:
-			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("none of the %d keys that it publishes is for %s, "+
-				"so its tokens are refused; set algorithms", h.Others, strings.Join(v.Algorithms(), " or ")))
-		default:
-			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("its keys cannot be fetched, so its tokens are "+
-				"refused: %v", h.Err))
-		}
-	}
-}
-
-// listIssuers answers with the issuers of tokens of the configuration that is in force.
-func listIssuers(o *openStore, r *http.Request) (any, error) {
-	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
-	for _, g := range o.members() {
-		if only != "" && only != g.name() {
-			continue
-		}
-		for _, v := range g.verifiers() {
-			h := v.Health()
-			one := adminapi.Issuer{Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys, Fetched: h.Fetched}
-			if h.Err != nil {
-				one.Error = h.Err.Error()
-			}
-			if !slices.Contains(list.Issuers, one) { // mounts of a Partner share keys
-				list.Issuers = append(list.Issuers, one)
-			}
-		}
-	}
-	return list, nil
 }

@@ -15,7 +15,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(AUNSite))
-	httpcaddyfile.RegisterHandlerDirective("aip_aun", parseAUNSite)
+	httpcaddyfile.RegisterHandlerDirective("aip_aun", handler[AUNSite])
 	httpcaddyfile.RegisterDirectiveOrder("aip_aun", httpcaddyfile.Before, "respond")
 }
 
@@ -67,11 +67,6 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*AUNSite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return readDirective(d, nil)
-}
-
-func parseAUNSite(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	s := new(AUNSite)
-	return s, s.UnmarshalCaddyfile(h.Dispenser)
 }
 
 // Interface guards.

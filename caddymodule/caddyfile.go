@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
@@ -214,26 +215,40 @@ func (p *parser) notify(n *Notify) func() {
 // A path matcher also says where the Partner is mounted.
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	g := new(Gateway)
-	base, matcher, err := mounted(h)
-	if err != nil {
-		return nil, err
-	}
-	g.BasePath = base
-	if err := g.UnmarshalCaddyfile(h.Dispenser); err != nil {
-		return nil, err
-	}
-	return h.NewRoute(matcher, g), nil
+	return mounted(h, g, &g.BasePath)
 }
 
-// mounted returns the matcher of a directive, and where it says that the Partner is mounted.
-func mounted(h httpcaddyfile.Helper) (base string, matcher caddy.ModuleMap, err error) {
+// directive is a handler that a directive makes.
+type directive interface {
+	caddyhttp.MiddlewareHandler
+	caddyfile.Unmarshaler
+}
+
+// handler reads a directive.
+func handler[T any, H interface {
+	*T
+	directive
+}](h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	m := H(new(T))
+	return m, m.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// mounted reads the directive of a handler for a Partner. A path in its matcher says where the Partner is mounted,
+// unless the handler's options do.
+func mounted(h httpcaddyfile.Helper, m directive, base *string) ([]httpcaddyfile.ConfigValue, error) {
 	if h.Next(); h.NextArg() && strings.HasPrefix(h.Val(), "/") {
-		base = strings.TrimRight(h.Val(), "*/")
+		*base = strings.TrimRight(h.Val(), "*/")
 	}
 	h.Reset()
 	h.Next()
-	matcher, err = h.ExtractMatcherSet()
-	return base, matcher, err
+	matcher, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.UnmarshalCaddyfile(h.Dispenser); err != nil {
+		return nil, err
+	}
+	return h.NewRoute(matcher, m), nil
 }
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. It judges no values: Provision does.

@@ -13,7 +13,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Callback))
-	httpcaddyfile.RegisterHandlerDirective("aip_callback", parseCallback)
+	httpcaddyfile.RegisterHandlerDirective("aip_callback", handler[Callback])
 	httpcaddyfile.RegisterDirectiveOrder("aip_callback", httpcaddyfile.Before, "respond")
 }
 
@@ -36,11 +36,6 @@ func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Callback) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return readDirective(d, nil)
-}
-
-func parseCallback(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	c := new(Callback)
-	return c, c.UnmarshalCaddyfile(h.Dispenser)
 }
 
 // Interface guards.

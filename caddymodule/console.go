@@ -19,7 +19,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Console))
-	httpcaddyfile.RegisterHandlerDirective("aip_console", parseConsole)
+	httpcaddyfile.RegisterHandlerDirective("aip_console", handler[Console])
 	httpcaddyfile.RegisterDirectiveOrder("aip_console", httpcaddyfile.Before, "respond")
 }
 
@@ -106,11 +106,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //	}
 func (c *Console) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return readDirective(d, func(p *parser) options { return options{"allow": p.words(&c.Allow)} })
-}
-
-func parseConsole(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	m := new(Console)
-	return m, m.UnmarshalCaddyfile(h.Dispenser)
 }
 
 // Interface guards.

@@ -20,7 +20,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Health))
-	httpcaddyfile.RegisterHandlerDirective("aip_health", parseHealth)
+	httpcaddyfile.RegisterHandlerDirective("aip_health", handler[Health])
 	httpcaddyfile.RegisterDirectiveOrder("aip_health", httpcaddyfile.Before, "respond")
 }
 
@@ -49,11 +49,6 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return readDirective(d, nil)
-}
-
-func parseHealth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	m := new(Health)
-	return m, m.UnmarshalCaddyfile(h.Dispenser)
 }
 
 // serveHealth answers a health route.

@@ -193,15 +193,7 @@ func previewed(p *httpfront.Preview, name string) (any, bool) {
 // A path matcher also says where the Partner is mounted.
 func parseIdentify(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	i := new(Identify)
-	base, matcher, err := mounted(h)
-	if err != nil {
-		return nil, err
-	}
-	i.BasePath = base
-	if err := i.UnmarshalCaddyfile(h.Dispenser); err != nil {
-		return nil, err
-	}
-	return h.NewRoute(matcher, i), nil
+	return mounted(h, i, &i.BasePath)
 }
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile.

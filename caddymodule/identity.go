@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -90,18 +89,7 @@ type JWT struct {
 	// Scopes, all of which a token must have. Default: none.
 	Scopes []string `json:"scopes,omitempty"`
 
-	// The algorithms that are accepted. Default: RS256, PS256, ES256 and EdDSA.
-	Algorithms []string `json:"algorithms,omitempty"`
-
-	// By how much the clocks of the issuer and of the gateway may differ. Default: 60s.
-	Leeway *caddy.Duration `json:"leeway,omitempty"`
-
-	// Networks, as CIDRs, from which the keys may be fetched although they are not public, also by plain http. Default:
-	// none.
-	AllowNetworks []string `json:"allow_networks,omitempty"`
-
-	// PEM files with the roots that the servers of the keys are verified against. Default: those of the system.
-	CA []string `json:"ca,omitempty"`
+	TokenVerification
 }
 
 // Keys says where the keys are that callers may send. The Leader is key:<name>.
@@ -386,20 +374,11 @@ func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certifi
 
 // token returns the verifier of the tokens.
 func (j *JWT) token(repl *caddy.Replacer) (*authn.Token, error) {
-	config := token.Config{Issuer: j.Issuer, JWKS: j.JWKS, Audiences: j.Audience, Algorithms: j.Algorithms,
-		Keys: &tokenKeys}
-	if j.Leeway != nil {
-		if config.Leeway = time.Duration(*j.Leeway); config.Leeway == 0 {
-			config.Leeway = -1
-		}
-	}
-	var err error
-	if config.Egress, err = networks(j.AllowNetworks); err != nil {
+	config, err := j.config(repl)
+	if err != nil {
 		return nil, err
 	}
-	if config.Roots, err = readCAs(repl, j.CA); err != nil {
-		return nil, err
-	}
+	config.Issuer, config.JWKS, config.Audiences = j.Issuer, j.JWKS, j.Audience
 	verifier, err := token.New(config)
 	if err != nil {
 		return nil, err
@@ -485,19 +464,14 @@ func (p *parser) clientCertHeader(i *Identity) {
 // jwt reads the option jwt, or oidc, which names its issuer.
 func (p *parser) jwt(i *Identity, issuer string) {
 	j := JWT{Issuer: issuer}
-	leeway := caddy.Duration(-1)
-	known := options{
+	known := j.options(p, options{
 		"audience": p.words(&j.Audience), "leader_claim": p.word(&j.LeaderClaim), "scopes": p.words(&j.Scopes),
-		"algorithms": p.words(&j.Algorithms), "leeway": p.duration(&leeway),
-		"allow_networks": p.words(&j.AllowNetworks), "ca": p.words(&j.CA),
-	}
+	})
 	name := "oidc"
 	if issuer == "" {
 		name = "jwt"
 		known["issuer"], known["jwks"] = p.word(&j.Issuer), p.word(&j.JWKS)
 	}
-	if p.block(name, known); leeway >= 0 {
-		j.Leeway = &leeway
-	}
+	p.block(name, known)
 	i.JWT = append(i.JWT, j)
 }

@@ -19,7 +19,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(JWKS))
-	httpcaddyfile.RegisterHandlerDirective("aip_jwks", parseJWKS)
+	httpcaddyfile.RegisterHandlerDirective("aip_jwks", handler[JWKS])
 	httpcaddyfile.RegisterDirectiveOrder("aip_jwks", httpcaddyfile.Before, "respond")
 }
 
@@ -113,11 +113,6 @@ func (j *JWKS) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d, nil) }
-
-func parseJWKS(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	j := new(JWKS)
-	return j, j.UnmarshalCaddyfile(h.Dispenser)
-}
 
 // Interface guards.
 var (

@@ -17,7 +17,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(SampleAgent))
-	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", parseSampleAgent)
+	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", handler[SampleAgent])
 	httpcaddyfile.RegisterDirectiveOrder("aip_sample_agent", httpcaddyfile.Before, "respond")
 }
 
@@ -80,11 +80,6 @@ func (*SampleAgent) Handle(context.Context, caddy.Event) error {
 		exit()
 	}
 	return nil
-}
-
-func parseSampleAgent(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	a := new(SampleAgent)
-	return a, a.UnmarshalCaddyfile(h.Dispenser)
 }
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. Syntax:

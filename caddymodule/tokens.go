@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/token"
+)
+
+// tokenKeys are the keys of issuers, which outlive configurations.
+var tokenKeys token.Keys
+
+// TokenVerification is how the tokens of issuers are verified.
+type TokenVerification struct {
+	// The algorithms that tokens may be signed by. Default: RS256, PS256, ES256 and EdDSA.
+	Algorithms []string `json:"algorithms,omitempty"`
+
+	// By how much the clocks of issuers may differ from that of the gateway. Default: 60s.
+	Leeway *caddy.Duration `json:"leeway,omitempty"`
+
+	// Networks that are not public, and that keys may be fetched from, also by plain http. Default: none.
+	AllowNetworks []string `json:"allow_networks,omitempty"`
+
+	// PEM files with the roots of the servers that keys are fetched from, read when the configuration is loaded. Default:
+	// the system's.
+	CA []string `json:"ca,omitempty"`
+}
+
+// options adds its options to those of a block.
+func (t *TokenVerification) options(p *parser, of options) options {
+	of["algorithms"], of["allow_networks"], of["ca"] = p.words(&t.Algorithms), p.words(&t.AllowNetworks), p.words(&t.CA)
+	of["leeway"] = func() {
+		t.Leeway = new(caddy.Duration)
+		p.duration(t.Leeway)()
+	}
+	return of
+}
+
+// config returns the configuration of verifiers, without an issuer.
+func (t *TokenVerification) config(repl *caddy.Replacer) (c token.Config, err error) {
+	c = token.Config{Algorithms: t.Algorithms, Keys: &tokenKeys}
+	if t.Leeway != nil {
+		if c.Leeway = time.Duration(*t.Leeway); c.Leeway == 0 {
+			c.Leeway = -1
+		}
+	}
+	if c.Egress, err = networks(t.AllowNetworks); err == nil {
+		c.Roots, err = readCAs(repl, t.CA)
+	}
+	return c, err
+}
+
+// networks returns the policy that allows networks beside public ones.
+func networks(allow []string) (p egress.Policy, err error) {
+	for _, s := range allow {
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			return p, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
+		}
+		p.Allow = append(p.Allow, prefix.Masked())
+	}
+	return p, nil
+}
+
+// verifiers returns what verifies the tokens of callers: those that prove who they are, and those beside certificates.
+func (g *Gateway) verifiers() (all token.Verifiers) {
+	for _, t := range g.callers.Tokens {
+		all = append(all, t.Verifier)
+	}
+	if g.aac != nil {
+		all = append(all, g.aac.Tokens()...)
+	}
+	return all
+}
+
+// issuers says whether the keys of the issuers of tokens can be fetched, and used.
+func (e *examination) issuers(ctx context.Context, g *Gateway) {
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	for _, v := range g.verifiers() {
+		switch h := v.Fetch(ctx); {
+		case h.Keys > 0:
+			e.add(doctor.CheckIssuer, doctor.OK, h.Issuer, fmt.Sprintf("it publishes %d keys", h.Keys))
+		case h.Others > 0:
+			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("none of the %d keys that it publishes is for %s, "+
+				"so its tokens are refused; set algorithms", h.Others, strings.Join(v.Algorithms(), " or ")))
+		default:
+			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("its keys cannot be fetched, so its tokens are "+
+				"refused: %v", h.Err))
+		}
+	}
+}
+
+// listIssuers answers with the issuers of tokens of the configuration that is in force.
+func listIssuers(o *openStore, r *http.Request) (any, error) {
+	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
+	for _, g := range o.members() {
+		if only != "" && only != g.name() {
+			continue
+		}
+		for _, v := range g.verifiers() {
+			h := v.Health()
+			one := adminapi.Issuer{Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys, Fetched: h.Fetched}
+			if h.Err != nil {
+				one.Error = h.Err.Error()
+			}
+			if !slices.Contains(list.Issuers, one) { // mounts of a Partner share keys
+				list.Issuers = append(list.Issuers, one)
+			}
+		}
+	}
+	return list, nil
+}
