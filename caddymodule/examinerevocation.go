@@ -16,8 +16,9 @@ import (
 // known when one of its Leaders has called: the state of a gateway that runs has that.
 func (e *examination) revocation(r *Revocation, now time.Time) {
 	const until = "; until it is there, the certificates of its issuer are refused"
-	for _, file := range r.CRL {
-		if isURL(file) {
+	for i := range r.Sources {
+		file := r.Sources[i].Location
+		if !r.Sources[i].isFile() {
 			continue // the gateway that runs knows whether it answers
 		}
 		add := func(s doctor.Status, format string, args ...any) {

@@ -14,7 +14,7 @@ var (
 	metricSourceNext = newGauge("revocation_source_next_update_timestamp_seconds",
 		"When what a source has given ends, as Unix time; 0 for never.", "kind", "location")
 	metricSourceEntries = newGauge("revocation_source_entries",
-		"Revoked certificates in the list of a source.", "kind", "location")
+		"Revoked certificates in the list of a source, or inactive agents of a registry.", "kind", "location")
 	metricDegraded = newCounter("revocation_degraded_total",
 		"Times that a certificate was let in of which nothing newer was known, since the configuration was loaded.")
 	metricRefusedHandshakes = newCounter("handshakes_refused_total",
@@ -48,7 +48,7 @@ func (s samples) trust(a *App) {
 	}
 	s.add(metricDegraded, float64(degraded))
 	for _, source := range a.trust.sources() {
-		kind, location := source.Kind, source.Location
+		kind, location := string(source.Kind), source.Location
 		s.flag(metricSourceUp, source.Err == nil, kind, location)
 		s.add(metricSourceGood, unix(source.Good), kind, location)
 		s.add(metricSourceNext, unix(source.NextUpdate), kind, location)

@@ -5,18 +5,19 @@ package caddymodule
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -25,23 +26,22 @@ func init() { caddy.RegisterModule(new(RevocationVerifier)) }
 // Revocation says how it is found out which certificates of callers are revoked. Each certificate below the root needs
 // an answer of a source, or it is refused.
 type Revocation struct {
-	// The files and URLs of the lists of revoked certificates (CRLs) of the issuers, complete ones and deltas, in PEM or
-	// DER. A file is read again when it has changed. Lists of URLs are kept in Caddy's data directory.
-	CRL []string `json:"crl,omitempty"`
-
-	// What is asked about certificates that no list covers, in this order. Default: nothing.
-	Queries []RevocationQuery `json:"queries,omitempty"`
+	// Where it is known, in the order in which it is looked up. A list that covers a certificate decides, and nothing is
+	// asked.
+	Sources []RevocationSource `json:"sources,omitempty"`
 
 	// The size of the largest list, in bytes. A larger one is not read. Default: 16 MiB.
 	MaxSize int64 `json:"max_size,omitempty"`
 
-	// How often a URL is asked whether its list has changed. Default: 5m.
+	// How often a URL is asked whether its list has changed, and what is asked about a certificate in use is asked again.
+	// At least twice in max_age. Default: 5m.
 	Refresh caddy.Duration `json:"refresh,omitempty"`
 
-	// How old a list may be that has not ended. Older ones give no answer. Default: any age.
+	// How old the last good answer of a source may be, although it has not ended. A source whose answer is older refuses.
+	// Default: any age.
 	MaxAge caddy.Duration `json:"max_age,omitempty"`
 
-	// For how long a list counts after its end. Default: none.
+	// For how long a list or an answer counts after its end. Default: none.
 	Grace caddy.Duration `json:"grace,omitempty"`
 
 	// For how long after the last good answer callers are let in of whom nothing newer is known. Those that are known as
@@ -56,7 +56,9 @@ type Revocation struct {
 //	revocation {
 //		crl      <file|url>...
 //		ocsp     query [<url>] { ... }
+//		ocsp     staple
 //		acps     <url> { ... }
+//		registry <url> { ... }
 //		max_size <size>
 //		refresh  <duration>
 //		max_age  <duration>
@@ -68,9 +70,10 @@ func (p *parser) revocation(into **Revocation) func() {
 		r := new(Revocation)
 		*into = r
 		p.section(options{
-			"crl":      p.words(&r.CRL),
-			"ocsp":     p.query(revocation.OCSP, &r.Queries),
-			"acps":     p.query(revocation.ACPS, &r.Queries),
+			"crl":      p.lists(&r.Sources),
+			"ocsp":     p.ocsp(&r.Sources),
+			"acps":     p.source(revocation.ACPS, &r.Sources),
+			"registry": p.source(revocation.Registry, &r.Sources),
 			"max_size": size(p, &r.MaxSize),
 			"refresh":  p.duration(&r.Refresh),
 			"max_age":  p.duration(&r.MaxAge),
@@ -91,29 +94,16 @@ func (r *Revocation) provision() error {
 	if r == nil {
 		return nil
 	}
-	repl := caddy.NewReplacer()
-	lists := make([]string, len(r.CRL))
-	for i, name := range r.CRL {
-		lists[i] = repl.ReplaceAll(name, "")
-		if isURL(name) {
-			continue
-		}
-		path, err := filepath.Abs(lists[i])
-		if err != nil {
-			return fmt.Errorf("revocation: crl: %w", err)
-		}
-		lists[i] = path
-	}
-	queries := make([]revocation.Query, len(r.Queries))
-	for i := range r.Queries {
+	sources := make([]revocation.Source, len(r.Sources))
+	for i := range r.Sources {
 		var err error
-		if queries[i], err = r.Queries[i].config(); err != nil {
+		if sources[i], err = r.Sources[i].config(); err != nil {
 			return err
 		}
 	}
 	var err error
 	r.checker, err = revocation.New(revocation.Config{
-		Lists: lists, Queries: queries, MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
+		Sources: sources, Agent: agentOf, MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
 		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
 		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade), Log: slog.New(processLog{name: "aip"}),
 	})
@@ -123,8 +113,14 @@ func (r *Revocation) provision() error {
 	return nil
 }
 
-// isURL reports whether a list comes from a URL.
-func isURL(list string) bool { return strings.Contains(list, "://") }
+// agentOf returns the AIC of a certificate; empty for none.
+func agentOf(cert *x509.Certificate) string {
+	peer := identity.OfConnection(&tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}})
+	if peer.Kind != identity.AICKind {
+		return ""
+	}
+	return peer.ID
+}
 
 // start begins to follow the sources.
 func (r *Revocation) start() { r.checker.Start() }

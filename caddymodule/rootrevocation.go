@@ -84,10 +84,10 @@ func (t *trust) checkerOf(chain []*x509.Certificate) *revocation.Checker {
 }
 
 // sources returns what is known of all sources. What two blocks name is there once.
-func (t *trust) sources() (all []revocation.Source) {
+func (t *trust) sources() (all []revocation.Health) {
 	for _, r := range t.app.allRevocations() {
 		for _, s := range r.checker.Health() {
-			if !slices.ContainsFunc(all, func(o revocation.Source) bool {
+			if !slices.ContainsFunc(all, func(o revocation.Health) bool {
 				return o.Kind == s.Kind && o.Location == s.Location
 			}) {
 				all = append(all, s)

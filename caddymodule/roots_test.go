@@ -58,7 +58,7 @@ func TestRoots(t *testing.T) {
 		var log bytes.Buffer
 		step.change()
 		roots.read(slog.New(slog.NewTextHandler(&log, nil)))
-		if err := (&trust{new(App)}).Check(t.Context(), chains); (err == nil) != step.counts {
+		if err := (&trust{new(App)}).Check(t.Context(), chains, nil); (err == nil) != step.counts {
 			t.Errorf("%s: the certificate is judged %v", step.name, err)
 		}
 		if (step.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), step.log) {

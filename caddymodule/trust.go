@@ -28,14 +28,14 @@ func (t *trust) isJudging() bool {
 // counting returns a chain of a certificate that counts, of which one is enough; else why the first does not.
 // Without ask, that is decided by what is known.
 func (t *trust) counting(
-	ctx context.Context, chains [][]*x509.Certificate, ask bool,
+	ctx context.Context, chains [][]*x509.Certificate, staple []byte, ask bool,
 ) (counts []*x509.Certificate, err error) {
 	for i, chain := range chains {
 		bad, checker := roots.check(chain), t.checkerOf(chain)
 		switch {
 		case bad != nil || checker == nil:
 		case ask:
-			bad = checker.Check(ctx, chain)
+			bad = checker.Check(ctx, chain, staple)
 		default:
 			bad = checker.Known(chain)
 		}
@@ -62,8 +62,8 @@ func refused(cause error) error {
 }
 
 // Check implements gateway.Revocation.
-func (t *trust) Check(ctx context.Context, chains [][]*x509.Certificate) error {
-	_, err := t.counting(ctx, chains, true)
+func (t *trust) Check(ctx context.Context, chains [][]*x509.Certificate, staple []byte) error {
+	_, err := t.counting(ctx, chains, staple, true)
 	if err != nil {
 		refusedCalls.count(err)
 	}
@@ -71,8 +71,8 @@ func (t *trust) Check(ctx context.Context, chains [][]*x509.Certificate) error {
 }
 
 // checkKnown is Check by what is known.
-func (t *trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate) error {
-	_, err := t.counting(ctx, chains, false)
+func (t *trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate, _ []byte) error {
+	_, err := t.counting(ctx, chains, nil, false)
 	if err != nil {
 		refusedCalls.count(err)
 	}
@@ -87,7 +87,7 @@ func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Cert
 	if err := t.app.ready(ctx); err != nil {
 		return err
 	}
-	chain, err := t.counting(ctx, chains, false) // Check has asked
+	chain, err := t.counting(ctx, chains, nil, false) // Check has asked
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (t *trust) generation() uint64 {
 // health returns what is known of the sources of revocation.
 func (t *trust) health() (all []adminapi.SourceHealth) {
 	for _, s := range t.sources() {
-		h := adminapi.SourceHealth{Kind: s.Kind, Location: s.Location, Issuer: s.Issuer, Number: s.Number,
+		h := adminapi.SourceHealth{Kind: string(s.Kind), Location: s.Location, Issuer: s.Issuer, Number: s.Number,
 			Entries: s.Entries, ThisUpdate: s.ThisUpdate, NextUpdate: s.NextUpdate, Good: s.Good}
 		if s.Err != nil {
 			h.Reason = s.Err.Error()

@@ -53,7 +53,7 @@ func BenchmarkTrust(b *testing.B) {
 			}
 		}
 	}
-	a := &App{Revocation: &Revocation{CRL: []string{list}}}
+	a := &App{Revocation: &Revocation{Sources: []RevocationSource{{Kind: "crl", Location: list}}}}
 	if err := a.Revocation.provision(); err != nil {
 		b.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func BenchmarkTrust(b *testing.B) {
 	chains := [][]*x509.Certificate{chain}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := t.Check(b.Context(), chains); err != nil {
+		if err := t.Check(b.Context(), chains, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -37,7 +37,7 @@ func (r *Reader) Match(q *Request, method, path string) bool { return r.g.Match(
 func (r *Reader) Accepts(ctx context.Context, peer identity.Peer) identity.Peer {
 	peer, err := r.g.config.Guard.Check(peer)
 	if v := r.g.config.Revocation; err == nil && v != nil && len(peer.Chains) > 0 {
-		err = v.Check(ctx, peer.Chains)
+		err = v.Check(ctx, peer.Chains, peer.Staple)
 	}
 	if err != nil {
 		return identity.Peer{}

@@ -13,8 +13,9 @@ import (
 // methods may be called by any number of goroutines at once.
 type Revocation interface {
 	// Check returns why a certificate with these verified chains counts no more: a *task.Error of kind
-	// AuthenticationRequired. It may wait for an answer of others, within the limits of its configuration.
-	Check(ctx context.Context, chains [][]*x509.Certificate) error
+	// AuthenticationRequired. It may wait for an answer of others, within the limits of its configuration. staple is the
+	// OCSP response that the caller has sent with the certificate; nil for none.
+	Check(ctx context.Context, chains [][]*x509.Certificate, staple []byte) error
 	// Called says that a Leader makes a call that is admitted, by a certificate that counts. lasts says that the call
 	// asks for what goes on without a connection. An error refuses the call, and has a kind.
 	Called(ctx context.Context, leader string, chains [][]*x509.Certificate, lasts bool) error
@@ -23,7 +24,7 @@ type Revocation interface {
 // checkRevoked refuses a peer whose certificate counts no more.
 func (x *exchange) checkRevoked() error {
 	if r := x.g.config.Revocation; r != nil && len(x.peer.Chains) > 0 {
-		return r.Check(x.ctx, x.peer.Chains)
+		return r.Check(x.ctx, x.peer.Chains, x.peer.Staple)
 	}
 	return nil
 }
@@ -41,12 +42,14 @@ func (x *exchange) called() error {
 // frame. What is checked before each call changes while a stream is open, so this is called when it has changed, and
 // from time to time. check is Revocation.Check, or does not wait for an answer of others. Once ctx has ended, it ends
 // no stream.
-func (p *Process) Recheck(ctx context.Context, check func(context.Context, [][]*x509.Certificate) error) {
+func (p *Process) Recheck(
+	ctx context.Context, check func(ctx context.Context, chains [][]*x509.Certificate, staple []byte) error,
+) {
 	for _, s := range p.open.all() {
 		if len(s.chains) == 0 {
 			continue
 		}
-		err := check(ctx, s.chains)
+		err := check(ctx, s.chains, s.staple)
 		if ctx.Err() != nil {
 			return
 		}

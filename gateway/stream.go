@@ -86,6 +86,7 @@ type Stream struct {
 	expires time.Time             // of the caller's proof of identity, or access token; zero for never
 	byToken bool                  // expires is that of the access token
 	chains  [][]*x509.Certificate // of that proof; nil if it is no certificate
+	staple  []byte                // that came with it
 	address string                // of the caller
 	since   time.Time             // when the stream was opened
 	number  uint64                // of openStreams, as index
@@ -146,7 +147,7 @@ func (x *exchange) newStream() *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
 		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
-		expires: x.peer.Expires, chains: x.peer.Chains, address: x.in.Address, transport: x.in.Transport,
+		expires: x.peer.Expires, chains: x.peer.Chains, staple: x.peer.Staple, address: x.in.Address, transport: x.in.Transport,
 		since: time.Now()}
 	if t := x.token; t != nil && (s.expires.IsZero() || t.Expires.Before(s.expires)) {
 		s.expires, s.byToken = t.Expires, true

@@ -34,6 +34,8 @@ type Peer struct {
 
 	// Chains are the verified chains of the certificate that is the proof; nil for another proof.
 	Chains [][]*x509.Certificate
+	// Staple is the OCSP response about that certificate that the peer has sent with it (TLS 1.3); nil for none.
+	Staple []byte
 	// Claims are what the token says that is the proof; nil for another proof.
 	Claims *Claims
 
@@ -151,7 +153,8 @@ func OfConnection(state *tls.ConnectionState) Peer {
 			return Peer{CommonName: state.VerifiedChains[0][0].Subject.CommonName, refused: err}
 		}
 		return Peer{Proof: ByCertificate, Kind: AICKind, ID: string(aic), Expires: expiry(state.VerifiedChains),
-			CommonName: state.VerifiedChains[0][0].Subject.CommonName, Chains: state.VerifiedChains}
+			CommonName: state.VerifiedChains[0][0].Subject.CommonName, Chains: state.VerifiedChains,
+			Staple: state.OCSPResponse}
 	case len(state.PeerCertificates) > 0:
 		return Peer{CommonName: state.PeerCertificates[0].Subject.CommonName, refused: notVerified()}
 	}

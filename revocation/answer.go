@@ -3,26 +3,38 @@
 package revocation
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"time"
 )
 
-// answer is what a source has said about one certificate. It is not changed.
+// answer is what a source has said about one certificate. It is not changed once it is kept.
 type answer struct {
 	outcome     outcome // unknown, good, notKnown or revoked
 	source      string
+	place       int
 	from, until time.Time
 	got         time.Time
+	signed      []byte // an OCSP response, until it is kept on disk
 }
 
-// asked is a certificate that was asked about. It is guarded by Checker.answering.
+// span returns the times of a good answer.
+func (a *answer) span() span {
+	s := span{until: a.until, given: a.got, good: a.got}
+	if s.good.After(a.until) {
+		s.good = a.until
+	}
+	return s
+}
+
+// asked is a certificate that was asked about, or may be. It is guarded by Checker.answering.
 type asked struct {
-	answer *answer       // nil for none
-	after  time.Time     // before then it is not asked again
-	flight chan struct{} // closed when the requests that run have ended; nil if none run
+	answer  *answer           // nil for none
+	refuses verdict           // of a source that is overdue, and had no answer; zero for none
+	after   time.Time         // before then it is not asked again
+	flight  chan struct{}     // closed when the requests that run have ended; nil if none run
+	staple  [sha256.Size]byte // of the one that was read last
 }
 
 const (
@@ -32,27 +44,35 @@ const (
 )
 
 // byAnswers says what was answered about a certificate, and whether it may be asked about now.
-func (c *Checker) byAnswers(cert *x509.Certificate, now time.Time) (v verdict, ask bool) {
+func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v verdict, ask bool) {
 	if len(c.queriers) == 0 {
 		return v, false
 	}
 	key := sha256.Sum256(cert.Raw)
 	c.answering.Lock()
-	a, is := c.asked[key]
+	a := c.asked[key]
+	if a == nil {
+		c.answering.Unlock()
+		recalled := c.recallAnswer(cert, issuer, now)
+		c.answering.Lock()
+		if a = c.asked[key]; a == nil && recalled != nil && c.makeRoom() {
+			a = recalled
+			c.asked[key] = a
+		}
+	}
 	var said *answer
 	ask = true
-	if is {
-		said, ask = a.answer, !now.Before(a.after)
+	if a != nil {
+		said, v, ask = a.answer, a.refuses, !now.Before(a.after)
 	}
 	c.answering.Unlock()
 	if said != nil {
-		v = verdict{said.outcome, said.source}
+		is := verdict{said.outcome, said.source, said.place}
 		if said.outcome == good {
-			s := span{until: said.until, given: said.got, good: said.got}
-			if s.good.After(said.until) {
-				s.good = said.until
-			}
-			v.outcome = c.judge(s, now)
+			is.outcome = c.judge(said.span(), now)
+		}
+		if is.outcome > v.outcome {
+			v = is
 		}
 	}
 	if v.outcome < degraded {
@@ -60,18 +80,17 @@ func (c *Checker) byAnswers(cert *x509.Certificate, now time.Time) (v verdict, a
 			q.mu.Lock()
 			last := q.good
 			q.mu.Unlock()
-			recent := c.config.MaxAge == 0 || now.Sub(last) <= c.config.MaxAge
-			if !last.IsZero() && recent && now.Before(last.Add(c.config.Degrade)) {
-				v = verdict{degraded, q.name()}
+			if !last.IsZero() && now.Before(last.Add(c.config.Degrade)) && !q.isOverdue(c.config.MaxAge, now) {
+				v = verdict{degraded, q.name(), q.place}
 			}
 		}
 	}
 	return v, ask
 }
 
-// ask begins to ask the sources about a certificate, unless that runs already. It returns a channel that is closed when
-// it has ended; nil if it cannot be asked about.
-func (c *Checker) ask(cert, issuer *x509.Certificate) <-chan struct{} {
+// ask begins to ask the sources before a limit about a certificate, unless that runs already. It returns a channel that
+// is closed when it has ended; nil if it cannot be asked about.
+func (c *Checker) ask(cert, issuer *x509.Certificate, limit int) <-chan struct{} {
 	key := sha256.Sum256(cert.Raw)
 	c.answering.Lock()
 	defer c.answering.Unlock()
@@ -89,7 +108,7 @@ func (c *Checker) ask(cert, issuer *x509.Certificate) <-chan struct{} {
 	a.flight = make(chan struct{})
 	go func() {
 		defer c.work.Done()
-		c.run(a, cert, issuer)
+		c.run(a, cert, issuer, limit)
 	}()
 	return a.flight
 }
@@ -112,14 +131,20 @@ func (c *Checker) makeRoom() bool {
 	return false
 }
 
-// run asks the sources in their order, until one knows.
-func (c *Checker) run(a *asked, cert, issuer *x509.Certificate) {
+// run asks the sources before a limit in their order, until one knows, or is overdue.
+func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 	var said *answer
+	var refuses verdict
 	wait := askAgain
 	for _, q := range c.queriers {
+		if q.place >= limit || said != nil || refuses.outcome == overdue {
+			break
+		}
 		got, err := q.ask(c.ctx, cert, issuer)
 		var rate *rateError
 		switch {
+		case errors.Is(err, errNoResponder):
+			continue
 		case errors.As(err, &rate):
 			wait = min(wait, rate.wait)
 		case err != nil:
@@ -127,27 +152,27 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate) {
 		case got.outcome != unknown:
 			said = got
 		}
-		if said != nil {
-			break
+		if said == nil && q.isOverdue(c.config.MaxAge, time.Now()) {
+			refuses = verdict{overdue, q.name(), q.place}
 		}
 	}
 	now := time.Now()
 	c.answering.Lock()
-	a.after = now.Add(wait)
-	changed := false
+	a.after, a.refuses = now.Add(wait), refuses
+	changed, kept := false, false
 	if said != nil {
-		// An attacker may repeat an older answer, which does not replace the one that is there.
-		if a.answer == nil || !said.from.Before(a.answer.from) {
-			changed = a.answer == nil || a.answer.outcome != said.outcome
-			a.answer = said
-			if said.outcome != notKnown {
-				a.after = now.Add(c.config.Refresh)
-			}
-		}
+		changed, kept = c.take(a, said, now)
+	}
+	signed := []byte(nil)
+	if kept {
+		signed, said.signed = said.signed, nil
 	}
 	close(a.flight)
 	a.flight = nil
 	c.answering.Unlock()
+	if len(signed) > 0 {
+		c.keepAnswer(cert, signed, now)
+	}
 	if changed {
 		c.mu.Lock()
 		c.change()
@@ -155,9 +180,72 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate) {
 	}
 }
 
+// take makes what was said the answer about a certificate, unless the one that is there is newer: an attacker may
+// repeat an older one. c.answering is held.
+func (c *Checker) take(a *asked, said *answer, now time.Time) (changed, kept bool) {
+	if a.answer != nil && said.from.Before(a.answer.from) {
+		return false, false
+	}
+	changed = a.answer == nil || a.answer.outcome != said.outcome
+	a.answer, a.refuses = said, verdict{}
+	if said.outcome != notKnown {
+		a.after = now.Add(c.due(said, now))
+	}
+	return changed, true
+}
+
+// due returns in what time it is asked again after an answer: early enough that it counts until the next one is there.
+func (c *Checker) due(said *answer, now time.Time) time.Duration {
+	left := said.until.Sub(now)
+	if c.config.MaxAge > 0 {
+		left = min(left, said.got.Add(c.config.MaxAge).Sub(now))
+	}
+	return min(c.config.Refresh, max(0, left/2))
+}
+
+// staple takes the OCSP response that a caller has brought, as if the first source of OCSP had been asked. One that
+// does not count is no answer.
+func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
+	if c.responder == nil || len(raw) > maxAnswer {
+		return
+	}
+	sum := sha256.Sum256(raw)
+	now := time.Now()
+	_, _ = c.byAnswers(cert, issuer, now) // what was kept on disk
+	key := sha256.Sum256(cert.Raw)
+	c.answering.Lock()
+	a := c.asked[key]
+	seen := a != nil && (a.staple == sum || a.answer != nil && a.answer.outcome == revoked)
+	c.answering.Unlock()
+	if seen {
+		return
+	}
+	said, err := readOCSP(raw, cert, issuer, now)
+	c.answering.Lock()
+	defer c.answering.Unlock()
+	if a = c.asked[key]; a == nil {
+		if !c.makeRoom() {
+			return
+		}
+		a = &asked{}
+		c.asked[key] = a
+	}
+	a.staple = sum
+	if err != nil || said.outcome == unknown {
+		return
+	}
+	said.got, said.signed = said.from, nil // a caller may bring an old one again and again
+	said.source, said.place = c.responder.name(), c.responder.place
+	if changed, _ := c.take(a, said, now); changed && said.outcome == revoked {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.change()
+	}
+}
+
 // logQuery logs that a request has failed, once a minute.
 func (c *Checker) logQuery(q *querier, err error) {
-	if errors.Is(err, errNoResponder) || c.ctx.Err() != nil {
+	if c.ctx.Err() != nil {
 		return
 	}
 	now := time.Now()
@@ -170,16 +258,4 @@ func (c *Checker) logQuery(q *querier, err error) {
 	if now.Sub(logged) >= logEvery {
 		c.log.Warn("a source of revocation has not answered", "source", q.name(), "error", err)
 	}
-}
-
-// answered asks about a certificate, and waits for the answer.
-func (c *Checker) answered(ctx context.Context, cert, issuer *x509.Certificate) verdict {
-	if flight := c.ask(cert, issuer); flight != nil {
-		select {
-		case <-flight:
-		case <-ctx.Done():
-		}
-	}
-	v, _ := c.byAnswers(cert, time.Now())
-	return v
 }

@@ -124,15 +124,15 @@ func (c *Checker) byLists(cert *x509.Certificate, issuer *authority, now time.Ti
 	cert.SerialNumber.FillBytes(number[:])
 	for _, cover := range issuer.lists {
 		if l := cover.revokes(number); l != nil {
-			return verdict{revoked, l.location.name}
+			return verdict{revoked, l.location.name, l.location.place}
 		}
 		if l := cover.base; l != nil && l.scope.has(cert) {
 			if o := c.judge(l.span(), now); o > v.outcome {
-				v = verdict{o, l.location.name}
+				v = verdict{o, l.location.name, l.location.place}
 			}
 			if d := cover.delta; d != nil {
 				if o := c.judge(d.span(), now); o > v.outcome {
-					v = verdict{o, d.location.name}
+					v = verdict{o, d.location.name, d.location.place}
 				}
 			}
 		}

@@ -10,9 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,25 +17,24 @@ import (
 
 // Config is what a Checker is made of.
 type Config struct {
-	// Lists are where revocation lists come from, complete ones and deltas: absolute paths of files, and URLs. A file is
-	// read again when it has changed. A list proves itself by its signature, so http is as good as https.
-	Lists []string
+	// Sources are gone through in this order.
+	Sources []Source
+	// Agent returns the AIC that a certificate is for; empty for none. A Registry needs it.
+	Agent func(*x509.Certificate) string
 	// MaxSize is the largest list that is read, in bytes; default 16 MiB.
 	MaxSize int64
-	// Refresh is how often a URL is asked whether its list has changed; default 5 min. It is asked earlier when its list
-	// ends, or after a failure.
+	// Refresh is how often a URL is asked whether its list has changed, and a source about a certificate in use; default
+	// 5 min. It is asked earlier before what it gave ends or is MaxAge old, or after a failure.
 	Refresh time.Duration
-	// Dir is the folder in which lists of URLs are kept, for a start without a network; default: they are not.
+	// Dir is the folder in which lists of URLs and answers of OCSP are kept, for a start without a network; default: they
+	// are not.
 	Dir string
-	// Roots are trusted for https; default: the system's.
+	// Roots are trusted for lists by https; default: the system's.
 	Roots *x509.CertPool
 
-	// Queries are sources that are asked about a certificate that no list covers, in their order. A good answer is asked
-	// for again after Refresh, while the certificate is in use.
-	Queries []Query
-
 	// MaxAge is how old the last good answer of a source may be, although it is still valid by itself; default 0, no
-	// limit. A file is as old as its list; what is fetched is as old as the last request that was answered well.
+	// limit. A source that was healthy and is older refuses, whatever the sources behind it would say. A file is as old
+	// as its list, a staple as its thisUpdate; what is fetched is as old as the last request that was answered well.
 	MaxAge time.Duration
 	// Grace is for how long an answer counts after its nextUpdate; default 0.
 	Grace time.Duration
@@ -58,11 +54,15 @@ const (
 // Checker decides about the certificates of callers. New makes it; it decides by nothing until Start, and by what it
 // knows after Close. It may be used by any number of goroutines at once.
 type Checker struct {
-	config    Config
-	log       *slog.Logger
-	client    *http.Client
-	locations []*location
-	queriers  []*querier
+	config     Config
+	log        *slog.Logger
+	client     *http.Client // for lists
+	locations  []*location
+	queriers   []*querier
+	registries []*registry
+	responder  *querier // the first of OCSP; nil for none
+
+	keptAnswers atomic.Int64 // files
 
 	known      atomic.Pointer[[]*authority] // all that are known; neither the slice nor its elements are changed
 	generation atomic.Uint64
@@ -93,7 +93,7 @@ func New(config Config) (*Checker, error) {
 		c.config.MaxSize = defaultMaxSize
 	}
 	switch {
-	case len(config.Lists) == 0 && len(config.Queries) == 0:
+	case len(config.Sources) == 0:
 		return nil, errors.New("revocation has no source")
 	case config.MaxSize < 0, config.Refresh < 0:
 		return nil, errors.New("the largest size of a list, and how often it is fetched, must not be negative")
@@ -101,54 +101,29 @@ func New(config Config) (*Checker, error) {
 		return nil, errors.New("the times for which an answer counts must not be negative")
 	}
 	names := make(map[string]bool)
-	for _, name := range config.Lists {
-		if names[name] {
-			return nil, fmt.Errorf("the list %s is there twice", name)
-		}
-		names[name] = true
-		l, err := newLocation(name, config.Dir)
-		if err != nil {
+	for i, source := range config.Sources {
+		if err := source.check(); err != nil {
 			return nil, err
 		}
-		c.locations = append(c.locations, l)
-	}
-	for _, q := range config.Queries {
-		asks, err := c.newQuerier(q)
-		if err != nil {
-			return nil, err
+		if name := source.name(); names[name] {
+			return nil, fmt.Errorf("the source %s is there twice", name)
 		}
-		c.queriers = append(c.queriers, asks)
+		names[source.name()] = true
+		if source.Kind == Registry && config.Agent == nil {
+			return nil, errors.New("a registry needs to know whose certificate it is")
+		}
+		c.add(source, i)
 	}
 	if c.config.Refresh == 0 {
 		c.config.Refresh = defaultRefresh
+	}
+	if c.config.MaxAge > 0 {
+		c.config.Refresh = min(c.config.Refresh, c.config.MaxAge/2)
 	}
 	c.known.Store(&[]*authority{})
 	c.client = c.newClient(config.Roots)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
-}
-
-func newLocation(name, dir string) (*location, error) {
-	if !strings.Contains(name, "://") {
-		if !filepath.IsAbs(name) {
-			return nil, fmt.Errorf("the list %s is no absolute path", name)
-		}
-		return &location{name: name}, nil
-	}
-	u, err := url.Parse(name)
-	switch {
-	case err != nil:
-		return nil, errors.New("the URL of a list cannot be read") // err may show a password
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return nil, fmt.Errorf("the list %s must be http or https", u.Redacted())
-	case u.User != nil:
-		return nil, fmt.Errorf("the list %s must have no user and password", u.Redacted())
-	}
-	l := &location{name: name, url: true}
-	if dir != "" {
-		l.cache = cacheName(dir, name)
-	}
-	return l, nil
 }
 
 // Start reads the lists that are on this host, and begins to follow all of them. A list that is not there is no error:
@@ -168,6 +143,10 @@ func (c *Checker) Start() {
 			c.work.Go(func() { c.followURL(l) })
 		}
 	}
+	for _, r := range c.registries {
+		c.work.Go(func() { c.followRegistry(r) })
+	}
+	c.forgetAnswers()
 }
 
 // Close ends what runs, and waits for it.
@@ -187,59 +166,65 @@ func (c *Checker) Known(chain []*x509.Certificate) error { return c.decide(chain
 // Kept decides as Known does, about the chain of a caller that has proven its key before. An answer that is due is
 // asked for in the background, and counts the next time.
 func (c *Checker) Kept(chain []*x509.Certificate) error {
-	return c.decide(chain, func(v verdict, cert, issuer *x509.Certificate) verdict {
-		if v.outcome == good {
-			_ = c.ask(cert, issuer)
+	return c.decide(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
+		if f.answered {
+			_ = c.ask(cert, issuer, f.limit)
 		}
-		return letIn(v, cert, issuer)
+		return letIn(f, cert, issuer)
 	})
 }
 
 // letIn is what decides where nothing may be asked now.
-func letIn(verdict, *x509.Certificate, *x509.Certificate) verdict { return verdict{outcome: good} }
+func letIn(finding, *x509.Certificate, *x509.Certificate) verdict { return verdict{outcome: good} }
 
 // Check decides about a verified chain, from a caller's certificate to a root. It may ask the sources, and wait for
-// their answer until ctx ends. The caller must have proven that it has the key of its certificate. The error is a
-// *Refusal.
-func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate) error {
-	return c.decide(chain, func(v verdict, cert, issuer *x509.Certificate) verdict {
-		if v.outcome == good {
-			_ = c.ask(cert, issuer) // it may be time to ask again, but the call need not wait
-			return v
+// their answer until ctx ends. The caller must have proven that it has the key of its certificate. staple is the OCSP
+// response about it that the caller has brought; nil for none. The error is a *Refusal.
+func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate, staple []byte) error {
+	if len(staple) > 0 && len(chain) > 1 {
+		c.staple(chain[0], chain[1], staple)
+	}
+	return c.decide(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
+		flight := c.ask(cert, issuer, f.limit)
+		if f.answered {
+			return f.verdict // it was time to ask again, but the call need not wait
 		}
-		if said := c.answered(ctx, cert, issuer); said.outcome > v.outcome {
-			return said
+		if flight != nil {
+			select {
+			case <-flight:
+			case <-ctx.Done():
+			}
 		}
-		return v
+		return c.find(cert, issuer, cert == chain[0], time.Now()).verdict
 	})
 }
 
 // decide decides about each certificate of a chain that has an issuer in it. ask decides about one that may be asked
 // about now, given what is known.
-func (c *Checker) decide(chain []*x509.Certificate, ask func(v verdict, cert, issuer *x509.Certificate) verdict) error {
+func (c *Checker) decide(chain []*x509.Certificate, ask func(f finding, cert, issuer *x509.Certificate) verdict) error {
 	now := time.Now()
 	for i := range len(chain) - 1 {
 		cert, issuer := chain[i], chain[i+1]
-		v := c.byLists(cert, c.learn(issuer), now)
-		needed := i == 0 || i+2 < len(chain)
-		switch {
-		case !needed:
-		case v.outcome < good:
-			v = c.orByAnswers(v, cert, issuer, now, ask)
-		case v.outcome == good:
-			if said, _ := c.byAnswers(cert, now); said.outcome == revoked {
-				v = said
+		if i > 0 && i+2 == len(chain) { // a root's issuer, which needs no answer
+			if v := c.byLists(cert, c.learn(issuer), now); v.outcome == revoked {
+				return refusal(Revoked, cert, v.source)
 			}
+			continue
 		}
-		switch {
-		case v.outcome == revoked:
+		f := c.find(cert, issuer, i == 0, now)
+		v := f.verdict
+		if f.ask {
+			v = ask(f, cert, issuer)
+		}
+		switch v.outcome {
+		case revoked:
 			return refusal(Revoked, cert, v.source)
-		case v.outcome == notKnown:
+		case notKnown:
 			return refusal(Unknown, cert, v.source)
-		case v.outcome == good, !needed:
-		case v.outcome == degraded:
+		case good:
+		case degraded:
 			c.logDegraded(cert, v.source, now)
-		case v.outcome == stale:
+		case overdue, stale:
 			return refusal(Stale, cert, v.source)
 		default:
 			return refusal(NoAnswer, cert, "")
@@ -248,18 +233,50 @@ func (c *Checker) decide(chain []*x509.Certificate, ask func(v verdict, cert, is
 	return nil
 }
 
-// orByAnswers decides by answers where no list does.
-func (c *Checker) orByAnswers(v verdict, cert, issuer *x509.Certificate, now time.Time,
-	ask func(v verdict, cert, issuer *x509.Certificate) verdict,
-) verdict {
-	said, may := c.byAnswers(cert, now)
-	if said.outcome > v.outcome {
-		v = said
+// finding is what is known of a certificate.
+type finding struct {
+	verdict
+	limit    int  // the place of the first source that may not be asked
+	answered bool // the verdict is a good answer, which may be due again
+	ask      bool // it may be asked about now
+}
+
+// find goes through the sources in their order. A list that covers a certificate decides, so that nothing is asked;
+// else the first source does that has an answer, or refuses since it is overdue. own says that it is the caller's own
+// certificate, for registries.
+func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) (f finding) {
+	f.limit = len(c.config.Sources)
+	lists := c.byLists(cert, c.learn(issuer), now)
+	answer, due := c.byAnswers(cert, issuer, now)
+	all := []verdict{lists, answer, {}}
+	if own {
+		all[2] = c.byRegistries(cert, now)
 	}
-	if v.outcome == revoked || !may {
-		return v
+	for _, v := range all {
+		if v.outcome == revoked {
+			f.verdict = v
+			return f
+		}
 	}
-	return ask(v, cert, issuer)
+	if lists.outcome == good {
+		f.verdict = lists
+		return f
+	}
+	first := f.limit // the place of the source that decides
+	for i, v := range all {
+		switch decides := v.outcome > degraded; {
+		case decides && v.place < first:
+			f.verdict, first = v, v.place
+		case !decides && first == len(c.config.Sources) && v.outcome > f.outcome:
+			f.verdict = v
+		}
+		if v.outcome > degraded && i != 1 { // an answer may be asked for again, of any source
+			f.limit = min(f.limit, v.place)
+		}
+	}
+	f.answered = f.outcome == good && f.verdict == answer
+	f.ask = due && len(c.queriers) > 0 && c.queriers[0].place < f.limit
+	return f
 }
 
 func refusal(reason Reason, cert *x509.Certificate, source string) *Refusal {
@@ -310,6 +327,7 @@ const (
 	unknown  outcome = iota // nothing
 	stale                   // too old an answer
 	degraded                // too old an answer, but Config.Degrade lets it count
+	overdue                 // an answer of a source that is older than Config.MaxAge, which refuses
 	good                    // not revoked
 	notKnown                // its issuer does not know it, and that refuses
 	revoked
@@ -319,6 +337,7 @@ const (
 type verdict struct {
 	outcome outcome
 	source  string
+	place   int // of the source
 }
 
 // span is the times of a good answer.
@@ -332,7 +351,7 @@ type span struct {
 func (c *Checker) judge(s span, now time.Time) outcome {
 	switch {
 	case c.config.MaxAge > 0 && now.Sub(s.given) > c.config.MaxAge:
-		return stale
+		return overdue
 	case now.Before(s.until.Add(c.config.Grace)):
 		return good
 	case now.Before(s.good.Add(c.config.Degrade)):

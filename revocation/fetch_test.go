@@ -99,7 +99,7 @@ func TestURL(t *testing.T) {
 		p := newPKI(t)
 		s := &site{}
 		s.set(p.crl(p.first, 5, nil), `"5"`)
-		c := startAt(t, s, Config{Lists: []string{listURL}, MaxSize: 5000})
+		c := startAt(t, s, Config{Sources: lists(listURL), MaxSize: 5000})
 		chain := p.leaf(p.first, 7)
 		beforeAsked, beforeWhole := 0, 0
 		step := func(what string, wait time.Duration, want Reason, asked, whole int) {
@@ -159,9 +159,9 @@ func TestURLAge(t *testing.T) {
 			*Checker
 			end time.Duration // after which it refuses
 		}
-		aged := Config{Lists: []string{listURL}, MaxAge: 3 * time.Hour}
-		degrade := Config{Lists: []string{listURL}, Degrade: 2 * time.Hour}
-		lasting := Config{Lists: []string{listURL}, Degrade: 48 * time.Hour}
+		aged := Config{Sources: lists(listURL), MaxAge: 3 * time.Hour}
+		degrade := Config{Sources: lists(listURL), Degrade: 2 * time.Hour}
+		lasting := Config{Sources: lists(listURL), Degrade: 48 * time.Hour}
 		checkers := map[string]checker{
 			"gone, max_age":    {startAt(t, gone, aged), 3 * time.Hour},
 			"repeats, max_age": {startAt(t, repeats, aged), 24 * time.Hour},
@@ -200,7 +200,7 @@ func TestKept(t *testing.T) {
 		p := newPKI(t)
 		s := &site{}
 		s.set(p.crl(p.first, 5, []int64{7}), `"5"`)
-		config := Config{Lists: []string{listURL}, Dir: filepath.Join(t.TempDir(), "revocation"), MaxAge: time.Hour}
+		config := Config{Sources: lists(listURL), Dir: filepath.Join(t.TempDir(), "revocation"), MaxAge: time.Hour}
 		c := startAt(t, s, config)
 		bubble.Pass(time.Second)
 		if got := reason(t, c.Known(p.leaf(p.first, 7))); got != Revoked {
@@ -287,7 +287,7 @@ func TestNetwork(t *testing.T) {
 		{"redirect", plain.URL + "/moved", Config{}, NoAnswer},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.config.Lists, test.config.Log = []string{test.url}, slog.New(slog.DiscardHandler)
+			test.config.Sources, test.config.Log = lists(test.url), slog.New(slog.DiscardHandler)
 			c, err := New(test.config)
 			if err != nil {
 				t.Fatal(err)
@@ -309,7 +309,7 @@ func TestNetwork(t *testing.T) {
 		}))
 		defer slow.Close()
 		defer close(release)
-		c := start(t, Config{Lists: []string{slow.URL}})
+		c := start(t, Config{Sources: lists(slow.URL)})
 		<-reached
 		c.Close()
 	})

@@ -107,13 +107,13 @@ func TestLists(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var config Config
 			for _, raw := range test.lists {
-				config.Lists = append(config.Lists, write(t, "list", raw))
+				config.Sources = append(config.Sources, lists(write(t, "list", raw))...)
 			}
 			c := start(t, config)
 			if got := reason(t, c.Known(test.chain)); got != test.want {
 				t.Errorf("Known: %q, want %q", got, test.want)
 			}
-			if got := reason(t, c.Check(t.Context(), test.chain)); got != test.want {
+			if got := reason(t, c.Check(t.Context(), test.chain, nil)); got != test.want {
 				t.Errorf("Check: %q, want %q", got, test.want)
 			}
 			err := c.Health()[0].Err
@@ -137,7 +137,7 @@ func TestFileChanges(t *testing.T) {
 		p := newPKI(t)
 		other := newPKI(t)
 		name := filepath.Join(t.TempDir(), "list")
-		c := start(t, Config{Lists: []string{name}, MaxSize: 2000})
+		c := start(t, Config{Sources: lists(name), MaxSize: 2000})
 		chain := p.leaf(p.first, 7)
 		step := func(what string, raw []byte, want Reason, change bool) {
 			t.Helper()
@@ -202,7 +202,7 @@ func TestAge(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				p := newPKI(t)
-				test.config.Lists = []string{write(t, "list", p.crl(p.first, 1, []int64{9}))}
+				test.config.Sources = lists(write(t, "list", p.crl(p.first, 1, []int64{9})))
 				c := start(t, test.config)
 				for after := time.Duration(0); after < 4*time.Hour; after += time.Minute {
 					if want, is := test.steps[after]; is {
@@ -229,10 +229,10 @@ func TestConfig(t *testing.T) {
 		want   string
 	}{
 		{Config{}, "no source"},
-		{Config{Lists: []string{"a.crl"}}, "no absolute path"},
-		{Config{Lists: []string{"/a", "/a"}}, "twice"},
-		{Config{Lists: []string{"/a"}, MaxSize: -1}, "size"},
-		{Config{Lists: []string{"/a"}, Grace: -1}, "times"},
+		{Config{Sources: lists("a.crl")}, "no absolute path"},
+		{Config{Sources: lists("/a", "/a")}, "twice"},
+		{Config{Sources: lists("/a"), MaxSize: -1}, "size"},
+		{Config{Sources: lists("/a"), Grace: -1}, "times"},
 	} {
 		if _, err := New(test.config); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want %q", test.config, err, test.want)

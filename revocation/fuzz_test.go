@@ -97,7 +97,7 @@ func TestHugeList(t *testing.T) {
 	name := write(t, "list", raw)
 	leaf := p.leaf(p.second, 1, func(c *x509.Certificate) { c.SerialNumber = serial })
 	next := p.leaf(p.second, 1, func(c *x509.Certificate) { c.SerialNumber = new(big.Int).Add(serial, big.NewInt(1)) })
-	c := start(t, Config{Lists: []string{name}})
+	c := start(t, Config{Sources: lists(name)})
 	for want, chain := range map[Reason][]*x509.Certificate{Revoked: leaf, "": next} {
 		if got := reason(t, c.Known(chain)); got != want {
 			t.Errorf("%q, want %q (%v)", got, want, c.Health()[0].Err)
@@ -107,7 +107,7 @@ func TestHugeList(t *testing.T) {
 	if len(l.serials) != 100_000 || l.signed != nil || l.der != nil {
 		t.Errorf("%d serial numbers are kept, and %d bytes beside", len(l.serials), len(l.signed)+len(l.der))
 	}
-	small := start(t, Config{Lists: []string{name}, MaxSize: 1 << 20})
+	small := start(t, Config{Sources: lists(name), MaxSize: 1 << 20})
 	if got := reason(t, small.Known(next)); got != NoAnswer {
 		t.Errorf("over the limit: %q", got)
 	}
@@ -123,7 +123,7 @@ func BenchmarkKnown(b *testing.B) {
 		Subject: pkix.Name{CommonName: "caller"}}
 	chain := []*x509.Certificate{cert, issuer, root}
 	b.Run("list", func(b *testing.B) {
-		c, err := New(Config{Lists: []string{"/list"}})
+		c, err := New(Config{Sources: lists("/list")})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -141,12 +141,12 @@ func BenchmarkKnown(b *testing.B) {
 	})
 	b.Run("answer", func(b *testing.B) {
 		r := &responder{}
-		c, err := New(Config{Queries: []Query{{Kind: ACPS, URL: "http://localhost"}}})
+		c, err := New(Config{Sources: []Source{{Kind: ACPS, Location: "http://localhost"}}})
 		if err != nil {
 			b.Fatal(err)
 		}
 		c.queriers[0].client.Transport = r
-		if err := c.Check(b.Context(), chain); err != nil {
+		if err := c.Check(b.Context(), chain, nil); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()

@@ -2,12 +2,17 @@
 
 package revocation
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Source is what is known of a source.
-type Source struct {
-	Kind     string // crl, ocsp or acps
+// Health is what is known of a source.
+type Health struct {
+	Kind     Kind
 	Location string // as in the configuration
+
+	place int
 
 	// Of a list that is in use; zero values for none.
 	Issuer     string // its distinguished name
@@ -22,25 +27,32 @@ type Source struct {
 }
 
 // Health returns what is known of the sources, in the order of the configuration.
-func (c *Checker) Health() []Source {
+func (c *Checker) Health() []Health {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []Source
+	var all []Health
 	for _, at := range c.locations {
-		s := Source{Kind: "crl", Location: at.name, Err: at.err}
+		h := Health{Kind: CRL, Location: at.name, place: at.place, Err: at.err}
 		if l := at.current; l != nil {
-			s.Issuer, s.Entries, s.Delta = l.authority.Subject.String(), l.entries, l.base != nil
-			s.ThisUpdate, s.NextUpdate, s.Good = l.from, l.until, l.span().given
+			h.Issuer, h.Entries, h.Delta = l.authority.Subject.String(), l.entries, l.base != nil
+			h.ThisUpdate, h.NextUpdate, h.Good = l.from, l.until, l.span().given
 			if l.number != nil {
-				s.Number = l.number.String()
+				h.Number = l.number.String()
 			}
 		}
-		all = append(all, s)
+		all = append(all, h)
 	}
 	for _, q := range c.queriers {
 		q.mu.Lock()
-		all = append(all, Source{Kind: string(q.Kind), Location: q.URL, Good: q.good, Err: q.err})
+		all = append(all, Health{Kind: q.Kind, Location: q.Location, place: q.place, Good: q.good, Err: q.err})
 		q.mu.Unlock()
 	}
+	for _, r := range c.registries {
+		r.mu.RLock()
+		all = append(all, Health{Kind: Registry, Location: r.base, place: r.place, Entries: r.inactive, Good: r.given,
+			Err: r.err})
+		r.mu.RUnlock()
+	}
+	slices.SortFunc(all, func(a, b Health) int { return a.place - b.place })
 	return all
 }

@@ -14,6 +14,7 @@ import (
 
 // location is where a list comes from. What is not said to be otherwise is guarded by Checker.mu.
 type location struct {
+	place int    // among the sources
 	name  string // a path or a URL
 	url   bool
 	cache string // the file in which the list of a URL is kept; empty for none

@@ -33,7 +33,7 @@ func readOCSP(raw []byte, cert, issuer *x509.Certificate, now time.Time) (*answe
 	if err := checkSubject(response, cert, issuer); err != nil {
 		return nil, err
 	}
-	a := &answer{from: response.ThisUpdate, until: response.NextUpdate, got: now}
+	a := &answer{from: response.ThisUpdate, until: response.NextUpdate, got: now, signed: raw}
 	if a.until.IsZero() {
 		a.until = a.from.Add(noNextUpdate)
 	}

@@ -191,3 +191,11 @@ func reason(t *testing.T, err error) Reason {
 	}
 	return refusal.Reason
 }
+
+// lists returns sources that are lists.
+func lists(names ...string) (all []Source) {
+	for _, name := range names {
+		all = append(all, Source{Kind: CRL, Location: name})
+	}
+	return all
+}

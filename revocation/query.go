@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -19,43 +17,12 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// Kind is how a source is asked about one certificate.
-type Kind string
-
-// The kinds.
-const (
-	// OCSP asks a responder (RFC 6960). Its answers are signed by the issuer, or by a responder that the issuer has
-	// certified for that.
-	OCSP Kind = "ocsp"
-	// ACPS asks a certificate authority of ACPs v2.1 for the status as JSON. That is not signed.
-	ACPS Kind = "acps"
-)
-
-// Query is a source that is asked about one certificate.
-type Query struct {
-	Kind Kind
-	// URL is that of an OCSP responder, default: the one that the certificate names; or that of a certificate authority
-	// of ACPs, which must be https with Roots, or on this host.
-	URL string
-	// Rate is how many requests are made in any minute; default 60.
-	Rate int
-	// Timeout is for one request; default 3s.
-	Timeout time.Duration
-	// Roots are trusted for https; default: the system's.
-	Roots *x509.CertPool
-	// RefuseUnknown makes the answer that a certificate is unknown refuse it. Default false: it is no answer.
-	RefuseUnknown bool
-}
-
-const (
-	defaultRate    = 60
-	defaultTimeout = 3 * time.Second
-	maxAnswer      = 64 << 10 // bytes
-)
+const maxAnswer = 64 << 10 // bytes
 
 // querier asks one source.
 type querier struct {
-	Query
+	Source
+	place  int // among the sources
 	client *http.Client
 
 	mu     sync.Mutex // guards what follows
@@ -65,40 +32,6 @@ type querier struct {
 	good   time.Time // the last good answer
 	err    error     // of the last request; nil if it was answered well
 }
-
-func (c *Checker) newQuerier(q Query) (*querier, error) {
-	if q.Rate == 0 {
-		q.Rate = defaultRate
-	}
-	if q.Timeout == 0 {
-		q.Timeout = defaultTimeout
-	}
-	u, err := url.Parse(q.URL)
-	switch {
-	case q.Kind != OCSP && q.Kind != ACPS:
-		return nil, fmt.Errorf("%q is no kind of a query", q.Kind)
-	case q.Rate < 0, q.Rate > 100_000, q.Timeout < 0:
-		return nil, fmt.Errorf("the rate of %s must be 1 to 100000 a minute, and its timeout must not be negative", q.Kind)
-	case q.URL == "" && q.Kind == OCSP:
-	case err != nil:
-		return nil, fmt.Errorf("the URL of %s cannot be read", q.Kind)
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return nil, fmt.Errorf("the URL of %s must be http or https, with a host, and without a user, a query or a #", q.Kind)
-	case q.Kind == ACPS && (u.Scheme != "https" || q.Roots == nil) && !loopback(u.Hostname()):
-		return nil, fmt.Errorf("the answers of %s are not signed: the URL must be https, and the root of its certificate "+
-			"must be given; on this host neither is needed", u.Redacted())
-	}
-	q.URL = strings.TrimSuffix(q.URL, "/")
-	return &querier{Query: q, client: c.newClient(q.Roots), times: make([]time.Time, q.Rate)}, nil
-}
-
-func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
-}
-
-// name returns the name of the source, as in the configuration.
-func (q *querier) name() string { return strings.TrimSpace(string(q.Kind) + " " + q.URL) }
 
 // rateError says that a source must not be asked now.
 type rateError struct{ wait time.Duration }
@@ -123,6 +56,13 @@ func (q *querier) enter(now time.Time) error {
 	return nil
 }
 
+// isOverdue reports whether the source was healthy, and its last good answer is older than a limit; 0 for none.
+func (q *querier) isOverdue(maxAge time.Duration, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maxAge > 0 && !q.good.IsZero() && now.Sub(q.good) > maxAge
+}
+
 // errNoResponder says that a certificate names no responder.
 var errNoResponder = errors.New("the certificate names no responder")
 
@@ -139,7 +79,7 @@ func (q *querier) ask(ctx context.Context, cert, issuer *x509.Certificate) (*ans
 	defer cancel()
 	a, err := q.do(request.WithContext(ctx), cert, issuer)
 	if err == nil {
-		a.source = q.name()
+		a.source, a.place = q.name(), q.place
 		if a.outcome == unknown && q.RefuseUnknown {
 			a.outcome = notKnown
 		}
@@ -157,10 +97,10 @@ func (q *querier) ask(ctx context.Context, cert, issuer *x509.Certificate) (*ans
 
 func (q *querier) request(cert, issuer *x509.Certificate) (*http.Request, error) {
 	if q.Kind == ACPS {
-		return http.NewRequest(http.MethodGet, q.URL+acpsPath+acpsSerial(cert.SerialNumber), nil)
+		return http.NewRequest(http.MethodGet, q.Location+acpsPath+acpsSerial(cert.SerialNumber), nil)
 	}
-	responder := q.URL
-	if responder == "" {
+	responder := q.Location
+	if responder == "" && !q.Staples {
 		for _, s := range cert.OCSPServer {
 			if strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") {
 				responder = s

@@ -149,60 +149,62 @@ func TestOCSP(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		r      *responder
-		config Query
+		config Source
 		want   Reason
 	}{
-		{"good", &responder{}, Query{}, ""},
-		{"revoked", &responder{status: map[int64]int{7: ocsp.Revoked}}, Query{}, Revoked},
-		{"unknown", &responder{status: map[int64]int{7: ocsp.Unknown}}, Query{}, NoAnswer},
-		{"unknown refuses", &responder{status: map[int64]int{7: ocsp.Unknown}}, Query{RefuseUnknown: true}, Unknown},
-		{"SHA-256", &responder{change: func(r *ocsp.Response) { r.IssuerHash = crypto.SHA256 }}, Query{}, ""},
-		{"delegate", &responder{signer: delegate(p.first, none)}, Query{}, ""},
-		{"delegate revokes", &responder{signer: delegate(p.first, none), status: map[int64]int{7: 1}}, Query{}, Revoked},
+		{"good", &responder{}, Source{}, ""},
+		{"revoked", &responder{status: map[int64]int{7: ocsp.Revoked}}, Source{}, Revoked},
+		{"unknown", &responder{status: map[int64]int{7: ocsp.Unknown}}, Source{}, NoAnswer},
+		{"unknown refuses", &responder{status: map[int64]int{7: ocsp.Unknown}}, Source{RefuseUnknown: true}, Unknown},
+		{"SHA-256", &responder{change: func(r *ocsp.Response) { r.IssuerHash = crypto.SHA256 }}, Source{}, ""},
+		{"delegate", &responder{signer: delegate(p.first, none)}, Source{}, ""},
+		{"delegate revokes", &responder{signer: delegate(p.first, none), status: map[int64]int{7: 1}}, Source{}, Revoked},
 		{"delegate without the usage", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-		})}, Query{}, NoAnswer},
+		})}, Source{}, NoAnswer},
 		{"delegate for any usage", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageAny}
-		})}, Query{}, NoAnswer},
+		})}, Source{}, NoAnswer},
 		{"delegate, expired", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Minute)
-		})}, Query{}, NoAnswer},
+		})}, Source{}, NoAnswer},
 		{"delegate, not yet valid", &responder{signer: delegate(p.first, func(c *x509.Certificate) {
 			c.NotBefore = time.Now().Add(time.Hour)
-		})}, Query{}, NoAnswer},
-		{"delegate of another issuer", &responder{signer: delegate(p.second, none)}, Query{}, NoAnswer},
-		{"signed by another caller", &responder{signer: p.issue(&x509.Certificate{}, p.first, ecdsaKey(t), nil)}, Query{},
+		})}, Source{}, NoAnswer},
+		{"delegate of another issuer", &responder{signer: delegate(p.second, none)}, Source{}, NoAnswer},
+		{"signed by another caller", &responder{signer: p.issue(&x509.Certificate{}, p.first, ecdsaKey(t), nil)}, Source{},
 			NoAnswer},
-		{"about another issuer's", &responder{signer: delegate(p.first, none), issuer: p.second}, Query{}, NoAnswer},
+		{"about another issuer's", &responder{signer: delegate(p.first, none), issuer: p.second}, Source{}, NoAnswer},
 		{"about another certificate", &responder{change: func(r *ocsp.Response) { r.SerialNumber = p.root.SerialNumber }},
-			Query{}, NoAnswer},
+			Source{}, NoAnswer},
 		{"ended", &responder{change: func(r *ocsp.Response) {
 			r.ThisUpdate, r.NextUpdate = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
-		}}, Query{}, NoAnswer},
+		}}, Source{}, NoAnswer},
 		{"of the future", &responder{change: func(r *ocsp.Response) { r.ThisUpdate = time.Now().Add(20 * time.Minute) }},
-			Query{}, NoAnswer},
+			Source{}, NoAnswer},
 		{"without an end", &responder{change: func(r *ocsp.Response) {
 			r.ThisUpdate, r.NextUpdate = time.Now(), time.Time{}
-		}}, Query{}, ""},
-		{"without an end, old", &responder{change: func(r *ocsp.Response) { r.NextUpdate = time.Time{} }}, Query{}, NoAnswer},
-		{"not found", &responder{fails: 404}, Query{}, NoAnswer},
-		{"acps", &responder{}, Query{Kind: ACPS, URL: "http://127.0.0.1:9003"}, ""},
-		{"acps, revoked", &responder{status: map[int64]int{7: 1}}, Query{Kind: ACPS, URL: "http://localhost"}, Revoked},
-		{"acps, unknown", &responder{status: map[int64]int{7: 2}}, Query{Kind: ACPS, URL: "http://[::1]:9003/"}, NoAnswer},
+		}}, Source{}, ""},
+		{"without an end, old", &responder{change: func(r *ocsp.Response) { r.NextUpdate = time.Time{} }}, Source{},
+			NoAnswer},
+		{"not found", &responder{fails: 404}, Source{}, NoAnswer},
+		{"acps", &responder{}, Source{Kind: ACPS, Location: "http://127.0.0.1:9003"}, ""},
+		{"acps, revoked", &responder{status: map[int64]int{7: 1}}, Source{Kind: ACPS, Location: "http://localhost"}, Revoked},
+		{"acps, unknown", &responder{status: map[int64]int{7: 2}}, Source{Kind: ACPS, Location: "http://[::1]:9003/"},
+			NoAnswer},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.r.p = p
 			if test.config.Kind == "" {
-				test.config.Kind, test.config.URL = OCSP, responderURL
+				test.config.Kind, test.config.Location = OCSP, responderURL
 			}
-			c := startAsking(t, test.r, Config{Queries: []Query{test.config}})
+			c := startAsking(t, test.r, Config{Sources: []Source{test.config}})
 			chain := p.leaf(p.first, 7)
 			if err := c.Known(chain); err != nil || test.r.count() != 0 {
 				t.Errorf("Known: %v after %d requests", err, test.r.count())
 			}
 			for range 2 {
-				if got := reason(t, c.Check(t.Context(), chain)); got != test.want {
+				if got := reason(t, c.Check(t.Context(), chain, nil)); got != test.want {
 					t.Errorf("Check: %q, want %q (%v)", got, test.want, c.Health()[0].Err)
 				}
 				if got := reason(t, c.Known(chain)); got != test.want {
@@ -220,12 +222,12 @@ func TestOCSP(t *testing.T) {
 func TestResponderOfCertificate(t *testing.T) {
 	p := newPKI(t)
 	r := &responder{p: p}
-	c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP}}})
+	c := startAsking(t, r, Config{Sources: []Source{{Kind: OCSP}}})
 	named := p.leaf(p.first, 7, func(c *x509.Certificate) { c.OCSPServer = []string{"ldap://x", responderURL} })
-	if got := reason(t, c.Check(t.Context(), named)); got != "" {
+	if got := reason(t, c.Check(t.Context(), named, nil)); got != "" {
 		t.Errorf("named: %q", got)
 	}
-	if got := reason(t, c.Check(t.Context(), p.leaf(p.first, 8))); got != NoAnswer || r.count() != 1 {
+	if got := reason(t, c.Check(t.Context(), p.leaf(p.first, 8), nil)); got != NoAnswer || r.count() != 1 {
 		t.Errorf("not named: %q after %d requests", got, r.count())
 	}
 }
@@ -234,10 +236,10 @@ func TestResponderOfCertificate(t *testing.T) {
 func TestListFirst(t *testing.T) {
 	p := newPKI(t)
 	r := &responder{p: p}
-	c := startAsking(t, r, Config{Lists: []string{write(t, "list", p.crl(p.first, 1, []int64{7}))},
-		Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+	c := startAsking(t, r, Config{Sources: append([]Source{{Kind: OCSP, Location: responderURL}},
+		lists(write(t, "list", p.crl(p.first, 1, []int64{7})))...)})
 	for serial, want := range map[int64]Reason{7: Revoked, 8: ""} {
-		if got := reason(t, c.Check(t.Context(), p.leaf(p.first, serial))); got != want {
+		if got := reason(t, c.Check(t.Context(), p.leaf(p.first, serial), nil)); got != want {
 			t.Errorf("%d: %q, want %q", serial, got, want)
 		}
 	}
@@ -251,7 +253,7 @@ func TestRate(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
 		r := &responder{p: p, delay: time.Second}
-		c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		c := startAsking(t, r, Config{Sources: []Source{{Kind: OCSP, Location: responderURL}}})
 		var chains [90][]*x509.Certificate
 		for i := range chains {
 			chains[i] = p.leaf(p.first, int64(i+1))
@@ -262,7 +264,7 @@ func TestRate(t *testing.T) {
 			for _, chain := range chains {
 				for range 3 { // a caller makes several calls at once
 					all.Go(func() {
-						if c.Check(t.Context(), chain) == nil {
+						if c.Check(t.Context(), chain, nil) == nil {
 							mu.Lock()
 							defer mu.Unlock()
 							in++
@@ -292,13 +294,13 @@ func TestAnswersAge(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
 		r := &responder{p: p}
-		c := startAsking(t, r, Config{Degrade: 2 * time.Hour, Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		c := startAsking(t, r, Config{Degrade: 2 * time.Hour, Sources: []Source{{Kind: OCSP, Location: responderURL}}})
 		chain, other := p.leaf(p.first, 7), p.leaf(p.first, 8)
 		step := func(what string, wait time.Duration, chain []*x509.Certificate, want Reason, count int) {
 			t.Helper()
 			bubble.Pass(wait)
 			before := r.count()
-			got := reason(t, c.Check(t.Context(), chain))
+			got := reason(t, c.Check(t.Context(), chain, nil))
 			bubble.Pass(time.Second) // what is asked in the background
 			if got != want || r.count()-before != count {
 				t.Errorf("%s: %q after %d requests, want %q after %d", what, got, r.count()-before, want, count)
@@ -334,7 +336,7 @@ func TestAnswersAge(t *testing.T) {
 		step("the other one", 0, other, "", 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if got := reason(t, c.Check(ctx, p.leaf(p.first, 9))); got == Revoked {
+		if got := reason(t, c.Check(ctx, p.leaf(p.first, 9), nil)); got == Revoked {
 			t.Errorf("a caller that has gone: %q", got)
 		}
 	})
@@ -345,9 +347,9 @@ func TestHandshakesAskNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
 		r := &responder{p: p}
-		c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		c := startAsking(t, r, Config{Sources: []Source{{Kind: OCSP, Location: responderURL}}})
 		chain := p.leaf(p.first, 7)
-		if err := c.Check(t.Context(), chain); err != nil {
+		if err := c.Check(t.Context(), chain, nil); err != nil {
 			t.Fatal(err)
 		}
 		for range 20 {
@@ -367,12 +369,12 @@ func TestKeptIsAskedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
 		r := &responder{p: p}
-		c := startAsking(t, r, Config{Queries: []Query{{Kind: OCSP, URL: responderURL}}})
+		c := startAsking(t, r, Config{Sources: []Source{{Kind: OCSP, Location: responderURL}}})
 		chain := p.leaf(p.first, 7)
 		if got := reason(t, c.Kept(chain)); got != "" || r.count() != 0 {
 			t.Errorf("nothing is known: %q after %d requests", got, r.count())
 		}
-		if err := c.Check(t.Context(), chain); err != nil {
+		if err := c.Check(t.Context(), chain, nil); err != nil {
 			t.Fatal(err)
 		}
 		r.set(func() { r.status = map[int64]int{7: ocsp.Revoked} })
@@ -390,20 +392,20 @@ func TestKeptIsAskedAgain(t *testing.T) {
 func TestQueryConfig(t *testing.T) {
 	roots := x509.NewCertPool()
 	for _, test := range []struct {
-		query Query
+		query Source
 		want  string // empty if it is right
 	}{
-		{Query{Kind: OCSP}, ""},
-		{Query{Kind: ACPS, URL: "https://ca.example:9003", Roots: roots}, ""},
-		{Query{Kind: ACPS, URL: "http://localhost:9003"}, ""},
-		{Query{Kind: ACPS, URL: "https://ca.example:9003"}, "root"},
-		{Query{Kind: ACPS, URL: "http://ca.example:9003", Roots: roots}, "https"},
-		{Query{Kind: ACPS}, "http or https"},
-		{Query{Kind: OCSP, URL: "ldap://ca"}, "http or https"},
-		{Query{Kind: "other"}, "no kind"},
-		{Query{Kind: OCSP, Rate: -1}, "rate"},
+		{Source{Kind: OCSP}, ""},
+		{Source{Kind: ACPS, Location: "https://ca.example:9003", Roots: roots}, ""},
+		{Source{Kind: ACPS, Location: "http://localhost:9003"}, ""},
+		{Source{Kind: ACPS, Location: "https://ca.example:9003"}, "root"},
+		{Source{Kind: ACPS, Location: "http://ca.example:9003", Roots: roots}, "https"},
+		{Source{Kind: ACPS}, "http or https"},
+		{Source{Kind: OCSP, Location: "ldap://ca"}, "http or https"},
+		{Source{Kind: "other"}, "no kind"},
+		{Source{Kind: OCSP, Rate: -1}, "rate"},
 	} {
-		_, err := New(Config{Queries: []Query{test.query}})
+		_, err := New(Config{Sources: []Source{test.query}})
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want %q", test.query, err, test.want)
 		}

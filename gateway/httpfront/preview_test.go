@@ -270,7 +270,7 @@ type revocation struct {
 	all bool
 }
 
-func (r revocation) Check(context.Context, [][]*x509.Certificate) error {
+func (r revocation) Check(context.Context, [][]*x509.Certificate, []byte) error {
 	if r.all {
 		return task.Errorf(task.AuthenticationRequired, "it is revoked")
 	}

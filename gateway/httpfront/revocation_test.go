@@ -24,7 +24,7 @@ type revoked struct {
 	cert atomic.Pointer[x509.Certificate]
 }
 
-func (r *revoked) Check(_ context.Context, chains [][]*x509.Certificate) error {
+func (r *revoked) Check(_ context.Context, chains [][]*x509.Certificate, _ []byte) error {
 	if r.cert.Load() != chains[0][0] {
 		return nil
 	}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/x509"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/revocation"
+)
+
+// RevocationSource is where it is known which certificates are revoked.
+type RevocationSource struct {
+	// What it is: crl (a list of revoked certificates), ocsp (asked about each certificate that no list covers), acps (so,
+	// too: the JSON status of a certificate authority of ACPs, which is not signed), or registry (of ACPs: which agents
+	// are active; not signed either).
+	Kind string `json:"kind"`
+
+	// The file or the URL of a list, complete or a delta, in PEM or DER: a file is read again when it has changed, and
+	// lists of URLs are kept in Caddy's data directory. The URL of an OCSP responder, by default the one that each
+	// certificate names. The URL of an authority or a registry: https with roots of its own, or on this host.
+	Location string `json:"location,omitempty"`
+
+	// Whether nobody is asked by OCSP, and the answers alone count that callers bring in TLS 1.3.
+	Staples bool `json:"staples,omitempty"`
+
+	// How many requests are made in any minute. Default: 60.
+	Rate int `json:"rate,omitempty"`
+
+	// For how long one answer is waited for. Default: 3s.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// The PEM files of the roots that its certificate is checked against. Default: those of the system.
+	CA []string `json:"ca,omitempty"`
+
+	// Whether the answer that a certificate is unknown refuses it. Default: it is no answer.
+	RefuseUnknown bool `json:"refuse_unknown,omitempty"`
+}
+
+// lists returns what reads the lists of a line.
+func (p *parser) lists(into *[]RevocationSource) func() {
+	return func() {
+		var names []string
+		p.words(&names)()
+		for _, name := range names {
+			*into = append(*into, RevocationSource{Kind: string(revocation.CRL), Location: name})
+		}
+	}
+}
+
+// ocsp returns what reads a source of OCSP.
+func (p *parser) ocsp(into *[]RevocationSource) func() {
+	return func() {
+		switch {
+		case p.NextArg() && p.Val() == "query":
+			p.source(revocation.OCSP, into)()
+		case p.Val() == "staple":
+			*into = append(*into, RevocationSource{Kind: string(revocation.OCSP), Staples: true})
+		default:
+			p.fail("ocsp is written as: ocsp query, with the URL of a responder behind it or none; or: ocsp staple")
+		}
+	}
+}
+
+// source returns what reads a source that is asked. Syntax:
+//
+//	ocsp query [<url>] | acps <url> | registry <url> {
+//		rate    <n>/m
+//		timeout <duration>
+//		ca      <file>...
+//		unknown refuse
+//	}
+//
+// A registry has no rate, timeout and unknown.
+func (p *parser) source(kind revocation.Kind, into *[]RevocationSource) func() {
+	return func() {
+		s := RevocationSource{Kind: string(kind)}
+		if p.NextArg() {
+			s.Location = p.Val()
+		}
+		in := options{"ca": p.words(&s.CA)}
+		if kind != revocation.Registry {
+			in["rate"] = value(p, &s.Rate, "a number a minute, such as 60/m", func(text string) (int, error) {
+				return strconv.Atoi(strings.TrimSuffix(text, "/m"))
+			})
+			in["timeout"] = p.duration(&s.Timeout)
+			in["unknown"] = func() {
+				if !p.NextArg() || p.Val() != "refuse" {
+					p.fail("unknown is written as: unknown refuse")
+				}
+				s.RefuseUnknown = true
+			}
+		}
+		p.block(string(kind), in)
+		*into = append(*into, s)
+	}
+}
+
+// isFile reports whether the source is a list in a file.
+func (s *RevocationSource) isFile() bool {
+	return s.Kind == string(revocation.CRL) && !strings.Contains(s.Location, "://")
+}
+
+// config reads the roots of the source, and no list.
+func (s *RevocationSource) config() (c revocation.Source, err error) {
+	c = revocation.Source{Kind: revocation.Kind(s.Kind), Staples: s.Staples, Rate: s.Rate,
+		Timeout: time.Duration(s.Timeout), RefuseUnknown: s.RefuseUnknown}
+	c.Location = caddy.NewReplacer().ReplaceAll(s.Location, "")
+	if s.isFile() {
+		if c.Location, err = filepath.Abs(c.Location); err != nil {
+			return c, fmt.Errorf("revocation: crl: %w", err)
+		}
+	}
+	for _, file := range s.CA {
+		all, err := doctor.ReadCertificates(file)
+		if err != nil {
+			return c, fmt.Errorf("revocation: %s: ca: %s: %w", s.Kind, file, err)
+		}
+		if c.Roots == nil {
+			c.Roots = x509.NewCertPool()
+		}
+		for _, cert := range all {
+			c.Roots.AddCert(cert)
+		}
+	}
+	return c, nil
+}
