@@ -147,8 +147,8 @@ func (x *exchange) newStream() *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
 		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
-		expires: x.peer.Expires, chains: x.peer.Chains, staple: x.peer.Staple, address: x.in.Address, transport: x.in.Transport,
-		since: time.Now()}
+		expires: x.peer.Expires, chains: x.peer.Chains, staple: x.peer.Staple,
+		address: x.in.Address, transport: x.in.Transport, since: time.Now()}
 	if t := x.token; t != nil && (s.expires.IsZero() || t.Expires.Before(s.expires)) {
 		s.expires, s.byToken = t.Expires, true
 	}
