@@ -24,7 +24,8 @@ type options map[string]func()
 // them. Each time adds to a list.
 var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers",
 	"allow_exchanges", "deny", "certificate", "claim", "quota", "aac issuer", "identity accept", "identity jwt",
-	"identity oidc"}
+	"identity oidc", "revocation crl",
+	"revocation ocsp", "revocation acps", "revocation registry"}
 
 // readDirective reads a directive that has no arguments, and the options that known returns, or none.
 func readDirective(d *caddyfile.Dispenser, known func(*parser) options) error {
