@@ -48,6 +48,8 @@ func (p policySays) Decide(_ context.Context, c *policy.Call, _ *policy.Use) err
 	return nil
 }
 
+func (policySays) Denies(*policy.Call) error { return nil }
+
 // postAs posts a command of the Leader of a certificate, with a header Authorization.
 func postAs(t *testing.T, h *site, cert *x509.Certificate, method, command, sender, authorization string) string {
 	t.Helper()
