@@ -62,6 +62,10 @@ var mayImport = map[string][]string{
 	"replay":    {},
 	"shard":     {"replay"},
 	"shard/ask": {"task", "replay", "shard"},
+
+	"cluster":             {"replay"},
+	"cluster/clustertest": {"cluster", "replay"},
+
 	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",
 		"internal/measure"},
 	"replay/pebble/wal":         {"replay/pebble/disk", "replay/pebble/wal/segment", "internal/measure"},

@@ -53,3 +53,14 @@ func ShardOf(shards int, key ...string) int {
 	}
 	return int((h ^ h>>32) % uint64(shards))
 }
+
+// HeldBy returns what says whether the owner of a store may act outside it now, such as by a message to an agent: nil
+// if it may. It is called right before each act; an append that says what is done comes before. An error says that
+// another process may have taken the shard over, and may pass. HeldBy returns nil if the owner always may, which is so
+// for a store that is not shared.
+func HeldBy(s Store) func() error {
+	if h, ok := s.(interface{ Held() error }); ok {
+		return h.Held
+	}
+	return nil
+}

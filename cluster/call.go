@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// MovedError says that a node has not carried a call out, or is not known to have, because it does not own the shard or
+// does not answer. It wraps replay.ErrFenced.
+type MovedError struct {
+	Shard int  // -1 for a call to a node
+	Begun bool // the node may have begun
+}
+
+func (e *MovedError) Error() string {
+	if e.Shard < 0 {
+		return "the node does not answer"
+	}
+	return fmt.Sprintf("shard %d has no owner now, or another one", e.Shard)
+}
+
+// Unwrap returns replay.ErrFenced.
+func (e *MovedError) Unwrap() error { return replay.ErrFenced }
+
+// RemoteError is what the service of another node has returned as its error.
+type RemoteError struct{ Node, Text string }
+
+func (e *RemoteError) Error() string { return fmt.Sprintf("node %q: %s", e.Node, e.Text) }
+
+// BusyError says that a node has not begun with a call, because it has too much to do.
+type BusyError struct{ Node string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("node %q carries out as many calls of other nodes as it may; send the request again", e.Node)
+}
+
+// A Service carries out a request of another node, or of this one. An error that is replay.ErrClosed says that the shard
+// has moved. The request may be kept, and must not be changed.
+type Service func(ctx context.Context, shard int, request []byte) ([]byte, error)
+
+// Handle has a service carry out the calls that have its name, of 1 to 64 bytes, on this node. f may be called by any
+// number of goroutines at once, as far as the bounds of the node allow; nil ends the service.
+func (c *Cluster) Handle(service string, f Service) {
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	if f == nil {
+		delete(c.calls.services, service)
+		return
+	}
+	c.calls.services[service] = f
+}
+
+// Call has the owner of a shard carry out a request, once or, if an error is returned, perhaps. It asks one node once:
+// if the error is a MovedError, the call may be made again; if Begun is true, it may be carried out twice then. When ctx
+// is done, the owner is told. reserve is called before the reply is held; nil if it is not counted.
+func (c *Cluster) Call(
+	ctx context.Context, shard int, service string, request []byte, reserve replay.Reserve,
+) ([]byte, error) {
+	reply, _, err := c.CallOwner(ctx, shard, service, request, reserve)
+	return reply, err
+}
+
+// CallOwner is Call, and returns the name of the node that was asked, too; empty for none.
+func (c *Cluster) CallOwner(
+	ctx context.Context, shard int, service string, request []byte, reserve replay.Reserve,
+) (reply []byte, node string, err error) {
+	if c.owned(shard) != nil {
+		reply, err = c.callHere(ctx, shard, service, request)
+		return reply, c.config.Name, err
+	}
+	to, err := c.route(ctx, shard)
+	if err != nil || to.Node == "" || to.Incarnation == c.incarnation {
+		return nil, "", &MovedError{Shard: shard}
+	}
+	reply, err = c.ask(ctx, to, shard, service, request, reserve)
+	if _, moved := errors.AsType[*MovedError](err); moved {
+		c.forget(shard, to)
+	}
+	return reply, to.Node, err
+}
+
+// callHere has this node carry out a request.
+func (c *Cluster) callHere(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
+	c.calls.mu.Lock()
+	f := c.calls.services[service]
+	c.calls.mu.Unlock()
+	if f == nil {
+		return nil, &RemoteError{c.config.Name, "it has no service " + service}
+	}
+	reply, err := f(ctx, shard, request)
+	if errors.Is(err, replay.ErrClosed) {
+		err = &MovedError{shard, true}
+	}
+	return reply, err
+}
+
+// routeAge is how long the answer is used that a shard has no owner.
+const routeAge = 10 * time.Millisecond
+
+// route returns the owner of a shard: the one that is known, or else the present one.
+func (c *Cluster) route(ctx context.Context, shard int) (Owner, error) {
+	s := &c.shards[shard]
+	known := func() (Owner, bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if s.asked == 0 {
+			return Owner{}, false
+		}
+		return s.route, s.route.Node != "" || c.config.now() < s.asked+routeAge
+	}
+	if o, ok := known(); ok {
+		return o, nil
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if o, ok := known(); ok {
+		return o, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.Lease/3)
+	defer cancel()
+	o, err := c.config.Streams.Owner(ctx, shard)
+	if err != nil {
+		return o, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.route, s.asked = o, c.config.now()
+	if m := c.members[o.Node]; m != nil && (m.Incarnation != o.Incarnation || !m.living()) {
+		s.route = Owner{} // it is asked for again
+	}
+	return s.route, nil
+}
+
+// forget has the owner of a shard asked for again.
+func (c *Cluster) forget(shard int, was Owner) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shards[shard].route == was {
+		c.shards[shard].route, c.shards[shard].asked = Owner{}, 0
+	}
+}
+
+// ask sends a call to a node, and waits for the reply.
+func (c *Cluster) ask(
+	ctx context.Context, to Owner, shard int, service string, request []byte, reserve replay.Reserve,
+) ([]byte, error) {
+	if len(request) > maxBody {
+		return nil, fmt.Errorf("a request to another node has %d bytes, but may have %d at most", len(request), maxBody)
+	}
+	p, err := c.calls.begin(to, request)
+	if err != nil {
+		return nil, err
+	}
+	defer c.calls.end(p)
+	f := frame{kind: callFrame, shard: shard, service: service, size: uint64(len(request))}
+	if at, ok := ctx.Deadline(); ok {
+		f.limit = uint64(max(time.Until(at), time.Millisecond) / time.Millisecond)
+	}
+	p.out.sent = min(len(request), c.room()-len(service))
+	f.data = request[:p.out.sent]
+	if err := c.send(to.Incarnation, p.id, &f); err != nil {
+		return nil, &MovedError{Shard: shard}
+	}
+	r := reply{shard: shard}
+	for {
+		select {
+		case <-p.in.ready:
+			for _, f := range p.in.take() {
+				if f.kind == grantFrame {
+					p.more.Store(true)
+					err = c.sendParts(to.Incarnation, p.id, partFrame, &p.out, f.offset)
+				} else {
+					err = c.read(ctx, p, &r, f, reserve)
+				}
+				if err != nil {
+					c.send(to.Incarnation, p.id, &frame{kind: cancelFrame})
+					return nil, err
+				}
+			}
+			if r.begun && len(r.data) == r.size {
+				return r.result(to.Node)
+			}
+		case <-ctx.Done():
+			c.send(to.Incarnation, p.id, &frame{kind: cancelFrame})
+			return nil, ctx.Err()
+		case <-p.lost:
+			return nil, &MovedError{shard, !p.unbegun.Load()}
+		}
+	}
+}
+
+// reply is the reply to a call, as far as it has come.
+type reply struct {
+	shard   int
+	begun   bool
+	status  status
+	data    []byte
+	size    int
+	granted int
+}
+
+// read takes a part of the reply, and grants more.
+func (c *Cluster) read(ctx context.Context, p *pending, r *reply, f frame, reserve replay.Reserve) error {
+	switch {
+	case f.kind == replyFrame && !r.begun:
+		r.begun, r.status, r.data, r.size = true, f.status, f.data, int(f.size)
+		if reserve != nil && f.status == ended {
+			if err := reserve(ctx, int64(f.size)); err != nil {
+				return err
+			}
+		}
+		if len(r.data) == r.size {
+			return nil
+		}
+		r.data = append(make([]byte, 0, r.size), r.data...)
+	case f.kind == restFrame && r.begun && f.offset == uint64(len(r.data)) && len(f.data) > 0 &&
+		len(r.data)+len(f.data) <= r.size:
+		r.data = append(r.data, f.data...)
+	default:
+		return &MovedError{r.shard, true} // a part was lost
+	}
+	if r.granted < r.size && r.granted-len(r.data) < window/2 {
+		r.granted = min(len(r.data)+window, r.size)
+		p.more.Store(true)
+		return c.send(p.to.Incarnation, p.id, &frame{kind: takeFrame, offset: uint64(r.granted)})
+	}
+	return nil
+}
+
+// result returns what the reply says.
+func (r *reply) result(node string) ([]byte, error) {
+	switch r.status {
+	case ended:
+		return r.data, nil
+	case notOwner:
+		return nil, &MovedError{Shard: r.shard}
+	case moved:
+		return nil, &MovedError{r.shard, true}
+	case busy:
+		return nil, &BusyError{node}
+	case noService:
+		return nil, &RemoteError{node, "it has no such service"}
+	}
+	return nil, &RemoteError{node, string(r.data)}
+}
+
+// sendParts sends parts of a body as far as they are granted.
+func (c *Cluster) sendParts(to string, id uint64, k kind, out *outgoing, granted uint64) error {
+	for out.sent < int(min(granted, uint64(len(out.data)))) {
+		n := min(c.room(), len(out.data)-out.sent)
+		f := frame{kind: k, offset: uint64(out.sent), data: out.data[out.sent : out.sent+n]}
+		if err := c.send(to, id, &f); err != nil {
+			return err
+		}
+		out.sent += n
+	}
+	return nil
+}
+
+// room returns how many bytes of a body go into one message.
+func (c *Cluster) room() int {
+	return max(min(c.config.Network.MaxData(), window/2)-overhead-maxService, 1)
+}
+
+func (c *Cluster) send(to string, id uint64, f *frame) error {
+	data := f.append(make([]byte, 0, overhead+len(f.service)+len(f.data)))
+	return c.config.Network.Send(Message{From: c.incarnation, To: to, ID: id, Data: data})
+}
+
+// announce has all nodes ask for the owner of a shard.
+func (c *Cluster) announce(shard int) { c.send(everybody, 0, &frame{kind: ownerFrame, shard: shard}) }
+
+// outgoing is a body that is sent in parts.
+type outgoing struct {
+	data []byte
+	sent int
+}
+
+const (
+	// maxBody is the most bytes of a request or reply: more than the largest task that a gateway may keep.
+	maxBody = 256 << 20
+	// window is how many bytes of a body are on their way at most.
+	window = 2 << 20
+)

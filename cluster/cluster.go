@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Config is what a node of a cluster needs.
+type Config struct {
+	Name    string // of the node; see CheckName
+	Version string // of the program, for operators
+
+	Streams  Streams
+	Registry Registry
+	Network  Network
+
+	// Lease is for how long a node may act after it has sent its record; 0 for DefaultLease. It is the same for all nodes.
+	Lease time.Duration
+	// Busy says why a shard that this node owns should not move now; empty if it may. It is asked often. Nil for never.
+	Busy func(shard int) string
+	Log  *slog.Logger
+
+	now func() time.Duration // for tests
+}
+
+// DefaultLease is how long a lease runs.
+const DefaultLease = 3 * time.Second
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// CheckName returns an error that says what the name of a node must be, if it is another one.
+func CheckName(name string) error {
+	if validName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("the name of a node has 1 to 64 letters, digits, hyphens and underscores, but this is %q", name)
+}
+
+// Cluster is this node, and what it knows of the others. It implements replay.Shards. Its methods may be called by any
+// number of goroutines at once.
+type Cluster struct {
+	config      Config
+	log         *slog.Logger
+	incarnation string
+	stats       stats
+
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	urgent chan struct{} // has the record of this node written now
+	look   chan struct{} // has balance look again
+	stops  []func()
+
+	lease  atomic.Int64  // until when this node may act, on the clock; 0 for not at all
+	doubts atomic.Uint64 // how often shards may have been lost unseen
+
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next change of what follows
+	self    self
+	members map[string]*member       // by name
+	lapsed  map[string]time.Duration // by incarnation that was replaced: when its record was last seen to change
+	since   time.Duration            // since when the own lease holds without a break; 0 if it does not
+	joined  bool                     // the registry has the record of this incarnation
+	problem error                    // why the node has not joined
+	shards  []shardState
+	moving  int           // the shard that is released, and has no owner yet; -1 for none
+	moved   time.Duration // when it was released
+
+	calls calls
+}
+
+// self is what the record of this node says.
+type self struct {
+	revision uint64
+	draining bool
+	force    bool // shards move although they are busy
+	wants    []want
+	started  time.Time
+	sent     time.Duration // when the record was last sent
+	urgent   bool          // it has changed since
+}
+
+// shardState is what this node knows of a shard.
+type shardState struct {
+	store *store    // nil while this node does not own the shard
+	since time.Time // since when it does
+	stray bool      // this node has closed it, and could not release it
+
+	asking sync.Mutex    // held while the owner is asked for; not under the mutex of the cluster
+	route  Owner         // to which calls are sent; may be old
+	asked  time.Duration // when it was asked for; 0 if it must be asked for again
+}
+
+// Open opens a node. It joins the cluster in the background, and tries again until Close; see Joined. The drivers stay
+// the caller's, and must outlive the node.
+func Open(c Config) (*Cluster, error) {
+	if err := CheckName(c.Name); err != nil {
+		return nil, err
+	}
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	if c.now == nil {
+		c.now = now
+	}
+	if c.Busy == nil {
+		c.Busy = func(int) string { return "" }
+	}
+	var id [8]byte
+	rand.Read(id[:])
+	n := &Cluster{config: c, log: c.Log.With("node", c.Name), incarnation: hex.EncodeToString(id[:]),
+		urgent: make(chan struct{}, 1), look: make(chan struct{}, 1), changed: make(chan struct{}), members: make(map[string]*member),
+		lapsed: make(map[string]time.Duration), shards: make([]shardState, c.Streams.Count()), moving: -1,
+		self: self{started: time.Now()}, problem: errors.New("the registry of nodes was not reached yet")}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.calls.init(n)
+	n.operate()
+	for _, address := range []string{n.incarnation, everybody} {
+		stop, err := c.Network.Listen(address, n.receive)
+		if err != nil {
+			n.end()
+			return nil, fmt.Errorf("the network of the cluster cannot be used: %w", err)
+		}
+		n.stops = append(n.stops, stop)
+	}
+	stop, err := c.Registry.Watch(func(r Record) { n.see(r) })
+	if err != nil {
+		n.end()
+		return nil, fmt.Errorf("the registry of nodes cannot be watched: %w", err)
+	}
+	n.stops = append(n.stops, stop)
+	c.Network.Disconnected(func() {
+		n.doubts.Add(1)
+		n.kick()
+	})
+	n.work.Go(n.live)
+	n.work.Go(n.keep)
+	n.work.Go(n.watchCalls)
+	return n, nil
+}
+
+// Close leaves the cluster: what the node still owns can be claimed by others when its lease is over, or at once where it
+// was released before. It is called after the set of shards was closed.
+func (c *Cluster) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.config.Lease)
+	defer cancel()
+	c.lease.Store(0)
+	c.stop()
+	c.calls.failAll()
+	c.work.Wait()
+	c.leave(ctx)
+	c.end()
+}
+
+func (c *Cluster) end() {
+	c.stop()
+	for _, stop := range c.stops {
+		stop()
+	}
+}
+
+// Name returns the name of this node.
+func (c *Cluster) Name() string { return c.config.Name }
+
+// Count implements replay.Shards.
+func (c *Cluster) Count() int { return len(c.shards) }
+
+// Logs implements replay.Shards.
+func (c *Cluster) Logs(shard int) replay.Logs { return c.config.Streams.Logs(shard) }
+
+// kick has the node look again at what it owns.
+func (c *Cluster) kick() {
+	select {
+	case c.look <- struct{}{}:
+	default:
+	}
+}
+
+// hurry has the record of this node written now. c.mu is held.
+func (c *Cluster) hurry() {
+	c.self.urgent = true
+	select {
+	case c.urgent <- struct{}{}:
+	default:
+	}
+}
+
+// change wakes what waits for a change. c.mu is held.
+func (c *Cluster) change() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// NameTakenError says that another process has the name of this node, and lives.
+type NameTakenError struct{ Name, Incarnation string }
+
+func (e *NameTakenError) Error() string {
+	return fmt.Sprintf("another gateway of this cluster has the node name %q, and lives; give each gateway a name of its "+
+		"own, or stop the other one", e.Name)
+}
+
+// Joined waits until this node has joined the cluster. The error is a NameTakenError at once if another process lives
+// that has its name, and otherwise the reason for which it has not joined when ctx is done; it goes on trying.
+func (c *Cluster) Joined(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		joined, problem, changed := c.joined, c.problem, c.changed
+		c.mu.Unlock()
+		if joined {
+			return nil
+		}
+		if _, taken := errors.AsType[*NameTakenError](problem); taken {
+			return problem
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return problem
+		case <-c.ctx.Done():
+			return replay.ErrClosed
+		}
+	}
+}
+
+// Ready returns nil while this node takes part in the cluster and its lease holds; otherwise the reason.
+func (c *Cluster) Ready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.joined {
+		return c.problem
+	}
+	return c.held()
+}
+
+// ErrNoLease is the error of what a node may not do because its lease is over, or because it has to check first which
+// shards are still its own. It may pass.
+var ErrNoLease = fmt.Errorf("this node cannot reach the quorum of its cluster: %w", replay.ErrUnavailable)
+
+// held returns nil while the lease of the node holds.
+func (c *Cluster) held() error {
+	if int64(c.config.now()) >= c.lease.Load() || !c.config.Network.Connected() {
+		return ErrNoLease
+	}
+	return nil
+}

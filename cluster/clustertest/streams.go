@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clustertest has the drivers of a cluster in memory, with the faults of real ones: nodes that are cut off, a
+// registry or streams without a leader, messages that are lost.
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/cluster"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// World is what the nodes of a cluster share.
+type World struct {
+	mu       sync.Mutex
+	shards   []stream
+	records  map[string]cluster.Record
+	revision uint64
+	down     bool // nothing has a leader
+	links    []*Link
+	changed  chan struct{} // closed at the next change of what is cut
+}
+
+// stream is one shard. The mutex of World guards it, but the logs.
+type stream struct {
+	logs      *replay.Memory
+	appending sync.RWMutex // read-locked by an append, so that none is under way when the owner changes
+	owner     cluster.Owner
+	store     *store // that the owner has opened; nil for none
+}
+
+// New returns a world with a number of shards, which no node owns.
+func New(shards int) *World {
+	w := &World{shards: make([]stream, shards), records: make(map[string]cluster.Record),
+		changed: make(chan struct{})}
+	for i := range w.shards {
+		w.shards[i].logs = replay.NewMemory(replay.Settings{})
+	}
+	return w
+}
+
+// Logs returns the logs of a shard.
+func (w *World) Logs(shard int) *replay.Memory { return w.shards[shard].logs }
+
+// Owner returns the owner's record of a shard.
+func (w *World) Owner(shard int) cluster.Owner {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shards[shard].owner
+}
+
+// SetDown takes the leaders away from the registry and all streams, or gives them back. Messages still pass.
+func (w *World) SetDown(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+	w.change()
+}
+
+// change wakes what waits. w.mu is held.
+func (w *World) change() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// Link is how one process reaches the world. It implements the drivers of a cluster.
+type Link struct {
+	of           *World
+	cut          bool // it reaches nothing, and does not know
+	disconnected bool // likewise, and knows
+	noticed      []func()
+	watching     []func(cluster.Record)
+	listening    map[string]*listener
+	lose         func(cluster.Message) bool
+	max          int
+}
+
+// Link returns a link, by which messages of 64 KiB pass.
+func (w *World) Link() *Link {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &Link{of: w, listening: make(map[string]*listener), max: 64 << 10}
+	w.links = append(w.links, l)
+	return l
+}
+
+// SetMax sets how many bytes of data a message may have.
+func (l *Link) SetMax(n int) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.max = n
+}
+
+// Cut has the link reach nothing, or everything again. What waits for an answer meanwhile gets it afterwards, as in a
+// process that is stopped, or one whose network is silent.
+func (l *Link) Cut(cut bool) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.cut = cut
+	l.of.change()
+}
+
+// Disconnect is Cut with the knowledge of the process.
+func (l *Link) Disconnect(cut bool) {
+	l.of.mu.Lock()
+	l.disconnected = cut
+	l.of.change()
+	noticed := slices.Clone(l.noticed)
+	l.of.mu.Unlock()
+	for _, f := range noticed {
+		if cut {
+			f()
+		}
+	}
+}
+
+// Lose has messages that the process sends lost for which f is true; nil for none.
+func (l *Link) Lose(f func(cluster.Message) bool) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.lose = f
+}
+
+// Kill ends all that listens by the link, as the death of the process does.
+func (l *Link) Kill() {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.cut, l.watching = true, nil
+	for address, of := range l.listening {
+		delete(l.listening, address)
+		of.end()
+	}
+}
+
+// pass waits until the link is whole, and, for what needs a leader, there is one.
+func (l *Link) pass(ctx context.Context, leader bool) error {
+	for {
+		l.of.mu.Lock()
+		ok, changed := !l.cut && !l.disconnected && !(leader && l.of.down), l.of.changed
+		l.of.mu.Unlock()
+		if ok {
+			return ctx.Err()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), replay.ErrUnavailable)
+		}
+	}
+}
+
+// Count implements cluster.Streams.
+func (l *Link) Count() int { return len(l.of.shards) }
+
+// Logs implements cluster.Streams.
+func (l *Link) Logs(shard int) replay.Logs { return l.of.shards[shard].logs }
+
+// Owner implements cluster.Streams.
+func (l *Link) Owner(ctx context.Context, shard int) (cluster.Owner, error) {
+	if err := l.pass(ctx, true); err != nil {
+		return cluster.Owner{}, err
+	}
+	return l.of.Owner(shard), nil
+}
+
+// Claim implements cluster.Streams.
+func (l *Link) Claim(
+	ctx context.Context, shard int, after cluster.Owner, node, incarnation string,
+) (cluster.Store, error) {
+	if err := l.pass(ctx, true); err != nil {
+		return nil, err
+	}
+	s := &l.of.shards[shard]
+	s.appending.Lock()
+	defer s.appending.Unlock()
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if s.owner != after {
+		return nil, cluster.ErrClaimed
+	}
+	s.owner = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}
+	s.store = &store{Store: s.logs, link: l, of: s, fenced: make(chan struct{})}
+	return s.store, nil
+}
+
+// store is the store of a shard for one of its owners.
+type store struct {
+	replay.Store
+	link   *Link
+	of     *stream
+	once   sync.Once
+	fenced chan struct{}
+}
+
+// Append implements replay.Store.
+func (s *store) Append(ctx context.Context, a replay.Append) error {
+	if err := s.link.pass(ctx, true); err != nil {
+		return err
+	}
+	s.of.appending.RLock()
+	defer s.of.appending.RUnlock()
+	if s.of.store != s {
+		s.once.Do(func() { close(s.fenced) })
+		return replay.ErrFenced
+	}
+	return s.Store.Append(ctx, a)
+}
+
+// Fenced implements cluster.Store.
+func (s *store) Fenced() <-chan struct{} { return s.fenced }
+
+// Release implements cluster.Store.
+func (s *store) Release(ctx context.Context) error {
+	if err := s.link.pass(ctx, true); err != nil {
+		return err
+	}
+	s.of.appending.Lock()
+	defer s.of.appending.Unlock()
+	s.link.of.mu.Lock()
+	defer s.link.of.mu.Unlock()
+	if s.of.store != s {
+		return replay.ErrFenced
+	}
+	s.of.owner, s.of.store = cluster.Owner{Epoch: s.of.owner.Epoch + 1}, nil
+	return nil
+}
+
+// Close implements replay.Store. The logs stay.
+func (s *store) Close() error { return nil }
+
+// Write implements cluster.Registry.
+func (l *Link) Write(ctx context.Context, name string, data []byte, expect uint64) (uint64, error) {
+	if err := l.pass(ctx, true); err != nil {
+		return 0, err
+	}
+	w := l.of
+	w.mu.Lock()
+	if w.records[name].Revision != expect {
+		w.mu.Unlock()
+		return 0, cluster.ErrConflict
+	}
+	w.revision++
+	r := cluster.Record{Name: name, Data: slices.Clone(data), Revision: w.revision}
+	w.records[name] = r
+	var told []func(cluster.Record)
+	for _, other := range w.links {
+		if !other.cut && !other.disconnected {
+			told = append(told, other.watching...)
+		}
+	}
+	w.mu.Unlock()
+	for _, f := range told {
+		f(r)
+	}
+	return r.Revision, nil
+}
+
+// All implements cluster.Registry.
+func (l *Link) All(ctx context.Context) ([]cluster.Record, error) {
+	if err := l.pass(ctx, true); err != nil {
+		return nil, err
+	}
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	all := make([]cluster.Record, 0, len(l.of.records))
+	for _, r := range l.of.records {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b cluster.Record) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Watch implements cluster.Registry.
+func (l *Link) Watch(f func(cluster.Record)) (func(), error) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.watching = append(l.watching, f)
+	return func() {
+		l.of.mu.Lock()
+		defer l.of.mu.Unlock()
+		l.watching = nil
+	}, nil
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster has several processes, its nodes, share the shards of one store: who lives, who owns which shard, and
+// how a node asks another one. It knows no tasks.
+//
+// A node is its name and its incarnation, which is new with each start. It writes its record to the Registry every
+// third of a lease. Its lease runs from before it sent a record that a quorum has, by a clock that counts suspension.
+// Other nodes declare it gone after they have seen nothing new of it for a lease and a margin, by their own clock. They
+// decide only right after a record of their own was written, which was sent after that time; so a Registry that nobody
+// can write to makes nobody gone. A node whose own lease had lapsed counts the silence of others from its renewal on.
+// The Registry is asked once more before a node is declared gone, as its leader has it: notices of records may be lost.
+//
+// That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the
+// shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease holds,
+// it is connected, and nothing has happened since its ownership was checked by which it may have lost the shard unseen.
+// After a lease has lapsed, and after each loss of the connection, the owner's records are read again from their leaders
+// before anything is acted on. An owner that cannot renew its lease keeps its shards: it only does not act.
+//
+// All nodes compute the same owner for each shard from the nodes that live (assign): rendezvous hashing with an equal
+// share for each node, so that a node which comes or goes moves few shards. A shard is claimed when its record names no
+// node, or one that is gone. A shard that should be elsewhere is released: its engines close, the store closes, and the
+// record then names no node; so its next owner need not wait for a lease. A node releases one shard at a time, and the
+// next one when that has an owner. Shards of a name whose incarnation was replaced can be claimed when the lease of the
+// former one cannot hold any more, because a former process may still run on a machine that is cut off.
+//
+// Calls go over the Network, which may lose messages but not reorder them. A call is not sent twice: who asks pings the
+// node that works on it, and a node that does not know the call says so. Then, and when the node is gone, or silent, the
+// call fails with a MovedError, which says whether the node may have begun. Who asks decides whether it asks again:
+// commands are known again by their ids. What exceeds a message goes in parts, as far as the receiver has granted, so
+// that neither side holds more than it has counted.
+//
+// The drivers, over NATS, are in cluster/natsdriver. The calls of Leaders, which are handed to the owner of their
+// shard, are in cluster/handover.
+package cluster

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Owner is the record that says who owns a shard, as its stream has it. Epoch grows with each record.
+type Owner struct {
+	Node        string // empty for none
+	Incarnation string
+	Epoch       uint64
+}
+
+// Streams are the streams of the shards. The methods may be called by any number of goroutines at once.
+type Streams interface {
+	// Count returns how many shards there are.
+	Count() int
+	// Logs returns the logs of a shard to read them.
+	Logs(shard int) replay.Logs
+	// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if nobody has ever
+	// owned it.
+	Owner(ctx context.Context, shard int) (Owner, error)
+	// Claim writes the next owner's record, if after is the present one, and opens the store. From then on the appends
+	// of the owner before are refused. The error is ErrClaimed if after is not the present record.
+	Claim(ctx context.Context, shard int, after Owner, node, incarnation string) (Store, error)
+}
+
+// Store is the store of a shard for the node that has claimed it.
+type Store interface {
+	replay.Store
+	// Fenced is closed when an append was refused because another node has claimed the shard.
+	Fenced() <-chan struct{}
+	// Release writes an owner's record that names no node. It is called when nothing appends any more. The error is that
+	// of a fenced append if another node has claimed the shard.
+	Release(ctx context.Context) error
+}
+
+// ErrClaimed is the error of a claim after a record that is not the present one.
+var ErrClaimed = errors.New("another node has claimed the shard")
+
+// Registry has a record of each node. It is replicated, and a write returns when a quorum has it.
+type Registry interface {
+	// Write writes the record of a name, and returns its revision. The error is ErrConflict if the revision of the
+	// present record is not expect, which is 0 for no record.
+	Write(ctx context.Context, name string, record []byte, expect uint64) (revision uint64, err error)
+	// All returns all records, as the leader of the registry has them.
+	All(ctx context.Context) ([]Record, error)
+	// Watch calls f with each record that is written, until stop is called. Some may be missed. f does not block.
+	Watch(f func(Record)) (stop func(), err error)
+}
+
+// Record is a record in the registry.
+type Record struct {
+	Name     string
+	Data     []byte
+	Revision uint64 // greater than that of all records before; of all names
+}
+
+// ErrConflict is the error of a write to the registry that expects another revision.
+var ErrConflict = errors.New("another process has written the record of this name")
+
+// Network carries messages between nodes. A message arrives once or never, and those from one address to another arrive
+// in order.
+type Network interface {
+	// Listen receives what is sent to an address, until stop is called. f is called by one goroutine, and does not block.
+	Listen(address string, f func(Message)) (stop func(), err error)
+	// Send sends a message. It keeps no reference to the data.
+	Send(Message) error
+	// MaxData returns how many bytes the data of a message may have now.
+	MaxData() int
+	// Connected reports whether messages can be sent and received, as far as this process knows.
+	Connected() bool
+	// Disconnected has f called each time that the connection is lost.
+	Disconnected(f func())
+}
+
+// Message is a message from one address to another.
+type Message struct {
+	From, To string
+	ID       uint64 // of the call that it belongs to
+	Data     []byte
+	// Unheard says that nobody listens to the address to which the message From was sent with this ID.
+	Unheard bool
+}
+
+// everybody is the address of all nodes.
+const everybody = "all"

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// record is what the registry has of a node.
+type record struct {
+	Incarnation string    `json:"incarnation"`
+	Version     string    `json:"version,omitempty"`
+	Started     time.Time `json:"started"`
+	Draining    bool      `json:"draining,omitempty"`
+	Left        bool      `json:"left,omitempty"` // the process has ended, and acts no more
+	Wants       []want    `json:"wants,omitempty"`
+	Owns        int       `json:"owns"` // how many shards
+}
+
+// member is what this node knows of a node, itself included.
+type member struct {
+	record
+	revision uint64
+	seen     time.Duration // when the revision was first seen
+	gone     bool          // it was silent for too long
+}
+
+func (m *member) living() bool { return !m.gone && !m.Left }
+
+// margin is added to a lease before others are declared gone: clocks may run at different speeds.
+func (c *Cluster) margin() time.Duration { return c.config.Lease / 30 }
+
+// live writes the record of this node every third of a lease, and does what follows from those of others, until Close.
+func (c *Cluster) live() {
+	for c.ctx.Err() == nil {
+		now := c.config.now()
+		if wait := c.next(now) - now; wait > 0 {
+			select {
+			case <-c.urgent:
+			case <-time.After(wait):
+			case <-c.ctx.Done():
+			}
+			continue
+		}
+		err := c.beat()
+		if err == nil {
+			err = c.judge()
+		}
+		if err != nil && c.ctx.Err() == nil {
+			c.log.Warn("the record of this node was not written; trying again", "error", err)
+			select {
+			case <-time.After(c.config.Lease / 15):
+			case <-c.ctx.Done():
+			}
+		}
+	}
+}
+
+// next returns when the next record is to be sent: after a third of a lease, and right when a node may be gone.
+func (c *Cluster) next(now time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.self.urgent || !c.joined {
+		return now
+	}
+	at := c.self.sent + c.config.Lease/3
+	for name, m := range c.members {
+		if limit := c.limit(m.seen); name != c.config.Name && m.living() && limit > c.self.sent {
+			at = min(at, limit)
+		}
+	}
+	return at
+}
+
+// limit returns when a node is gone whose record was seen to change at a time, and not since. c.mu is held.
+func (c *Cluster) limit(seen time.Duration) time.Duration {
+	return max(seen, c.since) + c.config.Lease + c.margin()
+}
+
+// beat writes the record of this node, and renews its lease. The first one joins the cluster.
+func (c *Cluster) beat() error {
+	ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease*2/3)
+	defer cancel()
+	c.mu.Lock()
+	joined := c.joined
+	c.mu.Unlock()
+	if !joined {
+		return c.join(ctx)
+	}
+	return c.write(ctx, false)
+}
+
+// write writes the record of this node.
+func (c *Cluster) write(ctx context.Context, left bool) error {
+	c.mu.Lock()
+	r := record{Incarnation: c.incarnation, Version: c.config.Version, Started: c.self.started,
+		Draining: c.self.draining, Left: left, Wants: c.self.wants}
+	for i := range c.shards {
+		if c.shards[i].store != nil {
+			r.Owns++
+		}
+	}
+	expect := c.self.revision
+	c.self.urgent = false
+	sent := c.config.now()
+	c.self.sent = sent
+	c.mu.Unlock()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	revision, err := c.config.Registry.Write(ctx, c.config.Name, data, expect)
+	if errors.Is(err, ErrConflict) {
+		return c.conflict(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	c.renew(sent, revision, r)
+	return nil
+}
+
+// renew counts the lease from when a record was sent that the registry has now.
+func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.config.now()
+	c.self.revision = revision
+	c.members[c.config.Name] = &member{record: r, revision: revision, seen: now}
+	if until := c.lease.Load(); c.since == 0 || int64(now) >= until {
+		c.since = now
+		if until != 0 { // it had lapsed: others may have declared this node gone
+			c.doubts.Add(1)
+			c.stats.lapses.Add(1)
+			c.log.Warn("the lease of this node had lapsed, and holds again")
+		}
+		c.change()
+	}
+	if c.ctx.Err() == nil {
+		c.lease.Store(int64(sent + c.config.Lease))
+	}
+}
+
+// conflict finds out whose record the registry has under the name of this node: that of an earlier write, whose answer
+// was lost, or that of another process.
+func (c *Cluster) conflict(ctx context.Context) error {
+	all, err := c.config.Registry.All(ctx)
+	if err != nil {
+		return err
+	}
+	var other record
+	found := false
+	for _, r := range all {
+		if r.Name != c.config.Name {
+			continue
+		}
+		found = true
+		if err := json.Unmarshal(r.Data, &other); err != nil {
+			return err
+		}
+		if other.Incarnation == c.incarnation {
+			c.mu.Lock()
+			c.self.revision, c.self.urgent = r.Revision, true
+			c.mu.Unlock()
+			return nil
+		}
+	}
+	if !found { // somebody has deleted it
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.self.revision, c.self.urgent = 0, true
+		return nil
+	}
+	c.lease.Store(0)
+	c.mu.Lock()
+	c.joined, c.since, c.problem = false, 0, &NameTakenError{c.config.Name, other.Incarnation}
+	for i := range c.shards {
+		if s := c.shards[i].store; s != nil {
+			s.lose()
+		}
+	}
+	c.change()
+	c.mu.Unlock()
+	return c.problemNow()
+}
+
+func (c *Cluster) problemNow() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.problem
+}
+
+// see takes note of a record in the registry.
+func (c *Cluster) see(r Record) {
+	if r.Name == c.config.Name {
+		return // what this node writes it knows; what another process does is a conflict
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[r.Name]
+	if m != nil && r.Revision <= m.revision {
+		return
+	}
+	var found record
+	if err := json.Unmarshal(r.Data, &found); err != nil {
+		return // of another version of the program, or damaged: it is not seen
+	}
+	now := c.config.now()
+	if m != nil && m.Incarnation != found.Incarnation {
+		c.replaced(m)
+	}
+	if m == nil || m.living() != !found.Left || m.Incarnation != found.Incarnation || m.Draining != found.Draining ||
+		len(m.Wants)+len(found.Wants) > 0 {
+		c.log.Info("a node of the cluster has changed", "other", r.Name, "incarnation", found.Incarnation,
+			"left", found.Left, "draining", found.Draining)
+		c.change()
+		c.kick()
+	}
+	c.members[r.Name] = &member{record: found, revision: r.Revision, seen: now}
+	if found.Left {
+		c.calls.gone(found.Incarnation)
+	}
+}
+
+// replaced notes when the former incarnation of a name was last seen. c.mu is held.
+func (c *Cluster) replaced(m *member) {
+	now := c.config.now()
+	for incarnation, seen := range c.lapsed {
+		if now > seen+10*c.config.Lease { // as one that was never seen
+			delete(c.lapsed, incarnation)
+		}
+	}
+	if m.living() {
+		c.lapsed[m.Incarnation] = m.seen
+	} else {
+		c.lapsed[m.Incarnation] = now - 2*c.config.Lease
+	}
+	c.calls.gone(m.Incarnation)
+}
+
+// judge declares nodes gone. It is called right after a record of this node was written.
+func (c *Cluster) judge() error {
+	suspects := c.suspects()
+	if len(suspects) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease/3)
+	defer cancel()
+	all, err := c.config.Registry.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		c.see(r)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held() != nil {
+		return nil
+	}
+	for name, revision := range suspects {
+		if m := c.members[name]; m != nil && m.revision == revision && m.living() {
+			m.gone = true
+			c.stats.gone.Add(1)
+			c.log.Warn("a node of the cluster is gone: it was silent for longer than its lease", "other", name,
+				"incarnation", m.Incarnation)
+			c.calls.gone(m.Incarnation)
+			c.change()
+			c.kick()
+		}
+	}
+	return nil
+}
+
+// suspects returns the nodes that were silent for a lease and a margin before the last record was sent, with the
+// revisions of their records.
+func (c *Cluster) suspects() map[string]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := make(map[string]uint64)
+	if !c.joined {
+		return found
+	}
+	for name, m := range c.members {
+		if name != c.config.Name && m.living() && c.self.sent >= c.limit(m.seen) {
+			found[name] = m.revision
+		}
+	}
+	return found
+}
+
+// join writes the first record of this incarnation, unless a process with its name lives.
+func (c *Cluster) join(ctx context.Context) error {
+	err := c.tryJoin(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.joined, c.problem = true, nil
+		c.log.Info("this node has joined the cluster", "incarnation", c.incarnation)
+	} else if c.ctx.Err() == nil {
+		c.problem = err
+	}
+	c.change()
+	return err
+}
+
+func (c *Cluster) tryJoin(ctx context.Context) error {
+	all, err := c.config.Registry.All(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.self.revision = 0
+	c.mu.Unlock()
+	for _, r := range all {
+		if r.Name != c.config.Name {
+			c.see(r)
+			continue
+		}
+		if err := c.takeName(ctx, r); err != nil {
+			return err
+		}
+	}
+	return c.write(ctx, false)
+}
+
+// takeName finds out whether the process lives that has written the record under the name of this node. One that is not
+// listening any more is dead, or cut off. One that neither answers nor is dead is given a lease to be heard of.
+func (c *Cluster) takeName(ctx context.Context, r Record) error {
+	var former record
+	err := json.Unmarshal(r.Data, &former)
+	if err == nil && former.Incarnation != c.incarnation && !former.Left {
+		alive, heard := c.probe(ctx, former.Incarnation)
+		if alive {
+			return &NameTakenError{c.config.Name, former.Incarnation}
+		}
+		if !heard {
+			if err := c.silent(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.self.revision = r.Revision
+	if former.Incarnation != c.incarnation && c.members[c.config.Name] == nil {
+		c.replaced(&member{record: former, revision: r.Revision, seen: c.config.now()})
+	}
+	return nil
+}
+
+// errSilent says that a process may live that has the name of this node.
+var errSilent = errors.New("a process that had the name of this node does not answer; waiting until its lease is over")
+
+// silent returns nil if the record under the name of this node has been the same for a lease and a margin. Until then
+// the error is errSilent.
+func (c *Cluster) silent(_ context.Context, r Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.config.now()
+	m := c.members[c.config.Name]
+	if m == nil || m.revision != r.Revision {
+		m = &member{revision: r.Revision, seen: now}
+		if err := json.Unmarshal(r.Data, &m.record); err != nil {
+			return err
+		}
+		c.members[c.config.Name] = m
+	}
+	if now < m.seen+c.config.Lease+c.margin() {
+		return errSilent
+	}
+	c.replaced(&member{record: m.record, revision: r.Revision, seen: m.seen})
+	return nil
+}
+
+// leave has others know that this node acts no more.
+func (c *Cluster) leave(ctx context.Context) {
+	c.mu.Lock()
+	joined := c.joined
+	c.joined = false
+	c.mu.Unlock()
+	if !joined {
+		return
+	}
+	if err := c.write(ctx, true); err != nil {
+		c.log.Warn("this node could not say that it leaves; others wait until its lease is over", "error", err)
+	}
+}
+
+// living returns the nodes that live, as far as this node knows: those that may own shards. c.mu is held.
+func (c *Cluster) living() (all []candidate) {
+	draining := true
+	for _, m := range c.members {
+		draining = draining && (m.Draining || !m.living())
+	}
+	for name, m := range c.members {
+		if m.living() && (draining || !m.Draining) {
+			all = append(all, candidate{name, m.Wants})
+		}
+	}
+	return all
+}

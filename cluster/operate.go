@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Node is a node of the cluster, as this one knows it.
+type Node struct {
+	Name        string
+	Incarnation string
+	Version     string
+	Started     time.Time
+	Self        bool
+	Living      bool
+	Left        bool          // it has said that it ends; otherwise, if it does not live, it is gone
+	Draining    bool          // it gets no shards
+	Silent      time.Duration // since its record was seen to change last
+	Owns        int           // shards, as it says itself
+}
+
+// Nodes returns the nodes that were seen since this one was started, by name.
+func (c *Cluster) Nodes() []Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Node, 0, len(c.members))
+	now := c.config.now()
+	for name, m := range c.members {
+		all = append(all, Node{Name: name, Incarnation: m.Incarnation, Version: m.Version, Started: m.Started,
+			Self: m.Incarnation == c.incarnation, Living: m.living(), Left: m.Left, Draining: m.Draining,
+			Silent: now - m.seen, Owns: m.Owns})
+	}
+	slices.SortFunc(all, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Shard is a shard, as this node knows it.
+type Shard struct {
+	Number int
+	Owner  Owner     // as the leader of its stream has it
+	Err    error     // why the leader was not asked
+	Should string    // the node that should own it; empty while no node is known to live
+	Here   bool      // this node works on it
+	Since  time.Time // since when it does
+	Busy   string    // why it does not move now, where it should and this node owns it
+	Doubt  bool      // this node does not act on it now
+}
+
+// Shards returns all shards, with their owners' records, which are asked for.
+func (c *Cluster) Shards(ctx context.Context) []Shard {
+	all := make([]Shard, len(c.shards))
+	var work sync.WaitGroup
+	for i := range all {
+		work.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, c.config.Lease)
+			defer cancel()
+			all[i].Number = i
+			all[i].Owner, all[i].Err = c.config.Streams.Owner(ctx, i)
+		})
+	}
+	work.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var owners []string
+	if nodes := c.living(); len(nodes) > 0 {
+		owners = assign(len(c.shards), nodes)
+	}
+	for i := range all {
+		if owners != nil {
+			all[i].Should = owners[i]
+		}
+		if s := c.shards[i].store; s != nil {
+			all[i].Here, all[i].Since, all[i].Doubt = true, c.shards[i].since, s.Held() != nil
+			if all[i].Should != c.config.Name {
+				all[i].Busy = c.busy(i)
+			}
+		}
+	}
+	return all
+}
+
+// The services of every node.
+const (
+	drainService = "cluster/drain"
+	moveService  = "cluster/move"
+)
+
+// Drain has this node get no shards, and give up those that it owns, one by one: those that are busy when they are not
+// any more, or when ctx is done. It returns when it owns none, or when there is no other node to own them.
+func (c *Cluster) Drain(ctx context.Context) {
+	c.setDraining(true)
+	defer func() {
+		c.mu.Lock()
+		c.self.force = false
+		c.mu.Unlock()
+	}()
+	done, forced := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		c.mu.Lock()
+		owns, changed := 0, c.changed
+		for i := range c.shards {
+			if c.shards[i].store != nil {
+				owns++
+			}
+		}
+		nodes := c.living()
+		alone := len(nodes) == 0 || slices.ContainsFunc(nodes, func(n candidate) bool { return n.name == c.config.Name })
+		if me := c.members[c.config.Name]; me == nil || !me.Draining {
+			alone = alone && !c.joined // the record that says so is not written yet
+		}
+		moving := c.moving >= 0
+		c.mu.Unlock()
+		if owns == 0 && !moving || alone {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(c.config.Lease / 60): // a move that has ended is no change
+		case <-done:
+			done, forced = nil, time.After(c.config.Lease)
+			c.mu.Lock()
+			c.self.force = true
+			c.mu.Unlock()
+			c.kick()
+		case <-forced:
+			return
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// setDraining has the record of this node say whether it gets shards.
+func (c *Cluster) setDraining(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.self.draining != on {
+		c.self.draining = on
+		c.hurry()
+	}
+}
+
+// DrainNode has a node get no shards from now on, and give up those that it owns as soon as they are not busy; or get
+// shards again. It is forgotten when the node is started again.
+func (c *Cluster) DrainNode(ctx context.Context, name string, on bool) error {
+	_, err := c.CallNode(ctx, name, drainService, []byte(fmt.Sprint(on)))
+	return err
+}
+
+// Move has a shard owned by a node for as long as that node lives and does not drain.
+func (c *Cluster) Move(ctx context.Context, shard int, name string) error {
+	if shard < 0 || shard >= len(c.shards) {
+		return fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", shard, len(c.shards)-1)
+	}
+	request, err := json.Marshal(want{shard, time.Now().UnixNano()})
+	if err != nil {
+		return err
+	}
+	_, err = c.CallNode(ctx, name, moveService, request)
+	return err
+}
+
+// operate handles the services of every node.
+func (c *Cluster) operate() {
+	c.Handle(drainService, func(_ context.Context, _ int, request []byte) ([]byte, error) {
+		c.setDraining(string(request) == "true")
+		return nil, nil
+	})
+	c.Handle(moveService, func(_ context.Context, _ int, request []byte) ([]byte, error) {
+		var w want
+		if err := json.Unmarshal(request, &w); err != nil || w.Shard < 0 || w.Shard >= len(c.shards) {
+			return nil, errors.New("there is no such shard")
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.self.wants = append(slices.DeleteFunc(slices.Clone(c.self.wants), func(o want) bool {
+			return o.Shard == w.Shard
+		}), w)
+		c.hurry()
+		return nil, nil
+	})
+}
+
+// CallNode has a node, which may be this one, carry out a request.
+func (c *Cluster) CallNode(ctx context.Context, name, service string, request []byte) ([]byte, error) {
+	if name == c.config.Name {
+		return c.callHere(ctx, -1, service, request)
+	}
+	c.mu.Lock()
+	m := c.members[name]
+	c.mu.Unlock()
+	if m == nil || !m.living() {
+		return nil, fmt.Errorf("no node %q of the cluster lives", name)
+	}
+	return c.ask(ctx, Owner{Node: name, Incarnation: m.Incarnation}, -1, service, request, nil)
+}
+
+// NodeAnswer is what a node has answered.
+type NodeAnswer struct {
+	Node  string
+	Reply []byte
+}
+
+// Each has all nodes that live, this one included, carry out a request at once, and yields what they answer, by their
+// names. An error is that of one node.
+func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter.Seq2[NodeAnswer, error] {
+	return func(yield func(NodeAnswer, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var work sync.WaitGroup
+		defer work.Wait()
+		defer cancel()
+		type answer struct {
+			NodeAnswer
+			err  error
+			done chan struct{}
+		}
+		var all []*answer
+		for _, n := range c.Nodes() {
+			if !n.Living {
+				continue
+			}
+			a := &answer{NodeAnswer: NodeAnswer{Node: n.Name}, done: make(chan struct{})}
+			all = append(all, a)
+			work.Go(func() {
+				defer close(a.done)
+				a.Reply, a.err = c.CallNode(ctx, a.Node, service, request)
+			})
+		}
+		for _, a := range all {
+			<-a.done
+			if !yield(a.NodeAnswer, a.err) {
+				return
+			}
+		}
+	}
+}
+
+// stats counts what happens, for metrics.
+type stats struct {
+	lapses, gone, fenced, claims, takeovers atomic.Uint64
+}
+
+// claimed counts a claim.
+func (s *stats) claimed(_ time.Duration, from bool) {
+	s.claims.Add(1)
+	if from {
+		s.takeovers.Add(1)
+	}
+}
+
+// Stats is what has happened since the node was started, and what is now.
+type Stats struct {
+	Lapses    uint64 // how often the lease of this node had lapsed
+	Gone      uint64 // how often another node was declared gone
+	Fenced    uint64 // shards that were lost because another node had claimed them
+	Claims    uint64 // shards that were claimed
+	TakeOvers uint64 // of them, from a node that was gone
+	Owned     int    // shards that this node owns
+	Calls     int    // of this node that others carry out now
+	Serving   int    // of others that this node carries out now
+	Held      int    // bytes of the requests and replies of those
+}
+
+// Stats returns them.
+func (c *Cluster) Stats() Stats {
+	s := Stats{Lapses: c.stats.lapses.Load(), Gone: c.stats.gone.Load(), Fenced: c.stats.fenced.Load(),
+		Claims: c.stats.claims.Load(), TakeOvers: c.stats.takeovers.Load()}
+	c.mu.Lock()
+	for i := range c.shards {
+		if c.shards[i].store != nil {
+			s.Owned++
+		}
+	}
+	c.mu.Unlock()
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	s.Calls, s.Serving, s.Held = len(c.calls.pending), len(c.calls.serving), c.calls.held
+	return s
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// callKey names a call among those that this node carries out.
+type callKey struct {
+	from string // the incarnation that has made it
+	id   uint64
+}
+
+// serving is a call that this node carries out for another one.
+type serving struct {
+	callKey
+	call   frame
+	in     *inbox // parts of the request, and grants of the reply
+	cancel context.CancelFunc
+	heard  atomic.Int64 // when something was received last, on the clock
+}
+
+// serve begins to carry out a call, if the node may.
+func (c *Cluster) serve(from string, id uint64, f frame) {
+	refuse := func(s status) { c.send(from, id, &frame{kind: replyFrame, status: s}) }
+	if f.shard >= 0 && (f.shard >= len(c.shards) || c.owned(f.shard) == nil) {
+		refuse(notOwner)
+		return
+	}
+	s := &c.calls
+	s.mu.Lock()
+	service, key := s.services[f.service], callKey{from, id}
+	full := len(s.serving) >= maxServing || s.held+int(f.size) > maxHeld
+	_, again := s.serving[key]
+	if service == nil || full || again || c.ctx.Err() != nil {
+		s.mu.Unlock()
+		switch {
+		case again:
+		case service == nil:
+			refuse(noService)
+		default:
+			refuse(busy)
+		}
+		return
+	}
+	v := &serving{callKey: key, call: f, in: newInbox()}
+	v.heard.Store(int64(c.config.now()))
+	ctx, cancel := context.WithCancel(c.ctx)
+	if f.limit > 0 {
+		ctx, cancel = context.WithTimeout(c.ctx, time.Duration(f.limit)*time.Millisecond)
+	}
+	v.cancel = cancel
+	s.serving[key] = v
+	s.held += int(f.size)
+	c.work.Go(func() {
+		replied := c.carryOut(ctx, v, service)
+		cancel()
+		s.mu.Lock()
+		delete(s.serving, key)
+		s.held -= int(f.size) + replied
+		s.mu.Unlock()
+	})
+	s.mu.Unlock()
+}
+
+// carryOut reads the request of a call, has it carried out, and sends the reply. It returns how many bytes of the reply
+// were counted.
+func (c *Cluster) carryOut(ctx context.Context, v *serving, f Service) (replied int) {
+	request, ok := c.readRequest(ctx, v)
+	if !ok {
+		return 0
+	}
+	if v.call.shard >= 0 && c.owned(v.call.shard) == nil {
+		c.send(v.from, v.id, &frame{kind: replyFrame, status: notOwner})
+		return 0
+	}
+	body, err := f(ctx, v.call.shard, request)
+	first := frame{kind: replyFrame, status: ended}
+	if err != nil {
+		first.status, body = failed, []byte(err.Error())
+		if errors.Is(err, replay.ErrClosed) {
+			first.status, body = moved, nil
+		}
+	} else if len(body) > maxBody {
+		first.status, body = failed, []byte("the reply is too large to be sent to another node")
+	}
+	c.calls.mu.Lock()
+	c.calls.held += len(body)
+	c.calls.mu.Unlock()
+	out := outgoing{data: body, sent: min(len(body), c.room())}
+	first.size, first.data = uint64(len(body)), body[:out.sent]
+	if c.send(v.from, v.id, &first) != nil {
+		return len(body)
+	}
+	for out.sent < len(body) {
+		select {
+		case <-v.in.ready:
+			for _, g := range v.in.take() {
+				if g.kind == takeFrame && c.sendParts(v.from, v.id, restFrame, &out, g.offset) != nil {
+					return len(body)
+				}
+			}
+		case <-ctx.Done():
+			return len(body)
+		}
+	}
+	return len(body)
+}
+
+// readRequest reads the parts of a request. It reports false if some do not come.
+func (c *Cluster) readRequest(ctx context.Context, v *serving) ([]byte, bool) {
+	data, size := v.call.data, int(v.call.size)
+	if len(data) == size {
+		return data, true
+	}
+	data = append(make([]byte, 0, size), data...)
+	for granted := 0; len(data) < size; {
+		if granted < size && granted-len(data) < window/2 {
+			granted = min(len(data)+window, size)
+			if c.send(v.from, v.id, &frame{kind: grantFrame, offset: uint64(granted)}) != nil {
+				return nil, false
+			}
+		}
+		select {
+		case <-v.in.ready:
+			for _, p := range v.in.take() {
+				if p.kind != partFrame || p.offset != uint64(len(data)) || len(data)+len(p.data) > size || len(p.data) == 0 {
+					return nil, false // a part was lost
+				}
+				data = append(data, p.data...)
+			}
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+	return data, true
+}
+
+// serving takes a message about a call that this node carries out.
+func (c *Cluster) serving(from string, id uint64, f frame) {
+	c.calls.mu.Lock()
+	v := c.calls.serving[callKey{from, id}]
+	c.calls.mu.Unlock()
+	if v == nil {
+		if f.kind != cancelFrame {
+			c.send(from, id, &frame{kind: unknownFrame})
+		}
+		return
+	}
+	v.heard.Store(int64(c.config.now()))
+	switch f.kind {
+	case pingFrame:
+		c.send(from, id, &frame{kind: workingFrame})
+	case cancelFrame:
+		v.cancel()
+	default:
+		if !v.in.put(f) {
+			v.cancel()
+		}
+	}
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// store is the store of a shard that this node has claimed.
+type store struct {
+	Store
+	of    *Cluster
+	shard int
+
+	once   sync.Once
+	lost   chan struct{}
+	closed chan struct{}
+	sure   atomic.Uint64 // up to which of the doubts this node is known to own the shard
+}
+
+// lose tells the engines that they must close the store.
+func (s *store) lose() { s.once.Do(func() { close(s.lost) }) }
+
+// Held implements the optional method of a store, see replay.Held.
+func (s *store) Held() error {
+	if s.sure.Load() != s.of.doubts.Load() {
+		return ErrNoLease
+	}
+	return s.of.held()
+}
+
+// Close implements replay.Store. It releases the shard.
+func (s *store) Close() error {
+	s.lose()
+	s.of.mu.Lock()
+	s.of.shards[s.shard].store = nil
+	s.of.change()
+	s.of.mu.Unlock()
+	close(s.closed)
+	s.release()
+	err := s.Store.Close()
+	s.of.announce(s.shard)
+	return err
+}
+
+// release has the owner's record name no node. If the stream cannot be written now, the shard is stray: no other node
+// claims the shard of one that lives.
+func (s *store) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.of.config.Lease)
+	defer cancel()
+	err := s.Release(ctx)
+	if err == nil || errors.Is(err, replay.ErrClosed) {
+		return
+	}
+	s.of.log.Warn("a shard was not released; trying again", "shard", s.shard, "error", err)
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.shards[s.shard].stray = true
+}
+
+// gather releases a stray shard.
+func (c *Cluster) gather(shard int) error {
+	ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease)
+	defer cancel()
+	owner, err := c.config.Streams.Owner(ctx, shard)
+	if err != nil || owner.Incarnation != c.incarnation {
+		return err
+	}
+	s, err := c.config.Streams.Claim(ctx, shard, owner, c.config.Name, c.incarnation)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Release(ctx), s.Close())
+}
+
+// Open implements replay.Shards.
+func (c *Cluster) Open(ctx context.Context, shard int) (replay.Store, <-chan struct{}, error) {
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		ours := c.joined && c.ownerOf(shard) == c.config.Name
+		c.mu.Unlock()
+		wait := c.config.Lease / 3
+		if ours && c.held() == nil {
+			s, soon := c.claim(ctx, shard)
+			if s != nil {
+				return s, s.lost, nil
+			}
+			wait = soon
+		}
+		select {
+		case <-changed:
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-c.ctx.Done():
+			return nil, nil, replay.ErrClosed
+		}
+	}
+}
+
+// ownerOf returns the node that should own a shard; empty for none. c.mu is held.
+func (c *Cluster) ownerOf(shard int) string {
+	nodes := c.living()
+	if len(nodes) == 0 {
+		return ""
+	}
+	return assign(len(c.shards), nodes)[shard]
+}
+
+// claim makes this node the owner of a shard, if it can be claimed now. Otherwise it says after what time to look again.
+func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) {
+	doubts, began := c.doubts.Load(), c.config.now()
+	look, cancel := context.WithTimeout(ctx, c.config.Lease)
+	owner, err := c.config.Streams.Owner(look, shard)
+	cancel()
+	if err != nil {
+		return nil, c.config.Lease / 10
+	}
+	if wait := c.claimable(owner); wait > 0 {
+		return nil, wait
+	}
+	opened, err := c.config.Streams.Claim(ctx, shard, owner, c.config.Name, c.incarnation)
+	if err != nil {
+		if !errors.Is(err, ErrClaimed) && ctx.Err() == nil {
+			c.log.Warn("a shard was not claimed; trying again", "shard", shard, "error", err)
+		}
+		return nil, c.config.Lease / 30
+	}
+	s := &store{Store: opened, of: c, shard: shard, lost: make(chan struct{}), closed: make(chan struct{})}
+	s.sure.Store(doubts)
+	c.mu.Lock()
+	c.shards[shard].store, c.shards[shard].since, c.shards[shard].stray = s, time.Now(), false
+	if !c.joined {
+		s.lose()
+	}
+	c.change()
+	c.mu.Unlock()
+	c.stats.claimed(c.config.now()-began, owner.Node != "" && owner.Node != c.config.Name)
+	c.announce(shard)
+	c.work.Go(func() {
+		select {
+		case <-opened.Fenced():
+			c.stats.fenced.Add(1)
+			c.log.Warn("another node has taken a shard over", "shard", shard)
+			s.lose()
+		case <-s.closed:
+		case <-c.ctx.Done():
+		}
+	})
+	c.kick() // ownership may be in doubt already
+	return s, 0
+}
+
+// claimable returns 0 if a shard can be claimed whose record this is, and otherwise after what time to look again.
+func (c *Cluster) claimable(o Owner) time.Duration {
+	if o.Node == "" || o.Incarnation == c.incarnation {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.members[o.Node]; m != nil && m.Incarnation == o.Incarnation && o.Node != c.config.Name {
+		if m.living() {
+			return c.config.Lease / 3
+		}
+		return 0
+	}
+	return max(0, c.limit(c.lapsed[o.Incarnation])-c.config.now())
+}
+
+// keep releases the shards that should be elsewhere, and checks those that may be lost, until Close.
+func (c *Cluster) keep() {
+	for c.ctx.Err() == nil {
+		doubt := c.verify()
+		c.balance()
+		wait := c.config.Lease / 3
+		if doubt || c.isMoving() {
+			wait = c.config.Lease / 60
+		}
+		select {
+		case <-c.look:
+		case <-time.After(wait):
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// balance releases a shard that should be elsewhere, if none is moving.
+func (c *Cluster) balance() {
+	c.mu.Lock()
+	moving := c.moving
+	c.mu.Unlock()
+	if moving >= 0 {
+		c.settle(moving)
+	}
+	for i := range c.shards {
+		c.mu.Lock()
+		stray := c.shards[i].stray && c.shards[i].store == nil
+		c.mu.Unlock()
+		if stray && c.gather(i) == nil {
+			c.mu.Lock()
+			c.shards[i].stray = false
+			c.mu.Unlock()
+			c.announce(i)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	nodes := c.living()
+	if c.moving >= 0 || !c.joined || len(nodes) == 0 || c.held() != nil {
+		return
+	}
+	owners := assign(len(c.shards), nodes)
+	for i := range c.shards {
+		s := c.shards[i].store
+		if s == nil || owners[i] == c.config.Name || c.busy(i) != "" {
+			continue
+		}
+		c.log.Info("a shard moves to another node", "shard", i, "other", owners[i])
+		c.moving, c.moved = i, c.config.now()
+		s.lose()
+		return
+	}
+}
+
+// busy says why a shard should not move now; empty if it may. c.mu is held.
+func (c *Cluster) busy(shard int) string {
+	if c.self.force {
+		return ""
+	}
+	return c.config.Busy(shard)
+}
+
+func (c *Cluster) isMoving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moving >= 0
+}
+
+// settle ends the move of a shard when it has an owner again, or after two leases.
+func (c *Cluster) settle(shard int) {
+	c.mu.Lock()
+	closed, late := c.shards[shard].store == nil, c.config.now() > c.moved+2*c.config.Lease
+	c.mu.Unlock()
+	if !closed {
+		return // its engines end their work
+	}
+	if !late {
+		ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease/10)
+		defer cancel()
+		owner, err := c.config.Streams.Owner(ctx, shard)
+		if err != nil || owner.Node == "" || owner.Incarnation == c.incarnation {
+			return
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moving = -1
+}
+
+// verify reads the owner's records of all shards whose ownership is in doubt, and gives up those that are another
+// node's. It reports whether some are in doubt still.
+func (c *Cluster) verify() bool {
+	doubts := c.doubts.Load()
+	var work sync.WaitGroup
+	var doubt atomic.Bool
+	for i := range c.shards {
+		s := c.owned(i)
+		if s == nil || s.sure.Load() == doubts {
+			continue
+		}
+		work.Go(func() {
+			ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease/3)
+			defer cancel()
+			owner, err := c.config.Streams.Owner(ctx, i)
+			switch {
+			case err != nil:
+				doubt.Store(true)
+			case owner.Incarnation != c.incarnation:
+				c.stats.fenced.Add(1)
+				c.log.Warn("another node has taken a shard over", "shard", i, "other", owner.Node)
+				s.lose()
+			default:
+				s.sure.Store(doubts)
+			}
+		})
+	}
+	work.Wait()
+	return doubt.Load()
+}
+
+// owned returns the store of a shard that this node owns; nil if it does not.
+func (c *Cluster) owned(shard int) *store {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shards[shard].store
+}
