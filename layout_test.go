@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"shard":     {"replay"},
 	"shard/ask": {"task", "replay", "shard"},
 
-	"cluster":             {"replay"},
+	"cluster":             {"replay", "shard"},
 	"cluster/clustertest": {"cluster", "replay"},
 
 	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",

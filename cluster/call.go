@@ -40,33 +40,27 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("node %q carries out as many calls of other nodes as it may; send the request again", e.Node)
 }
 
-// A Service carries out a request of another node, or of this one. An error that is replay.ErrClosed says that the shard
-// has moved. The request may be kept, and must not be changed.
-type Service func(ctx context.Context, shard int, request []byte) ([]byte, error)
+// service carries out a request of another node, or of this one.
+type service = func(ctx context.Context, shard int, request []byte) ([]byte, error)
 
-// Handle has a service carry out the calls that have its name, of 1 to 64 bytes, on this node. f may be called by any
-// number of goroutines at once, as far as the bounds of the node allow; nil ends the service.
-func (c *Cluster) Handle(service string, f Service) {
+// Handle implements shard.Peers. The name of a service has 64 bytes at most. answer may be called by as many goroutines
+// at once as the bounds of the node allow. Its error is a replay.ErrClosed if the shard has moved; others come as a
+// RemoteError.
+func (c *Cluster) Handle(service string, answer func(ctx context.Context, shard int, request []byte) ([]byte, error)) {
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()
-	if f == nil {
-		delete(c.calls.services, service)
-		return
-	}
-	c.calls.services[service] = f
+	c.calls.services[service] = answer
 }
 
-// Call has the owner of a shard carry out a request, once or, if an error is returned, perhaps. It asks one node once:
-// if the error is a MovedError, the call may be made again; if Begun is true, it may be carried out twice then. When ctx
-// is done, the owner is told. reserve is called before the reply is held; nil if it is not counted.
-func (c *Cluster) Call(
-	ctx context.Context, shard int, service string, request []byte, reserve replay.Reserve,
-) ([]byte, error) {
-	reply, _, err := c.CallOwner(ctx, shard, service, request, reserve)
+// Call implements shard.Peers. It asks one node once. If the error is a MovedError, the call may be made again; if
+// Begun is true, it may be carried out twice then. When ctx is done, the owner is told.
+func (c *Cluster) Call(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
+	reply, _, err := c.CallOwner(ctx, shard, service, request, nil)
 	return reply, err
 }
 
-// CallOwner is Call, and returns the name of the node that was asked, too; empty for none.
+// CallOwner is Call, and returns the name of the node that was asked, too; empty for none. reserve is called before the
+// reply is held; nil if it is not counted.
 func (c *Cluster) CallOwner(
 	ctx context.Context, shard int, service string, request []byte, reserve replay.Reserve,
 ) (reply []byte, node string, err error) {

@@ -8,8 +8,8 @@ import "time"
 var started = time.Now()
 
 // sinceStart returns for how long the process runs, where no clock is known to count suspension: the longer one of the
-// time that the process has run, and what the clock on the wall has advanced. That clock may be set; then leases end too
-// early, as a rule.
+// time that the process has run, and what the clock on the wall has advanced. That clock may be set; then leases end
+// too early, as a rule.
 func sinceStart() time.Duration {
 	t := time.Now()
 	return max(t.Sub(started), t.Round(0).Sub(started.Round(0)))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // Config is what a node of a cluster needs.
@@ -49,8 +50,8 @@ func CheckName(name string) error {
 	return fmt.Errorf("the name of a node has 1 to 64 letters, digits, hyphens and underscores, but this is %q", name)
 }
 
-// Cluster is this node, and what it knows of the others. It implements replay.Shards. Its methods may be called by any
-// number of goroutines at once.
+// Cluster is this node, and what it knows of the others. It implements replay.Shards and shard.Peers. Its
+// methods may be called by any number of goroutines at once.
 type Cluster struct {
 	config      Config
 	log         *slog.Logger
@@ -120,8 +121,9 @@ func Open(c Config) (*Cluster, error) {
 	var id [8]byte
 	rand.Read(id[:])
 	n := &Cluster{config: c, log: c.Log.With("node", c.Name), incarnation: hex.EncodeToString(id[:]),
-		urgent: make(chan struct{}, 1), look: make(chan struct{}, 1), changed: make(chan struct{}), members: make(map[string]*member),
-		lapsed: make(map[string]time.Duration), shards: make([]shardState, c.Streams.Count()), moving: -1,
+		urgent: make(chan struct{}, 1), look: make(chan struct{}, 1), changed: make(chan struct{}),
+		members: make(map[string]*member),
+		lapsed:  make(map[string]time.Duration), shards: make([]shardState, c.Streams.Count()), moving: -1,
 		self: self{started: time.Now()}, problem: errors.New("the registry of nodes was not reached yet")}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.calls.init(n)
@@ -150,8 +152,7 @@ func Open(c Config) (*Cluster, error) {
 	return n, nil
 }
 
-// Close leaves the cluster: what the node still owns can be claimed by others when its lease is over, or at once where it
-// was released before. It is called after the set of shards was closed.
+// Close leaves the cluster. It is called after the set of shards was closed, which releases them.
 func (c *Cluster) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.config.Lease)
 	defer cancel()
@@ -254,3 +255,8 @@ func (c *Cluster) held() error {
 	}
 	return nil
 }
+
+var _ interface {
+	replay.Shards
+	shard.Peers
+} = (*Cluster)(nil)

@@ -11,10 +11,11 @@
 // The Registry is asked once more before a node is declared gone, as its leader has it: notices of records may be lost.
 //
 // That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the
-// shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease holds,
-// it is connected, and nothing has happened since its ownership was checked by which it may have lost the shard unseen.
-// After a lease has lapsed, and after each loss of the connection, the owner's records are read again from their leaders
-// before anything is acted on. An owner that cannot renew its lease keeps its shards: it only does not act.
+// shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease
+// holds, it is connected, and nothing has happened since its ownership was checked by which it may have lost the
+// shard unseen.
+// After a lease has lapsed, and after each loss of the connection, the owner's records are read again from their
+// leaders before anything is acted on. An owner that cannot renew its lease keeps its shards: it only does not act.
 //
 // All nodes compute the same owner for each shard from the nodes that live (assign): rendezvous hashing with an equal
 // share for each node, so that a node which comes or goes moves few shards. A shard is claimed when its record names no
@@ -24,8 +25,8 @@
 // former one cannot hold any more, because a former process may still run on a machine that is cut off.
 //
 // Calls go over the Network, which may lose messages but not reorder them. A call is not sent twice: who asks pings the
-// node that works on it, and a node that does not know the call says so. Then, and when the node is gone, or silent, the
-// call fails with a MovedError, which says whether the node may have begun. Who asks decides whether it asks again:
+// node that works on it, and a node that does not know the call says so. Then, and when the node is gone, or silent,
+// the call fails with a MovedError, which says whether the node may have begun. Who asks decides whether it asks again:
 // commands are known again by their ids. What exceeds a message goes in parts, as far as the receiver has granted, so
 // that neither side holds more than it has counted.
 //

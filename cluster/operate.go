@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // Node is a node of the cluster, as this one knows it.
@@ -158,11 +160,11 @@ func (c *Cluster) DrainNode(ctx context.Context, name string, on bool) error {
 }
 
 // Move has a shard owned by a node for as long as that node lives and does not drain.
-func (c *Cluster) Move(ctx context.Context, shard int, name string) error {
-	if shard < 0 || shard >= len(c.shards) {
-		return fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", shard, len(c.shards)-1)
+func (c *Cluster) Move(ctx context.Context, number int, name string) error {
+	if number < 0 || number >= len(c.shards) {
+		return fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", number, len(c.shards)-1)
 	}
-	request, err := json.Marshal(want{shard, time.Now().UnixNano()})
+	request, err := json.Marshal(want{number, time.Now().UnixNano()})
 	if err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func (c *Cluster) operate() {
 // CallNode has a node, which may be this one, carry out a request.
 func (c *Cluster) CallNode(ctx context.Context, name, service string, request []byte) ([]byte, error) {
 	if name == c.config.Name {
-		return c.callHere(ctx, -1, service, request)
+		return c.callHere(ctx, shard.AnyShard, service, request)
 	}
 	c.mu.Lock()
 	m := c.members[name]
@@ -202,25 +204,18 @@ func (c *Cluster) CallNode(ctx context.Context, name, service string, request []
 	if m == nil || !m.living() {
 		return nil, fmt.Errorf("no node %q of the cluster lives", name)
 	}
-	return c.ask(ctx, Owner{Node: name, Incarnation: m.Incarnation}, -1, service, request, nil)
+	return c.ask(ctx, Owner{Node: name, Incarnation: m.Incarnation}, shard.AnyShard, service, request, nil)
 }
 
-// NodeAnswer is what a node has answered.
-type NodeAnswer struct {
-	Node  string
-	Reply []byte
-}
-
-// Each has all nodes that live, this one included, carry out a request at once, and yields what they answer, by their
-// names. An error is that of one node.
-func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter.Seq2[NodeAnswer, error] {
-	return func(yield func(NodeAnswer, error) bool) {
+// Each implements shard.Peers: it asks all nodes at once, and yields what they answer by their names.
+func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter.Seq2[shard.Answer, error] {
+	return func(yield func(shard.Answer, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var work sync.WaitGroup
 		defer work.Wait()
 		defer cancel()
 		type answer struct {
-			NodeAnswer
+			shard.Answer
 			err  error
 			done chan struct{}
 		}
@@ -229,16 +224,16 @@ func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter
 			if !n.Living {
 				continue
 			}
-			a := &answer{NodeAnswer: NodeAnswer{Node: n.Name}, done: make(chan struct{})}
+			a := &answer{Answer: shard.Answer{Node: n.Name}, done: make(chan struct{})}
 			all = append(all, a)
 			work.Go(func() {
 				defer close(a.done)
-				a.Reply, a.err = c.CallNode(ctx, a.Node, service, request)
+				a.Data, a.err = c.CallNode(ctx, a.Node, service, request)
 			})
 		}
 		for _, a := range all {
 			<-a.done
-			if !yield(a.NodeAnswer, a.err) {
+			if !yield(a.Answer, a.err) {
 				return
 			}
 		}

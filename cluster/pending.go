@@ -15,7 +15,7 @@ type calls struct {
 	of *Cluster
 
 	mu       sync.Mutex
-	services map[string]Service
+	services map[string]service
 	last     uint64              // id of a call
 	pending  map[uint64]*pending // that this node has made
 	serving  map[callKey]*serving
@@ -48,7 +48,7 @@ func (p *pending) lose() { p.once.Do(func() { close(p.lost) }) }
 
 func (s *calls) init(of *Cluster) {
 	s.of = of
-	s.services = make(map[string]Service)
+	s.services = make(map[string]service)
 	s.pending = make(map[uint64]*pending)
 	s.serving = make(map[callKey]*serving)
 }

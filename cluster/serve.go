@@ -35,14 +35,14 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 	}
 	s := &c.calls
 	s.mu.Lock()
-	service, key := s.services[f.service], callKey{from, id}
+	answer, key := s.services[f.service], callKey{from, id}
 	full := len(s.serving) >= maxServing || s.held+int(f.size) > maxHeld
 	_, again := s.serving[key]
-	if service == nil || full || again || c.ctx.Err() != nil {
+	if answer == nil || full || again || c.ctx.Err() != nil {
 		s.mu.Unlock()
 		switch {
 		case again:
-		case service == nil:
+		case answer == nil:
 			refuse(noService)
 		default:
 			refuse(busy)
@@ -59,7 +59,7 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 	s.serving[key] = v
 	s.held += int(f.size)
 	c.work.Go(func() {
-		replied := c.carryOut(ctx, v, service)
+		replied := c.carryOut(ctx, v, answer)
 		cancel()
 		s.mu.Lock()
 		delete(s.serving, key)
@@ -71,7 +71,7 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 
 // carryOut reads the request of a call, has it carried out, and sends the reply. It returns how many bytes of the reply
 // were counted.
-func (c *Cluster) carryOut(ctx context.Context, v *serving, f Service) (replied int) {
+func (c *Cluster) carryOut(ctx context.Context, v *serving, f service) (replied int) {
 	request, ok := c.readRequest(ctx, v)
 	if !ok {
 		return 0

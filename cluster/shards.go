@@ -114,7 +114,8 @@ func (c *Cluster) ownerOf(shard int) string {
 	return assign(len(c.shards), nodes)[shard]
 }
 
-// claim makes this node the owner of a shard, if it can be claimed now. Otherwise it says after what time to look again.
+// claim makes this node the owner of a shard, if it can be claimed now. Otherwise it says after what time to look
+// again.
 func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) {
 	doubts, began := c.doubts.Load(), c.config.now()
 	look, cancel := context.WithTimeout(ctx, c.config.Lease)
