@@ -35,7 +35,7 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 
 unit: ## unit tests, with the race detector; those of groups are apart
 	@set -e; for module in $(MODULES); do ( set -x; cd $$module; \
-	  $(GO) test -race -shuffle=on -count=1 $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker)$$') ); done
+	  $(GO) test -race -shuffle=on -count=1 -timeout=20m $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker)$$') ); done
 
 groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
 	$(GO) test -race -shuffle=on -count=1 ./group/...
