@@ -255,7 +255,18 @@ func TestStreamsEndBelowTheFront(t *testing.T) {
 			t.Errorf("after %s (-want +got):\n%s", time.Since(began), diff)
 		}
 
-		f.peer.Expires, f.seen = time.Time{}, nil
+		began = time.Now() // a token beside a certificate counts, too
+		f.peer.Expires, f.peer.Claims = began.Add(time.Hour), &identity.Claims{Expires: began.Add(time.Minute)}
+		f.seen = nil
+		s = f.send(t.Context(), "stream", "re-stream")
+		s.Run(f)
+		s.Close()
+		want = []string{"reply awaiting-input", "-32008"}
+		if diff := cmp.Diff(want, f.seen); diff != "" || time.Since(began) != time.Minute {
+			t.Errorf("after %s (-want +got):\n%s", time.Since(began), diff)
+		}
+
+		f.peer.Expires, f.peer.Claims, f.seen = time.Time{}, nil, nil
 		s = f.send(t.Context(), "stream", "re-stream")
 		drained()
 		s.Run(f)

@@ -83,8 +83,8 @@ type Stream struct {
 	reserve replay.Reserve        // s.hold
 	use     *policy.Use           // of quotas; nil for nothing
 	last    atomic.Uint64         // the number of the last event that was sent
-	expires time.Time             // of the caller's proof of identity, or access token; zero for never
-	byToken bool                  // expires is that of the access token
+	expires time.Time             // of the first of the caller's proofs and tokens; zero for never
+	expired error                 // what the stream ends with then
 	chains  [][]*x509.Certificate // of that proof; nil if it is no certificate
 	staple  []byte                // that came with it
 	address string                // of the caller
@@ -141,17 +141,25 @@ func (x *exchange) stream() (a Answer, err error) {
 	return a, nil
 }
 
+// expiry returns when the first of what the caller has shown expires, and the error then; the zero time for never.
+func (x *exchange) expiry() (at time.Time, why error) {
+	at, why = x.peer.Expires, identity.Expired(x.peer.Proof)
+	if c := x.peer.Claims; c != nil && !c.Expires.IsZero() && (at.IsZero() || c.Expires.Before(at)) {
+		if at, why = c.Expires, identity.Expired(identity.ByToken); x.token != nil {
+			why = aac.Expired()
+		}
+	}
+	return at, why
+}
+
 // newStream returns the stream of the events that a call has brought. It keeps nothing of the request's body.
 func (x *exchange) newStream() *Stream {
 	r := &x.result
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
 		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
-		expires: x.peer.Expires, chains: x.peer.Chains, staple: x.peer.Staple,
-		address: x.in.Address, transport: x.in.Transport, since: time.Now()}
-	if t := x.token; t != nil && (s.expires.IsZero() || t.Expires.Before(s.expires)) {
-		s.expires, s.byToken = t.Expires, true
-	}
+		chains: x.peer.Chains, staple: x.peer.Staple, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
+	s.expires, s.expired = x.expiry()
 	s.last.Store(r.After)
 	call := x.call.Call
 	encoder := s.dialect.NewStream(s.id, &call, &s.task)
@@ -212,11 +220,7 @@ func (s *Stream) untilExpiry() time.Duration { return min(expiryCheck, time.Unti
 
 func (s *Stream) checkExpiry() {
 	if !time.Now().Before(s.expires) {
-		if s.byToken {
-			s.Cut(aac.Expired())
-		} else {
-			s.Cut(identity.Expired())
-		}
+		s.Cut(s.expired)
 		return
 	}
 	s.mu.Lock()

@@ -68,7 +68,7 @@ func (g *Guard) Check(peer Peer) (Peer, error) {
 		return Peer{}, nil
 	case peer.Verified():
 		if !peer.Expires.IsZero() && time.Now().After(peer.Expires) {
-			return Peer{}, Expired()
+			return Peer{}, Expired(peer.Proof)
 		}
 		return peer, nil
 	case peer.refused != nil:
@@ -112,8 +112,11 @@ func unproven(proofs []Proof) error {
 		WithCause(ErrNoCertificate)
 }
 
-// Expired is the error for a peer whose certificate has expired since its connection was opened.
-func Expired() error {
+// Expired is the error for a peer whose proof, a certificate or a token, has expired since it was shown.
+func Expired(proof Proof) error {
+	if proof == ByToken {
+		return refuse("The bearer token has expired. Send one that is valid.")
+	}
 	return refuse("The client certificate has expired. Open a new connection with one that is valid.")
 }
 

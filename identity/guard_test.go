@@ -336,7 +336,8 @@ func TestPeersWithoutAICs(t *testing.T) {
 		}
 	}
 	ended := Peer{Proof: ByToken, Kind: "aid", ID: "did:x", Expires: time.Now().Add(-time.Second)}
-	if _, err := new(Guard).Check(ended); task.KindOf(err) != task.AuthenticationRequired {
+	want := outcome{task.AuthenticationRequired, "The bearer token has expired. Send one that is valid."}
+	if _, err := new(Guard).Check(ended); outcomeOf(err) != want {
 		t.Errorf("a token that has expired: %v", err)
 	}
 }
