@@ -166,7 +166,7 @@ func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 			subject = claim.Str
 		}
 	}
-	if !identity.ValidSubject(subject) {
+	if identity.CheckSubject(subject) != nil {
 		return identity.Peer{}, invalid("The bearer token does not say who its bearer is.")
 	}
 	for _, scope := range t.Scopes {

@@ -84,7 +84,7 @@ func leaderOf(name string, first bool) (string, error) {
 		return name, nil
 	case identity.JWTKind:
 		issuer, subject, _ := strings.Cut(id, "|")
-		if issuer == "" || !identity.ValidSubject(subject) {
+		if issuer == "" || identity.CheckSubject(subject) != nil {
 			return "", fmt.Errorf("%q is not jwt:<issuer>|<name>, with a name of 1 to 255 bytes", name)
 		}
 		return name, nil

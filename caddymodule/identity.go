@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -188,9 +189,14 @@ func (i *Identity) check() error {
 			}
 		}
 	}
+	if k := i.Keys; k != nil && k.Header != "" && (!isOwnHeader(k.Header) ||
+		i.ClientCertHeader != nil && strings.EqualFold(k.Header, i.ClientCertHeader.Header)) {
+		return errors.New("identity: keys: header needs the name of a header of its own, such as X-Api-Key; without it, " +
+			"keys come in Authorization")
+	}
 	if h := i.ClientCertHeader; h != nil {
 		switch {
-		case h.Header == "" || strings.EqualFold(h.Header, "Authorization"):
+		case !isOwnHeader(h.Header):
 			return errors.New("identity: client_cert_header needs the name of a header of its own, such as Client-Cert")
 		case !slices.Contains(authn.Forms, authn.Form(h.Form)):
 			return fmt.Errorf("identity: client_cert_header: %q is no form; use rfc9440, xfcc or pem", h.Form)
@@ -202,6 +208,11 @@ func (i *Identity) check() error {
 		}
 	}
 	return nil
+}
+
+// isOwnHeader reports whether a text is the name of a header field, and not that of the one for bearer tokens.
+func isOwnHeader(name string) bool {
+	return httpguts.ValidHeaderFieldName(name) && !strings.EqualFold(name, authorization)
 }
 
 // belongs reports whether a dialect is one that a name in accept means.

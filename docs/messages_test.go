@@ -88,6 +88,8 @@ func TestDocsMessages(t *testing.T) {
 			block("identity {\nkeys keys\n}")},
 		{"identity: client_cert_header needs the name of a header of its own, such as Client-Cert",
 			block("identity {\nclient_cert_header Authorization pem from unix\n}")},
+		{"identity: keys: header needs the name of a header of its own, such as X-Api-Key; without it, keys come in " +
+			"Authorization", block("identity {\nkeys keys {\nheader authorization\n}\n}\ncallers a2a")},
 		{`identity: client_cert_header: "…" is no form; use rfc9440, xfcc or pem`,
 			block("identity {\nclient_cert_header Client-Cert der from unix\n}")},
 		{"identity: client_cert_header needs trust_pool and a file with the roots of the certificates",

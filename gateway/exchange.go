@@ -116,10 +116,7 @@ func (x *exchange) receive() error {
 			return err
 		}
 	}
-	peer, err := x.g.config.Guard.Check(x.peer)
-	if err == nil {
-		err = x.g.config.Guard.Accepts(x.call.Dialect, peer)
-	}
+	peer, err := x.g.config.Guard.CheckIn(x.call.Dialect, x.peer)
 	if err != nil {
 		return err
 	}

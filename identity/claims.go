@@ -3,6 +3,8 @@
 package identity
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,9 +34,18 @@ func (c *Claims) HasScope(scope string) bool { return slices.Contains(c.Scopes, 
 // maxSubject is how long the name of a token's bearer may be, in bytes.
 const maxSubject = 255
 
-// ValidSubject reports whether a text can name the bearer of a token: it is neither empty nor longer than 255 bytes,
-// and has no control characters.
-func ValidSubject(s string) bool {
-	return s != "" && len(s) <= maxSubject && utf8.ValidString(s) &&
-		!strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 })
+// CheckSubject returns what is wrong with a text that is to name the bearer of a token, such as the claim sub.
+func CheckSubject(s string) error {
+	switch {
+	case s == "":
+		return errors.New("the subject is empty")
+	case len(s) > maxSubject:
+		return fmt.Errorf("the subject has %d bytes, and at most %d are allowed", len(s), maxSubject)
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, isControl):
+		return errors.New("the subject has a control character, or is not in UTF-8")
+	}
+	return nil
 }
+
+// isControl reports whether a character is one of the control characters.
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }

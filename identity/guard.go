@@ -46,16 +46,18 @@ type Guard struct {
 	Proofs map[string][]Proof
 }
 
-// Accepts checks that callers of a dialect may prove who they are as a peer that Check has accepted does. An error is a
-// *task.Error of kind AuthenticationRequired.
-func (g *Guard) Accepts(dialect string, peer Peer) error {
-	if !peer.Verified() || peer.Login || peer.Proof == ByBroker {
-		return nil
+// CheckIn is Check for a caller of a dialect, who may prove who it is only as callers of that dialect may.
+func (g *Guard) CheckIn(dialect string, peer Peer) (Peer, error) {
+	proofs, limited := g.Proofs[dialect]
+	if limited && !peer.Verified() && peer.refused == nil && g.Mode != Optional && g.Mode != Off {
+		return Peer{}, unproven(proofs)
 	}
-	if proofs, ok := g.Proofs[dialect]; ok && !slices.Contains(proofs, peer.Proof) {
-		return unproven(proofs)
+	accepted, err := g.Check(peer)
+	if err != nil || !limited || !accepted.Verified() || peer.Login || peer.Proof == ByBroker ||
+		slices.Contains(proofs, peer.Proof) {
+		return accepted, err
 	}
-	return nil
+	return Peer{}, unproven(proofs)
 }
 
 // Check returns the peer as the mode accepts it. A proof must not have expired; a connection may last longer. Mode
@@ -219,7 +221,7 @@ func checkSender(s string) error {
 	case len(s) > maxSender:
 		return task.Errorf(task.InvalidParams, "senderId has %d bytes, and at most %d are allowed.", len(s), maxSender).
 			WithField("senderId")
-	case strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }):
+	case strings.ContainsFunc(s, isControl):
 		return task.Errorf(task.InvalidParams, "senderId has a control character.").WithField("senderId")
 	}
 	return nil

@@ -461,3 +461,39 @@ func TestUnproven(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckIn: a caller is asked for what its own dialect takes, and may prove who it is by nothing else.
+func TestCheckIn(t *testing.T) {
+	const certificate = "A client certificate with an AIC is required. If you have sent one, " +
+		"the operator of this gateway must enable the verification of client certificates."
+	required := func(detail string) outcome { return outcome{task.AuthenticationRequired, detail} }
+	by := func(proof Proof) Peer { return Peer{Proof: proof, Kind: KeyKind, ID: "x"} }
+	refused := Refused(refuse("No."))
+	for name, tt := range map[string]struct {
+		mode    Mode
+		dialect string
+		peer    Peer
+		want    outcome
+	}{
+		"nothing in AIP": {Required, "aip", Peer{}, required(certificate)},
+		"nothing in A2A": {"", "a2a", Peer{}, required("Prove who you are. Send a key.")},
+		"nothing in another": {Required, "x", Peer{},
+			required("Prove who you are. Send a client certificate with an AIC or a key.")},
+		"nothing, where it may":         {Optional, "aip", Peer{}, outcome{}},
+		"a wrong one":                   {Required, "aip", refused, required("No.")},
+		"a wrong one, where none needs": {Optional, "aip", refused, required("No.")},
+		"a key in A2A":                  {Required, "a2a", by(ByKey), outcome{}},
+		"a key in AIP":                  {Required, "aip", by(ByKey), required(certificate)},
+		"a key in AIP, where none need": {Optional, "aip", by(ByKey), required(certificate)},
+		"a key in another":              {Required, "x", by(ByKey), outcome{}},
+		"by a broker":                   {Required, "aip", by(ByBroker), outcome{}},
+		"by a login": {Required, "aip", Peer{Proof: ByToken, Kind: AIDKind, ID: "a.b", Login: true},
+			outcome{}},
+		"a key where nothing is judged": {Off, "aip", by(ByKey), outcome{}},
+	} {
+		g := &Guard{Mode: tt.mode, Proofs: map[string][]Proof{"aip": {ByCertificate}, "a2a": {ByKey}}}
+		if _, err := g.CheckIn(tt.dialect, tt.peer); outcomeOf(err) != tt.want {
+			t.Errorf("%s: %v, want %v", name, outcomeOf(err), tt.want)
+		}
+	}
+}

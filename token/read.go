@@ -17,10 +17,9 @@ import (
 
 // Bounds of what a token holds. MaxSize bounds the rest.
 const (
-	maxDepth   = 32  // objects and arrays inside each other; the actors of a chain are
-	maxSubject = 255 // bytes
-	maxKeyID   = 256 // bytes
-	maxScopes  = 256
+	maxDepth  = 32  // objects and arrays inside each other; the actors of a chain are
+	maxKeyID  = 256 // bytes
+	maxScopes = 256
 )
 
 // unverifiedToken is a token that was read, and not verified.
@@ -131,8 +130,8 @@ func (t *unverifiedToken) readClaims(part string) *Error {
 		case "iss":
 			c.Issuer, bad = text("iss", value, MaxSize)
 		case "sub":
-			if c.Subject, bad = text("sub", value, maxSubject); bad == nil {
-				if err := CheckSubject(c.Subject); err != nil {
+			if c.Subject, bad = text("sub", value, MaxSize); bad == nil {
+				if err := identity.CheckSubject(c.Subject); err != nil {
 					bad = refuse(Malformed, err.Error())
 				}
 			}
@@ -162,19 +161,6 @@ func (t *unverifiedToken) readClaims(part string) *Error {
 		bad = refuse(Malformed, "exp is missing: it would never expire")
 	}
 	return bad
-}
-
-// CheckSubject returns what is wrong with a claim that names a Leader, such as sub.
-func CheckSubject(s string) error {
-	switch {
-	case s == "":
-		return fmt.Errorf("the subject is empty")
-	case len(s) > maxSubject:
-		return fmt.Errorf("the subject has %d bytes, and at most %d are allowed", len(s), maxSubject)
-	case strings.ContainsFunc(s, control):
-		return fmt.Errorf("the subject has a control character")
-	}
-	return nil
 }
 
 // control reports whether a character is one of the control characters.
