@@ -34,6 +34,8 @@ type Call struct {
 	Entry []byte
 	// Bounds are those of the quotas that apply to the call.
 	Bounds partner.Bounds
+	// Waited is how long the call has waited for an owner of its shard; see partner.Request.
+	Waited time.Duration
 }
 
 // Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
@@ -68,11 +70,22 @@ func (g *Gateway) ExecuteHere(ctx context.Context, c *Call, reserve replay.Reser
 	return g.executeHere(ctx, c, reserve)
 }
 
-func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
+func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reserve) (Result, error) {
 	o, err := g.owner(c.Leader)
 	if err != nil {
-		return r, err
+		return Result{}, NotBegun(err)
 	}
+	r, err := g.executeBy(ctx, o, c, reserve)
+	if err == nil && o.held != nil && !r.Task.Status.State.Terminal() {
+		if err := o.held(); err != nil { // another process may have gone on with the task
+			return Result{}, partner.StoreError(err, "")
+		}
+	}
+	return r, err
+}
+
+// executeBy executes a call in its shard.
+func (g *Gateway) executeBy(ctx context.Context, o *owned, c *Call, reserve replay.Reserve) (r Result, err error) {
 	p := o.partner
 	switch c.Op {
 	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
@@ -113,7 +126,7 @@ var requests = sync.Pool{New: func() any { return new(partner.Request) }}
 // setRequest makes the request of a call to the life-cycle.
 func (g *Gateway) setRequest(r *partner.Request, c *Call) {
 	r.Call, r.Policy, r.AgentTask, r.Bounds = c.Call.Call, c.Policy, c.AgentTask, c.Bounds
-	r.Proof, r.Subject = c.Proof, c.Subject
+	r.Proof, r.Subject, r.Waited = c.Proof, c.Subject, c.Waited
 	r.Histories = c.History != 0 && !c.Stream
 	r.Snapshot = r.Snapshot || c.Stream && c.Reply
 	r.Webhook, r.Adopt, r.Entry = c.Webhook, c.Adopt, c.Entry

@@ -3,20 +3,36 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Owners hands calls to the processes that own the shards which this one does not. Its methods may be called by any
 // number of goroutines at once.
 type Owners interface {
-	// Execute has the owner of a shard execute a call of a Partner, by Gateway.ExecuteHere. The error is that of
-	// partner.Moved if the shard has no owner now, or another one. reserve is called in this process.
+	// Execute has the owner of a shard execute a call of a Partner, by Gateway.ExecuteHere. The error is a
+	// replay.ErrClosed if the shard has no owner now, or another one, and also where the owner may yet be able to execute
+	// it. It is ErrNotBegun, too, if the owner has certainly not begun. reserve is called in this process.
 	Execute(ctx context.Context, shard int, partner string, c *Call, reserve replay.Reserve) (Result, error)
+}
+
+// ErrNotBegun says of a call that nobody has begun to execute it.
+var ErrNotBegun = errors.New("the call was not begun")
+
+// NotBegun returns an error that is ErrNotBegun, too.
+func NotBegun(err error) error {
+	if e, ok := errors.AsType[*task.Error](err); ok {
+		again := *e
+		again.Err = errors.Join(e.Err, ErrNotBegun)
+		return &again
+	}
+	return errors.Join(err, ErrNotBegun)
 }
 
 // HandOver has calls handed to the owners of other shards. It is called before a gateway is registered.
@@ -27,14 +43,15 @@ func (t *Tasks) HandOver(to Owners) { t.owners = to }
 const (
 	handOverFirst = 5 * time.Millisecond // until the next try; it doubles each time
 	handOverMost  = 250 * time.Millisecond
-	handOverLimit = 15 * time.Second
+	handOverLimit = 10 * time.Second
 )
 
 // handOver executes a call wherever its shard is owned. A command that was stored by an owner which has lost the shard
 // since is a repeated one for the next owner. Only a message without an id that continues a task, or may, is a new one
-// each time, so it is not tried again: an owner may have had it.
+// each time, so it is not tried again if an owner may have begun with it.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
-	m, limit := &c.Message, time.Now().Add(handOverLimit)
+	began, m := time.Now(), &c.Message
+	limit := g.ownTime(c)
 	once := m.ID == "" && (m.Command == task.Continue || m.Command == task.Start && c.Continues())
 	for wait := handOverFirst; ; wait = min(2*wait, handOverMost) {
 		if g.in(c.Leader) != nil {
@@ -42,13 +59,26 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		} else {
 			r, err = g.tasks.owners.Execute(ctx, g.shardOf(c.Leader), g.config.Partner.Name, c, reserve)
 		}
-		if !errors.Is(err, replay.ErrClosed) || once || !time.Now().Before(limit) {
+		left := limit - time.Since(began)
+		if !errors.Is(err, replay.ErrClosed) || once && !errors.Is(err, ErrNotBegun) || left <= 0 {
 			return r, err
 		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(min(wait, left)):
+			c.Waited = time.Since(began)
 		case <-ctx.Done():
 			return r, ctx.Err()
 		}
 	}
+}
+
+// ownTime returns how long a call may wait for an owner: no longer than its caller waits for the agent.
+func (g *Gateway) ownTime(c *Call) time.Duration {
+	waits := c.Op == translate.Command && !c.Stream &&
+		(c.Message.Command == task.Start || c.Message.Command == task.Continue)
+	response := cmp.Or(c.Terms.Response, g.config.Partner.Terms.Response)
+	if !waits || response <= 0 {
+		return handOverLimit
+	}
+	return min(response, handOverLimit)
 }

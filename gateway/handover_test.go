@@ -32,7 +32,7 @@ func (n *nobody) Execute(
 // TestHandOver: a call is tried again while its shard has no owner, until this process is that, or for some time; what
 // must not be done twice is tried once.
 func TestHandOver(t *testing.T) {
-	const limit = 15 * time.Second
+	const limit = 10 * time.Second
 	for name, c := range map[string]struct {
 		command task.Command
 		id      string

@@ -122,6 +122,7 @@ type owned struct {
 	partner  *partner.Partner
 	webhooks *notify.Engine
 	logs     replay.Logs
+	held     func() error // see replay.HeldBy
 }
 
 // Register makes the Partner work on tasks.
@@ -129,7 +130,7 @@ func (g *Gateway) Register(t *Tasks) {
 	g.tasks = t
 	g.owned, _ = shard.Open(t.set, func(_ context.Context, i int, store replay.Store) (*owned, error) {
 		e := t.engines.Of(i)
-		return &owned{e.tasks.Register(g.config.Partner), e.webhooks, store}, nil // never fails
+		return &owned{e.tasks.Register(g.config.Partner), e.webhooks, store, replay.HeldBy(store)}, nil // never fails
 	}, func(o *owned) { o.partner.Unregister() })
 }
 

@@ -33,6 +33,8 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, er
 	}
 	if c.Terms.Response == task.NoWait { // it is for this command only
 		r.turn.response = task.NoWait
+	} else if c.Waited > 0 {
+		r.turn.response = max(r.turn.response-c.Waited, 0)
 	}
 	if r.Task, r.After, err = p.await(ctx, r.tk, r.turn, c); err != nil {
 		return Result{New: r.New}, err

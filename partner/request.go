@@ -35,6 +35,9 @@ type Request struct {
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool
 
+	// Waited is for how long the caller has waited already: Do waits for the agent as much shorter.
+	Waited time.Duration
+
 	// Reserve, if it is not nil, is called before memory is held for the request: for its message, and for what is read
 	// from the store. What was reserved is held until the answer is sent, unless Reserve is called with 0.
 	Reserve replay.Reserve

@@ -86,3 +86,24 @@ func (c *carry) unpack() error {
 	}
 	return e
 }
+
+// AppendError appends an error in the form in which it travels.
+func AppendError(to []byte, err error) []byte {
+	data, bad := json.Marshal(pack(err))
+	if bad != nil {
+		return append(to, "{}"...) // an error without a word
+	}
+	return append(to, data...)
+}
+
+// ReadError reads what AppendError has written.
+func ReadError(data []byte) error {
+	var c carry
+	if err := json.Unmarshal(data, &c); err != nil {
+		return task.Errorf(task.Internal, "another gateway has answered what cannot be read").WithCause(err)
+	}
+	if err := c.unpack(); err != nil {
+		return err
+	}
+	return errors.New("another gateway has answered an error without a word")
+}
