@@ -182,6 +182,7 @@ func previewed(p *httpfront.Preview, name string) (any, bool) {
 //	aip_identify [<matcher>] {
 //		base_path <path>
 //		callers   <dialect>...
+//		identity  [required|optional|off] { ... }
 //		limits {
 //			body              <size>
 //			depth             <n>
