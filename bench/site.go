@@ -47,10 +47,11 @@ const (
 
 // siteConfig is what a measurement changes of a site. The zero one is the default.
 type siteConfig struct {
-	store string                          // option of a Caddyfile; default: storeState
-	fill  func(dir, partner string) error // called before the start, with the folder of the store
-	env   []string                        // of the gateway's process, beside that of this one
-	more  string                          // further sites; AGENT stands for the port of the agent
+	store   string                                  // option of a Caddyfile; default: storeState
+	fill    func(dir, partner string) error         // called before the start, with the folder of the store
+	prepare func(dir string, pki *devpki.PKI) error // called before the start, with the folder of the site
+	env     []string                                // of the gateway's process, beside that of this one
+	more    string                                  // further sites; AGENT stands for the port of the agent
 }
 
 // newSite starts a gateway and an agent. The caller closes the site.
@@ -98,6 +99,7 @@ func newSite(ctx context.Context, caddy string, c siteConfig) (_ *site, err erro
 			streams            1000000
 			streams_per_leader 1000000
 		}
+		{block}
 	}
 }
 (proxy) {
@@ -138,6 +140,11 @@ https://localhost:%[9]d {
 	path := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err
+	}
+	if c.prepare != nil {
+		if err := c.prepare(s.dir, s.pki); err != nil {
+			return nil, err
+		}
 	}
 	if c.fill != nil {
 		if err := c.fill(filepath.Join(s.dir, "store"), "http://"+s.addr(portAgent)); err != nil {
