@@ -43,13 +43,17 @@ groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
 INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
 	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
 
+# A tool in a module of its own, since it needs much.
+interop/bin/opa: interop/opa/go.mod interop/opa/go.sum
+	cd interop/opa && $(GO) build -o ../bin/opa github.com/open-policy-agent/opa
+
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 manifests: ## container files, Kubernetes manifests, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq contrib chromium $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq contrib chromium $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 -timeout=30m ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
