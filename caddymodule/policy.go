@@ -146,6 +146,14 @@ func (p *parser) conditions(m *PolicyMatch) options {
 // condition adds a condition that stands in a line with other words.
 func (p *parser) condition(m *PolicyMatch, words []string) {
 	name, values := words[0], words[1:]
+	known := p.conditions(m)
+	for i := 1; i < len(values)-1; i++ {
+		if known[values[i]] != nil {
+			p.fail("the condition " + name + " is followed by the condition " + values[i] + "; write them in a block, each in " +
+				"a line of its own")
+			return
+		}
+	}
 	if into := m.lists()[name]; into != nil && len(values) > 0 {
 		*into = values
 		return
@@ -154,7 +162,6 @@ func (p *parser) condition(m *PolicyMatch, words []string) {
 		*into = map[string][]string{values[0]: values[1:]}
 		return
 	}
-	known := p.conditions(m)
 	if known[name] == nil {
 		p.fail("there is no condition " + strconv.Quote(name) + nearest(name, known))
 		return

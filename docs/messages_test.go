@@ -121,6 +121,8 @@ func TestDocsMessages(t *testing.T) {
 		{`policy: rule …: vendor: "…" is neither the first … characters of an AIC of v01.00, nor levels of a later one`,
 			block("policy {\nallow vendor 34C2\n}")},
 		{`there is no condition "…"`, block("policy {\nallow a vendro 34C2\n}")},
+		{"the condition … is followed by the condition …; write them in a block, each in a line of its own",
+			block("policy {\nallow skill translate command start\n}")},
 		{"the condition … has too few values", block("policy {\nallow vendor\n}")},
 		{"policy: quota …: it limits nothing; give it calls, starts, tasks, streams or bytes", block("quota a {\n}")},
 		{"policy: quota …: unfinished tasks are counted of a leader or of an agent, and not of a set",
