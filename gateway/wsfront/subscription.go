@@ -145,12 +145,16 @@ func hasOf(params gjson.Result) (has map[string]uint64, err error) {
 func (s *Session) follow(
 	ctx context.Context, id string, events []string, has map[string]uint64,
 ) (*subscription, error) {
-	if c := s.denied(codec.Subscribe, id); c != nil {
-		_, err := s.open(c, 0, false, false)
+	c, err := s.findFor(ctx, codec.Subscribe, id)
+	if err != nil || c.entry == nil { // the assignee of such a task is sent its events anyway
 		return nil, err
 	}
-	c, err := s.findID(ctx, id)
-	if err != nil || c.entry == nil { // the assignee of such a task is sent its events anyway
+	if c.unknown {
+		stream, err := s.open(&c, 0, false, false)
+		if stream != nil { // the task was started just now
+			stream.Close()
+			err = errGone(id)
+		}
 		return nil, err
 	}
 	s.mu.Lock()

@@ -58,22 +58,19 @@ var lookUps = map[string]task.Command{
 	codec.Get: task.Get, codec.SendInput: task.Continue, codec.Cancel: task.Cancel, codec.Subscribe: task.ReStream,
 }
 
-// denied returns what a request that names a task is about if no agent's policy allows it; nil if one does. The task is
-// not looked up then, so that the caller is not told which tasks there are: the gateway of the first agent refuses the
-// call, and counts it. An assignee is told of its own tasks.
-func (s *Session) denied(method, id string) *call {
+// nowhere returns what a request is about that names a task which no agent is known to have: one of the first agent
+// whose rules allow the call. Its gateway decides and counts the call, and finds no task. denied says that the rules of
+// no agent allow the call. Then the task need not be looked up, so that the caller is not told which tasks there are:
+// the gateway of the first agent refuses the call. An assignee is told of its own tasks.
+func (s *Session) nowhere(method, id string) (c call, denied bool) {
 	command := lookUps[method]
 	if command == "" || len(s.front.aids) == 0 || s.worksOn(id) {
-		return nil
+		return c, false
 	}
-	for _, aid := range s.front.aids {
-		if !s.isDenied(s.front.agents[aid], method, command) {
-			return nil
-		}
-	}
-	first := s.front.agents[s.front.aids[0]]
-	return &call{id: id, entry: &entry{Log: first.Gateway.LogOf(s.Peer.Leader(), id)}, agent: first, role: owner,
-		peer: s.Peer}
+	i := slices.IndexFunc(s.front.aids, func(aid string) bool { return !s.isDenied(s.front.agents[aid], method, command) })
+	a := s.front.agents[s.front.aids[max(i, 0)]]
+	e := &entry{Log: a.Gateway.LogOf(s.Peer.Leader(), id)}
+	return call{id: id, entry: e, agent: a, role: owner, peer: s.Peer, unknown: true}, i < 0
 }
 
 // isDenied reports whether the policy of an agent denies a call. Its message decides nothing: in AUN it names no skill.
@@ -90,7 +87,8 @@ type call struct {
 	role  role
 	peer  identity.Peer // as which the agent's gateway is called: the owner's
 
-	starts bool // it is a task that the request starts, and entry is to be stored with it
+	starts  bool // it is a task that the request starts, and entry is to be stored with it
+	unknown bool // no agent is known to have the task
 }
 
 // find finds the task that a request names. A task that the client may not see is as one that is not there.
@@ -99,13 +97,23 @@ func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
 	if id.Type != gjson.String || id.Str == "" {
 		return c, task.Errorf(task.InvalidParams, "task_id is missing; it must be a string").WithField("params.task_id")
 	}
-	if c := s.denied(r.Method, id.Str); c != nil {
-		return *c, nil
+	return s.findFor(ctx, r.Method, strings.Clone(id.Str))
+}
+
+// findFor finds the task of a method.
+func (s *Session) findFor(ctx context.Context, method, id string) (call, error) {
+	nowhere, denied := s.nowhere(method, id)
+	if denied {
+		return nowhere, nil
 	}
-	if len(id.Str) > maxTaskID || strings.Contains(id.Str, logname.Separator) {
-		return c, errGone("")
+	if len(id) > maxTaskID || strings.Contains(id, logname.Separator) {
+		return call{}, errGone("")
 	}
-	return s.findID(ctx, strings.Clone(id.Str))
+	c, err := s.findID(ctx, id)
+	if nowhere.agent != nil && task.KindOf(err) == task.TaskNotFound {
+		return nowhere, nil
+	}
+	return c, err
 }
 
 // maxTaskID is the length of the longest id of a task, in bytes.
