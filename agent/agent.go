@@ -5,6 +5,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -61,6 +62,9 @@ type Turn struct {
 	Reported task.State
 	// Webhook is where the agent pushes what it does; nil if it does not push. Each push must carry its Token.
 	Webhook *task.Webhook
+	// MayAct is called right before something is sent to the agent. It waits while another process may have taken over
+	// what this one does for the task. The error says that nothing must be sent. Nil for no other process.
+	MayAct func(ctx context.Context) error
 }
 
 // Caller is the caller for which the gateway asks an agent. In a turn without a request, such as one that is resumed,

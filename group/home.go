@@ -14,6 +14,7 @@ import (
 type home struct {
 	engine *Engine
 	store  replay.Store
+	mayAct func(context.Context) error // see replay.WhenHeld
 
 	base context.Context // of every supervisor; ends when the home closes
 	stop context.CancelFunc
@@ -31,7 +32,7 @@ func (e *Engine) openHome(ctx context.Context, _ int, store replay.Store) (*home
 	if damaged != nil {
 		e.log.Error("some memberships of groups are left alone", "error", damaged)
 	}
-	h := &home{engine: e, store: store}
+	h := &home{engine: e, store: store, mayAct: replay.WhenHeld(store)}
 	h.base, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.mu.Lock()
 	defer e.mu.Unlock()

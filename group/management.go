@@ -147,6 +147,9 @@ func (m *membership) publishAnswers() {
 		m.answers = m.answers[1:]
 		m.inFlight++
 		m.mu.Unlock()
+		if m.home.mayAct != nil && m.home.mayAct(m.home.base) != nil {
+			return
+		}
 		err := l.Publish(a.message, func(err error) {
 			if err == nil {
 				a.acknowledge()
@@ -279,6 +282,11 @@ func (m *membership) sayGoodbye(l link) error {
 	}
 	confirmed := make(chan error, 1)
 	message := m.status(d.Command, dialect, d.SessionID, task.MemberStatus{Connected: false, Muted: m.record.Muted})
+	if m.home.mayAct != nil {
+		if err := m.home.mayAct(ctx); err != nil {
+			return err
+		}
+	}
 	if err := l.Publish(message, func(err error) { confirmed <- err }); err != nil {
 		return err
 	}

@@ -192,17 +192,25 @@ func (t *groupTasks) publish(f *follower, m broker.Message, at follow.Position, 
 // maxUnconfirmedBytes is how many bytes the unconfirmed publications may have together. One may always be published.
 const maxUnconfirmedBytes = 8 << 20
 
-// await waits until there is room for one more publication, of size bytes, on the link of an epoch. It reports false if
+// await waits until there is room for one more publication, of size bytes, on the link of an epoch, and this process
+// may act on the shard (see replay.HeldBy). It reports false if
 // there will not be any. mu is held.
 func (t *groupTasks) await(epoch uint64, size int) bool {
 	full := func() bool {
 		n := t.counts.Unconfirmed
 		return n >= maxUnconfirmed || n > 0 && t.unconfirmedBytes+size > maxUnconfirmedBytes
 	}
-	for t.open(epoch) && full() {
-		t.changed.Wait()
+	for {
+		for t.open(epoch) && full() {
+			t.changed.Wait()
+		}
+		if t.held == nil || !t.open(epoch) || t.held() == nil {
+			return t.open(epoch)
+		}
+		t.mu.Unlock()
+		t.mayAct(t.base) // its error says that t is closed
+		t.mu.Lock()
 	}
-	return t.open(epoch)
 }
 
 // published counts a publication. mu is held.

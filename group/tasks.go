@@ -85,6 +85,8 @@ type Traffic struct {
 type groupTasks struct {
 	key
 	store  replay.Store
+	held   func() error                // see replay.HeldBy
+	mayAct func(context.Context) error // see replay.WhenHeld
 	member groupMember
 	tracer trace.TracerProvider // nil for none
 
@@ -132,7 +134,8 @@ type groupMember interface {
 func newGroupTasks(store replay.Store, k key, of groupMember, tracer trace.TracerProvider) *groupTasks {
 	t := &groupTasks{
 		tracer: tracer,
-		key:    k, store: store, member: of, recovered: make(chan struct{}),
+		key:    k, store: store, held: replay.HeldBy(store), mayAct: replay.WhenHeld(store), member: of,
+		recovered: make(chan struct{}),
 		followers: make(map[string]*follower), lanes: make(map[string]*lane), epoch: 1,
 	}
 	t.changed = sync.NewCond(&t.mu)

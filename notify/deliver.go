@@ -45,7 +45,8 @@ type deliverer struct {
 	queue    *schedule.Queue
 	sender   *delivery.Sender
 	config   func() *Config
-	ctx      context.Context // ends when the engine closes
+	ctx      context.Context             // ends when the engine closes
+	mayAct   func(context.Context) error // see replay.WhenHeld
 
 	delivered, failed, dead atomic.Uint64
 
@@ -57,6 +58,10 @@ type deliverer struct {
 func (d *deliverer) run(a *schedule.Attempt) {
 	n, ready := d.prepare(a.Job)
 	if !ready {
+		return
+	}
+	if d.mayAct != nil && d.mayAct(d.ctx) != nil {
+		d.queue.Remove(a.Job)
 		return
 	}
 	outcome := d.sender.Send(&n.Attempt)

@@ -103,7 +103,7 @@ func open(ctx context.Context, store replay.Store, p *Process, trip http.RoundTr
 	}
 	e.deliverer = &deliverer{
 		outboxes: e.outboxes, queue: e.queue, sender: e.sender, config: e.config.Load, ctx: e.ctx,
-		unknown: make(map[string]bool),
+		mayAct: replay.WhenHeld(store), unknown: make(map[string]bool),
 	}
 	e.scanner = &scanner{outboxes: e.outboxes, queue: e.queue, due: due, log: e.logger}
 	e.reconciler = &reconciler{

@@ -155,6 +155,7 @@ func (tk *activeTask) cancelTurn(m task.Message, c *Request) *agent.Turn {
 	return &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, From: tk.fold.Status().State,
 		Known: tk.fold.Task().Products, Revision: tk.meta.Revision, Queued: tk.meta.Unsent,
+		MayAct: tk.engine.mayAct,
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 // number of goroutines at once.
 type Engine struct {
 	store   replay.Store
+	mayAct  func(context.Context) error // see replay.WhenHeld
 	watcher Watcher
 	tracing trace.TracerProvider // nil for none
 	wall    func() time.Time     // the clock of deadlines
@@ -107,6 +108,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	e := &Engine{
 		process:  o.Process,
 		store:    store,
+		mayAct:   replay.WhenHeld(store),
 		watcher:  o.Watcher,
 		tracing:  o.Tracing,
 		wall:     o.wall,

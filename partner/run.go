@@ -56,7 +56,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 	t := &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
-		History: tk.fold.Task().MessageHistory,
+		History: tk.fold.Task().MessageHistory, MayAct: p.engine.mayAct,
 	}
 	r := p.newRun(ctx, nil, tk, t)
 	if r.done.happened {
@@ -336,7 +336,7 @@ func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Revision: tk.meta.Revision,
 		Acknowledged: tk.meta.Acknowledged, Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
-		History: tk.fold.Task().MessageHistory,
+		History: tk.fold.Task().MessageHistory, MayAct: tk.engine.mayAct,
 	}
 	if tk.meta.Accepted {
 		t.Reported = task.Working

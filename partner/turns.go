@@ -156,7 +156,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 // forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
 // nothing. tk.mu is held.
 func (p *Partner) forwardComplete(tk *activeTask, m task.Message, c *Request) {
-	t := &agent.Turn{Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m}
+	t := &agent.Turn{Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, MayAct: tk.engine.mayAct}
 	logger := tk.logger()
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // Shards are the stores of several processes that share their work. Each log is in one shard, and each shard has one
@@ -63,4 +64,26 @@ func HeldBy(s Store) func() error {
 		return h.Held
 	}
 	return nil
+}
+
+// heldPoll is how often a wait for HeldBy looks.
+const heldPoll = 50 * time.Millisecond
+
+// WhenHeld returns what waits until HeldBy allows the owner of a store to act, or until the context is done, whose
+// error it returns then: the engines of a shard that is lost are closed. It is nil where HeldBy is.
+func WhenHeld(s Store) func(ctx context.Context) error {
+	held := HeldBy(s)
+	if held == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		for held() != nil {
+			select {
+			case <-time.After(heldPoll):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
 }

@@ -183,6 +183,11 @@ func (r *run) roundTripBy(
 	ctx context.Context, route Route, q *query, known []task.Product,
 ) (rep agent.Report, err error) {
 	defer func() { r.config.Traffic.note(ctx, err) }()
+	if q.Operation != translate.Get { // which changes nothing
+		if err := mayAct(ctx, r.turn); err != nil {
+			return rep, err
+		}
+	}
 	x, err := begin(ctx, route, q)
 	if err != nil {
 		return agent.Report{}, err

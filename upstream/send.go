@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 
@@ -102,8 +103,19 @@ func (r *run) open(route Route, op translate.Operation) (x asked, err error) {
 	}()
 	q := r.requestOf(op)
 	x.codec = q.codec
+	if err := mayAct(r.ctx, r.turn); err != nil {
+		return x, err
+	}
 	x.Exchange, err = route.Open(r.ctx, &q.Request)
 	return x, err
+}
+
+// mayAct waits until something may be sent about a turn.
+func mayAct(ctx context.Context, t *agent.Turn) error {
+	if t.MayAct == nil {
+		return nil
+	}
+	return t.MayAct(ctx)
 }
 
 // receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec
