@@ -192,6 +192,8 @@ type decides func(c *policy.Call) error
 
 func (f decides) Decide(_ context.Context, c *policy.Call, _ *policy.Use) error { return f(c) }
 
+func (decides) Denies(*policy.Call) error { return nil }
+
 // TestPolicy: a start that the policy denies is published as a rejected Task, which says nothing of the policy, and
 // another command that it denies is dropped.
 func TestPolicy(t *testing.T) {
