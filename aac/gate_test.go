@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/token"
 	"github.com/aip-gateway/aip-gateway/token/tokentest"
@@ -269,7 +270,7 @@ func TestReplay(t *testing.T) {
 	defer store.Close()
 	log := slog.New(slog.DiscardHandler)
 	open := func() (*Gate, *Used) {
-		g, u := newGate(t, issuer, Config{Refuse: true}), OpenUsed(store, log)
+		g, u := newGate(t, issuer, Config{Refuse: true}), OpenUsed(shard.One(store), log)
 		g.Open(u)
 		return g, u
 	}
@@ -325,7 +326,7 @@ func TestReplay(t *testing.T) {
 func TestStoreUnavailable(t *testing.T) {
 	issuer := tokentest.New(t)
 	store := replay.NewMemory(replay.Settings{})
-	g, used := newGate(t, issuer, Config{Refuse: true}), OpenUsed(store, slog.New(slog.DiscardHandler))
+	g, used := newGate(t, issuer, Config{Refuse: true}), OpenUsed(shard.One(store), slog.New(slog.DiscardHandler))
 	defer used.Close()
 	g.Open(used)
 	_ = store.Close()

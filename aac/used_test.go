@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // TestClean: a used token is kept until an hour after it has expired, and is then dropped.
@@ -19,7 +20,7 @@ func TestClean(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
 		defer store.Close()
-		used := OpenUsed(store, slog.New(slog.DiscardHandler))
+		used := OpenUsed(shard.One(store), slog.New(slog.DiscardHandler))
 		defer used.Close()
 		kept := func() (n int) {
 			synctest.Wait()

@@ -195,7 +195,7 @@ func (a *App) Start() error {
 	for _, r := range a.allRevocations() {
 		r.start()
 	}
-	a.judgeLeaders(context.Background()) // before their webhooks go on
+	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
 		if g.aac != nil {

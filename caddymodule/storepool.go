@@ -106,7 +106,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, err
 	}
 	o.tasks = tasks
-	o.leaders, err = standing.Open(ctx, store, time.Now, slog.New(processLog{name: "aip"}))
+	o.leaders, err = standing.Open(ctx, o.shards, time.Now, slog.New(processLog{name: "aip"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, errors.Join(err, tasks.Close())
@@ -118,7 +118,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 	}
 	o.tasks.Process().AddAcceptor(o.groups)
 	o.book = policy.OpenBook(o.shards, time.Now, slog.New(processLog{name: "aip"}))
-	o.used = aac.OpenUsed(store, slog.New(processLog{name: "aip"}))
+	o.used = aac.OpenUsed(o.shards, slog.New(processLog{name: "aip"}))
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }

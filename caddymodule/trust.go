@@ -155,8 +155,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 	defer ticker.Stop()
 	var (
 		judged time.Time
-		by     uint64   // generation
-		lost   []string // Leaders
+		by     uint64 // generation
 	)
 	for {
 		changed := a.trust.changed()
@@ -166,13 +165,16 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 			asking, end := context.WithTimeout(ctx, recheckEvery)
 			process.Recheck(asking, a.trust.Check)
 			end()
-			if now := a.trust.generation(); now != by || time.Since(judged) >= judgeEvery {
-				lost, judged, by = a.judgeLeaders(ctx), time.Now(), now
+			leaders := a.opened.leaders
+			if now := a.trust.generation() + leaders.Gained(); now != by || time.Since(judged) >= judgeEvery {
+				leaders.Judge(ctx, a.trust.keeps) // webhooks of those without standing stop
+				judged, by = time.Now(), now
 			}
-			for _, leader := range lost {
-				if a.opened.leaders.Lost(leader) { // still
-					a.opened.groups.LeaveAll(leader)
-				}
+			asking, end = context.WithTimeout(ctx, recheckEvery)
+			leaders.Learn(asking)
+			end()
+			for _, leader := range leaders.AllLost() {
+				a.opened.groups.LeaveAll(leader)
 			}
 		}
 		select {
@@ -182,10 +184,4 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 		case <-ticker.C:
 		}
 	}
-}
-
-// judgeLeaders finds the Leaders whose certificates count no more: their webhooks stop, and their groups are to be
-// left.
-func (a *App) judgeLeaders(ctx context.Context) (lost []string) {
-	return a.opened.leaders.Judge(ctx, a.trust.keeps)
 }

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -162,14 +163,40 @@ func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webho
 	return hooks, err
 }
 
-// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified.
-func (g *Gateway) leaderOf(ctx context.Context, taskID string) (leader string, err error) {
-	leader = partner.Anyone
-	for i := range g.owned.Count() {
-		leader, err = partner.LeaderOf(ctx, g.tasks.set.Logs(i), g.config.Partner.Name, taskID, identity.Claimable)
-		if err != nil || leader != partner.Anyone {
-			return leader, err
+// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified. The owners of all
+// shards are asked, since a task that was started a moment ago may be at any of them.
+func (g *Gateway) leaderOf(ctx context.Context, taskID string) (string, error) {
+	q := idOfTask{g.config.Partner.Name, taskID}
+	if n := g.owned.Count(); n > 1 {
+		return g.tasks.askAll(ctx, n, q)
+	}
+	return g.tasks.leaders.Of(ctx, 0, q)
+}
+
+// idOfTask is the id of a task at a Partner.
+type idOfTask struct{ Partner, Task string }
+
+// leaderIn returns the Leader of a task in a shard that this process owns; Anyone for none.
+func (t *Tasks) leaderIn(ctx context.Context, shard int, q idOfTask) (string, error) {
+	e := t.engines.Of(shard)
+	if e == nil {
+		return "", partner.Moved()
+	}
+	return partner.LeaderOf(ctx, e.logs, q.Partner, q.Task, identity.Claimable)
+}
+
+// askAll asks for the Leader of a task in all shards.
+func (t *Tasks) askAll(ctx context.Context, shards int, q idOfTask) (string, error) {
+	leaders, errs := make([]string, shards), make([]error, shards)
+	var asking sync.WaitGroup
+	for i := range shards {
+		asking.Go(func() { leaders[i], errs[i] = t.leaders.Of(ctx, i, q) })
+	}
+	asking.Wait()
+	for i, leader := range leaders {
+		if errs[i] == nil && leader != partner.Anyone {
+			return leader, nil
 		}
 	}
-	return leader, nil
+	return partner.Anyone, errors.Join(errs...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -25,12 +26,15 @@ type Tasks struct {
 	process  *partner.Process
 	webhooks *notify.Process
 	owners   Owners // of the other shards; nil for none
+	leaders  *ask.Service[idOfTask, string]
+	claims   *ask.Service[claim, []task.Webhook]
 }
 
 // engines work on the tasks of one shard.
 type engines struct {
 	tasks    *partner.Engine
 	webhooks *notify.Engine
+	logs     replay.Logs
 }
 
 // OpenTasks takes up the tasks of the shards that this process owns now and later. Tasks that an earlier process, or
@@ -54,7 +58,7 @@ func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*
 			webhooks.Close()
 			return nil, err
 		}
-		return &engines{engine, webhooks}, nil
+		return &engines{engine, webhooks, store}, nil
 	}, func(e *engines) {
 		e.tasks.Close()
 		e.webhooks.Close()
@@ -62,6 +66,8 @@ func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*
 	if err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
+	t.leaders = ask.New(set, "leader", t.leaderIn)
+	t.claims = ask.New(set, "unclaimed", t.answerClaim)
 	return t, nil
 }
 
@@ -110,11 +116,11 @@ func (t *Tasks) Accept(
 	if err != nil {
 		return partner.Accepted{}, err
 	}
-	var unclaimed *notify.Engine
+	var from notify.Unclaimed
 	if c.Adopt {
-		_, unclaimed, _ = t.Of(name, partner.Anyone) // where another process owns them, they stay
+		from = unclaimed{t, logname.Shard(t.engines.Count(), name, partner.Anyone)}
 	}
-	return webhooks.Accept(ctx, unclaimed, log, at, c)
+	return webhooks.Accept(ctx, from, log, at, c)
 }
 
 // owned is a gateway in one shard that this process owns.

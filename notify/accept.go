@@ -14,9 +14,9 @@ import (
 // Accept sets the webhook of a command, and gives the task those that were set before its Leader was known; unclaimed
 // has them, and is nil if there are none. The rest is as partner.Acceptor has it.
 func (e *Engine) Accept(
-	ctx context.Context, unclaimed *Engine, log string, at task.Position, c *partner.Request,
+	ctx context.Context, unclaimed Unclaimed, log string, at task.Position, c *partner.Request,
 ) (done partner.Accepted, err error) {
-	if unclaimed != nil && unclaimed.Any() {
+	if unclaimed != nil {
 		name, _, id := logname.Split(log)
 		if done.Undo, err = e.Move(ctx, unclaimed, logname.New(name, partner.Anyone, id), log); err != nil {
 			return partner.Accepted{}, err

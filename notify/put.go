@@ -11,42 +11,72 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
-// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs, and e has
-// the webhooks of the second one. undo moves the webhooks back.
-func (e *Engine) Move(
-	ctx context.Context, source *Engine, from, to string,
-) (undo func(context.Context) error, err error) {
-	undo = func(context.Context) error { return nil }
-	if watched, err := source.Watches(ctx, from); err != nil || !watched {
-		return undo, err
-	}
-	hooks, err := source.Get(ctx, from, "")
-	if err != nil {
-		return undo, err
-	}
-	if err := e.move(ctx, source, from, to, hooks); err != nil {
-		return undo, err
-	}
-	return func(ctx context.Context) error { return source.move(ctx, e, to, from, hooks) }, nil
+// Unclaimed has the webhooks of tasks whose Leaders are not known yet, each by the log that its task would have then. It
+// is an Engine, which may be that of another process.
+type Unclaimed interface {
+	// Find returns those of a task.
+	Find(ctx context.Context, log string) ([]task.Webhook, error)
+	// Drop deletes some of a task, and Restore sets them again.
+	Drop(ctx context.Context, log string, hooks []task.Webhook) error
+	Restore(ctx context.Context, log string, hooks []task.Webhook) error
 }
 
-// move moves webhooks of a task. They are deleted there when all of them have been set.
-func (e *Engine) move(ctx context.Context, source *Engine, from, to string, hooks []task.Webhook) error {
-	for i, w := range hooks {
-		if _, err := e.Set(ctx, to, w, At{Named: true}); err != nil {
-			for _, done := range hooks[:i] {
-				_ = e.Delete(ctx, to, done.ID) // the error that counts is the first one
-			}
-			return err
-		}
+// Find implements Unclaimed.
+func (e *Engine) Find(ctx context.Context, log string) ([]task.Webhook, error) {
+	if !e.Any() {
+		return nil, nil
 	}
+	if watched, err := e.Watches(ctx, log); err != nil || !watched {
+		return nil, err
+	}
+	return e.Get(ctx, log, "")
+}
+
+// Drop implements Unclaimed.
+func (e *Engine) Drop(ctx context.Context, log string, hooks []task.Webhook) error {
 	for _, w := range hooks {
-		if err := source.Delete(ctx, from, w.ID); err != nil && task.KindOf(err) != task.TaskNotFound {
+		if err := e.Delete(ctx, log, w.ID); err != nil && task.KindOf(err) != task.TaskNotFound {
 			return err
 		}
 	}
 	return nil
+}
+
+// Restore implements Unclaimed. If one cannot be set, none is.
+func (e *Engine) Restore(ctx context.Context, log string, hooks []task.Webhook) error {
+	for i, w := range hooks {
+		if _, err := e.Set(ctx, log, w, At{Named: true}); err != nil {
+			_ = e.Drop(ctx, log, hooks[:i]) // the error that counts is the first one
+			return err
+		}
+	}
+	return nil
+}
+
+// Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
+// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs, and e has
+// the webhooks of the second one. Those of the first are deleted when all of them have been set. undo moves the webhooks
+// back.
+func (e *Engine) Move(
+	ctx context.Context, source Unclaimed, from, to string,
+) (undo func(context.Context) error, err error) {
+	undo = func(context.Context) error { return nil }
+	hooks, err := source.Find(ctx, from)
+	if err != nil || len(hooks) == 0 {
+		return undo, err
+	}
+	if err := e.Restore(ctx, to, hooks); err != nil {
+		return undo, err
+	}
+	if err := source.Drop(ctx, from, hooks); err != nil {
+		return undo, err
+	}
+	return func(ctx context.Context) error {
+		if err := source.Restore(ctx, from, hooks); err != nil {
+			return err
+		}
+		return e.Drop(ctx, to, hooks)
+	}, nil
 }
 
 // Put is Set with At.Named: it creates or replaces a webhook. undo restores the task's webhooks as they were before.

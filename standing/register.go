@@ -4,276 +4,192 @@ package standing
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
-	"fmt"
+	"crypto/sha256"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-	"unique"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
-)
-
-const (
-	// maxCertificates is how many certificates of a Leader are kept. A Leader with more of them has lost its standing
-	// only when those that are kept count no more, and it does not call by another one.
-	maxCertificates = 4
-	// keepExpired is how long a Leader is kept whose certificates have expired.
-	keepExpired = 30 * 24 * time.Hour
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 )
 
 // Register has the certificates of Leaders. It may be used by any number of goroutines at once.
 type Register struct {
-	store replay.Store
-	log   *slog.Logger
-	now   func() time.Time
-
-	writing sync.Mutex // held while a log is written, and before mu
+	set    *shard.Set
+	homes  *shard.Each[home]
+	calls  *ask.Service[call, struct{}]
+	lists  *ask.Service[struct{}, []lostLeaders]
+	log    *slog.Logger
+	now    func() time.Time
+	gained atomic.Uint64 // shards
 
 	mu      sync.RWMutex
-	leaders map[string]*leader // by name
+	learned map[int][]string    // the Leaders that have lost their standing, by the shards of other processes
+	told    map[toldKey]toldRow // calls of which other processes know
 }
 
-// leader is what is known of a Leader. It is changed under Register.writing and Register.mu.
-type leader struct {
-	revision     uint64 // of its log
-	certificates []certificate
-	lost         bool // its standing
+// call is what a process tells the owner of a Leader's shard.
+type call struct {
+	Leader string
+	Chain  [][]byte
+	Pool   string
+	Lasts  bool
 }
 
-// certificate is a certificate by which a Leader has called.
-type certificate struct {
-	chain []unique.Handle[string] // in DER, from its own to the root; those of issuers are the same for many
-	pool  string
-	until time.Time // it expires
-	lost  bool      // it counts no more
+// lostLeaders are the Leaders of a shard that have lost their standing.
+type lostLeaders struct {
+	Shard   int
+	Leaders []string
 }
 
-// Proof is a certificate by which a Leader has called.
-type Proof struct {
-	Chain []*x509.Certificate // as it was verified, from its own to the root
-	Pool  string              // which trust has verified it, for who judges
-}
-
-// record is what is stored of a Leader. The names of its members are a stored format.
-type record struct {
-	Proofs []storedProof `json:"proofs"`
-}
-
-type storedProof struct {
-	Chain [][]byte `json:"chain"`
-	Pool  string   `json:"pool,omitempty"`
-}
-
-// Open reads what a store has. now is the clock, such as time.Now.
-func Open(ctx context.Context, store replay.Store, now func() time.Time, log *slog.Logger) (*Register, error) {
-	r := &Register{store: store, log: log, now: now, leaders: make(map[string]*leader)}
-	for entry, err := range store.List(ctx, string(logname.Standing), "") {
-		if err != nil {
-			return nil, fmt.Errorf("the certificates of Leaders cannot be read: %w", err)
-		}
-		if !entry.Head.Ended.IsZero() {
-			continue
-		}
-		l := &leader{revision: entry.Head.Revision}
-		var stored record
-		if err := json.Unmarshal(entry.Head.Metadata, &stored); err != nil {
-			log.Error("what is kept of a Leader's certificates is damaged", "leader", entry.Log[1:], "error", err)
-			continue
-		}
-		for _, p := range stored.Proofs {
-			if chain, err := parse(p.Chain); err == nil {
-				l.certificates = append(l.certificates, newCertificate(Proof{chain, p.Pool}))
-			}
-		}
-		r.leaders[entry.Log[1:]] = l
+// Open reads what the store has in the shards that this process owns now and later. now is the clock, such as time.Now.
+func Open(_ context.Context, set *shard.Set, now func() time.Time, log *slog.Logger) (r *Register, err error) {
+	r = &Register{set: set, log: log, now: now, learned: make(map[int][]string), told: make(map[toldKey]toldRow)}
+	if r.homes, err = shard.Open(set, r.openHome, func(*home) {}); err != nil {
+		return nil, err
 	}
+	r.calls = ask.New(set, "standing.called", r.tell)
+	r.lists = ask.New(set, "standing.lost", func(context.Context, int, struct{}) (all []lostLeaders, _ error) {
+		for h := range r.homes.All() {
+			all = append(all, lostLeaders{h.shard, h.lost()})
+		}
+		return all, nil
+	})
 	return r, nil
 }
 
-func newCertificate(p Proof) certificate {
-	c := certificate{until: p.Chain[0].NotAfter, pool: p.Pool}
-	for _, cert := range p.Chain {
-		c.chain = append(c.chain, unique.Make(string(cert.Raw)))
-		if cert.NotAfter.Before(c.until) {
-			c.until = cert.NotAfter
-		}
+// Close ends the use of the shards.
+func (r *Register) Close() { r.homes.Close() }
+
+// shardOf returns the shard that has the certificates of a Leader, at whichever Partner.
+func (r *Register) shardOf(leader string) int { return replay.ShardOf(r.set.Count(), leader) }
+
+// tell has the owner of a Leader's shard know of a call.
+func (r *Register) tell(ctx context.Context, shard int, c call) (none struct{}, err error) {
+	h := r.homes.Of(shard)
+	if h == nil {
+		return none, replay.ErrFenced
 	}
-	return c
+	chain, err := parse(c.Chain)
+	if err != nil {
+		return none, err
+	}
+	return none, h.called(ctx, c.Leader, Proof{chain, c.Pool}, c.Lasts)
 }
 
-func parse(chain [][]byte) (all []*x509.Certificate, err error) {
-	for _, der := range chain {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, cert)
-	}
-	if len(all) == 0 {
-		return nil, errors.New("standing: the chain is empty")
-	}
-	return all, nil
+const (
+	// toldFor is how long the owner of a Leader's shard is not told again of calls by the same certificate.
+	toldFor = 10 * time.Second
+	// maxTold is how many calls are known of which the owners were told.
+	maxTold = 1 << 16
+)
+
+type toldKey struct {
+	leader string
+	cert   [sha256.Size]byte
+	lasts  bool
 }
 
-func (c *certificate) der() (all [][]byte) {
-	for _, one := range c.chain {
-		all = append(all, []byte(one.Value()))
-	}
-	return all
-}
+type toldRow struct{ at time.Time }
 
-func (c *certificate) is(cert *x509.Certificate) bool { return c.chain[0].Value() == string(cert.Raw) }
+// isTold reports whether the owner of a Leader's shard was told of a call lately.
+func (r *Register) isTold(k toldKey) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	row, known := r.told[k]
+	return known && r.now().Sub(row.at) < toldFor
+}
 
 // Called says that a Leader calls by a certificate that counts. It is stored when Called returns, if lasts says that
 // the call asks for what goes on without a connection, or if one has before.
 func (r *Register) Called(ctx context.Context, name string, p Proof, lasts bool) error {
-	if !r.news(name, p.Chain[0], lasts) {
+	s := r.shardOf(name)
+	key := toldKey{leader: name, lasts: lasts}
+	h := r.homes.Of(s)
+	switch {
+	case h != nil && !h.news(name, p.Chain[0], lasts):
 		return nil
-	}
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	if !r.news(name, p.Chain[0], lasts) { // by another goroutine meanwhile
-		return nil
-	}
-	next := leader{}
-	if l := r.leaders[name]; l != nil { // mu need not be held to read it
-		next = *l
-	}
-	next.certificates = r.keep(next.certificates, newCertificate(p))
-	before := next.lost
-	next.lost = false
-	if err := r.write(ctx, name, &next); err != nil {
-		return err
-	}
-	if before {
-		r.log.Info("a Leader whose certificates counted no more calls by another one; its webhooks go on", "leader", name)
-	}
-	return nil
-}
-
-// news reports whether a certificate of a Leader is to be kept.
-func (r *Register) news(name string, cert *x509.Certificate, lasts bool) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	l := r.leaders[name]
-	if l == nil {
-		return lasts
-	}
-	if slices.ContainsFunc(l.certificates, func(c certificate) bool { return c.is(cert) }) {
-		return false
-	}
-	return len(l.certificates) < maxCertificates || slices.ContainsFunc(l.certificates, r.useless)
-}
-
-// useless reports whether a certificate may be dropped for another one.
-func (r *Register) useless(c certificate) bool { return c.lost || r.now().After(c.until) }
-
-// keep returns certificates with another one.
-func (r *Register) keep(all []certificate, c certificate) []certificate {
-	all = slices.Clone(all)
-	if len(all) >= maxCertificates {
-		if i := slices.IndexFunc(all, r.useless); i >= 0 {
-			all = slices.Delete(all, i, i+1)
+	case h == nil:
+		if key.cert = sha256.Sum256(p.Chain[0].Raw); r.isTold(key) {
+			return nil
 		}
 	}
-	return append(all, c)
-}
-
-// write stores what is known of a Leader, and puts it in force. Another writer of the log may only have been this one,
-// by a write that had failed as far as it knew.
-func (r *Register) write(ctx context.Context, name string, l *leader) error {
-	var out record
-	for i := range l.certificates {
-		out.Proofs = append(out.Proofs, storedProof{l.certificates[i].der(), l.certificates[i].pool})
+	c := call{Leader: name, Pool: p.Pool, Lasts: lasts}
+	for _, cert := range p.Chain {
+		c.Chain = append(c.Chain, cert.Raw)
 	}
-	data, err := json.Marshal(out)
-	if err != nil {
+	if _, err := r.calls.Of(ctx, s, c); err != nil || h != nil {
 		return err
 	}
-	log := logname.StandingOf(name)
-	err = replay.RetryConflict(func() error {
-		err := r.store.Append(ctx, replay.Append{Log: log, Expect: l.revision, Metadata: data, Durable: true})
-		if errors.Is(err, replay.ErrConflict) {
-			head, bad := r.store.Head(ctx, log)
-			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
-				return bad
-			}
-			l.revision = head.Revision
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	l.revision++
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leaders[name] = l
+	if len(r.told) >= maxTold {
+		clear(r.told)
+	}
+	r.told[key] = toldRow{r.now()}
 	return nil
 }
 
 // Lost reports whether a Leader has lost its standing.
 func (r *Register) Lost(name string) bool {
+	s := r.shardOf(name)
+	if h := r.homes.Of(s); h != nil {
+		return h.isLost(name)
+	}
+	return r.learnedOf(s, name)
+}
+
+// learnedOf reports whether a Leader of a shard has lost its standing, as its owner has said.
+func (r *Register) learnedOf(shard int, name string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	l := r.leaders[name]
-	return l != nil && l.lost
+	return slices.Contains(r.learned[shard], name)
 }
 
-// Judge judges the kept certificates again, and returns the Leaders that have no standing now. counts reports whether a
-// certificate counts; what it is given has been parsed anew.
-func (r *Register) Judge(ctx context.Context, counts func(Proof) bool) (lost []string) {
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	now := r.now()
-	for name, l := range r.leaders { // only written while writing is held
-		next := leader{revision: l.revision, certificates: slices.Clone(l.certificates)}
-		for i := range next.certificates {
-			c := &next.certificates[i]
-			if chain, err := parse(c.der()); err == nil && !now.After(c.until) {
-				c.lost = !counts(Proof{chain, c.pool})
-			}
-		}
-		last := slices.MaxFunc(append(next.certificates, certificate{}), func(a, b certificate) int {
-			return a.until.Compare(b.until)
-		})
-		if now.After(last.until.Add(keepExpired)) {
-			r.drop(ctx, name, l)
+// Gained rises with each shard that this process gains: the Leaders of one are to be judged.
+func (r *Register) Gained() uint64 { return r.gained.Load() }
+
+// Judge judges the certificates again that are kept in the shards of this process. counts reports whether a certificate
+// counts; what it is given has been parsed anew.
+func (r *Register) Judge(ctx context.Context, counts func(Proof) bool) {
+	for h := range r.homes.All() {
+		h.judge(ctx, counts)
+	}
+}
+
+// Learn asks the other processes which Leaders have lost their standing. What one has said that does not answer is
+// kept.
+func (r *Register) Learn(ctx context.Context) {
+	if r.set.Peers() == nil {
+		return
+	}
+	for answer, err := range r.lists.All(ctx, struct{}{}) {
+		if err != nil {
+			r.log.Debug("a process has not said which Leaders have lost their standing", "node", answer.Node, "error", err)
 			continue
 		}
-		next.lost = last.lost
-		if !now.After(last.until) { // those that have expired do not matter
-			next.lost = !slices.ContainsFunc(next.certificates, func(c certificate) bool { return !r.useless(c) })
-		}
-		if next.lost {
-			lost = append(lost, name)
-		}
-		switch {
-		case next.lost && !l.lost:
-			r.log.Warn("the certificates of a Leader count no more: its webhooks stop, and its groups are left",
-				"leader", name)
-		case l.lost && !next.lost:
-			r.log.Info("the certificates of a Leader count again; its webhooks go on", "leader", name)
-		}
 		r.mu.Lock()
-		*l = next
+		for _, of := range answer.Value {
+			r.learned[of.Shard] = of.Leaders
+		}
 		r.mu.Unlock()
 	}
-	slices.Sort(lost)
-	return lost
 }
 
-// drop forgets a Leader. If the store cannot be written, that is tried again at the next Judge.
-func (r *Register) drop(ctx context.Context, name string, l *leader) {
-	err := r.store.Append(ctx, replay.Append{Log: logname.StandingOf(name), Expect: l.revision, Drop: true})
-	if err == nil || errors.Is(err, replay.ErrConflict) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.leaders, name)
+// AllLost returns the Leaders that have lost their standing, of all processes.
+func (r *Register) AllLost() (all []string) {
+	for s := range r.set.Count() {
+		if h := r.homes.Of(s); h != nil {
+			all = append(all, h.lost()...)
+			continue
+		}
+		r.mu.RLock()
+		all = append(all, r.learned[s]...)
+		r.mu.RUnlock()
 	}
+	slices.Sort(all)
+	return all
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // world is a store, a clock, and what is revoked.
@@ -38,7 +39,7 @@ func newWorld(t *testing.T) *world {
 // open opens the register, as the next process does.
 func (w *world) open() {
 	w.Helper()
-	r, err := Open(w.Context(), w.store, func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
+	r, err := Open(w.Context(), shard.One(w.store), func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -78,9 +79,10 @@ func (w *world) called(leader string, chain []*x509.Certificate, lasts bool) {
 
 func (w *world) judge(want ...string) {
 	w.Helper()
-	got := w.r.Judge(w.Context(), func(p Proof) bool {
+	w.r.Judge(w.Context(), func(p Proof) bool {
 		return p.Pool == "test" && !slices.ContainsFunc(w.revoked, p.Chain[0].Equal)
 	})
+	got := w.r.AllLost()
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.Errorf("without standing (-want +got):\n%s", diff)
 	}
@@ -129,7 +131,7 @@ func TestManyCertificates(t *testing.T) {
 	w.judge("alice") // which does not know the last one
 	w.called("alice", all[len(all)-1], false)
 	w.judge()
-	if n := len(w.r.leaders["alice"].certificates); n != maxCertificates {
+	if n := len(w.r.homes.Of(0).leaders["alice"].certificates); n != maxCertificates {
 		t.Errorf("%d certificates are kept, want %d", n, maxCertificates)
 	}
 }
@@ -157,7 +159,7 @@ func TestExpiry(t *testing.T) {
 		}
 		count++
 	}
-	if count != 0 || len(w.r.leaders) != 0 {
-		t.Errorf("%d logs and %d Leaders are kept", count, len(w.r.leaders))
+	if count != 0 || len(w.r.homes.Of(0).leaders) != 0 {
+		t.Errorf("%d logs and %d Leaders are kept", count, len(w.r.homes.Of(0).leaders))
 	}
 }
