@@ -34,39 +34,53 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 // maxAdminBody is the largest size of a request's body, in bytes.
 const maxAdminBody = 1 << 20
 
+// adminAnswers are the answers of a gateway for itself, by path.
+var adminAnswers = map[string]adminAnswer{
+	adminapi.Deliveries:       ofWebhooks(listDeliveries),
+	adminapi.ReplayDeliveries: ofWebhooks(replayDeliveries),
+	adminapi.Webhooks:         listWebhooks,
+	adminapi.Endpoints:        ofWebhooks(listEndpoints),
+	adminapi.DisableEndpoint:  ofWebhooks(switchEndpoint(notify.Engines.Disable)),
+	adminapi.EnableEndpoint:   ofWebhooks(switchEndpoint(notify.Engines.Enable)),
+	adminapi.Groups:           listGroups,
+	adminapi.LeaveGroup:       leaveGroup,
+	adminapi.AgentCardOf:      showAgentCard,
+	adminapi.Tasks:            listTasks,
+	adminapi.TaskEvents:       listTaskEvents,
+	adminapi.CancelTask:       endTask((*partner.Engine).Cancel),
+	adminapi.FailTask:         endTask((*partner.Engine).Fail),
+	adminapi.Streams:          listStreams,
+	adminapi.Drain:            drain,
+	adminapi.Store:            reportStore(false),
+	adminapi.VerifyStore:      reportStore(true),
+	adminapi.BackupStore:      backupStore,
+	adminapi.PolicyRules:      listRules,
+	adminapi.QuotaUses:        listQuotas,
+	adminapi.Issuers:          listIssuers,
+}
+
 // adminHandlers are the handlers of all routes but those of health, by path.
-var adminHandlers = map[string]adminServer{
-	adminapi.Deliveries:       answer(ofWebhooks(listDeliveries)),
-	adminapi.ReplayDeliveries: answer(ofWebhooks(replayDeliveries)),
-	adminapi.Webhooks:         answer(listWebhooks),
-	adminapi.Endpoints:        answer(ofWebhooks(listEndpoints)),
-	adminapi.DisableEndpoint:  answer(ofWebhooks(switchEndpoint(notify.Engines.Disable))),
-	adminapi.EnableEndpoint:   answer(ofWebhooks(switchEndpoint(notify.Engines.Enable))),
-	adminapi.Groups:           answer(listGroups),
-	adminapi.LeaveGroup:       answer(leaveGroup),
-	adminapi.AgentCardOf:      answer(showAgentCard),
-	adminapi.Tasks:            answer(listTasks),
-	adminapi.TaskEvents:       answer(listTaskEvents),
-	adminapi.TailTasks:        tailTasks,
-	adminapi.CancelTask:       answer(endTask((*partner.Engine).Cancel)),
-	adminapi.FailTask:         answer(endTask((*partner.Engine).Fail)),
-	adminapi.TryPartner:       answer(tryPartner),
-	adminapi.Streams:          answer(listStreams),
-	adminapi.Drain:            answer(drain),
-	adminapi.Store:            answer(reportStore(false)),
-	adminapi.VerifyStore:      answer(reportStore(true)),
-	adminapi.BackupStore:      answer(backupStore),
-	adminapi.ExportStore:      exportStore,
-	adminapi.PolicyRules:      answer(listRules),
-	adminapi.QuotaUses:        answer(listQuotas),
-	adminapi.Issuers:          answer(listIssuers),
+func adminHandlers() map[string]adminServer {
+	all := map[string]adminServer{
+		adminapi.TailTasks:   tailTasks,
+		adminapi.ExportStore: exportStore,
+		adminapi.TryPartner:  answer(tryPartner),
+	}
+	for path, of := range adminAnswers {
+		all[path] = answer(of)
+	}
+	for path, of := range spreadAnswers() {
+		all[path] = answer(of)
+	}
+	return all
 }
 
 // Routes implements caddy.AdminRouter.
 func (*Admin) Routes() (list []caddy.AdminRoute) {
+	handlers := adminHandlers()
 	for _, route := range adminapi.Routes {
 		handler := caddy.AdminHandlerFunc(serveHealth) // which answers also where there is no store
-		if h := adminHandlers[route.Path]; h != nil {
+		if h := handlers[route.Path]; h != nil {
 			handler = admitted(&route, h)
 		}
 		list = append(list, caddy.AdminRoute{Pattern: route.Path, Handler: handler})
@@ -281,7 +295,8 @@ func listEndpoints(e notify.Engines, r *http.Request) (any, error) {
 	}
 	out := make([]adminapi.Endpoint, 0, len(list))
 	for _, p := range list {
-		out = append(out, adminapi.Endpoint(p))
+		out = append(out, adminapi.Endpoint{URL: p.URL, State: p.State, InFlight: p.InFlight, Queued: p.Queued,
+			Failures: p.Failures, Until: p.Until})
 	}
 	return adminapi.EndpointList{Endpoints: out}, nil
 }

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -26,7 +27,7 @@ func listStreams(_ *openStore, r *http.Request) (any, error) {
 		page.Streams = append(page.Streams, streamOf(&list[i]))
 	}
 	if more {
-		page.Next = list[len(list)-1].Number
+		page.Next = adminapi.Cursor(strconv.FormatUint(list[len(list)-1].Number, 10))
 	}
 	return page, nil
 }

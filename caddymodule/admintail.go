@@ -15,7 +15,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -51,7 +50,7 @@ func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 			"%d streams of tasks are open, which is the most there may be", maxTails))
 	}
 	defer tailing.Add(-1)
-	f, err := newFollower(r.Context(), o.tasks, r)
+	f, err := newFollower(r.Context(), o, r)
 	if err != nil {
 		return refusal(err)
 	}
@@ -64,7 +63,7 @@ func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 }
 
 // newFollower returns what a request asks for.
-func newFollower(ctx context.Context, tasks *gateway.Tasks, r *http.Request) (follower, error) {
+func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, error) {
 	q := r.URL.Query()
 	if !q.Has("task") {
 		if err := checkQuery(q, "partner", "leader", "state"); err != nil {
@@ -74,9 +73,11 @@ func newFollower(ctx context.Context, tasks *gateway.Tasks, r *http.Request) (fo
 		if err != nil {
 			return nil, err
 		}
-		return changeFollower{tasks.Process().Tail(partner.TaskFilter{
-			Partner: q.Get("partner"), Leader: q.Get("leader"), States: states,
-		})}, nil
+		f := partner.TaskFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), States: states}
+		if o.shards.Peers() != nil {
+			return followAll(ctx, o, f)
+		}
+		return changeFollower{o.tasks.Process().Tail(f)}, nil
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a browser that has lost the connection
 		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
@@ -88,11 +89,7 @@ func newFollower(ctx context.Context, tasks *gateway.Tasks, r *http.Request) (fo
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := tasks.Of(f.Partner, f.Leader)
-	if err != nil {
-		return nil, err
-	}
-	tail, err := e.TailEvents(ctx, f)
+	tail, err := partner.TailEvents(ctx, o.shards.Logs(o.tasks.ShardOf(f.Partner, f.Leader)), f)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +144,11 @@ type changeFollower struct{ *partner.Tail }
 
 func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
 	changes, lost := f.Next()
+	return len(changes) > 0, sendChanges(s, changes, lost)
+}
+
+// sendChanges gathers changes, and how many are left out.
+func sendChanges(s *sseproxy.Writer, changes []partner.Change, lost uint64) (err error) {
 	for i := range changes {
 		c := &changes[i]
 		err = errors.Join(err, sendJSON(s, 0, adminapi.TailChange, adminapi.TaskChange{
@@ -157,7 +159,7 @@ func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool
 	if lost > 0 {
 		err = errors.Join(err, sendJSON(s, 0, adminapi.TailLost, adminapi.Lost{Changes: lost}))
 	}
-	return len(changes) > 0, err
+	return err
 }
 
 // eventFollower sends the events of a task.

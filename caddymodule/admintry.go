@@ -4,13 +4,14 @@ package caddymodule
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -60,12 +61,18 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 	if _, err := g.gateway.Do(r.Context(), operator, &q, &call); err != nil {
 		return nil, err
 	}
-	name := partner.TaskFilter{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
-	list, _, err := o.tasks.Engines().Tasks(r.Context(), name)
-	if err != nil || len(list) == 0 {
-		return adminapi.Task{TaskName: adminapi.TaskName{Partner: name.Partner, Leader: name.Leader, Task: name.Task}}, err
+	name := adminapi.TaskName{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
+	query := url.Values{"partner": {name.Partner}, "leader": {name.Leader}, "task": {name.Task}}
+	a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(name.Partner, name.Leader),
+		adminQuestion{Path: adminapi.Tasks, Method: http.MethodGet, Query: query.Encode()})
+	var page adminapi.TaskPage
+	if err == nil {
+		err = json.Unmarshal(a.Body, &page)
 	}
-	return taskOf(&list[0]), nil
+	if err != nil || len(page.Tasks) == 0 {
+		return adminapi.Task{TaskName: name}, err
+	}
+	return page.Tasks[0], nil
 }
 
 // member returns the handler of a Partner in the configuration that is in force; nil if there is none.

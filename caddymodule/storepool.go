@@ -22,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/standing"
 )
 
@@ -46,6 +47,9 @@ type openStore struct {
 	book    *policy.Book
 	used    *aac.Used
 	leaders *standing.Register
+	admin   *ask.Service[adminQuestion, adminAnswered]
+	tailing *ask.Service[tailQuestion, tailed]
+	tails   tails
 	tracer  *tracer
 	metrics *metricsExporter
 
@@ -119,6 +123,8 @@ func openNew(d StoreDriver) (*openStore, error) {
 	o.tasks.Process().AddAcceptor(o.groups)
 	o.book = policy.OpenBook(o.shards, time.Now, slog.New(processLog{name: "aip"}))
 	o.used = aac.OpenUsed(o.shards, slog.New(processLog{name: "aip"}))
+	o.openAdmin()
+	o.openTails()
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }

@@ -13,12 +13,7 @@ import (
 var streams = &listing[adminapi.StreamPage, adminapi.Stream]{
 	path: adminapi.Streams,
 	what: "streams",
-	entries: func(p *adminapi.StreamPage) (list []adminapi.Stream, next string) {
-		if p.Next > 0 {
-			next = strconv.FormatUint(p.Next, 10)
-		}
-		return p.Streams, next
-	},
+	entries: func(p *adminapi.StreamPage) ([]adminapi.Stream, string) { return p.Streams, string(p.Next) },
 	header: "TASK\tSINCE\tEVENTS\tBEHIND\tTRANSPORT\tDIALECT\tADDRESS\tLEADER\tPARTNER",
 	row: func(s *adminapi.Stream) string {
 		behind := "-" // it is not known

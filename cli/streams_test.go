@@ -20,8 +20,8 @@ func TestListStreams(t *testing.T) {
 	}
 	behind := uint64(3)
 	pages := []any{
-		adminapi.StreamPage{Streams: []adminapi.Stream{streamAt("one\x1b[31m", nil)}, Next: 17},
-		adminapi.StreamPage{Streams: []adminapi.Stream{streamAt("two", &behind)}, Next: 18},
+		adminapi.StreamPage{Streams: []adminapi.Stream{streamAt("one\x1b[31m", nil)}, Next: "17"},
+		adminapi.StreamPage{Streams: []adminapi.Stream{streamAt("two", &behind)}, Next: "18"},
 	}
 	address, asked := answeringAdmin(t, pages...)
 	got := runAIP(t, "streams", "--leader", "L", "--limit", "2", "--address", address)

@@ -163,8 +163,8 @@ func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webho
 	return hooks, err
 }
 
-// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified. The owners of all
-// shards are asked, since a task that was started a moment ago may be at any of them.
+// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified. The owners of
+// all shards are asked, since a task that was started a moment ago may be at any of them.
 func (g *Gateway) leaderOf(ctx context.Context, taskID string) (string, error) {
 	q := idOfTask{g.config.Partner.Name, taskID}
 	if n := g.owned.Count(); n > 1 {

@@ -93,9 +93,12 @@ func (t *Tasks) Webhooks() (all notify.Engines) {
 	return all
 }
 
+// ShardOf returns the shard of a Leader at a Partner.
+func (t *Tasks) ShardOf(name, leader string) int { return logname.Shard(t.engines.Count(), name, leader) }
+
 // Of returns what works on the tasks of a Leader at a Partner. The error says that another process owns their shard.
 func (t *Tasks) Of(name, leader string) (*partner.Engine, *notify.Engine, error) {
-	if e := t.engines.Of(logname.Shard(t.engines.Count(), name, leader)); e != nil {
+	if e := t.engines.Of(t.ShardOf(name, leader)); e != nil {
 		return e.tasks, e.webhooks, nil
 	}
 	return nil, nil, partner.Moved()
@@ -118,7 +121,7 @@ func (t *Tasks) Accept(
 	}
 	var from notify.Unclaimed
 	if c.Adopt {
-		from = unclaimed{t, logname.Shard(t.engines.Count(), name, partner.Anyone)}
+		from = unclaimed{t, t.ShardOf(name, partner.Anyone)}
 	}
 	return webhooks.Accept(ctx, from, log, at, c)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Unclaimed has the webhooks of tasks whose Leaders are not known yet, each by the log that its task would have then. It
-// is an Engine, which may be that of another process.
+// Unclaimed has the webhooks of tasks whose Leaders are not known yet, each by the log that its task would have then.
+// It is an Engine, which may be that of another process.
 type Unclaimed interface {
 	// Find returns those of a task.
 	Find(ctx context.Context, log string) ([]task.Webhook, error)
@@ -55,8 +55,7 @@ func (e *Engine) Restore(ctx context.Context, log string, hooks []task.Webhook) 
 
 // Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
 // webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs, and e has
-// the webhooks of the second one. Those of the first are deleted when all of them have been set. undo moves the webhooks
-// back.
+// the webhooks of the second one. Those of the first are deleted when all of them have been set. undo moves them back.
 func (e *Engine) Move(
 	ctx context.Context, source Unclaimed, from, to string,
 ) (undo func(context.Context) error, err error) {

@@ -117,7 +117,12 @@ func (e Engines) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next
 
 // overview returns a task by the name of its log. An error is of kind TaskNotFound if there is no such task.
 func (e *Engine) overview(ctx context.Context, log string) (Overview, error) {
-	head, err := e.store.Head(ctx, log)
+	return overviewIn(ctx, e.store, log)
+}
+
+// overviewIn is overview in logs of which another process may be the writer.
+func overviewIn(ctx context.Context, logs replay.Logs, log string) (Overview, error) {
+	head, err := logs.Head(ctx, log)
 	if errors.Is(err, replay.ErrNotFound) {
 		_, _, id := logname.Split(log)
 		return Overview{}, task.Errorf(task.TaskNotFound, "there is no such task; it may have ended and been dropped").

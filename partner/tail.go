@@ -123,25 +123,25 @@ func (tk *activeTask) publish(s task.State, since time.Time) {
 
 // EventTail follows the events of one task. One goroutine at a time uses it.
 type EventTail struct {
-	engine *Engine
+	logs   replay.Logs
 	log    string
 	after  uint64
 	reader replay.Reader
 	news   chan struct{}
 }
 
-// TailEvents begins to follow the events of a task after one that the filter names; its Limit has no effect. An error
-// is of kind TaskNotFound if there is no such task. The caller must call Close.
-func (e *Engine) TailEvents(ctx context.Context, f EventFilter) (*EventTail, error) {
+// TailEvents begins to follow the events of a task, in the logs of its shard, after one that the filter names; its
+// Limit has no effect. An error is of kind TaskNotFound if there is no such task. The caller must call Close.
+func TailEvents(ctx context.Context, logs replay.Logs, f EventFilter) (*EventTail, error) {
 	log := logname.New(f.Partner, f.Leader, f.Task)
-	o, err := e.overview(ctx, log)
+	o, err := overviewIn(ctx, logs, log)
 	if err != nil {
 		return nil, err
 	}
 	if f.After > o.Last {
 		return nil, noSuchEvent(f.After, o.Last)
 	}
-	return &EventTail{engine: e, log: log, after: f.After, reader: e.store.Read(log, f.After),
+	return &EventTail{logs: logs, log: log, after: f.After, reader: logs.Read(log, f.After),
 		news: make(chan struct{}, 1)}, nil
 }
 
@@ -153,7 +153,7 @@ func (t *EventTail) Next(ctx context.Context) (events []StoredEvent, skipped uin
 	if gone, ok := errors.AsType[*replay.CompactedError](err); ok && gone.First > t.after+1 {
 		t.after = gone.First - 1
 		t.reader.Close()
-		t.reader = t.engine.store.Read(t.log, t.after)
+		t.reader = t.logs.Read(t.log, t.after)
 		return nil, t.after, nil
 	}
 	for _, r := range records {
@@ -179,7 +179,7 @@ func (t *EventTail) News() <-chan struct{} { return t.news }
 
 // Overview returns the task as it is now.
 func (t *EventTail) Overview(ctx context.Context) (Overview, error) {
-	return t.engine.overview(ctx, t.log)
+	return overviewIn(ctx, t.logs, t.log)
 }
 
 // Close ends the use of the EventTail.

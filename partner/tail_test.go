@@ -91,7 +91,7 @@ func TestTailEvents(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "t"))
 	filter := EventFilter{Partner: b.Name, Leader: leader, Task: "t"}
-	tail, err := b.engine.TailEvents(t.Context(), filter)
+	tail, err := TailEvents(t.Context(), b.engine.store, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestTailEvents(t *testing.T) {
 		}
 	}
 	filter.Task = "odd"
-	if tail, err = b.engine.TailEvents(t.Context(), filter); err != nil {
+	if tail, err = TailEvents(t.Context(), b.engine.store, filter); err != nil {
 		t.Fatal(err)
 	}
 	defer tail.Close()
@@ -151,11 +151,11 @@ func TestTailEvents(t *testing.T) {
 	}
 
 	filter.After = 16
-	if _, err := b.engine.TailEvents(t.Context(), filter); task.KindOf(err) != task.InvalidParams {
+	if _, err := TailEvents(t.Context(), b.engine.store, filter); task.KindOf(err) != task.InvalidParams {
 		t.Errorf("the events after one that does not exist: %v", err)
 	}
 	filter.Task = "none"
-	if _, err := b.engine.TailEvents(t.Context(), filter); task.KindOf(err) != task.TaskNotFound {
+	if _, err := TailEvents(t.Context(), b.engine.store, filter); task.KindOf(err) != task.TaskNotFound {
 		t.Errorf("the events of no task: %v", err)
 	}
 }

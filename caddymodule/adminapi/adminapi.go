@@ -5,6 +5,8 @@
 package adminapi
 
 import (
+	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -23,8 +25,41 @@ const (
 	LeaveGroup       = "/aip/groups/leave"      // POST GroupName: GroupName
 )
 
+// Of says which of several gateways has something; it is empty where one is alone.
+type Of struct {
+	Gateway string `json:"gateway,omitempty"`
+}
+
+// Partial says what a list lacks that several gateways answer: the names of those that have not answered, and shards
+// that none of them owns now.
+type Partial struct {
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Cursor is where a page of a list begins that a gateway that is alone numbers. It is a number then, and else a text.
+type Cursor string
+
+// MarshalJSON implements json.Marshaler.
+func (c Cursor) MarshalJSON() ([]byte, error) {
+	if _, err := strconv.ParseUint(string(c), 10, 64); err == nil {
+		return []byte(c), nil
+	}
+	return json.Marshal(string(c))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Cursor) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] != '"' {
+		*c = Cursor(text)
+		return nil
+	}
+	return json.Unmarshal(text, (*string)(c))
+}
+
 // Delivery is a notification that was not delivered.
 type Delivery struct {
+	Of
+
 	ID         string        `json:"id"`
 	Status     notify.Status `json:"status"`
 	Partner    string        `json:"partner"`
@@ -52,6 +87,8 @@ type Attempt struct {
 
 // DeliveryPage is a page of deliveries.
 type DeliveryPage struct {
+	Partial
+
 	Deliveries []Delivery `json:"deliveries"`
 	Next       string     `json:"next,omitempty"` // the parameter after of the next page; empty on the last one
 }
@@ -84,6 +121,8 @@ type Replayed struct {
 
 // Endpoint is where webhooks are delivered to, with the state of its circuit breaker.
 type Endpoint struct {
+	Of
+
 	URL      string    `json:"endpoint"` // scheme, host and port
 	State    string    `json:"state"`
 	InFlight int       `json:"in_flight"`
@@ -94,6 +133,8 @@ type Endpoint struct {
 
 // EndpointList holds all endpoints that are in use.
 type EndpointList struct {
+	Partial
+
 	Endpoints []Endpoint `json:"endpoints"`
 }
 

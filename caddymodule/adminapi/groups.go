@@ -14,6 +14,7 @@ type GroupName struct {
 // Group is a group in which a Partner takes part.
 type Group struct {
 	GroupName
+	Of
 
 	State       string    `json:"state"` // joining, joined, reconnecting, waiting, unregistered or leaving
 	Since       time.Time `json:"since"` // of state
@@ -47,5 +48,7 @@ type Group struct {
 
 // GroupList holds the groups that a query selects.
 type GroupList struct {
+	Partial
+
 	Groups []Group `json:"groups"`
 }

@@ -28,15 +28,19 @@ type RuleList struct {
 
 // QuotaUse is what a quota has counted on a day.
 type QuotaUse struct {
+	Of      string `json:"of,omitempty"`      // a Leader, or a Partner; missing for all to whom the quota applies
+	Gateway string `json:"gateway,omitempty"` // that counts it, of several
+
 	Quota  string    `json:"quota"`
-	Of     string    `json:"of,omitempty"` // a Leader, or a Partner; missing for all to whom the quota applies
-	Day    time.Time `json:"day"`          // its beginning, in UTC
+	Day    time.Time `json:"day"` // its beginning, in UTC
 	Starts int64     `json:"starts"`
 	Bytes  int64     `json:"bytes"`
 }
 
 // QuotaPage is a page of what quotas have counted.
 type QuotaPage struct {
+	Partial
+
 	Quotas []QuotaUse `json:"quotas"`
 	Next   string     `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
 }

@@ -10,6 +10,7 @@ const Streams = "/aip/streams" // GET: StreamPage
 // Stream is an open stream.
 type Stream struct {
 	TaskName
+	Of
 
 	Number    uint64    `json:"number"`            // of the stream, since the process began
 	User      string    `json:"user_id,omitempty"` // the caller's AIC or AID, as it is proven
@@ -25,6 +26,8 @@ type Stream struct {
 
 // StreamPage is a page of open streams.
 type StreamPage struct {
+	Partial
+
 	Streams []Stream `json:"streams"`
-	Next    uint64   `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
+	Next    Cursor   `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
 }

@@ -32,6 +32,7 @@ type TaskName struct {
 // Task is a task without its contents.
 type Task struct {
 	TaskName
+	Of
 
 	Session string     `json:"session"`
 	State   task.State `json:"state"` // or PendingTask
@@ -50,6 +51,8 @@ type TaskEnding struct {
 
 // TaskPage is a page of tasks. It may be empty and have a next page all the same.
 type TaskPage struct {
+	Partial
+
 	Tasks []Task `json:"tasks"`
 	Next  string `json:"next,omitempty"` // the parameter after of the next page; empty on the last one
 }

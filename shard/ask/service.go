@@ -154,3 +154,13 @@ type Answer[A any] struct {
 	Node  string
 	Value A
 }
+
+// Tell asks each process that lives, and waits for their answers, which do not matter.
+func (s *Service[Q, A]) Tell(ctx context.Context, question Q) (answered int) {
+	for _, err := range s.All(ctx, question) {
+		if err == nil {
+			answered++
+		}
+	}
+	return answered
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// busy is an agent that works until it is asked to stop.
+type busy struct{}
+
+func (busy) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		if yield(agent.Report{State: task.Working}, nil) {
+			<-ctx.Done()
+		}
+	}
+}
+func (b busy) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return b.Run(ctx, t, false)
+}
+func (busy) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
+	return agent.Report{State: task.Canceled}, nil
+}
+func (busy) Complete(context.Context, *agent.Turn) error { return nil }
+
+// adminNode is a gateway of several, as far as its admin API goes.
+type adminNode struct {
+	*openStore
+	node    *replaytest.Node
+	process gateway.Process
+	gateway *gateway.Gateway
+}
+
+// adminNodes returns gateways that own the shards in turns.
+func adminNodes(t *testing.T, n int) (all []*adminNode) {
+	t.Helper()
+	shards, quiet := replaytest.NewShards(4), slog.New(slog.DiscardHandler)
+	for range n {
+		a := &adminNode{openStore: new(openStore), node: shards.Node()}
+		a.shards = shard.Join(a.node, quiet)
+		var err error
+		if a.tasks, err = gateway.OpenTasks(a.shards, nil, quiet); err != nil {
+			t.Fatal(err)
+		}
+		a.tasks.Configure(notify.Config{Dialects: gateway.Wire})
+		if a.groups, err = group.Open(a.shards, nil, quiet); err != nil {
+			t.Fatal(err)
+		}
+		a.book = policy.OpenBook(a.shards, time.Now, quiet)
+		a.openAdmin()
+		a.openTails()
+		a.gateway, err = gateway.New(gateway.Config{
+			Process: &a.process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
+			Partner: partner.Config{Name: "P", Agent: busy{}, MaxEvents: 100, MaxBytes: 1 << 20,
+				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
+			Limits: jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, Memory: quota.Limits{Total: 1 << 20, PerLeader: 1 << 20},
+			Streaming: gateway.Streaming{Max: 10, MaxPerLeader: 10, Drain: t.Context()}, Log: quiet,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.gateway.Register(a.tasks)
+		all = append(all, a)
+		t.Cleanup(func() {
+			a.gateway.Unregister()
+			a.groups.Close()
+			a.book.Close()
+			if err := a.tasks.Close(); err != nil {
+				t.Error(err)
+			}
+			a.gateway.Close()
+		})
+	}
+	for i := range 4 {
+		shards.Assign(i, all[i%n].node, false)
+		asynctest.Eventually(t, "the shard is owned", func() bool { return all[i%n].shards.Owns(i) })
+	}
+	return all
+}
+
+// get asks a gateway for what a route answers.
+func (a *adminNode) ask(t *testing.T, method, path, query, body string, into any) error {
+	t.Helper()
+	answer := spreadAnswers()[path]
+	r := httptest.NewRequestWithContext(t.Context(), method, path+"?"+query, strings.NewReader(body))
+	out, err := answer(a.openStore, r)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(out)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	return err
+}
+
+// start has Leaders start tasks, each at the owner of its shard.
+func start(t *testing.T, all []*adminNode, leaders int) (names []string) {
+	t.Helper()
+	for i := range leaders {
+		peer := identity.Peer{Proof: identity.ByBroker, Kind: "test", ID: fmt.Sprint("leader-", i)}
+		name := peer.Leader()
+		for _, a := range all {
+			call := gateway.Call{Dialect: "aip", Leader: name, Call: translate.Call{Op: translate.Command}}
+			call.Message = task.Message{ID: "m", Command: task.Start, SenderRole: task.Leader, SenderID: name,
+				TaskID: fmt.Sprint("task-", i), SessionID: "s", DataItems: []task.DataItem{task.Text("hello")}}
+			call.Terms.Response = task.NoWait
+			if _, err := a.gateway.ExecuteHere(t.Context(), &call, nil); err == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) != leaders {
+		t.Fatalf("%d tasks were started", len(names))
+	}
+	return names
+}
+
+// TestSpread: an operator sees at any gateway what all of them have, with their names, in pages; and what is changed is
+// changed by the owner.
+func TestSpread(t *testing.T) {
+	all := adminNodes(t, 3)
+	names := start(t, all, 20)
+	for _, a := range all {
+		var got []string
+		gateways := make(map[string]bool)
+		for after, pages := "", 0; ; pages++ {
+			var page adminapi.TaskPage
+			if err := a.ask(t, "GET", adminapi.Tasks, "limit=3&after="+after, "", &page); err != nil || pages > 20 {
+				t.Fatal(err)
+			}
+			for _, one := range page.Tasks {
+				got, gateways[one.Gateway] = append(got, one.Leader), true
+			}
+			if len(page.Tasks) > 3 || len(page.Missing) > 0 {
+				t.Errorf("a page has %d tasks, and lacks %s", len(page.Tasks), page.Missing)
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(names))
+		if diff := cmp.Diff(want, got); diff != "" || len(gateways) != 3 {
+			t.Errorf("the tasks at %v (-want +got):\n%s", gateways, diff)
+		}
+	}
+	for i, name := range names[:6] {
+		var ended adminapi.Task
+		body := fmt.Sprintf(`{"partner":"P","leader":%q,"task":"task-%d"}`, name, i)
+		if err := all[i%3].ask(t, "POST", adminapi.CancelTask, "", body, &ended); err != nil || ended.State != task.Canceled {
+			t.Errorf("%s is %s: %v", name, ended.State, err)
+		}
+		var events adminapi.EventPage
+		query := fmt.Sprintf("partner=P&leader=%s&task=task-%d", name, i)
+		if err := all[(i+1)%3].ask(t, "GET", adminapi.TaskEvents, query, "", &events); err != nil ||
+			events.Task.State != task.Canceled || len(events.Events) == 0 {
+			t.Errorf("the events of %s: %+v, %v", name, events.Task, err)
+		}
+	}
+	err := all[0].ask(t, "POST", adminapi.CancelTask, "", `{"partner":"P","leader":"nobody","task":"none"}`, nil)
+	if task.KindOf(err) != task.TaskNotFound {
+		t.Errorf("the cancel of an unknown task: %v", err)
+	}
+	if err := all[1].ask(t, "GET", adminapi.Tasks, "state=odd", "", nil); task.KindOf(err) != task.InvalidParams {
+		t.Errorf("an unknown state: %v", err)
+	}
+}
+
+// TestSpreadEndpoints: an endpoint that an operator disables is disabled at all gateways, or the operator learns that
+// it is not.
+func TestSpreadEndpoints(t *testing.T) {
+	all := adminNodes(t, 2)
+	const body = `{"endpoint":"https://example.com"}`
+	if err := all[0].ask(t, "POST", adminapi.DisableEndpoint, "", body, new(adminapi.EndpointName)); err != nil {
+		t.Fatal(err)
+	}
+	disabled := func() (n int) {
+		var list adminapi.EndpointList
+		if err := all[1].ask(t, "GET", adminapi.Endpoints, "", "", &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list.Endpoints {
+			if e.State == "disabled" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := disabled(); n != 2 {
+		t.Errorf("it is disabled at %d gateways", n)
+	}
+	all[1].node.Kill()
+	err := all[0].ask(t, "POST", adminapi.EnableEndpoint, "", body, new(adminapi.EndpointName))
+	if adminStatus(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "shard 1, shard 3") {
+		t.Errorf("without one of them: %v", err)
+	}
+}
+
+// TestTailAll: the changes of tasks at all gateways are seen at any of them.
+func TestTailAll(t *testing.T) {
+	all := adminNodes(t, 2)
+	f, err := followAll(t.Context(), all[0].openStore, partner.TaskFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := start(t, all, 8)
+	follower := f.(*allFollower)
+	seen := make(map[string]bool)
+	asynctest.Eventually(t, "all changes are seen", func() bool {
+		follower.mu.Lock()
+		defer follower.mu.Unlock()
+		for _, c := range follower.found.Changes {
+			seen[c.Leader] = true
+		}
+		return len(seen) == len(names)
+	})
+	f.Close()
+	for _, a := range all {
+		a.tails.mu.Lock()
+		if len(a.tails.open) > 0 {
+			t.Error("a tail is open still")
+		}
+		a.tails.mu.Unlock()
+	}
+}
