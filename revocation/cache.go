@@ -3,10 +3,8 @@
 package revocation
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -16,51 +14,69 @@ import (
 	"slices"
 )
 
-// A list of a URL is kept in a file of Config.Dir, as PEM behind the certificate of its issuer. The name of the file is
+// A list of a URL is kept in a file of Config.Dir, in DER before the certificate of its issuer. The name of the file is
 // made of the URL. Its time is when the URL has last given the list.
-
-const pemCertificate = "CERTIFICATE"
 
 func cacheName(dir, url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(dir, fmt.Sprintf("%x.crl", sum[:16]))
 }
 
-// keep keeps the list of a URL on disk; der is nil if it comes from there. c.mu is held.
-func (c *Checker) keep(at *location, der []byte) {
-	if at.cache == "" || der == nil {
+// keep keeps the list of a URL that is in use on disk, if it does not come from there. c.mu is held.
+func (c *Checker) keep(at *location) {
+	l := at.current
+	if l.spool == "" {
 		return
 	}
-	content := pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: at.current.authority.Raw})
-	content = append(content, pem.EncodeToMemory(&pem.Block{Type: pemList, Bytes: der})...)
-	if err := replace(at.cache, content); err != nil {
-		c.log.Warn("a revocation list cannot be kept on disk, so a start without a network will not have it",
-			"source", at.name, "error", err)
+	file, err := os.OpenFile(l.spool, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = file.Write(l.authority.Raw)
+		err = finish(file, at.cache, err)
 	}
+	if err != nil {
+		c.cannotKeep(at, err)
+		l.drop()
+	}
+	l.spool = ""
 }
 
-// replace writes a file, so that it is there whole or as it was.
-func replace(name string, content []byte) (err error) {
+func (c *Checker) cannotKeep(at *location, err error) {
+	c.log.Warn("a revocation list cannot be kept on disk, so a start without a network will not have it",
+		"source", at.name, "error", err)
+}
+
+const newFiles = ".new-"
+
+// newFile opens a file that is to replace another one.
+func newFile(name string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(content)
+	return os.CreateTemp(filepath.Dir(name), newFiles+"*")
+}
+
+// finish has a file replace another one, so that this is there whole or as it was; err is why it was not written.
+func finish(file *os.File, name string, err error) error {
 	if err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	return err
+}
+
+// replace writes a file, so that it is there whole or as it was.
+func replace(name string, content []byte) error {
+	file, err := newFile(name)
+	if err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), name)
+	_, err = file.Write(content)
+	if err = finish(file, name, err); err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
 }
 
 // recall reads the list of a URL that was kept on disk.
@@ -81,23 +97,19 @@ func (c *Checker) recallFrom(at *location) error {
 	if err != nil {
 		return err
 	}
-	content, err := io.ReadAll(io.LimitReader(file, 2*c.config.MaxSize+(64<<10))) // PEM is larger than what is in it
+	l, rest, err := readList(file, c.config.MaxSize, nil)
 	if err != nil {
 		return err
 	}
-	block, rest := pem.Decode(content)
-	if block == nil || block.Type != pemCertificate {
-		return errSyntax
-	}
-	issuer, err := x509.ParseCertificate(block.Bytes)
+	raw, err := io.ReadAll(io.LimitReader(rest, maxPart))
 	if err != nil {
 		return err
 	}
-	l, err := readList(bytes.TrimSpace(rest))
+	issuer, err := x509.ParseCertificate(raw)
 	if err != nil {
 		return err
 	}
-	l.der, l.got = nil, info.ModTime()
+	l.got = info.ModTime()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known := *c.known.Load(); find(known, issuer) == nil && len(known) < maxAuthorities {

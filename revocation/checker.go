@@ -156,6 +156,11 @@ func (c *Checker) Close() {
 	c.mu.Unlock()
 	c.cancel()
 	c.work.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.locations {
+		l.wait(nil)
+	}
 }
 
 // Known decides about a verified chain, from a caller's certificate to a root, by what is known alone. It does not
@@ -238,7 +243,7 @@ type finding struct {
 	verdict
 	limit    int  // the place of the first source that may not be asked
 	answered bool // the verdict is a good answer, which may be due again
-	ask      bool // it may be asked about now
+	ask      bool // it may be asked about now, or the caller may bring an answer
 }
 
 // find goes through the sources in their order. A list that covers a certificate decides, so that nothing is asked;
@@ -275,7 +280,8 @@ func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) 
 		}
 	}
 	f.answered = f.outcome == good && f.verdict == answer
-	f.ask = due && len(c.queriers) > 0 && c.queriers[0].place < f.limit
+	f.ask = due && len(c.queriers) > 0 && c.queriers[0].place < f.limit ||
+		f.outcome < good && c.responder != nil && c.responder.place < f.limit // the call may bring a staple
 	return f
 }
 

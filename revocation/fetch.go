@@ -82,11 +82,11 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 	case answer.StatusCode != http.StatusOK:
 		return retryAfter(answer.Header), c.got(at, nil, fmt.Errorf("it is answered with %s", answer.Status))
 	}
-	raw, err := c.read(answer.Body)
+	l, err := c.read(at, answer.Body)
 	if err != nil && c.ctx.Err() != nil {
 		return 0, err
 	}
-	if err = c.got(at, raw, err); err == nil {
+	if err = c.got(at, l, err); err == nil {
 		// A list that is not in use is fetched whole the next time.
 		at.etag, at.lastModified = answer.Header.Get("ETag"), answer.Header.Get("Last-Modified")
 	}

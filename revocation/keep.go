@@ -77,7 +77,7 @@ func (c *Checker) recallAnswer(cert, issuer *x509.Certificate, now time.Time) *a
 	return a
 }
 
-// forgetAnswers removes what was kept of certificates that have expired.
+// forgetAnswers removes what was kept of certificates that have expired, and what a process has left that was killed.
 func (c *Checker) forgetAnswers() {
 	if c.config.Dir == "" {
 		return
@@ -85,6 +85,10 @@ func (c *Checker) forgetAnswers() {
 	files, _ := os.ReadDir(c.config.Dir) // there may be none yet
 	kept := int64(0)
 	for _, file := range files {
+		if info, err := file.Info(); err == nil && strings.HasPrefix(file.Name(), newFiles) &&
+			time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.Remove(filepath.Join(c.config.Dir, file.Name()))
+		}
 		name, is := strings.CutSuffix(file.Name(), answerFile)
 		if !is {
 			continue

@@ -4,9 +4,12 @@ package revocation
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/asn1"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
@@ -35,9 +38,10 @@ type list struct {
 	entries int
 	got     time.Time // when it was read
 
-	// What is signed, until the issuer is verified.
-	der, signed, signature []byte
-	algorithm              x509.SignatureAlgorithm
+	algorithm x509.SignatureAlgorithm
+	signature []byte
+	signed    []byte // the hash of what is signed, or that itself for Ed25519; until the issuer is verified
+	spool     string // the file that has the list in DER, until it is kept or dropped; empty for none
 
 	authority *x509.Certificate // that has signed it; nil while it is not known
 	location  *location
@@ -86,70 +90,8 @@ const pemList = "X509 CRL"
 
 var errSyntax = errors.New("it is no certificate revocation list")
 
-// readList reads a list in DER or PEM. It does not verify its signature.
-func readList(raw []byte) (*list, error) {
-	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("-----BEGIN")) {
-		block, _ := pem.Decode(raw)
-		if block == nil || block.Type != pemList {
-			return nil, errors.New("it is PEM, but no " + pemList)
-		}
-		raw = block.Bytes
-	}
-	l := &list{der: raw}
-	input := cryptobyte.String(raw)
-	var outer, signed, tbs cryptobyte.String
-	if !input.ReadASN1(&outer, der.SEQUENCE) || !input.Empty() || !outer.ReadASN1Element(&signed, der.SEQUENCE) {
-		return nil, errSyntax
-	}
-	l.signed = signed
-	if !signed.ReadASN1(&tbs, der.SEQUENCE) {
-		return nil, errSyntax
-	}
-	head, entries, tail, ok := split(tbs)
-	if !ok {
-		return nil, errSyntax
-	}
-	if err := l.readHead(head, tail, outer); err != nil {
-		return nil, err
-	}
-	return l, l.readEntries(entries)
-}
-
-// split splits what is signed of a list into what is before its entries, their contents, and what is behind them.
-func split(tbs cryptobyte.String) (head []byte, entries, tail cryptobyte.String, ok bool) {
-	rest := tbs
-	for _, part := range []struct {
-		tags     []der.Tag
-		required bool
-	}{
-		{[]der.Tag{der.INTEGER}, false},                      // version
-		{[]der.Tag{der.SEQUENCE}, true},                      // signature
-		{[]der.Tag{der.SEQUENCE}, true},                      // issuer
-		{[]der.Tag{der.UTCTime, der.GeneralizedTime}, true},  // thisUpdate
-		{[]der.Tag{der.UTCTime, der.GeneralizedTime}, false}, // nextUpdate
-	} {
-		if !slices.ContainsFunc(part.tags, rest.PeekASN1Tag) {
-			if part.required {
-				return nil, nil, nil, false
-			}
-			continue
-		}
-		var element cryptobyte.String
-		var tag der.Tag
-		if !rest.ReadAnyASN1Element(&element, &tag) {
-			return nil, nil, nil, false
-		}
-	}
-	head = tbs[:len(tbs)-len(rest)]
-	if rest.PeekASN1Tag(der.SEQUENCE) && !rest.ReadASN1(&entries, der.SEQUENCE) {
-		return nil, nil, nil, false
-	}
-	return head, entries, rest, true
-}
-
-// readHead reads all but the entries, by the parser of crypto/x509: it gets the same list without them. (With them it
-// would take 30 times the memory.)
-func (l *list) readHead(head, tail, signature []byte) error {
+// withoutEntries returns a list in DER that has no entries.
+func withoutEntries(head, tail, signature []byte) ([]byte, error) {
 	var b cryptobyte.Builder
 	b.AddASN1(der.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddASN1(der.SEQUENCE, func(b *cryptobyte.Builder) {
@@ -158,7 +100,13 @@ func (l *list) readHead(head, tail, signature []byte) error {
 		})
 		b.AddBytes(signature)
 	})
-	raw, err := b.Bytes()
+	return b.Bytes()
+}
+
+// readHead reads all but the entries, by the parser of crypto/x509: it gets the same list without them. (With them it
+// would take 30 times the memory.)
+func (l *list) readHead(head, tail, signature []byte) error {
+	raw, err := withoutEntries(head, tail, signature)
 	if err != nil {
 		return errSyntax
 	}
@@ -202,33 +150,33 @@ func (l *list) readHead(head, tail, signature []byte) error {
 	if l.base != nil && l.number == nil {
 		return errors.New("it is a delta without a number")
 	}
+	if l.base == nil { // a complete list removes nothing
+		l.serials, l.removed = append(l.serials, l.removed...), nil
+	}
+	l.serials, l.removed = l.serials.sorted(), l.removed.sorted()
 	return nil
 }
 
-// readEntries reads the entries.
-func (l *list) readEntries(entries cryptobyte.String) error {
-	for !entries.Empty() {
-		var entry, number cryptobyte.String
-		if !entries.ReadASN1(&entry, der.SEQUENCE) || !entry.ReadASN1(&number, der.INTEGER) ||
-			!entry.SkipASN1(der.UTCTime) && !entry.SkipASN1(der.GeneralizedTime) {
-			return errSyntax
-		}
-		n, ok := serialOf(number)
-		if !ok || len(number) > 0 && number[0] >= 0x80 {
-			return errors.New("it has a serial number that is negative, or has more than 20 octets")
-		}
-		reason, err := readReason(entry)
-		if err != nil {
-			return err
-		}
-		if reason == removeEntry && l.base != nil {
-			l.removed = append(l.removed, n)
-		} else {
-			l.serials = append(l.serials, n)
-		}
-		l.entries++
+// readEntry reads the contents of an entry.
+func (l *list) readEntry(entry cryptobyte.String) error {
+	var number cryptobyte.String
+	if !entry.ReadASN1(&number, der.INTEGER) || !entry.SkipASN1(der.UTCTime) && !entry.SkipASN1(der.GeneralizedTime) {
+		return errSyntax
 	}
-	l.serials, l.removed = l.serials.sorted(), l.removed.sorted()
+	n, ok := serialOf(number)
+	if !ok || len(number) > 0 && number[0] >= 0x80 {
+		return errors.New("it has a serial number that is negative, or has more than 20 octets")
+	}
+	reason, err := readReason(entry)
+	if err != nil {
+		return err
+	}
+	if reason == removeEntry {
+		l.removed = append(l.removed, n)
+	} else {
+		l.serials = append(l.serials, n)
+	}
+	l.entries++
 	return nil
 }
 
@@ -278,10 +226,32 @@ func (l *list) verify(issuer *x509.Certificate) error {
 	case issuer.KeyUsage != 0 && issuer.KeyUsage&x509.KeyUsageCRLSign == 0:
 		return errors.New("the key of its issuer is not for lists")
 	}
-	if err := issuer.CheckSignature(l.algorithm, l.signed, l.signature); err != nil {
-		return fmt.Errorf("its signature is not that of its issuer: %w", err)
+	if !l.isSignedBy(issuer.PublicKey) {
+		return errors.New("its signature is not that of its issuer")
 	}
 	return nil
+}
+
+// isSignedBy reports whether a key has signed the list.
+func (l *list) isSignedBy(key crypto.PublicKey) bool {
+	h := hashes[l.algorithm]
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		switch l.algorithm {
+		case x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA:
+			return rsa.VerifyPKCS1v15(key, h, l.signed, l.signature) == nil
+		case x509.SHA256WithRSAPSS, x509.SHA384WithRSAPSS, x509.SHA512WithRSAPSS:
+			return rsa.VerifyPSS(key, h, l.signed, l.signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
+		}
+	case *ecdsa.PublicKey:
+		switch l.algorithm {
+		case x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512:
+			return ecdsa.VerifyASN1(key, l.signed, l.signature)
+		}
+	case ed25519.PublicKey:
+		return l.algorithm == x509.PureEd25519 && ed25519.Verify(key, l.signed, l.signature)
+	}
+	return false
 }
 
 // older reports whether the list is older than another one of the same issuer and scope.

@@ -4,6 +4,7 @@ package revocation
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -65,13 +66,13 @@ func (c *Checker) offer(at *location, l *list) (changed bool, err error) {
 	}
 	if err != nil {
 		if errors.Is(err, errPending) {
-			at.pending = l
+			at.wait(l)
 		}
 		return false, err
 	}
 	if old := at.current; old != nil {
 		if bytes.Equal(l.signature, old.signature) && bytes.Equal(l.issuer, old.issuer) {
-			at.pending = nil
+			at.wait(nil)
 			c.confirmed(at, l.got)
 			return false, nil
 		}
@@ -84,12 +85,22 @@ func (c *Checker) offer(at *location, l *list) (changed bool, err error) {
 			return false, errors.New("it is older than the list that is there")
 		}
 	}
-	der := l.der
-	l.der, l.signed, l.location = nil, nil, at
+	if at.pending != l {
+		at.wait(nil)
+	}
+	l.signed, l.location = nil, at
 	at.current, at.pending = l, nil
-	c.keep(at, der)
+	c.keep(at)
 	c.confirmed(at, l.got)
 	return true, nil
+}
+
+// wait makes a list the one whose issuer is not known yet; nil for none.
+func (at *location) wait(l *list) {
+	if at.pending != nil && at.pending != l {
+		at.pending.drop()
+	}
+	at.pending = l
 }
 
 // report logs what has become of a location, if that is something else than before. c.mu is held.
@@ -105,20 +116,17 @@ func (c *Checker) report(at *location, before error) {
 	}
 }
 
-// got takes what was read of a location, or why it was not. It returns why the location has nothing newer; nil if it is
-// in use.
-func (c *Checker) got(at *location, raw []byte, err error) error {
-	var l *list
-	if err == nil {
-		if l, err = readList(raw); err == nil {
-			l.got = time.Now()
-		}
-	}
+// got takes the list that was read of a location, or why none was. It returns why the location has nothing newer; nil if
+// it is in use.
+func (c *Checker) got(at *location, l *list, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before, changed := at.err, false
 	if err == nil {
 		changed, err = c.offer(at, l)
+	}
+	if l != nil && l != at.pending {
+		l.drop()
 	}
 	if at.err = err; changed {
 		c.arrange()
@@ -129,16 +137,44 @@ func (c *Checker) got(at *location, raw []byte, err error) error {
 	return err
 }
 
-// read reads a list up to the limit.
-func (c *Checker) read(r io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, c.config.MaxSize+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(raw)) > c.config.MaxSize:
-		return nil, fmt.Errorf("it has more than %d bytes, which is the limit", c.config.MaxSize)
+// read reads a list, of which the rest is the end. The list of a URL is written to disk meanwhile.
+func (c *Checker) read(at *location, r io.Reader) (*list, error) {
+	var copied io.Writer
+	var spool *os.File
+	if at.cache != "" {
+		var err error
+		if spool, err = newFile(at.cache); err != nil {
+			c.cannotKeep(at, err)
+		} else {
+			copied = spool
+			defer func() { _ = spool.Close() }()
+		}
 	}
-	return raw, nil
+	l, rest, err := readList(r, c.config.MaxSize, copied)
+	if err == nil {
+		if _, more := rest.ReadByte(); !errors.Is(more, io.EOF) {
+			err = cmp.Or(more, errSyntax)
+		}
+	}
+	if err != nil {
+		if spool != nil {
+			_ = os.Remove(spool.Name())
+		}
+		return nil, err
+	}
+	l.got = time.Now()
+	if spool != nil {
+		l.spool = spool.Name()
+	}
+	return l, nil
+}
+
+// drop removes the file that has the list, if it is not kept.
+func (l *list) drop() {
+	if l.spool != "" {
+		_ = os.Remove(l.spool)
+		l.spool = ""
+	}
 }
 
 // filesEvery is how often files are looked at.
@@ -182,7 +218,7 @@ func (c *Checker) readFile(l *location) {
 	if info.ModTime().Equal(l.modified) && info.Size() == l.size {
 		return
 	}
-	raw, err := c.read(file)
+	read, err := c.read(l, file)
 	l.modified, l.size = info.ModTime(), info.Size()
-	_ = c.got(l, raw, err)
+	_ = c.got(l, read, err)
 }

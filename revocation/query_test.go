@@ -207,8 +207,12 @@ func TestOCSP(t *testing.T) {
 				if got := reason(t, c.Check(t.Context(), chain, nil)); got != test.want {
 					t.Errorf("Check: %q, want %q (%v)", got, test.want, c.Health()[0].Err)
 				}
-				if got := reason(t, c.Known(chain)); got != test.want {
-					t.Errorf("Known afterwards: %q, want %q", got, test.want)
+				shut := test.want
+				if test.config.Kind == OCSP && shut == NoAnswer {
+					shut = "" // the call may bring a staple
+				}
+				if got := reason(t, c.Known(chain)); got != shut {
+					t.Errorf("Known afterwards: %q, want %q", got, shut)
 				}
 			}
 			if test.r.count() != 1 {

@@ -33,7 +33,7 @@ const (
 	maxParts      = 4096     // of a snapshot
 	maxLine       = 1 << 20  // bytes of one agent
 	maxAgents     = 1 << 20  // that are known at once
-	maxPart       = 64 << 20 // bytes of one answer
+	maxAnswerPart = 64 << 20 // bytes of one answer
 )
 
 // registry follows which agents are active.
@@ -251,7 +251,7 @@ func (r *registry) get(ctx context.Context, path string, query url.Values, found
 	defer func() { _ = answer.Body.Close() }()
 	switch answer.StatusCode {
 	case http.StatusOK:
-		lines, err = readAgents(http.MaxBytesReader(nil, answer.Body, maxPart), found)
+		lines, err = readAgents(http.MaxBytesReader(nil, answer.Body, maxAnswerPart), found)
 		return answer.Header, lines, 0, err
 	case http.StatusNoContent:
 		return answer.Header, 0, 0, nil
