@@ -110,8 +110,8 @@ func cut(err error) error {
 
 var errTooLarge = errors.New("it is larger than the limit")
 
-// readList reads a list in DER or PEM of up to max bytes, and writes it in DER to copied, unless that is nil. It does not
-// verify its signature. What is behind the list is in rest.
+// readList reads a list in DER or PEM of up to max bytes, and writes it in DER to copied, unless that is nil. It does
+// not verify its signature. What is behind the list is in rest.
 func readList(r io.Reader, max int64, copied io.Writer) (l *list, rest *bufio.Reader, err error) {
 	rest = bufio.NewReaderSize(r, 32<<10)
 	if start, _ := rest.Peek(32); bytes.HasPrefix(bytes.TrimSpace(start), []byte("-----BEGIN")) {

@@ -177,7 +177,9 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("its issuer is known: %q", got)
 		}
 		count("it is in use", 1)
-		for _, raw := range [][]byte{p.crl(p.first, 5, nil), p.crl(p.first, 6, nil)[:50], []byte("x"), p.crl(p.second, 9, nil)} {
+		for _, raw := range [][]byte{
+			p.crl(p.first, 5, nil), p.crl(p.first, 6, nil)[:50], []byte("x"), p.crl(p.second, 9, nil),
+		} {
 			s.set(raw, "")
 			bubble.Pass(6 * time.Minute)
 		}
