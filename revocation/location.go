@@ -116,8 +116,8 @@ func (c *Checker) report(at *location, before error) {
 	}
 }
 
-// got takes the list that was read of a location, or why none was. It returns why the location has nothing newer; nil if
-// it is in use.
+// got takes the list that was read of a location, or why none was. It returns why the location has nothing newer; nil
+// if it is in use.
 func (c *Checker) got(at *location, l *list, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
