@@ -12,8 +12,8 @@
 // is there stays. Lists of URLs are kept on disk, so that a start needs no network.
 //
 // A list is read as a stream, and hashed meanwhile: of each entry only its serial number is kept, in 20 bytes. It
-// takes the place of the one that is there once its signature is verified. Of a list that is signed by Ed25519, what is signed
-// is held while it is read, since that signature needs it twice.
+// takes the place of the one that is there once its signature is verified. Of a list that is signed by Ed25519, what
+// is signed is held while it is read, since that signature needs it twice.
 //
 // A certificate that no list covers is asked about, one by one: OCSP (RFC 6960), or the JSON status of an authority of
 // ACPs. An answer is checked in all that package ocsp leaves out: that it is about a certificate of this issuer, that
