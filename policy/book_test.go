@@ -255,6 +255,68 @@ func TestClockSteps(t *testing.T) {
 	})
 }
 
+// TestRestartsWithClockSteps: fifty Leaders use up what they have, and a clock that has gone back gives none of
+// them anything anew after a restart, whether the process has ended or crashed.
+func TestRestartsWithClockSteps(t *testing.T) {
+	const leaders = 50
+	for _, crash := range []bool{false, true} {
+		for _, step := range []time.Duration{-time.Minute, -23 * time.Hour, -48 * time.Hour, 0, time.Second} {
+			bubble.Test(t, func(t *testing.T) {
+				store := replay.NewMemory(replay.Settings{})
+				defer store.Close()
+				wall := new(clock)
+				wall.set(3 * 24 * time.Hour)
+				quotas := []Quota{{Name: "starts", Starts: 4}, {Name: "calls", Calls: Rate{1, 24 * time.Hour, 6}}}
+				p, b := counting(t, store, wall, quotas...)
+				begun := func() (n int) {
+					var wg sync.WaitGroup
+					var all atomic.Int64
+					for l := range leaders {
+						for range 5 {
+							wg.Go(func() {
+								if _, err := start(t.Context(), p, leaderOf(l), false); err == nil {
+									all.Add(1)
+								}
+							})
+						}
+					}
+					wg.Wait()
+					return int(all.Load())
+				}
+				if n := begun(); n != 4*leaders {
+					t.Errorf("%d starts", n)
+				}
+				bubble.Pass(time.Minute)
+				if crash {
+					b.stop() // and nothing is written
+					b.done.Wait()
+				} else {
+					b.Close()
+				}
+				wall.step(step)
+				p, b = counting(t, store, wall, quotas...)
+				defer b.Close()
+				if n := begun(); n != 0 {
+					t.Errorf("crash %v, a step of %v: %d more starts", crash, step, n)
+				}
+				calls := 0
+				for l := range leaders {
+					for range 4 {
+						var u Use
+						if p.Decide(t.Context(), callOf(leaderOf(l)), &u) == nil {
+							calls++
+						}
+						u.End()
+					}
+				}
+				if calls != 0 { // five and one of the six are used
+					t.Errorf("crash %v, a step of %v: %d more calls", crash, step, calls)
+				}
+			})
+		}
+	}
+}
+
 // failing is a store that fails for a while.
 type failing struct {
 	replay.Store
