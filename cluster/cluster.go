@@ -142,10 +142,6 @@ func Open(c Config) (*Cluster, error) {
 		return nil, fmt.Errorf("the registry of nodes cannot be watched: %w", err)
 	}
 	n.stops = append(n.stops, stop)
-	c.Network.Disconnected(func() {
-		n.doubts.Add(1)
-		n.kick()
-	})
 	n.work.Go(n.live)
 	n.work.Go(n.keep)
 	n.work.Go(n.watchCalls)
@@ -250,7 +246,7 @@ var ErrNoLease = fmt.Errorf("this node cannot reach the quorum of its cluster: %
 
 // held returns nil while the lease of the node holds.
 func (c *Cluster) held() error {
-	if int64(c.config.now()) >= c.lease.Load() || !c.config.Network.Connected() {
+	if int64(c.config.now()) >= c.lease.Load() {
 		return ErrNoLease
 	}
 	return nil

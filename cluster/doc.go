@@ -12,10 +12,9 @@
 //
 // That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the
 // shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease
-// holds, it is connected, and nothing has happened since its ownership was checked by which it may have lost the
-// shard unseen.
-// After a lease has lapsed, and after each loss of the connection, the owner's records are read again from their
-// leaders before anything is acted on. An owner that cannot renew its lease keeps its shards: it only does not act.
+// holds, and has not lapsed since its ownership was checked.
+// After a lease has lapsed, the owner's records are read again from their leaders before anything is acted on. An
+// owner that cannot renew its lease keeps its shards: it only does not act.
 //
 // All nodes compute the same owner for each shard from the nodes that live (assign): rendezvous hashing with an equal
 // share for each node, so that a node which comes or goes moves few shards. A shard is claimed when its record names no

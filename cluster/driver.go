@@ -73,10 +73,6 @@ type Network interface {
 	Send(Message) error
 	// MaxData returns how many bytes the data of a message may have now.
 	MaxData() int
-	// Connected reports whether messages can be sent and received, as far as this process knows.
-	Connected() bool
-	// Disconnected has f called each time that the connection is lost.
-	Disconnected(f func())
 }
 
 // Message is a message from one address to another.

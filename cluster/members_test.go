@@ -3,32 +3,267 @@
 package cluster_test
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestJoinAndLeave: shards are shared by the nodes that live.
+const (
+	takeOver = lease + lease/30 + 200*time.Millisecond // after the death of a node
+	handOver = 200 * time.Millisecond                  // of a shard that is released
+)
+
+// TestJoinAndLeave: shards are shared by the nodes that live. One that leaves hands over at once what it owns.
 func TestJoinAndLeave(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
-		bubble.Pass(10 * time.Millisecond)
+		bubble.Pass(100 * time.Millisecond)
 		w.shares("a")
 		b := w.start("b")
 		c := w.start("c")
+		at := w.at()
 		bubble.Pass(20 * time.Second)
 		w.shares("a", "b", "c")
-		at := w.at()
 		b.end()
 		bubble.Pass(2 * time.Second)
 		w.shares("a", "c")
-		t.Logf("no owner for %v", w.gap(at))
-		at = w.at()
-		c.die()
-		bubble.Pass(5 * time.Second)
+		if gap := w.gap(at); gap > handOver {
+			t.Errorf("a shard had no owner for %v", gap)
+		}
+		w.alone()
+		w.end(a, c)
+	})
+}
+
+// TestDeath: what a node owned that has died is taken over when its lease is over. It comes back when the node does, at
+// once under its name.
+func TestDeath(t *testing.T) {
+	for i := range 20 { // at all times between two records
+		inBubble(t, func(w *world) {
+			a, b, c := w.start("a"), w.start("b"), w.start("c")
+			bubble.Pass(20*time.Second + time.Duration(i)*50*time.Millisecond)
+			at := w.at()
+			c.die()
+			bubble.Pass(5 * time.Second)
+			w.shares("a", "b")
+			if gap := w.gap(at); gap > takeOver {
+				t.Errorf("a shard had no owner for %v", gap)
+			}
+			at = w.at()
+			c = w.start("c")
+			if took := w.at() - at; took > lease/5 {
+				t.Errorf("it took %v to join", took)
+			}
+			bubble.Pass(20 * time.Second)
+			w.shares("a", "b", "c")
+			w.alone()
+			w.end(a, b, c)
+		})
+	}
+}
+
+// TestRestart: a node that dies and is started again at once has its name, and its shards when the lease of the process
+// that has died is over, and not before.
+func TestRestart(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		at := w.at()
+		b.die()
+		b = w.start("b")
+		bubble.Pass(takeOver)
+		w.shares("a", "b")
+		if gap := w.gap(at); gap > takeOver || gap < lease*2/3 {
+			t.Errorf("a shard had no owner for %v", gap)
+		}
+		w.alone()
+		w.end(a, b)
+	})
+}
+
+// TestSuspended: a node that was stopped for three leases acts no more when it goes on, and what it appends is refused.
+// It owns shards again later.
+func TestSuspended(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		at, had := w.at(), b.opened()
+		b.link.Cut(true)
+		bubble.Pass(3 * lease)
 		w.shares("a")
-		t.Logf("no owner for %v", w.gap(at))
-		a.end()
+		for i, s := range had {
+			if s == nil {
+				continue
+			}
+			if err := replay.HeldBy(s)(); !errors.Is(err, replay.ErrUnavailable) {
+				t.Errorf("shard %d may be acted on: %v", i, err)
+			}
+		}
+		b.link.Cut(false)
+		for i, s := range had {
+			if s == nil {
+				continue
+			}
+			if err := s.Append(w.Context(), replay.Append{Log: "t"}); !errors.Is(err, replay.ErrFenced) {
+				t.Errorf("an append to shard %d is not refused: %v", i, err)
+			}
+		}
+		if last := w.lastOf(b, at+3*lease+time.Second); last > at+lease {
+			t.Errorf("the node has acted %v after it was stopped", last-at)
+		}
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b")
+		w.alone()
+		w.end(a, b)
+	})
+}
+
+// TestUnseen: a shard that was lost while nothing was appended is given up, before anything is acted on again.
+func TestUnseen(t *testing.T) {
+	for _, knows := range []bool{false, true} {
+		inBubble(t, func(w *world) {
+			a, b := w.start("a"), w.start("b")
+			bubble.Pass(20 * time.Second)
+			at := w.at()
+			cut := b.link.Cut
+			if knows {
+				cut = b.link.Disconnect
+			}
+			cut(true)
+			bubble.Pass(3 * lease)
+			cut(false)
+			bubble.Pass(20 * time.Second)
+			w.shares("a", "b")
+			if gap := w.gap(at); gap > takeOver {
+				t.Errorf("a shard had no owner for %v", gap)
+			}
+			if b.Stats().Fenced == 0 {
+				t.Error("the node does not know what it has lost")
+			}
+			w.alone()
+			w.end(a, b)
+		})
+	}
+}
+
+// TestNoLeader: while the registry and the streams have no leader, nobody is declared gone, and nobody acts after its
+// lease. Then all go on with what they own.
+func TestNoLeader(t *testing.T) {
+	for i := range 10 {
+		inBubble(t, func(w *world) {
+			nodes := []*node{w.start("a"), w.start("b"), w.start("c")}
+			bubble.Pass(20*time.Second + time.Duration(i)*100*time.Millisecond)
+			before := w.owners()
+			at := w.at()
+			w.SetDown(true)
+			bubble.Pass(8 * time.Second)
+			for _, n := range nodes {
+				if last := w.lastOf(n, w.at()); last > at+lease {
+					t.Errorf("%s has acted %v after the leader was lost", n.name, last-at)
+				}
+				if err := n.Ready(); !errors.Is(err, replay.ErrUnavailable) {
+					t.Errorf("%s is ready: %v", n.name, err)
+				}
+			}
+			w.SetDown(false)
+			at = w.at()
+			bubble.Pass(10 * time.Second)
+			for _, n := range nodes {
+				if s := n.Stats(); s.Gone+s.Fenced > 0 || s.Lapses != 1 {
+					t.Errorf("%s has seen %+v", n.name, s)
+				}
+				if err := n.Ready(); err != nil {
+					t.Errorf("%s is not ready: %v", n.name, err)
+				}
+			}
+			if gap := w.gap(at); gap > lease {
+				t.Errorf("nobody has acted for %v more", gap)
+			}
+			if !slices.Equal(before, w.owners()) {
+				t.Errorf("shards have moved: %v, %v", before, w.owners())
+			}
+			w.end(nodes...)
+		})
+	}
+}
+
+// TestNames: a second process under the name of a node that lives is refused, and does no harm.
+func TestNames(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		bubble.Pass(10 * time.Second)
+		before := w.owners()
+		second := w.open("a")
+		err := second.Joined(w.Context())
+		if _, ok := errors.AsType[*cluster.NameTakenError](err); !ok || !strings.Contains(err.Error(), `"a"`) {
+			t.Errorf("the error is %v", err)
+		}
+		bubble.Pass(10 * time.Second)
+		if a.Ready() != nil || second.Ready() == nil || !slices.Equal(before, w.owners()) {
+			t.Error("the second process has done harm")
+		}
+		w.end(second)
+		bubble.Pass(10 * time.Second)
+		if err := a.Ready(); err != nil || !slices.Equal(before, w.owners()) {
+			t.Errorf("the second process has done harm: %v", err)
+		}
+		a.link.Cut(true) // it does not answer: the second process waits until its lease is over
+		at := w.at()
+		second = w.start("a")
+		if took := w.at() - at; took < lease || took > 2*lease {
+			t.Errorf("it took %v to join", took)
+		}
+		a.link.Cut(false)
+		bubble.Pass(10 * time.Second)
+		if a.Ready() == nil || second.Ready() != nil {
+			t.Error("the first process takes part")
+		}
+		w.alone()
+		w.end(a, second)
+	})
+	for name, ok := range map[string]bool{"gw-1": true, "a_B": true, "": false, "a.b": false, "ä": false,
+		strings.Repeat("a", 65): false} {
+		if err := cluster.CheckName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestUnreachable: a node that is started while the registry has no leader joins when there is one.
+func TestUnreachable(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.SetDown(true)
+		a := w.open("a")
+		bubble.Pass(10 * time.Second)
+		if a.Ready() == nil {
+			t.Error("it is ready")
+		}
+		w.SetDown(false)
+		bubble.Pass(5 * time.Second)
+		if err := a.Ready(); err != nil {
+			t.Error(err)
+		}
+		w.shares("a")
+		w.end(a)
+	})
+}
+
+// TestLostNotices: nodes that do not see each other's records ask the registry before they declare anybody gone.
+func TestLostNotices(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		a.link.Deaf()
+		bubble.Pass(60 * time.Second)
+		if s := a.Stats(); s.Gone > 0 {
+			t.Errorf("%d were declared gone", s.Gone)
+		}
+		w.shares("a", "b")
+		w.end(a, b)
 	})
 }

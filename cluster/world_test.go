@@ -138,8 +138,7 @@ func (n *node) end() {
 func (n *node) die() {
 	n.link.Kill()
 	n.kill()
-	n.Close()
-	n.work.Wait()
+	go n.Close()
 }
 
 // owned returns how many shards each node owns, by the records of their streams.
@@ -176,6 +175,51 @@ func (w *world) alone() {
 				w.Errorf("shard %d: %s acts at %v, after %s with a later claim", i, b.node.name, b.at, a.node.name)
 			}
 		}
+	}
+}
+
+// owners returns the owner's records of all shards.
+func (w *world) owners() []cluster.Owner {
+	all := make([]cluster.Owner, shardCount)
+	for i := range all {
+		all[i] = w.Owner(i)
+	}
+	return all
+}
+
+// lastOf returns when a node has acted last, before a time.
+func (w *world) lastOf(n *node, before time.Duration) (last time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, acts := range w.acts {
+		for _, a := range acts {
+			if a.node == n && a.at < before {
+				last = max(last, a.at)
+			}
+		}
+	}
+	return last
+}
+
+// end ends nodes.
+func (w *world) end(nodes ...*node) {
+	for _, n := range nodes {
+		n.end()
+	}
+}
+
+// opened returns the stores that the node has opened.
+func (n *node) opened() [shardCount]replay.Store {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stores
+}
+
+func (n *node) setBusy(reason string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.busy {
+		n.busy[i] = reason
 	}
 }
 

@@ -100,17 +100,3 @@ func (l *Link) MaxData() int {
 	defer l.of.mu.Unlock()
 	return l.max
 }
-
-// Connected implements cluster.Network.
-func (l *Link) Connected() bool {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	return !l.disconnected
-}
-
-// Disconnected implements cluster.Network.
-func (l *Link) Disconnected(f func()) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.noticed = append(l.noticed, f)
-}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -73,11 +74,11 @@ type Link struct {
 	of           *World
 	cut          bool // it reaches nothing, and does not know
 	disconnected bool // likewise, and knows
-	noticed      []func()
 	watching     []func(cluster.Record)
 	listening    map[string]*listener
 	lose         func(cluster.Message) bool
 	max          int
+	delay        time.Duration // of claims
 }
 
 // Link returns a link, by which messages of 64 KiB pass.
@@ -105,18 +106,19 @@ func (l *Link) Cut(cut bool) {
 	l.of.change()
 }
 
-// Disconnect is Cut with the knowledge of the process.
+// Disconnect is Cut with the knowledge of the process: to send is an error, and nobody hears what is sent to it.
 func (l *Link) Disconnect(cut bool) {
 	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
 	l.disconnected = cut
 	l.of.change()
-	noticed := slices.Clone(l.noticed)
-	l.of.mu.Unlock()
-	for _, f := range noticed {
-		if cut {
-			f()
-		}
-	}
+}
+
+// SetDelay has each claim take a time.
+func (l *Link) SetDelay(d time.Duration) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.delay = d
 }
 
 // Lose has messages that the process sends lost for which f is true; nil for none.
@@ -124,6 +126,13 @@ func (l *Link) Lose(f func(cluster.Message) bool) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.lose = f
+}
+
+// Deaf has the process see no more of what others write to the registry, unless it asks.
+func (l *Link) Deaf() {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.watching = nil
 }
 
 // Kill ends all that listens by the link, as the death of the process does.
@@ -175,6 +184,10 @@ func (l *Link) Claim(
 	if err := l.pass(ctx, true); err != nil {
 		return nil, err
 	}
+	l.of.mu.Lock()
+	delay := l.delay
+	l.of.mu.Unlock()
+	time.Sleep(delay)
 	s := &l.of.shards[shard]
 	s.appending.Lock()
 	defer s.appending.Unlock()

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+)
+
+// TestOneByOne: a node gives up one shard at a time.
+func TestOneByOne(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		bubble.Pass(5 * time.Second)
+		b := w.start("b")
+		b.link.SetDelay(200 * time.Millisecond)
+		for range 2000 {
+			bubble.Pass(5 * time.Millisecond)
+			if n := w.owned()[""]; n > 1 {
+				t.Fatalf("%d shards have no owner", n)
+			}
+		}
+		w.shares("a", "b")
+		w.end(a, b)
+	})
+}
+
+// TestBusy: a shard that is busy stays until it is not, or until the drain is over.
+func TestBusy(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		bubble.Pass(5 * time.Second)
+		a.setBusy("it has a turn that no other node can resume")
+		b := w.start("b")
+		bubble.Pass(20 * time.Second)
+		w.shares("a")
+		for _, s := range a.Shards(w.Context()) {
+			if (s.Busy == "") != (s.Should == "a") || !s.Here || s.Owner.Node != "a" {
+				t.Errorf("%+v", s)
+			}
+		}
+		a.setBusy("")
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b")
+		a.setBusy("it has a turn that no other node can resume")
+		ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+		defer cancel()
+		at := w.at()
+		a.Drain(ctx)
+		if took := w.at() - at; took < 30*time.Second || took > 30*time.Second+lease {
+			t.Errorf("the drain took %v", took)
+		}
+		w.shares("b")
+		w.end(a, b)
+	})
+}
+
+// TestDrain: a node that is drained gives up all, one by one, and gets nothing until it is told to.
+func TestDrain(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		at := w.at()
+		if err := b.DrainNode(w.Context(), "a", true); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(5 * time.Second)
+		w.shares("b")
+		if gap := w.gap(at); gap > handOver {
+			t.Errorf("a shard had no owner for %v", gap)
+		}
+		a.Drain(w.Context()) // nothing is left
+		if err := b.DrainNode(w.Context(), "a", false); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b")
+		if err := a.DrainNode(w.Context(), "c", true); err == nil {
+			t.Error("a node that does not exist is drained")
+		}
+		b.end()
+		bubble.Pass(time.Second)
+		a.Drain(w.Context()) // there is no other node: it keeps what it owns
+		w.shares("a")
+		w.end(a)
+	})
+}
+
+// TestMove: a shard that an operator moves stays where it is moved, until that node ends.
+func TestMove(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		for _, to := range []string{"a", "b", "a"} {
+			for shard := range 3 {
+				if err := b.Move(w.Context(), shard, to); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bubble.Pass(10 * time.Second)
+			for shard := range 3 {
+				if o := w.Owner(shard); o.Node != to {
+					t.Errorf("shard %d is owned by %q, want %q", shard, o.Node, to)
+				}
+			}
+		}
+		if a.Move(w.Context(), shardCount, "a") == nil || a.Move(t.Context(), 0, "c") == nil {
+			t.Error("a move that cannot be is accepted")
+		}
+		w.alone()
+		w.end(a, b)
+	})
+}
