@@ -6,3 +6,6 @@ import "time"
 
 // SetNow sets the clock of a node.
 func (c *Config) SetNow(now func() time.Duration) { c.now = now }
+
+// MaxServing is how many calls of others a node carries out at once.
+const MaxServing = maxServing

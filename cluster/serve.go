@@ -52,8 +52,8 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 	v := &serving{callKey: key, call: f, in: newInbox()}
 	v.heard.Store(int64(c.config.now()))
 	ctx, cancel := context.WithCancel(c.ctx)
-	if f.limit > 0 {
-		ctx, cancel = context.WithTimeout(c.ctx, time.Duration(f.limit)*time.Millisecond)
+	if f.limit > 0 { // as a rule, who asks says first that the time is over
+		ctx, cancel = context.WithTimeout(c.ctx, time.Duration(f.limit)*time.Millisecond+c.config.Lease/10)
 	}
 	v.cancel = cancel
 	s.serving[key] = v
@@ -84,7 +84,7 @@ func (c *Cluster) carryOut(ctx context.Context, v *serving, f service) (replied 
 	first := frame{kind: replyFrame, status: ended}
 	if err != nil {
 		first.status, body = failed, []byte(err.Error())
-		if errors.Is(err, replay.ErrClosed) {
+		if errors.Is(err, replay.ErrClosed) || c.ctx.Err() != nil {
 			first.status, body = moved, nil
 		}
 	} else if len(body) > maxBody {

@@ -37,6 +37,8 @@ type node struct {
 	mu     sync.Mutex
 	stores [shardCount]replay.Store // that the node has opened
 	busy   [shardCount]string
+
+	release chan struct{} // of a call that waits
 }
 
 // world is a cluster, and what its nodes have done.
