@@ -30,6 +30,9 @@ type member struct {
 
 func (m *member) living() bool { return !m.gone && !m.Left }
 
+// forgetAfter is how long a node is shown that does not live.
+const forgetAfter = time.Hour
+
 // margin is added to a lease before others are declared gone: clocks may run at different speeds.
 func (c *Cluster) margin() time.Duration { return c.config.Lease / 30 }
 
@@ -285,7 +288,11 @@ func (c *Cluster) suspects() map[string]uint64 {
 		return found
 	}
 	for name, m := range c.members {
-		if name != c.config.Name && m.living() && c.self.sent >= c.limit(m.seen) {
+		switch {
+		case name == c.config.Name:
+		case !m.living() && c.self.sent > m.seen+forgetAfter:
+			delete(c.members, name)
+		case m.living() && c.self.sent >= c.limit(m.seen):
 			found[name] = m.revision
 		}
 	}
