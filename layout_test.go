@@ -139,7 +139,7 @@ var mayImport = map[string][]string{
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "shard",
 		"shard/ask", "quota", "policy", "policy/decide", "standing", "revocation",
 		"partner",
-		"notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
+		"notify", "egress", "notify/sign", "upstream", "upstream/callback", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",
 		"caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles"},
 	"caddymodule/adminapi":   {"task", "notify"},

@@ -29,6 +29,11 @@ func (*Callback) CaddyModule() caddy.ModuleInfo {
 
 // ServeHTTP receives a push notification.
 func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	if has, _ := process.Callbacks.Has(r.URL.Path, r.Header); !has {
+		if o := running(); o != nil && o.shards.Peers() != nil && o.forwardPush(w, r) {
+			return nil
+		}
+	}
 	process.Callbacks.ServeHTTP(w, r)
 	return nil
 }

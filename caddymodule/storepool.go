@@ -50,8 +50,11 @@ type openStore struct {
 	admin   *ask.Service[adminQuestion, adminAnswered]
 	tailing *ask.Service[tailQuestion, tailed]
 	tails   tails
-	tracer  *tracer
-	metrics *metricsExporter
+	pushes  *ask.Service[push, pushed]
+
+	forwarding chan struct{} // has a place for each push that is handed to another gateway
+	tracer     *tracer
+	metrics    *metricsExporter
 
 	mu      sync.Mutex
 	configs []storeConfig    // of the configurations that run, oldest first
@@ -125,6 +128,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 	o.used = aac.OpenUsed(o.shards, slog.New(processLog{name: "aip"}))
 	o.openAdmin()
 	o.openTails()
+	o.openPushes(&process.Callbacks)
 	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }

@@ -24,7 +24,7 @@ import (
 
 // Limits of what an agent may push.
 const (
-	maxPush      = 16 << 20 // bytes of one body
+	MaxPush      = 16 << 20 // bytes of one body
 	maxPushes    = 64       // bodies that wait for their turn; then the agent is asked to push again
 	maxSeen      = 1024     // bodies that are recognized; beyond it, an old one may be taken for a new one
 	maxChallenge = 1 << 10  // bytes of a validationToken
@@ -117,6 +117,16 @@ func (s *Server) find(id string) *callback {
 	return s.open[id]
 }
 
+// idOf returns the id of the turn that the last part of a path names.
+func idOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// Has reports whether a turn of this process waits for pushes to a path, and whether a push with some header fields
+// would be taken as one of its agent.
+func (s *Server) Has(path string, h http.Header) (has, authorized bool) {
+	cb := s.find(idOf(path))
+	return cb != nil, cb != nil && cb.authorized(h)
+}
+
 // ServeHTTP receives one push. The last part of its path names the turn.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	taken := s.serve(w, r)
@@ -131,7 +141,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve is ServeHTTP, and reports whether a push was taken.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
-	cb := s.find(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	cb := s.find(idOf(r.URL.Path))
 	switch {
 	case cb == nil:
 		http.Error(w, "no turn waits for this", http.StatusNotFound)
@@ -175,7 +185,7 @@ func (cb *callback) receive(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "a push must be JSON", http.StatusUnsupportedMediaType)
 		return false
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPush))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPush))
 	if err != nil {
 		status := http.StatusBadRequest
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {

@@ -44,7 +44,7 @@ func TestServer(t *testing.T) {
 			"no turn"},
 		{"no JSON", "POST", url, []string{"X-A2A-Notification-Token", cb.token, "Content-Type", "text/plain"}, "{}",
 			415, "JSON"},
-		{"too large", "POST", url, []string{"X-A2A-Notification-Token", cb.token}, strings.Repeat("x", maxPush+1), 413,
+		{"too large", "POST", url, []string{"X-A2A-Notification-Token", cb.token}, strings.Repeat("x", MaxPush+1), 413,
 			"too large"},
 		{"a challenge", "GET", url + "?validationToken=a%20b", nil, "", 200, "a b"},
 		{"no challenge", "GET", url, nil, "", 400, "validationToken"},

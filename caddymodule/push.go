@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/upstream/callback"
+)
+
+// An agent pushes to an address that all gateways share, and so to another one than that which runs its turn. That one
+// is looked for, and handed the push once it is known to be from the agent.
+
+// push is a request of an agent. Without a Body it is only asked whose it is, of all gateways.
+type push struct {
+	Method, URL string
+	Header      http.Header
+	Body        []byte
+}
+
+// pushed is the answer.
+type pushed struct {
+	Has, Authorized bool
+	Shard           int // one that the gateway owns which has the turn
+
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// pushHeader are the fields of a push that count.
+var pushHeader = []string{"Content-Type", "Authorization", "X-A2A-Notification-Token", "A2A-Notification-Token",
+	"X-ACPS-AIP-Notification-Token"}
+
+// maxForwarded is how many pushes are handed to other gateways at once.
+const maxForwarded = 32
+
+// openPushes has the gateway answer others.
+func (o *openStore) openPushes(c *callback.Server) {
+	o.forwarding = make(chan struct{}, maxForwarded)
+	o.pushes = ask.New(o.shards, "push", func(ctx context.Context, of int, p push) (a pushed, err error) {
+		r, err := http.NewRequestWithContext(ctx, p.Method, p.URL, bytes.NewReader(p.Body))
+		if err != nil {
+			return a, err
+		}
+		r.Header = p.Header
+		if a.Has, a.Authorized = c.Has(r.URL.Path, r.Header); of == shard.AnyShard {
+			for i := range o.shards.Count() {
+				if o.shards.Owns(i) {
+					a.Shard = i
+				}
+			}
+			return a, nil
+		}
+		w := answerWriter{header: make(http.Header), status: http.StatusOK}
+		c.ServeHTTP(&w, r)
+		a.Status, a.Header, a.Body = w.status, w.header, w.body.Bytes()
+		return a, nil
+	})
+	o.pushes.Once = true
+}
+
+// answerWriter keeps an answer.
+type answerWriter struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *answerWriter) Header() http.Header               { return w.header }
+func (w *answerWriter) WriteHeader(status int)            { w.status = status }
+func (w *answerWriter) Write(p []byte) (n int, err error) { return w.body.Write(p) }
+
+// forwardPush has the gateway answer that runs the turn of a push. It reports false if there is none.
+func (o *openStore) forwardPush(w http.ResponseWriter, r *http.Request) bool {
+	select {
+	case o.forwarding <- struct{}{}:
+		defer func() { <-o.forwarding }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many pushes are being handed on; push again", http.StatusServiceUnavailable)
+		return true
+	}
+	p := push{Method: r.Method, URL: r.URL.RequestURI(), Header: make(http.Header)}
+	for _, name := range pushHeader {
+		if v := r.Header.Get(name); v != "" {
+			p.Header.Set(name, v)
+		}
+	}
+	at := -1
+	for answer, err := range o.pushes.All(r.Context(), p) {
+		if err == nil && answer.Value.Has {
+			if at = answer.Value.Shard; r.Method == http.MethodPost && answer.Value.Authorized {
+				p.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, callback.MaxPush))
+			}
+			if err != nil {
+				http.Error(w, "the body did not arrive, or is too large", http.StatusRequestEntityTooLarge)
+				return true
+			}
+			break
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	a, err := o.pushes.Of(r.Context(), at, p)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the turn is being moved to another gateway; push again", http.StatusServiceUnavailable)
+		return true
+	}
+	for name, values := range a.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body)
+	return true
+}

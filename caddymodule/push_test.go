@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/upstream/callback"
+)
+
+// TestPushes: an agent may push to any gateway. What is not from the agent is refused as where the turn runs.
+func TestPushes(t *testing.T) {
+	all := adminNodes(t, 3)
+	var servers [3]callback.Server
+	for i, a := range all {
+		a.openPushes(&servers[i])
+	}
+	inbox := servers[1].At("https://gateway.example/push", func(context.Context) bool { return true }).
+		Listen(t.Context(), agent.Ref{})
+	defer inbox.Close()
+	for _, tc := range []struct {
+		method, url, token, body string
+		status                   int
+	}{
+		{"POST", inbox.Webhook.URL, inbox.Webhook.Token, `{"a":1}`, http.StatusOK},
+		{"POST", inbox.Webhook.URL, "guessed", `{}`, http.StatusUnauthorized},
+		{"POST", inbox.Webhook.URL, inbox.Webhook.Token, strings.Repeat(" ", callback.MaxPush+1),
+			http.StatusRequestEntityTooLarge},
+		{"GET", inbox.Webhook.URL + "?validationToken=hello", "", "", http.StatusOK},
+		{"POST", "https://gateway.example/push/unknown", inbox.Webhook.Token, `{}`, 0},
+	} {
+		r := httptest.NewRequest(tc.method, tc.url, strings.NewReader(tc.body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-A2A-Notification-Token", tc.token)
+		w := httptest.NewRecorder()
+		forwarded := all[0].forwardPush(w, r)
+		if forwarded != (tc.status != 0) || forwarded && w.Code != tc.status {
+			t.Errorf("%s %s: forwarded %t, status %d, want %d", tc.method, tc.url, forwarded, w.Code, tc.status)
+		}
+		if tc.method == "GET" && w.Body.String() != "hello" {
+			t.Errorf("the challenge is answered %q", w.Body)
+		}
+	}
+	if body := <-inbox.Messages; string(body) != `{"a":1}` {
+		t.Errorf("the turn has got %q", body)
+	}
+}
