@@ -131,7 +131,7 @@ var mayImport = map[string][]string{
 		"internal/bufpool", "internal/protobytes"},
 	"gateway/httpfront/takeover": {"internal/bufpool"},
 	"gateway/wsfront": {"task", "jsonrpc", "policy", "aun", "aun/codes", "gateway", "identity", "partner", "replay",
-		"shard", "follow", "translate/aun", "quota", "internal/keylock", "internal/logname"},
+		"shard", "shard/ask", "follow", "translate/aun", "quota", "internal/keylock", "internal/logname"},
 	"caddymodule": {"aac", "authn", "token", "task", "dialect", "jsonrpc", "translate", "aun", "aun/codes",
 		"translate/aip",
 		"translate/a2a",

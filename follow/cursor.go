@@ -34,8 +34,8 @@ type stored struct {
 
 // Read reads a cursor by its name. If there is none, it returns one that is not stored yet, without a Log. data, which
 // may be nil, gets what the follower keeps beside.
-func Read(ctx context.Context, store replay.Store, name string, data any) (Cursor, error) {
-	head, err := store.Head(ctx, name)
+func Read(ctx context.Context, logs replay.Logs, name string, data any) (Cursor, error) {
+	head, err := logs.Head(ctx, name)
 	if errors.Is(err, replay.ErrNotFound) {
 		return Cursor{Name: name}, nil
 	}

@@ -94,7 +94,9 @@ func (t *Tasks) Webhooks() (all notify.Engines) {
 }
 
 // ShardOf returns the shard of a Leader at a Partner.
-func (t *Tasks) ShardOf(name, leader string) int { return logname.Shard(t.engines.Count(), name, leader) }
+func (t *Tasks) ShardOf(name, leader string) int {
+	return logname.Shard(t.engines.Count(), name, leader)
+}
 
 // Of returns what works on the tasks of a Leader at a Partner. The error says that another process owns their shard.
 func (t *Tasks) Of(name, leader string) (*partner.Engine, *notify.Engine, error) {

@@ -11,7 +11,8 @@ import (
 )
 
 // unclaimed are the webhooks of a shard whose tasks had no Leader when they were set. It implements notify.Unclaimed,
-// whichever process owns the shard: a task may be started in another one.
+// whichever process owns the shard: a task may be started in another one. It is asked under the lock of the task, so it
+// does not wait for an owner; the call does that.
 type unclaimed struct {
 	tasks *Tasks
 	shard int
@@ -26,16 +27,16 @@ type claim struct {
 }
 
 func (u unclaimed) Find(ctx context.Context, log string) ([]task.Webhook, error) {
-	return u.tasks.claims.Of(ctx, u.shard, claim{Log: log})
+	return u.tasks.claims.Try(ctx, u.shard, claim{Log: log})
 }
 
 func (u unclaimed) Drop(ctx context.Context, log string, hooks []task.Webhook) error {
-	_, err := u.tasks.claims.Of(ctx, u.shard, claim{Log: log, Hooks: hooks, Drop: true})
+	_, err := u.tasks.claims.Try(ctx, u.shard, claim{Log: log, Hooks: hooks, Drop: true})
 	return err
 }
 
 func (u unclaimed) Restore(ctx context.Context, log string, hooks []task.Webhook) error {
-	_, err := u.tasks.claims.Of(ctx, u.shard, claim{Log: log, Hooks: hooks, Restore: true})
+	_, err := u.tasks.claims.Try(ctx, u.shard, claim{Log: log, Hooks: hooks, Restore: true})
 	return err
 }
 

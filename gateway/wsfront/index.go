@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -27,6 +28,8 @@ import (
 type Index struct {
 	set   *shard.Set
 	homes *shard.Each[home]
+	// owners writes where another process owns the shard.
+	owners *ask.Service[writing, struct{}]
 
 	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
 	changing *keylock.Map[sync.Mutex]
@@ -54,19 +57,15 @@ func OpenIndex(set *shard.Set, log *slog.Logger) *Index {
 	x.homes, _ = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*home, error) {
 		return openHome(ctx, store, log), nil // never fails
 	}, (*home).close)
+	x.owners = ask.New(set, "aun.index", x.writeFor)
 	return x
 }
 
 // Close ends the use of the shards.
 func (x *Index) Close() { x.homes.Close() }
 
-// at returns the index in the shard with the log of a task. An error says that another process owns it.
-func (x *Index) at(log string) (*home, error) {
-	if h := x.homes.Of(logname.ShardOf(x.set.Count(), log)); h != nil {
-		return h, nil
-	}
-	return nil, partner.Moved()
-}
+// shardOf returns the shard with the log of a task.
+func (x *Index) shardOf(log string) int { return logname.ShardOf(x.set.Count(), log) }
 
 func openHome(ctx context.Context, store replay.Store, log *slog.Logger) *home {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -136,34 +135,51 @@ func (h *home) visitPosition(ctx context.Context, of replay.Entry) error {
 // get returns the entry of a task; nil if it has none. Its id does not say who owns the task, so it is looked for in
 // all shards, also those of other processes.
 func (x *Index) get(ctx context.Context, taskID string) (*entry, error) {
-	for i := range x.set.Count() {
-		head, err := x.set.Logs(i).Head(ctx, logname.AUNTask(taskID))
-		if errors.Is(err, replay.ErrNotFound) {
-			continue
+	n := x.set.Count()
+	var elsewhere []int
+	for i := range n {
+		if !x.set.Owns(i) {
+			elsewhere = append(elsewhere, i)
+		} else if e, err := x.getIn(ctx, i, taskID); e != nil || err != nil {
+			return e, err
 		}
-		e := new(entry)
-		if err == nil {
-			err = json.Unmarshal(head.Metadata, e)
-		}
-		if err != nil {
-			return nil, partner.StoreError(err, "the store cannot be read")
-		}
-		e.revision = head.Revision
-		return e, nil
 	}
-	return nil, nil
+	found, errs := make([]*entry, len(elsewhere)), make([]error, len(elsewhere))
+	var reading sync.WaitGroup
+	for at, i := range elsewhere {
+		reading.Go(func() { found[at], errs[at] = x.getIn(ctx, i, taskID) })
+	}
+	reading.Wait()
+	for _, e := range found {
+		if e != nil {
+			return e, nil
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// getIn is get in one shard.
+func (x *Index) getIn(ctx context.Context, shard int, taskID string) (*entry, error) {
+	head, err := x.set.Logs(shard).Head(ctx, logname.AUNTask(taskID))
+	if errors.Is(err, replay.ErrNotFound) {
+		return nil, nil
+	}
+	e := new(entry)
+	if err == nil {
+		err = json.Unmarshal(head.Metadata, e)
+	}
+	if err != nil {
+		return nil, partner.StoreError(err, "the store cannot be read")
+	}
+	e.revision = head.Revision
+	return e, nil
 }
 
 // put stores an entry, which must be read again after an error.
 func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) error {
-	h, err := x.at(e.Log)
-	if err != nil {
+	w := writing{Kind: putEntry, Task: taskID, Log: e.Log, Entry: e, Revision: e.revision, Durable: durable}
+	if _, err := x.owners.Try(ctx, x.shardOf(e.Log), w); err != nil {
 		return err
-	}
-	err = h.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Expect: e.revision, Metadata: mustJSON(e),
-		DueAt: time.Now().Add(recheck), Durable: durable})
-	if err != nil {
-		return partner.StoreError(err, "the task cannot be stored")
 	}
 	e.revision++
 	return nil
@@ -230,22 +246,9 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 
 // drop drops the entry of a task.
 func (x *Index) drop(ctx context.Context, taskID string, e *entry) error {
-	h, err := x.at(e.Log)
-	if err != nil {
-		return err
-	}
-	log, revision := logname.AUNTask(taskID), e.revision
-	return replay.RetryConflict(func() error {
-		err := h.store.Append(ctx, replay.Append{Log: log, Expect: revision, Drop: true})
-		if errors.Is(err, replay.ErrConflict) {
-			head, bad := h.store.Head(ctx, log)
-			if bad != nil && !errors.Is(bad, replay.ErrNotFound) {
-				return bad
-			}
-			revision = head.Revision
-		}
-		return err
-	})
+	w := writing{Kind: dropEntry, Task: taskID, Log: e.Log, Revision: e.revision}
+	_, err := x.owners.Try(ctx, x.shardOf(e.Log), w)
+	return err
 }
 
 // change changes the entry of a task, if it has one, while no other call of this process does. change is called again
@@ -277,7 +280,7 @@ func (x *Index) ended(ctx context.Context, e *entry) bool {
 
 // head returns the head of the log of a task, in whichever shard.
 func (x *Index) head(ctx context.Context, log string) (replay.Head, error) {
-	return x.set.Logs(logname.ShardOf(x.set.Count(), log)).Head(ctx, log)
+	return x.set.Logs(x.shardOf(log)).Head(ctx, log)
 }
 
 // errGone is the error of a task that is not there, or that the client may not see.

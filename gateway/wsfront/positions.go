@@ -31,11 +31,7 @@ func (f follower) creator() string { return f.aid + " " + f.device + " " + f.slo
 // cursor returns how far a follower has received the events of the task of a log. It is not stored if the follower has
 // never followed the task.
 func (x *Index) cursor(ctx context.Context, taskID, log string, f follower) (follow.Cursor, error) {
-	h, err := x.at(log)
-	if err != nil {
-		return follow.Cursor{}, err
-	}
-	c, err := follow.Read(ctx, h.store, logname.AUNPosition(taskID, f.aid, f.device, f.slot), nil)
+	c, err := follow.Read(ctx, x.set.Logs(x.shardOf(log)), logname.AUNPosition(taskID, f.aid, f.device, f.slot), nil)
 	if err != nil {
 		return c, partner.StoreError(err, "the store cannot be read")
 	}
@@ -75,22 +71,23 @@ func (h *home) write(ctx context.Context, c *follow.Cursor) error {
 
 // write stores a cursor, unless its AID has too many.
 func (x *Index) write(ctx context.Context, c *follow.Cursor) error {
-	h, err := x.at(c.Log)
-	if err != nil {
-		return err
+	shard := x.shardOf(c.Log)
+	if h := x.homes.Of(shard); h != nil {
+		return h.write(ctx, c)
 	}
-	return h.write(ctx, c)
+	_, err := x.owners.Of(ctx, shard, writing{Kind: putPosition, Log: c.Log, Name: c.Name, Position: c.Position})
+	if err == nil {
+		*c, err = follow.Read(ctx, x.set.Logs(shard), c.Name, nil)
+	}
+	return err
 }
 
 // end says that a follower has received the last event of a task. The device that has created the task does not begin
 // with the first event any more.
 func (x *Index) end(ctx context.Context, taskID string, f follower, c *follow.Cursor) error {
 	if c.Stored() {
-		h, err := x.at(c.Log)
-		if err == nil {
-			err = h.dropCursor(ctx, c)
-		}
-		if err != nil {
+		w := writing{Kind: dropPosition, Log: c.Log, Name: c.Name}
+		if _, err := x.owners.Of(ctx, x.shardOf(c.Log), w); err != nil {
 			return err
 		}
 	}

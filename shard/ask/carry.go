@@ -20,11 +20,13 @@ type carry struct {
 	State  task.State      `json:"state,omitempty"`  // of a task.StateError
 	Moved  bool            `json:"moved,omitempty"`  // it is a replay.ErrClosed
 	Absent bool            `json:"absent,omitempty"` // it is a replay.ErrUnavailable
+	Raced  bool            `json:"raced,omitempty"`  // it is a replay.ErrConflict
 	Cause  string          `json:"cause,omitempty"`
 }
 
 func pack(err error) *carry {
-	c := &carry{Moved: errors.Is(err, replay.ErrClosed), Absent: errors.Is(err, replay.ErrUnavailable)}
+	c := &carry{Moved: errors.Is(err, replay.ErrClosed), Absent: errors.Is(err, replay.ErrUnavailable),
+		Raced: errors.Is(err, replay.ErrConflict)}
 	if state, ok := errors.AsType[*task.StateError](err); ok {
 		c.State = state.State
 	}
@@ -50,6 +52,9 @@ func (c *carry) unpack() error {
 	}
 	if c.Absent {
 		causes = append(causes, replay.ErrUnavailable)
+	}
+	if c.Raced {
+		causes = append(causes, replay.ErrConflict)
 	}
 	if c.State != task.None {
 		causes = append(causes, &task.StateError{State: c.State})

@@ -65,24 +65,27 @@ func (s *Service[Q, A]) serve(ctx context.Context, shard int, request []byte) ([
 	return json.Marshal(&r)
 }
 
-// Of asks the owner of a shard.
+// Try asks the owner of a shard once. Its error is a replay.ErrClosed if there is none now. It is for those who hold
+// what the end of a shard waits for: they must not wait for its next owner.
+func (s *Service[Q, A]) Try(ctx context.Context, shard int, question Q) (a A, err error) {
+	peers := s.set.Peers()
+	if peers == nil || s.set.Owns(shard) {
+		return s.answer(ctx, shard, question)
+	}
+	request, err := json.Marshal(&question)
+	if err != nil {
+		return a, err
+	}
+	return s.call(ctx, peers, shard, request)
+}
+
+// Of asks the owner of a shard, for which it waits.
 func (s *Service[Q, A]) Of(ctx context.Context, shard int, question Q) (a A, err error) {
-	var request []byte // once it is needed
 	limit := time.Now().Add(Patience)
 	for wait := firstTry; ; wait = min(2*wait, mostTry) {
-		peers := s.set.Peers()
-		here := peers == nil || s.set.Owns(shard)
-		if here {
-			a, err = s.answer(ctx, shard, question)
-		} else {
-			if request == nil {
-				if request, err = json.Marshal(&question); err != nil {
-					return a, err
-				}
-			}
-			a, err = s.call(ctx, peers, shard, request)
-		}
-		if peers == nil || err == nil || !errors.Is(err, replay.ErrClosed) {
+		here := s.set.Owns(shard)
+		a, err = s.Try(ctx, shard, question)
+		if err == nil || s.set.Peers() == nil || !errors.Is(err, replay.ErrClosed) {
 			return a, err
 		}
 		if s.Once && !here || !time.Now().Before(limit) {
