@@ -276,7 +276,7 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(aunConnections.Send)
-	c.Assignees = &process.Assignees
+	c.Assignees = a.opened.assignees
 	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
 		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
 	var listed []directory.Agent

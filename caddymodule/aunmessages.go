@@ -18,7 +18,7 @@ func (o *openStore) messages() (*mailbox.Mailbox, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.mailbox == nil {
-		m, err := mailbox.Open(o.shards, aunOutlets{}, &process.Assignees,
+		m, err := mailbox.Open(o.shards, aunOutlets{}, o.assignees,
 			slog.New(processLog{name: "aip.aun"}))
 		if err != nil {
 			return nil, err

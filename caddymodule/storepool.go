@@ -60,6 +60,9 @@ type openStore struct {
 	configs []storeConfig    // of the configurations that run, oldest first
 	indexed *wsfront.Index   // of AUN; opened when it is first needed
 	mailbox *mailbox.Mailbox // likewise
+
+	assignees wsfront.Assignees // of AUN, at all gateways
+	unshare   func()            // ends that connections of AUN are those of all gateways
 }
 
 // aunIndex returns the index of AUN, which outlives configurations.
@@ -126,6 +129,8 @@ func openNew(d StoreDriver) (*openStore, error) {
 	o.tasks.Process().AddAcceptor(o.groups)
 	o.book = policy.OpenBook(o.shards, time.Now, slog.New(processLog{name: "aip"}))
 	o.used = aac.OpenUsed(o.shards, slog.New(processLog{name: "aip"}))
+	o.assignees = wsfront.ShareAssignees(o.shards, &process.Assignees)
+	o.unshare = aunConnections.Share(o.shards, slog.New(processLog{name: "aip.aun"}))
 	o.openAdmin()
 	o.openTails()
 	o.openPushes(&process.Callbacks)
@@ -229,6 +234,7 @@ func (o *openStore) apply() {
 func (o *openStore) Destruct() error {
 	defer o.tracer.close()
 	o.metrics.close()
+	o.unshare()
 	o.groups.Close()
 	o.book.Close()
 	o.used.Close()

@@ -317,20 +317,24 @@ func (m *Mailbox) recall(ctx context.Context, c Caller, params gjson.Result) ([]
 
 // recallOne recalls a message. why is empty if it has been recalled.
 func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why string, err error) {
-	m.mu.Lock()
-	s, ok := m.sent.byID[id]
-	m.mu.Unlock()
+	s, ok := m.sender(ctx, id)
 	switch {
 	case !ok:
-		return m.notSent(ctx, c, id)
-	case s.from != c.AID:
+		s = sentMessage{ID: id}
+	case s.From != c.AID:
 		return "not_sender", nil
-	case s.final:
+	case s.Final:
 		return "not_found", nil
-	case time.Since(s.at) > recallFor:
+	case time.Since(s.At) > recallFor:
 		return "expired", nil
 	}
-	err = m.with(s.to, func(b *inbox) error {
+	return m.recallAnywhere(ctx, c, s)
+}
+
+// recallFrom recalls a message from the inbox to which it went.
+func (m *Mailbox) recallFrom(ctx context.Context, c Caller, s sentMessage) (why string, err error) {
+	id := s.ID
+	err = m.with(s.To, func(b *inbox) error {
 		if err := b.load(ctx); err != nil {
 			return err
 		}
@@ -343,7 +347,7 @@ func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why strin
 			why = "already_recalled"
 			return nil
 		}
-		record, err := json.Marshal(map[string]any{"from": c.AID, "to": s.to, "message_ids": []string{id},
+		record, err := json.Marshal(map[string]any{"from": c.AID, "to": s.To, "message_ids": []string{id},
 			"timestamp": time.Now().UnixMilli()})
 		if err != nil {
 			return err
@@ -351,7 +355,7 @@ func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why strin
 		if err := b.append(ctx, [][]byte{record}); err != nil {
 			return err
 		}
-		m.connections.Notify(s.to, "event/message.recalled", record)
+		m.connections.Notify(s.To, "event/message.recalled", record)
 		return nil
 	})
 	return why, err

@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestInboxesMove: the owner of a shard continues the conversations in it, and the process that has owned it before
-// sends nothing more, and takes no message.
+// TestInboxesMove: the owner of a shard continues the conversations in it. The process that has owned it before sends
+// nothing more, and hands messages to the owner, which knows those that it has.
 func TestInboxesMove(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -41,12 +41,13 @@ func TestInboxesMove(t *testing.T) {
 			shards.Assign(0, nodes[i%2], seize)
 			synctest.Wait()
 			w.box = boxes[i%2]
-			w.say(alice, agentAID, fmt.Sprint("m", i), fmt.Sprint("hello ", i))
+			want := w.say(alice, agentAID, fmt.Sprint("m", i), fmt.Sprint("hello ", i))
 			synctest.Wait()
-			id := w.said[len(w.said)-1].TaskID
+			said := len(w.said)
+			id := w.said[said-1].TaskID
 			w.box = boxes[1-i%2]
-			if got := w.say(alice, agentAID, "other", "hello"); got != "-32603" {
-				t.Errorf("the process that does not own the inbox answers %s", got)
+			if got := w.say(alice, agentAID, fmt.Sprint("m", i), fmt.Sprint("hello ", i)); got != want || len(w.said) != said {
+				t.Errorf("the process that does not own the inbox answers %s, want %s", got, want)
 			}
 			shards.Assign(0, nodes[1-i%2], seize)
 			synctest.Wait()

@@ -23,9 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 )
 
 // The limits of an inbox. The oldest messages are dropped first.
@@ -85,6 +84,8 @@ type Mailbox struct {
 	connections Connections
 	assignees   Assignees
 	log         *slog.Logger
+	owners      *ask.Service[handed, handedBack]
+	senders     *ask.Service[string, sentMessage]
 
 	seq atomic.Int64 // of the last message to an agent, whose messages are kept in the logs of tasks
 
@@ -103,20 +104,12 @@ func Open(
 	if m.homes, err = shard.Open(set, m.openHome, (*home).close); err != nil {
 		return nil, err
 	}
+	m.openNodes()
 	return m, nil
 }
 
 // Close ends all work. Conversations are continued by the next process.
 func (m *Mailbox) Close() { m.homes.Close() }
-
-// with calls f with the inbox of an AID, locked, and again if another writer of the inbox was faster than f.
-func (m *Mailbox) with(aid string, f func(*inbox) error) error {
-	h := m.homes.Of(logname.ShardOfAID(m.set.Count(), aid))
-	if h == nil {
-		return partner.Moved()
-	}
-	return h.with(aid, f)
-}
 
 // Set replaces the agents that are fronted, by their AIDs. The map must not be changed afterwards.
 func (m *Mailbox) Set(agents map[string]Agent) {
@@ -137,6 +130,17 @@ func (m *Mailbox) allAgents() map[string]Agent {
 
 // Call answers a method message.* with a result in JSON. Errors are *aun.Error or have a kind.
 func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjson.Result) ([]byte, error) {
+	switch method {
+	case "message.send":
+		return m.sendAnywhere(ctx, c, params)
+	case "message.pull", "message.v2.pull", "message.ack", "message.v2.ack":
+		return m.callAnywhere(ctx, c, method, params)
+	}
+	return m.callHere(ctx, c, method, params)
+}
+
+// callHere is Call where the inbox is.
+func (m *Mailbox) callHere(ctx context.Context, c Caller, method string, params gjson.Result) ([]byte, error) {
 	switch method {
 	case "message.send":
 		return m.send(ctx, c, params)
@@ -174,9 +178,9 @@ type recent struct {
 }
 
 type sentMessage struct {
-	id, from, to string
-	at           time.Time
-	final        bool // it cannot be recalled
+	ID, From, To string
+	At           time.Time
+	Final        bool // it cannot be recalled
 }
 
 // remember keeps a message that was sent.
@@ -193,13 +197,13 @@ func (r *recent) add(s sentMessage) {
 		r.byID = make(map[string]sentMessage)
 	}
 	n := 0
-	for n < len(r.list) && (len(r.list)-n >= maxSent || s.at.Sub(r.list[n].at) > 2*recallFor) {
-		delete(r.byID, r.list[n].id)
+	for n < len(r.list) && (len(r.list)-n >= maxSent || s.At.Sub(r.list[n].At) > 2*recallFor) {
+		delete(r.byID, r.list[n].ID)
 		n++
 	}
 	r.list = r.list[n:]
-	if _, used := r.byID[s.id]; !used {
+	if _, used := r.byID[s.ID]; !used {
 		r.list = append(r.list, s)
-		r.byID[s.id] = s
+		r.byID[s.ID] = s
 	}
 }

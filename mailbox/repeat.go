@@ -75,6 +75,9 @@ var errIDTaken = invalid("message_id is that of another message; a new message n
 // answer answers a message, and keeps the answer. b.mu is held.
 func (b *inbox) answer(s *message, mode string) (result []byte, err error) {
 	now, seq := time.Now(), b.box.seq.Add(1)
+	if n := len(b.meta.Sent); n > 0 { // by the owner before, whose clock may be ahead
+		seq = max(seq, b.meta.Sent[n-1].Seq+1)
+	}
 	if s.given {
 		if n := len(b.meta.Sent) + 1 - maxAnswers; n > 0 {
 			b.meta.Sent = slices.Delete(b.meta.Sent, 0, n)

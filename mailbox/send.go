@@ -117,7 +117,7 @@ func (m *Mailbox) toAgent(
 	if err != nil {
 		return nil, err
 	}
-	m.remember(sentMessage{id: s.id, from: c.AID, to: s.to, at: time.Now(), final: true})
+	m.remember(sentMessage{ID: s.id, From: c.AID, To: s.to, At: time.Now(), Final: true})
 	return result, nil
 }
 
@@ -220,7 +220,7 @@ func (m *Mailbox) forward(ctx context.Context, c Caller, s *message, mode string
 			return err
 		}
 		last := b.kept[len(b.kept)-1]
-		m.remember(sentMessage{id: s.id, from: c.AID, to: s.to, at: last.at, final: mode == queueMode})
+		m.remember(sentMessage{ID: s.id, From: c.AID, To: s.to, At: last.at, Final: mode == queueMode})
 		result, err = sent(s.id, int64(last.seq), last.at, mode)
 		return err
 	})

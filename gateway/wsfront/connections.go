@@ -3,6 +3,7 @@
 package wsfront
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ type Connections struct {
 	Frames aun.Frames // of all connections
 
 	authority atomic.Pointer[aun.Authority] // of the newest configuration
+	nodes     atomic.Pointer[nodes]         // other processes; nil for none
 
 	mu    sync.Mutex
 	open  int // connections, logged in or not
@@ -122,8 +124,14 @@ func (c *Connections) online(aid string) []*Session {
 	return list
 }
 
-// Online reports whether an AID is connected, not counting short connections.
-func (c *Connections) Online(aid string) bool { return len(c.online(aid)) > 0 }
+// Online reports whether an AID is connected, to whichever process, not counting short connections.
+func (c *Connections) Online(aid string) bool {
+	if len(c.online(aid)) > 0 {
+		return true
+	}
+	n := c.nodes.Load()
+	return n != nil && n.find(context.Background(), aid) != ""
+}
 
 // slotPrefix returns the part of a slot by which connections exclude each other.
 func slotPrefix(slot string) string {

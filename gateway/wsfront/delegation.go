@@ -45,6 +45,8 @@ func (s *Session) delegated(e *entry, child string) {
 		"owner": e.Owner})
 	notified := map[*Session]bool{}
 	for _, aid := range append([]string{e.Owner}, e.Participants...) {
+		s.front.config.Connections.elsewhere(noticeTo{AID: aid, Method: codec.EventPrefix + codec.Delegated, Params: params,
+			Task: e.Parent, Event: codec.Delegated})
 		for _, other := range s.front.config.Connections.Of(aid) {
 			if !notified[other] && other.follows(e.Parent, codec.Delegated) {
 				notified[other] = true

@@ -185,6 +185,7 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	if replaced != nil {
 		replaced.replace(s)
 	}
+	s.replaceElsewhere()
 	s.mu.Lock()
 	s.ready = s.refused == nil
 	s.mu.Unlock()

@@ -219,9 +219,10 @@ func (s *Session) dropPending() {
 	}
 }
 
-// Notify sends a notification to all long connections of an AID, and returns how many there are. params is a JSON
-// object. It does not wait: a connection that does not take its notifications is closed.
+// Notify sends a notification to all long connections of an AID, and returns how many there are in this process. params
+// is a JSON object. It does not wait: a connection that does not take its notifications is closed.
 func (c *Connections) Notify(aid, method string, params []byte) int {
+	c.elsewhere(noticeTo{AID: aid, Method: method, Params: params})
 	return send(c.online(aid), method, eventFrame(method, params), nil)
 }
 
@@ -233,12 +234,17 @@ func (c *Connections) Deliver(
 	list := c.online(aid)
 	if one && len(list) > 0 {
 		list = list[len(list)-1:]
+	} else {
+		c.elsewhere(noticeTo{AID: aid, Method: method, Params: params, One: one})
 	}
 	return send(list, method, eventFrame(method, params), again)
 }
 
 // Send sends a whole frame to all long connections of an AID, as Notify does.
-func (c *Connections) Send(aid string, frame []byte) { send(c.online(aid), "", frame, nil) }
+func (c *Connections) Send(aid string, frame []byte) {
+	c.elsewhere(noticeTo{AID: aid, Frame: frame})
+	send(c.online(aid), "", frame, nil)
+}
 
 func send(list []*Session, method string, frame []byte, again func(context.Context) ([]byte, error)) int {
 	if len(list) == 0 {

@@ -5,6 +5,8 @@ package aun
 import (
 	"errors"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -108,4 +110,14 @@ func faultOf(err error) (fault, *task.Error) {
 func AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	f, e := faultOf(err)
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
+}
+
+// Fault returns how an error is written to a caller, for those who hand it on: a code, a message, and data in JSON,
+// which is nil for none.
+func Fault(err error) (code int64, message string, data []byte) {
+	v := gjson.GetBytes(AppendError(nil, jsonrpc.ID("0"), err), "error")
+	if d := v.Get("data"); d.Exists() {
+		data = []byte(d.Raw)
+	}
+	return v.Get("code").Int(), v.Get("message").String(), data
 }

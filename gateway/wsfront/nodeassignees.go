@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/task"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// nodeAssignees are the tasks of the agents that connect, at all processes: an agent may be connected to another one
+// than that which runs its turn. It implements Assignees.
+type nodeAssignees struct {
+	here Assignees
+	set  *shard.Set
+	work *ask.Service[work, worked]
+}
+
+// work is what an agent asks or says, as it is handed to the process that runs the turn. That one is found by asking
+// all whether they have the task, and is reached by a shard that it owns.
+type work struct {
+	Kind   workKind
+	Agent  string
+	ID     string
+	Method string          `json:",omitempty"`
+	Params json.RawMessage `json:",omitempty"`
+}
+
+type workKind string
+
+const (
+	hasTask   workKind = "has"
+	sayWork   workKind = "say"
+	report    workKind = "report"
+	showTask  workKind = "task"
+	showTasks workKind = "tasks"
+)
+
+// worked is the answer.
+type worked struct {
+	Has    bool
+	Shard  int
+	Status string
+	Tasks  [][]byte
+	Fault  *aun.Error // that the turn refuses it with; nil for none
+}
+
+// packFault returns an error as it is written to a client; nil for none.
+func packFault(err error) *aun.Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*aun.Error](err); ok {
+		return e
+	}
+	code, message, data := codec.Fault(err)
+	return &aun.Error{Code: code, Message: message, Data: data}
+}
+
+// ShareAssignees returns the tasks of agents at all processes, of which those in this one are given.
+func ShareAssignees(set *shard.Set, here Assignees) Assignees {
+	if set.Peers() == nil {
+		return here
+	}
+	a := &nodeAssignees{here: here, set: set}
+	a.work = ask.New(set, "aun.work", a.answer)
+	a.work.Once = true
+	return a
+}
+
+// answer answers another process.
+func (a *nodeAssignees) answer(ctx context.Context, _ int, w work) (r worked, err error) {
+	for i := range a.set.Count() {
+		if a.set.Owns(i) {
+			r.Shard = i
+		}
+	}
+	params := gjson.ParseBytes(w.Params)
+	switch w.Kind {
+	case hasTask:
+		r.Has = a.here.Has(w.Agent, w.ID)
+	case sayWork:
+		r.Status, err = a.here.Say(ctx, w.Agent, w.ID, w.Method, params)
+	case report:
+		err = a.here.Report(w.Agent, w.ID, w.Method, params)
+	case showTask:
+		var whole []byte
+		if whole, err = a.here.Task(w.Agent, w.ID); err == nil {
+			r.Tasks = [][]byte{whole}
+		}
+	case showTasks:
+		r.Tasks = a.here.Tasks(w.Agent)
+	}
+	r.Fault = packFault(err)
+	return r, nil
+}
+
+// find returns a shard of the process that has a task of an agent; -1 for none.
+func (a *nodeAssignees) find(ctx context.Context, agent, id string) int {
+	ctx, done := context.WithTimeout(ctx, nodePatience)
+	defer done()
+	for answer, err := range a.work.All(ctx, work{Kind: hasTask, Agent: agent, ID: id}) {
+		if err == nil && answer.Value.Has {
+			return answer.Value.Shard
+		}
+	}
+	return -1
+}
+
+// at has the process that has a task answer. The error of a task that none has is that of this process.
+func (a *nodeAssignees) at(ctx context.Context, w work) (r worked, err error) {
+	if !a.here.Has(w.Agent, w.ID) {
+		if of := a.find(ctx, w.Agent, w.ID); of >= 0 {
+			r, err := a.work.Of(ctx, of, w)
+			if err == nil && r.Fault != nil {
+				err = r.Fault
+			}
+			return r, err
+		}
+	}
+	r, err = a.answer(ctx, shard.AnyShard, w)
+	if err == nil && r.Fault != nil {
+		err = r.Fault
+	}
+	return r, err
+}
+
+// Has implements Assignees.
+func (a *nodeAssignees) Has(agent, id string) bool {
+	return a.here.Has(agent, id) || a.find(context.Background(), agent, id) >= 0
+}
+
+// Say implements Assignees.
+func (a *nodeAssignees) Say(
+	ctx context.Context, agent, id, method string, params gjson.Result,
+) (status string, err error) {
+	if a.here.Has(agent, id) {
+		return a.here.Say(ctx, agent, id, method, params)
+	}
+	r, err := a.at(ctx, work{sayWork, agent, id, method, json.RawMessage(params.Raw)})
+	return r.Status, err
+}
+
+// reportPatience is how long a report waits for another process.
+const reportPatience = 5 * time.Second
+
+// Report implements Assignees. Where another process has the task, it waits: so what an agent reports keeps its order,
+// and an agent that reports faster is slowed down.
+func (a *nodeAssignees) Report(agent, id, method string, params gjson.Result) error {
+	if a.here.Has(agent, id) {
+		return a.here.Report(agent, id, method, params)
+	}
+	ctx, done := context.WithTimeout(context.Background(), reportPatience)
+	defer done()
+	_, err := a.at(ctx, work{report, agent, id, method, json.RawMessage(params.Raw)})
+	return err
+}
+
+// Task implements Assignees.
+func (a *nodeAssignees) Task(agent, id string) ([]byte, error) {
+	ctx, done := context.WithTimeout(context.Background(), nodePatience)
+	defer done()
+	r, err := a.at(ctx, work{Kind: showTask, Agent: agent, ID: id})
+	if err == nil && len(r.Tasks) != 1 {
+		err = task.Errorf(task.Internal, "the task cannot be shown")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Tasks[0], nil
+}
+
+// Tasks implements Assignees.
+func (a *nodeAssignees) Tasks(agent string) (all [][]byte) {
+	ctx, done := context.WithTimeout(context.Background(), nodePatience)
+	defer done()
+	for answer, err := range a.work.All(ctx, work{Kind: showTasks, Agent: agent}) {
+		if err == nil {
+			all = append(all, answer.Value.Tasks...)
+		}
+	}
+	return all
+}
+
+// Connected implements Assignees: those of this process first.
+func (a *nodeAssignees) Connected(agent string, send func(event []byte)) {
+	a.here.Connected(agent, send)
+	own := make(map[string]bool)
+	for _, t := range a.here.Tasks(agent) {
+		own[string(t)] = true
+	}
+	for _, t := range a.Tasks(agent) {
+		if !own[string(t)] {
+			send(append(append([]byte(`{"jsonrpc":"2.0","method":"event/task.updated","params":`), t...), '}'))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mailbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// A call is answered by the owner of the shard with the inbox that it reads or writes: that of the client, or of the
+// client to which a message goes. A message has an id before it is handed on, so that it is sent once.
+
+// handed is a call of a client, as it is handed to the owner.
+type handed struct {
+	AID, Device, Slot string
+	Peer              handedPeer
+	Method            string
+	Params            json.RawMessage
+
+	Recall *sentMessage // of a message, by its sender; then Method is not used
+}
+
+// handedPeer is a client of AUN, which has proven who it is by its login.
+type handedPeer struct {
+	Proof identity.Proof
+	Kind  identity.Kind
+	ID    string
+}
+
+// handedBack is the answer.
+type handedBack struct {
+	Result json.RawMessage `json:",omitempty"`
+	Fault  *aun.Error      `json:",omitempty"` // that the client is answered with; nil for none
+	Why    string          `json:",omitempty"` // a message was not recalled
+}
+
+// openNodes has the mailbox answer other processes.
+func (m *Mailbox) openNodes() {
+	m.owners = ask.New(m.set, "mailbox", func(ctx context.Context, _ int, h handed) (back handedBack, err error) {
+		c := Caller{h.AID, h.Device, h.Slot,
+			identity.Peer{Proof: h.Peer.Proof, Kind: h.Peer.Kind, ID: h.Peer.ID, Login: true}}
+		if h.Recall != nil {
+			back.Why, err = m.recallHere(ctx, c, *h.Recall)
+		} else {
+			back.Result, err = m.callHere(ctx, c, h.Method, gjson.ParseBytes(h.Params))
+		}
+		if err == nil || errors.Is(err, replay.ErrClosed) {
+			return back, err
+		}
+		if e, ok := errors.AsType[*aun.Error](err); ok {
+			back.Fault = e
+		} else {
+			back.Fault = new(aun.Error)
+			back.Fault.Code, back.Fault.Message, back.Fault.Data = codec.Fault(err)
+		}
+		return back, nil
+	})
+	m.senders = ask.New(m.set, "mailbox.sent", func(_ context.Context, _ int, id string) (s sentMessage, _ error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.sent.byID[id], nil
+	})
+}
+
+// shardOf returns the shard with the inbox of an AID.
+func (m *Mailbox) shardOf(aid string) int { return logname.ShardOfAID(m.set.Count(), aid) }
+
+// hand has the owner of an inbox answer a call.
+func (m *Mailbox) hand(ctx context.Context, inbox string, c Caller, h handed) (back handedBack, err error) {
+	h.AID, h.Device, h.Slot = c.AID, c.Device, c.Slot
+	h.Peer = handedPeer{c.Peer.Proof, c.Peer.Kind, c.Peer.ID}
+	back, err = m.owners.Of(ctx, m.shardOf(inbox), h)
+	if err == nil && back.Fault != nil {
+		err = back.Fault
+	}
+	return back, err
+}
+
+// here reports whether this process has the inbox of an AID, or is the only one.
+func (m *Mailbox) here(aid string) bool { return m.set.Peers() == nil || m.set.Owns(m.shardOf(aid)) }
+
+// sendAnywhere is message.send, by the owner of the inbox that it writes to.
+func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Result) ([]byte, error) {
+	inbox := c.AID
+	if to, err := aun.ParseAID(params.Get("to").String()); err == nil && m.agent(string(to)) == nil {
+		read, _ := codec.ReadPayload(params.Get("payload"))
+		if read.Task == "" || m.assignees == nil || !m.assignees.Has(c.AID, read.Task) {
+			inbox = string(to)
+		}
+	}
+	if m.here(inbox) {
+		result, err := m.send(ctx, c, params)
+		if !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
+			return result, err
+		}
+	}
+	raw := []byte(params.Raw)
+	if params.Get("message_id").String() == "" { // it may be handed on twice
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return nil, invalid("the params must be an object")
+		}
+		members["message_id"], _ = json.Marshal(newID()) // never fails
+		raw, _ = json.Marshal(members)                   // of JSON
+	}
+	back, err := m.hand(ctx, inbox, c, handed{Method: "message.send", Params: raw})
+	return back.Result, err
+}
+
+// callAnywhere answers a call about the inbox of its client.
+func (m *Mailbox) callAnywhere(
+	ctx context.Context, c Caller, method string, params gjson.Result,
+) ([]byte, error) {
+	if m.here(c.AID) {
+		result, err := m.callHere(ctx, c, method, params)
+		if !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
+			return result, err
+		}
+	}
+	back, err := m.hand(ctx, c.AID, c, handed{Method: method, Params: json.RawMessage(params.Raw)})
+	return back.Result, err
+}
+
+// sender returns what is known of a message that was sent, by whichever process has written it.
+func (m *Mailbox) sender(ctx context.Context, id string) (s sentMessage, known bool) {
+	m.mu.Lock()
+	s, known = m.sent.byID[id]
+	m.mu.Unlock()
+	if known || m.set.Peers() == nil {
+		return s, known
+	}
+	for answer, err := range m.senders.All(ctx, id) {
+		if err == nil && answer.Value.ID == id {
+			return answer.Value, true
+		}
+	}
+	return s, false
+}
+
+// recallAnywhere recalls a message in the inbox to which it went. Of one that is not known, why is as notSent says.
+func (m *Mailbox) recallAnywhere(ctx context.Context, c Caller, s sentMessage) (why string, err error) {
+	inbox := s.To
+	if inbox == "" {
+		inbox = c.AID
+	}
+	if m.here(inbox) {
+		if why, err = m.recallHere(ctx, c, s); !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
+			return why, err
+		}
+	}
+	back, err := m.hand(ctx, inbox, c, handed{Recall: &s})
+	return back.Why, err
+}
+
+// recallHere is recallAnywhere where the inbox is.
+func (m *Mailbox) recallHere(ctx context.Context, c Caller, s sentMessage) (why string, err error) {
+	if s.To == "" {
+		return m.notSent(ctx, c, s.ID)
+	}
+	return m.recallFrom(ctx, c, s)
+}
+
+// with calls f with the inbox of an AID, locked, and again if another writer of the inbox was faster than f.
+func (m *Mailbox) with(aid string, f func(*inbox) error) error {
+	h := m.homes.Of(m.shardOf(aid))
+	if h == nil {
+		return partner.Moved()
+	}
+	return h.with(aid, f)
+}
