@@ -106,7 +106,7 @@ func (c *Cluster) route(ctx context.Context, shard int) (Owner, error) {
 		if s.asked == 0 {
 			return Owner{}, false
 		}
-		return s.route, s.route.Node != "" || c.config.now() < s.asked+routeAge
+		return s.route, s.route.Node != "" || c.config.Clock() < s.asked+routeAge
 	}
 	if o, ok := known(); ok {
 		return o, nil
@@ -124,7 +124,7 @@ func (c *Cluster) route(ctx context.Context, shard int) (Owner, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.route, s.asked = o, c.config.now()
+	s.route, s.asked = o, c.config.Clock()
 	if m := c.members[o.Node]; m != nil && (m.Incarnation != o.Incarnation || !m.living()) {
 		s.route = Owner{} // it is asked for again
 	}

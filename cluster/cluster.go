@@ -34,7 +34,8 @@ type Config struct {
 	Busy func(shard int) string
 	Log  *slog.Logger
 
-	now func() time.Duration // for tests
+	// Clock returns the time since something; nil for the clock of the machine, which counts suspension. For tests.
+	Clock func() time.Duration
 }
 
 // DefaultLease is how long a lease runs.
@@ -112,8 +113,8 @@ func Open(c Config) (*Cluster, error) {
 		return nil, err
 	}
 	c.Lease = cmp.Or(c.Lease, DefaultLease)
-	if c.now == nil {
-		c.now = now
+	if c.Clock == nil {
+		c.Clock = now
 	}
 	if c.Busy == nil {
 		c.Busy = func(int) string { return "" }
@@ -246,7 +247,7 @@ var ErrNoLease = fmt.Errorf("this node cannot reach the quorum of its cluster: %
 
 // held returns nil while the lease of the node holds.
 func (c *Cluster) held() error {
-	if int64(c.config.now()) >= c.lease.Load() {
+	if int64(c.config.Clock()) >= c.lease.Load() {
 		return ErrNoLease
 	}
 	return nil

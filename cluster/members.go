@@ -39,7 +39,7 @@ func (c *Cluster) margin() time.Duration { return c.config.Lease / 30 }
 // live writes the record of this node every third of a lease, and does what follows from those of others, until Close.
 func (c *Cluster) live() {
 	for c.ctx.Err() == nil {
-		now := c.config.now()
+		now := c.config.Clock()
 		if wait := c.next(now) - now; wait > 0 {
 			select {
 			case <-c.urgent:
@@ -108,7 +108,7 @@ func (c *Cluster) write(ctx context.Context, left bool) error {
 	}
 	expect := c.self.revision
 	c.self.urgent = false
-	sent := c.config.now()
+	sent := c.config.Clock()
 	c.self.sent = sent
 	c.mu.Unlock()
 	data, err := json.Marshal(r)
@@ -130,7 +130,7 @@ func (c *Cluster) write(ctx context.Context, left bool) error {
 func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.config.now()
+	now := c.config.Clock()
 	c.self.revision = revision
 	c.members[c.config.Name] = &member{record: r, revision: revision, seen: now}
 	if until := c.lease.Load(); c.since == 0 || int64(now) >= until {
@@ -211,7 +211,7 @@ func (c *Cluster) see(r Record) {
 	if err := json.Unmarshal(r.Data, &found); err != nil {
 		return // of another version of the program, or damaged: it is not seen
 	}
-	now := c.config.now()
+	now := c.config.Clock()
 	if m != nil && m.Incarnation != found.Incarnation {
 		c.replaced(m)
 	}
@@ -230,7 +230,7 @@ func (c *Cluster) see(r Record) {
 
 // replaced notes when the former incarnation of a name was last seen. c.mu is held.
 func (c *Cluster) replaced(m *member) {
-	now := c.config.now()
+	now := c.config.Clock()
 	for incarnation, seen := range c.lapsed {
 		if now > seen+10*c.config.Lease { // as one that was never seen
 			delete(c.lapsed, incarnation)
@@ -354,7 +354,7 @@ func (c *Cluster) takeName(ctx context.Context, r Record) error {
 	defer c.mu.Unlock()
 	c.self.revision = r.Revision
 	if former.Incarnation != c.incarnation && c.members[c.config.Name] == nil {
-		c.replaced(&member{record: former, revision: r.Revision, seen: c.config.now()})
+		c.replaced(&member{record: former, revision: r.Revision, seen: c.config.Clock()})
 	}
 	return nil
 }
@@ -367,7 +367,7 @@ var errSilent = errors.New("a process that had the name of this node does not an
 func (c *Cluster) silent(_ context.Context, r Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.config.now()
+	now := c.config.Clock()
 	m := c.members[c.config.Name]
 	if m == nil || m.revision != r.Revision {
 		m = &member{revision: r.Revision, seen: now}

@@ -36,7 +36,7 @@ func (c *Cluster) Nodes() []Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make([]Node, 0, len(c.members))
-	now := c.config.now()
+	now := c.config.Clock()
 	for name, m := range c.members {
 		all = append(all, Node{Name: name, Incarnation: m.Incarnation, Version: m.Version, Started: m.Started,
 			Self: m.Incarnation == c.incarnation, Living: m.living(), Left: m.Left, Draining: m.Draining,

@@ -62,7 +62,7 @@ func (s *calls) begin(to Owner, request []byte) (*pending, error) {
 	}
 	s.last++
 	p := &pending{id: s.last, to: to, out: outgoing{data: request}, in: newInbox(), lost: make(chan struct{})}
-	p.heard.Store(int64(s.of.config.now()))
+	p.heard.Store(int64(s.of.config.Clock()))
 	s.pending[p.id] = p
 	return p, nil
 }
@@ -116,7 +116,7 @@ func (c *Cluster) watchCalls() {
 		case <-c.ctx.Done():
 			return
 		}
-		now := c.config.now()
+		now := c.config.Clock()
 		var ping []*pending
 		c.calls.mu.Lock()
 		for _, p := range c.calls.pending {
@@ -192,7 +192,7 @@ func (c *Cluster) receive(m Message) {
 		if p == nil || p.to.Incarnation != m.From {
 			return
 		}
-		p.heard.Store(int64(c.config.now()))
+		p.heard.Store(int64(c.config.Clock()))
 		switch f.kind {
 		case workingFrame:
 		case unknownFrame:

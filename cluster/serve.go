@@ -50,7 +50,7 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 		return
 	}
 	v := &serving{callKey: key, call: f, in: newInbox()}
-	v.heard.Store(int64(c.config.now()))
+	v.heard.Store(int64(c.config.Clock()))
 	ctx, cancel := context.WithCancel(c.ctx)
 	if f.limit > 0 { // as a rule, who asks says first that the time is over
 		ctx, cancel = context.WithTimeout(c.ctx, time.Duration(f.limit)*time.Millisecond+c.config.Lease/10)
@@ -153,7 +153,7 @@ func (c *Cluster) serving(from string, id uint64, f frame) {
 		}
 		return
 	}
-	v.heard.Store(int64(c.config.now()))
+	v.heard.Store(int64(c.config.Clock()))
 	switch f.kind {
 	case pingFrame:
 		c.send(from, id, &frame{kind: workingFrame})

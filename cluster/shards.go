@@ -117,7 +117,7 @@ func (c *Cluster) ownerOf(shard int) string {
 // claim makes this node the owner of a shard, if it can be claimed now. Otherwise it says after what time to look
 // again.
 func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) {
-	doubts, began := c.doubts.Load(), c.config.now()
+	doubts, began := c.doubts.Load(), c.config.Clock()
 	look, cancel := context.WithTimeout(ctx, c.config.Lease)
 	owner, err := c.config.Streams.Owner(look, shard)
 	cancel()
@@ -143,7 +143,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	}
 	c.change()
 	c.mu.Unlock()
-	c.stats.claimed(c.config.now()-began, owner.Node != "" && owner.Node != c.config.Name)
+	c.stats.claimed(c.config.Clock()-began, owner.Node != "" && owner.Node != c.config.Name)
 	c.announce(shard)
 	c.work.Go(func() {
 		select {
@@ -172,7 +172,7 @@ func (c *Cluster) claimable(o Owner) time.Duration {
 		}
 		return 0
 	}
-	return max(0, c.limit(c.lapsed[o.Incarnation])-c.config.now())
+	return max(0, c.limit(c.lapsed[o.Incarnation])-c.config.Clock())
 }
 
 // keep releases the shards that should be elsewhere, and checks those that may be lost, until Close.
@@ -224,7 +224,7 @@ func (c *Cluster) balance() {
 			continue
 		}
 		c.log.Info("a shard moves to another node", "shard", i, "other", owners[i])
-		c.moving, c.moved = i, c.config.now()
+		c.moving, c.moved = i, c.config.Clock()
 		s.lose()
 		return
 	}
@@ -247,7 +247,7 @@ func (c *Cluster) isMoving() bool {
 // settle ends the move of a shard when it has an owner again, or after two leases.
 func (c *Cluster) settle(shard int) {
 	c.mu.Lock()
-	closed, late := c.shards[shard].store == nil, c.config.now() > c.moved+2*c.config.Lease
+	closed, late := c.shards[shard].store == nil, c.config.Clock() > c.moved+2*c.config.Lease
 	c.mu.Unlock()
 	if !closed {
 		return // its engines end their work

@@ -76,9 +76,7 @@ func (w *world) open(name string) *node {
 	n := &node{w: w, name: name, link: w.Link()}
 	n.ctx, n.kill = context.WithCancel(context.Background())
 	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: lease, Log: quiet,
-		Busy: n.isBusy}
-	began := w.began
-	c.SetNow(func() time.Duration { return time.Hour + time.Since(began) })
+		Busy: n.isBusy, Clock: func() time.Duration { return time.Hour + time.Since(w.began) }}
 	var err error
 	if n.Cluster, err = cluster.Open(c); err != nil {
 		w.Fatal(err)

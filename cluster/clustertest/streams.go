@@ -72,6 +72,7 @@ func (w *World) change() {
 // Link is how one process reaches the world. It implements the drivers of a cluster.
 type Link struct {
 	of           *World
+	killed       bool
 	cut          bool // it reaches nothing, and does not know
 	disconnected bool // likewise, and knows
 	watching     []func(cluster.Record)
@@ -139,7 +140,8 @@ func (l *Link) Deaf() {
 func (l *Link) Kill() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.cut, l.watching = true, nil
+	l.killed, l.cut, l.watching = true, true, nil
+	l.of.change()
 	for address, of := range l.listening {
 		delete(l.listening, address)
 		of.end()
@@ -150,6 +152,10 @@ func (l *Link) Kill() {
 func (l *Link) pass(ctx context.Context, leader bool) error {
 	for {
 		l.of.mu.Lock()
+		if l.killed {
+			l.of.mu.Unlock()
+			return replay.ErrClosed
+		}
 		ok, changed := !l.cut && !l.disconnected && !(leader && l.of.down), l.of.changed
 		l.of.mu.Unlock()
 		if ok {
@@ -212,6 +218,8 @@ type store struct {
 
 // Append implements replay.Store.
 func (s *store) Append(ctx context.Context, a replay.Append) error {
+	ctx, cancel := context.WithTimeout(ctx, giveUp)
+	defer cancel()
 	if err := s.link.pass(ctx, true); err != nil {
 		return err
 	}
@@ -222,6 +230,16 @@ func (s *store) Append(ctx context.Context, a replay.Append) error {
 		return replay.ErrFenced
 	}
 	return s.Store.Append(ctx, a)
+}
+
+// giveUp is how long an append waits for a leader.
+const giveUp = 10 * time.Second
+
+// Reopened implements replay.Store.
+func (s *store) Reopened() <-chan struct{} {
+	s.link.of.mu.Lock()
+	defer s.link.of.mu.Unlock()
+	return s.link.of.changed
 }
 
 // Fenced implements cluster.Store.
