@@ -5,9 +5,8 @@ package replay
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
-	"container/list"
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -19,32 +18,20 @@ import (
 //
 // It has no goroutine of its own: the next call of any method drops what has expired.
 type Memory struct {
-	mu       sync.Mutex // guards all below, and every memoryLog
-	settings Settings
-	closed   bool
-	logs     map[string]*memoryLog
-	names    order[string]                // of logs
-	lists    map[string]*order[ListedLog] // by name; none is empty
-	ended    list.List                    // logs that have ended, the most recently used in front
-	expiring expiryHeap                   // the same logs, the next to be dropped in front
-	dueLogs  map[*memoryLog]struct{}      // logs that have a DueAt
-	size     int64                        // bytes of all logs
-	idle     int64                        // bytes of the logs that have ended
+	mu     sync.Mutex // guards all below, and every memoryLog
+	closed bool
+	index  *Index[memoryRecords]
 }
 
 // memoryLog is one log of a Memory.
-type memoryLog struct {
-	name     string
-	head     Head
+type memoryLog = Indexed[memoryRecords]
+
+// memoryRecords is what a Memory has of a log beside its head.
+type memoryRecords struct {
 	snapshot []byte
-	records  []Record // those kept, oldest first
-	size     int64
-	expires  time.Time     // when it is dropped
-	use      *list.Element // in Memory.ended; nil while it has not ended
-	expiring int           // its place in Memory.expiring
-	dropped  bool          // no longer in the store
-	waiters  Waiters       // of the readers that have caught up
-	readers  Positions     // of all readers
+	records  []Record  // those kept, oldest first
+	waiters  Waiters   // of the readers that have caught up
+	readers  Positions // of all readers
 }
 
 // What a log, a record and a place in a list take beside their bytes, roughly: the structures, the map entries, the
@@ -62,15 +49,7 @@ const smallLog = 4 << 10
 const readPage = 256
 
 // NewMemory returns an empty Memory.
-func NewMemory(s Settings) *Memory {
-	return &Memory{
-		settings: s.WithDefaults(),
-		logs:     make(map[string]*memoryLog),
-		names:    order[string]{compare: cmp.Compare[string]},
-		lists:    make(map[string]*order[ListedLog]),
-		dueLogs:  make(map[*memoryLog]struct{}),
-	}
-}
+func NewMemory(s Settings) *Memory { return &Memory{index: NewIndex[memoryRecords](s)} }
 
 // enter locks m and drops what has expired. Where it returns an error, m is not locked.
 func (m *Memory) enter(ctx context.Context) error {
@@ -82,72 +61,11 @@ func (m *Memory) enter(ctx context.Context) error {
 		m.mu.Unlock()
 		return ErrClosed
 	}
-	for now := time.Now(); len(m.expiring) > 0 && !m.expiring[0].expires.After(now); {
-		if l := m.expiring[0]; !m.postpone(l, now) {
-			m.drop(l)
-		}
+	now := time.Now()
+	for l := m.index.Expired(now); l != nil; l = m.index.Expired(now) {
+		m.index.Remove(l)
 	}
 	return nil
-}
-
-// drop removes a log that has ended.
-func (m *Memory) drop(l *memoryLog) {
-	m.remove(l)
-	m.idle -= l.size
-	m.ended.Remove(l.use)
-	heap.Remove(&m.expiring, l.expiring)
-}
-
-// postpone has a log that has ended, and is to be dropped, kept for a while if it is pinned.
-func (m *Memory) postpone(l *memoryLog, now time.Time) bool {
-	if m.lists[PinsOf(l.name)] == nil {
-		return false
-	}
-	at, ok := m.settings.Postpone(l.head.Ended, l.expires, now)
-	if ok {
-		l.expires = at
-		heap.Fix(&m.expiring, l.expiring)
-		m.touch(l)
-	}
-	return ok
-}
-
-// remove removes a log.
-func (m *Memory) remove(l *memoryLog) {
-	l.dropped = true
-	m.size -= l.size
-	delete(m.logs, l.name)
-	m.names.remove(l.name)
-	m.relist(l, nil)
-	delete(m.dueLogs, l)
-}
-
-// relist moves a log to other lists than those that its head says.
-func (m *Memory) relist(l *memoryLog, lists []Listing) {
-	if slices.Equal(l.head.Lists, lists) {
-		return
-	}
-	for _, was := range l.head.Lists {
-		in := m.lists[was.List]
-		if in.remove(ListedLog{Log: l.name, At: was.At}); in.size == 0 {
-			delete(m.lists, was.List)
-		}
-	}
-	for _, now := range lists {
-		in := m.lists[now.List]
-		if in == nil {
-			in = &order[ListedLog]{compare: ListedLog.Compare}
-			m.lists[now.List] = in
-		}
-		in.add(ListedLog{Log: l.name, At: now.At, Label: now.Label})
-	}
-}
-
-// touch makes l the log used last.
-func (m *Memory) touch(l *memoryLog) {
-	if l.use != nil {
-		m.ended.MoveToFront(l.use)
-	}
 }
 
 // Load implements Store.
@@ -156,12 +74,12 @@ func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, 
 		return Head{}, nil, nil, err
 	}
 	defer m.mu.Unlock()
-	l := m.logs[log]
+	l := m.index.Get(log)
 	if l == nil {
 		return Head{}, nil, nil, ErrNotFound
 	}
-	m.touch(l)
-	return l.head, l.snapshot, l.page(0, len(l.records)), nil
+	m.index.Touch(l)
+	return l.Head, l.Value.snapshot, l.Value.page(0, len(l.Value.records)), nil
 }
 
 // Head implements Store. It is a use of the log, as Load is.
@@ -170,22 +88,22 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 		return Head{}, err
 	}
 	defer m.mu.Unlock()
-	l := m.logs[log]
+	l := m.index.Get(log)
 	if l == nil {
 		return Head{}, ErrNotFound
 	}
-	m.touch(l)
-	return l.head, nil
+	m.index.Touch(l)
+	return l.Head, nil
 }
 
 // page returns at most n records that come after a number. It is a part of l.records, whose elements never change.
-func (l *memoryLog) page(after uint64, n int) []Record {
+func (l *memoryRecords) page(after uint64, n int) []Record {
 	rest := l.records[l.upTo(after):]
 	return slices.Clip(rest[:min(n, len(rest))])
 }
 
 // upTo returns how many records have numbers up to seq.
-func (l *memoryLog) upTo(seq uint64) int {
+func (l *memoryRecords) upTo(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(l.records, seq+1, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return n
 }
@@ -195,7 +113,7 @@ func (l *memoryLog) upTo(seq uint64) int {
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	l, err := m.append(ctx, &a)
 	if err == nil && (len(a.Records) > 0 || a.End || a.Drop) {
-		l.waiters.Appended()
+		l.Value.waiters.Appended()
 	}
 	return err
 }
@@ -205,32 +123,32 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	l := m.logs[a.Log]
+	l := m.index.Get(a.Log)
 	if l == nil {
-		l = &memoryLog{name: a.Log}
+		l = &memoryLog{Name: a.Log}
 	}
-	head, err := a.Next(l.head, time.Now())
+	head, err := a.Next(l.Head, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	if a.Drop {
-		if m.logs[a.Log] == l {
-			m.remove(l)
+		if m.index.Get(a.Log) == l {
+			m.index.Remove(l)
 		}
 		return l, nil
 	}
 
-	kept, added := l.records, a.Records
+	kept, added := l.Value.records, a.Records
 	first := head.Last + 1 - uint64(len(added)) // number of the first of added
-	if trimmed := l.upTo(head.First - 1); trimmed > 0 {
+	if trimmed := l.Value.upTo(head.First - 1); trimmed > 0 {
 		kept = slices.Clone(kept[trimmed:]) // frees what is dropped
 	}
 	if head.First > first {
 		added = added[min(head.First-first, uint64(len(added))):]
 		first = head.First
 	}
-	snapshot := l.snapshot
-	if head.First > max(l.head.First, 1) {
+	snapshot := l.Value.snapshot
+	if head.First > max(l.Head.First, 1) {
 		snapshot = bytes.Clone(a.Snapshot)
 		head.Bytes = 0
 		for _, r := range kept {
@@ -245,8 +163,7 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	for _, in := range a.Lists {
 		size += listOverhead + int64(len(in.List)+len(in.Label))
 	}
-	grows := size - l.size
-	if grows > 0 && !a.End && m.size-m.idle+grows > m.settings.Capacity {
+	if grows := size - l.Size(); grows > 0 && !a.End && m.index.Open()+grows > m.index.Settings().Capacity {
 		return nil, ErrFull
 	}
 
@@ -254,45 +171,18 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	for i, data := range added {
 		kept = append(kept, Record{Seq: first + uint64(i), Data: bytes.Clone(data)})
 	}
-	m.relist(l, a.Lists)
-	l.head, l.snapshot, l.records, l.size = head, snapshot, kept, size
-	if m.logs[a.Log] == nil {
-		m.logs[a.Log] = l
-		m.names.add(a.Log)
-	}
-	m.size += grows
-	if head.DueAt.IsZero() {
-		delete(m.dueLogs, l)
-	} else {
-		m.dueLogs[l] = struct{}{}
-	}
-	m.evict()
-	if a.End {
-		m.idle += size
-		l.expires = head.Ended.Add(m.settings.Retention)
-		l.use = m.ended.PushFront(l)
-		heap.Push(&m.expiring, l)
-	}
-	m.evictEnded()
+	l.Value.snapshot, l.Value.records = snapshot, kept
+	m.index.Set(l, head, size)
+	m.evict(l)
 	return l, nil
 }
 
-// evict drops ended logs until the rest fits into Capacity.
-func (m *Memory) evict() {
-	m.evictWhile(func() bool { return m.size > m.settings.Capacity })
-}
-
-// evictEnded drops ended logs until the rest of them fits into MaxSize.
-func (m *Memory) evictEnded() {
-	m.evictWhile(func() bool { return m.settings.MaxSize > 0 && m.idle > m.settings.MaxSize })
-}
-
-// evictWhile drops ended logs, the least recently used first, while they take too much.
-func (m *Memory) evictWhile(tooMuch func() bool) {
-	for tooMuch() && m.ended.Len() > 0 {
-		if l := m.ended.Back().Value.(*memoryLog); !m.postpone(l, time.Now()) {
-			m.drop(l)
-		}
+// evict drops ended logs until all logs fit into Capacity, and those that have ended into MaxSize. set is the log that
+// was appended to, if any.
+func (m *Memory) evict(set *memoryLog) {
+	now, capacity := time.Now(), m.index.Settings().Capacity
+	for l := m.index.Surplus(capacity, set, now); l != nil; l = m.index.Surplus(capacity, set, now) {
+		m.index.Remove(l)
 	}
 }
 
@@ -305,7 +195,7 @@ func (m *Memory) Writable() error {
 		return err
 	}
 	defer m.mu.Unlock()
-	if m.size-m.idle+smallLog > m.settings.Capacity {
+	if m.index.Open()+smallLog > m.index.Settings().Capacity {
 		return ErrFull
 	}
 	return nil
@@ -315,47 +205,50 @@ func (m *Memory) Writable() error {
 func (m *Memory) Configure(s Settings) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.settings = s.WithDefaults()
-	m.evict()
-	m.evictEnded()
+	m.index.Configure(s)
+	m.evict(nil)
+}
+
+// Due implements Store. It goes through all logs that have a DueAt.
+func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
+	return func(yield func(DueLog, error) bool) {
+		if err := m.enter(ctx); err != nil {
+			yield(DueLog{}, err)
+			return
+		}
+		due := m.index.Due(class, from, until)
+		m.mu.Unlock()
+		for _, w := range due {
+			if err := ctx.Err(); err != nil {
+				yield(DueLog{}, err)
+				return
+			}
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List implements Store. It does not count as a use of a log: a list of all logs must not decide which ones are dropped
+// first.
+func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
+	return m.index.Entries(ctx, m.enter, m.mu.Unlock, prefix, after)
+}
+
+// Listed implements Store.
+func (m *Memory) Listed(ctx context.Context, list string, after ListedLog) iter.Seq2[ListedLog, error] {
+	return m.index.Listed(ctx, m.enter, m.mu.Unlock, list, after)
 }
 
 // Close implements Store.
 func (m *Memory) Close() error {
 	m.mu.Lock()
-	logs := m.logs
 	m.closed = true
-	m.logs, m.dueLogs, m.expiring, m.lists, m.names.first = nil, nil, nil, nil, [orderLevels]*orderNode[string]{}
-	m.ended.Init()
+	logs := m.index.Clear()
 	m.mu.Unlock()
 	for _, l := range logs {
-		l.waiters.Call()
+		l.Value.waiters.Call()
 	}
 	return nil
-}
-
-// expiryHeap implements heap.Interface. It orders ended logs by the time at which they are dropped.
-type expiryHeap []*memoryLog
-
-func (h expiryHeap) Len() int           { return len(h) }
-func (h expiryHeap) Less(i, j int) bool { return h[i].expires.Before(h[j].expires) }
-func (h expiryHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].expiring, h[j].expiring = i, j
-}
-
-// Push implements heap.Interface.
-func (h *expiryHeap) Push(x any) {
-	l := x.(*memoryLog)
-	l.expiring = len(*h)
-	*h = append(*h, l)
-}
-
-// Pop implements heap.Interface.
-func (h *expiryHeap) Pop() any {
-	last := len(*h) - 1
-	l := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return l
 }

@@ -30,28 +30,28 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 	}
 	defer m.mu.Unlock()
 	if r.log == nil {
-		if r.log = m.logs[r.name]; r.log != nil {
-			r.log.readers.Join(&r.position, r.after)
+		if r.log = m.index.Get(r.name); r.log != nil {
+			r.log.Value.readers.Join(&r.position, r.after)
 		}
 	}
 	l := r.log
-	if l == nil || l.dropped {
+	if l == nil || l.Dropped {
 		return nil, false, ErrNotFound
 	}
-	m.touch(l)
-	if err := l.head.Reach(r.after); err != nil {
+	m.index.Touch(l)
+	if err := l.Head.Reach(r.after); err != nil {
 		return nil, false, err
 	}
-	page := l.page(r.after, readPage)
+	page := l.Value.page(r.after, readPage)
 	if len(page) == 0 {
-		if !l.head.Ended.IsZero() {
+		if !l.Head.Ended.IsZero() {
 			return nil, false, io.EOF
 		}
 		return nil, false, nil
 	}
 	r.after = page[len(page)-1].Seq
 	r.position.Move(r.after)
-	return page, r.after < l.head.Last, nil
+	return page, r.after < l.Head.Last, nil
 }
 
 // Wake implements Reader.
@@ -62,7 +62,7 @@ func (r *memoryReader) Wake(f func()) {
 	case r.log == nil:
 		f()
 	default:
-		r.log.waiters.Add(&r.waiter, f)
+		r.log.Value.waiters.Add(&r.waiter, f)
 		if r.ready() && r.waiter.Remove() {
 			f()
 		}
@@ -74,7 +74,7 @@ func (r *memoryReader) ready() bool {
 	m, l := r.store, r.log
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.closed || l.dropped || !l.head.Ended.IsZero() || l.head.Last != r.after
+	return m.closed || l.Dropped || !l.Head.Ended.IsZero() || l.Head.Last != r.after
 }
 
 // Rewind implements Reader.
@@ -96,6 +96,6 @@ func (r *memoryReader) Close() {
 func (m *Memory) Unread(log string, seq uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.logs[log]
-	return l != nil && l.readers.Unread(l.head.First, seq)
+	l := m.index.Get(log)
+	return l != nil && l.Value.readers.Unread(l.Head.First, seq)
 }

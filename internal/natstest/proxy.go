@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package natstest
+
+import (
+	"fmt"
+	"net"
+	"sync"
+)
+
+// Proxy is a TCP proxy in front of one server, which can be cut. Its methods may be called by any number of goroutines
+// at once.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	work     sync.WaitGroup
+
+	mu     sync.Mutex
+	state  *sync.Cond
+	mute   bool // nothing that the server says arrives
+	deaf   bool // nothing that clients say arrives
+	cut    bool // there are no connections, and none can be made
+	closed bool
+	conns  map[net.Conn]bool
+}
+
+// NewProxy returns a proxy of a server.
+func NewProxy(s *Server) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{listener: l, target: fmt.Sprintf("127.0.0.1:%d", s.Port), conns: make(map[net.Conn]bool)}
+	p.state = sync.NewCond(&p.mu)
+	p.work.Go(p.accept)
+	return p, nil
+}
+
+// URL returns the address of the proxy.
+func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
+
+// Mute says whether what the server says is held back; Deaf, what clients say. What was held back is sent when that
+// ends, unless the connection has ended.
+func (p *Proxy) Mute(on bool) { p.set(func() { p.mute = on }) }
+
+// Deaf is described at Mute.
+func (p *Proxy) Deaf(on bool) { p.set(func() { p.deaf = on }) }
+
+// Cut says whether there are no connections. It ends those that there are, with what was held back.
+func (p *Proxy) Cut(on bool) {
+	p.set(func() {
+		if p.cut = on; on {
+			p.end()
+		}
+	})
+}
+
+// Reset ends all connections, with what was held back, and lets new ones be made, with nothing held back.
+func (p *Proxy) Reset() {
+	p.set(func() {
+		p.mute, p.deaf, p.cut = false, false, false
+		p.end()
+	})
+}
+
+func (p *Proxy) set(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	p.state.Broadcast()
+}
+
+// end ends all connections. p.mu is held.
+func (p *Proxy) end() {
+	for c := range p.conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+// Close ends the proxy.
+func (p *Proxy) Close() {
+	p.listener.Close()
+	p.set(func() {
+		p.closed = true
+		p.end()
+	})
+	p.work.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		p.mu.Lock()
+		if p.cut || p.closed {
+			p.mu.Unlock()
+			client.Close()
+			server.Close()
+			continue
+		}
+		p.conns[client], p.conns[server] = true, true
+		p.mu.Unlock()
+		p.work.Go(func() { p.copy(client, server, &p.deaf) })
+		p.work.Go(func() { p.copy(server, client, &p.mute) })
+	}
+}
+
+// copy copies what one side says to the other one, while held says that it is not held back.
+func (p *Proxy) copy(from, to net.Conn, held *bool) {
+	defer from.Close()
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		p.mu.Lock()
+		for *held && p.conns[from] && p.conns[to] {
+			p.state.Wait()
+		}
+		gone := !p.conns[from] || !p.conns[to]
+		p.mu.Unlock()
+		if gone {
+			return
+		}
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

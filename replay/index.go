@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"cmp"
+	"container/heap"
+	"container/list"
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Index is for drivers that keep the heads of all logs in memory. It finds logs by the beginning of their names and in
+// lists, which it keeps in order, and by time, for which it goes through all logs that have a DueAt; and it knows which
+// of the logs that have ended is to be dropped next. V is what the driver keeps of a log beside. The driver guards it by
+// a lock.
+type Index[V any] struct {
+	settings Settings
+	logs     map[string]*Indexed[V]
+	names    order[string]                // of logs
+	lists    map[string]*order[ListedLog] // by name; none is empty
+	ended    list.List                    // logs that have ended, the most recently used in front
+	expiring expiryHeap[V]                // the same logs, the next to be dropped in front
+	due      map[*Indexed[V]]struct{}     // logs that have a DueAt
+	size     int64                        // bytes of all logs
+	idle     int64                        // bytes of the logs that have ended
+}
+
+// Indexed is one log of an Index. The driver reads its fields, and changes Value.
+type Indexed[V any] struct {
+	Name    string
+	Head    Head
+	Expires time.Time // when it is dropped; zero while it has not ended
+	Dropped bool      // no longer in the index
+	Value   V
+
+	size     int64
+	use      *list.Element // in Index.ended; nil while it has not ended
+	expiring int           // its place in Index.expiring
+}
+
+// indexPage is the number of logs that a page of Entries or ListedLogs has.
+const indexPage = 256
+
+// NewIndex returns an empty index.
+func NewIndex[V any](s Settings) *Index[V] {
+	return &Index[V]{
+		settings: s.WithDefaults(),
+		logs:     make(map[string]*Indexed[V]),
+		names:    order[string]{compare: cmp.Compare[string]},
+		lists:    make(map[string]*order[ListedLog]),
+		due:      make(map[*Indexed[V]]struct{}),
+	}
+}
+
+// Configure changes the settings. A log that has ended keeps the retention that it ended with.
+func (x *Index[V]) Configure(s Settings) { x.settings = s.WithDefaults() }
+
+// Settings returns the settings, with their defaults.
+func (x *Index[V]) Settings() Settings { return x.settings }
+
+// Get returns a log; nil if there is none.
+func (x *Index[V]) Get(name string) *Indexed[V] { return x.logs[name] }
+
+// Open returns how many bytes the logs have that have not ended.
+func (x *Index[V]) Open() int64 { return x.size - x.idle }
+
+// Set gives a log its next head, and its size in bytes. A log with a new name is added. A log that ends is dropped after
+// the retention, or when its Expires says, if that is set.
+func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
+	if x.logs[l.Name] != l {
+		x.logs[l.Name] = l
+		x.names.add(l.Name)
+	}
+	x.relist(l, h.Lists)
+	x.size += size - l.size
+	if l.use != nil {
+		x.idle += size - l.size
+	}
+	l.Head, l.size = h, size
+	if h.DueAt.IsZero() {
+		delete(x.due, l)
+	} else {
+		x.due[l] = struct{}{}
+	}
+	if !h.Ended.IsZero() && l.use == nil {
+		x.idle += size
+		if l.Expires.IsZero() {
+			l.Expires = h.Ended.Add(x.settings.Retention)
+		}
+		l.use = x.ended.PushFront(l)
+		heap.Push(&x.expiring, l)
+	}
+}
+
+// Size returns the size of a log, as Set has been told.
+func (l *Indexed[V]) Size() int64 { return l.size }
+
+// Remove removes a log.
+func (x *Index[V]) Remove(l *Indexed[V]) {
+	l.Dropped = true
+	x.size -= l.size
+	delete(x.logs, l.Name)
+	x.names.remove(l.Name)
+	x.relist(l, nil)
+	delete(x.due, l)
+	if l.use != nil {
+		x.idle -= l.size
+		x.ended.Remove(l.use)
+		heap.Remove(&x.expiring, l.expiring)
+	}
+}
+
+// relist moves a log to other lists than those that its head says.
+func (x *Index[V]) relist(l *Indexed[V], lists []Listing) {
+	if slices.Equal(l.Head.Lists, lists) {
+		return
+	}
+	for _, was := range l.Head.Lists {
+		in := x.lists[was.List]
+		if in.remove(ListedLog{Log: l.Name, At: was.At}); in.size == 0 {
+			delete(x.lists, was.List)
+		}
+	}
+	for _, now := range lists {
+		in := x.lists[now.List]
+		if in == nil {
+			in = &order[ListedLog]{compare: ListedLog.Compare}
+			x.lists[now.List] = in
+		}
+		in.add(ListedLog{Log: l.Name, At: now.At, Label: now.Label})
+	}
+}
+
+// Touch makes l the log used last.
+func (x *Index[V]) Touch(l *Indexed[V]) {
+	if l.use != nil {
+		x.ended.MoveToFront(l.use)
+	}
+}
+
+// Expired returns a log whose time is over, and which nothing pins; nil if there is none.
+func (x *Index[V]) Expired(now time.Time) *Indexed[V] {
+	for len(x.expiring) > 0 && !x.expiring[0].Expires.After(now) {
+		if l := x.expiring[0]; !x.postpone(l, now) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Surplus returns the log to be dropped next because the logs that have ended take more than MaxSize, or all logs take
+// more than a capacity; nil if that is not so. 0 is no capacity. For the capacity, the log set last is not dropped.
+func (x *Index[V]) Surplus(capacity int64, set *Indexed[V], now time.Time) *Indexed[V] {
+	for x.ended.Len() > 0 {
+		l := x.ended.Back().Value.(*Indexed[V])
+		full := capacity > 0 && x.size > capacity && l != set
+		if !full && (x.settings.MaxSize <= 0 || x.idle <= x.settings.MaxSize) {
+			break
+		}
+		if !x.postpone(l, now) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Clear removes all logs, and returns them.
+func (x *Index[V]) Clear() map[string]*Indexed[V] {
+	logs := x.logs
+	*x = *NewIndex[V](x.settings)
+	return logs
+}
+
+// postpone has a log that has ended, and is to be dropped, kept for a while if it is pinned.
+func (x *Index[V]) postpone(l *Indexed[V], now time.Time) bool {
+	if x.lists[PinsOf(l.Name)] == nil {
+		return false
+	}
+	at, ok := x.settings.Postpone(l.Head.Ended, l.Expires, now)
+	if ok {
+		l.Expires = at
+		heap.Fix(&x.expiring, l.expiring)
+		x.Touch(l)
+	}
+	return ok
+}
+
+// Due returns the logs of a class that Store.Due yields.
+func (x *Index[V]) Due(class byte, from, until time.Time) []DueLog {
+	var due []DueLog
+	for l := range x.due {
+		if at := l.Head.DueAt; l.Name[0] == class && !at.Before(from) && !at.After(until) {
+			due = append(due, DueLog{Log: l.Name, At: at})
+		}
+	}
+	slices.SortFunc(due, DueLog.Compare)
+	return due
+}
+
+// Entries yields what Store.List does. lock locks the driver, or returns the error with which the sequence ends.
+func (x *Index[V]) Entries(
+	ctx context.Context, lock func(context.Context) error, unlock func(), prefix, after string,
+) func(yield func(Entry, error) bool) {
+	return func(yield func(Entry, error) bool) {
+		from := prefix
+		if after != "" {
+			from = max(prefix, after+"\x00") // the least name that is greater
+		}
+		pages(ctx, lock, unlock, yield, func(page []Entry) []Entry {
+			for name := range x.names.from(from) {
+				if !strings.HasPrefix(name, prefix) || len(page) == indexPage {
+					break
+				}
+				page, from = append(page, Entry{Log: name, Head: x.logs[name].Head}), name+"\x00"
+			}
+			return page
+		})
+	}
+}
+
+// Listed yields what Store.Listed does. lock is that of Entries.
+func (x *Index[V]) Listed(
+	ctx context.Context, lock func(context.Context) error, unlock func(), list string, after ListedLog,
+) func(yield func(ListedLog, error) bool) {
+	return func(yield func(ListedLog, error) bool) {
+		after := after
+		pages(ctx, lock, unlock, yield, func(page []ListedLog) []ListedLog {
+			in := x.lists[list]
+			if in == nil {
+				return page
+			}
+			rest := in.all
+			if after.Log != "" {
+				rest = in.from(after)
+			}
+			for l := range rest {
+				if len(page) == indexPage {
+					break
+				}
+				if after.Log == "" || after.Compare(l) < 0 {
+					page, after = append(page, l), l
+				}
+			}
+			return page
+		})
+	}
+}
+
+// pages yields what read returns, a page at a time, until it returns less than a whole one. It is called while the
+// driver is locked, with an empty page.
+func pages[T any](
+	ctx context.Context, lock func(context.Context) error, unlock func(), yield func(T, error) bool,
+	read func(page []T) []T,
+) {
+	var none T
+	var page []T
+	for more := true; more; more = len(page) == indexPage {
+		if err := lock(ctx); err != nil {
+			yield(none, err)
+			return
+		}
+		page = read(page[:0])
+		unlock()
+		for _, v := range page {
+			if err := ctx.Err(); err != nil {
+				yield(none, err)
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// expiryHeap implements heap.Interface. It orders ended logs by the time at which they are dropped.
+type expiryHeap[V any] []*Indexed[V]
+
+func (h expiryHeap[V]) Len() int           { return len(h) }
+func (h expiryHeap[V]) Less(i, j int) bool { return h[i].Expires.Before(h[j].Expires) }
+func (h expiryHeap[V]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].expiring, h[j].expiring = i, j
+}
+
+// Push implements heap.Interface.
+func (h *expiryHeap[V]) Push(x any) {
+	l := x.(*Indexed[V])
+	l.expiring = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop implements heap.Interface.
+func (h *expiryHeap[V]) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
+}
