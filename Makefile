@@ -7,7 +7,7 @@ SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'cad
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
 MODULES := . bench release soak
 
-.PHONY: help run test lint unit groups interop rabbitmq contrib chromium manifests e2e fuzz bench soak release module clean
+.PHONY: help run test lint unit groups interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
-unit: ## unit tests, with the race detector; those of groups are apart
+unit: nats ## unit tests, with the race detector; those of groups are apart
 	@set -e; for module in $(MODULES); do ( set -x; cd $$module; \
 	  $(GO) test -race -shuffle=on -count=1 -timeout=20m $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker)$$') ); done
 
@@ -53,11 +53,18 @@ interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 manifests: ## container files, Kubernetes manifests, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq contrib chromium $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq nats contrib chromium $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 -timeout=30m ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
+
+NATS := internal/natstest/server
+
+nats: $(NATS)/bin/nats-server ## NATS servers for the tests of streams that several gateways share, built from their module
+
+$(NATS)/bin/nats-server: $(NATS)/go.mod
+	cd $(NATS) && $(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
 
 contrib: ## HAProxy, nginx, Prometheus and systemd's tools for the tests of contrib/, unpacked in the same way
 	@./contrib/install.sh
@@ -90,4 +97,4 @@ module: ## rename the module: make module MODULE=example.com/gateway
 	old=$$($(GO) list -m) && git grep -lF "$$old" | xargs sed -i "s|$$old|$(MODULE)|g"
 
 clean: ## remove what was built; certificates and tasks stay
-	rm -rf caddy interop/bin
+	rm -rf caddy interop/bin $(NATS)/bin

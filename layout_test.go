@@ -70,6 +70,8 @@ var mayImport = map[string][]string{
 
 	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",
 		"internal/measure"},
+	"replay/jetstream": {"replay"},
+
 	"replay/pebble/wal":         {"replay/pebble/disk", "replay/pebble/wal/segment", "internal/measure"},
 	"replay/pebble/wal/segment": {},
 	"replay/pebble/disk":        {"replay"},
@@ -164,6 +166,7 @@ var mayImport = map[string][]string{
 	"internal/devpki":      {"identity"},
 	"internal/leader":      {"task", "jsonrpc", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc", "internal/bufpool"},
+	"internal/natstest":    {"internal/freeport"},
 	"internal/rabbittest":  {"internal/freeport"},
 	"docs":                 {},
 	"e2e":                  {},
@@ -181,6 +184,8 @@ var outside = map[string][]string{
 	"github.com/coder/websocket": {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer",
 		"internal/browser"},
 	"github.com/go-jose/go-jose/": {"aun", "token", "token/tokentest", "onbehalf"},
+	"github.com/nats-io/":         {"replay/jetstream"},
+	"github.com/synadia-io/":      {"replay/jetstream"},
 	"github.com/rabbitmq/":        {"group/broker"},
 	"github.com/tidwall/gjson": {"aac", "authn", "jsonrpc", "policy", "policy/decide", "aun", "directory",
 		"gateway/wsfront",
@@ -196,7 +201,7 @@ var outside = map[string][]string{
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
-		"policy/decide", "revocation"},
+		"policy/decide", "revocation", "internal/natstest"},
 }
 
 func TestImports(t *testing.T) {

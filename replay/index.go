@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Index is for drivers that keep the heads of all logs in memory. It finds logs by the beginning of their names and in
+// Index is for drivers that keep the heads of all logs in memory. It finds logs by what their names begin with and in
 // lists, which it keeps in order, and by time, for which it goes through all logs that have a DueAt; and it knows which
-// of the logs that have ended is to be dropped next. V is what the driver keeps of a log beside. The driver guards it by
-// a lock.
+// of the logs that have ended is to be dropped next. V is what the driver keeps of a log beside. A lock of the driver's
+// guards it.
 type Index[V any] struct {
 	settings Settings
 	logs     map[string]*Indexed[V]
@@ -67,8 +67,8 @@ func (x *Index[V]) Get(name string) *Indexed[V] { return x.logs[name] }
 // Open returns how many bytes the logs have that have not ended.
 func (x *Index[V]) Open() int64 { return x.size - x.idle }
 
-// Set gives a log its next head, and its size in bytes. A log with a new name is added. A log that ends is dropped after
-// the retention, or when its Expires says, if that is set.
+// Set gives a log its next head, and its size in bytes. A log with a new name is added. A log that ends is dropped
+// after the retention, or when its Expires says, if that is set.
 func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
 	if x.logs[l.Name] != l {
 		x.logs[l.Name] = l

@@ -28,6 +28,9 @@ type Options struct {
 	// that the driver leaves behind fails the test.
 	Bubble bool
 
+	// Parallel says that the tests run at the same time, because the driver waits more than it computes.
+	Parallel bool
+
 	// Reopen closes a store and opens it again with what it held. It is nil for a driver that forgets.
 	Reopen func(t *testing.T, s replay.Store, settings replay.Settings) replay.Store
 
@@ -96,6 +99,9 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 			if o.Bubble {
 				bubble.Test(t, body)
 			} else {
+				if o.Parallel {
+					t.Parallel()
+				}
 				body(t)
 			}
 		})

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// head is a log's head as it is stored. A log that does not exist has the zero one.
+type head struct {
+	replay.Head
+	// begun is the sequence of the stream before the log began: what is older, at the subjects of the log, belongs to one
+	// that was dropped.
+	begun    uint64
+	expires  time.Time // when it is dropped; zero while it has not ended
+	snapshot uint64    // its size in bytes + 1; 0 for none
+}
+
+// formatHead is the first byte of a head.
+const formatHead = 1
+
+// appendHead appends a stored head to b.
+func appendHead(b []byte, h *head) []byte {
+	b = append(b, formatHead)
+	for _, n := range []uint64{h.begun, h.snapshot, h.Revision, h.First, h.Last, uint64(h.Bytes)} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = appendTime(b, h.DueAt)
+	b = appendTime(b, h.Ended)
+	b = appendTime(b, h.expires)
+	b = binary.AppendUvarint(b, uint64(len(h.Gaps)))
+	for _, g := range h.Gaps {
+		b = binary.AppendUvarint(b, g.From)
+		b = binary.AppendUvarint(b, g.To)
+	}
+	b = binary.AppendUvarint(b, uint64(len(h.Lists)))
+	for _, l := range h.Lists {
+		b = appendBytes(b, l.List)
+		b = appendTime(b, l.At)
+		b = appendBytes(b, l.Label)
+	}
+	return append(b, h.Metadata...)
+}
+
+var errDamaged = errors.New("a message is damaged")
+
+// parseHead reads a stored head. Metadata is a part of b.
+func parseHead(b []byte) (h head, err error) {
+	if len(b) == 0 || b[0] != formatHead {
+		return h, fmt.Errorf("the head of a log has a format that this version does not know: %w", errDamaged)
+	}
+	p := numbers{rest: b[1:]}
+	h.begun, h.snapshot = p.next(), p.next()
+	h.Revision, h.First, h.Last, h.Bytes = p.next(), p.next(), p.next(), int64(p.next())
+	h.DueAt, h.Ended, h.expires = p.time(), p.time(), p.time()
+	for n := p.next(); n > 0 && !p.failed; n-- {
+		h.Gaps = append(h.Gaps, replay.Gap{From: p.next(), To: p.next()})
+	}
+	for n := p.next(); n > 0 && !p.failed; n-- {
+		h.Lists = append(h.Lists, replay.Listing{List: string(p.bytes()), At: p.time(), Label: string(p.bytes())})
+	}
+	h.Metadata = p.rest
+	if p.failed || h.Revision == 0 || h.First == 0 || h.First > h.Last+1 {
+		return head{}, fmt.Errorf("the head of a log: %w", errDamaged)
+	}
+	return h, nil
+}
+
+// appendTime appends a time: 0 for the zero one, else 1, seconds and nanoseconds.
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	b = binary.AppendVarint(b, t.Unix())
+	return binary.AppendUvarint(b, uint64(t.Nanosecond()))
+}
+
+func appendBytes(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// encodeRecords returns the records of an append as one value: their number, and each with its length before it.
+func encodeRecords(records [][]byte) []byte {
+	n := binary.MaxVarintLen64
+	for _, r := range records {
+		n += binary.MaxVarintLen32 + len(r)
+	}
+	b := binary.AppendUvarint(make([]byte, 0, n), uint64(len(records)))
+	for _, r := range records {
+		b = binary.AppendUvarint(b, uint64(len(r)))
+		b = append(b, r...)
+	}
+	return b
+}
+
+// decodeRecords appends the records of a value to all. The first one has the number seq. The data are parts of b.
+func decodeRecords(all []replay.Record, b []byte, seq uint64) ([]replay.Record, error) {
+	p := numbers{rest: b}
+	for n := p.next(); n > 0 && !p.failed; n-- {
+		all = append(all, replay.Record{Seq: seq, Data: p.bytes()})
+		seq++
+	}
+	if p.failed || len(p.rest) > 0 {
+		return nil, fmt.Errorf("the records of a log: %w", errDamaged)
+	}
+	return all, nil
+}
+
+// numbers reads numbers, until it has failed once.
+type numbers struct {
+	rest   []byte
+	failed bool
+}
+
+func (p *numbers) next() uint64 {
+	n, size := binary.Uvarint(p.rest)
+	if size <= 0 {
+		p.failed = true
+		return 0
+	}
+	p.rest = p.rest[size:]
+	return n
+}
+
+func (p *numbers) time() time.Time {
+	if p.next() == 0 {
+		return time.Time{}
+	}
+	sec, size := binary.Varint(p.rest)
+	if size <= 0 {
+		p.failed = true
+		return time.Time{}
+	}
+	p.rest = p.rest[size:]
+	return time.Unix(sec, int64(p.next()))
+}
+
+// bytes reads a number, and as many bytes.
+func (p *numbers) bytes() []byte {
+	n := p.next()
+	if n > uint64(len(p.rest)) {
+		p.failed = true
+		return nil
+	}
+	b := p.rest[:n:n]
+	p.rest = p.rest[n:]
+	return b
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+const (
+	// batchMessages and batchBytes bound a batch. A server takes 1,000 messages.
+	batchMessages = 990
+	batchBytes    = 4 << 20
+	// commitLimit is how long the acknowledgement of a batch is awaited before it is looked up what has become of it.
+	commitLimit = 3 * time.Second
+)
+
+// commit writes values in one atomic batch, and returns the sequence of the last message of the last value. It tries
+// until it is known whether they are written. The error is ErrFenced, that of ctx, or one that says that they can never
+// be written. waited is called once if it takes longer than Config.GiveUp.
+//
+// Each batch ends with a message at the subject of batches, which has the id of the batch and expects the id of the
+// batch before. So a batch that is sent again is written once, whatever becomes of the first try, and its id says
+// whether it was written. The first message expects the owner's record: that is the fence.
+func (s *Store) commit(ctx context.Context, values []value, waited func()) (uint64, error) {
+	id := nuid.Next()
+	begun := time.Now()
+	for try := 0; ; try++ {
+		seq, err := s.publish(ctx, values, id)
+		if err == nil {
+			s.last = seq
+			return seq - 1, nil
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		var api *jetstream.APIError
+		refused := errors.As(err, &api) &&
+			(api.ErrorCode == codeTooLarge || api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum)
+		if seq, readErr := s.lookUp(ctx, id); readErr == nil && seq > 0 {
+			s.last = seq
+			return seq - 1, nil
+		} else if errors.Is(readErr, replay.ErrFenced) {
+			return 0, readErr
+		} else if readErr == nil && refused {
+			return 0, fmt.Errorf("the stream %s takes no such append: %w", s.st.name, err)
+		}
+		if waited != nil && time.Since(begun) > s.st.config.GiveUp {
+			s.st.config.Log.Error("an append cannot be written; trying again until it is known what becomes of it",
+				"stream", s.st.name, "error", err)
+			waited()
+			waited = nil
+		}
+		if err := pause(ctx, min(time.Duration(try+1)*5*time.Millisecond, 4*retryPause)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// codeTooLarge is the server's code for a batch with too many messages.
+const codeTooLarge = 10199
+
+// publish sends a batch, and returns the sequence of its last message.
+func (s *Store) publish(ctx context.Context, values []value, id string) (uint64, error) {
+	b, err := jetstreamext.NewBatchPublisher(s.st.js, jetstreamext.BatchFlowControl{})
+	if err != nil {
+		return 0, err
+	}
+	first := true
+	for i := range values {
+		v := &values[i]
+		for part := 1; part <= len(v.parts); part++ {
+			m := &nats.Msg{Subject: v.subject, Data: v.parts[part%len(v.parts)]}
+			if part < len(v.parts) {
+				m.Subject = partSubject(v.subject, part)
+			}
+			var fence []jetstreamext.BatchMsgOpt
+			if first {
+				fence = append(fence, jetstreamext.WithBatchExpectLastSequenceForSubject(s.owner.Epoch, s.st.ownerSubject))
+				first = false
+			}
+			if err := b.AddMsg(m, fence...); err != nil {
+				return 0, err
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	ack, err := b.Commit(ctx, s.st.batchSubject, []byte(id), jetstreamext.WithBatchExpectLastSequencePerSubject(s.last))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// lookUp returns the sequence of the last message of the batch with an id, 0 if it has not been written, and ErrFenced
+// if it cannot be written any more.
+func (s *Store) lookUp(ctx context.Context, id string) (uint64, error) {
+	m, err := s.st.last(ctx, s.st.batchSubject)
+	if err != nil && !errors.Is(err, errNoMessage) {
+		return 0, err
+	}
+	if string(m.data) == id {
+		return m.seq, nil
+	}
+	o, err := s.st.owner(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if o.Epoch != s.owner.Epoch || m.seq != s.last {
+		return 0, replay.ErrFenced
+	}
+	return 0, nil
+}
+
+// op is an append that waits to be written, or a log that is dropped by the store itself.
+type op struct {
+	ctx  context.Context
+	a    *replay.Append
+	trim trim // what Append.Trim drops
+	done chan struct{}
+	err  error
+
+	log      *indexed // to which it is written
+	dropped  string   // by the store: the name of the log
+	values   []value
+	head     head
+	size     int64
+	at       int // index of the last message of the op in the batch
+	awake    *followed
+	answered bool
+}
+
+// answer ends the wait for an op. s.mu is not held.
+func (o *op) answer(err error) {
+	if !o.answered {
+		o.answered = true
+		o.err = err
+		close(o.done)
+	}
+}
+
+// run writes what is queued until the store is closed or fenced.
+func (s *Store) run() {
+	defer s.work.Done()
+	for {
+		select {
+		case <-s.kick:
+		case <-s.ctx.Done():
+		}
+		for s.ctx.Err() == nil && s.next() {
+		}
+		s.mu.Lock()
+		ended := s.ctx.Err() != nil
+		var left []*op
+		if ended {
+			left, s.queue = s.queue, nil
+		}
+		lost := s.unavailable
+		s.mu.Unlock()
+		for _, o := range left {
+			o.answer(s.endErr())
+		}
+		if ended {
+			return
+		}
+		if lost { // a read has failed
+			s.probe()
+		}
+	}
+}
+
+// probe waits until the stream answers.
+func (s *Store) probe() {
+	for s.ctx.Err() == nil {
+		if _, err := s.st.owner(s.ctx); err == nil {
+			s.available()
+			return
+		}
+		_ = pause(s.ctx, retryPause) // the loop looks
+	}
+}
+
+// next writes one batch, and reports whether there was anything to write.
+func (s *Store) next() bool {
+	ops := s.take()
+	if len(ops) == 0 {
+		return false
+	}
+	var values []value
+	messages := 0
+	for _, o := range ops {
+		values = append(values, o.values...)
+		for _, v := range o.values {
+			messages += len(v.parts)
+		}
+		o.at = messages
+	}
+	var ahead error
+	for messages > batchMessages { // one op: all but its head is written ahead, where no reader looks
+		n, size := 0, 0
+		for n < len(values)-2 && size+len(values[n].parts) <= batchMessages {
+			size += len(values[n].parts)
+			n++
+		}
+		if n == 0 {
+			ahead = fmt.Errorf("the append has too many bytes for a stream whose messages have at most %d", s.st.room())
+			break
+		}
+		if _, ahead = s.commit(s.ctx, values[:n], func() { s.suspend(ops) }); ahead != nil {
+			break
+		}
+		values = values[n:]
+		messages -= size
+		ops[0].at -= size
+	}
+	if ahead != nil {
+		s.failed(ops, ahead)
+		return true
+	}
+	end, err := s.commit(s.ctx, values, func() { s.suspend(ops) })
+	if err != nil {
+		s.failed(ops, err)
+		return true
+	}
+	s.st.batches.Add(1)
+	s.mu.Lock()
+	for _, o := range ops {
+		s.apply(o, end-uint64(messages-o.at))
+	}
+	s.mu.Unlock()
+	s.available()
+	for _, o := range ops {
+		o.answer(nil)
+	}
+	return true
+}
+
+// failed answers ops that are not written, or may not be.
+func (s *Store) failed(ops []*op, err error) {
+	if errors.Is(err, replay.ErrFenced) {
+		s.fence()
+	} else if s.ctx.Err() != nil {
+		err = s.endErr()
+	} else {
+		s.available()
+	}
+	for _, o := range ops {
+		o.answer(err)
+	}
+}
+
+// take returns the ops of the next batch, and answers those that conflict with what the logs are. Of one log, a batch
+// has one op.
+func (s *Store) take() (ops []*op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	messages, bytes := 0, 0
+	var left []*op
+	busy := make(map[string]bool)
+	for i, o := range s.queue {
+		if messages >= batchMessages/2 || bytes >= batchBytes {
+			left = append(left, s.queue[i:]...)
+			break
+		}
+		name := o.dropped
+		if o.a != nil {
+			name = o.a.Log
+		}
+		if busy[name] {
+			left = append(left, o)
+			continue
+		}
+		if err := s.prepare(o, now); err != nil {
+			if errors.Is(err, replay.ErrConflict) {
+				s.st.conflicts.Add(1)
+			}
+			o.answer(err)
+			continue
+		}
+		n, size := 0, 0
+		for _, v := range o.values {
+			n += len(v.parts)
+			for _, p := range v.parts {
+				size += len(p)
+			}
+		}
+		if len(ops) > 0 && messages+n > batchMessages {
+			left = append(left, s.queue[i:]...)
+			break
+		}
+		busy[name] = true
+		messages, bytes = messages+n, bytes+size
+		ops = append(ops, o)
+		if messages > batchMessages {
+			left = append(left, s.queue[i+1:]...)
+			break
+		}
+	}
+	clear(s.queue)
+	s.queue = append(s.queue[:0], left...)
+	return ops
+}
+
+// prepare makes the values of an op. s.mu is held.
+func (s *Store) prepare(o *op, now time.Time) error {
+	st, room := s.st, s.st.room()
+	if o.a == nil {
+		o.values = []value{{subject: st.headSubject(o.dropped), parts: [][]byte{nil}}}
+		return nil
+	}
+	if err := o.ctx.Err(); err != nil {
+		return err
+	}
+	a := o.a
+	l := s.index.Get(a.Log)
+	if l == nil {
+		l = &indexed{Name: a.Log, Value: entry{begun: s.last}}
+	}
+	o.log = l
+	next, err := a.Next(l.Head, now)
+	if err != nil {
+		return err
+	}
+	if a.Drop {
+		o.values = []value{{subject: st.headSubject(a.Log), parts: [][]byte{nil}}}
+		return nil
+	}
+	h := head{Head: next, begun: l.Value.begun, snapshot: l.Value.snapshot}
+	if a.End {
+		h.expires = now.Add(s.index.Settings().Retention)
+	}
+	records, first := a.Records, next.Last+1-uint64(len(a.Records))
+	if next.First > first {
+		n := min(next.First-first, uint64(len(records)))
+		records, first = records[n:], first+n
+	}
+	if next.First > max(l.Head.First, 1) {
+		if o.trim.revision != l.Head.Revision {
+			return replay.ErrConflict // the log was another one when it was looked up what is dropped
+		}
+		h.Bytes = o.trim.kept
+		for _, r := range records {
+			h.Bytes += int64(len(r))
+		}
+		h.snapshot = uint64(len(a.Snapshot)) + 1
+	}
+	o.values = recordValues(st, a.Log, first, records, room)
+	if h.snapshot != l.Value.snapshot || next.First > max(l.Head.First, 1) {
+		o.values = append(o.values, newValue(st.snapshotSubject(a.Log), slices.Clone(a.Snapshot), room))
+	}
+	h.Metadata = slices.Clone(a.Metadata)
+	o.head = h
+	o.size = sizeOf(a.Log, &h)
+	o.values = append(o.values, newValue(st.headSubject(a.Log), appendHead(nil, &h), room))
+	return nil
+}
+
+// recordValues returns the records of an append as values: one if they fit into a message.
+func recordValues(st *stream, log string, first uint64, records [][]byte, room int) (values []value) {
+	for len(records) > 0 {
+		n, size := 0, 16
+		for n < len(records) && (n == 0 || size+len(records[n])+8 <= room) {
+			size += len(records[n]) + 8
+			n++
+		}
+		values = append(values, newValue(st.recordSubject(log, first), encodeRecords(records[:n]), room))
+		records, first = records[n:], first+uint64(n)
+	}
+	return values
+}
+
+// logOverhead is what a log takes beside its bytes, roughly.
+const logOverhead = 512
+
+// sizeOf returns how many bytes a log takes.
+func sizeOf(log string, h *head) int64 {
+	size := logOverhead + int64(2*len(log)+len(h.Metadata)) + h.Bytes + int64(h.snapshot)
+	for _, l := range h.Lists {
+		size += int64(len(l.List) + len(l.Label) + 16)
+	}
+	return size
+}

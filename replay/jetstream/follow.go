@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// tailRecords and tailBytes bound the tail of a log that is followed.
+const (
+	tailRecords = 256
+	tailBytes   = 128 << 10
+)
+
+var errNotOwner = fmt.Errorf("another node owns the shard, and has its lists: %w", replay.ErrUnavailable)
+
+// watch is what a log is followed with while another node owns the shard.
+type watch struct {
+	sub   *nats.Subscription
+	timer *time.Timer
+}
+
+// opened returns the store of the shard that this process has open; nil for none.
+func (st *stream) opened() *Store {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.local
+}
+
+// follower returns a log that has readers; nil for none.
+func (st *stream) follower(log string) *followed {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.followed[log]
+}
+
+// join adds a reader of a log.
+func (st *stream) join(log string) *followed {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	f := st.followed[log]
+	if f == nil {
+		f = &followed{st: st, log: log}
+		st.followed[log] = f
+	}
+	if f.refs++; st.local == nil {
+		f.begin()
+	}
+	return f
+}
+
+// leave removes a reader of a log.
+func (st *stream) leave(f *followed) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if f.refs--; f.refs == 0 {
+		delete(st.followed, f.log)
+		f.end()
+	}
+}
+
+// left is called when a store of this process is closed. The readers go on with what is republished.
+func (st *stream) left(s *Store) {
+	st.mu.Lock()
+	var all []*followed
+	if st.local == s {
+		st.local = nil
+		for _, f := range st.followed {
+			f.begin()
+			all = append(all, f)
+		}
+	}
+	st.mu.Unlock()
+	for _, f := range all {
+		f.waiters.Call() // those of the store end
+	}
+}
+
+// drop has the readers of a log find that it is gone. It returns them; nil for none.
+func (st *stream) drop(l *indexed) *followed {
+	f := st.follower(l.Name)
+	if f != nil {
+		f.mu.Lock()
+		f.head, f.tail, f.bytes = nil, nil, 0
+		f.mu.Unlock()
+	}
+	return f
+}
+
+// appended has the readers of a log see an append of this process. It returns them; nil for none.
+func (st *stream) appended(l *indexed, h *head, seq uint64, records [][]byte) *followed {
+	f := st.follower(l.Name)
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seq > f.seq {
+		first := h.Last + 1 - uint64(len(records))
+		added := make([]replay.Record, len(records))
+		for i, r := range records {
+			added[i] = replay.Record{Seq: first + uint64(i), Data: append([]byte(nil), r...)}
+		}
+		f.extend(added)
+		next := *h
+		f.head, f.seq = &next, seq
+	}
+	return f
+}
+
+// extend adds records to the tail. f.mu is held.
+func (f *followed) extend(records []replay.Record) {
+	if len(records) == 0 {
+		return
+	}
+	if n := len(f.tail); n > 0 && f.tail[n-1].Seq+1 != records[0].Seq {
+		f.tail, f.bytes = nil, 0
+	}
+	for _, r := range records {
+		f.tail = append(f.tail, r)
+		f.bytes += len(r.Data)
+	}
+	drop := 0
+	for drop < len(f.tail) && (len(f.tail)-drop > tailRecords || f.bytes > tailBytes) {
+		f.bytes -= len(f.tail[drop].Data)
+		drop++
+	}
+	f.tail = f.tail[drop:]
+}
+
+// state returns the head, which must not be changed, and the records of the tail that come after a number; none where
+// they must be read.
+func (f *followed) state(after uint64) (*head, []replay.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.head == nil || len(f.tail) == 0 {
+		return f.head, nil
+	}
+	want, first := f.head.After(after), f.tail[0].Seq
+	if want < first || want-first >= uint64(len(f.tail)) {
+		return f.head, nil
+	}
+	tail := f.tail[want-first:]
+	for n := len(tail); n > 0 && tail[n-1].Seq > f.head.Last; n-- {
+		tail = tail[:n-1]
+	}
+	return f.head, tail[:len(tail):len(tail)]
+}
+
+// update says what the head is. It reports whether readers have something new to read.
+func (f *followed) update(h *head, seq uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seq <= f.seq {
+		return false
+	}
+	was := f.head
+	if f.seq = seq; h == nil {
+		f.head, f.tail, f.bytes = nil, nil, 0
+		return was != nil
+	}
+	next := *h
+	if f.head = &next; was == nil || was.begun != h.begun {
+		f.tail, f.bytes = nil, 0
+		return true
+	}
+	return was.Last != h.Last || !h.Ended.IsZero()
+}
+
+// begin follows what is republished. stream.mu is held.
+func (f *followed) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.watch != nil {
+		return
+	}
+	w := &watch{}
+	f.watch = w
+	w.timer = time.AfterFunc(f.jitter(), func() { f.check(w) })
+	sub, err := f.st.nc.Subscribe(f.st.live+token(f.log)+".>", f.receive)
+	if err != nil { // the checks find what is new
+		f.st.config.Log.Error("a log cannot be followed by notifications", "stream", f.st.name, "error", err)
+		return
+	}
+	w.sub = sub
+}
+
+// end ends what begin has begun. stream.mu is held.
+func (f *followed) end() {
+	f.mu.Lock()
+	w := f.watch
+	f.watch = nil
+	f.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.timer.Stop()
+	if w.sub != nil {
+		_ = w.sub.Unsubscribe() // fails if the connection is closed
+	}
+}
+
+// jitter returns when it is to be checked next whether anything was missed.
+func (f *followed) jitter() time.Duration {
+	d := f.st.config.CheckAfter
+	return d/2 + rand.N(d)
+}
+
+// check looks whether readers have missed anything.
+func (f *followed) check(w *watch) {
+	ctx, cancel := context.WithTimeout(context.Background(), f.st.config.GiveUp)
+	defer cancel()
+	f.mu.Lock()
+	before := f.seq
+	f.mu.Unlock()
+	h, seq, err := f.st.readHead(ctx, f.log)
+	news := false
+	switch {
+	case err == nil:
+		news = f.update(&h, seq)
+	case errors.Is(err, replay.ErrNotFound):
+		f.mu.Lock()
+		if f.seq == before { // it has not begun again meanwhile
+			news = f.head != nil
+			f.head, f.tail, f.bytes = nil, nil, 0
+		}
+		f.mu.Unlock()
+	}
+	if news {
+		f.st.missed.Add(1)
+		f.waiters.Call()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.watch == w {
+		w.timer.Reset(f.jitter())
+	}
+}
+
+// receive takes a message that is republished.
+func (f *followed) receive(m *nats.Msg) {
+	seq, err := strconv.ParseUint(m.Header.Get(natsjs.SequenceHeader), 10, 64)
+	if err != nil {
+		return
+	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(m.Subject, f.st.live), ".")
+	kind, number, _ := strings.Cut(rest, ".")
+	whole := len(m.Data) > 0 && m.Data[0] == 0 // no further parts
+	switch {
+	case kind == "r" && whole && !strings.Contains(number, "."):
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return
+		}
+		if records, err := decodeRecords(nil, m.Data[1:], n); err == nil {
+			f.mu.Lock()
+			if seq > f.seq {
+				f.extend(records)
+			}
+			f.mu.Unlock()
+		}
+	case kind == "h" && number == "":
+		f.receiveHead(m.Data, seq, whole)
+	}
+}
+
+// receiveHead takes a head that is republished.
+func (f *followed) receiveHead(data []byte, seq uint64, whole bool) {
+	var next *head
+	if len(data) > 0 {
+		var h head
+		var err error
+		if whole {
+			_, n := binary.Uvarint(data)
+			h, err = parseHead(data[n:])
+		} else { // it has more parts
+			ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
+			defer cancel()
+			h, seq, err = f.st.readHead(ctx, f.log)
+		}
+		if err != nil {
+			return // a check finds it
+		}
+		next = &h
+	}
+	if f.update(next, seq) {
+		f.waiters.Call()
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Owner is the record that says who owns a shard. Epoch is the sequence of the record in the stream, so it grows with
+// each record.
+type Owner struct {
+	Node        string // empty for none
+	Incarnation string
+	Epoch       uint64
+}
+
+// ownerRecord is an owner's record as it is stored.
+type ownerRecord struct {
+	Node        string `json:"node,omitempty"`
+	Incarnation string `json:"incarnation,omitempty"`
+	// Claim is different for each record: so a claim whose acknowledgement was lost is known again.
+	Claim string `json:"claim"`
+}
+
+// owner returns the present record.
+func (st *stream) owner(ctx context.Context) (Owner, error) {
+	o, _, err := st.readOwner(ctx)
+	return o, err
+}
+
+func (st *stream) readOwner(ctx context.Context) (Owner, ownerRecord, error) {
+	var r ownerRecord
+	m, err := st.last(ctx, st.ownerSubject)
+	if errors.Is(err, errNoMessage) {
+		return Owner{}, r, nil
+	}
+	if err != nil {
+		return Owner{}, r, err
+	}
+	if err := json.Unmarshal(m.data, &r); err != nil {
+		return Owner{}, r, fmt.Errorf("the owner's record of the stream %s: %w", st.name, err)
+	}
+	return Owner{Node: r.Node, Incarnation: r.Incarnation, Epoch: m.seq}, r, nil
+}
+
+// claim writes the next record.
+func (st *stream) claim(ctx context.Context, after Owner, node, incarnation string) (Owner, error) {
+	record := ownerRecord{Node: node, Incarnation: incarnation, Claim: nuid.Next()}
+	data, err := json.Marshal(record)
+	if err != nil {
+		return Owner{}, err
+	}
+	next := Owner{Node: node, Incarnation: incarnation}
+	for try := 0; ; try++ {
+		ack, err := st.js.Publish(ctx, st.ownerSubject, data, jetstream.WithExpectLastSequencePerSubject(after.Epoch),
+			jetstream.WithRetryAttempts(0))
+		if err == nil {
+			next.Epoch = ack.Sequence
+			return next, nil
+		}
+		if ctx.Err() != nil {
+			return Owner{}, ctx.Err()
+		}
+		// It may be written all the same. A refusal may be that of the server that has written it.
+		present, found, readErr := st.readOwner(ctx)
+		switch {
+		case readErr == nil && found.Claim == record.Claim:
+			return present, nil
+		case readErr == nil && present.Epoch != after.Epoch:
+			return Owner{}, ErrClaimed
+		case try == claimTries:
+			return Owner{}, fmt.Errorf("the shard %d cannot be claimed: %w: %w", st.shard, replay.ErrUnavailable, err)
+		}
+		if err := pause(ctx, retryPause); err != nil {
+			return Owner{}, err
+		}
+	}
+}
+
+// claimTries is how often a claim is tried again whose outcome is not known.
+const claimTries = 20

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+const (
+	// pageMessages and pageBytes bound what is read at a time.
+	pageMessages = 128
+	pageBytes    = 1 << 20
+)
+
+// errHole says that records are not there that a head has: the head is not the present one.
+var errHole = errors.New("records are missing")
+
+// cursor is a place among the messages with the records of a log.
+type cursor struct {
+	seq   uint64 // of the message that was read last; 0 for none
+	first uint64 // of the message that has the first record of the page
+}
+
+// page returns records of a log that come after a number, at least one, as h has them; the log must have one.
+func (st *stream) page(ctx context.Context, log string, h *head, after uint64, at *cursor) ([]replay.Record, error) {
+	subject := st.prefix + token(log) + ".r."
+	want := max(h.After(after), h.First) // the number of the next record
+	if at.seq == 0 {
+		at.seq = h.begun
+		if want > h.First { // as a rule it begins a message
+			m, err := st.get(ctx, getRequest{Last: st.recordSubject(log, want)})
+			if err == nil && m.seq > h.begun {
+				at.seq = m.seq - 1
+			} else if err != nil && !errors.Is(err, errNoMessage) {
+				return nil, err
+			}
+		}
+	}
+	at.first = 0
+	var page []replay.Record
+	add := func(m message) error {
+		n, err := numberOf(m.subject)
+		if err != nil {
+			return err
+		}
+		at.seq = m.seq
+		if n > want {
+			return nil // of an append that was not completed
+		}
+		data, err := st.whole(ctx, m)
+		if err != nil {
+			return err
+		}
+		records, err := decodeRecords(nil, data, n)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.Seq == want && want <= h.Last {
+				if len(page) == 0 {
+					at.first = m.seq
+				}
+				page = append(page, r)
+				want = h.After(want)
+			}
+		}
+		return nil
+	}
+	for {
+		before := at.seq
+		messages, err := st.direct(ctx, at.seq+1, subject+"*", pageMessages)
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for _, m := range messages {
+			if err := add(m); err != nil {
+				return nil, holeOr(err)
+			}
+			if want > h.Last {
+				break
+			}
+		}
+		if len(page) > 0 {
+			return page, nil
+		}
+		if at.seq > before {
+			continue
+		}
+		// The replica that has answered may lag.
+		m, err := st.get(ctx, getRequest{Seq: at.seq + 1, Next: subject + "*"})
+		if err == nil {
+			err = add(m)
+		}
+		if err != nil {
+			return nil, holeOr(err)
+		}
+		if len(page) > 0 {
+			return page, nil
+		}
+	}
+}
+
+// holeOr returns errHole for a message that is not there, and otherwise the error itself.
+func holeOr(err error) error {
+	if errors.Is(err, errNoMessage) {
+		return errHole
+	}
+	return err
+}
+
+// headSource returns the present head of a log, and the sequence of its message.
+type headSource func(ctx context.Context, log string) (head, uint64, error)
+
+// holes is how often a head is read again because records are missing.
+const holes = 20
+
+// load is Load, with the heads that a source has.
+func (st *stream) load(
+	ctx context.Context, log string, source headSource,
+) (replay.Head, []byte, []replay.Record, error) {
+	for try := 0; ; try++ {
+		h, _, err := source(ctx, log)
+		if err != nil {
+			return replay.Head{}, nil, nil, err
+		}
+		snapshot, records, err := st.loadHead(ctx, log, &h)
+		if err == nil {
+			return h.Head, snapshot, records, nil
+		}
+		if !errors.Is(err, errHole) || try == holes {
+			return replay.Head{}, nil, nil, err
+		}
+		if err := pause(ctx, time.Duration(try)*retryPause/10); err != nil {
+			return replay.Head{}, nil, nil, err
+		}
+	}
+}
+
+func (st *stream) loadHead(ctx context.Context, log string, h *head) (snapshot []byte, all []replay.Record, err error) {
+	at := cursor{}
+	for after := h.First - 1; after < h.Last && h.After(after) <= h.Last; {
+		page, err := st.page(ctx, log, h, after, &at)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, page...)
+		after = page[len(page)-1].Seq
+	}
+	if h.snapshot > 0 {
+		m, err := st.last(ctx, st.snapshotSubject(log))
+		if err == nil {
+			snapshot, err = st.whole(ctx, m)
+		}
+		if err != nil {
+			return nil, nil, holeOr(err)
+		}
+		if uint64(len(snapshot)) != h.snapshot-1 {
+			return nil, nil, errHole
+		}
+	}
+	return snapshot, all, nil
+}
+
+// logs implements replay.Logs for a shard that another node may own. What it returns is what the leader of the stream
+// has: so a caller that comes from another node sees what it has done there.
+type logs struct{ st *stream }
+
+// Load implements replay.Logs.
+func (r *logs) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
+	return r.st.load(ctx, log, r.st.readHead)
+}
+
+// Head implements replay.Logs.
+func (r *logs) Head(ctx context.Context, log string) (replay.Head, error) {
+	h, _, err := r.st.readHead(ctx, log)
+	return h.Head, err
+}
+
+// Read implements replay.Logs.
+func (r *logs) Read(log string, after uint64) replay.Reader {
+	return &reader{st: r.st, log: log, after: after}
+}
+
+// Listed implements replay.Logs. Only the owner has the lists: elsewhere it fails with ErrUnavailable.
+func (r *logs) Listed(ctx context.Context, list string, after replay.ListedLog) iter.Seq2[replay.ListedLog, error] {
+	if s := r.st.opened(); s != nil {
+		return s.Listed(ctx, list, after)
+	}
+	return func(yield func(replay.ListedLog, error) bool) { yield(replay.ListedLog{}, errNotOwner) }
+}
+
+// reader implements replay.Reader.
+type reader struct {
+	st    *stream
+	store *Store // nil for one that goes on when the shard moves
+	log   string
+	after uint64
+
+	f        *followed // nil before the first Next that found the log
+	life     uint64    // head.begun
+	at       cursor
+	waiter   replay.Waiter
+	position replay.Position
+	stalled  bool // the stream did not answer
+}
+
+// source returns the present head of the log.
+func (r *reader) source(ctx context.Context) (head, uint64, error) {
+	if r.store != nil {
+		return r.store.headOf(ctx, r.log)
+	}
+	if s := r.st.opened(); s != nil {
+		if h, seq, err := s.headOf(ctx, r.log); !errors.Is(err, replay.ErrClosed) {
+			return h, seq, err
+		}
+	}
+	return r.st.readHead(ctx, r.log)
+}
+
+// Next implements replay.Reader.
+func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Record, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	if r.store != nil {
+		if err := r.store.enter(ctx); err != nil {
+			return nil, false, err
+		}
+		r.store.mu.Unlock()
+	}
+	if r.f == nil {
+		f := r.st.join(r.log)
+		h, seq, err := r.source(ctx)
+		if err != nil {
+			r.st.leave(f)
+			return nil, false, err
+		}
+		f.update(&h, seq)
+		r.f, r.life = f, h.begun
+		f.readers.Join(&r.position, r.after)
+	}
+	for try := 0; ; try++ {
+		h, tail := r.f.state(r.after)
+		if h == nil || h.begun != r.life {
+			return nil, false, replay.ErrNotFound
+		}
+		if err := h.Reach(r.after); err != nil {
+			return nil, false, err
+		}
+		if h.After(r.after) > h.Last {
+			if !h.Ended.IsZero() {
+				return nil, false, io.EOF
+			}
+			return nil, false, nil
+		}
+		page, err := tail, error(nil)
+		if len(page) == 0 {
+			if reserve != nil {
+				if err := reserve(ctx, pageBytes); err != nil {
+					return nil, false, err
+				}
+			}
+			if r.at.seq > 0 && r.at.seq < h.begun {
+				r.at = cursor{}
+			}
+			page, err = r.st.page(ctx, r.log, h, r.after, &r.at)
+		} else {
+			r.at = cursor{}
+		}
+		if err == nil {
+			r.stalled = false
+			r.after = page[len(page)-1].Seq
+			r.position.Move(r.after)
+			return page, r.after < h.Last, nil
+		}
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if errors.Is(err, errHole) && try < holes {
+			r.at = cursor{}
+			if err = pause(ctx, time.Duration(try)*retryPause/10); err != nil {
+				return nil, false, err
+			}
+			h, seq, err2 := r.source(ctx)
+			switch {
+			case err2 == nil:
+				r.f.update(&h, seq)
+				continue
+			case errors.Is(err2, replay.ErrNotFound), errors.Is(err2, replay.ErrClosed):
+				return nil, false, err2
+			}
+			err = err2
+		}
+		if errors.Is(err, replay.ErrUnavailable) {
+			r.stalled = true
+			return nil, false, nil
+		}
+		return nil, false, err
+	}
+}
+
+// Wake implements replay.Reader.
+func (r *reader) Wake(f func()) {
+	r.waiter.Remove()
+	switch {
+	case f == nil:
+	case r.f == nil:
+		f()
+	default:
+		r.f.waiters.Add(&r.waiter, f)
+		if r.stalled {
+			time.AfterFunc(stalledPause, r.f.waiters.Call)
+		} else if r.ready() && r.waiter.Remove() {
+			f()
+		}
+	}
+}
+
+// stalledPause is how long a reader waits that could not read.
+const stalledPause = 500 * time.Millisecond
+
+// ready reports whether Next has something to return.
+func (r *reader) ready() bool {
+	if r.store != nil {
+		r.store.mu.Lock()
+		closed := r.store.closed
+		r.store.mu.Unlock()
+		if closed {
+			return true
+		}
+	}
+	h, _ := r.f.state(r.after)
+	return h == nil || h.begun != r.life || !h.Ended.IsZero() || h.Last != r.after
+}
+
+// Rewind implements replay.Reader.
+func (r *reader) Rewind(after uint64) {
+	r.after, r.at = after, cursor{}
+	r.position.Move(after)
+}
+
+// Alone implements replay.Reader.
+func (r *reader) Alone() bool { return r.waiter.Alone() }
+
+// Close implements replay.Reader.
+func (r *reader) Close() {
+	r.waiter.Remove()
+	r.position.Leave()
+	if r.f != nil {
+		r.st.leave(r.f)
+		r.f = nil
+	}
+}
+
+// followed is a log that has readers in this process.
+type followed struct {
+	st      *stream
+	log     string
+	refs    int // guarded by stream.mu
+	waiters replay.Waiters
+	readers replay.Positions
+
+	mu    sync.Mutex // guards all below
+	head  *head      // nil for a log that does not exist, or is not known yet
+	seq   uint64     // of the head
+	tail  []replay.Record
+	bytes int // of the tail
+	watch *watch
+}
