@@ -99,8 +99,8 @@ func Start(n int, config Config) (_ *Cluster, err error) {
 	}
 	for _, s := range c.Servers {
 		var text bytes.Buffer
-		fmt.Fprintf(&text, "%s: %s\nlisten: 127.0.0.1:%d\nhttp: 127.0.0.1:%d\nmax_payload: %d\n", "server_name", s.Name, s.Port,
-			s.MonitorPort, config.MaxPayload)
+		fmt.Fprintf(&text, "%s: %s\nlisten: 127.0.0.1:%d\nhttp: 127.0.0.1:%d\nmax_payload: %d\n", "server_name", s.Name,
+			s.Port, s.MonitorPort, config.MaxPayload)
 		fmt.Fprintf(&text, "jetstream {\n  store_dir: %q\n  sync_interval: %s\n}\n", filepath.Join(s.dir, "data"),
 			config.SyncInterval)
 		if n > 1 {

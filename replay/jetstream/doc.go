@@ -6,10 +6,10 @@
 // # Owners
 //
 // The owner's record of a shard is one message of its stream; its sequence is the epoch. Who takes a shard over writes
-// the next record, and expects the sequence of the one that it has read (Streams.Claim). Each batch of the owner expects
+// the next record, and expects the sequence of the one that it read (Streams.Claim). Each batch of the owner expects
 // the sequence of its own record. So the first record of another owner ends all that the former one writes: the server
-// refuses it, with the code 10071 on one replica and 10164 on several. A new leader of a stream takes writes when it has
-// applied all that the leader before had, and no write whose expectation a write under way may change. So the fence
+// refuses it, with the code 10071 on one replica and 10164 on several. A new leader of a stream takes writes when it
+// has applied all that the leader before had, and no write whose expectation a write under way may change. So the fence
 // holds over a change of leaders.
 //
 // # Appends
@@ -28,8 +28,8 @@
 //
 // A log that is dropped gets an empty head, and is then purged up to the sequence of that head: a purge that comes late
 // takes nothing of a log with the same name that was begun since. The head of a log says after which sequence it began,
-// so what a purge that was never made has left of a former log is not taken for its own. What is trimmed is purged up to
-// the sequence of the first message that is kept.
+// so what a purge that was never made has left of a former log is not taken for its own. What is trimmed is purged up
+// to the sequence of the first message that is kept.
 //
 // # The index
 //

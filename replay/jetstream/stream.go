@@ -75,8 +75,8 @@ type apiError struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// get asks the leader of the stream, which answers with all that it has acknowledged. The error is errNoMessage, that of
-// ctx, or an ErrUnavailable.
+// get asks the leader of the stream, which answers with all that it has acknowledged. The error is errNoMessage, that
+// of ctx, or an ErrUnavailable.
 func (st *stream) get(ctx context.Context, r getRequest) (message, error) {
 	var resp struct {
 		apiError

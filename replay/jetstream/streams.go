@@ -239,8 +239,8 @@ func (s *Streams) Count() int { return len(s.shards) }
 // Logs returns the logs of a shard to read them. Another node may own the shard.
 func (s *Streams) Logs(shard int) replay.Logs { return s.shards[shard].remote }
 
-// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if nobody has ever owned
-// it.
+// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if nobody has ever
+// owned it.
 func (s *Streams) Owner(ctx context.Context, shard int) (Owner, error) {
 	return s.shards[shard].owner(ctx)
 }
