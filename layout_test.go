@@ -184,7 +184,7 @@ var outside = map[string][]string{
 	"github.com/coder/websocket": {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer",
 		"internal/browser"},
 	"github.com/go-jose/go-jose/": {"aun", "token", "token/tokentest", "onbehalf"},
-	"github.com/nats-io/":         {"replay/jetstream"},
+	"github.com/nats-io/":         {"replay/jetstream", "cluster/natsdriver"},
 	"github.com/synadia-io/":      {"replay/jetstream"},
 	"github.com/rabbitmq/":        {"group/broker"},
 	"github.com/tidwall/gjson": {"aac", "authn", "jsonrpc", "policy", "policy/decide", "aun", "directory",
