@@ -122,6 +122,8 @@ func (w *world) handled() (all []string) {
 
 // breakable is a store. While it is unavailable, it takes no appends; after it has crashed, none of class GroupTask.
 type breakable struct {
+	notHeld time.Time // until when nothing may be published
+
 	replay.Store
 	mu          sync.Mutex
 	unavailable chan struct{}
@@ -155,6 +157,16 @@ func (s *breakable) setAmbiguous(class byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ambiguous = class
+}
+
+// Held is described at replay.HeldBy.
+func (s *breakable) Held() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.notHeld) {
+		return replay.ErrUnavailable
+	}
+	return nil
 }
 
 func (s *breakable) setUnavailable(is bool) {

@@ -74,7 +74,7 @@ func TestOwnerDies(t *testing.T) {
 				t.Errorf("the owner %s: the answer took %v", how, took)
 			}
 			bubble.Pass(time.Second)
-			j := w.agent.tasks["t m"]
+			j := w.agent.find("t m")
 			if j.sent != 1 || j.resumed != 1 {
 				t.Errorf("the owner %s: the agent was sent the message %d times, and asked %d times", how, j.sent, j.resumed)
 			}

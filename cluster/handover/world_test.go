@@ -201,6 +201,13 @@ type worker struct {
 	slow  bool
 }
 
+// find returns a copy of a job.
+func (a *worker) find(key string) job {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return *a.tasks[key]
+}
+
 type job struct {
 	sent    int // how often
 	resumed int
