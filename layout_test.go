@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 
 	"cluster":             {"replay", "shard"},
 	"cluster/clustertest": {"cluster", "replay"},
-	"cluster/natsdriver":  {"cluster", "replay"},
+	"cluster/natsdriver":  {"cluster", "replay", "replay/jetstream"},
 	"cluster/handover":    {"cluster", "gateway", "partner", "replay", "shard/ask", "task"},
 
 	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",
