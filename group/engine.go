@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -62,6 +63,9 @@ type Engine struct {
 	dial     dialer
 	newTasks func(*membership) tasks
 	homes    *shard.Each[home]
+	set      *shard.Set
+
+	exchanges *ask.Service[wanted, inUse] // at other processes
 
 	deleting chan struct{} // has a place for each membership that may delete its queue now
 
@@ -69,6 +73,7 @@ type Engine struct {
 	partners    map[string][]*Partner // by name; the one registered last is the present one
 	memberships map[key]*membership
 	past        map[string]Traffic // of the memberships that have ended, by the name of the Partner
+	open        map[int]bool       // shards whose memberships are here
 }
 
 // key is the name of a membership.
@@ -91,6 +96,7 @@ func open(set *shard.Set, log *slog.Logger, dial dialer, newTasks func(*membersh
 		log: log, dial: dial, newTasks: newTasks, deleting: make(chan struct{}, parallelDeletes),
 		partners: make(map[string][]*Partner), memberships: make(map[key]*membership), past: make(map[string]Traffic),
 	}
+	e.openNodes(set)
 	homes, err := shard.Open(set, e.openHome, (*home).close)
 	if err != nil {
 		return nil, err

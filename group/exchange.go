@@ -129,8 +129,7 @@ func (e *Engine) isFreeLocked(k key, c claim) error {
 		}
 		for _, claimed := range m.claims {
 			if claimed.meets(c) {
-				return task.Errorf(task.InvitationRejected, "a group of another Leader uses this exchange; use one of your "+
-					"own").WithField("params.amqp.exchange")
+				return errExchangeTaken()
 			}
 		}
 	}
@@ -140,7 +139,21 @@ func (e *Engine) isFreeLocked(k key, c claim) error {
 // claim has a membership claim the exchange of a record, if no membership of another Leader has. What it has claimed
 // before stays until claimOnly.
 func (e *Engine) claim(m *membership, r *record) error {
-	c := claimOf(r)
+	if err := e.claimHere(m, claimOf(r)); err != nil {
+		return err
+	}
+	others, err := e.askOthers(m.leader, r, "")
+	if err == nil && others.Meets {
+		err = errExchangeTaken()
+	}
+	if err != nil {
+		e.unclaim(m)
+	}
+	return err
+}
+
+// claimHere is claim in this process.
+func (e *Engine) claimHere(m *membership, c claim) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.isFreeLocked(m.key, c); err != nil {
@@ -180,8 +193,16 @@ func (e *Engine) holds(m *membership) error {
 func (m *membership) mayMove(p *Partner, next *record, token string) error {
 	keeps := m.isStored && m.record.Exchange == next.Exchange && m.record.HasToken == next.HasToken &&
 		m.record.sameBroker(next)
-	if err := p.mayUse(m.key, next, !keeps && m.engine.serves(m.key, next, token)); err != nil {
+	others, err := m.engine.askOthers(m.leader, next, token)
+	if err != nil {
 		return err
+	}
+	shared := others.Serves || m.engine.serves(m.key, next, token)
+	if err := p.mayUse(m.key, next, !keeps && shared); err != nil {
+		return err
+	}
+	if others.Meets {
+		return errExchangeTaken()
 	}
 	return m.engine.isFree(m.key, claimOf(next))
 }

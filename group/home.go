@@ -13,6 +13,7 @@ import (
 // home is one shard: where its memberships are stored, and work.
 type home struct {
 	engine *Engine
+	shard  int
 	store  replay.Store
 	mayAct func(context.Context) error // see replay.WhenHeld
 
@@ -24,7 +25,7 @@ type home struct {
 }
 
 // openHome takes up the memberships of a shard.
-func (e *Engine) openHome(ctx context.Context, _ int, store replay.Store) (*home, error) {
+func (e *Engine) openHome(ctx context.Context, shard int, store replay.Store) (*home, error) {
 	all, damaged, err := load(ctx, store)
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (e *Engine) openHome(ctx context.Context, _ int, store replay.Store) (*home
 	if damaged != nil {
 		e.log.Error("some memberships of groups are left alone", "error", damaged)
 	}
-	h := &home{engine: e, store: store, mayAct: replay.WhenHeld(store)}
+	h := &home{engine: e, shard: shard, store: store, mayAct: replay.WhenHeld(store)}
 	h.base, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -44,6 +45,7 @@ func (e *Engine) openHome(ctx context.Context, _ int, store replay.Store) (*home
 			m.claims = append(m.claims, c)
 		}
 	}
+	e.open[shard] = true
 	return h, nil
 }
 
@@ -51,6 +53,7 @@ func (e *Engine) openHome(ctx context.Context, _ int, store replay.Store) (*home
 func (h *home) close() {
 	h.engine.mu.Lock()
 	h.closed = true
+	delete(h.engine.open, h.shard)
 	h.stop()
 	h.engine.mu.Unlock()
 	h.work.Wait()

@@ -38,6 +38,11 @@ func TestMembershipsMove(t *testing.T) {
 				m.Fatal(err)
 			}
 		}
+		for i := range 4 {
+			if i != at {
+				shards.Assign(i, nodes[i%2], false)
+			}
+		}
 		states := func(i int) (all []State) {
 			synctest.Wait()
 			for _, s := range engines[i].List() {
@@ -68,6 +73,69 @@ func TestMembershipsMove(t *testing.T) {
 			if !partners[owner].Has(testLeader, "g1") || partners[other].Has(testLeader, "g1") {
 				m.Error("it is not the owner alone that is a member")
 			}
+		}
+	})
+}
+
+// TestExchangeAtTwoProcesses: an exchange that a group of a Leader uses is not given to another Leader, whose groups
+// are at another process; and none is given away while it is not known who uses it.
+func TestExchangeAtTwoProcesses(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		const other = testLeader + "-other"
+		shards := replaytest.NewShards(8)
+		first, second := logname.Shard(8, testPartner, testLeader), logname.Shard(8, testPartner, other)
+		if first == second {
+			m.Fatal("both Leaders are in one shard")
+		}
+		quiet := slog.New(slog.DiscardHandler)
+		var nodes [2]*replaytest.Node
+		var partners [2]*Partner
+		for i := range nodes {
+			nodes[i] = shards.Node()
+			set := shard.Join(nodes[i], quiet)
+			defer set.Close()
+			e, err := open(set, quiet, m.brokers, func(of *membership) tasks { return &fakeTasks{m: of, b: m.brokers} })
+			if err != nil {
+				m.Fatal(err)
+			}
+			if partners[i], err = e.Register(m.config); err != nil {
+				m.Fatal(err)
+			}
+		}
+		for i := range 8 {
+			if i == first {
+				shards.Assign(i, nodes[0], false)
+			} else {
+				shards.Assign(i, nodes[1], false)
+			}
+		}
+		synctest.Wait()
+		of := func(leader, token string) func(*task.Invitation) {
+			return func(in *task.Invitation) {
+				in.Group.Leader.AIC, in.Server.AccessToken = leader, token
+			}
+		}
+		if _, err := partners[0].Join(m.Context(), testLeader, invitation()); err != nil {
+			m.Fatal(err)
+		}
+		_, err := partners[1].Join(m.Context(), other, invitation(of(other, "another:secret")))
+		if task.KindOf(err) != task.InvitationRejected {
+			m.Errorf("the exchange of another Leader: %v", err)
+		}
+		elsewhere := func(in *task.Invitation) { in.Exchange.Name = "y" }
+		_, err = partners[1].Join(m.Context(), other, invitation(of(other, "user:secret"), elsewhere))
+		if task.KindOf(err) != task.InvitationRejected {
+			m.Errorf("the user of another Leader: %v", err)
+		}
+		if _, err = partners[1].Join(m.Context(), other, invitation(of(other, "another:secret"), elsewhere)); err != nil {
+			m.Errorf("an exchange of its own: %v", err)
+		}
+		shards.Assign(first, nil, false)
+		synctest.Wait()
+		third := func(in *task.Invitation) { in.Exchange.Name, in.Group.ID = "z", "g2" }
+		_, err = partners[1].Join(m.Context(), other, invitation(of(other, "another:secret"), third))
+		if task.KindOf(err) != task.StoreUnavailable {
+			m.Errorf("while nobody knows the groups of a Leader: %v", err)
 		}
 	})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -96,6 +97,8 @@ type world struct {
 	open    *Connections
 	stop    func()
 	config  Config // of the next start
+	host    string
+	node    *replaytest.Node // of the shards; nil for a store of its own
 
 	maxTasks int          // of a Leader; 0 for 1000
 	memory   quota.Limits // zero for 64 MiB
@@ -106,7 +109,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, pki: auntest.NewPKI(t), net: auntest.NewNetwork(t), store: replay.NewMemory(replay.Settings{}),
-		agent: &scripted{turns: make(map[string]chan agent.Report)}, process: new(gateway.Process), open: new(Connections)}
+		agent: &scripted{turns: make(map[string]chan agent.Report)}, process: new(gateway.Process), open: new(Connections),
+		host: host}
 	w.own = w.pki.Identity(host)
 	w.start()
 	t.Cleanup(func() {
@@ -129,13 +133,19 @@ func (w *world) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := gateway.OpenTasks(shard.One(keeps{w.store}), nil, log)
+	set, indexed := shard.One(keeps{w.store}), shard.One(w.store)
+	if w.node != nil {
+		set = shard.Join(w.node, log)
+		indexed = set
+	}
+	tasks, err := gateway.OpenTasks(set, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, drain := context.WithCancel(context.Background())
 	w.drain = drain
-	index := OpenIndex(shard.One(w.store), log)
+	index := OpenIndex(indexed, log)
+	unshare := w.open.Share(set, log)
 	tasks.Process().AddAcceptor(index)
 	c := w.config
 	c.Authority, c.Identity, c.Roots, c.Identities = authority, w.own, w.pki.Roots(), new(identity.Identities)
@@ -164,12 +174,15 @@ func (w *world) start() {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if w.owners != nil {
+			tasks.HandOver(w.owners[aid])
+		}
 		g.Register(tasks)
 		gateways = append(gateways, g)
 		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Worker: w.worker})
 	}
 	w.front = New(c)
-	takeOff := w.net.Serve(host, w.front)
+	takeOff := w.net.Serve(w.host, w.front)
 	w.stop = sync.OnceFunc(func() {
 		drain()
 		w.front.Wait()
@@ -178,6 +191,7 @@ func (w *world) start() {
 			g.Unregister()
 			g.Close()
 		}
+		unshare()
 		index.Close()
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
@@ -230,7 +244,7 @@ func (w *world) dial(path string) *client {
 // dialWith opens a connection by a request that has a header.
 func (w *world) dialWith(path string, header http.Header) *client {
 	w.t.Helper()
-	ws, _, err := websocket.Dial(context.Background(), "ws://"+host+path,
+	ws, _, err := websocket.Dial(context.Background(), "ws://"+w.host+path,
 		&websocket.DialOptions{HTTPClient: w.net.Client(), HTTPHeader: header})
 	if err != nil {
 		w.t.Fatal(err)
