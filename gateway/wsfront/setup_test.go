@@ -99,6 +99,10 @@ type world struct {
 	config  Config // of the next start
 	host    string
 	node    *replaytest.Node // of the shards; nil for a store of its own
+	other   *world           // that owns the shards which this one does not; nil for none
+	works   Assignees        // of this process
+
+	gateways map[string]*gateway.Gateway // by the AID of their agents
 
 	maxTasks int          // of a Leader; 0 for 1000
 	memory   quota.Limits // zero for 64 MiB
@@ -155,6 +159,11 @@ func (w *world) start() {
 	if c.Memory.Counter == nil {
 		c.Memory = quota.Budget{Counter: &w.process.Memory, Limits: memory}
 	}
+	if w.node != nil {
+		tasks.HandOver(w)
+		c.Assignees = ShareAssignees(set, w.works)
+	}
+	w.gateways = make(map[string]*gateway.Gateway)
 	var gateways []*gateway.Gateway
 	c.Agents = nil
 	for _, aid := range []string{reviewer, translator} {
@@ -174,9 +183,7 @@ func (w *world) start() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.owners != nil {
-			tasks.HandOver(w.owners[aid])
-		}
+		w.gateways[aid] = g
 		g.Register(tasks)
 		gateways = append(gateways, g)
 		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Worker: w.worker})
@@ -200,6 +207,13 @@ func (w *world) start() {
 			t.Errorf("%d streams and bytes of memory are still counted", n)
 		}
 	})
+}
+
+// Execute implements gateway.Owners: the other process executes the call.
+func (w *world) Execute(
+	ctx context.Context, _ int, partner string, c *gateway.Call, reserve replay.Reserve,
+) (gateway.Result, error) {
+	return w.other.gateways[partner].ExecuteHere(ctx, c, reserve)
 }
 
 // client is a client of AUN.
