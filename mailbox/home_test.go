@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -73,4 +75,59 @@ func TestShardOfAID(t *testing.T) {
 			t.Errorf("the tasks of %s are in shard %d, and its inbox is in %d", aid, at, inbox)
 		}
 	}
+}
+
+// TestInboxesAtTwoProcesses: a client reads, sends, acknowledges and recalls at any process, whichever has the inbox.
+func TestInboxesAtTwoProcesses(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		shards := replaytest.NewShards(8)
+		var nodes [2]*replaytest.Node
+		var boxes [2]*Mailbox
+		for i := range boxes {
+			nodes[i] = shards.Node()
+			set := shard.Join(nodes[i], slog.New(slog.DiscardHandler))
+			defer set.Close()
+			var err error
+			if boxes[i], err = Open(set, w, nil, slog.New(slog.DiscardHandler)); err != nil {
+				t.Fatal(err)
+			}
+			boxes[i].Set(map[string]Agent{agentAID: w.agent()})
+		}
+		const bob = "bob.aid.pub"
+		for i := range 8 {
+			owner := nodes[0]
+			if i == logname.ShardOfAID(8, bob) {
+				owner = nodes[1]
+			}
+			shards.Assign(i, owner, false)
+		}
+		synctest.Wait()
+		first := w.box
+		defer func() { w.box = first }()
+		for i := range boxes {
+			w.box = boxes[i]
+			w.pulled(bob, 0) // it has an inbox from now on
+			id := fmt.Sprint("m", i)
+			sent := w.say(alice, bob, id, "hello")
+			w.box = boxes[1-i]
+			if again := w.say(alice, bob, id, "hello"); again != sent {
+				t.Errorf("the same message again is answered %s, want %s", again, sent)
+			}
+			if got := w.pulled(bob, 0); len(got) != i+1 {
+				t.Errorf("bob has %q", got)
+			}
+			check(t, "bob recalls", gjson.Get(w.call(bob, "message.recall", `{"message_ids":["`+id+`"]}`), "recalled").Int(),
+				int64(0))
+			recalled := w.call(alice, "message.recall", `{"message_ids":["`+id+`","unknown"]}`)
+			check(t, "alice recalls", gjson.Get(recalled, "recalled").Int(), int64(1))
+			check(t, "an unknown message", gjson.Get(recalled, "errors.0.error").String(), "not_found")
+			w.say(alice, bob, id+"-kept", "hello")
+			acked := w.call(bob, "message.ack", `{"seq":2}`)
+			check(t, "bob acknowledges", gjson.Get(acked, "ack_seq").Int(), int64(2))
+		}
+		if got := w.say(alice, agentAID, "to an agent", "hello"); gjson.Get(got, "status").String() != "sent" {
+			t.Errorf("a message to an agent is answered %s", got)
+		}
+	})
 }
