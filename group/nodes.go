@@ -91,8 +91,8 @@ func (m *membership) isUser(w *wanted) bool {
 // nodePatience is how long other processes are waited for.
 const nodePatience = 3 * time.Second
 
-// askOthers asks all processes what they know of an exchange, and of who logs in there. The error says that not all have
-// answered. Where there are no others, nothing is known.
+// askOthers asks all processes what they know of an exchange, and of who logs in there. The error says that not all
+// have answered. Where there are no others, nothing is known.
 func (e *Engine) askOthers(leader string, r *record, token string) (all inUse, err error) {
 	if e.set.Peers() == nil {
 		return all, nil
