@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
@@ -83,6 +84,22 @@ func (t *Tasks) Engines() (all partner.Engines) {
 		all = append(all, e.tasks)
 	}
 	return all
+}
+
+// Stays says why a shard should not move to another process now; empty if it may.
+func (t *Tasks) Stays(shard int) string {
+	e := t.engines.Of(shard)
+	if e == nil {
+		return ""
+	}
+	switch n := e.tasks.Unresumable(); n {
+	case 0:
+		return ""
+	case 1:
+		return "an agent works on a turn that no other gateway can resume"
+	default:
+		return fmt.Sprintf("agents work on %d turns that no other gateway can resume", n)
+	}
 }
 
 // Webhooks returns those of the shards that this process owns.

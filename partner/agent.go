@@ -44,6 +44,12 @@ type Admitter interface {
 	Admit(leader string) error
 }
 
+// A Resumer is an Agent that says whether it can resume a turn whose connection was lost. Others can.
+type Resumer interface {
+	// CanResume reports that. It does not wait.
+	CanResume() bool
+}
+
 // An InlineAgent is an Agent that can carry out the beginning of a turn in the goroutine that waits for its result. So
 // a turn that is one request with a prompt answer costs no other goroutine.
 type InlineAgent interface {

@@ -33,10 +33,22 @@ func (p *Process) Draining() time.Time {
 }
 
 // running returns how many turns of tasks their agents work on now.
-func (e *Engine) running() (n int) {
+func (e *Engine) running() int { return e.count(func(*run) bool { return true }) }
+
+// Unresumable returns how many of the turns that agents work on now would be lost if another process took the shard
+// over: their agents have no means to resume them.
+func (e *Engine) Unresumable() int {
+	return e.count(func(r *run) bool {
+		a, says := r.partner.Agent.(Resumer)
+		return says && !a.CanResume()
+	})
+}
+
+// count returns how many turns agents work on now that are of a kind.
+func (e *Engine) count(is func(*run) bool) (n int) {
 	for _, tk := range e.active.Used() {
 		tk.mu.Lock()
-		if tk.run != nil && !tk.run.settled.happened {
+		if tk.run != nil && !tk.run.settled.happened && is(tk.run) {
 			n++
 		}
 		tk.mu.Unlock()

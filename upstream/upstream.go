@@ -141,6 +141,12 @@ func (a *Agent) Close() { a.config.Resolver.Close() }
 // Admit implements partner.Admitter.
 func (a *Agent) Admit(leader string) error { return a.config.Slots.admit(leader) }
 
+// CanResume implements partner.Resumer.
+func (a *Agent) CanResume() bool {
+	e := a.config.Resolver.Known()
+	return e == nil || e.facets.Getter != nil || e.facets.Resubscriber != nil || e.facets.Resender != nil
+}
+
 // Run implements partner.Agent.
 func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {

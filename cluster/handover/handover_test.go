@@ -169,3 +169,41 @@ func TestCutOff(t *testing.T) {
 		w.end(w.nodes[:]...)
 	})
 }
+
+// TestStays: a shard with a turn that no other node can resume stays with a node that drains, which takes starts
+// meanwhile, and moves when the turn has ended.
+func TestStays(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.agent.setSlow()
+		w.agent.forgets = true
+		owner, other := w.nodes[0], w.nodes[1]
+		leader := w.leader(owner)
+		const at = `,"commandParams":{"responseTimeout":1000}`
+		other.send(w.Context(), leader, "start", "t", "m", at)
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
+		defer cancel()
+		drained := make(chan struct{})
+		go func() {
+			owner.cluster.Drain(ctx)
+			close(drained)
+		}()
+		bubble.Pass(time.Minute)
+		if r, _ := other.send(w.Context(), leader, "start", "t2", "m", at); r.Error != nil {
+			t.Errorf("a start is answered %+v", r.Error)
+		}
+		if got := w.leader(owner); got != leader {
+			t.Errorf("the node owns the shard of %s", got)
+		}
+		for _, key := range []string{"t m", "t2 m"} {
+			close(w.agent.find(key).done)
+		}
+		<-drained
+		if n := owner.cluster.Stats().Owned; n != 0 {
+			t.Errorf("the node owns %d shards", n)
+		}
+		if r, _ := other.send(w.Context(), leader, "get", "t", "g", ""); r.Result.Status.State != task.AwaitingCompletion {
+			t.Errorf("the task is %+v", r)
+		}
+		w.end(w.nodes[:]...)
+	})
+}

@@ -73,16 +73,20 @@ func (w *world) start(name string) *node {
 	n := &node{w: w, link: w.Link()}
 	var err error
 	n.cluster, err = cluster.Open(cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link,
-		Lease: lease, Log: quiet, Clock: func() time.Duration { return time.Duration(time.Now().UnixNano()) }})
+		Lease: lease, Log: quiet, Busy: n.busy, Clock: func() time.Duration { return time.Duration(time.Now().UnixNano()) }})
 	if err == nil {
 		err = n.cluster.Joined(w.Context())
-	}
-	if err == nil {
-		n.tasks, err = gateway.OpenTasks(shard.Join(n.cluster, quiet), nil, quiet)
 	}
 	if err != nil {
 		w.Fatal(err)
 	}
+	tasks, err := gateway.OpenTasks(shard.Join(n.cluster, quiet), nil, quiet)
+	if err != nil {
+		w.Fatal(err)
+	}
+	n.mu.Lock()
+	n.tasks = tasks
+	n.mu.Unlock()
 	n.tasks.Configure(notify.Config{Dialects: gateway.Wire})
 	n.tasks.HandOver(handover.New(n.cluster, n.find))
 	n.gateway, err = gateway.New(gateway.Config{
@@ -108,6 +112,15 @@ func (n *node) find(name string) *gateway.Gateway {
 		return nil
 	}
 	return n.gateway
+}
+
+func (n *node) busy(shard int) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tasks == nil {
+		return ""
+	}
+	return n.tasks.Stays(shard)
 }
 
 func (n *node) setMissing(missing bool) {
@@ -199,6 +212,8 @@ type worker struct {
 	mu    sync.Mutex
 	tasks map[string]*job // by task and message
 	slow  bool
+
+	forgets bool // it cannot resume a turn
 }
 
 // find returns a copy of a job.
@@ -212,6 +227,13 @@ type job struct {
 	sent    int // how often
 	resumed int
 	done    chan struct{}
+}
+
+// CanResume implements partner.Resumer.
+func (a *worker) CanResume() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.forgets
 }
 
 // setSlow has the agent work until it is released.
