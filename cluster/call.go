@@ -85,7 +85,7 @@ func (c *Cluster) callHere(ctx context.Context, shard int, service string, reque
 	f := c.calls.services[service]
 	c.calls.mu.Unlock()
 	if f == nil {
-		return nil, &RemoteError{c.config.Name, "it has no service " + service}
+		return nil, &MovedError{Shard: shard} // it has just begun, or is of an older version
 	}
 	reply, err := f(ctx, shard, request)
 	if errors.Is(err, replay.ErrClosed) {
@@ -232,14 +232,12 @@ func (r *reply) result(node string) ([]byte, error) {
 	switch r.status {
 	case ended:
 		return r.data, nil
-	case notOwner:
+	case notOwner, noService: // a node that has just begun does not have all of them yet
 		return nil, &MovedError{Shard: r.shard}
 	case moved:
 		return nil, &MovedError{r.shard, true}
 	case busy:
 		return nil, &BusyError{node}
-	case noService:
-		return nil, &RemoteError{node, "it has no such service"}
 	}
 	return nil, &RemoteError{node, string(r.data)}
 }

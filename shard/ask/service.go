@@ -107,10 +107,13 @@ func unanswered(err error) error {
 
 func (s *Service[Q, A]) call(ctx context.Context, peers shard.Peers, shard int, request []byte) (a A, err error) {
 	data, err := peers.Call(ctx, shard, s.name, request)
-	if err != nil {
+	switch {
+	case err == nil:
+		return unpackReply[A](data)
+	case errors.Is(err, replay.ErrClosed), ctx.Err() != nil:
 		return a, err
 	}
-	return unpackReply[A](data)
+	return a, unanswered(err) // the owner has too much to do
 }
 
 func unpackReply[A any](data []byte) (a A, err error) {
