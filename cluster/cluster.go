@@ -99,7 +99,7 @@ type self struct {
 type shardState struct {
 	store *store    // nil while this node does not own the shard
 	since time.Time // since when it does
-	stray bool      // this node has closed it, and could not release it
+	stray bool      // its record may name this node, which has not opened it or could not release it
 
 	asking sync.Mutex    // held while the owner is asked for; not under the mutex of the cluster
 	route  Owner         // to which calls are sent; may be old

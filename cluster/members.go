@@ -18,6 +18,8 @@ type record struct {
 	Left        bool      `json:"left,omitempty"` // the process has ended, and acts no more
 	Wants       []want    `json:"wants,omitempty"`
 	Owns        int       `json:"owns"` // how many shards
+
+	Lease time.Duration `json:"lease"` // ns
 }
 
 // member is what this node knows of a node, itself included.
@@ -71,12 +73,16 @@ func (c *Cluster) next(now time.Duration) time.Duration {
 	}
 	at := c.self.sent + c.config.Lease/3
 	for name, m := range c.members {
-		if limit := c.limit(m.seen); name != c.config.Name && m.living() && limit > c.self.sent {
+		if limit := c.limit(c.lastOf(m)); name != c.config.Name && m.living() && limit > c.self.sent {
 			at = min(at, limit)
 		}
 	}
 	return at
 }
+
+// lastOf returns when the record of a node was seen to change, and later where its lease is longer than that of this
+// node, as it is while a configuration is rolled out.
+func (c *Cluster) lastOf(m *member) time.Duration { return m.seen + max(0, m.Lease-c.config.Lease) }
 
 // limit returns when a node is gone whose record was seen to change at a time, and not since. c.mu is held.
 func (c *Cluster) limit(seen time.Duration) time.Duration {
@@ -100,7 +106,7 @@ func (c *Cluster) beat() error {
 func (c *Cluster) write(ctx context.Context, left bool) error {
 	c.mu.Lock()
 	r := record{Incarnation: c.incarnation, Version: c.config.Version, Started: c.self.started,
-		Draining: c.self.draining, Left: left, Wants: c.self.wants}
+		Draining: c.self.draining, Left: left, Wants: c.self.wants, Lease: c.config.Lease}
 	for i := range c.shards {
 		if c.shards[i].store != nil {
 			r.Owns++
@@ -237,7 +243,7 @@ func (c *Cluster) replaced(m *member) {
 		}
 	}
 	if m.living() {
-		c.lapsed[m.Incarnation] = m.seen
+		c.lapsed[m.Incarnation] = c.lastOf(m)
 	} else {
 		c.lapsed[m.Incarnation] = now - 2*c.config.Lease
 	}
@@ -292,7 +298,7 @@ func (c *Cluster) suspects() map[string]uint64 {
 		case name == c.config.Name:
 		case !m.living() && c.self.sent > m.seen+forgetAfter:
 			delete(c.members, name)
-		case m.living() && c.self.sent >= c.limit(m.seen):
+		case m.living() && c.self.sent >= c.limit(c.lastOf(m)):
 			found[name] = m.revision
 		}
 	}
@@ -376,10 +382,10 @@ func (c *Cluster) silent(_ context.Context, r Record) error {
 		}
 		c.members[c.config.Name] = m
 	}
-	if now < m.seen+c.config.Lease+c.margin() {
+	if now < c.lastOf(m)+c.config.Lease+c.margin() {
 		return errSilent
 	}
-	c.replaced(&member{record: m.record, revision: r.Revision, seen: m.seen})
+	c.replaced(m)
 	return nil
 }
 

@@ -267,3 +267,55 @@ func TestLostNotices(t *testing.T) {
 		w.end(a, b)
 	})
 }
+
+// TestLongerLease: a node with a longer lease, as while a configuration is rolled out, is not declared gone before that
+// is over.
+func TestLongerLease(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		w.lease = 3 * lease
+		b := w.start("b")
+		bubble.Pass(30 * time.Second)
+		at := w.at()
+		b.link.Cut(true)
+		bubble.Pass(4 * lease)
+		if last := w.lastOf(b, w.at()); last < at+lease {
+			t.Errorf("the node has acted for %v only", last-at)
+		}
+		w.shares("a")
+		w.alone()
+		b.link.Cut(false)
+		bubble.Pass(30 * time.Second)
+		w.alone()
+		w.end(a, b)
+	})
+}
+
+// TestStolen: a node acts no more on a shard that another one has claimed although both live.
+func TestStolen(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b, of := w.pair()
+		thief := w.Link()
+		owner := w.Owner(of)
+		if _, err := thief.Claim(w.Context(), of, owner, "a", w.Owner(w.ownedBy("a")).Incarnation); err != nil {
+			t.Fatal(err)
+		}
+		stop, err := thief.Listen("thief", func(cluster.Message) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := w.at()
+		thief.Send(cluster.Message{From: "thief", To: "all", Data: []byte{11, byte(of)}})
+		bubble.Pass(5 * time.Second)
+		w.mu.Lock()
+		for _, act := range w.acts[of] {
+			if act.node == b && act.at > at+100*time.Millisecond && act.epoch == owner.Epoch {
+				t.Errorf("the former owner has acted %v after the claim", act.at-at)
+			}
+		}
+		w.mu.Unlock()
+		stop()
+		bubble.Pass(20 * time.Second)
+		w.end(a, b)
+	})
+}

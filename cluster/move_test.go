@@ -114,3 +114,33 @@ func TestMove(t *testing.T) {
 		w.end(a, b)
 	})
 }
+
+// TestStray: a shard whose claim was written, and which could not be opened, is not kept from the node that it goes to.
+func TestStray(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		of := w.ownedBy("b")
+		a.link.SetBroken(true)
+		if err := b.Move(w.Context(), of, "a"); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(10 * time.Second)
+		if o := w.Owner(of); o.Node != "a" || a.opened()[of] != nil {
+			t.Fatalf("the shard has %+v", o)
+		}
+		if err := a.Move(w.Context(), of, "b"); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(5 * time.Second)
+		if o := w.Owner(of); o.Node != "a" {
+			t.Fatalf("the shard has %+v", o)
+		}
+		a.link.SetBroken(false)
+		bubble.Pass(5 * time.Second)
+		if o := w.Owner(of); o.Node != "b" || b.opened()[of] == nil {
+			t.Errorf("the shard has %+v", o)
+		}
+		w.end(a, b)
+	})
+}

@@ -180,6 +180,9 @@ func (c *Cluster) receive(m Message) {
 		defer c.mu.Unlock()
 		if f.shard < len(c.shards) && m.From != c.incarnation {
 			c.shards[f.shard].route, c.shards[f.shard].asked = Owner{}, 0
+			if s := c.shards[f.shard].store; s != nil { // it may be this node that has lost the shard
+				s.sure.Store(unsure)
+			}
 			c.change()
 			c.kick()
 		}
@@ -226,7 +229,7 @@ func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
 func (b *inbox) put(f frame) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.size += len(f.data) + overhead; b.size > 64*window {
+	if b.size += len(f.data) + overhead; b.size > 4*window {
 		return false
 	}
 	b.frames = append(b.frames, f)

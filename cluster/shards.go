@@ -24,6 +24,9 @@ type store struct {
 	sure   atomic.Uint64 // up to which of the doubts this node is known to own the shard
 }
 
+// unsure is what a store is sure of whose shard another node seems to own.
+const unsure = ^uint64(0)
+
 // lose tells the engines that they must close the store.
 func (s *store) lose() { s.once.Do(func() { close(s.lost) }) }
 
@@ -127,10 +130,18 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	if wait := c.claimable(owner); wait > 0 {
 		return nil, wait
 	}
+	if c.held() != nil { // time has passed since it was known that the former owner is gone
+		return nil, c.config.Lease / 30
+	}
 	opened, err := c.config.Streams.Claim(ctx, shard, owner, c.config.Name, c.incarnation)
 	if err != nil {
-		if !errors.Is(err, ErrClaimed) && ctx.Err() == nil {
-			c.log.Warn("a shard was not claimed; trying again", "shard", shard, "error", err)
+		if !errors.Is(err, ErrClaimed) { // the record may name this node all the same
+			c.mu.Lock()
+			c.shards[shard].stray = true
+			c.mu.Unlock()
+			if ctx.Err() == nil {
+				c.log.Warn("a shard was not claimed; trying again", "shard", shard, "error", err)
+			}
 		}
 		return nil, c.config.Lease / 30
 	}
@@ -172,6 +183,9 @@ func (c *Cluster) claimable(o Owner) time.Duration {
 		}
 		return 0
 	}
+	if c.since == 0 {
+		return c.config.Lease / 3
+	}
 	return max(0, c.limit(c.lapsed[o.Incarnation])-c.config.Clock())
 }
 
@@ -202,7 +216,7 @@ func (c *Cluster) balance() {
 	}
 	for i := range c.shards {
 		c.mu.Lock()
-		stray := c.shards[i].stray && c.shards[i].store == nil
+		stray := c.shards[i].stray && c.shards[i].store == nil && c.ownerOf(i) != c.config.Name
 		c.mu.Unlock()
 		if stray && c.gather(i) == nil {
 			c.mu.Lock()

@@ -46,6 +46,7 @@ type world struct {
 	*testing.T
 	*clustertest.World
 	began time.Time
+	lease time.Duration // of nodes that are started
 
 	mu   sync.Mutex
 	acts [shardCount][]act
@@ -59,7 +60,7 @@ type act struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{T: t, World: clustertest.New(shardCount), began: time.Now()}
+	return &world{T: t, World: clustertest.New(shardCount), began: time.Now(), lease: lease}
 }
 
 func (w *world) start(name string) *node {
@@ -75,7 +76,7 @@ func (w *world) open(name string) *node {
 	w.Helper()
 	n := &node{w: w, name: name, link: w.Link()}
 	n.ctx, n.kill = context.WithCancel(context.Background())
-	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: lease, Log: quiet,
+	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: w.lease, Log: quiet,
 		Busy: n.isBusy, Clock: func() time.Duration { return time.Hour + time.Since(w.began) }}
 	var err error
 	if n.Cluster, err = cluster.Open(c); err != nil {
@@ -185,6 +186,11 @@ func (w *world) owners() []cluster.Owner {
 		all[i] = w.Owner(i)
 	}
 	return all
+}
+
+// ownedBy returns a shard that a node owns.
+func (w *world) ownedBy(name string) int {
+	return slices.IndexFunc(w.owners(), func(o cluster.Owner) bool { return o.Node == name })
 }
 
 // lastOf returns when a node has acted last, before a time.

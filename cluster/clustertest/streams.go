@@ -78,6 +78,7 @@ type Link struct {
 	watching     []func(cluster.Record)
 	listening    map[string]*listener
 	lose         func(cluster.Message) bool
+	broken       bool // claims fail after they were written
 	max          int
 	delay        time.Duration // of claims
 }
@@ -127,6 +128,13 @@ func (l *Link) Lose(f func(cluster.Message) bool) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.lose = f
+}
+
+// SetBroken has claims fail when they were written: the shard cannot be opened.
+func (l *Link) SetBroken(broken bool) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.broken = broken
 }
 
 // Deaf has the process see no more of what others write to the registry, unless it asks.
@@ -201,6 +209,10 @@ func (l *Link) Claim(
 	defer l.of.mu.Unlock()
 	if s.owner != after {
 		return nil, cluster.ErrClaimed
+	}
+	if l.broken { // after the record was written
+		s.owner, s.store = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}, nil
+		return nil, replay.ErrUnavailable
 	}
 	s.owner = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}
 	s.store = &store{Store: s.logs, link: l, of: s, fenced: make(chan struct{})}
