@@ -7,7 +7,7 @@ SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'cad
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
 MODULES := . bench release soak
 
-.PHONY: help run test lint unit groups interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak release module clean
+.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,19 +26,22 @@ caddy: $(SOURCES) xcaddy.sh
 .pki/ca.pem: | caddy
 	./caddy aip pki --dir .pki > /dev/null
 
-test: lint unit interop manifests e2e groups ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+test: lint unit model interop manifests e2e groups ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 
 lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
-unit: nats ## unit tests, with the race detector; those of groups are apart
+unit: nats ## unit tests, with the race detector; those of groups and the models are apart
 	@set -e; for module in $(MODULES); do ( set -x; cd $$module; \
-	  $(GO) test -race -shuffle=on -count=1 -timeout=20m $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker)$$') ); done
+	  $(GO) test -race -shuffle=on -count=1 -timeout=20m $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model)$$') ); done
 
 groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
 	$(GO) test -race -shuffle=on -count=1 ./group/...
+
+model: ## the models of several gateways over one store, checked by spin
+	$(GO) test -count=1 ./model
 
 INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
 	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)

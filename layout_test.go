@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"translate/a2a/internal/webhook": {"jsonrpc", "task", "translate", "translate/internal/wire"},
 
 	"replay":    {},
+	"model":     {},
 	"shard":     {"replay"},
 	"shard/ask": {"task", "replay", "shard"},
 
