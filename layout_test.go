@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"shard":     {"replay"},
 	"shard/ask": {"task", "replay", "shard"},
 
-	"cluster":             {"replay", "shard"},
+	"cluster":             {"replay", "shard", "internal/measure"},
 	"cluster/clustertest": {"cluster", "replay"},
 	"cluster/natsdriver":  {"cluster", "replay", "replay/jetstream"},
 	"cluster/handover":    {"cluster", "gateway", "partner", "replay", "shard/ask", "task"},

@@ -55,6 +55,10 @@ func TestDeath(t *testing.T) {
 			if gap := w.gap(at); gap > takeOver {
 				t.Errorf("a shard had no owner for %v", gap)
 			}
+			took := a.Stats().TakeOverTook
+			if took.Count == 0 || took.Sum > float64(took.Count)*takeOver.Seconds() {
+				t.Errorf("the times are %+v", took)
+			}
 			at = w.at()
 			c = w.start("c")
 			if took := w.at() - at; took > lease/5 {

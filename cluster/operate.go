@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
@@ -242,34 +243,31 @@ func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter
 
 // stats counts what happens, for metrics.
 type stats struct {
-	lapses, gone, fenced, claims, takeovers atomic.Uint64
-}
-
-// claimed counts a claim.
-func (s *stats) claimed(_ time.Duration, from bool) {
-	s.claims.Add(1)
-	if from {
-		s.takeovers.Add(1)
-	}
+	lapses, gone, fenced atomic.Uint64
+	claims, takeOvers    measure.Durations
 }
 
 // Stats is what has happened since the node was started, and what is now.
 type Stats struct {
-	Lapses    uint64 // how often the lease of this node had lapsed
-	Gone      uint64 // how often another node was declared gone
-	Fenced    uint64 // shards that were lost because another node had claimed them
-	Claims    uint64 // shards that were claimed
-	TakeOvers uint64 // of them, from a node that was gone
-	Owned     int    // shards that this node owns
-	Calls     int    // of this node that others carry out now
-	Serving   int    // of others that this node carries out now
-	Held      int    // bytes of the requests and replies of those
+	Lapses    uint64           // how often the lease of this node had lapsed
+	Gone      uint64           // how often another node was declared gone
+	Fenced    uint64           // shards that were lost because another node had claimed them
+	Claims    uint64           // shards that were claimed
+	TakeOvers uint64           // of them, from a node that was gone
+	ClaimTook measure.Snapshot // until the logs of the shard were known
+	// TakeOverTook is since when nothing was seen of the node that was gone.
+	TakeOverTook measure.Snapshot
+	Owned        int // shards that this node owns
+	Calls        int // of this node that others carry out now
+	Serving      int // of others that this node carries out now
+	Held         int // bytes of the requests and replies of those
 }
 
 // Stats returns them.
 func (c *Cluster) Stats() Stats {
 	s := Stats{Lapses: c.stats.lapses.Load(), Gone: c.stats.gone.Load(), Fenced: c.stats.fenced.Load(),
-		Claims: c.stats.claims.Load(), TakeOvers: c.stats.takeovers.Load()}
+		ClaimTook: c.stats.claims.Snapshot(), TakeOverTook: c.stats.takeOvers.Snapshot()}
+	s.Claims, s.TakeOvers = s.ClaimTook.Count, s.TakeOverTook.Count
 	c.mu.Lock()
 	for i := range c.shards {
 		if c.shards[i].store != nil {

@@ -127,6 +127,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	if err != nil {
 		return nil, c.config.Lease / 10
 	}
+	silent := c.silentSince(owner)
 	if wait := c.claimable(owner); wait > 0 {
 		return nil, wait
 	}
@@ -154,7 +155,10 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	}
 	c.change()
 	c.mu.Unlock()
-	c.stats.claimed(c.config.Clock()-began, owner.Node != "" && owner.Node != c.config.Name)
+	c.stats.claims.Add(c.config.Clock() - began)
+	if silent > 0 {
+		c.stats.takeOvers.Add(c.config.Clock() - silent)
+	}
 	c.announce(shard)
 	c.work.Go(func() {
 		select {
@@ -187,6 +191,16 @@ func (c *Cluster) claimable(o Owner) time.Duration {
 		return c.config.Lease / 3
 	}
 	return max(0, c.limit(c.lapsed[o.Incarnation])-c.config.Clock())
+}
+
+// silentSince returns when the owner of a shard was heard of last; 0 if that is not known, or there is none.
+func (c *Cluster) silentSince(o Owner) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.members[o.Node]; m != nil && m.Incarnation == o.Incarnation && m.gone {
+		return m.seen
+	}
+	return c.lapsed[o.Incarnation]
 }
 
 // keep releases the shards that should be elsewhere, and checks those that may be lost, until Close.
