@@ -81,11 +81,11 @@ func (t *trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate, _ 
 
 // Called implements gateway.Revocation.
 func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Certificate, lasts bool) error {
-	if !t.isJudging() {
-		return nil
-	}
 	if err := t.app.ready(ctx); err != nil {
 		return err
+	}
+	if !t.isJudging() && !t.app.opened.leaders.Lost(leader) { // of which another configuration may have judged
+		return nil
 	}
 	chain, err := t.counting(ctx, chains, nil, false) // Check has asked
 	if err != nil {
@@ -128,8 +128,8 @@ func (t *trust) changed() <-chan struct{} {
 	return nil
 }
 
-// keeps reports whether a certificate that was kept counts, as far as is known: one of which nothing is known does.
-func (t *trust) keeps(p standing.Proof) bool {
+// keeps reports whether a certificate that was kept counts. One of which nothing is known now counts as it did.
+func (t *trust) keeps(p standing.Proof, did bool) bool {
 	if roots.checkKept(&p) != nil {
 		return false
 	}
@@ -137,8 +137,11 @@ func (t *trust) keeps(p standing.Proof) bool {
 	if c == nil {
 		return true
 	}
-	r, ok := errors.AsType[*revocation.Refusal](c.Kept(p.Chain))
-	return !ok || r.Reason != revocation.Revoked
+	err := c.Kept(p.Chain)
+	if r, ok := errors.AsType[*revocation.Refusal](err); ok {
+		return did && r.Reason != revocation.Revoked
+	}
+	return true
 }
 
 const (

@@ -168,14 +168,16 @@ func (c *Checker) Close() {
 // not refused. The error is a *Refusal.
 func (c *Checker) Known(chain []*x509.Certificate) error { return c.decide(chain, letIn) }
 
-// Kept decides as Known does, about the chain of a caller that has proven its key before. An answer that is due is
-// asked for in the background, and counts the next time.
+// Kept decides as Known does, about the chain of a caller that has proven its key before; but a certificate of which
+// nothing is known is refused, with NoAnswer. An answer that is due is asked for in the background, and counts the next
+// time.
 func (c *Checker) Kept(chain []*x509.Certificate) error {
 	return c.decide(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
-		if f.answered {
-			_ = c.ask(cert, issuer, f.limit)
+		if !f.answered {
+			return verdict{}
 		}
-		return letIn(f, cert, issuer)
+		_ = c.ask(cert, issuer, f.limit)
+		return f.verdict
 	})
 }
 

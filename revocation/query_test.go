@@ -375,7 +375,7 @@ func TestKeptIsAskedAgain(t *testing.T) {
 		r := &responder{p: p}
 		c := startAsking(t, r, Config{Sources: []Source{{Kind: OCSP, Location: responderURL}}})
 		chain := p.leaf(p.first, 7)
-		if got := reason(t, c.Kept(chain)); got != "" || r.count() != 0 {
+		if got := reason(t, c.Kept(chain)); got != NoAnswer || r.count() != 0 {
 			t.Errorf("nothing is known: %q after %d requests", got, r.count())
 		}
 		if err := c.Check(t.Context(), chain, nil); err != nil {

@@ -32,6 +32,8 @@ type home struct {
 	store replay.Store
 	log   *slog.Logger
 	now   func() time.Time
+	// rejudge has the Leaders judged again soon.
+	rejudge func()
 
 	writing sync.Mutex // held while a log is written, and before mu
 
@@ -44,6 +46,7 @@ type leader struct {
 	revision     uint64 // of its log
 	certificates []certificate
 	lost         bool // its standing
+	unstored     bool // which certificates are lost could not be stored
 }
 
 // certificate is a certificate by which a Leader has called.
@@ -68,11 +71,13 @@ type record struct {
 type storedProof struct {
 	Chain [][]byte `json:"chain"`
 	Pool  string   `json:"pool,omitempty"`
+	Lost  bool     `json:"lost,omitempty"`
 }
 
 // openHome reads what the store of a shard has.
 func (r *Register) openHome(ctx context.Context, shard int, store replay.Store) (*home, error) {
-	h := &home{shard: shard, store: store, log: r.log, now: r.now, leaders: make(map[string]*leader)}
+	h := &home{shard: shard, store: store, log: r.log, now: r.now, leaders: make(map[string]*leader),
+		rejudge: func() { r.gained.Add(1) }}
 	for entry, err := range store.List(ctx, string(logname.Standing), "") {
 		if err != nil {
 			return nil, fmt.Errorf("the certificates of Leaders cannot be read: %w", err)
@@ -80,7 +85,7 @@ func (r *Register) openHome(ctx context.Context, shard int, store replay.Store) 
 		if !entry.Head.Ended.IsZero() {
 			continue
 		}
-		l := &leader{revision: entry.Head.Revision, lost: r.learnedOf(shard, entry.Log[1:])} // until it is judged here
+		l := &leader{revision: entry.Head.Revision}
 		var stored record
 		if err := json.Unmarshal(entry.Head.Metadata, &stored); err != nil {
 			r.log.Error("what is kept of a Leader's certificates is damaged", "leader", entry.Log[1:], "error", err)
@@ -88,9 +93,12 @@ func (r *Register) openHome(ctx context.Context, shard int, store replay.Store) 
 		}
 		for _, p := range stored.Proofs {
 			if chain, err := parse(p.Chain); err == nil {
-				l.certificates = append(l.certificates, newCertificate(Proof{chain, p.Pool}))
+				c := newCertificate(Proof{chain, p.Pool})
+				c.lost = p.Lost
+				l.certificates = append(l.certificates, c)
 			}
 		}
+		l.lost = h.hasLost(l.certificates) || r.learnedOf(shard, entry.Log[1:]) // until it is judged here
 		h.leaders[entry.Log[1:]] = l
 	}
 	r.gained.Add(1)
@@ -131,42 +139,54 @@ func (c *certificate) der() (all [][]byte) {
 
 func (c *certificate) is(cert *x509.Certificate) bool { return c.chain[0].Value() == string(cert.Raw) }
 
+// index returns the place of a certificate; -1 for none.
+func (l *leader) index(cert *x509.Certificate) int {
+	return slices.IndexFunc(l.certificates, func(c certificate) bool { return c.is(cert) })
+}
+
 // called is Register.Called.
 func (h *home) called(ctx context.Context, name string, p Proof, lasts bool) error {
-	if !h.news(name, p.Chain[0], lasts) {
+	if !h.news(name, p, lasts) {
 		return nil
 	}
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	if !h.news(name, p.Chain[0], lasts) { // by another goroutine meanwhile
+	if !h.news(name, p, lasts) { // by another goroutine meanwhile
 		return nil
 	}
 	next := leader{}
 	if l := h.leaders[name]; l != nil { // mu need not be held to read it
 		next = *l
 	}
-	next.certificates = h.keep(next.certificates, newCertificate(p))
+	next.certificates = slices.Clone(next.certificates)
+	if i := next.index(p.Chain[0]); i >= 0 {
+		next.certificates[i] = newCertificate(p)
+	} else {
+		next.certificates = h.keep(next.certificates, newCertificate(p))
+	}
 	before := next.lost
 	next.lost = false
 	if err := h.write(ctx, name, &next); err != nil {
 		return err
 	}
 	if before {
-		h.log.Info("a Leader whose certificates counted no more calls by another one; its webhooks go on", "leader", name)
+		h.rejudge() // the certificate may have been revoked since it was looked at
+		h.log.Info("a Leader whose certificates counted no more calls by one that counts; its webhooks go on",
+			"leader", name)
 	}
 	return nil
 }
 
-// news reports whether a certificate of a Leader is to be kept.
-func (h *home) news(name string, cert *x509.Certificate, lasts bool) bool {
+// news reports whether a certificate of a Leader, which counts, is to be kept.
+func (h *home) news(name string, p Proof, lasts bool) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	l := h.leaders[name]
 	if l == nil {
 		return lasts
 	}
-	if slices.ContainsFunc(l.certificates, func(c certificate) bool { return c.is(cert) }) {
-		return false
+	if i := l.index(p.Chain[0]); i >= 0 { // it is kept already
+		return l.certificates[i].lost || l.certificates[i].pool != p.Pool
 	}
 	return len(l.certificates) < maxCertificates || slices.ContainsFunc(l.certificates, h.useless)
 }
@@ -174,9 +194,8 @@ func (h *home) news(name string, cert *x509.Certificate, lasts bool) bool {
 // useless reports whether a certificate may be dropped for another one.
 func (h *home) useless(c certificate) bool { return c.lost || h.now().After(c.until) }
 
-// keep returns certificates with another one.
+// keep adds another certificate.
 func (h *home) keep(all []certificate, c certificate) []certificate {
-	all = slices.Clone(all)
 	if len(all) >= maxCertificates {
 		if i := slices.IndexFunc(all, h.useless); i >= 0 {
 			all = slices.Delete(all, i, i+1)
@@ -190,7 +209,8 @@ func (h *home) keep(all []certificate, c certificate) []certificate {
 func (h *home) write(ctx context.Context, name string, l *leader) error {
 	var out record
 	for i := range l.certificates {
-		out.Proofs = append(out.Proofs, storedProof{l.certificates[i].der(), l.certificates[i].pool})
+		c := &l.certificates[i]
+		out.Proofs = append(out.Proofs, storedProof{c.der(), c.pool, c.lost})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -212,10 +232,16 @@ func (h *home) write(ctx context.Context, name string, l *leader) error {
 		return err
 	}
 	l.revision++
+	l.unstored = false
+	h.put(name, l)
+	return nil
+}
+
+// put puts in force what is known of a Leader.
+func (h *home) put(name string, l *leader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leaders[name] = l
-	return nil
 }
 
 // isLost is Register.Lost.
@@ -239,29 +265,25 @@ func (h *home) lost() (all []string) {
 }
 
 // judge is Register.Judge.
-func (h *home) judge(ctx context.Context, counts func(Proof) bool) {
+func (h *home) judge(ctx context.Context, counts func(p Proof, did bool) bool) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	now := h.now()
 	for name, l := range h.leaders { // only written while writing is held
-		next := leader{revision: l.revision, certificates: slices.Clone(l.certificates)}
+		next := leader{revision: l.revision, certificates: slices.Clone(l.certificates), unstored: l.unstored}
 		for i := range next.certificates {
 			c := &next.certificates[i]
 			if chain, err := parse(c.der()); err == nil && !now.After(c.until) {
-				c.lost = !counts(Proof{chain, c.pool})
+				did := !c.lost
+				c.lost = !counts(Proof{chain, c.pool}, did)
+				next.unstored = next.unstored || c.lost == did
 			}
 		}
-		last := slices.MaxFunc(append(next.certificates, certificate{}), func(a, b certificate) int {
-			return a.until.Compare(b.until)
-		})
-		if now.After(last.until.Add(keepExpired)) {
+		if now.After(lastOf(next.certificates).until.Add(keepExpired)) {
 			h.drop(ctx, name, l)
 			continue
 		}
-		next.lost = last.lost
-		if !now.After(last.until) { // those that have expired do not matter
-			next.lost = !slices.ContainsFunc(next.certificates, func(c certificate) bool { return !h.useless(c) })
-		}
+		next.lost = h.hasLost(next.certificates)
 		switch {
 		case next.lost && !l.lost:
 			h.log.Warn("the certificates of a Leader count no more: its webhooks stop, and its groups are left",
@@ -269,10 +291,35 @@ func (h *home) judge(ctx context.Context, counts func(Proof) bool) {
 		case l.lost && !next.lost:
 			h.log.Info("the certificates of a Leader count again; its webhooks go on", "leader", name)
 		}
-		h.mu.Lock()
-		*l = next
-		h.mu.Unlock()
+		h.put(name, &next) // whether it can be stored or not
+		if next.unstored {
+			stored := next
+			if err := h.write(ctx, name, &stored); err != nil {
+				h.log.Error("that certificates of a Leader count no more, or again, cannot be stored now; it is tried again",
+					"leader", name, "error", err)
+			}
+		}
 	}
+}
+
+// hasLost reports whether a Leader with some certificates has lost its standing. Those that have expired do not matter
+// while another one has not.
+func (h *home) hasLost(all []certificate) bool {
+	last := lastOf(all)
+	if h.now().After(last.until) {
+		return last.lost
+	}
+	return !slices.ContainsFunc(all, func(c certificate) bool { return !h.useless(c) })
+}
+
+// lastOf returns the certificate that expires last; the zero one for none.
+func lastOf(all []certificate) (last certificate) {
+	for _, c := range all {
+		if c.until.After(last.until) {
+			last = c
+		}
+	}
+	return last
 }
 
 // drop forgets a Leader. If the store cannot be written, that is tried again at the next Judge.

@@ -44,7 +44,7 @@ func TestNodes(t *testing.T) {
 	judge := func(want ...string) {
 		t.Helper()
 		for _, r := range all {
-			r.Judge(t.Context(), func(p Proof) bool { return !slices.ContainsFunc(w.revoked, p.Chain[0].Equal) })
+			r.Judge(t.Context(), func(p Proof, _ bool) bool { return !slices.ContainsFunc(w.revoked, p.Chain[0].Equal) })
 		}
 		for i, r := range all {
 			r.Learn(t.Context())

@@ -24,7 +24,7 @@ type Register struct {
 	lists  *ask.Service[struct{}, []lostLeaders]
 	log    *slog.Logger
 	now    func() time.Time
-	gained atomic.Uint64 // shards
+	gained atomic.Uint64 // shards and Leaders
 
 	mu      sync.RWMutex
 	learned map[int][]string    // the Leaders that have lost their standing, by the shards of other processes
@@ -110,7 +110,7 @@ func (r *Register) Called(ctx context.Context, name string, p Proof, lasts bool)
 	key := toldKey{leader: name, lasts: lasts}
 	h := r.homes.Of(s)
 	switch {
-	case h != nil && !h.news(name, p.Chain[0], lasts):
+	case h != nil && !h.news(name, p, lasts):
 		return nil
 	case h == nil:
 		if key.cert = sha256.Sum256(p.Chain[0].Raw); r.isTold(key) {
@@ -149,12 +149,14 @@ func (r *Register) learnedOf(shard int, name string) bool {
 	return slices.Contains(r.learned[shard], name)
 }
 
-// Gained rises with each shard that this process gains: the Leaders of one are to be judged.
+// Gained rises with each shard that this process gains, and with each Leader that has its standing again: they are to be
+// judged.
 func (r *Register) Gained() uint64 { return r.gained.Load() }
 
 // Judge judges the certificates again that are kept in the shards of this process. counts reports whether a certificate
-// counts; what it is given has been parsed anew.
-func (r *Register) Judge(ctx context.Context, counts func(Proof) bool) {
+// counts; what it is given has been parsed anew. did says whether the certificate counted before: which do not is stored,
+// so that it holds after a restart, too, until more is known.
+func (r *Register) Judge(ctx context.Context, counts func(p Proof, did bool) bool) {
 	for h := range r.homes.All() {
 		h.judge(ctx, counts)
 	}

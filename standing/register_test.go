@@ -27,6 +27,7 @@ type world struct {
 	store   replay.Store
 	now     time.Time
 	revoked []*x509.Certificate
+	away    bool // what is revoked is not known
 	r       *Register
 }
 
@@ -79,7 +80,10 @@ func (w *world) called(leader string, chain []*x509.Certificate, lasts bool) {
 
 func (w *world) judge(want ...string) {
 	w.Helper()
-	w.r.Judge(w.Context(), func(p Proof) bool {
+	w.r.Judge(w.Context(), func(p Proof, did bool) bool {
+		if w.away {
+			return did
+		}
 		return p.Pool == "test" && !slices.ContainsFunc(w.revoked, p.Chain[0].Equal)
 	})
 	got := w.r.AllLost()
@@ -161,5 +165,46 @@ func TestExpiry(t *testing.T) {
 	}
 	if count != 0 || len(w.r.homes.Of(0).leaders) != 0 {
 		t.Errorf("%d logs and %d Leaders are kept", count, len(w.r.homes.Of(0).leaders))
+	}
+}
+
+// TestRestart: a Leader that has lost its standing gets it back neither by a restart, nor by one that knows nothing.
+func TestRestart(t *testing.T) {
+	w := newWorld(t)
+	alice, bob := w.certificate(time.Hour), w.certificate(time.Hour)
+	w.called("alice", alice, true)
+	w.called("bob", bob, true)
+	w.revoked = append(w.revoked, alice[0])
+	w.judge("alice")
+	w.away = true
+	w.open()
+	if !w.r.Lost("alice") || w.r.Lost("bob") {
+		t.Errorf("before it is judged, alice has lost its standing: %t, and bob: %t", w.r.Lost("alice"), w.r.Lost("bob"))
+	}
+	w.judge("alice")
+	w.now = w.now.Add(2 * time.Hour) // the certificates expire
+	w.open()
+	w.judge("alice")
+}
+
+// TestLostWrongly: a Leader has its standing again when it calls by the same certificate, and that counts.
+func TestLostWrongly(t *testing.T) {
+	w := newWorld(t)
+	alice := w.certificate(time.Hour)
+	if err := w.r.Called(t.Context(), "alice", Proof{alice, "another pool"}, true); err != nil {
+		t.Fatal(err)
+	}
+	w.judge("alice")
+	before := w.r.Gained()
+	w.called("alice", alice, false)
+	if w.r.Lost("alice") {
+		t.Error("alice has no standing, though it calls by a certificate that counts")
+	}
+	if w.r.Gained() == before {
+		t.Error("alice is not judged again soon, though its certificate may have been revoked meanwhile")
+	}
+	w.judge()
+	if n := len(w.r.homes.Of(0).leaders["alice"].certificates); n != 1 {
+		t.Errorf("%d certificates are kept, want 1", n)
 	}
 }
