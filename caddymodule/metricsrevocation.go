@@ -16,7 +16,7 @@ var (
 	metricSourceEntries = newGauge("revocation_source_entries",
 		"Revoked certificates in the list of a source, or inactive agents of a registry.", "kind", "location")
 	metricDegraded = newCounter("revocation_degraded_total",
-		"Times that a certificate was let in of which nothing newer was known, since the configuration was loaded.")
+		"Times that a certificate was let in of which nothing newer was known, since the settings of revocation were loaded.")
 	metricRefusedHandshakes = newCounter("handshakes_refused_total",
 		"Handshakes of callers whose verified certificate does not count, by the reason.", "reason")
 	metricRefusedCalls = newCounter("certificates_refused_total",

@@ -5,12 +5,14 @@ package caddymodule
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -49,6 +51,24 @@ type Revocation struct {
 	Degrade caddy.Duration `json:"degrade,omitempty"`
 
 	checker *revocation.Checker
+	shared  *sharedChecker // while it is in use
+	key     string         // of shared
+}
+
+// checkers are those of all configurations, by their settings. A new configuration that has the same goes on with what
+// is known: else each reload would refuse callers until the sources have said again what they had said.
+var checkers = caddy.NewUsagePool()
+
+// sharedChecker is the checker of configurations with the same settings.
+type sharedChecker struct {
+	*revocation.Checker
+	start sync.Once
+}
+
+// Destruct implements caddy.Destructor.
+func (c *sharedChecker) Destruct() error {
+	c.Close()
+	return nil
 }
 
 // parse returns what reads the option. Syntax:
@@ -89,27 +109,35 @@ func (p *parser) revocation(into **Revocation) func() {
 	}
 }
 
-// provision makes the checker. It reads no list, and fetches nothing.
+// provision makes the checker, or takes that of a configuration that runs. It reads no list, and fetches nothing. stop
+// must be called afterwards.
 func (r *Revocation) provision() error {
 	if r == nil {
 		return nil
 	}
-	sources := make([]revocation.Source, len(r.Sources))
+	config := revocation.Config{MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
+		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
+		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade)}
+	key := sha256.New()
+	fmt.Fprintf(key, "%+v", config)
 	for i := range r.Sources {
-		var err error
-		if sources[i], err = r.Sources[i].config(); err != nil {
+		source, err := r.Sources[i].config(key)
+		if err != nil {
 			return err
 		}
+		config.Sources = append(config.Sources, source)
 	}
-	var err error
-	r.checker, err = revocation.New(revocation.Config{
-		Sources: sources, Agent: agentOf, MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
-		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
-		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade), Log: slog.New(processLog{name: "aip"}),
+	config.Agent, config.Log = agentOf, slog.New(processLog{name: "aip"})
+	r.key = string(key.Sum(nil))
+	shared, _, err := checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) {
+		c, err := revocation.New(config)
+		return &sharedChecker{Checker: c}, err
 	})
 	if err != nil {
 		return fmt.Errorf("revocation: %w", err)
 	}
+	r.shared = shared.(*sharedChecker)
+	r.checker = r.shared.Checker
 	return nil
 }
 
@@ -122,18 +150,20 @@ func agentOf(cert *x509.Certificate) string {
 	return peer.ID
 }
 
-// start begins to follow the sources.
-func (r *Revocation) start() { r.checker.Start() }
+// start begins to follow the sources, unless another configuration has.
+func (r *Revocation) start() { r.shared.start.Do(r.checker.Start) }
 
-// stop ends that. What is known goes on to count, for connections that are open.
+// stop ends the use of the checker, and the last use ends that. What is known goes on to count, for connections that are
+// open.
 func (r *Revocation) stop() {
-	if r.checker != nil {
-		r.checker.Close()
+	if r.shared != nil {
+		_, _ = checkers.Delete(r.key) // which has no error
+		r.shared = nil
 	}
 }
 
-// RevocationVerifier has the handshake of a site refuse certificates that are revoked, by the sources of the app's
-// option revocation. It sends no query: a handshake comes before the key of the certificate is proven.
+// RevocationVerifier has the handshake of a site refuse certificates that are revoked, by the same sources as calls: those
+// of the app's option revocation, unless their root has its own. It sends no query: a handshake comes before the key of the certificate is proven.
 type RevocationVerifier struct{ app *App }
 
 // CaddyModule returns the Caddy module information.
@@ -175,7 +205,7 @@ func (v *RevocationVerifier) VerifyClientCertificate(_ [][]byte, chains [][]*x50
 		return bad
 	}
 	for _, chain := range chains {
-		bad := v.app.Revocation.checker.Known(chain)
+		bad := v.app.trust.checkerOf(chain).Known(chain)
 		if bad == nil {
 			return nil
 		}

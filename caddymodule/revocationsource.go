@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"crypto/x509"
 	"fmt"
+	"hash"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -108,8 +109,8 @@ func (s *RevocationSource) isFile() bool {
 	return s.Kind == string(revocation.CRL) && !strings.Contains(s.Location, "://")
 }
 
-// config reads the roots of the source, and no list.
-func (s *RevocationSource) config() (c revocation.Source, err error) {
+// config reads the roots of the source, and no list. It adds to key what the source is made of.
+func (s *RevocationSource) config(key hash.Hash) (c revocation.Source, err error) {
 	c = revocation.Source{Kind: revocation.Kind(s.Kind), Staples: s.Staples, Rate: s.Rate,
 		Timeout: time.Duration(s.Timeout), RefuseUnknown: s.RefuseUnknown}
 	c.Location = caddy.NewReplacer().ReplaceAll(s.Location, "")
@@ -118,6 +119,7 @@ func (s *RevocationSource) config() (c revocation.Source, err error) {
 			return c, fmt.Errorf("revocation: crl: %w", err)
 		}
 	}
+	fmt.Fprintf(key, "%+v", c)
 	for _, file := range s.CA {
 		all, err := doctor.ReadCertificates(file)
 		if err != nil {
@@ -128,6 +130,7 @@ func (s *RevocationSource) config() (c revocation.Source, err error) {
 		}
 		for _, cert := range all {
 			c.Roots.AddCert(cert)
+			key.Write(cert.Raw)
 		}
 	}
 	return c, nil

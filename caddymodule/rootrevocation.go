@@ -46,7 +46,9 @@ func (a *App) addRevocation(r *Revocation, roots []*x509.Certificate) error {
 // same reports whether two settings are the same.
 func (r *Revocation) same(other *Revocation) bool {
 	one, two := *r, *other
-	one.checker, two.checker = nil, nil
+	for _, settings := range []*Revocation{&one, &two} {
+		settings.checker, settings.shared, settings.key = nil, nil, ""
+	}
 	return reflect.DeepEqual(one, two)
 }
 
