@@ -26,7 +26,7 @@ type Config struct {
 	Rules []Rule
 	// DryRun has no rule refuse a call: what would be refused is logged and counted.
 	DryRun bool
-	// Further is asked about each call that the rules allow, before it is counted; nil for nothing. An error refuses the
+	// Further is asked about each call that the rules and the quotas let in; nil for nothing. An error refuses the
 	// call: that of ctx, or the cause of the refusal, for the log.
 	Further func(ctx context.Context, c *Call) error
 	Quotas  []Quota
@@ -132,10 +132,15 @@ func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	if err := p.allow(c); err != nil {
 		return err
 	}
-	if err := p.further(ctx, c); err != nil {
+	if err := p.count(ctx, c, u); err != nil {
 		return err
 	}
-	return p.count(ctx, c, u)
+	// A Leader beyond its quotas is not to use up the decision point, too.
+	if err := p.further(ctx, c); err != nil {
+		u.uncall()
+		return err
+	}
+	return nil
 }
 
 // Further is the name of what Config.Further has decided, in logs and metrics.

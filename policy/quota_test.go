@@ -285,3 +285,32 @@ func TestUses(t *testing.T) {
 		}
 	})
 }
+
+// TestQuotasBeforeFurther: a decision point is not asked about a call beyond a quota, and one that it denies is not
+// counted.
+func TestQuotasBeforeFurther(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p, b := counting(t, replay.NewMemory(replay.Settings{}), new(clock), Quota{Name: "q", Calls: Rate{1, time.Hour, 1}})
+		defer b.Close()
+		asked, denied := 0, true
+		p.config.Further = func(context.Context, *Call) error {
+			asked++
+			if denied {
+				return Denied(nil)
+			}
+			return nil
+		}
+		for range 3 {
+			if _, err := start(t.Context(), p, leaderOf(1), false); task.KindOf(err) != task.AuthorizationFailed {
+				t.Errorf("%v, want that it is denied", err)
+			}
+		}
+		denied = false
+		if _, err := start(t.Context(), p, leaderOf(1), false); err != nil {
+			t.Error(err)
+		}
+		if limit, err := start(t.Context(), p, leaderOf(1), false); limit != "q.calls" || asked != 4 {
+			t.Errorf("%v after %d questions, want no call left after 4", err, asked)
+		}
+	})
+}
