@@ -153,7 +153,7 @@ func agentOf(cert *x509.Certificate) string {
 // start begins to follow the sources, unless another configuration has.
 func (r *Revocation) start() { r.shared.start.Do(r.checker.Start) }
 
-// stop ends the use of the checker, and the last use ends that. What is known goes on to count, for connections that are
+// stop ends the use of the checker; the last stop ends that. What is known goes on to count, for connections that are
 // open.
 func (r *Revocation) stop() {
 	if r.shared != nil {
@@ -162,8 +162,9 @@ func (r *Revocation) stop() {
 	}
 }
 
-// RevocationVerifier has the handshake of a site refuse certificates that are revoked, by the same sources as calls: those
-// of the app's option revocation, unless their root has its own. It sends no query: a handshake comes before the key of the certificate is proven.
+// RevocationVerifier has the handshake of a site refuse certificates that are revoked, by the same sources as calls: by
+// those of the app's option revocation, unless their root has its own. It sends no query: a handshake comes before the
+// key of the certificate is proven.
 type RevocationVerifier struct{ app *App }
 
 // CaddyModule returns the Caddy module information.

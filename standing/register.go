@@ -149,13 +149,13 @@ func (r *Register) learnedOf(shard int, name string) bool {
 	return slices.Contains(r.learned[shard], name)
 }
 
-// Gained rises with each shard that this process gains, and with each Leader that has its standing again: they are to be
-// judged.
+// Gained rises with each shard that this process gains, and with each Leader that has its standing again: they are to
+// be judged.
 func (r *Register) Gained() uint64 { return r.gained.Load() }
 
 // Judge judges the certificates again that are kept in the shards of this process. counts reports whether a certificate
-// counts; what it is given has been parsed anew. did says whether the certificate counted before: which do not is stored,
-// so that it holds after a restart, too, until more is known.
+// counts; what it is given has been parsed anew. did says whether the certificate counted before: that is stored, so
+// that it holds after a restart, too, until more is known.
 func (r *Register) Judge(ctx context.Context, counts func(p Proof, did bool) bool) {
 	for h := range r.homes.All() {
 		h.judge(ctx, counts)
