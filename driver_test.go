@@ -142,7 +142,7 @@ func TestDriverOfAnotherProject(t *testing.T) {
 		return ask("/", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":"`+command+`","senderId":"l",`+
 			`"command":"`+command+`","taskId":"t","dataItems":[{"type":"text","text":"hello"}]}}}`)
 	}
-	const none = `there is no driver "shelve"; use memory, pebble or shelf`
+	const none = `there is no driver "shelve"; use jetstream, memory, pebble or shelf`
 	if err := load("shelve"); err == nil || !strings.Contains(err.Error(), none) {
 		t.Errorf("an unknown driver: %v, want %s", err, none)
 	}

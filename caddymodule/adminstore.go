@@ -16,11 +16,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// errShared refuses what is done with a store as a whole, where this process has a part of it.
+var errShared = task.Errorf(task.UnsupportedOperation, "several gateways share the store, and each has a part of it; "+
+	"caddy aip cluster shows the parts, and the page cluster.md how their streams are copied")
+
 // reportStore answers with what the store has; with verify, after it has read all of it.
 func reportStore(verify bool) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
+		store, ok := o.store.(replay.Store)
+		if !ok {
+			return nil, errShared
+		}
 		// To read all takes longer than Caddy's admin API lets a request be read.
-		report, err := storefiles.Survey(context.WithoutCancel(r.Context()), o.store, verify)
+		report, err := storefiles.Survey(context.WithoutCancel(r.Context()), store, verify)
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}
@@ -63,8 +71,12 @@ func backupStore(o *openStore, r *http.Request) (any, error) {
 
 // exportStore answers with an archive of the store. An archive that is cut off has no last line.
 func exportStore(o *openStore, w http.ResponseWriter, r *http.Request) error {
+	store, ok := o.store.(replay.Store)
+	if !ok {
+		return refusal(errShared)
+	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	_, err := replay.Export(r.Context(), o.store, w)
+	_, err := replay.Export(r.Context(), store, w)
 	return err
 }

@@ -276,14 +276,31 @@ func (a *App) release() error {
 }
 
 // Handle drains the streams when this configuration is about to stop, before any app is stopped: at an exit, Caddy
-// waits for the requests of its servers, among them streams and calls that wait for a task. It implements
-// caddyevents.Handler.
+// waits for the requests of its servers, among them streams and calls that wait for a task. Before that, at an exit,
+// the tasks are handed over. It implements caddyevents.Handler.
 func (a *App) Handle(context.Context, caddy.Event) error {
+	if caddy.Exiting() {
+		a.handOver()
+	}
 	a.drain()
 	if caddy.Exiting() {
 		exit()
 	}
 	return nil
+}
+
+// handOver has other processes take the tasks over, where they share the store. Calls go on meanwhile, and wait no
+// longer than a task moves: the other processes execute them then.
+func (a *App) handOver() {
+	a.mu.Lock()
+	opened := a.opened
+	a.mu.Unlock()
+	if opened == nil || opened.shared == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(a.Drain))
+	defer cancel()
+	opened.shared.HandOver(ctx)
 }
 
 // enter begins a request; leave ends it. Requests arrive even after Cleanup, on connections that were opened before.

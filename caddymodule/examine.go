@@ -37,9 +37,14 @@ const clockSkew = time.Minute
 // examinedDriver is a driver that knows whether its store can be used without opening it.
 type examinedDriver interface {
 	// Examine returns why no store could be opened, or why it would accept no new tasks, with what to do; nil if there is
-	// no reason. It changes nothing.
+	// no reason. It is an uncheckedError where the store can be used, but may be unsafe. It changes nothing.
 	Examine() error
 }
+
+// uncheckedError says what of a store could not be checked.
+type uncheckedError struct{ text string }
+
+func (e *uncheckedError) Error() string { return e.text }
 
 // examination collects findings.
 type examination struct{ findings []doctor.Finding }
@@ -58,9 +63,12 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 		return e.findings
 	}
 	if driver, ok := a.store.(examinedDriver); ok {
-		if err := driver.Examine(); err != nil {
+		switch err := driver.Examine(); {
+		case errors.As(err, new(*uncheckedError)):
+			e.add(doctor.CheckStore, doctor.Warning, a.store.Location(), err.Error())
+		case err != nil:
 			e.add(doctor.CheckStore, doctor.Broken, a.store.Location(), err.Error())
-		} else {
+		default:
 			e.add(doctor.CheckStore, doctor.OK, a.store.Location(), "it can be written")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -94,6 +95,7 @@ type Gateway struct {
 	app     *App
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision
+	ready   atomic.Bool      // it was logged
 	policy  *policy.Policy   // nil for none
 	aac     *aac.Gate        // nil for none
 	point   *decide.Point    // that the policy asks; nil for none

@@ -90,8 +90,15 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 	return c, err
 }
 
-// logReady logs that the Partner has begun its work, once for each configuration.
+// logReady logs that the Partner has begun its work, once for each configuration; where the store has several shards,
+// with what was resumed in the first one.
 func (g *Gateway) logReady(resumed int) {
+	if g.ready.Swap(true) {
+		if resumed > 0 {
+			g.log.Info("turns are resumed in a shard that was gained", "resumed", resumed)
+		}
+		return
+	}
 	g.log.Info("the Partner is ready", "dialect", g.Agent.Dialect, "callers", strings.Join(g.Callers, " "),
 		"path", g.BasePath+"/", "identity", g.Identity.Mode,
 		"store", strings.TrimSpace(driverName(g.app.store)+" "+g.app.store.Location()), "resumed", resumed)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -40,9 +41,11 @@ func storeKey(d StoreDriver) string { return driverName(d) + ":" + d.Location() 
 // part. Configurations share it.
 type openStore struct {
 	driver  StoreDriver // of the configuration that has opened it
-	store   replay.Store
+	store   storage
+	shared  SharedStore // the same, if other processes use it, too; otherwise nil
 	shards  *shard.Set
 	tasks   *gateway.Tasks
+	working atomic.Pointer[gateway.Tasks] // the same, for those who may ask before it is set
 	groups  *group.Engine
 	book    *policy.Book
 	used    *aac.Used
@@ -98,44 +101,58 @@ func open(d StoreDriver) (*openStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.(*openStore), nil
+	o := v.(*openStore)
+	if shared, ok := o.driver.(SharedDriver); ok {
+		if err := shared.Continues(d); err != nil {
+			_, released := stores.Delete(storeKey(d))
+			return nil, fmt.Errorf("store: %w", errors.Join(err, released))
+		}
+	}
+	return o, nil
 }
 
 // openNew opens the store. It outlives this configuration, and so it logs to the process.
 func openNew(d StoreDriver) (*openStore, error) {
-	store, err := d.Open(slog.New(processLog{name: "aip.store"}))
-	if err != nil {
+	ctx, log := context.Background(), slog.New(processLog{name: "aip"})
+	o := &openStore{driver: d}
+	if err := o.openShards(slog.New(processLog{name: "aip.store"})); err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	o := &openStore{driver: d, store: store, tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
-	o.shards = shard.One(store)
-	tasks, err := gateway.OpenTasks(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
-	if err != nil {
+	o.tracer = newTracer(ctx, log)
+	if err := o.openRooms(ctx, log); err != nil {
 		o.tracer.close()
-		return nil, err
+		return nil, errors.Join(err, o.leave())
 	}
-	o.tasks = tasks
-	o.leaders, err = standing.Open(ctx, o.shards, time.Now, slog.New(processLog{name: "aip"}))
+	o.metrics = newMetricsExporter(ctx, log)
+	return o, nil
+}
+
+// openRooms opens what works on the shards. After an error, the shards are closed.
+func (o *openStore) openRooms(ctx context.Context, log *slog.Logger) (err error) {
+	o.tasks, err = gateway.OpenTasks(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
 	if err != nil {
-		o.tracer.close()
-		return nil, errors.Join(err, tasks.Close())
+		return err
+	}
+	o.working.Store(o.tasks)
+	if o.shared != nil {
+		o.tasks.HandOver(o.shared.Owners())
+	}
+	if o.leaders, err = standing.Open(ctx, o.shards, time.Now, log); err != nil {
+		return errors.Join(err, o.tasks.Close())
 	}
 	o.groups, err = group.Open(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
 	if err != nil {
-		o.tracer.close()
-		return nil, errors.Join(err, tasks.Close())
+		return errors.Join(err, o.tasks.Close())
 	}
 	o.tasks.Process().AddAcceptor(o.groups)
-	o.book = policy.OpenBook(o.shards, time.Now, slog.New(processLog{name: "aip"}))
-	o.used = aac.OpenUsed(o.shards, slog.New(processLog{name: "aip"}))
+	o.book = policy.OpenBook(o.shards, time.Now, log)
+	o.used = aac.OpenUsed(o.shards, log)
 	o.assignees = wsfront.ShareAssignees(o.shards, &process.Assignees)
 	o.unshare = aunConnections.Share(o.shards, slog.New(processLog{name: "aip.aun"}))
 	o.openAdmin()
 	o.openTails()
 	o.openPushes(&process.Callbacks)
-	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
-	return o, nil
+	return nil
 }
 
 // retain is open for a store that was released. It reports false if the store was closed since.
@@ -238,5 +255,5 @@ func (o *openStore) Destruct() error {
 	o.groups.Close()
 	o.book.Close()
 	o.used.Close()
-	return o.tasks.Close() // and what else is open over the shards
+	return errors.Join(o.tasks.Close(), o.leave()) // with what else is open over the shards
 }

@@ -11,10 +11,10 @@ import (
 
 // streams are the open streams of all callers.
 var streams = &listing[adminapi.StreamPage, adminapi.Stream]{
-	path: adminapi.Streams,
-	what: "streams",
+	path:    adminapi.Streams,
+	what:    "streams",
 	entries: func(p *adminapi.StreamPage) ([]adminapi.Stream, string) { return p.Streams, string(p.Next) },
-	header: "TASK\tSINCE\tEVENTS\tBEHIND\tTRANSPORT\tDIALECT\tADDRESS\tLEADER\tPARTNER",
+	header:  "TASK\tSINCE\tEVENTS\tBEHIND\tTRANSPORT\tDIALECT\tADDRESS\tLEADER\tPARTNER",
 	row: func(s *adminapi.Stream) string {
 		behind := "-" // it is not known
 		if s.Behind != nil {

@@ -92,6 +92,19 @@ func (c *Cluster) Shards(ctx context.Context) []Shard {
 	return all
 }
 
+// Since returns since when this node owns the shards that it does. It asks nobody.
+func (c *Cluster) Since() map[int]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[int]time.Time)
+	for i := range c.shards {
+		if c.shards[i].store != nil {
+			all[i] = c.shards[i].since
+		}
+	}
+	return all
+}
+
 // The services of every node.
 const (
 	drainService = "cluster/drain"

@@ -72,6 +72,7 @@ func modules() iter.Seq2[string, reflect.Type] {
 		_ = yield("", reflect.TypeFor[caddymodule.App]()) &&
 			yield("store.", reflect.TypeFor[caddymodule.PebbleStore]()) &&
 			yield("store.", reflect.TypeFor[caddymodule.MemoryStore]()) &&
+			yield("store.", reflect.TypeFor[caddymodule.JetStreamStore]()) &&
 			yield("", reflect.TypeFor[caddymodule.Gateway]())
 	}
 }
@@ -104,7 +105,7 @@ func TestDocsTypes(t *testing.T) {
 	fields["store.driver"] = reflect.TypeFor[string]() // Caddy reads it
 	words := []string{"directory", "file", "path", "URL", "AIC", "AID", "name", "text", "key", "dialect", "AIC and AID",
 		"AIC and names", "dialect, URL", "AID, URL", "name, text", "name, files"}
-	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns"}
+	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns", "URLs"}
 	setting := regexp.MustCompile("\\(`([a-z_.]+)`")
 	found := 0
 	for _, row := range tables(strings.ReplaceAll(pages(t)["docs/configuration.md"], `\|`, ","), settingsTable) {
@@ -203,6 +204,7 @@ func TestDocsDefaults(t *testing.T) {
 		flatten(t, path, module, got)
 	}
 	load("", "aip", `{}`)
+	load("store.", "aip.stores.jetstream", `{"urls":["nats://a","nats://b"]}`)
 	load("store.", "aip.stores.memory", `{}`)
 	load("store.", "aip.stores.pebble", `{}`)
 	got["store.driver"] = "pebble"

@@ -22,6 +22,7 @@ import (
 // TestDocsMessages provokes every message of docs/configuration.md that `caddy validate` can say.
 func TestDocsMessages(t *testing.T) {
 	store := func(option string) string { return "{\n" + option + "\n}\n:8443 {\n}\n" }
+	jetstream := func(settings string) string { return store("aip {\nstore jetstream " + settings + "\n}") }
 	gateway := func(directive string) string { return ":8443 {\n" + directive + "\n}\n" }
 	block := func(settings string) string {
 		return gateway("aip_gateway a2a/legacy http://127.0.0.1:9101 {\n" + settings + "\n}")
@@ -184,8 +185,8 @@ func TestDocsMessages(t *testing.T) {
 		{`card: acs is "…", but must be 01.00 or 02.01`, block("card {\nacs 03.00\n}")},
 		{"aic needs exactly one value", block("aic")},
 		{"allow needs at least one value", block("allow")},
-		{"store needs a driver: memory or pebble", store("aip {\nstore\n}")},
-		{`there is no driver "…"; use memory or pebble`, store("aip {\nstore sqlite\n}")},
+		{"store needs a driver: jetstream, memory or pebble", store("aip {\nstore\n}")},
+		{`there is no driver "…"; use jetstream, memory or pebble`, store("aip {\nstore sqlite\n}")},
 		{`sync is "…", but must be state, always or never`, store("aip {\nstore pebble {\nsync sometimes\n}\n}")},
 		{`there is no "…" in store memory`, store("aip {\nstore memory {\nsync always\n}\n}")},
 		{`store memory takes no argument "…"`, store("aip {\nstore memory /tmp\n}")},
@@ -195,6 +196,18 @@ func TestDocsMessages(t *testing.T) {
 		{"max_events is …, but must be at least 16", store("aip {\nstore pebble {\nmax_events 15\n}\n}")},
 		{"max_bytes is …, but must be at least 64KiB", store("aip {\nstore pebble {\nmax_bytes 1KiB\n}\n}")},
 		{"retention, keep_unread and max_size must not be negative", store("aip {\nstore pebble {\nretention -1s\n}\n}")},
+		{"store jetstream needs the URLs of the servers, such as nats://host", store("aip {\nstore jetstream\n}")},
+		{`"…" is no URL of a NATS server; write nats://host or tls://host`, jetstream("http://a")},
+		{"the URL of a server holds credentials, which logs would show; use user, token, nkey or credentials",
+			jetstream("nats://me:secret@a")},
+		{"the gateway logs in by one of them", jetstream("nats://a {\nuser me secret\ntoken secret\n}")},
+		{"with one replica, the loss of a server is the loss of tasks; use replicas 3, " +
+			"or accept that with allow_single_replica", jetstream("nats://a {\nreplicas 1\n}")},
+		{"replicas is …, but must be 3 or 5", jetstream("nats://a {\nreplicas 4\n}")},
+		{"shards is …, but must be 1 to 1024", jetstream("nats://a {\nshards -1\n}")},
+		{"lease is …, but must be 1s to 1m0s", jetstream("nats://a {\nlease 1h\n}")},
+		{`node is "…", but must be 1 to 64 letters, digits, - and _`, jetstream("nats://a {\nnode a.b\n}")},
+		{`prefix is "…", but must be 1 to 32 letters, digits, - and _`, jetstream("nats://a {\nprefix a.b\n}")},
 		{`streams: … is "…", but must be on or off`, store("aip {\nstreams {\ntake_over maybe\n}\n}")},
 		{"drain must not be negative", store("aip {\ndrain -1s\n}")},
 		{"each line of identities needs an AIC and its AID", identities("10001000011K912345E789ABCDEF2353")},

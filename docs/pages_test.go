@@ -124,6 +124,7 @@ func TestDocsExamples(t *testing.T) {
 	}
 	t.Setenv("WEBHOOK_SIGNING_KEY", sign.Generate())
 	t.Setenv("AGENT_TOKEN", "secret")
+	t.Setenv("NATS_PASSWORD", "secret")
 	t.Setenv("GROUP_TOKEN_KEY", strings.Repeat("0a", 32))
 	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
 	found := 0

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// guide is a reader of docs/getting-started.md, who types what it says in a folder with ./caddy. Only the ports are
-// others.
+// guide is a reader of a page of docs, such as getting-started.md, who types what it says in a folder with ./caddy.
+// Only the ports are others.
 type guide struct {
 	t      *testing.T
 	dir    string
@@ -23,7 +23,17 @@ type guide struct {
 
 func openGuide(t *testing.T) *guide {
 	t.Helper()
-	page, err := os.ReadFile("../docs/getting-started.md")
+	ports := make(map[string]int)
+	for _, port := range []string{"8443", "8444", "9101", "9120", "8080"} {
+		ports[port] = freePort(t)
+	}
+	return openPage(t, "getting-started.md", ports)
+}
+
+// openPage opens a page in which ports, or the first digits of several, are replaced.
+func openPage(t *testing.T, name string, ports map[string]int) *guide {
+	t.Helper()
+	page, err := os.ReadFile("../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +42,10 @@ func openGuide(t *testing.T) *guide {
 		t.Fatal(err)
 	}
 	g := &guide{t: t, dir: t.TempDir(), env: []string{fmt.Sprintf("CADDY_ADMIN=127.0.0.1:%d", freePort(t))},
-		blocks: make(map[string][]string), ports: make(map[string]int)}
+		blocks: make(map[string][]string), ports: ports}
 	text := string(page)
-	for _, port := range []string{"8443", "8444", "9101", "9120", "8080"} {
-		g.ports[port] = freePort(t)
-		text = strings.ReplaceAll(text, port, fmt.Sprint(g.ports[port]))
+	for port, free := range ports {
+		text = strings.ReplaceAll(text, port, fmt.Sprint(free))
 	}
 	for section := range strings.SplitSeq(text, "\n## ") {
 		heading, rest, _ := strings.Cut(section, "\n")

@@ -11,6 +11,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// handedOver reports whether the engine was closed while the process goes on: another one owns the shard.
+func (p *Partner) handedOver() bool {
+	select {
+	case <-p.Stopping:
+		return false
+	default:
+		return p.engine.base.Err() != nil
+	}
+}
+
 // await waits for a turn (see run.awaitSettled), and returns the task, and the number of its last event.
 func (p *Partner) await(
 	ctx context.Context, tk *activeTask, turn *run, c *Request,
@@ -46,6 +56,9 @@ func (p *Partner) await(
 		}
 		return err
 	})
+	if err == nil && !t.Status.State.Settled() && p.handedOver() {
+		err = Moved() // the next owner goes on with the turn, and knows the command again
+	}
 	if err != nil {
 		return task.Task{}, 0, err
 	}

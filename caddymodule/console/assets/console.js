@@ -1,7 +1,8 @@
 // The frame of the console: which page is shown, its keys, and light or dark.
-import { permissions, RequestError } from "./api.js";
+import { get, permissions, RequestError } from "./api.js";
 import { el, link, message } from "./dom.js";
 import * as agents from "./agents.js";
+import * as cluster from "./cluster.js";
 import * as deliveries from "./deliveries.js";
 import * as groups from "./groups.js";
 import * as policy from "./policy.js";
@@ -11,10 +12,10 @@ import * as tasks from "./tasks.js";
 import * as trial from "./try.js";
 
 // A page fills the main element by show(main, query, signal, may), until the signal aborts.
-const pages = { tasks, task, streams, deliveries, agents, groups, policy, try: trial };
+const pages = { tasks, task, streams, deliveries, agents, groups, policy, cluster, try: trial };
 
 // The pages of the navigation, by their keys.
-const keys = { t: "tasks", s: "streams", d: "deliveries", a: "agents", g: "groups", o: "policy", y: "try" };
+const keys = { t: "tasks", s: "streams", d: "deliveries", a: "agents", g: "groups", o: "policy", c: "cluster", y: "try" };
 
 const main = document.getElementById("main");
 const dialog = document.getElementById("keys");
@@ -141,5 +142,10 @@ try {
   // Without an answer nothing may be changed; the page itself says that the gateway does not answer.
 }
 if (!may.has("try")) delete keys.y;
+try {
+  if ((await get("cluster")).nodes.length === 0) delete keys.c; // the store is not shared
+} catch {
+  // Likewise.
+}
 frame();
 route();

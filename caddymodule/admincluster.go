@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// reportCluster answers with the gateways that share the store; with none, where it is not shared.
+func reportCluster(o *openStore, r *http.Request) (any, error) {
+	if o.shared == nil {
+		return &adminapi.ClusterReport{Nodes: []adminapi.ClusterNode{}, Shards: []adminapi.ClusterShard{}}, nil
+	}
+	return o.shared.Report(r.Context())
+}
+
+// errAlone refuses what needs other gateways.
+func errAlone(o *openStore) error {
+	return task.Errorf(task.UnsupportedOperation, "this gateway shares its store with no other one: its driver is %s",
+		driverName(o.driver))
+}
+
+// moveShard has another gateway own the shard that the body names.
+func moveShard(o *openStore, r *http.Request) (any, error) {
+	if o.shared == nil {
+		return nil, errAlone(o)
+	}
+	var m adminapi.ShardMove
+	const form = `{"shard": 7, "to": "a node"}`
+	if err := readBody(r, &m, form, &m.To); err != nil {
+		return nil, err
+	}
+	switch n := o.shared.Count(); {
+	case m.Shard == nil:
+		return nil, errBody(form)
+	case *m.Shard < 0 || *m.Shard >= n:
+		return nil, task.Errorf(task.InvalidParams, "there is no shard %d; they are 0 to %d", *m.Shard, n-1).
+			WithField("shard")
+	}
+	if err := o.shared.Move(r.Context(), *m.Shard, m.To); err != nil {
+		return nil, err
+	}
+	slog.New(processLog{name: "aip"}).Info("the operator moves a shard", "shard", *m.Shard, "to", m.To)
+	return m, nil
+}
+
+// drainNode has the gateway that the body names hand its shards over, or ends that.
+func drainNode(o *openStore, r *http.Request) (any, error) {
+	if o.shared == nil {
+		return nil, errAlone(o)
+	}
+	var n adminapi.NodeName
+	if err := readBody(r, &n, `{"node": "its name, or empty for the one that is asked"}`); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.Node, err = o.shared.Drain(r.Context(), n.Node, r.Method == http.MethodPost); err != nil {
+		return nil, err
+	}
+	if log := slog.New(processLog{name: "aip"}); r.Method == http.MethodPost {
+		log.Info("the operator has a gateway hand its shards over", "node", n.Node)
+	} else {
+		log.Info("the operator lets a gateway have shards again", "node", n.Node)
+	}
+	return n, nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"github.com/aip-gateway/aip-gateway/cluster"
+	"github.com/aip-gateway/aip-gateway/replay/jetstream"
+)
+
+// The metrics of the gateways that share a store, as one of them counts them.
+var (
+	metricClusterReady = newGauge("cluster_ready", "Whether the gateway takes part, and its lease holds: 1 or 0.")
+	metricClusterNodes = newGauge("cluster_nodes", "Gateways that share the store and live, this one included.")
+	metricShards       = newGauge("cluster_shards", "Shards of the store.")
+	metricOwned        = newGauge("cluster_shards_owned", "Shards that the gateway owns.")
+	metricClaims       = newCounter("cluster_claims_total", "Shards that the gateway has become the owner of.")
+	metricTakeOvers    = newCounter("cluster_takeovers_total", "Those of them whose owner was gone.")
+	metricFenced       = newCounter("cluster_fenced_total",
+		"Shards that were lost because another gateway had taken them over.")
+	metricLapses    = newCounter("cluster_lease_lapses_total", "Times that the lease of the gateway had lapsed.")
+	metricGone      = newCounter("cluster_nodes_gone_total", "Times that another gateway was declared gone.")
+	metricForwarded = newGauge("cluster_calls", "Calls that others carry out for the gateway.")
+	metricServing   = newGauge("cluster_calls_serving", "Calls that the gateway carries out for others.")
+	metricHeld      = newGauge("cluster_calls_bytes", "Bytes of the requests and answers of these.")
+
+	metricStreamAppends = newCounter("cluster_appends_total", "Appends that the gateway has written.")
+	metricBatches       = newCounter("cluster_batches_total", "Batches in which they were written.")
+	metricConflicts     = newCounter("cluster_conflicts_total", "Appends that another writer was faster than.")
+	metricMissed        = newCounter("cluster_missed_total",
+		"Checks of a log of another gateway that have found what no notification had told.")
+)
+
+// streams adds what the streams of shards have counted.
+func (s samples) streams(c jetstream.Counts) {
+	s.add(metricStreamAppends, float64(c.Appends))
+	s.add(metricBatches, float64(c.Batches))
+	s.add(metricConflicts, float64(c.Conflicts))
+	s.add(metricMissed, float64(c.Missed))
+}
+
+// cluster adds what a gateway has counted.
+func (s samples) cluster(c *cluster.Cluster) {
+	living := 0
+	for _, n := range c.Nodes() {
+		if n.Living {
+			living++
+		}
+	}
+	of := c.Stats()
+	s.flag(metricClusterReady, c.Ready() == nil)
+	s.add(metricClusterNodes, float64(living))
+	s.add(metricShards, float64(c.Count()))
+	s.add(metricOwned, float64(of.Owned))
+	s.add(metricClaims, float64(of.Claims))
+	s.add(metricTakeOvers, float64(of.TakeOvers))
+	s.add(metricFenced, float64(of.Fenced))
+	s.add(metricLapses, float64(of.Lapses))
+	s.add(metricGone, float64(of.Gone))
+	s.add(metricForwarded, float64(of.Calls))
+	s.add(metricServing, float64(of.Serving))
+	s.add(metricHeld, float64(of.Held))
+}

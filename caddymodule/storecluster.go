@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/cluster"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/replay/jetstream"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// clusterMember is this process as a node of a cluster. It implements member.
+type clusterMember struct {
+	*cluster.Cluster
+	gateway.Owners
+	host SharedHost
+
+	// stream adds what the servers know of the stream of a shard; nothing where it has no leader.
+	stream func(context.Context, *adminapi.ClusterShard)
+	// counts returns what the streams have counted.
+	counts func() jetstream.Counts
+	// close ends what the cluster works with.
+	close func()
+}
+
+// newClusterMember opens the node of this process, and waits until it has joined the others, or, while they cannot be
+// reached, until the context is done. It closes nothing else after an error.
+func newClusterMember(
+	ctx context.Context, c cluster.Config, host SharedHost, owners func(*cluster.Cluster) gateway.Owners,
+) (*clusterMember, error) {
+	c.Busy = host.Busy
+	node, err := cluster.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	m := &clusterMember{Cluster: node, Owners: owners(node), host: host}
+	m.Handle(describeService, m.describe)
+	if taken, ok := errors.AsType[*cluster.NameTakenError](m.Joined(ctx)); ok {
+		node.Close()
+		return nil, fmt.Errorf("%w: see node of store", taken)
+	}
+	return m, nil
+}
+
+// Close implements member.
+func (m *clusterMember) Close() error {
+	m.Cluster.Close()
+	m.close()
+	return nil
+}
+
+// HandOver implements member.
+func (m *clusterMember) HandOver(ctx context.Context) { m.Cluster.Drain(ctx) }
+
+// Drain implements member.
+func (m *clusterMember) Drain(ctx context.Context, node string, drain bool) error {
+	return nodeError(m.DrainNode(ctx, node, drain))
+}
+
+// Move implements member.
+func (m *clusterMember) Move(ctx context.Context, shard int, to string) error {
+	return nodeError(m.Cluster.Move(ctx, shard, to))
+}
+
+// nodeError is the error of an operator for what another node has not done.
+func nodeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return task.Errorf(task.InvalidParams, "%v", err)
+}
+
+// sample implements sampledStore.
+func (m *clusterMember) sample(out samples) {
+	out.cluster(m.Cluster)
+	out.streams(m.counts())
+}
+
+// describeService has each process say what only it knows of itself.
+const describeService = "host/describe"
+
+// description is what a process says of itself.
+type description struct {
+	// Partners are those that it has in its configuration.
+	Partners []string `json:"partners,omitempty"`
+	// Since says since when it owns which shards.
+	Since map[int]time.Time `json:"since,omitempty"`
+}
+
+func (m *clusterMember) describe(context.Context, int, []byte) ([]byte, error) {
+	return json.Marshal(description{m.host.Partners(), m.Since()})
+}
+
+// Report implements member.
+func (m *clusterMember) Report(ctx context.Context) (*adminapi.ClusterReport, error) {
+	said := make(map[string]description)
+	for a, err := range m.Each(ctx, describeService, nil) {
+		var d description
+		if err == nil && json.Unmarshal(a.Data, &d) == nil {
+			said[a.Node] = d
+		}
+	}
+	r, now := &adminapi.ClusterReport{Node: m.Name(), Nodes: []adminapi.ClusterNode{}}, time.Now()
+	for _, n := range m.Nodes() {
+		state := adminapi.NodeUp
+		switch {
+		case !n.Living:
+			state = adminapi.NodeGone
+		case n.Draining:
+			state = adminapi.NodeDraining
+		}
+		r.Nodes = append(r.Nodes, adminapi.ClusterNode{Name: n.Name, State: state, Version: n.Version,
+			Started: n.Started.UTC(), Heard: now.Add(-n.Silent).UTC(), Shards: n.Owns, Partners: said[n.Name].Partners})
+	}
+	for _, s := range m.Shards(ctx) {
+		out := adminapi.ClusterShard{Shard: s.Number, Owner: s.Owner.Node, Epoch: s.Owner.Epoch,
+			Since: said[s.Owner.Node].Since[s.Number]}
+		if s.Should != s.Owner.Node {
+			out.Should = s.Should
+		}
+		r.Shards = append(r.Shards, out)
+	}
+	m.addStreams(ctx, r.Shards)
+	return r, nil
+}
+
+// maxAsked is how many streams the servers are asked for at a time.
+const maxAsked = 16
+
+// addStreams adds what the servers know of the streams of shards.
+func (m *clusterMember) addStreams(ctx context.Context, shards []adminapi.ClusterShard) {
+	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
+	defer cancel()
+	var work sync.WaitGroup
+	defer work.Wait()
+	free := make(chan struct{}, maxAsked)
+	for i := range shards {
+		free <- struct{}{}
+		work.Go(func() {
+			m.stream(ctx, &shards[i])
+			<-free
+		})
+	}
+}
+
+// Interface guards.
+var (
+	_ member       = (*clusterMember)(nil)
+	_ sampledStore = (*clusterMember)(nil)
+)

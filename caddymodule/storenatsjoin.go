@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/cluster"
+	"github.com/aip-gateway/aip-gateway/cluster/handover"
+	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/replay/jetstream"
+)
+
+// Continues implements SharedDriver. Where the store is, and who this process is among the others, is said once.
+func (s *JetStreamStore) Continues(newer StoreDriver) error {
+	now, then := *newer.(*JetStreamStore), *s
+	now.StoreLimits, then.StoreLimits = StoreLimits{}, StoreLimits{}
+	if reflect.DeepEqual(now, then) {
+		return nil
+	}
+	return errors.New("what store jetstream says about servers, logins and the cluster cannot change while the process " +
+		"runs; restart it: it hands its tasks to the other gateways first")
+}
+
+// Join implements SharedDriver.
+func (s *JetStreamStore) Join(log *slog.Logger, host SharedHost) (SharedStore, error) {
+	if len(s.Monitor) == 0 {
+		log.Warn("the NATS servers must sync each write, which is not checked without monitor")
+	}
+	return newJoining(s.Shards, s.Node, s.Settings(), log, func(ctx context.Context) (member, error) {
+		return s.join(ctx, log, host)
+	})
+}
+
+// join connects to the servers, makes or checks the streams, and joins the gateways that share them.
+func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host SharedHost) (_ member, err error) {
+	conn, err := s.dial(log)
+	if err != nil {
+		explained := s.explainDial(err)
+		if serversRefuse(err) {
+			return nil, explained
+		}
+		return nil, mayPass(explained)
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	if err := s.checkServers(ctx, log); err != nil {
+		return nil, err
+	}
+	streams, err := jetstream.Open(ctx, conn, jetstream.Config{
+		Prefix: s.Prefix, Shards: s.Shards, Replicas: s.Replicas, Log: log,
+	})
+	if err != nil {
+		return nil, ofServers(err)
+	}
+	registry, err := natsdriver.NewRegistry(conn, s.Prefix, s.Replicas)
+	if err != nil {
+		return nil, ofServers(err)
+	}
+	js, err := natsjs.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	version, _ := caddy.Version()
+	m, err := newClusterMember(ctx, cluster.Config{
+		Name: s.Node, Version: version, Streams: natsdriver.Streams{Streams: streams}, Registry: registry,
+		Network: natsdriver.NewNetwork(conn, s.Prefix),
+		Lease:   time.Duration(s.Lease), Log: log,
+	}, host, func(c *cluster.Cluster) gateway.Owners { return handover.New(c, host.Gateway) })
+	if err != nil {
+		return nil, err
+	}
+	m.close, m.counts = conn.Close, streams.Counts
+	m.stream = func(ctx context.Context, shard *adminapi.ClusterShard) { s.describe(ctx, js, shard) }
+	return m, nil
+}
+
+// noPeers is the code of the error that a stream cannot be made because too few servers are there.
+const noPeers = 10005
+
+// ofServers returns an error of the servers: one that may pass by itself, unless they have refused something.
+func ofServers(err error) error {
+	api, ok := errors.AsType[*natsjs.APIError](err)
+	if ok && api.Code < http.StatusInternalServerError && api.ErrorCode != noPeers {
+		return err
+	}
+	for _, of := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionClosed,
+		nats.ErrDisconnected, natsjs.ErrNoStreamResponse, natsjs.ErrJetStreamNotEnabled} {
+		ok = ok || errors.Is(err, of)
+	}
+	if ok {
+		return mayPass(err)
+	}
+	return err
+}
+
+// describe adds what the servers know of the stream of a shard.
+func (s *JetStreamStore) describe(ctx context.Context, js natsjs.JetStream, shard *adminapi.ClusterShard) {
+	shard.Stream = fmt.Sprintf("%s-%d", s.Prefix, shard.Shard)
+	stream, err := js.Stream(ctx, shard.Stream)
+	if err != nil {
+		return // it has no leader now
+	}
+	info := stream.CachedInfo()
+	shard.Messages, shard.Bytes = info.State.Msgs, info.State.Bytes
+	if info.Cluster == nil {
+		return
+	}
+	shard.Leader = info.Cluster.Leader
+	for _, replica := range info.Cluster.Replicas {
+		shard.Lag = max(shard.Lag, replica.Lag)
+		if replica.Offline {
+			shard.Down = append(shard.Down, replica.Name)
+		}
+	}
+}
+
+// Interface guards.
+var (
+	_ SharedDriver = (*JetStreamStore)(nil)
+	_ SharedStore  = (*joining)(nil)
+)
