@@ -53,6 +53,7 @@ type process struct {
 	node    *replaytest.Node
 	tasks   *gateway.Tasks
 	gateway *gateway.Gateway
+	guard   identity.Guard
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,7 +77,7 @@ func (w *world) newProcess() *process {
 	p.tasks.Configure(notify.Config{Dialects: gateway.Wire,
 		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 	p.gateway, err = gateway.New(gateway.Config{
-		Process: &p.state, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
+		Process: &p.state, Callers: []translate.Server{aip.Server()}, Guard: &p.guard,
 		Partner: partner.Config{Name: partnerName, Agent: hand{w.agent, p.node}, MaxEvents: 1000, MaxBytes: 1 << 20,
 			MaxTasks: maxTasks,
 			Terms:    task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
