@@ -4,12 +4,17 @@ package caddymodule
 
 import (
 	"crypto/x509"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/standing"
 )
 
 // provisioned returns settings that are in use until the test ends.
@@ -92,5 +97,41 @@ func TestVerifierOfRoot(t *testing.T) {
 	t.Cleanup(asked.stop)
 	if err := v.VerifyClientCertificate(nil, chains); err != nil {
 		t.Errorf("a certificate that calls may ask about is refused in the handshake: %v", err)
+	}
+}
+
+// TestRootsNoLongerRead: a Leader whose root was in a file that no configuration reads any more has its standing again
+// when it calls by a certificate that another pool trusts.
+func TestRootsNoLongerRead(t *testing.T) {
+	pki := makePKI(t, devpki.Options{})
+	leaf, err := x509.ParseCertificate(keyPair(t, pki.Leader).Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := replay.NewMemory(replay.Settings{})
+	leaders, err := standing.Open(t.Context(), shard.One(store), time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &App{opened: &openStore{leaders: leaders}, started: make(chan struct{})}
+	a.trust.app = a
+	close(a.started)
+	chain := []*x509.Certificate{leaf, leaf}
+	if err := leaders.Called(t.Context(), "leader", standing.Proof{Chain: chain, Pool: rootPool}, true); err != nil {
+		t.Fatal(err)
+	}
+	leaders.Judge(t.Context(), a.trust.keeps)
+	if a.trust.isJudging() || !leaders.Lost("leader") {
+		t.Fatal("the Leader has not lost its standing by the file that is read no more")
+	}
+	if err := a.trust.Called(t.Context(), "leader", [][]*x509.Certificate{chain}, false); err != nil {
+		t.Fatal(err)
+	}
+	if leaders.Lost("leader") {
+		t.Error("the Leader does not have its standing again, though it calls by a certificate that counts")
+	}
+	leaders.Judge(t.Context(), a.trust.keeps)
+	if leaders.Lost("leader") {
+		t.Error("the Leader has lost its standing again")
 	}
 }
