@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,14 +28,13 @@ const (
 
 // commit writes values in one atomic batch, and returns the sequence of the last message of the last value. It tries
 // until it is known whether they are written. The error is ErrFenced, that of ctx, or one that says that they can never
-// be written. waited is called once if it takes longer than Config.GiveUp.
+// be written.
 //
 // Each batch ends with a message at the subject of batches, which has the id of the batch and expects the id of the
 // batch before. So a batch that is sent again is written once, whatever becomes of the first try, and its id says
 // whether it was written. The first message expects the owner's record: that is the fence.
-func (s *Store) commit(ctx context.Context, values []value, waited func()) (uint64, error) {
+func (s *Store) commit(ctx context.Context, values []value) (uint64, error) {
 	id := nuid.Next()
-	begun := time.Now()
 	for try := 0; ; try++ {
 		seq, err := s.publish(ctx, values, id)
 		if err == nil {
@@ -54,12 +54,6 @@ func (s *Store) commit(ctx context.Context, values []value, waited func()) (uint
 			return 0, readErr
 		} else if readErr == nil && refused {
 			return 0, fmt.Errorf("the stream %s takes no such append: %w", s.st.name, err)
-		}
-		if waited != nil && time.Since(begun) > s.st.config.GiveUp {
-			s.st.config.Log.Error("an append cannot be written; trying again until it is known what becomes of it",
-				"stream", s.st.name, "error", err)
-			waited()
-			waited = nil
 		}
 		if err := pause(ctx, min(time.Duration(try+1)*5*time.Millisecond, 4*retryPause)); err != nil {
 			return 0, err
@@ -138,13 +132,12 @@ type op struct {
 	size     int64
 	at       int // index of the last message of the op in the batch
 	awake    *followed
-	answered bool
+	answered atomic.Bool
 }
 
-// answer ends the wait for an op. s.mu is not held.
+// answer ends the wait for an op. The first answer counts.
 func (o *op) answer(err error) {
-	if !o.answered {
-		o.answered = true
+	if o.answered.CompareAndSwap(false, true) {
 		o.err = err
 		close(o.done)
 	}
@@ -206,6 +199,11 @@ func (s *Store) next() bool {
 		}
 		o.at = messages
 	}
+	s.mu.Lock()
+	s.pending = ops
+	s.mu.Unlock()
+	late := time.AfterFunc(s.st.config.GiveUp, s.suspend)
+	defer late.Stop()
 	var ahead error
 	for messages > batchMessages { // one op: all but its head is written ahead, where no reader looks
 		n, size := 0, 0
@@ -217,7 +215,7 @@ func (s *Store) next() bool {
 			ahead = fmt.Errorf("the append has too many bytes for a stream whose messages have at most %d", s.st.room())
 			break
 		}
-		if _, ahead = s.commit(s.ctx, values[:n], func() { s.suspend(ops) }); ahead != nil {
+		if _, ahead = s.commit(s.ctx, values[:n]); ahead != nil {
 			break
 		}
 		values = values[n:]
@@ -228,13 +226,14 @@ func (s *Store) next() bool {
 		s.failed(ops, ahead)
 		return true
 	}
-	end, err := s.commit(s.ctx, values, func() { s.suspend(ops) })
+	end, err := s.commit(s.ctx, values)
 	if err != nil {
 		s.failed(ops, err)
 		return true
 	}
 	s.st.batches.Add(1)
 	s.mu.Lock()
+	s.pending = nil
 	for _, o := range ops {
 		s.apply(o, end-uint64(messages-o.at))
 	}
@@ -248,6 +247,9 @@ func (s *Store) next() bool {
 
 // failed answers ops that are not written, or may not be.
 func (s *Store) failed(ops []*op, err error) {
+	s.mu.Lock()
+	s.pending = nil
+	s.mu.Unlock()
 	if errors.Is(err, replay.ErrFenced) {
 		s.fence()
 	} else if s.ctx.Err() != nil {

@@ -4,6 +4,7 @@ package jetstream
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,7 +22,12 @@ import (
 var servers *natstest.Cluster
 
 func TestMain(m *testing.M) {
-	var err error
+	// The tests wait for servers more than they compute.
+	flag.Parse()
+	err := flag.Set("test.parallel", "24")
+	if err != nil {
+		panic(err)
+	}
 	if servers, err = natstest.Start(3, natstest.Config{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -29,6 +35,17 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	servers.Close()
 	os.Exit(code)
+}
+
+// cluster returns servers of a test's own.
+func cluster(t testing.TB, n int, c natstest.Config) *natstest.Cluster {
+	t.Helper()
+	own, err := natstest.Start(n, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Close)
+	return own
 }
 
 // connect returns a connection for the time of a test.
@@ -53,10 +70,7 @@ func streams(t testing.TB, nc *nats.Conn, c Config) *Streams {
 	}
 	c.Shards = max(c.Shards, 1)
 	c.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := Open(t.Context(), nc, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStreams(t, nc, c)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -67,20 +81,43 @@ func streams(t testing.TB, nc *nats.Conn, c Config) *Streams {
 	return s
 }
 
-// claim opens a shard as a node.
-func claim(t testing.TB, s *Streams, shard int, node string) *Store {
+// openStreams opens streams, and tries again while servers have no leader.
+func openStreams(t testing.TB, nc *nats.Conn, c Config) (s *Streams) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	owner, err := s.Owner(ctx, shard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := s.Claim(ctx, shard, owner, node, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	patiently(t, func(ctx context.Context) (err error) {
+		s, err = Open(ctx, nc, c)
+		return err
+	})
+	return s
+}
+
+// claim opens a shard as a node.
+func claim(t testing.TB, s *Streams, shard int, node string) (st *Store) {
+	t.Helper()
+	patiently(t, func(ctx context.Context) error {
+		owner, err := s.Owner(ctx, shard)
+		if err == nil {
+			st, err = s.Claim(ctx, shard, owner, node, "1")
+		}
+		return err
+	})
 	return st
+}
+
+// patiently calls f until it succeeds, for a minute.
+func patiently(t testing.TB, f func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return
+		}
+		if pause(ctx, 100*time.Millisecond) != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // opened is a store with its streams.
@@ -104,9 +141,6 @@ func reopen(t *testing.T, st replay.Store, s replay.Settings) replay.Store {
 	of := st.(opened).of
 	c := of.config
 	c.Settings = s
-	next, err := Open(t.Context(), of.nc, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := openStreams(t, of.nc, c)
 	return opened{claim(t, next, 0, "a"), next}
 }

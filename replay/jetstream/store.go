@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Store struct {
 	mu          sync.Mutex // guards all below
 	index       *replay.Index[entry]
 	queue       []*op
+	pending     []*op // that are being written
 	purges      []purge
 	closed      bool
 	isFenced    bool
@@ -266,7 +268,7 @@ func (s *Store) apply(o *op, seq uint64) {
 	}
 	if f := s.st.appended(l, &o.head, seq, o.a.Records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
 		o.awake = f
-		if o.answered { // the writer has not waited
+		if o.answered.Load() { // the writer has not waited
 			go f.waiters.Call()
 		}
 	}
@@ -351,23 +353,30 @@ func (s *Store) clean() {
 	}
 }
 
-// suspend answers ops, and all that are queued, with ErrUnavailable.
-func (s *Store) suspend(ops []*op) {
+// suspend answers what is being written, and all that is queued, with ErrUnavailable: it takes too long until it is
+// known what becomes of it.
+func (s *Store) suspend() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil {
+		return
+	}
+	s.st.config.Log.Warn("appends take too long; the store is unavailable until it is known what becomes of them",
+		"stream", s.st.name)
 	s.unavailable = true
 	var left []*op
 	for _, o := range s.queue {
 		if o.a == nil {
 			left = append(left, o)
-		} else {
-			ops = append(ops[:len(ops):len(ops)], o)
+		}
+	}
+	err := fmt.Errorf("the stream %s: %w", s.st.name, replay.ErrUnavailable)
+	for _, o := range slices.Concat(s.pending, s.queue) {
+		if o.a != nil {
+			o.answer(err)
 		}
 	}
 	s.queue = left
-	s.mu.Unlock()
-	for _, o := range ops {
-		o.answer(fmt.Errorf("the stream %s: %w", s.st.name, replay.ErrUnavailable))
-	}
 }
 
 // available says that the stream can be written.

@@ -4,8 +4,11 @@ package jetstream
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/natstest"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 )
@@ -14,9 +17,64 @@ import (
 func TestJetStream(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		t.Run(fmt.Sprint("R", replicas), func(t *testing.T) {
+			t.Parallel()
 			replaytest.Run(t, func(t *testing.T, s replay.Settings) replay.Store {
 				return open(t, Config{Replicas: replicas, Settings: s})
-			}, replaytest.Options{Parallel: true, Reopen: reopen})
+			}, replaytest.Options{Parallel: true, Reopen: reopen, Break: breakable(replicas)})
 		})
 	}
+}
+
+// breakable returns what opens a store whose servers can be stopped: the majority of them.
+func breakable(replicas int) func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
+	return func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
+		own := cluster(t, replicas, natstest.Config{})
+		st := streams(t, connect(t, own.URL()), Config{Replicas: replicas, Settings: s, GiveUp: time.Second})
+		return claim(t, st, 0, "a"), func(broken bool) {
+			for _, server := range own.Servers[:replicas/2+1] {
+				if broken {
+					server.Kill()
+				} else if err := server.Run(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// TestServerKilled runs the suite while servers are killed, one after the other, and come back. No test may notice more
+// than that it takes its time.
+func TestServerKilled(t *testing.T) {
+	own := cluster(t, 3, natstest.Config{})
+	ended := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-ended:
+				return
+			case <-time.After(3 * time.Second):
+			}
+			s := own.Servers[i%len(own.Servers)]
+			s.Kill()
+			if err := s.Run(); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := own.Ready(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(ended)
+		killer.Wait()
+	})
+	t.Run("suite", func(t *testing.T) {
+		replaytest.Run(t, func(t *testing.T, s replay.Settings) replay.Store {
+			st := streams(t, connect(t, own.URL()), Config{Replicas: 3, Settings: s, GiveUp: time.Minute})
+			return opened{claim(t, st, 0, "a"), st}
+		}, replaytest.Options{Parallel: true, Reopen: reopen, Break: breakable(3)})
+	})
 }

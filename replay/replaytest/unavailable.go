@@ -32,12 +32,13 @@ func testUnavailable(e *env) {
 	}()
 	e.append(s, replay.Append{Log: "followed", Records: data(numbered("followed", 1, 1))})
 	e.append(s, replay.Append{Log: "ends", Records: data(numbered("ends", 1, 1)), End: true})
-	followed, begun := make(chan error, 1), make(chan struct{})
+	s.Configure(replay.Settings{Retention: time.Hour}) // for the other log
+	followed, begun := make(chan error, 1), make(chan struct{}, 2)
 	go func() {
 		records, err := follow(func(yield func(replay.Record, error) bool) {
 			for r, err := range replay.Follow(ctx, s, "followed", 0, nil) {
 				if err != nil || r.Seq == 1 {
-					close(begun)
+					begun <- struct{}{}
 				}
 				if !yield(r, err) {
 					return

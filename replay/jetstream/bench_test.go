@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// BenchmarkStarts begins logs by so many writers at a time, on streams with three replicas. Beside it, a bare client
+// publishes the same messages in as many batches, one after the other: bare/op is its time for one start.
+func BenchmarkStarts(b *testing.B) {
+	for _, writers := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprint(writers), func(b *testing.B) {
+			s := open(b, Config{Replicas: 3})
+			defer s.Close()
+			record, metadata := make([]byte, 600), make([]byte, 300)
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			start := time.Now()
+			for range writers {
+				wg.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						err := s.Append(b.Context(), replay.Append{Log: fmt.Sprintf("task/partner/leader/%d", i),
+							Records: [][]byte{record}, Metadata: metadata, DueAt: replay.Recover})
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			took := time.Since(start)
+			b.StopTimer()
+			counts := s.of.Counts()
+			size := (b.N + int(counts.Batches) - 1) / int(counts.Batches)
+
+			bare := open(b, Config{Replicas: 3})
+			defer bare.Close()
+			start = time.Now()
+			for i := 0; i < b.N; i += size {
+				batch, err := jetstreamext.NewBatchPublisher(bare.of.js, jetstreamext.BatchFlowControl{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for k := i; k < min(i+size, b.N); k++ {
+					log := fmt.Sprintf("task/partner/leader/%d", k)
+					for _, m := range []*nats.Msg{
+						{Subject: bare.st.recordSubject(log, 1), Data: append(record[:len(record):len(record)], 1, 2, 3)},
+						{Subject: bare.st.headSubject(log), Data: append(metadata[:len(metadata):len(metadata)], record[:20]...)},
+					} {
+						if err := batch.AddMsg(m); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				if _, err := batch.Commit(b.Context(), bare.st.batchSubject, []byte("0123456789012345678901")); err != nil {
+					b.Fatal(err)
+				}
+			}
+			alone := time.Since(start)
+			b.ReportMetric(float64(b.N)/took.Seconds(), "starts/s")
+			b.ReportMetric(float64(b.N)/alone.Seconds(), "bare/s")
+			b.ReportMetric(alone.Seconds()/took.Seconds(), "ratio")
+			b.ReportMetric(float64(size), "starts/batch")
+		})
+	}
+}
+
+// TestMemoryOfLogs: an owner needs little memory for a log that rests.
+func TestMemoryOfLogs(t *testing.T) {
+	s := open(t, Config{Replicas: 1})
+	defer s.Close()
+	const n = 20_000
+	used := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := used()
+	metadata, record := make([]byte, 200), make([]byte, 500)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 400 {
+		wg.Go(func() {
+			for i := next.Add(1); i <= n; i = next.Add(1) {
+				if err := s.Append(t.Context(), replay.Append{Log: fmt.Sprintf("task/partner/leader/%d", i),
+					Records: [][]byte{record}, Metadata: metadata}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	each := (used() - before) / n
+	t.Logf("%d bytes for each log that rests, with %d bytes of metadata", each, len(metadata))
+	if each > 1500 {
+		t.Errorf("a log that rests takes %d bytes", each)
+	}
+}
