@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestFence: when another node has claimed a shard, the appends of the former owner change nothing, whatever they are.
+func TestFence(t *testing.T) {
+	record := [][]byte{[]byte("of the former owner")}
+	for _, replicas := range []int{1, 3} {
+		t.Run(fmt.Sprint("R", replicas), func(t *testing.T) {
+			t.Parallel()
+			s := streams(t, connect(t, servers.URL()), Config{Replicas: replicas})
+			other := streams(t, connect(t, servers.URL()), s.config)
+			first := claim(t, s, 0, "a")
+			for _, log := range []string{"known", "other"} {
+				if err := first.Append(t.Context(), replay.Append{Log: log, Records: [][]byte{{1}, {2}, {3}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, _, _, err := first.Load(t.Context(), "known")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for form, a := range map[string]replay.Append{
+				"begin":    {Log: "new", Records: record},
+				"empty":    {Log: "new"},
+				"intent":   {Log: "new", Intent: true, DueAt: replay.Recover},
+				"records":  {Log: "known", Expect: 1, Records: record},
+				"metadata": {Log: "known", Expect: 1, Metadata: record[0]},
+				"large":    {Log: "known", Expect: 1, Records: [][]byte{make([]byte, 3<<20)}},
+				"trim":     {Log: "known", Expect: 1, Trim: 2, Snapshot: record[0]},
+				"end":      {Log: "known", Expect: 1, End: true},
+				"drop":     {Log: "known", Expect: 1, Drop: true},
+			} {
+				former := claim(t, s, 0, "a")
+				present := claim(t, other, 0, "b")
+				values := []value{newValue(former.st.headSubject("x"), record[0], 1000)}
+				_, err := former.publish(t.Context(), values, "id")
+				var api *jetstream.APIError
+				if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence &&
+					api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant {
+					t.Errorf("a batch of the former owner is refused by %v", err)
+				}
+				if err := former.Append(t.Context(), a); !errors.Is(err, replay.ErrFenced) {
+					t.Errorf("%s: %v, want ErrFenced", form, err)
+				}
+				select {
+				case <-former.Fenced():
+				default:
+					t.Errorf("%s: the former owner does not know", form)
+				}
+				if err := former.Append(t.Context(), a); !errors.Is(err, replay.ErrFenced) {
+					t.Errorf("%s, again: %v, want ErrFenced", form, err)
+				}
+				if err := former.Release(t.Context()); !errors.Is(err, replay.ErrFenced) {
+					t.Errorf("%s: the former owner releases the shard: %v", form, err)
+				}
+				h, _, records, err := s.Logs(0).Load(t.Context(), "known")
+				if err != nil || h.Revision != want.Revision || len(records) != 3 {
+					t.Errorf("%s: then the log is %+v with %d records: %v", form, h, len(records), err)
+				}
+				if _, err := s.Logs(0).Head(t.Context(), "new"); !errors.Is(err, replay.ErrNotFound) {
+					t.Errorf("%s: then there is a new log: %v", form, err)
+				}
+				if h, err := present.Head(t.Context(), "known"); err != nil || h.Revision != want.Revision {
+					t.Errorf("%s: the present owner has %+v, %v", form, h, err)
+				}
+				if err := present.Append(t.Context(), replay.Append{Log: "by b " + form}); err != nil {
+					t.Errorf("%s: the present owner cannot append: %v", form, err)
+				}
+				if err := present.Release(t.Context()); err != nil {
+					t.Errorf("%s: %v", form, err)
+				}
+			}
+		})
+	}
+}
+
+// TestClaim: a claim expects the record that the caller knows, and what it says is read by all.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	zero, err := s.Owner(t.Context(), 0)
+	if err != nil || zero != (Owner{}) {
+		t.Fatalf("at first the owner is %+v, %v", zero, err)
+	}
+	a, err := s.Claim(t.Context(), 0, zero, "a", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), 0, zero, "b", "1"); !errors.Is(err, ErrClaimed) {
+		t.Errorf("a claim after a former record: %v", err)
+	}
+	known, err := s.Owner(t.Context(), 0)
+	if err != nil || known.Node != "a" || known.Incarnation != "1" || known != a.Owner() {
+		t.Errorf("the owner is %+v, %v", known, err)
+	}
+	if err := a.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), 0, known, "b", "1"); !errors.Is(err, ErrClaimed) {
+		t.Errorf("a claim after a record that was released: %v", err)
+	}
+	free, err := s.Owner(t.Context(), 0)
+	if err != nil || free.Node != "" || free.Epoch <= known.Epoch {
+		t.Errorf("then the owner is %+v, %v", free, err)
+	}
+}
+
+// TestLostAnswers cuts the connection of an owner when a batch is under way: each append is answered as what became of
+// it.
+func TestLostAnswers(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		lose   func(p *natstest.Proxy)
+		loses  bool // the batch, and not its acknowledgement
+		claims bool // another node claims the shard meanwhile
+		want   error
+	}{
+		{"the acknowledgement", func(p *natstest.Proxy) { p.Mute(true) }, false, false, nil},
+		{"the batch", func(p *natstest.Proxy) { p.Deaf(true) }, true, false, nil},
+		{"the acknowledgement and the shard", func(p *natstest.Proxy) { p.Mute(true) }, false, true, nil},
+		{"the batch and the shard", func(p *natstest.Proxy) { p.Deaf(true) }, true, true, replay.ErrFenced},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := natstest.NewProxy(servers.Servers[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			direct := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+			own := claim(t, openStreams(t, connect(t, p.URL()), direct.config), 0, "a")
+			defer own.Close()
+			if err := own.Append(t.Context(), replay.Append{Log: "log", Records: [][]byte{{1}}}); err != nil {
+				t.Fatal(err)
+			}
+			test.lose(p)
+			answer := make(chan error, 1)
+			go func() {
+				answer <- own.Append(context.Background(), replay.Append{Log: "log", Expect: 1, Records: [][]byte{{2}}})
+			}()
+			want := uint64(1)
+			if !test.loses {
+				want = 2
+			}
+			patiently(t, func(ctx context.Context) error {
+				h, err := direct.Logs(0).Head(ctx, "log")
+				if err == nil && h.Revision != want {
+					err = errors.New("it is not written yet")
+				}
+				return err
+			})
+			select {
+			case err := <-answer:
+				t.Fatalf("the writer is answered while nothing can be known: %v", err)
+			case <-time.After(100 * time.Millisecond):
+			}
+			var other *Store
+			if test.claims {
+				other = claim(t, direct, 0, "b")
+				defer other.Close()
+			}
+			p.Reset()
+			if err := <-answer; !errors.Is(err, test.want) {
+				t.Errorf("the writer is answered with %v, want %v", err, test.want)
+			}
+			h, _, records, err := direct.Logs(0).Load(t.Context(), "log")
+			wanted := uint64(2)
+			if test.want != nil {
+				wanted = 1
+			}
+			if err != nil || h.Revision != wanted || uint64(len(records)) != wanted {
+				t.Errorf("the log has the revision %d and %d records: %v; want %d", h.Revision, len(records), err, wanted)
+			}
+			writer := own
+			if other != nil {
+				writer = other
+			}
+			if err := writer.Append(t.Context(), replay.Append{Log: "log", Expect: wanted, Records: [][]byte{{3}}}); err != nil {
+				t.Errorf("the next append: %v", err)
+			}
+		})
+	}
+}
