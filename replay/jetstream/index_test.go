@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// contents is all that a store has.
+type contents struct {
+	Entries   []replay.Entry
+	Due       []replay.DueLog
+	Listed    map[string][]replay.ListedLog
+	Snapshots map[string][]byte
+	Records   map[string][]replay.Record
+	Expires   map[string]time.Time
+}
+
+func read(t *testing.T, s *Store) contents {
+	t.Helper()
+	c := contents{Listed: make(map[string][]replay.ListedLog), Snapshots: make(map[string][]byte),
+		Records: make(map[string][]replay.Record), Expires: make(map[string]time.Time)}
+	for e, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Entries = append(c.Entries, e)
+		_, snapshot, records, err := s.Load(t.Context(), e.Log)
+		if err != nil {
+			t.Fatalf("Load(%q): %v", e.Log, err)
+		}
+		c.Snapshots[e.Log], c.Records[e.Log] = snapshot, records
+		c.Expires[e.Log] = s.index.Get(e.Log).Expires
+		for _, l := range e.Head.Lists {
+			c.Listed[l.List] = nil
+		}
+	}
+	for list := range c.Listed {
+		for l, err := range s.Listed(t.Context(), list, replay.ListedLog{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Listed[list] = append(c.Listed[list], l)
+		}
+	}
+	for d, err := range s.Due(t.Context(), 'l', replay.Recover, replay.EndOfTime) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Due = append(c.Due, d)
+	}
+	return c
+}
+
+// TestIndexAfterClaim: whatever was appended, the next owner has the same.
+func TestIndexAfterClaim(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	owner := claim(t, s, 0, "a")
+	for round := range 4 {
+		for range 150 {
+			log := fmt.Sprintf("l%d", random.IntN(30))
+			h, err := owner.Head(t.Context(), log)
+			if err == nil && !h.Ended.IsZero() {
+				continue
+			}
+			a := replay.Append{Log: log, Expect: h.Revision, Metadata: bytes.Repeat([]byte{1}, random.IntN(50)),
+				End: random.IntN(20) == 0, Drop: h.Revision > 0 && random.IntN(10) == 0}
+			for range random.IntN(4) {
+				a.Records = append(a.Records, bytes.Repeat([]byte{byte(random.IntN(256))}, random.IntN(100)))
+			}
+			if random.IntN(5) == 0 {
+				a.Skip = random.Uint64N(5)
+			}
+			if random.IntN(3) == 0 {
+				a.DueAt = time.Unix(random.Int64N(1000), random.Int64N(1e9))
+			}
+			if last := h.Last + uint64(len(a.Records)); last > 0 && random.IntN(4) == 0 {
+				a.Trim, a.Snapshot = random.Uint64N(last+1), bytes.Repeat([]byte{2}, random.IntN(50))
+			}
+			for i := range random.IntN(3) {
+				a.Lists = append(a.Lists, replay.Listing{List: fmt.Sprint("list", i), At: time.Unix(random.Int64N(100), 0),
+					Label: fmt.Sprint(random.IntN(10))})
+			}
+			if err := owner.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := read(t, owner)
+		if err := owner.Close(); err != nil {
+			t.Fatal(err)
+		}
+		owner = claim(t, s, 0, fmt.Sprint(round))
+		if d := cmp.Diff(want, read(t, owner), cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("round %d (-former owner +next owner):\n%s", round, d)
+		}
+	}
+	owner.Close()
+}
+
+// TestFormerLife: a purge that comes late takes nothing of a log that was begun since, and what a former log has left is
+// not taken for its own.
+func TestFormerLife(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	owner := claim(t, s, 0, "a")
+	st := owner.st
+	records := [][]byte{[]byte("one"), []byte("two"), []byte("three")}
+	must := func(a replay.Append) {
+		t.Helper()
+		if err := owner.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(log string, first int, of [][]byte) {
+		t.Helper()
+		other := openStreams(t, connect(t, servers.URL()), s.config)
+		for _, l := range []replay.Logs{owner, other.Logs(0)} {
+			h, _, got, err := l.Load(t.Context(), log)
+			if err != nil || len(got) != len(of) {
+				t.Fatalf("%s is %+v with %d records, %v; want %d", log, h, len(got), err, len(of))
+			}
+			for i, r := range got {
+				if r.Seq != uint64(first+i) || !bytes.Equal(r.Data, of[i]) {
+					t.Errorf("%s has the record %d %q, want %q", log, r.Seq, r.Data, of[i])
+				}
+			}
+		}
+	}
+	// The purge of a drop, once more when the next log is there.
+	must(replay.Append{Log: "late", Records: records, Trim: 1, Snapshot: []byte("s")})
+	must(replay.Append{Log: "late", Expect: 1, Drop: true})
+	tombstone := owner.last - 1
+	must(replay.Append{Log: "late", Records: records[:2]})
+	must(replay.Append{Log: "late", Expect: 1, Records: records[2:]})
+	if err := st.purge(t.Context(), st.prefix+token("late")+".>", tombstone+1); err != nil {
+		t.Fatal(err)
+	}
+	want("late", 1, records)
+	// The purge of a trim, once more when more was appended.
+	must(replay.Append{Log: "late", Expect: 2, Trim: 2, Snapshot: []byte("to 2")})
+	trimmed := owner.last - 1
+	must(replay.Append{Log: "late", Expect: 3, Records: records[:1]})
+	if err := st.purge(t.Context(), st.prefix+token("late")+".r.1", trimmed); err != nil {
+		t.Fatal(err)
+	}
+	want("late", 3, [][]byte{records[2], records[0]})
+	// What was left of a log whose purge was never made, or of an append that was not completed.
+	left := []value{
+		newValue(st.recordSubject("again", 1), encodeRecords(records), 1000),
+		newValue(st.recordSubject("again", 4), encodeRecords(records), 1000),
+		newValue(st.recordSubject("again", 2), encodeRecords(records), 1000),
+		newValue(st.snapshotSubject("again"), []byte("old"), 1000),
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	owner.ctx = t.Context() // run has ended, so that this goroutine may write
+	if _, err := owner.commit(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	owner = claim(t, s, 0, "b")
+	defer owner.Close()
+	must(replay.Append{Log: "again", Records: records[:1]})
+	want("again", 1, records[:1])
+	must(replay.Append{Log: "again", Expect: 1, Records: records[1:2]})
+	must(replay.Append{Log: "again", Expect: 2, Records: records[2:]})
+	want("again", 1, records)
+	if _, snapshot, _, err := owner.Load(t.Context(), "again"); snapshot != nil || err != nil {
+		t.Errorf("the snapshot is %q, %v", snapshot, err)
+	}
+}
+
+// TestParts appends more than a message may have, in every part of a log, and more than a batch may have.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	own := cluster(t, 1, natstest.Config{MaxPayload: 4096})
+	s := streams(t, connect(t, own.URL()), Config{Replicas: 1})
+	owner := claim(t, s, 0, "a")
+	filled := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rand.Uint32())
+		}
+		return b
+	}
+	var many [][]byte
+	for range 1200 {
+		many = append(many, filled(3400))
+	}
+	long := string(bytes.Repeat([]byte{0xff}, replay.MaxName))
+	var lists []replay.Listing
+	for i := range replay.MaxLists {
+		lists = append(lists, replay.Listing{List: fmt.Sprintf("list %100d", i), Label: string(filled(30))})
+	}
+	for _, a := range []replay.Append{
+		{Log: "record", Records: [][]byte{{1}, filled(100_000), {2}}},
+		{Log: "records", Records: [][]byte{filled(3000), filled(3000), {1}, filled(10), filled(3583), filled(3584)}},
+		{Log: "metadata", Metadata: filled(50_000)},
+		{Log: "snapshot", Records: many[:3], Trim: 2, Snapshot: filled(70_000)},
+		{Log: "lists", Lists: lists},
+		{Log: long, Records: [][]byte{filled(10_000)}, Metadata: filled(10_000), Trim: 0},
+		{Log: "many", Records: many, Metadata: filled(5000)},
+	} {
+		if err := owner.Append(t.Context(), a); err != nil {
+			t.Fatalf("%.40q: %v", a.Log, err)
+		}
+	}
+	for _, log := range []string{"record", "metadata", long} { // again, smaller and larger
+		for i, n := range []int{10, 40_000, 4000} {
+			if err := owner.Append(t.Context(), replay.Append{Log: log, Expect: uint64(i + 1), Metadata: filled(n),
+				Records: [][]byte{filled(n)}}); err != nil {
+				t.Fatalf("%.40q: %v", log, err)
+			}
+		}
+	}
+	want := read(t, owner)
+	if n := len(want.Records["many"]); n != len(many) {
+		t.Errorf("%d records of many, want %d", n, len(many))
+	}
+	for i, r := range want.Records["many"] {
+		if !bytes.Equal(r.Data, many[i]) {
+			t.Fatalf("record %d is another one", r.Seq)
+		}
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := openStreams(t, connect(t, own.URL()), s.config)
+	for _, e := range want.Entries {
+		h, snapshot, records, err := next.Logs(0).Load(t.Context(), e.Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(e.Head, h, cmpopts.EquateEmpty()); d != "" || !bytes.Equal(snapshot, want.Snapshots[e.Log]) ||
+			len(records) != len(want.Records[e.Log]) {
+			t.Errorf("another node reads of %.40q (-want +got) %s", e.Log, d)
+		}
+	}
+	if d := cmp.Diff(want, read(t, claim(t, next, 0, "b")), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("the next owner has (-want +got):\n%.2000s", d)
+	}
+}
