@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// servers are those of all tests that kill none.
+// servers are those of all tests that kill none. So they need not sync, which saves most of the time.
 var servers *natstest.Cluster
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	if servers, err = natstest.Start(3, natstest.Config{}); err != nil {
+	if servers, err = natstest.Start(3, natstest.Config{SyncInterval: "2m"}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -104,10 +104,10 @@ func claim(t testing.TB, s *Streams, shard int, node string) (st *Store) {
 	return st
 }
 
-// patiently calls f until it succeeds, for a minute.
+// patiently calls f until it succeeds, for some minutes.
 func patiently(t testing.TB, f func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	for {
 		err := f(ctx)

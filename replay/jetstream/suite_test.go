@@ -53,7 +53,7 @@ func TestServerKilled(t *testing.T) {
 			select {
 			case <-ended:
 				return
-			case <-time.After(3 * time.Second):
+			case <-time.After(12 * time.Second):
 			}
 			s := own.Servers[i%len(own.Servers)]
 			s.Kill()

@@ -18,7 +18,7 @@ func testDrop(e *env) {
 	kept := replay.Head{First: 1, Last: 1, Bytes: size(r[:1]), Ended: time.Now()}
 	e.append(s, replay.Append{Log: "kept", Records: data(r[:1]), End: true})
 	at := time.Unix(1_800_000_000, 0)
-	for round := range 200 {
+	for round := range e.times(200) {
 		log := "d" + fmt.Sprint(round%5)
 		switch round % 5 {
 		case 0:

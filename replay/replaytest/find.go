@@ -17,7 +17,7 @@ import (
 func testDueClasses(e *env) {
 	s := e.store(replay.Settings{})
 	at := time.Unix(1_800_000_000, 0)
-	for class := range 256 {
+	e.each(256, func(class int) {
 		c := string([]byte{byte(class)})
 		for _, log := range []string{c + "late", c + "soon", c} {
 			e.append(s, replay.Append{Log: log, DueAt: at})
@@ -25,7 +25,7 @@ func testDueClasses(e *env) {
 		e.append(s, replay.Append{Log: c + "late", DueAt: at.Add(1)})
 		e.append(s, replay.Append{Log: c + "running", DueAt: replay.Recover})
 		e.append(s, replay.Append{Log: c + "none"})
-	}
+	})
 	forever := time.Unix(1<<40, 0)
 	for class := range 256 {
 		c := string([]byte{byte(class)})
@@ -152,12 +152,12 @@ func testListPages(e *env) {
 	for i := range n {
 		entries[i] = replay.Entry{Log: fmt.Sprintf("t%04d", i), Head: replay.Head{First: 1, Metadata: fmt.Append(nil, i)}}
 	}
-	for i := range n {
+	e.each(n, func(i int) {
 		i = i * 389 % n // not in their order
 		for _, class := range []string{"s", "t", "u"} {
 			e.append(s, replay.Append{Log: class + entries[i].Log[1:], Metadata: entries[i].Head.Metadata})
 		}
-	}
+	})
 	for _, from := range []int{0, 1, 255, 256, 257, 511, 512, 700, n - 1, n} {
 		after := ""
 		if from > 0 {
@@ -201,13 +201,11 @@ func testListLive(e *env) {
 	s := e.store(replay.Settings{Retention: retention})
 	const n = 600
 	name := func(i int) string { return fmt.Sprintf("t%04d", i) }
-	for i := range n {
-		e.append(s, replay.Append{Log: name(i), Records: [][]byte{{1}}})
-	}
+	e.each(n, func(i int) { e.append(s, replay.Append{Log: name(i), Records: [][]byte{{1}}}) })
 	var wg sync.WaitGroup
 	for w := range 3 {
 		wg.Go(func() {
-			for i := range 1000 {
+			for i := range e.times(1000) {
 				log := fmt.Sprintf("t%04d-%d-%d", i*7%n, w, i) // between the logs that stay
 				if err := s.Append(ctx, replay.Append{Log: log, Records: [][]byte{{1}}, End: true}); err != nil {
 					e.Errorf("Append: %v", err)

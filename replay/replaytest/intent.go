@@ -104,6 +104,7 @@ func testIntentMany(e *env) {
 	const logs = 3000
 	var due []replay.DueLog
 	var entries []replay.Entry
+	appends := make([]replay.Append, logs)
 	for i := range logs {
 		a := replay.Append{Log: fmt.Sprintf("t%04d", i), Metadata: fmt.Append(nil, i), DueAt: replay.Recover, Intent: i%3 > 0}
 		if i%7 == 0 {
@@ -111,10 +112,11 @@ func testIntentMany(e *env) {
 		} else {
 			due = append(due, replay.DueLog{Log: a.Log, At: replay.Recover})
 		}
-		e.append(s, a)
+		appends[i] = a
 		entries = append(entries, replay.Entry{Log: a.Log,
 			Head: replay.Head{First: 1, Metadata: a.Metadata, DueAt: a.DueAt}})
 	}
+	e.each(logs, func(i int) { e.append(s, appends[i]) })
 	for i := 0; i < logs; i += 7 {
 		due = append(due, replay.DueLog{Log: entries[i].Log, At: time.Unix(9, 0)})
 	}
@@ -122,11 +124,11 @@ func testIntentMany(e *env) {
 	e.wantList(s, "", "t1234", entries[1235:]...)
 	e.wantDue(s, 't', replay.Recover, time.Unix(9, 0), due...)
 	e.wantDue(s, 't', time.Unix(9, 0), time.Unix(9, 0), due[len(due)-(logs+6)/7:]...)
-	for i := range logs {
+	e.each(logs, func(i int) {
 		if i%2 == 0 {
 			e.append(s, replay.Append{Log: entries[i].Log, Records: [][]byte{{1}}})
 			entries[i].Head = replay.Head{First: 1, Last: 1, Bytes: 1}
 		}
-	}
+	})
 	e.wantList(s, "t", "", entries...)
 }

@@ -127,13 +127,13 @@ func testListedPages(e *env) {
 		listed[i] = replay.ListedLog{Log: fmt.Sprintf("t%04d", i*389%n), At: time.Unix(int64((n-i)/3+1), 0)}
 	}
 	slices.SortFunc(listed, replay.ListedLog.Compare)
-	for i := range n {
+	e.each(n, func(i int) {
 		i = i * 211 % n // not in their order
 		for _, list := range []string{"a", "b", "c"} {
 			e.append(s, replay.Append{Log: list + listed[i].Log, Intent: i%5 == 0,
 				Lists: []replay.Listing{{List: list, At: listed[i].At}}})
 		}
-	}
+	})
 	for i := range listed {
 		listed[i].Log = "b" + listed[i].Log
 	}
@@ -151,14 +151,14 @@ func testListedPages(e *env) {
 func testListedLive(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 600
-	for i := range n {
+	e.each(n, func(i int) {
 		e.append(s, replay.Append{Log: fmt.Sprintf("stay%04d", i),
 			Lists: []replay.Listing{{List: "list", At: time.Unix(int64(2*i+2), 0)}}})
-	}
+	})
 	var wg sync.WaitGroup
 	for w := range 3 {
 		wg.Go(func() {
-			for i := range 1000 {
+			for i := range e.times(1000) {
 				a := replay.Append{Log: fmt.Sprintf("move%d", w), Expect: uint64(i % 10), Drop: i%10 == 9,
 					Lists: []replay.Listing{{List: "list", At: time.Unix(int64(i*7%(2*n)|1), 0)}}}
 				if err := s.Append(ctx, a); err != nil {

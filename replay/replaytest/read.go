@@ -212,8 +212,8 @@ func testWakeClose(e *env) {
 // testWakeRace has readers wait while the log is written: none of them misses a record.
 func testWakeRace(e *env) {
 	s := e.store(replay.Settings{})
-	const n, readers = 2000, 8
-	r := numbered("a", 1, n)
+	n, readers := uint64(e.times(2000)), 8
+	r := numbered("a", 1, int(n))
 	e.append(s, replay.Append{Log: "a"})
 	var wg sync.WaitGroup
 	for i := range readers {

@@ -11,6 +11,8 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +116,7 @@ type env struct {
 	Options
 	open func(t *testing.T, s replay.Settings) replay.Store
 
+	mu       sync.Mutex
 	appended map[string]appended // by log: what env.append has done since env.openNew
 }
 
@@ -144,7 +147,9 @@ func (e *env) openNew(s replay.Settings) replay.Store {
 // append appends as the only writer of the log, which has to succeed. It sets a.Expect.
 func (e *env) append(s replay.Store, a replay.Append) {
 	e.Helper()
+	e.mu.Lock()
 	known := e.appended[a.Log]
+	e.mu.Unlock()
 	if known.ended { // and has been dropped since
 		known = appended{}
 	}
@@ -152,10 +157,45 @@ func (e *env) append(s replay.Store, a replay.Append) {
 	if err := s.Append(e.Context(), a); err != nil {
 		e.Fatalf("Append to %.40q at revision %d: %v", a.Log, a.Expect, err)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.appended[a.Log] = appended{a.Expect + 1, a.End}
 	if a.Drop {
 		delete(e.appended, a.Log)
 	}
+}
+
+// each calls f, which appends to logs of its own, with all numbers below n: at the same time, if the driver waits more
+// than it computes.
+func (e *env) each(n int, f func(i int)) {
+	if !e.Options.Parallel {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i - 1))
+			}
+		})
+	}
+	wg.Wait()
+	if e.Failed() {
+		e.FailNow()
+	}
+}
+
+// times returns how often something is done that shows more the more often it is done: n times, or less if the driver
+// waits each time.
+func (e *env) times(n int) int {
+	if e.Options.Parallel {
+		return n / 5
+	}
+	return n
 }
 
 // revised returns the head that a log should have, with its revision, if the test appends by env.append; otherwise with

@@ -70,11 +70,11 @@ func testDue(e *env) {
 func testDuePages(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 700
-	for i := range n {
+	e.each(n, func(i int) {
 		for _, class := range []string{"", "/", "1"} { // others are not met: those of the class begin with 0
 			e.append(s, replay.Append{Log: fmt.Sprintf("%s%04d", class, i), DueAt: time.Unix(int64(1+i/3), 0)})
 		}
-	}
+	})
 	i := 0
 	for w, err := range s.Due(e.Context(), '0', replay.Recover, time.Unix(n, 0)) {
 		if err != nil {
@@ -107,12 +107,12 @@ func testRetention(e *env) {
 	s := e.store(settings)
 	r := numbered("a", 1, 40)
 	wake := time.Unix(5, 0)
-	for i := range 200 { // more than a driver may drop at a time
+	e.each(200, func(i int) { // more than a driver may drop at a time
 		log := fmt.Sprint(i)
 		e.append(s, replay.Append{Log: log, Records: data(r), DueAt: wake})
 		e.append(s, replay.Append{Log: log, Records: data(r[:1]), Trim: uint64(i%2) * 30, Snapshot: []byte("s"),
 			End: true, DueAt: wake})
-	}
+	})
 	e.append(s, replay.Append{Log: "open", Records: data(r), DueAt: wake})
 	if e.Bubble {
 		e.pass(settings.Retention - 1)
@@ -226,9 +226,7 @@ func testClose(e *env) {
 func testCloseInLoops(e *env) {
 	for _, name := range []string{"Due", "Follow", "List"} {
 		s := e.store(replay.Settings{})
-		for i := range 600 {
-			e.append(s, replay.Append{Log: fmt.Sprintf("t%d", i), DueAt: replay.Recover})
-		}
+		e.each(600, func(i int) { e.append(s, replay.Append{Log: fmt.Sprintf("t%d", i), DueAt: replay.Recover}) })
 		e.append(s, replay.Append{Log: "a", Records: data(numbered("a", 1, 1000))})
 		n := 0
 		loop := func(e2 error) (last error) {
