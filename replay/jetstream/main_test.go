@@ -104,10 +104,10 @@ func claim(t testing.TB, s *Streams, shard int, node string) (st *Store) {
 	return st
 }
 
-// patiently calls f until it succeeds, for some minutes.
+// patiently calls f until it succeeds, for a minute.
 func patiently(t testing.TB, f func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		err := f(ctx)

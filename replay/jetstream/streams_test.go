@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestCheck: a stream that is not as it must be is named with its field, and with what to do; it is not changed. What is
+// the operator's may be anything.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	nc := connect(t, servers.URL())
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, test := range []struct {
+		field, do string // no field: the stream is taken
+		change    func(c *jetstream.StreamConfig)
+	}{
+		{"", "", func(c *jetstream.StreamConfig) {}},
+		{"", "", func(c *jetstream.StreamConfig) {
+			c.Description, c.Metadata, c.Compression = "ours", map[string]string{"team": "a"}, jetstream.S2Compression
+		}},
+		{"", "", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }},
+		{"subjects", "edit", func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, c.Name+".more") }},
+		{"storage", "another prefix", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
+		{"replicas", "edit", func(c *jetstream.StreamConfig) { c.Replicas = 3 }},
+		{"retention", "another prefix", func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }},
+		{"max_msgs_per_subject", "edit", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 }},
+		{"max_msgs", "edit", func(c *jetstream.StreamConfig) { c.MaxMsgs = 1000 }},
+		{"discard", "edit", func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 1<<20, jetstream.DiscardOld }},
+		{"max_age", "edit", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"max_msg_size", "edit", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 }},
+		{"max_consumers", "another prefix", func(c *jetstream.StreamConfig) { c.MaxConsumers = 1 }},
+		{"deny_purge", "another prefix", func(c *jetstream.StreamConfig) { c.DenyPurge = true }},
+		{"allow_atomic", "edit", func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = false }},
+		{"allow_direct", "edit", func(c *jetstream.StreamConfig) { c.AllowDirect = false }},
+		{"republish", "edit", func(c *jetstream.StreamConfig) { c.RePublish = nil }},
+		{"republish", "edit", func(c *jetstream.StreamConfig) { c.RePublish.HeadersOnly = true }},
+		{"republish", "edit", func(c *jetstream.StreamConfig) { c.RePublish.Destination = c.Name + "-elsewhere.>" }},
+		{"subject_transform", "edit", func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: c.Name + ".>", Destination: c.Name + ".>"}
+		}},
+	} {
+		c := Config{Prefix: fmt.Sprint("check", i), Shards: 1, Replicas: 1}.withDefaults()
+		made := c.wants(0)
+		test.change(&made)
+		patiently(t, func(ctx context.Context) error {
+			_, err := js.CreateStream(ctx, made)
+			return err
+		})
+		_, err := Open(t.Context(), nc, c)
+		switch {
+		case test.field == "" && err != nil:
+			t.Errorf("stream %d is refused: %v", i, err)
+		case test.field == "":
+		case err == nil:
+			t.Errorf("stream %d is taken, although its %s is wrong", i, test.field)
+		default:
+			said := err.Error()
+			if !strings.HasPrefix(said, "the stream "+made.Name+" has "+test.field+" ") || !strings.Contains(said, test.do) ||
+				!strings.Contains(said, "but must have") {
+				t.Errorf("%s: %s", test.field, said)
+			}
+		}
+		if s, err := js.Stream(t.Context(), made.Name); err != nil || s.CachedInfo().Config.MaxMsgs != made.MaxMsgs {
+			t.Errorf("the stream has been changed: %v", err)
+		}
+		if err := js.DeleteStream(t.Context(), made.Name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestVersion: servers that are too old are refused, with what to do.
+func TestVersion(t *testing.T) {
+	for version, ok := range map[string]bool{
+		"2.15.0": true, "2.15.2": true, "2.16.0-RC.1": true, "3.0.0": true, "2.14.9": false, "2.9.25": false, "1.99.0": false,
+		"": false, "nightly": false,
+	} {
+		err := checkVersion(version)
+		if (err == nil) != ok {
+			t.Errorf("the version %q: %v", version, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "2.15") {
+			t.Errorf("the error does not say what is needed: %v", err)
+		}
+	}
+}
+
+// TestPins: a log that has ended stays while another one pins it, for the owner and for the next one; where room is
+// needed, it is dropped last.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	const size = 20_000
+	settings := replay.Settings{Retention: time.Millisecond, PinFor: 48 * time.Hour}
+	s := open(t, Config{Replicas: 3, Settings: settings})
+	must := func(a replay.Append) {
+		t.Helper()
+		if err := s.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(log string) {
+		t.Helper()
+		patiently(t, func(ctx context.Context) error {
+			if _, err := s.Head(ctx, log); !errors.Is(err, replay.ErrNotFound) {
+				return fmt.Errorf("%s: %v, want ErrNotFound", log, err)
+			}
+			return nil
+		})
+	}
+	record := [][]byte{make([]byte, size)}
+	must(replay.Append{Log: "pin", Lists: []replay.Listing{replay.Pin("pinned", 0), replay.Pin("pinned too", 0)}})
+	for _, log := range []string{"pinned", "pinned too", "free"} {
+		must(replay.Append{Log: log, Records: record, End: true})
+	}
+	for range 2 {
+		gone("free")
+		if _, err := s.Head(t.Context(), "pinned"); err != nil {
+			t.Errorf("a log that is pinned: %v", err)
+		}
+		s = reopen(t, s, settings).(opened)
+	}
+	defer s.Close()
+	settings.Retention, settings.MaxSize = time.Hour, 3*size+size/2
+	s.Configure(settings)
+	for i := range 2 {
+		must(replay.Append{Log: fmt.Sprint("late", i), Records: record, End: true})
+	}
+	gone("late0")
+	for _, log := range []string{"pinned", "pinned too", "late1"} {
+		if _, err := s.Head(t.Context(), log); err != nil {
+			t.Errorf("%s: %v", log, err)
+		}
+	}
+	settings.MaxSize = 1
+	s.Configure(settings)
+	gone("pinned")
+	// What is dropped is purged: at last the stream has the pin, the owner's record and the last batch.
+	patiently(t, func(ctx context.Context) error {
+		stream, err := s.of.js.Stream(ctx, s.st.name)
+		if err == nil && stream.CachedInfo().State.Msgs != 3 {
+			err = fmt.Errorf("the stream has %d messages, want 3", stream.CachedInfo().State.Msgs)
+		}
+		return err
+	})
+}
