@@ -111,8 +111,8 @@ func TestIndexAfterClaim(t *testing.T) {
 	owner.Close()
 }
 
-// TestFormerLife: a purge that comes late takes nothing of a log that was begun since, and what a former log has left is
-// not taken for its own.
+// TestFormerLife: a purge that comes late takes nothing of a log that was begun since, and what a former log has left
+// is not taken for its own.
 func TestFormerLife(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})

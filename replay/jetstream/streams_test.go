@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestCheck: a stream that is not as it must be is named with its field, and with what to do; it is not changed. What is
-// the operator's may be anything.
+// TestCheck: a stream that is not as it must be is named with its field, and with what to do; it is not changed. What
+// is the operator's may be anything.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	nc := connect(t, servers.URL())
