@@ -28,7 +28,7 @@
 //
 // What the driver of shards must see to is in replay.Shards, and one thing more: an owner acts outside the store, as by
 // a message to an agent, only while no other one can have taken its shard over (a lease). The engines append before
-// they act; they cannot know what has happened since.
+// they act, and ask the store right before (replay.HeldBy).
 //
 // This package knows neither tasks nor what the engines do, so that the rooms of the engines may use it.
 package shard
