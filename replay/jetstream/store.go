@@ -94,7 +94,8 @@ func (s *Store) load(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	all, err := c.Messages()
+	// A pull that the server has lost is asked for again soon: by default, that takes 10 s and more.
+	all, err := c.Messages(jetstream.PullExpiry(time.Second), jetstream.PullHeartbeat(500*time.Millisecond))
 	if err != nil {
 		return unavailable(err)
 	}
