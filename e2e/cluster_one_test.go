@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// aunCluster is three gateways that share a store, each with an AUN side of the same identity.
+type aunCluster struct {
+	*cluster
+	sites []*aunSite
+}
+
+// newAUNCluster starts the gateways with the same directives.
+func newAUNCluster(t *testing.T, handle, notify string) *aunCluster {
+	t.Helper()
+	servers, err := natstest.Start(3, natstest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(servers.Close)
+	c := &aunCluster{cluster: &cluster{t: t, servers: servers}}
+	first := newAUN(t)
+	for i := range 3 {
+		s := first
+		if i > 0 { // the files of an identity are the same at all gateways
+			one := *first
+			one.site, one.port = newSite(t), freePort(t)
+			s = &one
+		}
+		c.sites, c.gateways = append(c.sites, s), append(c.gateways, s.site)
+		all, aun := c.config(i, handle, ""), s.config("a2a/legacy http://unused")
+		_, block, _ := strings.Cut(aun.store, "\n")
+		all.store += "\n" + strings.ReplaceAll(block, s.dir, first.dir)
+		all.otherSites, all.notify, all.mode = aun.otherSites, notify, "verify_if_given"
+		s.start(all)
+	}
+	c.allOwned(3)
+	eventually(t, "all shards are open", func() bool { // an owner reads a shard before it works on it
+		_, body := c.gateways[0].asked(http.MethodGet, "/aip/tasks", "")
+		return !strings.Contains(string(body), `"missing"`)
+	})
+	return c
+}
+
+// TestClusterIsOne: what three gateways count, list, set and deliver is as if they were one.
+func TestClusterIsOne(t *testing.T) {
+	t.Parallel()
+	_, address := sampleAgent(t)
+	var mu sync.Mutex
+	notified := make(map[string][]string)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		token := r.Header.Get("X-ACPS-AIP-Notification-Token")
+		notified[token] = append(notified[token], r.Header.Get("webhook-id"))
+	}))
+	defer receiver.Close()
+	open := newFakeAgent(t, forward(address))
+	c := newAUNCluster(t, `
+	aip_gateway /open* a2a/legacy `+open.url+` {
+		identity off
+	}
+	aip_gateway a2a/legacy http://`+address+` {
+		aid `+aunAgent+`
+		callers aip aun
+		quota daily {
+			starts 20/day
+		}
+	}`, here)
+
+	t.Run("a quota is exact", func(t *testing.T) {
+		var calls sync.WaitGroup
+		var started, refused atomic.Int32
+		for i := range 45 {
+			leader := leaderOf(t, c.gateways[i%3].url())
+			calls.Go(func() {
+				switch _, err := leader.try(startCall(fmt.Sprint("q", i), "hello")); {
+				case err == nil:
+					started.Add(1)
+				case strings.Contains(err.Error(), "-32050"):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		if calls.Wait(); started.Load() != 20 || refused.Load() != 25 {
+			t.Errorf("%d tasks were started, and %d refused; want 20 and 25", started.Load(), refused.Load())
+		}
+		for i, s := range c.gateways {
+			if list := s.listed("tasks", url.Values{"limit": {"1000"}}); len(list) != 20 {
+				t.Errorf("gateway %d lists %d tasks", i, len(list))
+			} else if list[0].Get("gateway").String() == "" {
+				t.Errorf("gateway %d does not say whose a task is: %s", i, list[0].Raw)
+			}
+		}
+	})
+
+	t.Run("webhooks of callers that are not known", func(t *testing.T) {
+		for i := range 3 {
+			at := func(n int) *caller {
+				return callerWith(t, c.gateways[(i+n)%3].url()+"/open", fmt.Sprint("somebody-", i))
+			}
+			id := fmt.Sprint("open-", i)
+			before := at(0).setHook(hook{URL: receiver.URL, Token: id, TaskID: id}) // before there is a task
+			at(1).start(id, "hello")
+			if got := at(2).hooks(id, ""); len(got) != 1 || got[0].ID != before.ID {
+				t.Errorf("the webhooks of %s are %+v, want %s", id, got, before.ID)
+			}
+			after := at(2).setHook(hook{URL: receiver.URL, Token: id + "-after", TaskID: id})
+			at(0).complete(id)
+			eventually(t, "both webhooks are notified of the end", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(notified[id]) >= 3 && len(notified[id+"-after"]) == 1
+			})
+			at(1).granted("delete", ids(id, after.ID))
+			if got := at(0).hooks(id, ""); len(got) != 1 {
+				t.Errorf("after a delete, the webhooks of %s are %+v", id, got)
+			}
+		}
+	})
+
+	t.Run("AUN", func(t *testing.T) {
+		var tasks []string
+		for i := range 3 {
+			alice := c.sites[i].online("alice.aid.test")
+			created := must(alice.Create(c.sites[i].soon(), aunAgent, "slow 1"))(t)
+			tasks = append(tasks, created.TaskID)
+			must(alice.Subscribe(c.sites[i].soon(), created.TaskID))(t)
+			next := c.sites[(i+1)%3]
+			elsewhere := must(next.client("alice.aid.test").Online(next.soon()))(t)
+			got := next.rests(elsewhere, created.TaskID)
+			if got.Status != "completed" {
+				t.Errorf("the task is %+v", got)
+			}
+			elsewhere.Cut()
+		}
+		s := c.sites[0]
+		alice := s.online("alice.aid.test")
+		for _, id := range tasks {
+			if got := s.rests(alice, id); got.Status != "completed" {
+				t.Errorf("%s is %s", id, got.Status)
+			}
+		}
+	})
+
+	t.Run("a cancel at any gateway", func(t *testing.T) {
+		for i := range 3 {
+			id := fmt.Sprint("c-", i)
+			leader := fmt.Sprint("canceler-", i)
+			call := startCall(id, "slow 60")
+			call.Terms.Response = time.Millisecond
+			callerWith(t, c.gateways[i].url()+"/open", leader).do(call)
+			got := callerWith(t, c.gateways[(i+1)%3].url()+"/open", leader).cancel(id)
+			if got.Status.State != task.Canceled {
+				t.Errorf("the task is %s", got.Status.State)
+			}
+		}
+	})
+}
