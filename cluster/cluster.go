@@ -145,6 +145,7 @@ func Open(c Config) (*Cluster, error) {
 	n.stops = append(n.stops, stop)
 	n.work.Go(n.live)
 	n.work.Go(n.keep)
+	n.work.Go(n.check)
 	n.work.Go(n.watchCalls)
 	return n, nil
 }

@@ -12,7 +12,9 @@
 //
 // That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the
 // shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease
-// holds, and has not lapsed since its ownership was checked.
+// holds, and has not lapsed since its ownership was checked, which was less than a lease ago. So a node that claims a
+// shard without having heard yet that the owner is back needs to wait for no longer than a lease before it sends again
+// what the owner may have sent: upstream asks the agent meanwhile (package model shows what follows if it did not).
 // After a lease has lapsed, the owner's records are read again from their leaders before anything is acted on. An
 // owner that cannot renew its lease keeps its shards: it only does not act.
 //

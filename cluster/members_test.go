@@ -295,8 +295,19 @@ func TestLongerLease(t *testing.T) {
 	})
 }
 
-// TestStolen: a node acts no more on a shard that another one has claimed although both live.
+// TestStolen: a node acts no more on a shard that another one has claimed although both live, and after a lease at most
+// if it does not hear of it.
 func TestStolen(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		heard  bool
+		within time.Duration
+	}{{"heard", true, 100 * time.Millisecond}, {"unheard", false, lease}} {
+		t.Run(test.name, func(t *testing.T) { testStolen(t, test.heard, test.within) })
+	}
+}
+
+func testStolen(t *testing.T, heard bool, within time.Duration) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
 		thief := w.Link()
@@ -309,11 +320,13 @@ func TestStolen(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := w.at()
-		thief.Send(cluster.Message{From: "thief", To: "all", Data: []byte{11, byte(of)}})
+		if heard {
+			thief.Send(cluster.Message{From: "thief", To: "all", Data: []byte{11, byte(of)}})
+		}
 		bubble.Pass(5 * time.Second)
 		w.mu.Lock()
 		for _, act := range w.acts[of] {
-			if act.node == b && act.at > at+100*time.Millisecond && act.epoch == owner.Epoch {
+			if act.node == b && act.at > at+within && act.epoch == owner.Epoch {
 				t.Errorf("the former owner has acted %v after the claim", act.at-at)
 			}
 		}

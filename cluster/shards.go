@@ -22,6 +22,7 @@ type store struct {
 	lost   chan struct{}
 	closed chan struct{}
 	sure   atomic.Uint64 // up to which of the doubts this node is known to own the shard
+	asked  atomic.Int64  // when the owner's record was asked for, on the clock, that last named this node
 }
 
 // unsure is what a store is sure of whose shard another node seems to own.
@@ -32,11 +33,14 @@ func (s *store) lose() { s.once.Do(func() { close(s.lost) }) }
 
 // Held implements the optional method of a store, see replay.Held.
 func (s *store) Held() error {
-	if s.sure.Load() != s.of.doubts.Load() {
+	if s.sure.Load() != s.of.doubts.Load() || s.age() >= s.of.config.Lease {
 		return ErrNoLease
 	}
 	return s.of.held()
 }
+
+// age returns how long ago the owner's record was asked for that last named this node.
+func (s *store) age() time.Duration { return s.of.config.Clock() - time.Duration(s.asked.Load()) }
 
 // Close implements replay.Store. It releases the shard.
 func (s *store) Close() error {
@@ -134,6 +138,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	if c.held() != nil { // time has passed since it was known that the former owner is gone
 		return nil, c.config.Lease / 30
 	}
+	asked := c.config.Clock()
 	opened, err := c.config.Streams.Claim(ctx, shard, owner, c.config.Name, c.incarnation)
 	if err != nil {
 		if !errors.Is(err, ErrClaimed) { // the record may name this node all the same
@@ -148,6 +153,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	}
 	s := &store{Store: opened, of: c, shard: shard, lost: make(chan struct{}), closed: make(chan struct{})}
 	s.sure.Store(doubts)
+	s.asked.Store(int64(asked))
 	c.mu.Lock()
 	c.shards[shard].store, c.shards[shard].since, c.shards[shard].stray = s, time.Now(), false
 	if !c.joined {
@@ -293,18 +299,30 @@ func (c *Cluster) settle(shard int) {
 	c.moving = -1
 }
 
-// verify reads the owner's records of all shards whose ownership is in doubt, and gives up those that are another
-// node's. It reports whether some are in doubt still.
+// check has the owner's records read again before what they said is a lease old, until Close.
+func (c *Cluster) check() {
+	for c.ctx.Err() == nil {
+		select {
+		case <-time.After(c.config.Lease / 6):
+			c.verify()
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// verify reads the owner's records of all shards whose ownership is in doubt, or was not checked for a third of a
+// lease, and gives up those that are another node's. It reports whether some are in doubt still.
 func (c *Cluster) verify() bool {
 	doubts := c.doubts.Load()
 	var work sync.WaitGroup
 	var doubt atomic.Bool
 	for i := range c.shards {
 		s := c.owned(i)
-		if s == nil || s.sure.Load() == doubts {
+		if s == nil || s.sure.Load() == doubts && s.age() < c.config.Lease/3 {
 			continue
 		}
 		work.Go(func() {
+			asked, sure := c.config.Clock(), s.sure.Load()
 			ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease/3)
 			defer cancel()
 			owner, err := c.config.Streams.Owner(ctx, i)
@@ -316,7 +334,8 @@ func (c *Cluster) verify() bool {
 				c.log.Warn("another node has taken a shard over", "shard", i, "other", owner.Node)
 				s.lose()
 			default:
-				s.sure.Store(doubts)
+				s.asked.Store(int64(asked))
+				s.sure.CompareAndSwap(sure, doubts) // it may have become unsure meanwhile
 			}
 		})
 	}

@@ -43,7 +43,7 @@
 //	head, expected              the head of a log, and what an append expects of it: replay.Head.Revision
 //	now, late, doubt            an append that waits for its acknowledgement, and is sent again
 //	forget                      replay.ErrFenced: the engines of the shard close
-//	check, left, holds          replay.HeldBy: the look at the lease
+//	check, left, holds          cluster: the checks of a shard's owner; replay.HeldBy, the look at the lease
 //	DROP, purge                 replay.Store.Drop: a tombstone, then a purge up to its sequence
 //	QUEUE, SEND, ASK, RESEND    upstream: a turn that is queued, sent, asked for; Config.ResendAfter
 package model
