@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -250,7 +251,15 @@ func TestParts(t *testing.T) {
 			t.Errorf("another node reads of %.40q (-want +got) %s", e.Log, d)
 		}
 	}
-	if d := cmp.Diff(want, read(t, claim(t, next, 0, "b")), cmpopts.EquateEmpty()); d != "" {
+	got := read(t, claim(t, next, 0, "b"))
+	for log, records := range want.Records { // cmp takes its time
+		same := func(a, b replay.Record) bool { return a.Seq == b.Seq && bytes.Equal(a.Data, b.Data) }
+		if !slices.EqualFunc(records, got.Records[log], same) {
+			t.Errorf("the next owner has other records of %.40q", log)
+		}
+	}
+	want.Records, got.Records = nil, nil
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("the next owner has (-want +got):\n%.2000s", d)
 	}
 }
