@@ -47,8 +47,10 @@ func adviceOn(err error) string {
 		return "give aip_identify the identity of aip_gateway, or none; with aac, none"
 	case errors.Is(err, gateway.ErrCardSigned):
 		return "set signatures in card to drop or keep"
-	case errors.Is(err, gateway.ErrIncompleteACS):
-		return "set the members in card, or aic"
+	case errors.Is(err, gateway.ErrInvalidACS):
+		return "each mistake says what to change, in card, or in the agent's card"
+	case errors.Is(err, gateway.ErrOtherACS):
+		return otherACS
 	}
 	if advice := adviceOnServer(err, "agent"); advice != "" {
 		return advice

@@ -28,7 +28,8 @@ func TestAdvice(t *testing.T) {
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNotVerified), "client_auth"},
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNoCertificate), "require_and_verify"},
 		{gateway.ErrCardSigned, "signatures in card"},
-		{gateway.ErrIncompleteACS, "card, or aic"},
+		{gateway.ErrInvalidACS, "each mistake"},
+		{gateway.ErrOtherACS, "register a new version"},
 		{upstream.Failed(task.AgentUnavailable, upstream.Unreachable, nil, "refused"), ""},
 		{task.Errorf(task.Internal, "refused"), ""},
 	} {

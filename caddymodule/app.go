@@ -212,6 +212,7 @@ func (a *App) Start() error {
 	}
 	a.startAUN(messages)
 	a.checkAgents()
+	a.checkACS()
 	a.checking.Go(func() { a.recheck(a.draining, slog.New(processLog{name: "aip"})) })
 	a.warnOfUnrouted()
 	a.warnOfSharedTasks()

@@ -188,14 +188,16 @@ func (p *parser) notify(n *Notify) func() {
 //		completion auto|confirm
 //		public_url <url>
 //		card {
-//			signatures       drop|keep|refuse
-//			acs              01.00|02.01
-//			organization     <name>
-//			organization_url <url>
-//			department       <name>
-//			country          <code>
-//			license          <text>
-//			ca_challenge_url <url>
+//			signatures         drop|keep|refuse
+//			acs                01.00|02.01|02.02
+//			organization       <name>
+//			organization_url   <url>
+//			department         <name>
+//			country            <code>
+//			license            <text>
+//			ca_challenge_url   <url>
+//			requested_validity <days>
+//			registered         <file>
 //		}
 //		group {
 //			allow_brokers   <pattern>...
@@ -301,14 +303,16 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func (p *parser) card(c *CardConfig) func() {
 	return p.section(options{
-		"signatures":       p.word(&c.Signatures),
-		"acs":              p.word(&c.ACS),
-		"organization":     p.word(&c.Organization),
-		"organization_url": p.word(&c.OrganizationURL),
-		"department":       p.word(&c.Department),
-		"country":          p.word(&c.Country),
-		"license":          p.word(&c.License),
-		"ca_challenge_url": p.word(&c.CAChallengeURL),
+		"signatures":         p.word(&c.Signatures),
+		"acs":                p.word(&c.ACS),
+		"requested_validity": p.number(&c.RequestedValidity),
+		"registered":         p.word(&c.Registered),
+		"organization":       p.word(&c.Organization),
+		"organization_url":   p.word(&c.OrganizationURL),
+		"department":         p.word(&c.Department),
+		"country":            p.word(&c.Country),
+		"license":            p.word(&c.License),
+		"ca_challenge_url":   p.word(&c.CAChallengeURL),
 	})
 }
 

@@ -3,10 +3,19 @@
 package caddymodule
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
-	"github.com/aip-gateway/aip-gateway/translate/aip"
+	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
 // CardConfig is what the Partner's cards contain besides the content of the agent's card.
@@ -15,7 +24,7 @@ type CardConfig struct {
 	// (the agent's card is served unchanged, with the agent's URLs) or refuse (no card is served). Default: drop.
 	Signatures string `json:"signatures,omitempty"`
 
-	// The version of the ACS at .well-known/acs.json: 01.00 or 02.01. Default: 01.00.
+	// The version of the ACS: 01.00, 02.01 or 02.02. Default: 02.01 for an AIC with dots, otherwise 01.00.
 	ACS string `json:"acs,omitempty"`
 
 	// The name of the provider of the Partner, in the ACS. Default: that of the provider in the agent's card.
@@ -35,11 +44,17 @@ type CardConfig struct {
 
 	// The URL at which the CA of ACS 01.00 finds the answers to its challenges. Default: none.
 	CAChallengeURL string `json:"ca_challenge_url,omitempty"`
+
+	// How many days the certificates of the Partner are to be valid, in the ACS since 02.01. Default: the CA decides.
+	RequestedValidity int `json:"requested_validity,omitempty"`
+
+	// The file with the ACS as it is registered. A warning says where the one that is served differs from it. It is read
+	// whenever they are compared. Default: none.
+	Registered string `json:"registered,omitempty"`
 }
 
 func (c *CardConfig) fillDefaults() {
 	orDefault(&c.Signatures, a2a.DropSignatures)
-	orDefault(&c.ACS, aip.ACS01)
 }
 
 func (c *CardConfig) check() error {
@@ -48,8 +63,84 @@ func (c *CardConfig) check() error {
 	default:
 		return fmt.Errorf("card: signatures is %q, but must be drop, keep or refuse", c.Signatures)
 	}
-	if c.ACS != aip.ACS01 && c.ACS != aip.ACS02 {
-		return fmt.Errorf("card: acs is %q, but must be %s or %s", c.ACS, aip.ACS01, aip.ACS02)
+	switch c.ACS {
+	case "", acs.V0100, acs.V0201, acs.V0202:
+	default:
+		return fmt.Errorf("card: acs is %q, but must be %s, %s or %s", c.ACS, acs.V0100, acs.V0201, acs.V0202)
+	}
+	if c.RequestedValidity < 0 || c.RequestedValidity > acs.MaxValidity {
+		return fmt.Errorf("card: requested_validity is %d, but must be 1 to %d days", c.RequestedValidity, acs.MaxValidity)
 	}
 	return nil
 }
+
+// checkCard checks the settings of cards together with the others.
+func (g *Gateway) checkCard() error {
+	if g.Card.Registered != "" && g.PublicURL == "" {
+		return errors.New("card: registered needs public_url, without which the URL in the ACS is that of each request")
+	}
+	return g.Card.check()
+}
+
+// cards returns the settings of the Partner's cards.
+func (c *CardConfig) cards() (gateway.Cards, error) {
+	cards := gateway.Cards{
+		Signatures: c.Signatures, ACS: c.ACS, Organization: c.Organization, OrganizationURL: c.OrganizationURL,
+		Department: c.Department, Country: c.Country, License: c.License, CAChallengeURL: c.CAChallengeURL,
+		RequestedValidity: c.RequestedValidity,
+	}
+	if c.Registered == "" {
+		return cards, nil
+	}
+	name, err := fileName(caddy.NewReplacer(), c.Registered)
+	if err != nil {
+		return cards, fmt.Errorf("card: registered: %w", err)
+	}
+	cards.Registered = func(context.Context) ([]byte, error) { return readACS(name) }
+	return cards, nil
+}
+
+// readACS reads an ACS in a file, up to one byte more than it may have.
+func readACS(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, acs.MaxSize+1))
+}
+
+// checkACS begins to compare the ACS of each Partner with the one that is registered.
+func (a *App) checkACS() {
+	for _, g := range a.members {
+		if g.Card.Registered != "" {
+			a.checking.Go(func() { g.gateway.CheckACS(a.draining) })
+		}
+	}
+}
+
+// acs says whether the ACS of a Partner is the one that is registered.
+func (e *examination) acs(ctx context.Context, g *Gateway) {
+	if g.Card.Registered == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	mistakes, differences, err := g.gateway.ExamineACS(ctx)
+	if err != nil {
+		e.add(doctor.CheckACS, doctor.Warning, g.name(), "it cannot be compared with the one that is registered: "+
+			explained(err))
+	}
+	for _, m := range mistakes {
+		e.add(doctor.CheckACS, doctor.Warning, g.name(), "a registry would refuse it: "+m.String())
+	}
+	if len(differences) > 0 {
+		e.add(doctor.CheckACS, doctor.Warning, g.name(), "it is not the one that is registered: they differ at "+
+			strings.Join(differences, ", ")+"; "+otherACS)
+	} else if err == nil && len(mistakes) == 0 {
+		e.add(doctor.CheckACS, doctor.OK, g.name(), "it is the one that is registered")
+	}
+}
+
+// otherACS is what to do where another ACS is registered than the one that is served.
+const otherACS = "restore what has changed in the agent's card or in the configuration, or register a new version"

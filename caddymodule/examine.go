@@ -86,6 +86,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
 			e.agent(ctx, g, agent)
 		}
+		e.acs(ctx, g)
 		e.brokers(ctx, g)
 		e.issuers(ctx, g)
 		e.policy(ctx, g)

@@ -57,8 +57,8 @@ http://%s {
 		return answer{404, "nothing is served at this path; the Partner is mounted at " + mount +
 			" and takes POST requests there (" + callers + "); by GET it serves " + cards + " below it\n"}
 	}
-	const acs = ".well-known/acs.json"
-	const all = acs + ", .well-known/agent-card.json, .well-known/agent.json"
+	const acs = ".well-known/acs.json, agent_spec.json"
+	const all = ".well-known/acs.json, .well-known/agent-card.json, .well-known/agent.json, agent_spec.json"
 	for path, want := range map[string]answer{
 		"/one/file":       {200, "file"},
 		"/one/other":      missing("/one/", "aip", acs),

@@ -22,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
 // Provision sets up the handler.
@@ -46,6 +47,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		return err
 	}
 	config.HTTP2 = http2Of(ctx)
+	config.Cards.Dates = dates{ctx.Storage()}
 	if config.Guard.Mode == identity.Off {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only")
 	}
@@ -190,7 +192,7 @@ func (g *Gateway) check() error {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	return cmp.Or(checkPublicURL("public_url", g.PublicURL), g.checkAID(),
-		g.Identity.check(), g.Agent.check(), g.Card.check(), g.Timeouts.check(), g.Limits.check())
+		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check())
 }
 
 // checkBasePath checks the path under which a Partner is mounted, if it is set.
@@ -220,6 +222,15 @@ func checkPublicURL(option, s string) error {
 		return fmt.Errorf("%s must be a URL without credentials, query and fragment", option)
 	}
 	return nil
+}
+
+// publicURL returns the public URL of the mount point, with the AIC in place of {AIC}.
+func (g *Gateway) publicURL() string {
+	url := strings.TrimSuffix(g.PublicURL, "/")
+	if g.AIC == "" {
+		return url // a registry puts it there
+	}
+	return strings.ReplaceAll(url, acs.Placeholder, g.AIC)
 }
 
 // guard returns the Guard of callers of some dialects.
@@ -293,6 +304,10 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if g.policy != nil {
 		decides = g.policy
 	}
+	cards, err := g.Card.cards()
+	if err != nil {
+		return c, err
+	}
 	events, bytes := g.app.store.TaskLimits()
 	return gateway.Config{
 		Process: &process,
@@ -310,9 +325,9 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		},
 		Agent:          agent,
 		AIC:            g.AIC,
-		Cards:          gateway.Cards(g.Card),
+		Cards:          cards,
 		Base:           g.BasePath,
-		PublicURL:      strings.TrimSuffix(g.PublicURL, "/"),
+		PublicURL:      g.publicURL(),
 		Callers:        callers,
 		Confirm:        g.Completion == completionConfirm,
 		Guard:          guard,

@@ -38,7 +38,7 @@ func aipCommand(cmd *cobra.Command) {
 	for _, c := range asking {
 		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(),
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), acsCommand(),
 		keyCommand(), webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
 }
 

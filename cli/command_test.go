@@ -98,7 +98,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 46 {
+	if seen != 50 {
 		t.Errorf("%d commands", seen)
 	}
 }

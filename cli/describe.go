@@ -83,34 +83,12 @@ func (f *connectionFlags) describe(ctx context.Context, mount string) (*descript
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, errors.New("the URL must begin with https:// or http:// and have a host")
 	}
-	cert, err := f.certificate()
-	if err != nil {
-		return nil, err
-	}
-	roots, err := f.roots()
-	if err != nil {
-		return nil, err
-	}
-	server, err := f.server()
-	if err != nil {
-		return nil, err
-	}
 	d := &description{URL: mount}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	server.Require(config)
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		d.AsksLeaders = true
-		if cert == nil {
-			return new(tls.Certificate), nil // none
-		}
-		return cert, nil
+	client, err := f.reader(func() { d.AsksLeaders = true })
+	if err != nil {
+		return nil, err
 	}
-	// One connection at a time, so that the certificate is of the connection that the cards come over.
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, MaxConnsPerHost: 1}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
+	defer client.CloseIdleConnections()
 	status := 0
 	for path, into := range map[string]*json.RawMessage{
 		"acs.json": &d.ACS, "agent-card.json": &d.Card, "agent.json": &d.LegacyCard,
@@ -126,6 +104,37 @@ func (f *connectionFlags) describe(ctx context.Context, mount string) (*descript
 		return nil, &leader.StatusError{Status: status}
 	}
 	return d, nil
+}
+
+// reader returns a client that reads documents, over one connection at a time. asked is called when the server asks for
+// a certificate.
+func (f *connectionFlags) reader(asked func()) (*http.Client, error) {
+	cert, err := f.certificate()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := f.roots()
+	if err != nil {
+		return nil, err
+	}
+	server, err := f.server()
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	server.Require(config)
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked()
+		if cert == nil {
+			return new(tls.Certificate), nil // none
+		}
+		return cert, nil
+	}
+	// One connection at a time, so that the certificate is of the connection that the cards come over.
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, MaxConnsPerHost: 1}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}, nil
 }
 
 // get reads a document of JSON, if there is one at a URL.

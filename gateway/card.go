@@ -17,13 +17,12 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
-	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // Cards are the settings of the Partner's cards.
 type Cards struct {
 	Signatures string // what to do with a card that the agent has signed: a2a.DropSignatures and others
-	ACS        string // the version of the ACS: aip.ACS01 or aip.ACS02
+	ACS        string // the version of the ACS. Default: that of the AIC
 
 	// The provider of the Partner, in the ACS. Default: the provider that the agent's card names; CN for the country.
 	Organization    string
@@ -33,6 +32,13 @@ type Cards struct {
 
 	License        string // of the provider, which ACS 01.00 requires
 	CAChallengeURL string // where the CA finds the answers to its challenges (ACS 01.00)
+
+	// RequestedValidity is how long the Partner's certificates are to be valid, in days (ACS 02.x); 0 leaves it to the CA.
+	RequestedValidity int
+	// Dates keeps when the ACS has changed. Default: it is known only while the process lives.
+	Dates Dates
+	// Registered returns the ACS as a registry has it, which the one that is served is compared with; nil for none.
+	Registered func(context.Context) ([]byte, error)
 }
 
 // cardMaker makes the Partner's cards.
@@ -40,19 +46,24 @@ type cardMaker struct {
 	described
 	config      Cards
 	aic         string
+	publicURL   string                 // empty if the URL of callers is taken
+	document    string                 // the name of the ACS for Dates
 	generations []string               // the names of the callers' dialects
 	schemes     map[string]a2a.Schemes // by the name of a dialect
 	identified  bool                   // callers can prove who they are; otherwise there is no extended card
 	http2       HTTP2
-	groups      bool      // the Partner takes part in groups
-	incomplete  sync.Once // what the ACS lacks is logged once
+	groups      bool // the Partner takes part in groups
 	log         *slog.Logger
+
+	acsMu    sync.Mutex
+	acsShown acsContent // what was made last
 }
 
 // What an operator may have to change in Cards.
 var (
-	ErrCardSigned    = errors.New("the agent has signed its card, so that no card may be made of it")
-	ErrIncompleteACS = errors.New("members that the ACS requires have no value")
+	ErrCardSigned = errors.New("the agent has signed its card, so that no card may be made of it")
+	ErrInvalidACS = errors.New("the ACS has mistakes")
+	ErrOtherACS   = errors.New("another ACS is registered")
 )
 
 // A Document makes one of the Partner's public cards. base is the public URL of the mount point, version is the version
@@ -67,7 +78,7 @@ func (g *Gateway) Documents() []string { return slices.Sorted(maps.Keys(g.docume
 
 // documents returns the public cards, by path.
 func (m *cardMaker) documents() map[string]Document {
-	docs := map[string]Document{".well-known/acs.json": m.acs}
+	docs := map[string]Document{".well-known/acs.json": m.acs, "agent_spec.json": m.acs}
 	if !slices.ContainsFunc(m.generations, isA2A) {
 		return docs
 	}
@@ -85,30 +96,6 @@ func (m *cardMaker) documents() map[string]Document {
 		}
 	}
 	return docs
-}
-
-// acs makes the ACS.
-func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
-	card, changed, err := m.public(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if m.since.After(changed) {
-		changed = m.since
-	}
-	c := &m.config
-	options := aip.ACSOptions{
-		AIC: m.aic, Modified: changed, ProtocolVersion: c.ACS, Base: base,
-		MutualTLS: m.takesCertificates(), Notification: true, Groups: m.groups, CAChallengeBaseURL: c.CAChallengeURL,
-		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
-		License: c.License, CountryCode: c.Country,
-	}
-	m.incomplete.Do(func() {
-		if missing := aip.MissingACS(card, options); len(missing) > 0 {
-			m.log.Warn("the ACS lacks members that its version requires", "members", missing, "error", ErrIncompleteACS)
-		}
-	})
-	return aip.AppendACS(nil, card, options), nil
 }
 
 // takesCertificates reports whether callers may prove who they are by a client certificate: those of AIP, where it is

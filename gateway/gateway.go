@@ -121,8 +121,9 @@ func New(c Config) (*Gateway, error) {
 		}
 	}
 	g := &Gateway{config: c, agent: about.agent, memory: memory, meter: meter, cards: &cardMaker{
-		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
-		schemes: c.Schemes, identified: c.Guard.Mode != identity.Off,
+		described: about, config: c.Cards, aic: c.AIC, publicURL: c.PublicURL, document: c.Partner.Name,
+		generations: names(c.Callers),
+		schemes:     c.Schemes, identified: c.Guard.Mode != identity.Off,
 		http2: c.HTTP2, groups: c.Groups, log: c.Log,
 	}}
 	g.documents = g.cards.documents()

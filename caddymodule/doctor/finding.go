@@ -16,6 +16,7 @@ const (
 	CheckClientAuth    = "client_auth"
 	CheckBasePath      = "base_path"
 	CheckAgent         = "agent"
+	CheckACS           = "acs"
 	CheckStore         = "store"
 	CheckClock         = "clock"
 	CheckBroker        = "broker"

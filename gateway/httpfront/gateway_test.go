@@ -30,7 +30,8 @@ func TestPathsAndMethods(t *testing.T) {
 			`"}}`, 200, `"limit":"bytes"`},
 		{"/agents/one/other", start("f"), 404,
 			"nothing is served at this path; the Partner is mounted at /agents/one/ " +
-				"and takes POST requests there (aip); by GET it serves .well-known/acs.json below it\n"},
+				"and takes POST requests there (aip); by GET it serves .well-known/acs.json, " +
+				"agent_spec.json below it\n"},
 		{"/agents/onemore/rpc", start("g"), 404, ""},
 		{"/rpc", start("h"), 404, ""},
 	} {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package aip
+package acs
 
 import (
+	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +19,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-const acsAIC = "10001000011K912345E789ABCDEF2353"
+var update = flag.Bool("update", false, "write the golden files")
+
+const (
+	aicV1 = "10001000011K912345E789ABCDEF2353"
+	aicV2 = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+)
 
 func fullCard() *translate.Card {
 	return &translate.Card{
@@ -35,116 +43,147 @@ func fullCard() *translate.Card {
 	}
 }
 
-func fullOptions() ACSOptions {
-	return ACSOptions{
-		AIC: acsAIC, Modified: time.Date(2025, 3, 15, 8, 30, 0, 7, time.UTC), Base: "https://public.example/tours/",
-		MutualTLS: true, Notification: true, CAChallengeBaseURL: "https://public.example/challenge", License: "ICP 1",
+func fullOptions() Options {
+	return Options{
+		AIC: aicV1, Base: "https://public.example/tours/", Named: true, MutualTLS: true, Notification: true, Validity: 90,
+		CAChallengeBaseURL: "https://public.example/challenge", License: "ICP 1",
 	}
 }
 
-func TestAppendACS(t *testing.T) {
-	const want = `{
-		"aic": "10001000011K912345E789ABCDEF2353", "active": true,
-		"lastModifiedTime": "2025-03-15T16:30:00+08:00", "protocolVersion": "01.00",
-		"name": "Tours \"of\" Beijing\n", "description": "Plans tours.", "version": "1.2.0",
-		"iconUrl": "https://docs.example/tours.png", "documentationUrl": "https://docs.example/tours",
-		"provider": {"countryCode": "CN", "organization": "BUPT", "url": "https://ai.bupt.example", "license": "ICP 1"},
-		"securitySchemes": {"mtls": {"type": "mutualTLS", "x-caChallengeBaseUrl": "https://public.example/challenge"}},
-		"endPoints": [{"url": "https://public.example/tours", "transport": "JSONRPC", "security": [{"mtls": []}]}],
-		"capabilities": {"streaming": true, "notification": true, "messageQueue": []},
-		"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain", "image/png"],
-		"skills": [
-			{"id": "tour.plan", "name": "Plan", "description": "Plans a tour", "version": "1.2.0",
-				"tags": ["tour"], "examples": ["two days"], "inputModes": ["text/plain"]},
-			{"id": "tour.book", "name": "tour.book", "description": "tour.book", "version": "1.2.0", "tags": []}
-		]}`
-	var w, g any
-	got := AppendACS([]byte("before"), fullCard(), fullOptions())[len("before"):]
-	if err := json.Unmarshal([]byte(want), &w); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(got, &g); err != nil {
-		t.Fatalf("%v in %s", err, got)
-	}
-	if diff := cmp.Diff(w, g); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for version, want := range map[string]string{
-		ACS01: `"messageQueue":["rabbitmq:3.9","rabbitmq:3.10","rabbitmq:3.11"]}`,
-		ACS02: `"messageQueue":["rabbitmq:>=3.9"]}`,
+// made is a document of the middle of an hour.
+func made(c *translate.Card, o Options) []byte {
+	d := Make(c, o)
+	d.At(time.Date(2025, 3, 15, 8, 30, 0, 7, time.UTC))
+	return d.Encode()
+}
+
+func TestMakeGolden(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"v01":       func(*Options) {},
+		"v01-group": func(o *Options) { o.Groups = true },
+		"v02.01":    func(o *Options) { o.AIC, o.CAChallengeBaseURL, o.Groups = aicV2, "", true },
+		"v02.02-ip": func(o *Options) {
+			o.AIC, o.Version, o.Base, o.CAChallengeBaseURL = aicV2, V0202, "https://[2001:db8::1]:8443/"+Placeholder, ""
+		},
+		"v02.01-draft": func(o *Options) {
+			o.AIC, o.Version, o.Base, o.Organization = "", V0201, "https://Agents.example/"+Placeholder, "O <& Co>"
+		},
+		"v02.01-unnamed": func(o *Options) { o.AIC, o.Named, o.Validity, o.CAChallengeBaseURL = aicV2, false, 0, "" },
 	} {
 		o := fullOptions()
-		o.ProtocolVersion, o.Groups = version, true
-		if got := AppendACS(nil, fullCard(), o); !strings.Contains(string(got), want) {
-			t.Errorf("%s does not have %s: %s", version, want, got)
+		change(&o)
+		var got bytes.Buffer
+		if err := json.Indent(&got, made(fullCard(), o), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		got.WriteByte('\n')
+		file := "testdata/" + name + ".json"
+		if *update {
+			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		mistakes := Check(got.Bytes())
+		if o.AIC == "" && len(mistakes) == 1 && mistakes[0].Path == "aic" {
+			continue // of a draft
+		}
+		if len(mistakes) > 0 {
+			t.Errorf("%s has mistakes: %v", name, mistakes)
 		}
 	}
 }
 
-// Whatever is known of an agent, what is written follows the definitions, except for what MissingACS names.
-func TestACSFollowsTheDefinitions(t *testing.T) {
+// Whatever is known of an agent, what is made follows the definitions, except for what Check names.
+func TestMakeFollowsTheDefinitions(t *testing.T) {
 	many := fullCard()
 	many.Provider = translate.Provider{}
 	cards := map[string]*translate.Card{
 		"full": fullCard(), "no provider": many, "nothing": {},
 		"no texts": {Skills: []translate.Skill{{Name: "only a name"}, {ID: "x", OutputModes: []string{"a/b"}}}},
 	}
+	known := make(map[string]bool)
+	example, err := os.ReadFile("testdata/example.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	membersOf(t, example, func(path string) { known[path] = true })
 	for name, c := range cards {
-		for _, version := range []string{"", ACS01, ACS02} {
+		for _, version := range []string{"", V0100, V0201, V0202} {
 			for flags := range 8 {
 				o := fullOptions()
-				o.ProtocolVersion = version
+				if o.Version = version; version > V0100 {
+					o.AIC = aicV2
+				}
 				o.MutualTLS, o.Notification = flags&1 > 0, flags&2 > 0
 				if flags&4 > 0 {
 					o.License, o.CAChallengeBaseURL = "", ""
 				} else {
 					o.Organization, o.Department, o.ProviderURL, o.CountryCode = "O", "D", "https://o.example", "DE"
 				}
-				got := AppendACS(nil, c, o)
+				got := made(c, o)
 				if strings.Contains(string(got), "agent.internal") || strings.Contains(string(got), "apiKey") {
 					t.Errorf("%s: shows how the agent is reached: %s", name, got)
 				}
-				wrong, missing := validateACS(got), MissingACS(c, o)
-				slices.Sort(wrong)
-				slices.Sort(missing)
-				if diff := cmp.Diff(missing, wrong); diff != "" {
-					t.Errorf("%s, version %q, flags %d (-missing +found by the definitions):\n%s", name, version, flags, diff)
+				var found []string
+				for _, m := range Check(got) {
+					found = append(found, m.Path)
 				}
+				wrong := defined(got)
+				slices.Sort(wrong)
+				slices.Sort(found)
+				if diff := cmp.Diff(wrong, found); diff != "" {
+					t.Errorf("%s, version %q, flags %d (-by the definitions +by Check):\n%s", name, version, flags, diff)
+				}
+				membersOf(t, got, func(path string) {
+					if !known[path] && !strings.HasSuffix(path, "x-caChallengeBaseUrl") {
+						t.Errorf("%s, version %q: the registry does not know the member %s", name, version, path)
+					}
+				})
 			}
 		}
 	}
 }
 
-func TestACSUsesWhatIsConfigured(t *testing.T) {
-	o := fullOptions()
-	o.Organization, o.Department, o.ProviderURL, o.CountryCode = "O", "D", "https://o.example", "DE"
-	o.MutualTLS, o.ProtocolVersion = false, ACS02
-	var got struct {
-		Active          bool
-		ProtocolVersion string
-		Provider        map[string]string
-		SecuritySchemes map[string]any
-		EndPoints       []map[string]any
-	}
-	if err := json.Unmarshal(AppendACS(nil, fullCard(), o), &got); err != nil {
+// membersOf calls f with the path of each member of a document. The places in lists, and the names of schemes, are left
+// out.
+func membersOf(t *testing.T, body []byte, f func(path string)) {
+	t.Helper()
+	var doc any
+	if err := json.Unmarshal(body, &doc); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"countryCode": "DE", "organization": "O", "department": "D", "url": "https://o.example",
-		"license": "ICP 1"}
-	if diff := cmp.Diff(want, got.Provider); diff != "" {
-		t.Errorf("provider (-want +got):\n%s", diff)
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, v := range v {
+				walk(path, v)
+			}
+		case map[string]any:
+			for name, v := range v {
+				if path == "endPoints.security" {
+					continue
+				}
+				if path == "securitySchemes" {
+					name = "*"
+				}
+				f(join(path, name))
+				walk(join(path, name), v)
+			}
+		}
 	}
-	if diff := cmp.Diff([]map[string]any{{"url": "https://public.example/tours", "transport": "JSONRPC"}},
-		got.EndPoints); diff != "" {
-		t.Errorf("endPoints (-want +got):\n%s", diff)
-	}
-	if !got.Active || got.ProtocolVersion != ACS02 || len(got.SecuritySchemes) != 0 {
-		t.Errorf("got %+v", got)
-	}
+	walk("", doc)
 }
 
-// validateACS returns the paths at which a document breaks the definitions of ACS v01.00 or v02.01.
-func validateACS(body []byte) (wrong []string) {
+// defined returns the paths at which a document breaks the definitions of ACS v01.00 or v02.01.
+func defined(body []byte) (wrong []string) {
 	var doc map[string]any
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return []string{err.Error()}
@@ -196,14 +235,15 @@ func validateACS(body []byte) (wrong []string) {
 			at, err := time.Parse(time.RFC3339, s)
 			return err == nil && !at.IsZero() && strings.HasSuffix(s, "+08:00")
 		},
-		"protocolVersion": func(v any) bool { return v == "01.00" || v == "02.01" },
+		"protocolVersion": func(v any) bool { return v == "01.00" || v == "02.01" || v == "02.02" },
 		"iconUrl?":        link, "documentationUrl?": link, "webAppUrl?": link,
 		"provider": anything, "securitySchemes": anything, "endPoints": anything, "capabilities": anything,
 		"skills":            anything,
-		"defaultInputModes": texts, "defaultOutputModes": texts,
+		"defaultInputModes": texts, "defaultOutputModes": texts, "certificate?": anything,
 	})
 	provider := map[string]func(any) bool{"countryCode?": text, "department?": text}
-	for name, valid := range map[string]func(any) bool{"organization": text, "url": link, "license": text} {
+	provider["organization"] = text // in 02.x, the CA demands it
+	for name, valid := range map[string]func(any) bool{"url": link, "license": text} {
 		if !v1 {
 			name += "?"
 		}
@@ -225,11 +265,14 @@ func validateACS(body []byte) (wrong []string) {
 		bad("endPoints")
 	}
 	for i, p := range points {
-		path := fmt.Sprintf("endPoints.%d.", i)
+		path := fmt.Sprintf("endPoints[%d].", i)
 		m := fields(path, p, map[string]func(any) bool{
 			"url": link, "transport": func(v any) bool { return v == "JSONRPC" || v == "HTTP_JSON" }, "security?": anything,
 		})
 		alternatives, _ := m["security"].([]any)
+		if len(alternatives) == 0 { // the registry demands mutualTLS
+			bad(path + "security")
+		}
 		for _, a := range alternatives {
 			for name, scopes := range a.(map[string]any) {
 				if schemes[name] == nil || !texts(scopes) {
@@ -245,7 +288,7 @@ func validateACS(body []byte) (wrong []string) {
 		bad("skills")
 	}
 	for i, s := range skills {
-		fields(fmt.Sprintf("skills.%d.", i), s, map[string]func(any) bool{
+		fields(fmt.Sprintf("skills[%d].", i), s, map[string]func(any) bool{
 			"id": text, "name": text, "description": text, "version": text, "tags": texts,
 			"examples?": texts, "inputModes?": texts, "outputModes?": texts,
 		})

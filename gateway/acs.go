@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
+)
+
+// Dates keeps when documents have changed. It outlives the process.
+type Dates interface {
+	// Date returns when a document got the content that has a digest. If its content was another one so far, that is
+	// changed, which is kept.
+	Date(ctx context.Context, document, digest string, changed time.Time) (time.Time, error)
+}
+
+// acsContent is the content of an ACS: all of it but its time.
+type acsContent struct {
+	digest   string
+	modified time.Time
+}
+
+// acs makes the ACS.
+func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
+	card, changed, err := m.public(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.since.After(changed) {
+		changed = m.since
+	}
+	doc := m.makeACS(card, base)
+	modified, isNew := m.dated(ctx, card, changed)
+	doc.At(modified)
+	body := doc.Encode()
+	if isNew {
+		m.warnOfACS(ctx, body)
+	}
+	return body, nil
+}
+
+func (m *cardMaker) makeACS(card *translate.Card, base string) *acs.Document {
+	c := &m.config
+	return acs.Make(card, acs.Options{
+		AIC: m.aic, Version: c.ACS, Base: base, Named: m.publicURL != "",
+		MutualTLS: m.takesCertificates(), Notification: true, Groups: m.groups,
+		Validity: c.RequestedValidity, CAChallengeBaseURL: c.CAChallengeURL,
+		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
+		License: c.License, CountryCode: c.Country,
+	})
+}
+
+// dated returns when the content of the ACS has changed, and whether this is the first time that it is seen. The host
+// that a caller has used is no part of the content, since callers choose it.
+func (m *cardMaker) dated(ctx context.Context, card *translate.Card, changed time.Time) (at time.Time, isNew bool) {
+	sum := sha256.Sum256(m.makeACS(card, m.publicURL).Encode())
+	digest := hex.EncodeToString(sum[:])
+	m.acsMu.Lock()
+	defer m.acsMu.Unlock()
+	if m.acsShown.digest == digest {
+		return m.acsShown.modified, false
+	}
+	if m.config.Dates != nil {
+		kept, err := m.config.Dates.Date(ctx, m.document, digest, changed)
+		switch {
+		case err == nil:
+			changed = kept
+		case ctx.Err() != nil:
+			return changed, false // the caller has left; the next one finds it out
+		default:
+			m.log.Warn("when the ACS has changed cannot be kept", "error", err)
+		}
+	}
+	m.acsShown = acsContent{digest, changed}
+	return changed, true
+}
+
+// warnOfACS logs what a registry would refuse in an ACS, and where another one is registered.
+func (m *cardMaker) warnOfACS(ctx context.Context, body []byte) {
+	if mistakes := acs.Check(body); len(mistakes) > 0 {
+		texts := make([]string, len(mistakes))
+		for i, mistake := range mistakes {
+			texts[i] = mistake.String()
+		}
+		m.log.Warn("a registry would refuse the ACS", "mistakes", texts, "error", ErrInvalidACS)
+	}
+	differences, err := m.compareACS(ctx, body)
+	switch {
+	case err != nil:
+		m.log.Warn("the ACS that is served cannot be compared with the one that is registered", "error", err)
+	case len(differences) > 0:
+		m.log.Warn("the ACS that is served is not the one that is registered", "differences", paths(differences),
+			"error", ErrOtherACS)
+	}
+}
+
+// compareACS returns where an ACS differs from the one that is registered, as far as that is known.
+func (m *cardMaker) compareACS(ctx context.Context, body []byte) ([]acs.Difference, error) {
+	if m.config.Registered == nil {
+		return nil, nil
+	}
+	registered, err := m.config.Registered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return acs.Diff(body, registered)
+}
+
+func paths(differences []acs.Difference) []string {
+	list := make([]string, len(differences))
+	for i, d := range differences {
+		list[i] = d.Path
+	}
+	return list
+}
+
+// ExamineACS returns what a registry would refuse in the ACS at the public URL, and the places where another one is
+// registered. It may wait for the agent, and keeps and logs nothing.
+func (g *Gateway) ExamineACS(ctx context.Context) (mistakes []acs.Mistake, differences []string, err error) {
+	card, changed, err := g.cards.public(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc := g.cards.makeACS(card, g.config.PublicURL)
+	doc.At(changed)
+	body := doc.Encode()
+	found, err := g.cards.compareACS(ctx, body)
+	return acs.Check(body), paths(found), err
+}
+
+// CheckACS logs what ExamineACS finds, unless that was done since the content of the ACS has changed. An agent that
+// cannot be reached is no concern of it: the check is made when the ACS is served.
+func (g *Gateway) CheckACS(ctx context.Context) {
+	_, _ = g.cards.acs(ctx, g.config.PublicURL, "")
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acs
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// The versions of ACPs whose ACS Make makes.
+const (
+	V0100 = "01.00"
+	V0201 = "02.01"
+	V0202 = "02.02"
+)
+
+// MaxSize is the largest size of an ACS that is read, in bytes.
+const MaxSize = 1 << 20
+
+// Placeholder stands in a URL for the AIC, which a registry assigns.
+const Placeholder = "{AIC}"
+
+// mtls is the name of the security scheme of a Partner.
+const mtls = "mtls"
+
+// The values of members.
+const (
+	mutualTLS = "mutualTLS" // the type of a scheme
+	jsonrpc   = "JSONRPC"   // the transport of an endpoint
+)
+
+// VersionOf returns the version of the ACS of an agent with an AIC. The AICs of ACPs 2 have dots.
+func VersionOf(aic string) string {
+	if strings.Contains(aic, ".") {
+		return V0201
+	}
+	return V0100
+}
+
+// Document is an ACS that a Partner offers.
+type Document struct {
+	AIC              string            `json:"aic"`
+	Active           bool              `json:"active"`
+	LastModifiedTime string            `json:"lastModifiedTime"`
+	ProtocolVersion  string            `json:"protocolVersion"`
+	Name             string            `json:"name"`
+	Description      string            `json:"description"`
+	Version          string            `json:"version"`
+	IconURL          string            `json:"iconUrl,omitempty"`
+	DocumentationURL string            `json:"documentationUrl,omitempty"`
+	Provider         Provider          `json:"provider"`
+	SecuritySchemes  map[string]Scheme `json:"securitySchemes"`
+	EndPoints        []EndPoint        `json:"endPoints"`
+	Capabilities     Capabilities      `json:"capabilities"`
+	InputModes       []string          `json:"defaultInputModes"`
+	OutputModes      []string          `json:"defaultOutputModes"`
+	Skills           []Skill           `json:"skills"`
+	Certificate      *Certificate      `json:"certificate,omitempty"` // since 02.00
+}
+
+// Provider is who offers an agent.
+type Provider struct {
+	CountryCode  string `json:"countryCode"`
+	Organization string `json:"organization,omitempty"`
+	Department   string `json:"department,omitempty"`
+	URL          string `json:"url,omitempty"`
+	License      string `json:"license,omitempty"`
+}
+
+// Scheme is a way in which callers prove who they are.
+type Scheme struct {
+	Type               string `json:"type"`
+	CAChallengeBaseURL string `json:"x-caChallengeBaseUrl,omitempty"`
+}
+
+// EndPoint is where an agent is reached.
+type EndPoint struct {
+	URL       string                `json:"url"`
+	Transport string                `json:"transport"`
+	Security  []map[string][]string `json:"security,omitempty"` // one of them; of one, all schemes
+}
+
+// Capabilities are what an agent can do beside answering.
+type Capabilities struct {
+	Streaming    bool     `json:"streaming"`
+	Notification bool     `json:"notification"`
+	MessageQueue []string `json:"messageQueue"`
+}
+
+// Skill is one thing that an agent can do.
+type Skill struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Version     string   `json:"version"`
+	Tags        []string `json:"tags"`
+	Examples    []string `json:"examples,omitempty"`
+	InputModes  []string `json:"inputModes,omitempty"`
+	OutputModes []string `json:"outputModes,omitempty"`
+}
+
+// Certificate is what the CA is asked to write into the certificates of the agent.
+type Certificate struct {
+	AltNames          AltNames `json:"altNames,omitzero"`
+	RequestedValidity int      `json:"requestedValidity,omitempty"` // in days
+}
+
+// AltNames are the names in a certificate beside the AIC.
+type AltNames struct {
+	DNS []string `json:"dns,omitempty"`
+	IP  []string `json:"ip,omitempty"`
+}
+
+// beijing is the time zone that the specification recommends.
+var beijing = time.FixedZone("", 8*60*60)
+
+// At sets when the content has changed.
+func (d *Document) At(t time.Time) { d.LastModifiedTime = t.In(beijing).Format(time.RFC3339) }
+
+// Encode returns the document as JSON.
+func (d *Document) Encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(d); err != nil {
+		panic(err) // a Document has only texts, numbers, lists and maps of them
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
