@@ -129,7 +129,7 @@ func TestAccessLogOfAUN(t *testing.T) {
 	for _, want := range []accessLine{
 		{Method: "task.create", AIP: loggedCall{"aun", "start", "aid:" + alice, created.TaskID, "working", ""}},
 		{Method: "task.get", AIP: loggedCall{"aun", "get", "aid:" + alice, created.TaskID, "completed", ""}},
-		{Method: "task.get", AIP: loggedCall{"aun", "", "aid:" + alice, "", "", "task-not-found"}},
+		{Method: "task.get", AIP: loggedCall{"aun", "get", "aid:" + alice, "task_0", "", "task-not-found"}},
 		{Method: "task.no_such_method", AIP: loggedCall{"aun", "", "aid:" + alice, "", "", "aun:-32601"}},
 	} {
 		got := last(want.Method, want.AIP.Error)
