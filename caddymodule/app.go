@@ -173,6 +173,9 @@ func (a *App) add(g *Gateway) error {
 				g.aid())
 		}
 	}
+	if err := a.checkShared(g); err != nil {
+		return err
+	}
 	a.members = append(a.members, g)
 	return nil
 }

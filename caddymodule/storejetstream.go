@@ -206,6 +206,9 @@ func (s *JetStreamStore) Location() string { return s.Prefix }
 // Open implements StoreDriver. It is not called: see Join.
 func (*JetStreamStore) Open(*slog.Logger) (replay.Store, error) { return nil, errShared }
 
+// LeastResend implements SharedDriver. A message may be on its way for as long as another lease.
+func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(s.Lease) }
+
 // UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
 //
 //	store jetstream <url>... {

@@ -97,6 +97,29 @@ func TestJetStreamInACaddyfile(t *testing.T) {
 	}
 }
 
+// TestLeastResend holds that no message is sent again while a gateway that owned its task before may still send it.
+func TestLeastResend(t *testing.T) {
+	const lease = 3 * time.Second
+	for _, tt := range []struct {
+		store StoreDriver
+		after time.Duration
+		never bool
+		err   string
+	}{
+		{store: &JetStreamStore{Lease: caddy.Duration(lease)}, after: 2 * lease},
+		{store: &JetStreamStore{Lease: caddy.Duration(lease)}, never: true},
+		{store: new(PebbleStore)},
+		{store: &JetStreamStore{Lease: caddy.Duration(lease)}, after: 2*lease - 1,
+			err: "agent: resend after is 5.999999999s, but must be at least 6s, twice the lease of the store"},
+	} {
+		g := &Gateway{Agent: AgentConfig{Resend: Resend{After: new(caddy.Duration(tt.after)), Never: tt.never}}}
+		err := (&App{store: tt.store}).checkShared(g)
+		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%T, after %s, never %v: %v, want %q", tt.store, tt.after, tt.never, err, tt.err)
+		}
+	}
+}
+
 // TestJetStreamLogins holds that each way to log in is read when a connection is made.
 func TestJetStreamLogins(t *testing.T) {
 	for name, has := range map[string]func(*nats.Options) bool{

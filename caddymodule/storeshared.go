@@ -4,8 +4,10 @@ package caddymodule
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -20,6 +22,10 @@ type SharedDriver interface {
 	// Continues returns why a store that is open by this driver's settings cannot be used by those of a newer
 	// configuration, which has the same location; nil if it can.
 	Continues(newer StoreDriver) error
+
+	// LeastResend returns for how long an agent must be asked for a message before the message is sent again: until then a
+	// process that owned the task before may still send it.
+	LeastResend() time.Duration
 
 	// Join takes part in the sharing. It does not wait for the others, nor for what they share: Open of the shards does.
 	// The error is one that waiting does not mend.
@@ -67,6 +73,19 @@ type SharedStore interface {
 type storage interface {
 	Writable() error
 	Configure(replay.Settings)
+}
+
+// checkShared returns an error for a handler that does not go with a store that several processes share.
+func (a *App) checkShared(g *Gateway) error {
+	d, ok := a.store.(SharedDriver)
+	if !ok || g.Agent.Resend.Never {
+		return nil
+	}
+	if after, least := time.Duration(*g.Agent.Resend.After), d.LeastResend(); after < least {
+		return fmt.Errorf("agent: resend after is %s, but must be at least %s, twice the lease of the store: until then the "+
+			"gateway that owned the task before may still send the message", after, least)
+	}
+	return nil
 }
 
 // openShards opens the store of the driver, with its shards.

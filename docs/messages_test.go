@@ -262,6 +262,8 @@ func TestDocsMessages(t *testing.T) {
 		{"agent: timeout must not be negative", agent("timeout -1s")},
 		{"agent: retry_for must not be negative; 0 means no retry", agent("retry_for -1s")},
 		{"agent: resend after must not be negative; 0 means that the agent is asked once", agent("resend after -1s")},
+		{"agent: resend after is …, but must be at least …, twice the lease of the store: …",
+			"{\naip {\nstore jetstream nats://a\n}\n}\n" + agent("resend after 1s")},
 		{"resend needs after and a duration, such as after 10s, or never, or both, such as never after 10s",
 			agent("resend 10s")},
 		{"resend after needs a duration, such as 10s", agent("resend after soon")},

@@ -40,7 +40,7 @@ func TestMayAct(t *testing.T) {
 					"cancel": says(is("canceled"))}.handler()
 				begun := time.Now()
 				withAgent(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					first.CompareAndSwap(0, int64(time.Now().Sub(begun)))
+					first.CompareAndSwap(0, int64(time.Since(begun)))
 					handler.ServeHTTP(w, r)
 				}), nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
 					begun = time.Now()
