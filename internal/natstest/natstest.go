@@ -147,7 +147,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(all, ",")
 }
 
-// Ready waits until JetStream can be used: every server is up, and knows the leader.
+// Ready waits until JetStream can be used: every server is up, and knows the leader, which has heard of all.
 func (c *Cluster) Ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -182,8 +182,13 @@ func (s *Server) ready(ctx context.Context, servers int) error {
 	}
 	var jsz struct {
 		Meta struct {
-			Leader string `json:"leader"`
-			Size   int    `json:"cluster_size"`
+			Leader   string `json:"leader"`
+			Size     int    `json:"cluster_size"`
+			Replicas []struct {
+				Name    string `json:"name"`
+				Current bool   `json:"current"`
+				Offline bool   `json:"offline"`
+			} `json:"replicas"` // the leader alone has them
 		} `json:"meta_cluster"`
 	}
 	if err := s.get(ctx, "/jsz", &jsz); err != nil {
@@ -191,6 +196,18 @@ func (s *Server) ready(ctx context.Context, servers int) error {
 	}
 	if jsz.Meta.Leader == "" || jsz.Meta.Size < servers {
 		return fmt.Errorf("it has the leader %q among %d servers", jsz.Meta.Leader, jsz.Meta.Size)
+	}
+	if jsz.Meta.Leader != s.Name {
+		return nil
+	}
+	heard := 1
+	for _, r := range jsz.Meta.Replicas {
+		if r.Current && !r.Offline {
+			heard++
+		}
+	}
+	if heard < servers { // a stream could not be placed
+		return fmt.Errorf("the leader has heard of %d servers of %d", heard, servers)
 	}
 	return nil
 }
