@@ -140,7 +140,13 @@ func (t *Tasks) Accept(
 	}
 	var from notify.Unclaimed
 	if c.Adopt {
-		from = unclaimed{t, t.ShardOf(name, partner.Anyone)}
+		i := t.ShardOf(name, partner.Anyone)
+		switch e := t.engines.Of(i); {
+		case e == nil:
+			from = unclaimed{t, i}
+		case e.webhooks.Any():
+			from = e.webhooks
+		}
 	}
 	return webhooks.Accept(ctx, from, log, at, c)
 }
