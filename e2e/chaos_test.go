@@ -155,6 +155,8 @@ func TestTasksUnderFaults(t *testing.T) {
 func chaosTask(t *testing.T, c *caller, id, what string) *task.Task {
 	call := startCall(id, what+" "+id)
 	call.Terms.Response = time.Second
+	again := time.NewTicker(100 * time.Millisecond) // as a Leader asks again
+	defer again.Stop()
 	for range 300 {
 		got, err := c.try(call)
 		var refusal *leader.Error
@@ -165,7 +167,7 @@ func chaosTask(t *testing.T, c *caller, id, what string) *task.Task {
 		if err == nil && got.Status.State.Settled() {
 			return got
 		}
-		time.Sleep(100 * time.Millisecond) // as a Leader does; no event shows that the gateway is back
+		<-again.C
 	}
 	t.Errorf("%s has not ended", id)
 	return nil

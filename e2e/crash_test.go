@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -133,14 +131,7 @@ func (m *memory) check(t *testing.T, c *caller) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const rounds, workers = 4, 32
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("AIP_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("the seed is %d; AIP_SEED=%d uses it again", seed, seed)
+	seed := anySeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	_, agent := sampleAgent(t)
 	s := newSite(t)
@@ -153,8 +144,11 @@ func TestKill(t *testing.T) {
 		s.start(c)
 		known := make([][]*memory, workers)
 		var all sync.WaitGroup
+		load := new(course)
+		kill := load.after(300 + random.IntN(1200))
 		for w := range workers {
 			leader := leaderOf(t, s.url())
+			leader.course = load
 			random := rand.New(rand.NewPCG(seed, uint64(round*workers+w+1)))
 			all.Go(func() {
 				defer leader.Close()
@@ -165,8 +159,7 @@ func TestKill(t *testing.T) {
 				}
 			})
 		}
-		// The moment matters, and no event of the load's is it.
-		time.Sleep(200*time.Millisecond + rand.N(time.Duration(1+random.Int64N(int64(800*time.Millisecond)))))
+		<-kill
 		s.kill()
 		all.Wait()
 		s.start(c)

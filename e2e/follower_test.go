@@ -27,6 +27,7 @@ type follower struct {
 	state  string   // that of the last status
 	cuts   int      // how often the stream broke
 
+	course  *course       // of the load: each event is a step; nil for none
 	working chan struct{} // closed with the first piece of a product; nil if no test waits for it
 }
 
@@ -143,6 +144,7 @@ func (f *follower) once(ctx context.Context, body []byte, state string) (started
 			return started, fmt.Errorf("%w: event %d came after %d", errOtherwise, seq, len(f.events))
 		default:
 			f.events = append(f.events, data)
+			f.course.step()
 		}
 		var event struct {
 			Type   string

@@ -22,7 +22,7 @@ type rememberingAgent struct {
 	runs map[string]map[string]bool // by the text of the message: the ids under which it ran
 }
 
-func (a *rememberingAgent) answer(w http.ResponseWriter, _ *http.Request, h heard) {
+func (a *rememberingAgent) answer(w http.ResponseWriter, r *http.Request, h heard) {
 	text, known := "", false
 	for _, p := range h.Params.Message.Parts {
 		text += p.Text
@@ -45,7 +45,10 @@ func (a *rememberingAgent) answer(w http.ResponseWriter, _ *http.Request, h hear
 		writeError(w, h, -32001, "Task not found")
 		return
 	}
-	time.Sleep(rand.N(4 * time.Millisecond)) // so that the gateway dies before, while and after the agent works
+	select { // so that the gateway dies before, while and after the agent works
+	case <-time.After(rand.N(4 * time.Millisecond)):
+	case <-r.Context().Done():
+	}
 	writeTask(w, h, "completed", "done")
 }
 
@@ -68,8 +71,11 @@ func TestKillBetweenIntentAndAnswer(t *testing.T) {
 		answered := make([][]string, callers)
 		doubtful := make([]string, callers)
 		var all sync.WaitGroup
+		load := new(course)
+		kill := load.after(200 + rand.IntN(400))
 		for i := range callers {
 			c := leaderOf(t, s.url())
+			c.course = load
 			all.Go(func() {
 				defer c.Close()
 				for n := 0; ; n++ {
@@ -86,8 +92,7 @@ func TestKillBetweenIntentAndAnswer(t *testing.T) {
 				}
 			})
 		}
-		// The moment matters, and no event of the load's is it.
-		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
+		<-kill
 		s.kill()
 		all.Wait()
 		s.start(conf)

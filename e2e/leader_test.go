@@ -109,6 +109,8 @@ type caller struct {
 	*leader.Client
 	t     testing.TB
 	mount string
+
+	course *course // of the load that the Leader is a part of: each answer to try is a step; nil for none
 }
 
 // callerWith returns a Leader with the given certificates, none for one without.
@@ -120,7 +122,7 @@ func callerWith(t testing.TB, mount, sender string, certs ...tls.Certificate) *c
 	}
 	client.Sender = sender
 	t.Cleanup(client.Close)
-	return &caller{client, t, mount}
+	return &caller{Client: client, t: t, mount: mount}
 }
 
 // leaderOf returns the Leader that devpki has made, with the certificate of the v02.00 profile.
@@ -141,6 +143,7 @@ func (c *caller) try(call *task.Call) (*task.Task, error) {
 		}
 		return nil, err
 	}
+	c.course.step()
 	if answer.Task == nil {
 		return nil, errors.New("the answer is a message, not a task")
 	}

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
 
@@ -250,25 +249,6 @@ func proxiedStream(t *testing.T, name, mount string, pair tls.Certificate) *last
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted(t), Certificates: []tls.Certificate{pair}}}
 	t.Cleanup(transport.CloseIdleConnections)
-	id := strings.ReplaceAll(name, " ", "-")
-	res, err := (&http.Client{Transport: transport}).Post(mount+"/stream", "application/json",
-		bytes.NewReader(streamBody(pair.Leaf.Subject.CommonName, "start", id, "stream 100000 100", "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 1<<20)
-	lines.Scan()
-	o := &lastingStream{name, make(chan string, 1)}
-	go func() {
-		last := ""
-		for lines.Scan() {
-			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				last = data
-			}
-		}
-		o.last <- last
-	}()
-	return o
+	return openLasting(t, &http.Client{Transport: transport}, mount, pair.Leaf.Subject.CommonName, name,
+		strings.ReplaceAll(name, " ", "-"))
 }

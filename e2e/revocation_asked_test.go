@@ -54,7 +54,10 @@ func (r *responder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	delay := r.delay
 	r.asked++
 	r.mu.Unlock()
-	time.Sleep(delay)
+	select { // it is slow
+	case <-time.After(delay):
+	case <-request.Context().Done(): // the gateway waits no longer
+	}
 	w.Write(r.answer(&x509.Certificate{SerialNumber: asked.SerialNumber}))
 }
 

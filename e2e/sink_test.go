@@ -297,11 +297,13 @@ func saysOnly(words string) response {
 // slowly takes the notification, a byte at a time.
 func slowly() response {
 	return response{true, func(conn net.Conn) bool {
+		pace := time.NewTicker(5 * time.Millisecond)
+		defer pace.Stop()
 		for _, b := range []byte("HTTP/1.1 204 No Content\r\n\r\n") {
+			<-pace.C
 			if _, err := conn.Write([]byte{b}); err != nil {
 				return false
 			}
-			time.Sleep(5 * time.Millisecond) // it is slow
 		}
 		return true
 	}}

@@ -340,10 +340,20 @@ func TestChaos(t *testing.T) {
 	front := newWire(t, fmt.Sprintf("127.0.0.1:%d", s.port), func() damage { return damage{after: -1} })
 	l := leaderOf(t, fmt.Sprintf("https://localhost:%s", front.address()[strings.LastIndex(front.address(), ":")+1:]))
 	const tasks, pieces = 100, 80
+	load := new(course)
 	all := followAll(t, tasks, within(t, 3*time.Minute), fmt.Sprintf("stream %d 100", pieces), func(i int) *follower {
-		return &follower{caller: l, id: fmt.Sprint("t", i)}
+		return &follower{caller: l, id: fmt.Sprint("t", i), course: load}
 	})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		all()
+	}()
 	for step := range 25 {
+		select {
+		case <-load.after(1 + rng.IntN(400)):
+		case <-over:
+		}
 		switch rng.IntN(5) {
 		case 0, 1:
 			front.cut()
@@ -357,7 +367,6 @@ func TestChaos(t *testing.T) {
 			s.kill()
 			s.run(s.dir + "/Caddyfile")
 		}
-		time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond) // the moment matters, and no event is it
 	}
 	for _, f := range all() {
 		if f.text() != chunks(pieces) {

@@ -164,6 +164,31 @@ func (o *lastingStream) ended(t testing.TB, within time.Duration) string {
 // isOpen reports whether the stream has not ended.
 func (o *lastingStream) isOpen() bool { return len(o.last) == 0 }
 
+// openLasting opens a stream of a task with an id, and returns when it has an event.
+func openLasting(t testing.TB, client *http.Client, mount, aic, name, id string) *lastingStream {
+	t.Helper()
+	res, err := client.Post(mount+"/stream", "application/json",
+		bytes.NewReader(streamBody(aic, "start", id, "stream 100000 100", "")))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	lines.Scan()
+	o := &lastingStream{name, make(chan string, 1)}
+	go func() {
+		last := ""
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				last = data
+			}
+		}
+		o.last <- last
+	}()
+	return o
+}
+
 // openEach opens a stream over each version of HTTP and over gRPC, each over a connection of its own, and returns when
 // each has an event. calls are calls of AIP over the connections of HTTP.
 func openEach(t *testing.T, s *site, pair tls.Certificate) (streams []*lastingStream, calls map[string]func() string) {
@@ -173,26 +198,8 @@ func openEach(t *testing.T, s *site, pair tls.Certificate) (streams []*lastingSt
 	calls = make(map[string]func() string)
 	for version, transport := range c.transports(t) {
 		client := &http.Client{Transport: transport}
-		o := &lastingStream{"HTTP/" + version, make(chan string, 1)}
 		id := leader.NewID("stream")
-		res, err := client.Post(s.url()+"/stream", "application/json",
-			bytes.NewReader(streamBody(aic, "start", id, "stream 100000 100", "")))
-		if err != nil {
-			t.Fatalf("%s: %v", o.name, err)
-		}
-		t.Cleanup(func() { res.Body.Close() })
-		lines := bufio.NewScanner(res.Body)
-		lines.Buffer(nil, 1<<20)
-		lines.Scan()
-		go func() {
-			last := ""
-			for lines.Scan() {
-				if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-					last = data
-				}
-			}
-			o.last <- last
-		}()
+		o := openLasting(t, client, s.url(), aic, "HTTP/"+version, id)
 		streams = append(streams, o)
 		calls[o.name] = func() string {
 			res, err := client.Post(s.url()+"/rpc", "application/json",

@@ -85,6 +85,9 @@ func (c *caller) trySet(h hook) bool {
 	if err == nil && !strings.Contains(string(answer), `"result":{"id":"notification-`) {
 		c.t.Errorf("set of %s is answered %s", h.TaskID, answer)
 	}
+	if err == nil {
+		c.course.step()
+	}
 	return err == nil
 }
 
@@ -133,16 +136,18 @@ func TestWebhookKill(t *testing.T) {
 		s.enable(to.origin())
 		made := make([][]watched, workers)
 		var all sync.WaitGroup
+		load := new(course)
+		kill := load.after(20 + random.IntN(180))
 		for w := range workers {
 			leader := leaderOf(t, s.url())
+			leader.course = load
 			random := rand.New(rand.NewPCG(seed, uint64(round*workers+w+1)))
 			all.Go(func() {
 				defer leader.Close()
 				made[w] = liveWatched(leader, to, fmt.Sprintf("%d-%d", round, w), random)
 			})
 		}
-		// The moment matters, and no event of the load's is it.
-		time.Sleep(20*time.Millisecond + time.Duration(random.Int64N(int64(180*time.Millisecond))))
+		<-kill
 		s.kill()
 		all.Wait()
 		for _, m := range made {

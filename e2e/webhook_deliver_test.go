@@ -5,10 +5,12 @@ package e2e
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -344,7 +346,12 @@ func TestWebhookReload(t *testing.T) {
 		}
 		slow = true
 		return response{true, func(conn net.Conn) bool {
-			time.Sleep(1500 * time.Millisecond) // for the old timeout, that is too long
+			// For the old timeout, that is too long: the gateway would hang up.
+			_ = conn.SetReadDeadline(time.Now().Add(1500 * time.Millisecond))
+			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				return false
+			}
+			_ = conn.SetReadDeadline(time.Time{})
 			return taken().write(conn)
 		}}
 	})
