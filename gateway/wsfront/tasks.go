@@ -58,19 +58,23 @@ var lookUps = map[string]task.Command{
 	codec.Get: task.Get, codec.SendInput: task.Continue, codec.Cancel: task.Cancel, codec.Subscribe: task.ReStream,
 }
 
-// nowhere returns what a request is about that names a task which no agent is known to have: one of the first agent
-// whose rules allow the call. Its gateway decides and counts the call, and finds no task. denied says that the rules of
-// no agent allow the call. Then the task need not be looked up, so that the caller is not told which tasks there are:
-// the gateway of the first agent refuses the call. An assignee is told of its own tasks.
-func (s *Session) nowhere(method, id string) (c call, denied bool) {
+// decider returns the agent whose gateway decides about a call that names a task which no agent is known to have, and
+// counts it: the first one whose rules allow the call. It is nil for other methods, and for an assignee, which is told
+// of its own tasks. denied says that the rules of no agent allow the call. Then the task need not be looked up, so that
+// the caller is not told which tasks there are: the gateway of the first agent refuses the call.
+func (s *Session) decider(method, id string) (a *Agent, denied bool) {
 	command := lookUps[method]
 	if command == "" || len(s.front.aids) == 0 || s.worksOn(id) {
-		return c, false
+		return nil, false
 	}
 	i := slices.IndexFunc(s.front.aids, func(aid string) bool { return !s.isDenied(s.front.agents[aid], method, command) })
-	a := s.front.agents[s.front.aids[max(i, 0)]]
+	return s.front.agents[s.front.aids[max(i, 0)]], i < 0
+}
+
+// unknown returns a task which no agent is known to have as one of an agent, whose gateway does not find it.
+func (s *Session) unknown(id string, a *Agent) call {
 	e := &entry{Log: a.Gateway.LogOf(s.Peer.Leader(), id)}
-	return call{id: id, entry: e, agent: a, role: owner, peer: s.Peer, unknown: true}, i < 0
+	return call{id: id, entry: e, agent: a, role: owner, peer: s.Peer, unknown: true}
 }
 
 // isDenied reports whether the policy of an agent denies a call. Its message decides nothing: in AUN it names no skill.
@@ -102,16 +106,16 @@ func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
 
 // findFor finds the task of a method.
 func (s *Session) findFor(ctx context.Context, method, id string) (call, error) {
-	nowhere, denied := s.nowhere(method, id)
+	decider, denied := s.decider(method, id)
 	if denied {
-		return nowhere, nil
+		return s.unknown(id, decider), nil
 	}
 	if len(id) > maxTaskID || strings.Contains(id, logname.Separator) {
 		return call{}, errGone("")
 	}
 	c, err := s.findID(ctx, id)
-	if nowhere.agent != nil && task.KindOf(err) == task.TaskNotFound {
-		return nowhere, nil
+	if decider != nil && task.KindOf(err) == task.TaskNotFound {
+		return s.unknown(id, decider), nil
 	}
 	return c, err
 }
