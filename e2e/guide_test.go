@@ -43,10 +43,11 @@ func openPage(t *testing.T, name string, ports map[string]int) *guide {
 	}
 	g := &guide{t: t, dir: t.TempDir(), env: []string{fmt.Sprintf("CADDY_ADMIN=127.0.0.1:%d", freePort(t))},
 		blocks: make(map[string][]string), ports: ports}
-	text := string(page)
+	var replaced []string
 	for port, free := range ports {
-		text = strings.ReplaceAll(text, port, fmt.Sprint(free))
+		replaced = append(replaced, port, fmt.Sprint(free))
 	}
+	text := strings.NewReplacer(replaced...).Replace(string(page)) // at once: a free port may have the digits of another
 	for section := range strings.SplitSeq(text, "\n## ") {
 		heading, rest, _ := strings.Cut(section, "\n")
 		for _, m := range regexp.MustCompile("(?s)```\\w*\n(.*?)```").FindAllStringSubmatch(rest, -1) {
