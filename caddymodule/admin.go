@@ -72,8 +72,8 @@ func adminHandlers() map[string]adminServer {
 	for path, of := range adminAnswers {
 		all[path] = answer(of)
 	}
-	for path, of := range spreadAnswers() {
-		all[path] = answer(of)
+	for path, several := range spreadAnswers {
+		all[path] = answer(either(adminAnswers[path], several))
 	}
 	return all
 }

@@ -50,10 +50,8 @@ func (o *openStore) openPushes(c *callback.Server) {
 		}
 		r.Header = p.Header
 		if a.Has, a.Authorized = c.Has(r.URL.Path, r.Header); of == shard.AnyShard {
-			for i := range o.shards.Count() {
-				if o.shards.Owns(i) {
-					a.Shard = i
-				}
+			if owned := o.owned(); len(owned) > 0 {
+				a.Shard = owned[0]
 			}
 			return a, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -56,11 +56,7 @@ func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a
 		return a, fmt.Errorf("this gateway does not have the route %s", q.Path)
 	}
 	if of == shard.AnyShard {
-		for i := range o.shards.Count() {
-			if o.shards.Owns(i) {
-				a.Shards = append(a.Shards, i)
-			}
-		}
+		a.Shards = o.owned()
 	}
 	query := q.Query
 	if q.Paged {
@@ -88,37 +84,32 @@ func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a
 	return a, err
 }
 
-// readQuestion reads a request.
-func readQuestion(r *http.Request) (q adminQuestion, err error) {
-	q = adminQuestion{Path: r.URL.Path, Method: r.Method, Query: r.URL.RawQuery}
-	var body bytes.Buffer
-	if r.Body != nil {
-		if _, err = body.ReadFrom(http.MaxBytesReader(nil, r.Body, maxAdminBody)); err != nil {
-			return q, errBody("at most 1 MiB of JSON")
-		}
-	}
-	q.Body = body.Bytes()
-	return q, nil
-}
+// A sharedAnswer answers a request by what the gateways that share the store answer to its question.
+type sharedAnswer func(*openStore, *http.Request, adminQuestion) (any, error)
 
-// atOwner makes an answer of one that only the owner of a Leader's shard has. The Partner and the Leader are in the
-// query, or in the body.
-func atOwner(local adminAnswer) adminAnswer {
+// either makes an answer of one for a gateway that is alone, and one for several.
+func either(alone adminAnswer, several sharedAnswer) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
 		if o.shards.Peers() == nil {
-			return local(o, r)
+			return alone(o, r)
 		}
-		q, err := readQuestion(r)
+		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxAdminBody))
 		if err != nil {
-			return nil, err
+			return nil, errBody("at most 1 MiB of JSON")
 		}
-		var of struct{ Partner, Leader string }
-		if of.Partner, of.Leader = r.URL.Query().Get("partner"), r.URL.Query().Get("leader"); len(q.Body) > 0 {
-			_ = json.Unmarshal(q.Body, &of) // the owner says what is wrong
-		}
-		a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(of.Partner, of.Leader), q)
-		return a.Body, err
+		return several(o, r, adminQuestion{Path: r.URL.Path, Method: r.Method, Query: r.URL.RawQuery, Body: body})
 	}
+}
+
+// atOwner answers with what the owner of a Leader's shard does, which alone has it. The Partner and the Leader are in
+// the query, or in the body.
+func atOwner(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	var of struct{ Partner, Leader string }
+	if of.Partner, of.Leader = r.URL.Query().Get("partner"), r.URL.Query().Get("leader"); len(q.Body) > 0 {
+		_ = json.Unmarshal(q.Body, &of) // the owner says what is wrong
+	}
+	a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(of.Partner, of.Leader), q)
+	return a.Body, err
 }
 
 // ofNode is the answer of one gateway.
@@ -162,88 +153,93 @@ func askNodes[P any](o *openStore, r *http.Request, q adminQuestion) (all []ofNo
 	return all, missing, nil
 }
 
-// spread makes an answer of one that each gateway has a part of. gather gathers the parts, and told is told what is
-// missing.
-func spread[P any](
-	local adminAnswer, gather func(into, of *P, name string), told func(into *P, missing []string) error,
-) adminAnswer {
-	return func(o *openStore, r *http.Request) (any, error) {
-		if o.shards.Peers() == nil {
-			return local(o, r)
-		}
-		q, err := readQuestion(r)
+// everywhere makes an answer of what each gateway changes. It fails if it was not changed everywhere: then it is to be
+// asked again. add adds an answer to those before it.
+func everywhere[P any](add func(into, of *P)) sharedAnswer {
+	return func(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+		all, missing, err := askNodes[P](o, r, q)
 		if err != nil {
 			return nil, err
 		}
+		if len(missing) > 0 {
+			return nil, task.Errorf(task.StoreUnavailable, "no answer from %s; ask again", strings.Join(missing, ", "))
+		}
+		into := new(P)
+		for _, one := range all {
+			add(into, one.page)
+		}
+		return into, nil
+	}
+}
+
+// listFields are the fields of an answer that is a list.
+type listFields[T any] struct {
+	entries *[]T
+	missing *[]string
+	next    *string // where the next page begins; nil for a list that is one page
+}
+
+// add adds the entries of a gateway, each with its name.
+func (l listFields[T]) add(of listFields[T], gateway func(*T) *string, name string) {
+	for i := range *of.entries {
+		*gateway(&(*of.entries)[i]) = name
+	}
+	*l.entries = append(*l.entries, *of.entries...)
+}
+
+// merged makes an answer of a list in one page. fields returns those of an answer, and gateway that of an entry.
+func merged[P, T any](
+	fields func(*P) listFields[T], gateway func(*T) *string, order func(a, b T) int,
+) sharedAnswer {
+	return func(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 		all, missing, err := askNodes[P](o, r, q)
 		if err != nil {
 			return nil, err
 		}
 		into := new(P)
+		l := fields(into)
+		*l.entries, *l.missing = []T{}, missing
 		for _, one := range all {
-			if one.page != nil {
-				gather(into, one.page, one.name)
-			}
+			l.add(fields(one.page), gateway, one.name)
 		}
-		return into, told(into, missing)
+		slices.SortStableFunc(*l.entries, order)
+		return into, nil
 	}
 }
 
-// everywhere makes an answer of one that changes something at each gateway. It fails if it was not changed everywhere:
-// then it is to be asked again.
-func everywhere[P any](local adminAnswer, gather func(into, of *P, name string)) adminAnswer {
-	return spread(local, gather, func(_ *P, missing []string) error {
-		if len(missing) == 0 {
-			return nil
-		}
-		return task.Errorf(task.StoreUnavailable, "no answer from %s; ask again", strings.Join(missing, ", "))
-	})
-}
-
-// paged makes an answer of a list in pages. view returns what a page lists, and where the next one begins; cursors
-// returns how that is written, and read.
-func paged[P, T any](
-	local adminAnswer, view func(*P) (list *[]T, missing *[]string), node func(*T, string), c cursors[P],
-) adminAnswer {
-	return func(o *openStore, r *http.Request) (any, error) {
-		if o.shards.Peers() == nil {
-			return local(o, r)
-		}
+// paged makes an answer of a list in pages, which are those of one gateway after the other. fields returns those of an
+// answer, and gateway that of an entry.
+func paged[P, T any](fields func(*P) listFields[T], gateway func(*T) *string) sharedAnswer {
+	return func(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 		limit, err := readLimit(r.URL.Query())
 		if err != nil {
 			return nil, err
 		}
 		limit = min(cmp.Or(limit, defaultAdminPage), maxAdminPage)
-		q, err := readQuestion(r)
-		if err != nil {
-			return nil, err
+		after, ok := r.URL.Query().Get("after"), false
+		if q.From, q.After, ok = strings.Cut(after, nodeMark); !ok && after != "" {
+			return nil, task.Errorf(task.InvalidParams, "after must be the value that the page before returned")
 		}
 		q.Paged = true
-		if q.From, q.After, err = c.read(r.URL.Query().Get("after")); err != nil {
-			return nil, err
-		}
 		all, missing, err := askNodes[P](o, r, q)
 		if err != nil {
 			return nil, err
 		}
 		into := new(P)
-		list, told := view(into)
-		*list, *told = []T{}, missing
+		l := fields(into)
+		*l.entries, *l.missing = []T{}, missing
 		for _, one := range all {
 			if one.page == nil {
 				continue
 			}
-			part, _ := view(one.page)
-			if len(*list) > 0 && len(*list)+len(*part) > limit {
-				c.write(into, one.name, "")
+			part := fields(one.page)
+			if n := len(*l.entries); n > 0 && n+len(*part.entries) > limit {
+				*l.next = one.name + nodeMark
 				break
 			}
-			for i := range *part {
-				node(&(*part)[i], one.name)
-			}
-			*list = append(*list, *part...)
-			if next := c.next(one.page); next != "" {
-				c.write(into, one.name, next)
+			l.add(part, gateway, one.name)
+			if *part.next != "" {
+				*l.next = one.name + nodeMark + *part.next
 				break
 			}
 		}
@@ -251,118 +247,74 @@ func paged[P, T any](
 	}
 }
 
+// nodeMark stands between the name of a gateway and its own cursor. Neither has it.
+const nodeMark = "!"
+
 // The pages of all lists.
 const (
 	defaultAdminPage = 100
 	maxAdminPage     = 1000
 )
 
-// cursors are how a page says where the next one begins.
-type cursors[P any] struct {
-	next  func(of *P) string // of one gateway; empty for the last page
-	write func(into *P, node, next string)
-	read  func(after string) (node, next string, err error)
+// spreadAnswers are the answers of several gateways: of all of them, or of the owner of a shard. The other routes of
+// adminAnswers are answered by the gateway that is asked.
+var spreadAnswers = map[string]sharedAnswer{
+	adminapi.Tasks: paged(func(p *adminapi.TaskPage) listFields[adminapi.Task] {
+		return listFields[adminapi.Task]{&p.Tasks, &p.Missing, &p.Next}
+	}, func(t *adminapi.Task) *string { return &t.Gateway }),
+	adminapi.Streams: paged(func(p *adminapi.StreamPage) listFields[adminapi.Stream] {
+		return listFields[adminapi.Stream]{&p.Streams, &p.Missing, (*string)(&p.Next)}
+	}, func(s *adminapi.Stream) *string { return &s.Gateway }),
+	adminapi.Deliveries: paged(func(p *adminapi.DeliveryPage) listFields[adminapi.Delivery] {
+		return listFields[adminapi.Delivery]{&p.Deliveries, &p.Missing, &p.Next}
+	}, func(d *adminapi.Delivery) *string { return &d.Gateway }),
+	adminapi.QuotaUses: paged(func(p *adminapi.QuotaPage) listFields[adminapi.QuotaUse] {
+		return listFields[adminapi.QuotaUse]{&p.Quotas, &p.Missing, &p.Next}
+	}, func(u *adminapi.QuotaUse) *string { return &u.Gateway }),
+
+	adminapi.Groups: merged(func(l *adminapi.GroupList) listFields[adminapi.Group] {
+		return listFields[adminapi.Group]{entries: &l.Groups, missing: &l.Missing}
+	}, func(g *adminapi.Group) *string { return &g.Gateway }, func(a, b adminapi.Group) int {
+		return cmp.Or(cmp.Compare(a.Partner, b.Partner), cmp.Compare(a.Leader, b.Leader),
+			cmp.Compare(a.GroupName.Group, b.GroupName.Group))
+	}),
+	adminapi.Endpoints: merged(func(l *adminapi.EndpointList) listFields[adminapi.Endpoint] {
+		return listFields[adminapi.Endpoint]{entries: &l.Endpoints, missing: &l.Missing}
+	}, func(e *adminapi.Endpoint) *string { return &e.Gateway },
+		func(a, b adminapi.Endpoint) int { return cmp.Compare(a.URL, b.URL) }),
+	adminapi.PolicyRules: allRules,
+
+	adminapi.ReplayDeliveries: everywhere(func(into, of *adminapi.Replayed) { into.Replayed += of.Replayed }),
+	adminapi.DisableEndpoint:  everywhere(func(into, of *adminapi.EndpointName) { *into = *of }),
+	adminapi.EnableEndpoint:   everywhere(func(into, of *adminapi.EndpointName) { *into = *of }),
+
+	adminapi.Webhooks:   atOwner,
+	adminapi.TaskEvents: atOwner,
+	adminapi.CancelTask: atOwner,
+	adminapi.FailTask:   atOwner,
+	adminapi.LeaveGroup: atOwner,
 }
 
-var errAfter = task.Errorf(task.InvalidParams, "after must be the value that the page before returned")
-
-// nodeMark stands between the name of a gateway and its own cursor. Neither has it.
-const nodeMark = "!"
-
-// named are cursors that are texts.
-func named[P any](next func(*P) *string) cursors[P] {
-	return cursors[P]{
-		next:  func(of *P) string { return *next(of) },
-		write: func(into *P, node, after string) { *next(into) = node + nodeMark + after },
-		read: func(after string) (string, string, error) {
-			node, own, ok := strings.Cut(after, nodeMark)
-			if after != "" && !ok {
-				return "", "", errAfter
-			}
-			return node, own, nil
-		},
+// allRules answers with what the rules and quotas have decided at all gateways together.
+func allRules(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	all, missing, err := askNodes[adminapi.RuleList](o, r, q)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// numbered are named cursors that are numbers where one gateway is alone.
-func numbered[P any](next func(*P) *adminapi.Cursor) cursors[P] {
-	return named(func(of *P) *string { return (*string)(next(of)) })
-}
-
-// spreadAnswers are the routes whose answers are those of all gateways, or of the owner of a shard.
-func spreadAnswers() map[string]adminAnswer {
-	all := map[string]adminAnswer{
-		adminapi.Tasks: paged(listTasks, func(p *adminapi.TaskPage) (*[]adminapi.Task, *[]string) {
-			return &p.Tasks, &p.Missing
-		}, func(t *adminapi.Task, node string) { t.Gateway = node },
-			named(func(p *adminapi.TaskPage) *string { return &p.Next })),
-		adminapi.Streams: paged(listStreams, func(p *adminapi.StreamPage) (*[]adminapi.Stream, *[]string) {
-			return &p.Streams, &p.Missing
-		}, func(s *adminapi.Stream, node string) { s.Gateway = node },
-			numbered(func(p *adminapi.StreamPage) *adminapi.Cursor { return &p.Next })),
-		adminapi.Deliveries: paged(ofWebhooks(listDeliveries),
-			func(p *adminapi.DeliveryPage) (*[]adminapi.Delivery, *[]string) { return &p.Deliveries, &p.Missing },
-			func(d *adminapi.Delivery, node string) { d.Gateway = node },
-			named(func(p *adminapi.DeliveryPage) *string { return &p.Next })),
-		adminapi.QuotaUses: paged(listQuotas, func(p *adminapi.QuotaPage) (*[]adminapi.QuotaUse, *[]string) {
-			return &p.Quotas, &p.Missing
-		}, func(u *adminapi.QuotaUse, node string) { u.Gateway = node },
-			named(func(p *adminapi.QuotaPage) *string { return &p.Next })),
-
-		adminapi.Groups: spread(listGroups, func(into, of *adminapi.GroupList, node string) {
-			for i := range of.Groups {
-				of.Groups[i].Gateway = node
-			}
-			into.Groups = append(into.Groups, of.Groups...)
-		}, func(l *adminapi.GroupList, missing []string) error {
-			slices.SortFunc(l.Groups, func(a, b adminapi.Group) int {
-				return cmp.Or(cmp.Compare(a.Partner, b.Partner), cmp.Compare(a.Leader, b.Leader),
-					cmp.Compare(a.GroupName.Group, b.GroupName.Group))
+	sum := adminapi.RuleList{Partial: adminapi.Partial{Missing: missing}, Rules: []adminapi.Rule{}}
+	for _, one := range all {
+		for _, rule := range one.page.Rules {
+			i := slices.IndexFunc(sum.Rules, func(o adminapi.Rule) bool {
+				return o.Partner == rule.Partner && o.Kind == rule.Kind && o.Name == rule.Name
 			})
-			l.Missing = missing
-			return nil
-		}),
-		adminapi.Endpoints: spread(ofWebhooks(listEndpoints), func(into, of *adminapi.EndpointList, node string) {
-			for i := range of.Endpoints {
-				of.Endpoints[i].Gateway = node
+			if i < 0 {
+				sum.Rules = append(sum.Rules, rule)
+				continue
 			}
-			into.Endpoints = append(into.Endpoints, of.Endpoints...)
-		}, func(l *adminapi.EndpointList, missing []string) error {
-			slices.SortStableFunc(l.Endpoints, func(a, b adminapi.Endpoint) int { return cmp.Compare(a.URL, b.URL) })
-			l.Missing = missing
-			return nil
-		}),
-		adminapi.PolicyRules: spread(listRules, addRules, func(*adminapi.RuleList, []string) error { return nil }),
-
-		adminapi.ReplayDeliveries: everywhere(ofWebhooks(replayDeliveries), func(into, of *adminapi.Replayed, _ string) {
-			into.Replayed += of.Replayed
-		}),
-	}
-	for path, to := range map[string]func(notify.Engines, context.Context, string) error{
-		adminapi.DisableEndpoint: notify.Engines.Disable, adminapi.EnableEndpoint: notify.Engines.Enable,
-	} {
-		all[path] = everywhere(ofWebhooks(switchEndpoint(to)),
-			func(into, of *adminapi.EndpointName, _ string) { *into = *of })
-	}
-	for _, path := range []string{adminapi.Webhooks, adminapi.TaskEvents, adminapi.CancelTask, adminapi.FailTask,
-		adminapi.LeaveGroup} {
-		all[path] = atOwner(adminAnswers[path])
-	}
-	return all
-}
-
-// addRules adds what another gateway has decided.
-func addRules(into, of *adminapi.RuleList, _ string) {
-	for _, r := range of.Rules {
-		i := slices.IndexFunc(into.Rules, func(o adminapi.Rule) bool {
-			return o.Partner == r.Partner && o.Kind == r.Kind && o.Name == r.Name
-		})
-		if i < 0 {
-			into.Rules = append(into.Rules, r)
-			continue
+			sum.Rules[i].Allowed += rule.Allowed
+			sum.Rules[i].Denied += rule.Denied
+			sum.Rules[i].DryRun += rule.DryRun
 		}
-		into.Rules[i].Allowed += r.Allowed
-		into.Rules[i].Denied += r.Denied
-		into.Rules[i].DryRun += r.DryRun
 	}
+	return sum, nil
 }

@@ -108,10 +108,10 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 	return all
 }
 
-// get asks a gateway for what a route answers.
+// ask asks a gateway for what a route answers.
 func (a *adminNode) ask(t *testing.T, method, path, query, body string, into any) error {
 	t.Helper()
-	answer := spreadAnswers()[path]
+	answer := either(adminAnswers[path], spreadAnswers[path])
 	r := httptest.NewRequestWithContext(t.Context(), method, path+"?"+query, strings.NewReader(body))
 	out, err := answer(a.openStore, r)
 	if err != nil {
@@ -194,6 +194,20 @@ func TestSpread(t *testing.T) {
 	}
 	if err := all[1].ask(t, "GET", adminapi.Tasks, "state=odd", "", nil); task.KindOf(err) != task.InvalidParams {
 		t.Errorf("an unknown state: %v", err)
+	}
+}
+
+// TestSpreadNothing: where no gateway has anything, a list is an empty one, as it is where one is alone.
+func TestSpreadNothing(t *testing.T) {
+	a := adminNodes(t, 2)[0]
+	for path, want := range map[string]string{
+		adminapi.Tasks: `{"tasks":[]}`, adminapi.Groups: `{"groups":[]}`, adminapi.Endpoints: `{"endpoints":[]}`,
+		adminapi.PolicyRules: `{"rules":[]}`,
+	} {
+		var got json.RawMessage
+		if err := a.ask(t, "GET", path, "", "", &got); err != nil || string(got) != want {
+			t.Errorf("%s answers %s, %v, want %s", path, got, err, want)
+		}
 	}
 }
 

@@ -134,6 +134,16 @@ func (o *openStore) Busy(shard int) string {
 	return ""
 }
 
+// owned returns the shards that this process owns now.
+func (o *openStore) owned() (list []int) {
+	for i := range o.shards.Count() {
+		if o.shards.Owns(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // leave ends the part of this process in a store that is shared.
 func (o *openStore) leave() error {
 	if o.shared == nil {

@@ -23,6 +23,8 @@ type Rule struct {
 
 // RuleList has the rules of all Partners, in the order in which they are asked, and then their quotas.
 type RuleList struct {
+	Partial
+
 	Rules []Rule `json:"rules"`
 }
 
