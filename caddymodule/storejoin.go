@@ -316,7 +316,9 @@ func (j *joining) Each(ctx context.Context, service string, request []byte) iter
 	if m := j.now(); m != nil {
 		return m.Each(ctx, service, request)
 	}
-	return func(yield func(shard.Answer, error) bool) { yield(shard.Answer{}, j.errNotJoined()) }
+	return func(yield func(shard.Answer, error) bool) {
+		yield(shard.Answer{Node: j.name}, partner.StoreError(j.errNotJoined(), ""))
+	}
 }
 
 // Handle implements shard.Peers.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,12 @@ func TestJoinLater(t *testing.T) {
 			t.Errorf("a call is not one to be tried again: %v", err)
 		}
 		set := shard.Join(j, slog.New(slog.DiscardHandler))
+		lists := &openStore{shards: set}
+		lists.openAdmin()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
+		if _, err := either(listTasks, spreadAnswers[adminapi.Tasks])(lists, r); task.KindOf(err) != task.StoreUnavailable {
+			t.Errorf("a list of all gateways: %v", err)
+		}
 		shards.Assign(1, m.Node, false)
 		time.Sleep(32 * time.Second)
 		synctest.Wait()
