@@ -3,10 +3,12 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
@@ -66,9 +68,10 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 	}
 }
 
-// pages calls each with the pages that a query selects, and their JSON, up to a number of entries.
+// pages calls each with the pages that a query selects, and their JSON, up to a number of entries. It says on stderr
+// what they lack.
 func (l *listing[P, E]) pages(a *asking, q url.Values, limit int, each func(entries []E, raw []byte) error) error {
-	for {
+	for said := ""; ; {
 		if l.what != "" && limit > 0 {
 			q.Set("limit", strconv.Itoa(min(limit, 1000)))
 		}
@@ -76,6 +79,14 @@ func (l *listing[P, E]) pages(a *asking, q url.Values, limit int, each func(entr
 		raw, err := a.ask(adminapi.RouteOf(l.path), q, nil, &page)
 		if err != nil {
 			return err
+		}
+		var part adminapi.Partial
+		if err := json.Unmarshal(raw, &part); err != nil {
+			return err
+		}
+		if lacks := strings.Join(part.Missing, ", "); lacks != "" && lacks != said {
+			a.PrintErrln("the list is not complete: no answer from " + clean(lacks))
+			said = lacks
 		}
 		entries, next := l.entries(&page)
 		if err := each(entries, raw); err != nil {
