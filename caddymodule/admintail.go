@@ -38,6 +38,9 @@ type follower interface {
 	Close()
 }
 
+// errTails refuses a stream beyond maxTails.
+var errTails = task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", maxTails)
+
 // tailTasks answers a request of adminapi.TailTasks. The stream ends with its configuration.
 func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 	app := o.newest()
@@ -46,8 +49,7 @@ func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 	}
 	if tailing.Add(1) > maxTails {
 		tailing.Add(-1)
-		return refusal(task.Errorf(task.LimitExceeded,
-			"%d streams of tasks are open, which is the most there may be", maxTails))
+		return refusal(errTails)
 	}
 	defer tailing.Add(-1)
 	f, err := newFollower(r.Context(), o, r)

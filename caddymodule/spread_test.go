@@ -268,3 +268,24 @@ func TestTailAll(t *testing.T) {
 		a.tails.mu.Unlock()
 	}
 }
+
+// TestTailAllLimit: who asks for changes learns that a gateway sends them to as many as it may already.
+func TestTailAllLimit(t *testing.T) {
+	all := adminNodes(t, 2)
+	for i := range maxTails {
+		if _, err := all[1].tails.answer(all[1].tasks.Process(), tailQuestion{ID: fmt.Sprint("other-", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := followAll(t.Context(), all[0].openStore, partner.TaskFilter{}); task.KindOf(err) != task.LimitExceeded {
+		t.Errorf("the error is %v", err)
+	}
+	if n := len(all[0].tails.open); n > 0 {
+		t.Errorf("%d tails are open still at the other gateway", n)
+	}
+	for i := range maxTails {
+		if _, err := all[1].tails.answer(nil, tailQuestion{ID: fmt.Sprint("other-", i), End: true}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // The changes of tasks at several gateways are asked for: each keeps those that a stream has not asked for yet, as it
@@ -18,7 +19,7 @@ import (
 
 const (
 	askChanges   = 500 * time.Millisecond // how often
-	forgetTail   = 30 * time.Second       // after which nobody asks any more
+	forgetTail   = 30 * time.Second       // without a question, after which a tail ends
 	maxAllTailed = 10_000                 // changes of all gateways that wait for one client
 )
 
@@ -48,16 +49,16 @@ type askedTail struct {
 }
 
 // answer answers a question.
-func (t *tails) answer(p *partner.Process, q tailQuestion) (a tailed) {
+func (t *tails) answer(p *partner.Process, q tailQuestion) (a tailed, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.open[q.ID]
 	switch {
 	case q.End:
 		t.end(q.ID)
-		return a
+		return a, nil
 	case one == nil && len(t.open) >= maxTails:
-		return a
+		return a, errTails
 	case one == nil:
 		one = &askedTail{Tail: p.Tail(q.Filter), forget: time.AfterFunc(forgetTail, func() {
 			t.mu.Lock()
@@ -71,7 +72,7 @@ func (t *tails) answer(p *partner.Process, q tailQuestion) (a tailed) {
 	}
 	one.forget.Reset(forgetTail)
 	a.Changes, a.Lost = one.Next()
-	return a
+	return a, nil
 }
 
 // end ends a tail. t.mu is held.
@@ -86,7 +87,7 @@ func (t *tails) end(id string) {
 // openTails has the gateway answer others.
 func (o *openStore) openTails() {
 	o.tailing = ask.New(o.shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
-		return o.tails.answer(o.tasks.Process(), q), nil
+		return o.tails.answer(o.tasks.Process(), q)
 	})
 }
 
@@ -102,12 +103,16 @@ type allFollower struct {
 	found tailed
 }
 
-// followAll begins to follow the changes at all gateways.
+// followAll begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
 func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (follower, error) {
 	f := &allFollower{o: o, q: tailQuestion{ID: rand.Text(), Filter: filter}, done: make(chan struct{}),
 		news: make(chan struct{}, 1)}
 	ctx, f.stop = context.WithCancel(ctx)
-	f.ask(ctx)
+	if full := f.ask(ctx); full != nil {
+		close(f.done)
+		f.Close()
+		return nil, full
+	}
 	go func() {
 		defer close(f.done)
 		ticker := time.NewTicker(askChanges)
@@ -115,7 +120,7 @@ func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (fo
 		for {
 			select {
 			case <-ticker.C:
-				f.ask(ctx)
+				_ = f.ask(ctx) // a gateway that has forgotten the tail may refuse to begin it again
 			case <-ctx.Done():
 				return
 			}
@@ -124,12 +129,16 @@ func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (fo
 	return f, nil
 }
 
-// ask asks all gateways. One that does not answer keeps its changes, up to a bound.
-func (f *allFollower) ask(ctx context.Context) {
+// ask asks all gateways. One that does not answer keeps its changes, up to a bound. The error is that of one which has
+// as many tails as it may.
+func (f *allFollower) ask(ctx context.Context) (full error) {
 	ctx, done := context.WithTimeout(ctx, adminPatience)
 	defer done()
 	for answer, err := range f.o.tailing.All(ctx, f.q) {
 		if err != nil {
+			if task.KindOf(err) == task.LimitExceeded {
+				full = err
+			}
 			continue
 		}
 		f.mu.Lock()
@@ -147,6 +156,7 @@ func (f *allFollower) ask(ctx context.Context) {
 			}
 		}
 	}
+	return full
 }
 
 func (f *allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
