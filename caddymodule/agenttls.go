@@ -45,7 +45,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	case t.Cert == "" && t.Key == "":
 		return c, t.require(c)
 	case t.Cert == "" || t.Key == "":
-		return nil, errors.New("tls client_cert needs a certificate and its key")
+		return nil, errNoPair
 	}
 	pair, err := readClientCert(repl, t.Cert, t.Key)
 	if err != nil {
@@ -71,6 +71,26 @@ func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err err
 	}
 	return pool, nil
 }
+
+// presentClientCert has connections present a client certificate, which is read for each of them, so that it can be
+// renewed. Without a certificate and a key, they present none.
+func presentClientCert(c *tls.Config, repl *caddy.Replacer, cert, key string) error {
+	switch {
+	case cert == "" && key == "":
+		return nil
+	case cert == "" || key == "":
+		return errNoPair
+	}
+	read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return readClientCert(repl, cert, key) }
+	if _, err := read(nil); err != nil {
+		return err
+	}
+	c.GetClientCertificate = read
+	return nil
+}
+
+// errNoPair refuses a certificate without its key, or the other way round.
+var errNoPair = errors.New("tls client_cert needs a certificate and its key")
 
 // readClientCert reads a certificate and its key from PEM files.
 func readClientCert(repl *caddy.Replacer, cert, key string) (*tls.Certificate, error) {

@@ -197,19 +197,7 @@ func (t *GroupTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	if err := t.require(c); err != nil {
 		return nil, err
 	}
-	switch {
-	case t.Cert == "" && t.Key == "":
-		return c, nil
-	case t.Cert == "" || t.Key == "":
-		return nil, errors.New("tls client_cert needs a certificate and its key")
-	}
-	if _, err := readClientCert(repl, t.Cert, t.Key); err != nil {
-		return nil, err
-	}
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return readClientCert(repl, t.Cert, t.Key)
-	}
-	return c, nil
+	return c, presentClientCert(c, repl, t.Cert, t.Key)
 }
 
 // readTokenKey reads a key of 32 bytes. Its errors do not quote it.

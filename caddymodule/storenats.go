@@ -39,7 +39,7 @@ func (s *JetStreamStore) connection() ([]nats.Option, error) {
 		return nil, err
 	}
 	opts = append(opts, login...)
-	t, err := s.TLS.config(s.URLs)
+	t, err := s.TLS.config()
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func checkCredentials(file string) error {
 }
 
 // config returns the TLS configuration of connections to the servers; nil for that of their URLs.
-func (t *NATSTLS) config(urls []string) (*tls.Config, error) {
+func (t *NATSTLS) config() (*tls.Config, error) {
 	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" {
 		return nil, nil
 	}
@@ -135,19 +135,7 @@ func (t *NATSTLS) config(urls []string) (*tls.Config, error) {
 		return nil, err
 	}
 	c := &tls.Config{RootCAs: roots, ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	switch {
-	case t.Cert == "" && t.Key == "":
-		return c, nil
-	case t.Cert == "" || t.Key == "":
-		return nil, errors.New("tls client_cert needs a certificate and its key")
-	}
-	if _, err := readClientCert(repl, t.Cert, t.Key); err != nil {
-		return nil, err
-	}
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return readClientCert(repl, t.Cert, t.Key)
-	}
-	return c, nil
+	return c, presentClientCert(c, repl, t.Cert, t.Key)
 }
 
 // dial connects to one of the servers. The connection is made again for as long as it is not closed.
