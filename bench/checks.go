@@ -140,10 +140,10 @@ func newIssuer() (*issuer, error) {
 	return i, nil
 }
 
-// sign returns a token by which a Leader acts for somebody.
+// sign returns a token by which a Leader acts for a user.
 func (i *issuer) sign(leader, id string) (string, error) {
 	now := time.Now().Unix()
-	claims, err := json.Marshal(map[string]any{"iss": "bench", "sub": "somebody", "aud": "acps:agent:" + checkedAIC,
+	claims, err := json.Marshal(map[string]any{"iss": "bench", "sub": "user", "aud": "acps:agent:" + checkedAIC,
 		"exp": now + 3600, "iat": now, "jti": id, "scope": "acps.skill.invoke:any",
 		"act": map[string]any{"sub": "agent:" + leader}})
 	if err != nil {

@@ -24,7 +24,7 @@ var rulesAndQuotas = func() string {
 	var b strings.Builder
 	b.WriteString("policy {\n")
 	for i := range 9 {
-		fmt.Fprintf(&b, "deny r%[1]d {\nvendor 100010000%[1]d\ncertificate organization \"Nobody\"\n"+
+		fmt.Fprintf(&b, "deny r%[1]d {\nvendor 100010000%[1]d\ncertificate organization \"Example Ltd\"\n"+
 			"command start get\n}\n", i)
 	}
 	b.WriteString("allow all command start get\n}\n" +

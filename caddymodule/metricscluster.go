@@ -27,7 +27,7 @@ var (
 	metricBatches       = newCounter("cluster_batches_total", "Batches in which they were written.")
 	metricConflicts     = newCounter("cluster_conflicts_total", "Appends that another writer was faster than.")
 	metricMissed        = newCounter("cluster_missed_total",
-		"Checks of a log of another gateway that have found what no notification had told.")
+		"Checks of a log of another gateway that have found records without a notification.")
 )
 
 // streams adds what the streams of shards have counted.

@@ -13,8 +13,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
-// An agent pushes to an address that all gateways share, and so to another one than that which runs its turn. That one
-// is looked for, and handed the push once it is known to be from the agent.
+// An agent pushes to an address that all gateways share, and so to another one than that which runs its turn. The
+// gateway that is pushed to asks the others which of them runs it, and hands the push over if that one finds that it is
+// from the agent.
 
 // push is a request of an agent. Without a Body it is only asked whose it is, of all gateways.
 type push struct {

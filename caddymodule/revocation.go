@@ -28,7 +28,7 @@ func init() { caddy.RegisterModule(new(RevocationVerifier)) }
 // Revocation says how it is found out which certificates of callers are revoked. Each certificate below the root needs
 // an answer of a source, or it is refused.
 type Revocation struct {
-	// Where it is known, in the order in which it is looked up. A list that covers a certificate decides, and nothing is
+	// The sources, in the order in which they are looked up. A list that covers a certificate decides, and nothing is
 	// asked.
 	Sources []RevocationSource `json:"sources,omitempty"`
 

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
-// RevocationSource is where it is known which certificates are revoked.
+// RevocationSource says which certificates are revoked.
 type RevocationSource struct {
 	// What it is: crl (a list of revoked certificates), ocsp (asked about each certificate that no list covers), acps (so,
 	// too: the JSON status of a certificate authority of ACPs, which is not signed), or registry (of ACPs: which agents
@@ -29,7 +29,7 @@ type RevocationSource struct {
 	// certificate names. The URL of an authority or a registry: https with roots of its own, or on this host.
 	Location string `json:"location,omitempty"`
 
-	// Whether nobody is asked by OCSP, and the answers alone count that callers bring in TLS 1.3.
+	// Whether no OCSP responder is asked, and only the answers count that callers bring in TLS 1.3.
 	Staples bool `json:"staples,omitempty"`
 
 	// How many requests are made in any minute. Default: 60.

@@ -55,7 +55,7 @@ type JetStreamStore struct {
 	// Default: the name of the host.
 	Node string `json:"node,omitempty"`
 
-	// How long a gateway that is not heard of is waited for before the others take its tasks over. Default: 3s.
+	// For how long the heartbeats of a gateway may fail before the others take its tasks over. Default: 3s.
 	Lease caddy.Duration `json:"lease,omitempty"`
 
 	// Into how many streams the tasks are divided. Each is worked on by one gateway, so there must be more of them than

@@ -15,7 +15,7 @@ const (
 const (
 	NodeUp       = "up"
 	NodeDraining = "draining" // it gives its shards to the others, and takes none
-	NodeGone     = "gone"     // it is not heard of
+	NodeGone     = "gone"     // its heartbeats do not come
 )
 
 // ClusterReport is what a gateway knows of those that it shares its store with, itself included.
@@ -31,7 +31,7 @@ type ClusterNode struct {
 	State    string    `json:"state"`
 	Version  string    `json:"version,omitempty"`
 	Started  time.Time `json:"started,omitzero"` // this run of it
-	Heard    time.Time `json:"heard,omitzero"`   // when it was last heard of
+	Heard    time.Time `json:"heard,omitzero"`   // when its last heartbeat came
 	Shards   int       `json:"shards"`           // that it owns
 	Partners []string  `json:"partners,omitempty"`
 }
