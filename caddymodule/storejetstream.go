@@ -265,3 +265,12 @@ func (s *JetStreamStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	})
 	return p.err
 }
+
+// Interface guards.
+var (
+	_ SharedDriver          = (*JetStreamStore)(nil)
+	_ caddy.Provisioner     = (*JetStreamStore)(nil)
+	_ caddy.Validator       = (*JetStreamStore)(nil)
+	_ caddyfile.Unmarshaler = (*JetStreamStore)(nil)
+	_ examinedDriver        = (*JetStreamStore)(nil)
+)

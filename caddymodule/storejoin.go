@@ -173,15 +173,16 @@ func (j *joining) Count() int { return j.count }
 
 // Logs implements replay.Shards.
 func (j *joining) Logs(shard int) replay.Logs {
-	if m := j.now(); m != nil {
-		return m.Logs(shard)
-	}
-	return lateLogs{find: func() replay.Logs {
+	find := func() replay.Logs {
 		if m := j.now(); m != nil {
 			return m.Logs(shard)
 		}
 		return nil
-	}}
+	}
+	if logs := find(); logs != nil {
+		return logs
+	}
+	return lateLogs{find}
 }
 
 // Open implements replay.Shards.
@@ -209,7 +210,7 @@ type openShard struct {
 	of *joining
 }
 
-// Held is the optional method of a store: see replay.Held.
+// Held is the optional method of a store: see replay.HeldBy.
 func (s *openShard) Held() error {
 	if held, ok := s.Store.(interface{ Held() error }); ok {
 		return held.Held()

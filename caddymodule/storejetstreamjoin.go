@@ -129,9 +129,3 @@ func (s *JetStreamStore) describe(ctx context.Context, js natsjs.JetStream, shar
 		}
 	}
 }
-
-// Interface guards.
-var (
-	_ SharedDriver = (*JetStreamStore)(nil)
-	_ SharedStore  = (*joining)(nil)
-)
