@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-
-	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // checkedAIC is the Partner of checks.
@@ -30,37 +28,15 @@ func checks(ctx context.Context, o settings) error {
 		return err
 	}
 	defer issuer.server.Close()
-	aac := func(replay string) string {
-		return fmt.Sprintf("\t\taac {\n\t\t\tissuer bench %s/\n\t\t\tallow_networks 127.0.0.0/8\n\t\t\treplay %s\n\t\t}\n",
-			issuer.url, replay)
+	sites, err := sitesWith("aic "+checkedAIC+"\n", issuer.block("replay off"), issuer.block("replay refuse"))
+	if err != nil {
+		return err
 	}
-	var free []int
-	more := ""
-	for _, settings := range []string{"", aac("off"), aac("refuse")} {
-		port, err := freeport.Take()
-		if err != nil {
-			return err
-		}
-		free = append(free, port)
-		more += fmt.Sprintf(`https://localhost:%d {
-	import mutual
-	aip_gateway a2a/legacy http://127.0.0.1:AGENT {
-		identity required
-		aic %s
-		limits {
-			tasks_per_leader 100000000
-		}
-%s	}
-}
-`, port, checkedAIC, settings)
-	}
-	s, err := newSite(ctx, o.caddy, siteConfig{more: more})
+	s, err := newSite(ctx, o.caddy, siteConfig{more: sites.config})
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	first := len(s.ports)
-	s.ports = append(s.ports, free...)
 	aic := string(s.pki.Leader.AIC)
 	shared, err := issuer.sign(aic, "shared")
 	if err != nil {
@@ -74,18 +50,11 @@ func checks(ctx context.Context, o settings) error {
 		return token
 	}
 	to := func(name string, site int, token func(int64) string) way {
-		w := mtls1
-		w.gateway = first + site
-		t := aipStart(s, w)
-		t.name = name
-		if token != nil {
-			t.header = func(dst []byte, n int64) []byte {
-				return fmt.Appendf(dst, "Authorization: Bearer %s\r\n", token(n))
-			}
-		}
-		return way{target: t, process: s.gateway}
+		w := sites.way(s, site, token)
+		w.target.name = name
+		return w
 	}
-	again := func(int64) string { return shared }
+	again := always(shared)
 	ways := []way{
 		to("nothing", 0, nil),
 		to("nothing, and a token is sent", 0, again),
@@ -138,6 +107,14 @@ func newIssuer() (*issuer, error) {
 	})}
 	go i.server.Serve(l)
 	return i, nil
+}
+
+// always returns a token for each call.
+func always(token string) func(int64) string { return func(int64) string { return token } }
+
+// block returns the options of a site that reads the tokens, with one more in aac.
+func (i *issuer) block(option string) string {
+	return fmt.Sprintf("aic %s\naac {\nissuer bench %s/\nallow_networks 127.0.0.0/8\n%s\n}\n", checkedAIC, i.url, option)
 }
 
 // sign returns a token by which a Leader acts for a user.

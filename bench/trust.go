@@ -45,8 +45,7 @@ func trusted(ctx context.Context, o settings) error {
 		return err
 	}
 	defer issuer.server.Close()
-	token := fmt.Sprintf("aic %s\naac {\nissuer bench %s/\nrequire\nallow_networks 127.0.0.0/8\n}\n",
-		checkedAIC, issuer.url)
+	token := issuer.block("require")
 	sites, err := sitesWith(rulesAndQuotas, token)
 	if err != nil {
 		return err
@@ -80,10 +79,10 @@ func trusted(ctx context.Context, o settings) error {
 		way
 	}{
 		{"nothing, with itself", nothing},
-		{"ten rules, two quotas", sites.way(one, 0, "")},
-		{"access token", sites.way(one, 1, tokens[0])},
+		{"ten rules, two quotas", sites.way(one, 0, nil)},
+		{"access token", sites.way(one, 1, always(tokens[0]))},
 		{"list of revoked certificates", way{target: aipStart(two, mtls1), process: two.gateway}},
-		{"all of them", both.way(two, 0, tokens[1])},
+		{"all of them", both.way(two, 0, always(tokens[1]))},
 	}
 	for _, callers := range []int{1, o.conns} {
 		t := o.table("what callers are checked by, to nothing: unary start, mutual TLS, "+plural(callers, "connection"),
@@ -132,12 +131,15 @@ func sitesWith(blocks ...string) (e extraSites, err error) {
 	return e, nil
 }
 
-// way returns starts at the i-th of the sites, which the process of s has, with an access token or none.
-func (e *extraSites) way(s *site, i int, token string) way {
+// way returns starts at the i-th of the sites, which the process of s has. token returns the access token of the n-th
+// call; nil for none.
+func (e *extraSites) way(s *site, i int, token func(n int64) string) way {
 	t := aipStart(s, mtls1)
 	t.addr = fmt.Sprintf("127.0.0.1:%d", e.ports[i])
-	if token != "" {
-		t.header = func(dst []byte, _ int64) []byte { return fmt.Appendf(dst, "Authorization: Bearer %s\r\n", token) }
+	if token != nil {
+		t.header = func(dst []byte, n int64) []byte {
+			return fmt.Appendf(dst, "Authorization: Bearer %s\r\n", token(n))
+		}
 	}
 	return way{target: t, process: s.gateway}
 }
