@@ -123,7 +123,7 @@ func (c *Cluster) write(ctx context.Context, left bool) error {
 	}
 	revision, err := c.config.Registry.Write(ctx, c.config.Name, data, expect)
 	if errors.Is(err, ErrConflict) {
-		return c.conflict(ctx)
+		return c.conflict(ctx, left)
 	}
 	if err != nil {
 		return err
@@ -153,52 +153,46 @@ func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 	}
 }
 
-// conflict finds out whose record the registry has under the name of this node: that of an earlier write, whose answer
-// was lost, or that of another process.
-func (c *Cluster) conflict(ctx context.Context) error {
+// conflict does what follows from a record under the name of this node that it has not expected in the registry. Of
+// another process, it says that the name is taken. Of this one, it is that of an earlier write, whose answer was lost;
+// then, and if somebody has deleted the record, this node writes again.
+func (c *Cluster) conflict(ctx context.Context, left bool) error {
 	all, err := c.config.Registry.All(ctx)
 	if err != nil {
 		return err
 	}
-	var other record
-	found := false
+	var revision uint64
 	for _, r := range all {
 		if r.Name != c.config.Name {
 			continue
 		}
-		found = true
-		if err := json.Unmarshal(r.Data, &other); err != nil {
+		var found record
+		if err := json.Unmarshal(r.Data, &found); err != nil {
 			return err
 		}
-		if other.Incarnation == c.incarnation {
-			c.mu.Lock()
-			c.self.revision, c.self.urgent = r.Revision, true
-			c.mu.Unlock()
-			return nil
+		if found.Incarnation != c.incarnation {
+			return c.replacedBy(found.Incarnation)
 		}
+		revision = r.Revision
 	}
-	if !found { // somebody has deleted it
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.self.revision, c.self.urgent = 0, true
-		return nil
-	}
+	c.mu.Lock()
+	c.self.revision = revision
+	c.mu.Unlock()
+	return c.write(ctx, left)
+}
+
+// replacedBy gives up all shards, because another process has the name of this node. It returns the error that says so.
+func (c *Cluster) replacedBy(incarnation string) error {
 	c.lease.Store(0)
 	c.mu.Lock()
-	c.joined, c.since, c.problem = false, 0, &NameTakenError{c.config.Name, other.Incarnation}
+	defer c.mu.Unlock()
+	c.joined, c.since, c.problem = false, 0, &NameTakenError{c.config.Name, incarnation}
 	for i := range c.shards {
 		if s := c.shards[i].store; s != nil {
 			s.lose()
 		}
 	}
 	c.change()
-	c.mu.Unlock()
-	return c.problemNow()
-}
-
-func (c *Cluster) problemNow() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return c.problem
 }
 

@@ -41,6 +41,32 @@ func TestJoinAndLeave(t *testing.T) {
 	})
 }
 
+// TestLostAnswer: a node whose record was written, but which has not had the answer, goes on, and others know at once
+// that it leaves.
+func TestLostAnswer(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		b.link.LoseAnswers(true)
+		bubble.Pass(lease / 2)
+		b.link.LoseAnswers(false)
+		bubble.Pass(10 * time.Second)
+		if err := b.Ready(); err != nil {
+			t.Error(err)
+		}
+		b.link.LoseAnswers(true)
+		bubble.Pass(lease / 2)
+		b.link.LoseAnswers(false)
+		b.end()
+		bubble.Pass(handOver)
+		w.shares("a")
+		if nodes := a.Nodes(); len(nodes) != 2 || !nodes[1].Left {
+			t.Errorf("the other node knows %+v", nodes)
+		}
+		w.end(a)
+	})
+}
+
 // TestDeath: what a node owned that has died is taken over when its lease is over. It comes back when the node does, at
 // once under its name.
 func TestDeath(t *testing.T) {

@@ -78,6 +78,7 @@ type Link struct {
 	watching     []func(cluster.Record)
 	listening    map[string]*listener
 	lose         func(cluster.Message) bool
+	unanswered   bool // what it writes to the registry is kept, and the answers are lost
 	broken       bool // claims fail after they were written
 	max          int
 	delay        time.Duration // of claims
@@ -128,6 +129,13 @@ func (l *Link) Lose(f func(cluster.Message) bool) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.lose = f
+}
+
+// LoseAnswers has the answers to what the process writes to the registry lost; what it writes is kept.
+func (l *Link) LoseAnswers(lose bool) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.unanswered = lose
 }
 
 // SetBroken has claims fail when they were written: the shard cannot be opened.
@@ -290,15 +298,20 @@ func (l *Link) Write(ctx context.Context, name string, data []byte, expect uint6
 	w.revision++
 	r := cluster.Record{Name: name, Data: slices.Clone(data), Revision: w.revision}
 	w.records[name] = r
-	var told []func(cluster.Record)
+	var watching []func(cluster.Record)
 	for _, other := range w.links {
 		if !other.cut && !other.disconnected {
-			told = append(told, other.watching...)
+			watching = append(watching, other.watching...)
 		}
 	}
+	unanswered := l.unanswered
 	w.mu.Unlock()
-	for _, f := range told {
+	for _, f := range watching {
 		f(r)
+	}
+	if unanswered {
+		<-ctx.Done()
+		return 0, errors.Join(ctx.Err(), replay.ErrUnavailable)
 	}
 	return r.Revision, nil
 }
