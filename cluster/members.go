@@ -345,7 +345,7 @@ func (c *Cluster) takeName(ctx context.Context, r Record) error {
 			return &NameTakenError{c.config.Name, former.Incarnation}
 		}
 		if !heard {
-			if err := c.silent(ctx, r); err != nil {
+			if err := c.silent(r); err != nil {
 				return err
 			}
 		}
@@ -364,7 +364,7 @@ var errSilent = errors.New("a process that had the name of this node does not an
 
 // silent returns nil if the record under the name of this node has been the same for a lease and a margin. Until then
 // the error is errSilent.
-func (c *Cluster) silent(_ context.Context, r Record) error {
+func (c *Cluster) silent(r Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.config.Clock()
