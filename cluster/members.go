@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -216,7 +217,7 @@ func (c *Cluster) see(r Record) {
 		c.replaced(m)
 	}
 	if m == nil || m.living() != !found.Left || m.Incarnation != found.Incarnation || m.Draining != found.Draining ||
-		len(m.Wants)+len(found.Wants) > 0 {
+		!slices.Equal(m.Wants, found.Wants) {
 		c.log.Info("a node of the cluster has changed", "other", r.Name, "incarnation", found.Incarnation,
 			"left", found.Left, "draining", found.Draining)
 		c.change()

@@ -4,9 +4,11 @@ package cluster_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
@@ -111,6 +113,26 @@ func TestMove(t *testing.T) {
 			t.Error("a move that cannot be is accepted")
 		}
 		w.alone()
+		w.end(a, b)
+	})
+}
+
+// TestMoveIsLoggedOnce: a shard that was moved is no news with each record of the node that it was moved to.
+func TestMoveIsLoggedOnce(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var log asynctest.Buffer
+		w.log = slog.New(slog.NewTextHandler(&log, nil))
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		if err := a.Move(w.Context(), w.ownedBy("a"), "b"); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(10 * time.Second)
+		before := len(log.String())
+		bubble.Pass(time.Minute)
+		if more := log.String()[before:]; more != "" {
+			t.Errorf("it logs:\n%s", more)
+		}
 		w.end(a, b)
 	})
 }

@@ -47,6 +47,7 @@ type world struct {
 	*clustertest.World
 	began time.Time
 	lease time.Duration // of nodes that are started
+	log   *slog.Logger  // likewise
 
 	mu   sync.Mutex
 	acts [shardCount][]act
@@ -60,7 +61,7 @@ type act struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{T: t, World: clustertest.New(shardCount), began: time.Now(), lease: lease}
+	return &world{T: t, World: clustertest.New(shardCount), began: time.Now(), lease: lease, log: quiet}
 }
 
 func (w *world) start(name string) *node {
@@ -76,7 +77,7 @@ func (w *world) open(name string) *node {
 	w.Helper()
 	n := &node{w: w, name: name, link: w.Link()}
 	n.ctx, n.kill = context.WithCancel(context.Background())
-	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: w.lease, Log: quiet,
+	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: w.lease, Log: w.log,
 		Busy: n.isBusy, Clock: func() time.Duration { return time.Hour + time.Since(w.began) }}
 	var err error
 	if n.Cluster, err = cluster.Open(c); err != nil {
