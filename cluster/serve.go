@@ -51,10 +51,7 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 	}
 	v := &serving{callKey: key, call: f, in: newInbox()}
 	v.heard.Store(int64(c.config.Clock()))
-	ctx, cancel := context.WithCancel(c.ctx)
-	if f.limit > 0 { // as a rule, who asks says first that the time is over
-		ctx, cancel = context.WithTimeout(c.ctx, time.Duration(f.limit)*time.Millisecond+c.config.Lease/10)
-	}
+	ctx, cancel := timed(c.ctx, &f, c.config.Lease/10)
 	v.cancel = cancel
 	s.serving[key] = v
 	s.held += int(f.size)
@@ -67,6 +64,15 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 		s.mu.Unlock()
 	})
 	s.mu.Unlock()
+}
+
+// timed returns the context of a call. If the node that asks has limited its time, that is over a little later here: as
+// a rule, that node says so first.
+func timed(ctx context.Context, f *frame, later time.Duration) (context.Context, context.CancelFunc) {
+	if f.limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(f.limit)*time.Millisecond+later)
 }
 
 // carryOut reads the request of a call, has it carried out, and sends the reply. It returns how many bytes of the reply
