@@ -336,6 +336,9 @@ func TestStolen(t *testing.T) {
 func testStolen(t *testing.T, heard bool, within time.Duration) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
+		b.mu.Lock()
+		b.slow = 2 * time.Second
+		b.mu.Unlock()
 		thief := w.Link()
 		owner := w.Owner(of)
 		if _, err := thief.Claim(w.Context(), of, owner, "a", w.Owner(w.ownedBy("a")).Incarnation); err != nil {
@@ -357,6 +360,9 @@ func testStolen(t *testing.T, heard bool, within time.Duration) {
 			}
 		}
 		w.mu.Unlock()
+		if n := b.Stats().Fenced; n != 1 {
+			t.Errorf("it counts %d shards that it has lost", n)
+		}
 		stop()
 		bubble.Pass(20 * time.Second)
 		w.end(a, b)

@@ -20,6 +20,7 @@ type store struct {
 
 	once   sync.Once
 	lost   chan struct{}
+	fenced sync.Once // for taken
 	closed chan struct{}
 	sure   atomic.Uint64 // up to which of the doubts this node is known to own the shard
 	asked  atomic.Int64  // when the owner's record was asked for, on the clock, that last named this node
@@ -30,6 +31,15 @@ const unsure = ^uint64(0)
 
 // lose tells the engines that they must close the store.
 func (s *store) lose() { s.once.Do(func() { close(s.lost) }) }
+
+// taken gives the shard up, because another node has claimed it. It counts once, however often that is found out.
+func (s *store) taken(by string) {
+	s.fenced.Do(func() {
+		s.of.stats.fenced.Add(1)
+		s.of.log.Warn("another node has taken a shard over", "shard", s.shard, "other", by)
+	})
+	s.lose()
+}
 
 // Held implements the optional method of a store, see replay.Held.
 func (s *store) Held() error {
@@ -169,9 +179,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	c.work.Go(func() {
 		select {
 		case <-opened.Fenced():
-			c.stats.fenced.Add(1)
-			c.log.Warn("another node has taken a shard over", "shard", shard)
-			s.lose()
+			s.taken("") // the stream does not say by whom
 		case <-s.closed:
 		case <-c.ctx.Done():
 		}
@@ -330,9 +338,7 @@ func (c *Cluster) verify() bool {
 			case err != nil:
 				doubt.Store(true)
 			case owner.Incarnation != c.incarnation:
-				c.stats.fenced.Add(1)
-				c.log.Warn("another node has taken a shard over", "shard", i, "other", owner.Node)
-				s.lose()
+				s.taken(owner.Node)
 			default:
 				s.asked.Store(int64(asked))
 				s.sure.CompareAndSwap(sure, doubts) // it may have become unsure meanwhile

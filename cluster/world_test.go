@@ -37,6 +37,7 @@ type node struct {
 	mu     sync.Mutex
 	stores [shardCount]replay.Store // that the node has opened
 	busy   [shardCount]string
+	slow   time.Duration // from the loss of a shard until its engines have closed
 
 	release chan struct{} // of a call that waits
 }
@@ -124,7 +125,9 @@ func (n *node) keep(shard int) {
 		tick.Stop()
 		n.mu.Lock()
 		n.stores[shard] = nil
+		slow := n.slow
 		n.mu.Unlock()
+		bubble.Pass(slow)
 		s.Close()
 	}
 }
