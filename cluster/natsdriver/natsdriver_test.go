@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/clustertest"
 	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -43,10 +45,10 @@ const (
 	lease  = time.Second
 )
 
-func connect(t *testing.T, url string) *nats.Conn {
+func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
-		nats.PingInterval(lease/3), nats.MaxPingsOutstanding(3), nats.RetryOnFailedConnect(true))
+	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.PingInterval(lease/3), nats.MaxPingsOutstanding(3), nats.RetryOnFailedConnect(true))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,17 +125,39 @@ func (n *node) end() {
 	n.nc.Close()
 }
 
-// until waits until something holds.
+// until waits until something holds, and returns how long that took.
 func until(t *testing.T, what string, holds func() bool) time.Duration {
 	t.Helper()
 	begun := time.Now()
-	for !holds() {
-		if time.Since(begun) > time.Minute {
-			t.Fatalf("it does not hold: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	asynctest.Within(t, time.Minute, what, holds)
 	return time.Since(begun)
+}
+
+// renewals is how many leases nodes renew in two leases. Each time, a node declares those gone that were silent.
+const renewals = 6
+
+// renewed waits until each of some nodes has renewed its lease for two leases.
+func renewed(t *testing.T, nc *nats.Conn, prefix string, names ...string) {
+	t.Helper()
+	registry, err := natsdriver.NewRegistry(nc, prefix, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan string)
+	stop, err := registry.Watch(func(r cluster.Record) {
+		select {
+		case written <- r.Name:
+		case <-t.Context().Done():
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	count := make(map[string]int)
+	for slices.ContainsFunc(names, func(name string) bool { return count[name] < renewals }) {
+		count[<-written]++
+	}
 }
 
 func own(want ...int64) func(nodes ...*node) bool {
@@ -222,7 +246,7 @@ func TestCluster(t *testing.T) {
 	took = until(t, "a lease lapses", func() bool { return a.Ready() != nil || b.Ready() != nil })
 	took += until(t, "both hold again", func() bool { return a.Ready() == nil && b.Ready() == nil })
 	t.Logf("the leader is dead: %v", took)
-	time.Sleep(2 * lease)
+	renewed(t, a.nc, prefix, "a", "b")
 	if n := a.Stats().Gone + b.Stats().Gone; n != gone || !own(4, 4)(a, b) {
 		t.Errorf("nodes were declared gone: %+v, %+v", a.Stats(), b.Stats())
 	}

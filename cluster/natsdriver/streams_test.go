@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
@@ -23,6 +25,7 @@ const streams = 4
 // appender appends to the log of each shard that it owns, again and again.
 type appender struct {
 	*cluster.Cluster
+	nc   *nats.Conn
 	h    *history
 	work sync.WaitGroup
 	stop context.CancelFunc
@@ -60,9 +63,15 @@ func (h *history) longest() (most time.Duration) {
 	return most
 }
 
+func (h *history) counts() [streams]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
 func startAppender(t *testing.T, h *history, url, prefix, name string) *appender {
 	t.Helper()
-	nc := connect(t, url)
+	nc := connect(t, url, nats.IgnoreDiscoveredServers()) // who is cut off from its server is not to find another one
 	s, err := jetstream.Open(t.Context(), nc, jetstream.Config{Prefix: prefix, Shards: streams, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +80,7 @@ func startAppender(t *testing.T, h *history, url, prefix, name string) *appender
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &appender{h: h}
+	a := &appender{nc: nc, h: h}
 	a.Cluster, err = cluster.Open(cluster.Config{Name: name, Streams: natsdriver.Streams{Streams: s}, Registry: registry,
 		Network: natsdriver.NewNetwork(nc, prefix), Lease: lease, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
@@ -144,6 +153,9 @@ func (a *appender) end() {
 // for three leases is fenced; and what was appended is there, each record once.
 func TestStreams(t *testing.T) {
 	const prefix = "streams"
+	if err := servers.Ready(); err != nil {
+		t.Fatal(err)
+	}
 	proxy, err := natstest.NewProxy(servers.Servers[2])
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +174,7 @@ func TestStreams(t *testing.T) {
 	proxy.Mute(true)
 	proxy.Deaf(true)
 	until(t, "the other has all", func() bool { return len(a.owned()) == streams })
-	time.Sleep(2 * lease)
+	renewed(t, a.nc, prefix, "a")
 	t.Logf("a node was cut off; nothing was appended for %v at most", h.longest())
 	for _, s := range had {
 		if err := replay.HeldBy(s)(); !errors.Is(err, replay.ErrUnavailable) {
@@ -180,7 +192,15 @@ func TestStreams(t *testing.T) {
 	h.longest()
 	b.end()
 	until(t, "the first node owns all again", func() bool { return len(a.owned()) == streams })
-	time.Sleep(lease / 5)
+	counts := h.counts()
+	until(t, "something is appended to each shard", func() bool {
+		for i, n := range h.counts() {
+			if n == counts[i] {
+				return false
+			}
+		}
+		return true
+	})
 	t.Logf("a node has ended; nothing was appended for %v at most", h.longest())
 	a.stop()
 	a.work.Wait()

@@ -15,15 +15,21 @@ import (
 // should have become true.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
+	Within(t, 20*time.Second, what, done)
+}
+
+// Within is Eventually with a limit of its own.
+func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
+	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	for !done() {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			t.Fatalf("within 20 s it did not become true that %s", what)
+			t.Fatalf("within %v it did not become true that %s", limit, what)
 		}
 	}
 }
