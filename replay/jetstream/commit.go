@@ -357,6 +357,9 @@ func (s *Store) prepare(o *op, now time.Time) error {
 			h.Bytes += int64(len(r))
 		}
 		h.snapshot = uint64(len(a.Snapshot)) + 1
+		if o.trim.before == 0 {
+			o.trim.before = s.last + 1
+		}
 	}
 	o.values = recordValues(st, a.Log, first, records, room)
 	if h.snapshot != l.Value.snapshot || next.First > max(l.Head.First, 1) {

@@ -4,6 +4,8 @@ package jetstream
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -182,6 +184,49 @@ func TestFormerLife(t *testing.T) {
 	want("again", 1, records)
 	if _, snapshot, _, err := owner.Load(t.Context(), "again"); snapshot != nil || err != nil {
 		t.Errorf("the snapshot is %q, %v", snapshot, err)
+	}
+}
+
+// TestTrimParts drops records before one that has several parts, and before some that fill more than a batch: the purge
+// takes what is dropped, and no more.
+func TestTrimParts(t *testing.T) {
+	t.Parallel()
+	own := cluster(t, 1, natstest.Config{MaxPayload: 4096})
+	s := streams(t, connect(t, own.URL()), Config{Replicas: 1})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	var many [][]byte
+	for i := range 1200 {
+		many = append(many, bytes.Repeat([]byte{byte(i)}, 3400))
+	}
+	large := bytes.Repeat([]byte{1}, 10_000)
+	for log, test := range map[string]struct {
+		appends []replay.Append
+		want    [][]byte
+	}{
+		"large": {[]replay.Append{{Records: [][]byte{{1}}}, {Records: [][]byte{large}}, {Trim: 1}}, [][]byte{large}},
+		"added": {[]replay.Append{{Records: [][]byte{{1}}}, {Trim: 1, Records: [][]byte{large}}}, [][]byte{large}},
+		"many":  {[]replay.Append{{Records: [][]byte{{1}}}, {Trim: 1, Records: many}}, many},
+		"new":   {[]replay.Append{{Trim: 1, Records: [][]byte{{1}, large}}}, [][]byte{large}},
+	} {
+		for i, a := range test.appends {
+			a.Log, a.Expect = log, uint64(i)
+			if err := owner.Append(t.Context(), a); err != nil {
+				t.Fatalf("%s, append %d: %v", log, i, err)
+			}
+		}
+		patiently(t, func(ctx context.Context) error {
+			_, err := owner.st.last(ctx, owner.st.recordSubject(log, 1))
+			if !errors.Is(err, errNoMessage) {
+				return fmt.Errorf("the first record of %s: %v, want errNoMessage", log, err)
+			}
+			return nil
+		})
+		_, _, got, err := s.Logs(0).Load(t.Context(), log)
+		same := func(r replay.Record, data []byte) bool { return bytes.Equal(r.Data, data) }
+		if err != nil || !slices.EqualFunc(got, test.want, same) {
+			t.Errorf("%s has %d records, %v; want %d", log, len(got), err, len(test.want))
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package jetstream
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"iter"
@@ -25,7 +26,7 @@ var errHole = errors.New("records are missing")
 // cursor is a place among the messages with the records of a log.
 type cursor struct {
 	seq   uint64 // of the message that was read last; 0 for none
-	first uint64 // of the message that has the first record of the page
+	first uint64 // of the first message, which may be a part, of the value that has the first record of the page
 }
 
 // page returns records of a log that come after a number, at least one, as h has them; the log must have one.
@@ -65,7 +66,8 @@ func (st *stream) page(ctx context.Context, log string, h *head, after uint64, a
 		for _, r := range records {
 			if r.Seq == want && want <= h.Last {
 				if len(page) == 0 {
-					at.first = m.seq
+					further, _ := binary.Uvarint(m.data)
+					at.first = m.seq - further
 				}
 				page = append(page, r)
 				want = h.After(want)

@@ -258,14 +258,7 @@ func (s *Store) apply(o *op, seq uint64) {
 	l.Value.seq, l.Value.snapshot = seq, o.head.snapshot
 	s.index.Set(l, o.head.Head, o.size)
 	if trimmed {
-		before := o.trim.before
-		if before == 0 { // none of those before is kept
-			before = seq + 1
-			for _, v := range o.values {
-				before -= uint64(len(v.parts))
-			}
-		}
-		s.later(purge{s.st.prefix + token(l.Name) + ".r.>", before})
+		s.later(purge{s.st.prefix + token(l.Name) + ".r.>", o.trim.before})
 	}
 	if f := s.st.appended(l, &o.head, seq, o.a.Records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
 		o.awake = f
@@ -280,7 +273,7 @@ func (s *Store) apply(o *op, seq uint64) {
 type trim struct {
 	revision uint64 // of the log when it was looked up
 	kept     int64  // bytes of the records that are kept, without those of the append
-	before   uint64 // sequence of the message with the first record that is kept; 0 for none
+	before   uint64 // sequence before which no message has records that are kept; 0 if those of the append alone are kept
 }
 
 // trimmed looks up what an append drops.
