@@ -130,17 +130,19 @@ type op struct {
 	values   []value
 	head     head
 	size     int64
-	at       int // index of the last message of the op in the batch
-	awake    *followed
+	at       int       // index of the last message of the op in the batch
+	awake    *followed // whose readers have something new to read; nil for none
 	answered atomic.Bool
 }
 
-// answer ends the wait for an op. The first answer counts.
-func (o *op) answer(err error) {
-	if o.answered.CompareAndSwap(false, true) {
-		o.err = err
-		close(o.done)
+// answer ends the wait for an op, and reports whether it had not ended. The first answer counts.
+func (o *op) answer(err error) bool {
+	if !o.answered.CompareAndSwap(false, true) {
+		return false
 	}
+	o.err = err
+	close(o.done)
+	return true
 }
 
 // run writes what is queued until the store is closed or fenced.
@@ -240,7 +242,9 @@ func (s *Store) next() bool {
 	s.mu.Unlock()
 	s.available()
 	for _, o := range ops {
-		o.answer(nil)
+		if !o.answer(nil) && o.awake != nil { // the writer has not waited
+			o.awake.waiters.Call()
+		}
 	}
 	return true
 }

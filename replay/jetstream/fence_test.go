@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
@@ -196,5 +197,57 @@ func TestLostAnswers(t *testing.T) {
 				t.Errorf("the next append: %v", err)
 			}
 		})
+	}
+}
+
+// TestLateOutcome: an append that was answered with ErrUnavailable, and turns out to be written, is read as it was when
+// it was appended, and a drop likewise ends the readers.
+func TestLateOutcome(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := natstest.NewProxy(servers.Servers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	c := streams(t, connect(t, servers.URL()), Config{Replicas: 3}).config
+	c.GiveUp = 300 * time.Millisecond
+	own := claim(t, openStreams(t, connect(t, p.URL(), nats.IgnoreDiscoveredServers()), c), 0, "a")
+	defer own.Close()
+	if err := own.Append(ctx, replay.Append{Log: "log", Records: [][]byte{[]byte("log/1")}}); err != nil {
+		t.Fatal(err)
+	}
+	read, ended := make(chan uint64, 2), make(chan error, 1)
+	go func() { ended <- followLog(ctx, own, "log", 0, func(seq uint64) { read <- seq }) }()
+	next := func(want uint64) {
+		t.Helper()
+		select {
+		case got := <-read:
+			if got != want {
+				t.Fatalf("the reader has record %d, want %d", got, want)
+			}
+		case err := <-ended:
+			t.Fatalf("the reader ends before record %d: %v", want, err)
+		}
+	}
+	late := func(a replay.Append) {
+		t.Helper()
+		p.Mute(true)
+		if err := own.Append(ctx, a); !errors.Is(err, replay.ErrUnavailable) {
+			t.Fatalf("Append: %v, want ErrUnavailable", err)
+		}
+		for _, r := range a.Records {
+			clear(r) // it is the writer's again
+		}
+		p.Reset()
+	}
+	next(1)
+	late(replay.Append{Log: "log", Expect: 1, Records: [][]byte{[]byte("log/2")}})
+	next(2)
+	patiently(t, func(context.Context) error { return own.Writable() })
+	late(replay.Append{Log: "log", Expect: 2, Drop: true})
+	if err := <-ended; !errors.Is(err, replay.ErrNotFound) {
+		t.Errorf("the reader of a log that was dropped: %v, want ErrNotFound", err)
 	}
 }

@@ -225,7 +225,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	s.mu.Unlock()
 	signal(s.kick)
 	<-o.done
-	if o.awake != nil && o.err == nil {
+	if o.err == nil && o.awake != nil {
 		o.awake.waiters.Appended()
 	}
 	return o.err
@@ -260,11 +260,12 @@ func (s *Store) apply(o *op, seq uint64) {
 	if trimmed {
 		s.later(purge{s.st.prefix + token(l.Name) + ".r.>", o.trim.before})
 	}
-	if f := s.st.appended(l, &o.head, seq, o.a.Records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
+	records := o.a.Records
+	if o.answered.Load() {
+		records = nil // they are the writer's again
+	}
+	if f := s.st.appended(l, &o.head, seq, records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
 		o.awake = f
-		if o.answered.Load() { // the writer has not waited
-			go f.waiters.Call()
-		}
 	}
 	s.dropExpired()
 }
