@@ -41,7 +41,7 @@ type Indexed[V any] struct {
 	expiring int           // its place in Index.expiring
 }
 
-// indexPage is the number of logs that a page of Entries or ListedLogs has.
+// indexPage is the number of logs that a page of Entries or Listed has.
 const indexPage = 256
 
 // NewIndex returns an empty index.
@@ -95,7 +95,7 @@ func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
 	}
 }
 
-// Size returns the size of a log, as Set has been told.
+// Size returns the size that Set has given the log.
 func (l *Indexed[V]) Size() int64 { return l.size }
 
 // Remove removes a log.
@@ -188,16 +188,25 @@ func (x *Index[V]) postpone(l *Indexed[V], now time.Time) bool {
 	return ok
 }
 
-// Due returns the logs of a class that Store.Due yields.
-func (x *Index[V]) Due(class byte, from, until time.Time) []DueLog {
-	var due []DueLog
-	for l := range x.due {
-		if at := l.Head.DueAt; l.Name[0] == class && !at.Before(from) && !at.After(until) {
-			due = append(due, DueLog{Log: l.Name, At: at})
-		}
+// Due yields what Store.Due does. lock is that of Entries.
+func (x *Index[V]) Due(
+	ctx context.Context, lock func(context.Context) error, unlock func(), class byte, from, until time.Time,
+) func(yield func(DueLog, error) bool) {
+	return func(yield func(DueLog, error) bool) {
+		InPages(ctx, yield, func(due []DueLog) (_ []DueLog, more bool, err error) {
+			if err := lock(ctx); err != nil {
+				return nil, false, err
+			}
+			for l := range x.due {
+				if at := l.Head.DueAt; l.Name[0] == class && !at.Before(from) && !at.After(until) {
+					due = append(due, DueLog{Log: l.Name, At: at})
+				}
+			}
+			unlock()
+			slices.SortFunc(due, DueLog.Compare)
+			return due, false, nil
+		})
 	}
-	slices.SortFunc(due, DueLog.Compare)
-	return due
 }
 
 // Entries yields what Store.List does. lock locks the driver, or returns the error with which the sequence ends.
@@ -249,31 +258,19 @@ func (x *Index[V]) Listed(
 	}
 }
 
-// pages yields what read returns, a page at a time, until it returns less than a whole one. It is called while the
-// driver is locked, with an empty page.
+// pages is InPages for what reads pages of indexPage while the driver is locked.
 func pages[T any](
 	ctx context.Context, lock func(context.Context) error, unlock func(), yield func(T, error) bool,
 	read func(page []T) []T,
 ) {
-	var none T
-	var page []T
-	for more := true; more; more = len(page) == indexPage {
+	InPages(ctx, yield, func(page []T) (_ []T, more bool, err error) {
 		if err := lock(ctx); err != nil {
-			yield(none, err)
-			return
+			return nil, false, err
 		}
-		page = read(page[:0])
-		unlock()
-		for _, v := range page {
-			if err := ctx.Err(); err != nil {
-				yield(none, err)
-				return
-			}
-			if !yield(v, nil) {
-				return
-			}
-		}
-	}
+		defer unlock()
+		page = read(page)
+		return page, len(page) == indexPage, nil
+	})
 }
 
 // expiryHeap implements heap.Interface. It orders ended logs by the time at which they are dropped.

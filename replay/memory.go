@@ -211,23 +211,7 @@ func (m *Memory) Configure(s Settings) {
 
 // Due implements Store. It goes through all logs that have a DueAt.
 func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
-	return func(yield func(DueLog, error) bool) {
-		if err := m.enter(ctx); err != nil {
-			yield(DueLog{}, err)
-			return
-		}
-		due := m.index.Due(class, from, until)
-		m.mu.Unlock()
-		for _, w := range due {
-			if err := ctx.Err(); err != nil {
-				yield(DueLog{}, err)
-				return
-			}
-			if !yield(w, nil) {
-				return
-			}
-		}
-	}
+	return m.index.Due(ctx, m.enter, m.mu.Unlock, class, from, until)
 }
 
 // List implements Store. It does not count as a use of a log: a list of all logs must not decide which ones are dropped

@@ -485,23 +485,7 @@ func (s *Store) Unread(log string, seq uint64) bool {
 
 // Due implements replay.Store. It goes through all logs that have a DueAt.
 func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
-	return func(yield func(replay.DueLog, error) bool) {
-		if err := s.enter(ctx); err != nil {
-			yield(replay.DueLog{}, err)
-			return
-		}
-		due := s.index.Due(class, from, until)
-		s.mu.Unlock()
-		for _, w := range due {
-			if err := ctx.Err(); err != nil {
-				yield(replay.DueLog{}, err)
-				return
-			}
-			if !yield(w, nil) {
-				return
-			}
-		}
-	}
+	return s.index.Due(ctx, s.enter, s.mu.Unlock, class, from, until)
 }
 
 // List implements replay.Store.

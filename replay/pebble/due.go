@@ -38,33 +38,10 @@ func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter
 			yield(replay.DueLog{}, err)
 			return
 		}
-		inPages(ctx, yield, func(page []replay.DueLog) (_ []replay.DueLog, more bool, err error) {
+		replay.InPages(ctx, yield, func(page []replay.DueLog) (_ []replay.DueLog, more bool, err error) {
 			page, lower, err = s.duePage(ctx, of, snapshot, pending, lower, upper, page)
 			return page, len(page) == duePage, err
 		})
-	}
-}
-
-// inPages yields what read returns, a page at a time, as long as it says that there is more. The page that read
-// is given is empty, and the one before to be used again.
-func inPages[T any](ctx context.Context, yield func(T, error) bool, read func(page []T) (_ []T, more bool, err error)) {
-	var none T
-	var page []T
-	for more := true; more; {
-		var err error
-		if page, more, err = read(page[:0]); err != nil {
-			yield(none, err)
-			return
-		}
-		for _, v := range page {
-			if err := ctx.Err(); err != nil {
-				yield(none, err)
-				return
-			}
-			if !yield(v, nil) {
-				return
-			}
-		}
 	}
 }
 

@@ -21,7 +21,7 @@ const listPage = 256
 func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay.Entry, error] {
 	return func(yield func(replay.Entry, error) bool) {
 		after := after
-		inPages(ctx, yield, func(page []replay.Entry) (_ []replay.Entry, more bool, err error) {
+		replay.InPages(ctx, yield, func(page []replay.Entry) (_ []replay.Entry, more bool, err error) {
 			clear(page[:cap(page)]) // holds no metadata
 			page, more, err = s.listPage(ctx, prefix, after, page)
 			if len(page) > 0 {

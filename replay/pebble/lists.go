@@ -114,7 +114,7 @@ const listedPage = 128
 func (s *Store) Listed(ctx context.Context, list string, after replay.ListedLog) iter.Seq2[replay.ListedLog, error] {
 	return func(yield func(replay.ListedLog, error) bool) {
 		after := after
-		inPages(ctx, yield, func(page []replay.ListedLog) (_ []replay.ListedLog, more bool, err error) {
+		replay.InPages(ctx, yield, func(page []replay.ListedLog) (_ []replay.ListedLog, more bool, err error) {
 			if page, err = s.listedPage(ctx, list, after, page); len(page) > 0 {
 				after = page[len(page)-1]
 			}
