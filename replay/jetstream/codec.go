@@ -33,16 +33,12 @@ func appendHead(b []byte, h *head) []byte {
 	b = appendTime(b, h.DueAt)
 	b = appendTime(b, h.Ended)
 	b = appendTime(b, h.expires)
-	b = binary.AppendUvarint(b, uint64(len(h.Gaps)))
-	for _, g := range h.Gaps {
-		b = binary.AppendUvarint(b, g.From)
-		b = binary.AppendUvarint(b, g.To)
-	}
+	b = replay.AppendGaps(b, h.Gaps)
 	b = binary.AppendUvarint(b, uint64(len(h.Lists)))
 	for _, l := range h.Lists {
-		b = appendBytes(b, l.List)
+		b = replay.AppendText(b, l.List)
 		b = appendTime(b, l.At)
-		b = appendBytes(b, l.Label)
+		b = replay.AppendText(b, l.Label)
 	}
 	return append(b, h.Metadata...)
 }
@@ -54,18 +50,16 @@ func parseHead(b []byte) (h head, err error) {
 	if len(b) == 0 || b[0] != formatHead {
 		return h, fmt.Errorf("the head of a log has a format that this version does not know: %w", errDamaged)
 	}
-	p := numbers{rest: b[1:]}
-	h.begun, h.snapshot = p.next(), p.next()
-	h.Revision, h.First, h.Last, h.Bytes = p.next(), p.next(), p.next(), int64(p.next())
+	p := numbers{replay.Numbers{Rest: b[1:]}}
+	h.begun, h.snapshot = p.Next(), p.Next()
+	h.Revision, h.First, h.Last, h.Bytes = p.Next(), p.Next(), p.Next(), int64(p.Next())
 	h.DueAt, h.Ended, h.expires = p.time(), p.time(), p.time()
-	for n := p.next(); n > 0 && !p.failed; n-- {
-		h.Gaps = append(h.Gaps, replay.Gap{From: p.next(), To: p.next()})
+	h.Gaps = p.Gaps()
+	for n := p.Next(); n > 0 && !p.Failed; n-- {
+		h.Lists = append(h.Lists, replay.Listing{List: string(p.Bytes()), At: p.time(), Label: string(p.Bytes())})
 	}
-	for n := p.next(); n > 0 && !p.failed; n-- {
-		h.Lists = append(h.Lists, replay.Listing{List: string(p.bytes()), At: p.time(), Label: string(p.bytes())})
-	}
-	h.Metadata = p.rest
-	if p.failed || h.Revision == 0 || h.First == 0 || h.First > h.Last+1 {
+	h.Metadata = p.Rest
+	if p.Failed || h.Revision == 0 || h.First == 0 || h.First > h.Last+1 {
 		return head{}, fmt.Errorf("the head of a log: %w", errDamaged)
 	}
 	return h, nil
@@ -79,11 +73,6 @@ func appendTime(b []byte, t time.Time) []byte {
 	b = append(b, 1)
 	b = binary.AppendVarint(b, t.Unix())
 	return binary.AppendUvarint(b, uint64(t.Nanosecond()))
-}
-
-func appendBytes(b []byte, s string) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s)))
-	return append(b, s...)
 }
 
 // encodeRecords returns the records of an append as one value: their number, and each with its length before it.
@@ -102,54 +91,29 @@ func encodeRecords(records [][]byte) []byte {
 
 // decodeRecords appends the records of a value to all. The first one has the number seq. The data are parts of b.
 func decodeRecords(all []replay.Record, b []byte, seq uint64) ([]replay.Record, error) {
-	p := numbers{rest: b}
-	for n := p.next(); n > 0 && !p.failed; n-- {
-		all = append(all, replay.Record{Seq: seq, Data: p.bytes()})
+	p := numbers{replay.Numbers{Rest: b}}
+	for n := p.Next(); n > 0 && !p.Failed; n-- {
+		all = append(all, replay.Record{Seq: seq, Data: p.Bytes()})
 		seq++
 	}
-	if p.failed || len(p.rest) > 0 {
+	if p.Failed || len(p.Rest) > 0 {
 		return nil, fmt.Errorf("the records of a log: %w", errDamaged)
 	}
 	return all, nil
 }
 
-// numbers reads numbers, until it has failed once.
-type numbers struct {
-	rest   []byte
-	failed bool
-}
-
-func (p *numbers) next() uint64 {
-	n, size := binary.Uvarint(p.rest)
-	if size <= 0 {
-		p.failed = true
-		return 0
-	}
-	p.rest = p.rest[size:]
-	return n
-}
+// numbers reads what a message has.
+type numbers struct{ replay.Numbers }
 
 func (p *numbers) time() time.Time {
-	if p.next() == 0 {
+	if p.Next() == 0 {
 		return time.Time{}
 	}
-	sec, size := binary.Varint(p.rest)
+	sec, size := binary.Varint(p.Rest)
 	if size <= 0 {
-		p.failed = true
+		p.Failed = true
 		return time.Time{}
 	}
-	p.rest = p.rest[size:]
-	return time.Unix(sec, int64(p.next()))
-}
-
-// bytes reads a number, and as many bytes.
-func (p *numbers) bytes() []byte {
-	n := p.next()
-	if n > uint64(len(p.rest)) {
-		p.failed = true
-		return nil
-	}
-	b := p.rest[:n:n]
-	p.rest = p.rest[n:]
-	return b
+	p.Rest = p.Rest[size:]
+	return time.Unix(sec, int64(p.Next()))
 }

@@ -41,11 +41,7 @@ func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	if h.losses > 0 || len(h.Gaps) > 0 {
 		b[bits] |= headLosses
 		b = binary.AppendUvarint(b, h.losses)
-		b = binary.AppendUvarint(b, uint64(len(h.Gaps)))
-		for _, g := range h.Gaps {
-			b = binary.AppendUvarint(b, g.From)
-			b = binary.AppendUvarint(b, g.To)
-		}
+		b = replay.AppendGaps(b, h.Gaps)
 	}
 	if h.Cut {
 		b[bits] |= headCut
@@ -80,31 +76,29 @@ func parseHead(b []byte, log string, losses uint64) (head, error) {
 	}
 	var h head
 	bits := b[0]
-	p := numbers{rest: b[1:], failed: bits&^byte(headBits) != 0}
+	p := numbers{replay.Numbers{Rest: b[1:], Failed: bits&^byte(headBits) != 0}}
 	if bits&headLosses != 0 {
-		h.losses = p.next()
-		for n := p.next(); n > 0 && !p.failed; n-- {
-			h.Gaps = append(h.Gaps, replay.Gap{From: p.next(), To: p.next()})
-		}
+		h.losses = p.Next()
+		h.Gaps = p.Gaps()
 	}
 	h.Cut = bits&headCut != 0
 	if bits&headLists != 0 {
 		h.Lists = p.lists(log)
 	}
-	h.Revision = p.next()
-	h.First = p.next()
-	h.Last = p.next()
-	h.Bytes = int64(p.next())
-	due, ended := p.next(), p.next()
+	h.Revision = p.Next()
+	h.First = p.Next()
+	h.Last = p.Next()
+	h.Bytes = int64(p.Next())
+	due, ended := p.Next(), p.Next()
 	h.DueAt, h.Ended = stamp(due).time(), stamp(ended).time()
-	h.expires = stamp(p.next())
-	h.entries = p.next()
+	h.expires = stamp(p.Next())
+	h.entries = p.Next()
 	if bits&headInline != 0 {
 		h.inline = true
-		h.entry = p.bytes()
+		h.entry = p.Bytes()
 	}
-	h.Metadata = p.rest
-	if p.failed || h.Revision == 0 || due > math.MaxInt64 || ended > math.MaxInt64 || h.entries > h.Last ||
+	h.Metadata = p.Rest
+	if p.Failed || h.Revision == 0 || due > math.MaxInt64 || ended > math.MaxInt64 || h.entries > h.Last ||
 		h.inline && (h.Last == 0 || h.entries > 0) {
 		return head{}, errHead
 	}
@@ -128,30 +122,5 @@ func (h head) check(losses uint64) (head, error) {
 	return h, nil
 }
 
-// numbers reads numbers, until it has failed once.
-type numbers struct {
-	rest   []byte
-	failed bool
-}
-
-func (p *numbers) next() uint64 {
-	n, size := binary.Uvarint(p.rest)
-	if size <= 0 {
-		p.failed = true
-		return 0
-	}
-	p.rest = p.rest[size:]
-	return n
-}
-
-// bytes reads a number, and as many bytes.
-func (p *numbers) bytes() []byte {
-	n := p.next()
-	if n > uint64(len(p.rest)) {
-		p.failed = true
-		return nil
-	}
-	b := p.rest[:n:n]
-	p.rest = p.rest[n:]
-	return b
-}
+// numbers reads what an entry of the database has.
+type numbers struct{ replay.Numbers }

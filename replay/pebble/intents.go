@@ -359,10 +359,10 @@ func parseSlot(b []byte, sum uint32) (log string, h head, ok bool) {
 	log = string(b[slotHeader : slotHeader+name])
 	h = head{pending: true, Head: replay.Head{Revision: 1, First: 1}} // as after the first append
 	h.DueAt = stamp(binary.LittleEndian.Uint64(b[8:])).time()
-	p := numbers{rest: b[slotHeader+name : end : end]}
+	p := numbers{replay.Numbers{Rest: b[slotHeader+name : end : end]}}
 	if bits&slotLists != 0 {
 		h.Lists = p.lists(log)
 	}
-	h.Metadata = p.rest
-	return log, h, !p.failed
+	h.Metadata = p.Rest
+	return log, h, !p.Failed
 }

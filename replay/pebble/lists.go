@@ -32,42 +32,38 @@ func appendLists(b []byte, log string, lists []replay.Listing) []byte {
 		}
 		b = append(b, l.List[0])
 		b = binary.AppendUvarint(b, uint64(same-1))
-		b = appendText(b, l.List[same:])
+		b = replay.AppendText(b, l.List[same:])
 		b = binary.AppendUvarint(b, uint64(stampOf(l.At)))
-		b = appendText(b, l.Label)
+		b = replay.AppendText(b, l.Label)
 	}
 	return b
 }
 
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
 // lists reads what appendLists wrote.
 func (p *numbers) lists(log string) (lists []replay.Listing) {
-	n := p.next()
+	n := p.Next()
 	if n == 0 || n > replay.MaxLists {
-		p.failed = true
+		p.Failed = true
 		return nil
 	}
 	lists = make([]replay.Listing, 0, n)
 	for range n {
-		if len(p.rest) == 0 {
-			p.failed = true
+		if len(p.Rest) == 0 {
+			p.Failed = true
 			return nil
 		}
-		name := p.rest[:1:1]
-		p.rest = p.rest[1:]
-		same := p.next()
+		name := p.Rest[:1:1]
+		p.Rest = p.Rest[1:]
+		same := p.Next()
 		if same >= uint64(len(log)) {
-			p.failed = true
+			p.Failed = true
 			return nil
 		}
-		name = append(append(name, log[1:1+same]...), p.bytes()...)
-		at := p.next()
-		label := p.bytes()
-		if p.failed || len(name) > replay.MaxName || len(label) > replay.MaxLabel || at > uint64(never) {
-			p.failed = true
+		name = append(append(name, log[1:1+same]...), p.Bytes()...)
+		at := p.Next()
+		label := p.Bytes()
+		if p.Failed || len(name) > replay.MaxName || len(label) > replay.MaxLabel || at > uint64(never) {
+			p.Failed = true
 			return nil
 		}
 		lists = append(lists, replay.Listing{List: string(name), At: stamp(at).time(), Label: string(label)})
