@@ -161,10 +161,10 @@ func (s *Store) run() {
 		if ended {
 			left, s.queue = s.queue, nil
 		}
-		lost := s.unavailable
+		lost, endErr := s.unavailable, s.endErr()
 		s.mu.Unlock()
 		for _, o := range left {
-			o.answer(s.endErr())
+			o.answer(endErr)
 		}
 		if ended {
 			return
@@ -172,17 +172,6 @@ func (s *Store) run() {
 		if lost { // a read has failed
 			s.probe()
 		}
-	}
-}
-
-// probe waits until the stream answers.
-func (s *Store) probe() {
-	for s.ctx.Err() == nil {
-		if _, err := s.st.owner(s.ctx); err == nil {
-			s.available()
-			return
-		}
-		_ = pause(s.ctx, retryPause) // the loop looks
 	}
 }
 
@@ -253,11 +242,12 @@ func (s *Store) next() bool {
 func (s *Store) failed(ops []*op, err error) {
 	s.mu.Lock()
 	s.pending = nil
+	endErr := s.endErr()
 	s.mu.Unlock()
 	if errors.Is(err, replay.ErrFenced) {
 		s.fence()
 	} else if s.ctx.Err() != nil {
-		err = s.endErr()
+		err = endErr
 	} else {
 		s.available()
 	}
