@@ -34,10 +34,17 @@ func (n *Node) Call(ctx context.Context, shard int, service string, request []by
 		s.mu.Unlock()
 		return nil, replay.ErrFenced
 	}
-	answer := owner.node.services[service]
 	s.mu.Unlock()
+	return owner.node.serve(ctx, shard, service, request)
+}
+
+// serve answers a request of another Node.
+func (n *Node) serve(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
+	n.of.mu.Lock()
+	answer := n.services[service]
+	n.of.mu.Unlock()
 	if answer == nil {
-		return nil, fmt.Errorf("%s does not have the service %s yet: %w", owner.node.name, service, replay.ErrFenced)
+		return nil, fmt.Errorf("%s does not have the service %s yet: %w", n.name, service, replay.ErrFenced)
 	}
 	return answer(ctx, shard, slices.Clone(request))
 }
@@ -50,16 +57,8 @@ func (n *Node) Each(ctx context.Context, service string, request []byte) iter.Se
 		nodes := slices.DeleteFunc(slices.Clone(s.nodes), func(n *Node) bool { return n.dead })
 		s.mu.Unlock()
 		for _, node := range nodes {
-			s.mu.Lock()
-			answer := node.services[service]
-			s.mu.Unlock()
-			a, err := shard.Answer{Node: node.name}, error(nil)
-			if answer == nil {
-				err = fmt.Errorf("%s does not have the service %s yet: %w", node.name, service, replay.ErrFenced)
-			} else {
-				a.Data, err = answer(ctx, shard.AnyShard, slices.Clone(request))
-			}
-			if !yield(a, err) {
+			data, err := node.serve(ctx, shard.AnyShard, service, request)
+			if !yield(shard.Answer{Node: node.name, Data: data}, err) {
 				return
 			}
 		}
