@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
@@ -32,12 +31,6 @@ type Config struct {
 	MaxPayload int
 	// SyncInterval says when the servers sync what they write to their disks; default "always".
 	SyncInterval string
-	// Extra is added to the configuration of each server.
-	Extra string
-	// Parent is the folder in which the data are; default that for temporary files.
-	Parent string
-	// Binary is the server; default the one built from the module.
-	Binary string
 }
 
 // Cluster is one server, or several that share their streams. While one of its methods, or of its servers', runs, no
@@ -58,19 +51,17 @@ type Server struct {
 	dir       string
 	cmd       *exec.Cmd
 	ended     chan struct{} // closed when the process has ended
-	end       io.WriteCloser
 	watcher   *exec.Cmd
+	end       io.Closer // its input, which stays open as long as this process is there
 }
 
 // Start starts a number of servers, and returns when JetStream can be used.
 func Start(n int, config Config) (_ *Cluster, err error) {
-	binary := config.Binary
-	if binary == "" {
-		if binary, err = build(); err != nil {
-			return nil, err
-		}
+	binary, err := build()
+	if err != nil {
+		return nil, err
 	}
-	dir, err := os.MkdirTemp(config.Parent, "aip-nats-")
+	dir, err := os.MkdirTemp("", "aip-nats-")
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +98,13 @@ func Start(n int, config Config) (_ *Cluster, err error) {
 			fmt.Fprintf(&text, "cluster {\n  name: aip\n  listen: 127.0.0.1:%d\n  routes: [%s]\n}\n", s.routePort,
 				strings.Join(routes, ", "))
 		}
-		text.WriteString(config.Extra)
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return c, err
 		}
 		if err := os.WriteFile(filepath.Join(s.dir, "nats.conf"), text.Bytes(), 0o600); err != nil {
 			return c, err
 		}
-		if err := s.begin(); err != nil {
+		if err := s.Run(); err != nil {
 			return c, err
 		}
 	}
@@ -260,8 +250,8 @@ func (s *Server) Log() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// begin starts the process.
-func (s *Server) begin() error {
+// Run starts the process, with the data that it had if it was killed, and returns at once; see Ready.
+func (s *Server) Run() error {
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -278,16 +268,17 @@ func (s *Server) begin() error {
 		_ = cmd.Wait() // how it ends is the test's affair
 		close(ended)
 	}()
-	// The watcher ends the server when its input is closed: by Kill, or because this process has ended.
-	s.watcher = exec.Command("sh", "-c", "read line; kill -9 "+fmt.Sprint(cmd.Process.Pid)+" 2>/dev/null")
-	if s.end, err = s.watcher.StdinPipe(); err != nil {
+	// The watcher ends the server when its input is closed, because this process has ended.
+	watcher := exec.Command("sh", "-c", "read line; kill -9 "+fmt.Sprint(cmd.Process.Pid)+" 2>/dev/null")
+	if s.end, err = watcher.StdinPipe(); err != nil {
 		return err
 	}
-	return s.watcher.Start()
+	if err := watcher.Start(); err != nil {
+		return err
+	}
+	s.watcher = watcher
+	return nil
 }
-
-// Run starts a server that was killed or stopped, with the data that it had, and returns at once; see Ready.
-func (s *Server) Run() error { return s.begin() }
 
 // Kill ends the process at once, as SIGKILL does, and returns when it has ended.
 func (s *Server) Kill() {
@@ -295,27 +286,10 @@ func (s *Server) Kill() {
 		return
 	}
 	_ = s.cmd.Process.Kill() // it may have ended
-	s.release()
-}
-
-// Stop has the server end by itself, and returns when it has ended.
-func (s *Server) Stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	s.release()
-}
-
-// release waits for the end of the process and its watcher.
-func (s *Server) release() {
 	<-s.ended
-	if s.watcher != nil && s.end != nil {
+	if s.watcher != nil {
 		_ = s.watcher.Process.Kill() // before it ends a process with the same number
 		_ = s.watcher.Wait()
-		s.watcher, s.end = nil, nil
+		s.watcher = nil
 	}
 }
-
-// Pause stops the process as SIGSTOP does, until Resume.
-func (s *Server) Pause() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }
-
-// Resume has a process go on that was stopped by Pause.
-func (s *Server) Resume() error { return s.cmd.Process.Signal(syscall.SIGCONT) }
