@@ -24,9 +24,9 @@
 //     sync_interval: always. The owner's record is read as the leader has it.
 //   - A message to an agent arrives soon, or never. Agents are asked for a start (resend after) for longer than a
 //     lease, with what a clock may lose in it, and such a message together. With less, a start may run twice.
-//   - The lease of an owner counts from before it asked for the owner's record, and was told that it is the owner. A
-//     lease that is renewed by heartbeats alone is not enough: a node that is about to claim the shard may not have
-//     seen them yet, and the owner goes on.
+//   - The lease of an owner counts from before it asked for the owner's record, and found itself in it. A lease that
+//     is renewed by heartbeats alone is not enough: a node that is about to claim the shard may not have seen them yet,
+//     and the owner goes on.
 //
 // # What remains
 //

@@ -24,8 +24,8 @@ func (s *Store) unavailableErr() error {
 	return fmt.Errorf("the stream %s: %w", s.st.name, replay.ErrUnavailable)
 }
 
-// suspend answers what is being written, and all that is queued, with ErrUnavailable: it takes too long until it is
-// known what becomes of it.
+// suspend answers what is being written, and all that is queued, with ErrUnavailable: the store takes too long to
+// find out what becomes of it.
 func (s *Store) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 )
 
 // commit writes values in one atomic batch, and returns the sequence of the last message of the last value. It tries
-// until it is known whether they are written. The error is ErrFenced, that of ctx, or one that says that they can never
+// until it knows whether they are written. The error is ErrFenced, that of ctx, or one that says that they can never
 // be written.
 //
 // Each batch ends with a message at the subject of batches, which has the id of the batch and expects the id of the

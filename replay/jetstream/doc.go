@@ -17,9 +17,10 @@
 // The appends of a moment are one atomic batch, with one round trip and one sync. While it is under way others gather
 // for the next one; a batch has one append of each log, so each is checked against what its log is. The last message of
 // a batch has its id, and expects the message with the id of the batch before. So a batch whose acknowledgement is lost
-// is sent again, and written once, and whether it was written is read back by its id. Nobody is answered before that is
-// known, but for one case: after Config.GiveUp the writers get ErrUnavailable, which says that the append may turn out
-// to be written, as replay.ErrUnavailable always does. The store takes no other appends until it is known.
+// is sent again, and written once, and whether it was written is read back by its id. The store answers the writers
+// when it knows the outcome, but for one case: after Config.GiveUp they get ErrUnavailable, which says that the append
+// may turn out to be written, as replay.ErrUnavailable always does. Then the store takes no other appends until it
+// knows the outcome.
 //
 // An append is one message with its records, and one with the head of its log, which makes them visible. What is larger
 // than the server's max_payload goes in parts: messages right before the one that has their number, in the same batch,

@@ -136,7 +136,7 @@ func TestReadElsewhere(t *testing.T) {
 			t.Errorf("on %s the log is %+v with %d records: %v", name, h, len(records), err)
 		}
 		if n := len(s.shards[0].followed); n != 0 {
-			t.Errorf("on %s %d logs are followed by nobody", name, n)
+			t.Errorf("on %s %d logs are followed without a reader", name, n)
 		}
 	}
 }

@@ -35,8 +35,8 @@ type Config struct {
 	// CheckAfter is how long a reader on another node than the owner's waits, more or less, until it looks whether it has
 	// missed anything; default 5 s.
 	CheckAfter time.Duration
-	// GiveUp is how long an append waits until it is known whether it was written, before it fails with ErrUnavailable;
-	// default 10 s.
+	// GiveUp is how long an append waits until the store knows whether it was written, before it fails with
+	// ErrUnavailable; default 10 s.
 	GiveUp time.Duration
 }
 
@@ -81,7 +81,7 @@ type Counts struct {
 	Batches   uint64 // in which they were written
 	Conflicts uint64 // appends that another writer was faster than
 	Fenced    uint64 // stores that lost their shard to another node
-	Missed    uint64 // checks of a log on another node than the owner's that found what no notification had told
+	Missed    uint64 // checks on another node than the owner's that found an append without a notification of it
 }
 
 // Counts returns what has happened since Open.
@@ -239,7 +239,7 @@ func (s *Streams) Count() int { return len(s.shards) }
 // Logs returns the logs of a shard to read them. Another node may own the shard.
 func (s *Streams) Logs(shard int) replay.Logs { return s.shards[shard].remote }
 
-// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if nobody has ever
+// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if no node has ever
 // owned it.
 func (s *Streams) Owner(ctx context.Context, shard int) (Owner, error) {
 	return s.shards[shard].owner(ctx)
