@@ -4,12 +4,17 @@ package e2e
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -203,6 +208,79 @@ func TestContribHAProxy(t *testing.T) {
 	p.run(p.path)
 	proxy.waitFor(t, "gateway/gateway is UP")
 	p.call(port)
+}
+
+// TestContribHAProxyCluster: HAProxy forwards to gateways that are ready, and where none is, to those that live.
+func TestContribHAProxyCluster(t *testing.T) {
+	t.Parallel()
+	tools, dir, port, health, served := unpacked(t), t.TempDir(), freePort(t), freePort(t), freePort(t)
+	replaced := map[string]string{
+		"bind :8443":         fmt.Sprintf("bind 127.0.0.1:%d", port),
+		"maxconn 20000":      "maxconn 100", // or it needs more files than this process may open
+		"port 9180 inter 2s": fmt.Sprintf("port %d inter 100ms", health),
+	}
+	var ready, living [3]atomic.Bool
+	for i := range ready {
+		name, host := fmt.Sprint("gateway-", i+1), fmt.Sprint("127.0.0.", i+1)
+		replaced[name+":8443"] = fmt.Sprintf("%s:%d", host, served)
+		ready[i].Store(i == 0)
+		living[i].Store(i < 2)
+		listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, served))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, health))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/aip/health/ready" && !ready[i].Load() || !living[i].Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		})}
+		var work sync.WaitGroup
+		work.Go(func() { _ = server.Serve(checked) })
+		work.Go(func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, name)
+				_ = conn.Close()
+			}
+		})
+		t.Cleanup(func() {
+			if err := errors.Join(server.Close(), listener.Close()); err != nil {
+				t.Error(err)
+			}
+			work.Wait()
+		})
+	}
+	path := contribFile(t, "haproxy/cluster.cfg", dir, replaced)
+	if out := tools.check(nil, "usr/sbin/haproxy", "-c", "-f", path); strings.Contains(out, "WARNING") {
+		t.Errorf("haproxy warns:\n%s", out)
+	}
+	proxy := startProcess(t, dir, tools.env, filepath.Join(tools.root, "usr/sbin/haproxy"), "-db", "-f", path)
+	answering := func(want string) func() bool {
+		return func() bool {
+			conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			name, err := io.ReadAll(conn)
+			return err == nil && string(name) == want
+		}
+	}
+	proxy.waitFor(t, "ready/gateway-2 is DOWN")
+	proxy.waitFor(t, "ready/gateway-3 is DOWN")
+	if !answering("gateway-1")() {
+		t.Error("the gateway that is ready does not have the connection")
+	}
+	living[0].Store(false)
+	proxy.waitFor(t, "ready/gateway-1 is DOWN")
+	eventually(t, "the gateway that lives has the connection", answering("gateway-2"))
 }
 
 // TestContribNginx: the Leader's certificate reaches the gateway.
