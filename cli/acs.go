@@ -100,16 +100,7 @@ Exit status: 0 there is no mistake; 1 there is one, or the ACS cannot be read.
 			return err
 		}
 		mistakes := checkedACS(body, draft)
-		if asJSON {
-			err = printJSON(cmd, struct {
-				Mistakes []acs.Mistake `json:"mistakes"`
-			}{append([]acs.Mistake{}, mistakes...)})
-		}
-		for _, m := range mistakes {
-			if !asJSON && err == nil {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), clean(m.String()))
-			}
-		}
+		err = printFound(cmd, asJSON, "mistakes", mistakes, func(m acs.Mistake) string { return clean(m.String()) })
 		if err == nil && len(mistakes) > 0 {
 			err = fmt.Errorf("mistakes in the ACS: %d", len(mistakes))
 		}
@@ -153,17 +144,9 @@ Exit status: 0 they are the same; 1 they differ; 2 they cannot be compared.
 		if err != nil {
 			return 2, err
 		}
-		if asJSON {
-			err = printJSON(cmd, struct {
-				Differences []acs.Difference `json:"differences"`
-			}{append([]acs.Difference{}, differences...)})
-		}
-		for _, d := range differences {
-			if !asJSON && err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: served %s, registered %s\n", clean(d.Path), shownACS(d.Served),
-					shownACS(d.Registered))
-			}
-		}
+		err = printFound(cmd, asJSON, "differences", differences, func(d acs.Difference) string {
+			return fmt.Sprintf("%s: served %s, registered %s", clean(d.Path), shownACS(d.Served), shownACS(d.Registered))
+		})
 		switch {
 		case err != nil:
 			return 2, err
@@ -173,6 +156,19 @@ Exit status: 0 they are the same; 1 they differ; 2 they cannot be compared.
 		return 0, nil
 	})
 	return cmd
+}
+
+// printFound prints what was found in an ACS: a line for each, or JSON with a list of a name.
+func printFound[T any](cmd *cobra.Command, asJSON bool, name string, found []T, line func(T) string) error {
+	if asJSON {
+		return printJSON(cmd, map[string][]T{name: append([]T{}, found...)})
+	}
+	for _, one := range found {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), line(one)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shownACS returns a value for people.
