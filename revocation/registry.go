@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -119,29 +118,25 @@ func (c *Checker) followRegistry(r *registry) {
 func (c *Checker) poll(r *registry) (news bool, asked time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, fetchTimeout)
 	defer cancel()
-	var found map[agentKey]bool
-	whole, seq := r.seq == "", ""
+	whole, get := r.seq == "", r.changes
 	if whole {
-		found, seq, asked, err = r.snapshot(ctx)
-	} else {
-		found, seq, asked, err = r.changes(ctx)
+		get = r.snapshot
 	}
-	if err != nil && c.ctx.Err() != nil {
+	found, seq, asked, err := get(ctx)
+	switch {
+	case err != nil && c.ctx.Err() != nil:
 		return false, 0, err
-	}
-	if errors.Is(err, errTooOld) {
+	case errors.Is(err, errTooOld) && !whole:
 		r.seq = ""
 		return true, 0, nil
 	}
 	r.mu.Lock()
 	before := r.err
-	if r.err = err; err == nil {
-		r.seq = seq
-		news, r.err = r.merge(found, whole)
-		err = r.err
-	}
 	if err == nil {
-		r.given = time.Now()
+		news, err = r.merge(found, whole)
+	}
+	if r.err = err; err == nil {
+		r.seq, r.given = seq, time.Now()
 	}
 	agents, inactive := len(r.active), r.inactive
 	r.mu.Unlock()
@@ -163,7 +158,7 @@ func (c *Checker) poll(r *registry) (news bool, asked time.Duration, err error) 
 // being inactive. r.mu is held.
 func (r *registry) merge(found map[agentKey]bool, whole bool) (news bool, err error) {
 	next := r.active
-	if whole || next == nil {
+	if whole {
 		next = make(map[agentKey]bool, len(found))
 		for key, active := range r.active {
 			if !active {
@@ -175,22 +170,22 @@ func (r *registry) merge(found map[agentKey]bool, whole bool) (news bool, err er
 		return false, fmt.Errorf("it has more than %d agents", maxAgents)
 	}
 	for key, active := range found {
-		if was, is := r.active[key]; !is || was != active {
-			news = true
+		was, is := r.active[key]
+		news = news || !is || was != active
+		if is && !was {
+			r.inactive--
 		}
-	}
-	maps.Copy(next, found)
-	r.active, r.inactive = next, 0
-	for _, active := range next {
 		if !active {
 			r.inactive++
 		}
+		next[key] = active
 	}
+	r.active = next
 	return news, nil
 }
 
-// errTooOld says that the registry has changes no more that follow the last one.
-var errTooOld = errors.New("the changes are not kept for so long")
+// errTooOld says that the registry no longer has a snapshot, or the changes that follow the last one.
+var errTooOld = errors.New("the registry no longer has it")
 
 // snapshot gets all agents.
 func (r *registry) snapshot(ctx context.Context) (found map[agentKey]bool, seq string, asked time.Duration, err error) {
