@@ -21,28 +21,36 @@ const (
 // followURL fetches the list of a URL again and again.
 func (c *Checker) followURL(at *location) {
 	failures := 0
-	for {
+	for wait := time.Duration(0); c.pause(wait); {
 		asked, err := c.fetch(at)
 		failures++
 		if err == nil || errors.Is(err, errPending) { // it is used as soon as its issuer is known
 			failures = 0
 		}
-		timer := time.NewTimer(max(asked, c.nextFetch(at, failures)))
-		select {
-		case <-c.ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+		wait = max(asked, c.nextFetch(at, failures))
 	}
+}
+
+// pause waits. It reports whether the Checker is still open.
+func (c *Checker) pause(wait time.Duration) bool {
+	select {
+	case <-c.ctx.Done():
+	case <-time.After(wait):
+	}
+	return c.ctx.Err() == nil
+}
+
+// retryIn returns in what time something is tried again that has failed so many times, at least once.
+func (c *Checker) retryIn(failures int) time.Duration {
+	return min(c.config.Refresh, firstRetry<<min(failures-1, 16))
 }
 
 // nextFetch returns when a list is fetched again after a number of failures.
 func (c *Checker) nextFetch(at *location, failures int) time.Duration {
-	wait := c.config.Refresh
 	if failures > 0 {
-		return min(wait, firstRetry<<min(failures-1, 16))
+		return c.retryIn(failures)
 	}
+	wait := c.config.Refresh
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at.current != nil {

@@ -87,30 +87,20 @@ func (c *Checker) byRegistries(cert *x509.Certificate, now time.Time) (v verdict
 // followRegistry follows a registry until the Checker is closed.
 func (c *Checker) followRegistry(r *registry) {
 	failures := 0
-	for c.ctx.Err() == nil {
+	for wait := time.Duration(0); c.pause(wait); {
 		began := time.Now()
 		news, asked, err := c.poll(r)
-		if c.ctx.Err() != nil {
-			return
-		}
-		wait := time.Duration(0)
 		switch {
 		case err != nil:
 			failures++
-			wait = max(asked, min(c.config.Refresh, firstRetry<<min(failures-1, 16)))
+			wait = max(asked, c.retryIn(failures))
+			continue
+		case !news && time.Since(began) < pollPause:
+			wait = pollPause
 		default:
-			failures = 0
-			if !news && time.Since(began) < pollPause {
-				wait = pollPause
-			}
+			wait = 0
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-c.ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+		failures = 0
 	}
 }
 
