@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // A list of a URL is kept in a file of Config.Dir, in DER before the certificate of its issuer. The name of the file is
@@ -79,6 +80,23 @@ func replace(name string, content []byte) error {
 	return err
 }
 
+// openKept opens a file that was kept, and returns when its contents came: not after now, though the clock may have been
+// ahead then.
+func openKept(name string) (file *os.File, got time.Time, err error) {
+	if file, err = os.Open(name); err != nil {
+		return nil, got, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return nil, got, err
+	}
+	if got = info.ModTime(); got.After(time.Now()) {
+		got = time.Now()
+	}
+	return file, got, nil
+}
+
 // recall reads the list of a URL that was kept on disk.
 func (c *Checker) recall(at *location) {
 	err := c.recallFrom(at)
@@ -88,15 +106,11 @@ func (c *Checker) recall(at *location) {
 }
 
 func (c *Checker) recallFrom(at *location) error {
-	file, err := os.Open(at.cache)
+	file, got, err := openKept(at.cache)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
 	l, rest, err := readList(file, c.config.MaxSize, nil)
 	if err != nil {
 		return err
@@ -109,7 +123,7 @@ func (c *Checker) recallFrom(at *location) error {
 	if err != nil {
 		return err
 	}
-	l.got = info.ModTime()
+	l.got = got
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known := *c.known.Load(); find(known, issuer) == nil && len(known) < maxAuthorities {

@@ -261,6 +261,34 @@ func TestKept(t *testing.T) {
 	})
 }
 
+// TestKeptOfTheFuture: a list that was kept while the clock was ahead is as old as the start that reads it.
+func TestKeptOfTheFuture(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPKI(t)
+		s := &site{}
+		s.set(p.crl(p.first, 5, nil, times(0, 24*time.Hour)), "")
+		config := Config{Sources: lists(listURL), Dir: t.TempDir(), MaxAge: time.Hour}
+		c := startAt(t, s, config)
+		bubble.Pass(time.Second)
+		if got := reason(t, c.Known(p.leaf(p.first, 8))); got != "" {
+			t.Errorf("at first: %q", got)
+		}
+		c.Close()
+		ahead := time.Now().Add(10 * time.Hour)
+		if err := os.Chtimes(cacheName(config.Dir, listURL), ahead, ahead); err != nil {
+			t.Fatal(err)
+		}
+		s.fail(http.StatusBadGateway, nil)
+		c = startAt(t, s, config)
+		for _, want := range []Reason{"", Stale} {
+			if got := reason(t, c.Known(p.leaf(p.first, 8))); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			bubble.Pass(2 * time.Hour)
+		}
+	})
+}
+
 // TestNetwork fetches lists over the network: by http, by https from a trusted server, and from no other.
 func TestNetwork(t *testing.T) {
 	p := newPKI(t)

@@ -50,22 +50,14 @@ func (c *Checker) recallAnswer(cert, issuer *x509.Certificate, now time.Time) *a
 		return nil
 	}
 	a := &asked{}
-	file, err := os.Open(c.answerName(cert))
+	file, got, err := openKept(c.answerName(cert))
 	if err != nil {
 		return a
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return a
-	}
 	raw, err := io.ReadAll(io.LimitReader(file, maxAnswer))
 	if err != nil {
 		return a
-	}
-	got := info.ModTime()
-	if got.After(now) {
-		got = now
 	}
 	said, err := readOCSP(raw, cert, issuer, got)
 	if err != nil || said.outcome == unknown {
@@ -85,9 +77,10 @@ func (c *Checker) forgetAnswers() {
 	files, _ := os.ReadDir(c.config.Dir) // there may be none yet
 	kept := int64(0)
 	for _, file := range files {
-		if info, err := file.Info(); err == nil && strings.HasPrefix(file.Name(), newFiles) &&
-			time.Since(info.ModTime()) > 24*time.Hour {
-			_ = os.Remove(filepath.Join(c.config.Dir, file.Name()))
+		if strings.HasPrefix(file.Name(), newFiles) {
+			if info, err := file.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+				_ = os.Remove(filepath.Join(c.config.Dir, file.Name()))
+			}
 		}
 		name, is := strings.CutSuffix(file.Name(), answerFile)
 		if !is {
