@@ -97,12 +97,14 @@ func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
 			e.mu.Unlock()
 		}
 		all, err := b.owners.Of(ctx, shard, q)
+		if err == nil && len(all) == 0 {
+			err = errNotAnswered
+		}
 		for i, e := range list {
-			switch {
-			case err != nil:
-				e.owes(q.Owed[i].amount)
-			case i < len(all):
+			if i < len(all) {
 				e.told(&all[i])
+			} else {
+				e.owes(q.Owed[i].amount)
 			}
 			e.release()
 		}

@@ -134,23 +134,37 @@ func (e *entry) uncall(q *Quota) {
 	if q.Calls.N == 0 {
 		return
 	}
-	e.mu.Lock()
-	here := e.giveCalls(q.Calls, 1)
-	e.mu.Unlock()
-	if !here {
-		e.owes(amount{Calls: q.Calls, Uncalls: 1})
+	e.settle(amount{Calls: q.Calls, Uncalls: 1})
+}
+
+// settle counts an amount here, or owes it.
+func (e *entry) settle(a amount) {
+	if !e.add(a, e.account.book.now()) {
+		e.owes(a)
 	}
 }
 
-// giveCalls gives calls back, and reports whether the entry counts here. e.mu is held.
-func (e *entry) giveCalls(r Rate, n int) (here bool) {
-	here = e.home.Load() != nil
-	for range n {
-		if here {
-			e.state.calls.give(r)
+// add counts an amount where the entry counts here, and reports whether it does.
+func (e *entry) add(a amount, now time.Time) (here bool) {
+	here = e.lock(now)
+	defer e.mu.Unlock()
+	if !here {
+		return false
+	}
+	if a.Unstarts > 0 && e.state.day == a.Day && e.state.starts > 0 {
+		e.state.starts = max(0, e.state.starts-a.Unstarts)
+		e.dirty = true
+		select {
+		case e.account.book.early <- e:
+		default: // it is written with the others
 		}
 	}
-	return here
+	if a.Uncalls > 0 {
+		e.state.calls.give(a.Calls, a.Uncalls)
+	}
+	e.state.bytes += a.Sent
+	e.dirty = e.dirty || a.Sent > 0
+	return true
 }
 
 // start counts a start, unless there were as many as a quota has, which most 0 does not say. It returns what stored is
@@ -209,27 +223,7 @@ func (e *entry) stored(ctx context.Context, s started) error {
 
 // unstart takes back a start of a day that was none.
 func (e *entry) unstart(of int64) {
-	if !e.tryUnstart(of, 1) {
-		e.owes(amount{Day: of, Unstarts: 1})
-	}
-}
-
-// tryUnstart takes back starts where the entry counts here.
-func (e *entry) tryUnstart(of, n int64) (here bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.home.Load() == nil {
-		return false
-	}
-	if e.state.day == of && e.state.starts > 0 && n > 0 {
-		e.state.starts = max(0, e.state.starts-n)
-		e.dirty = true
-		select {
-		case e.account.book.early <- e:
-		default: // it is written with the others
-		}
-	}
-	return true
+	e.settle(amount{Day: of, Unstarts: 1})
 }
 
 // startsOf returns how many starts are counted of a day.

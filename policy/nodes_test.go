@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -184,6 +186,51 @@ func TestNoOwner(t *testing.T) {
 		uses, _, err := all[0].book.Uses(t.Context(), UseFilter{})
 		if err != nil || len(uses) != 1 || uses[0].Bytes != 400 || uses[0].Starts != 1 {
 			t.Errorf("counted are %+v, %v", uses, err)
+		}
+	})
+}
+
+// TestOwedInParts: an owner that can count only a part of what it is owed is asked to count the rest later, and nothing
+// twice.
+func TestOwedInParts(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		shards := replaytest.NewShards(2)
+		all := nodes(t, shards, 2, Quota{Name: "q", Bytes: 1000})
+		owner, sender := all[0].book, all[1]
+		var of [2][]int // Leaders, by their shards
+		for l := range 20 {
+			shard := replay.ShardOf(2, "q", leaderOf(l).Leader())
+			of[shard] = append(of[shard], l)
+		}
+		parts := 0
+		ask.New(owner.set, "parts", func(ctx context.Context, shard int, q question) ([]counted, error) {
+			if parts++; parts == 1 {
+				q.Owed[1].Key = leaderOf(of[1][0]).Leader() // which counts elsewhere
+			}
+			return owner.answer(ctx, shard, q)
+		})
+		var streams [3]Use
+		for i := range streams {
+			if err := sender.policy.Decide(t.Context(), callOf(leaderOf(of[0][i])), &streams[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sender.book.owners = ask.New(sender.book.set, "parts", sender.book.answer)
+		for i := range streams {
+			if err := streams[i].Send(400); err != nil {
+				t.Error(err)
+			}
+			defer streams[i].End()
+		}
+		bubble.Pass(2 * tellAgain)
+		uses, _, err := owner.Uses(t.Context(), UseFilter{})
+		if err != nil || len(uses) != 3 || parts != 2 {
+			t.Errorf("%+v are counted by %d questions, %v", uses, parts, err)
+		}
+		for _, u := range uses {
+			if u.Bytes != 400 {
+				t.Errorf("%d bytes are counted, want 400", u.Bytes)
+			}
 		}
 	})
 }

@@ -40,7 +40,7 @@ type amount struct {
 	Uncalls  int   `json:",omitempty"`
 }
 
-// counted is the answer of an owner, for each entry.
+// counted is the answer of an owner, for each entry that it has counted.
 type counted struct {
 	Limit string        `json:",omitempty"` // that has refused; empty for none
 	Wait  time.Duration `json:",omitempty"` // until it may be tried again
@@ -50,12 +50,14 @@ type counted struct {
 	Bytes  int64
 }
 
+var errNotAnswered = errors.New("the owner of the quota has not answered what was asked")
+
 // ask asks the owner of the entry. limit is what has refused; empty for nothing.
 func (e *entry) ask(ctx context.Context, q *question) (limit string, wait time.Duration, err error) {
 	q.Quota, q.Key = e.account.name, e.key
 	all, err := e.account.book.owners.Of(ctx, e.shard, *q)
 	if err == nil && len(all) != 1 {
-		err = errors.New("the owner of the quota has not answered what was asked")
+		err = errNotAnswered
 	}
 	if _, known := errors.AsType[*task.Error](err); known {
 		return "", 0, err
@@ -75,15 +77,20 @@ func (e *entry) told(c *counted) {
 	}
 }
 
-// answer answers the question of a process, or of this one.
+// answer answers the question of a process, or of this one. Of several entries it may count only the first ones.
 func (b *Book) answer(ctx context.Context, shard int, q question) (all []counted, err error) {
 	if q.Owed == nil {
 		c, err := b.count(ctx, shard, &q)
 		return []counted{c}, err
 	}
 	for i := range q.Owed {
-		c, err := b.settle(ctx, shard, &q.Owed[i])
-		if err != nil {
+		o := &q.Owed[i]
+		c, err := b.here(ctx, shard, o.Quota, o.Key, func(e *entry, now time.Time) (counts bool, _ error) {
+			return e.add(o.amount, now), nil
+		})
+		if err != nil && i > 0 {
+			return all, nil // the question must not be asked again, since a part of it is counted
+		} else if err != nil {
 			return nil, err
 		}
 		all = append(all, c)
@@ -128,28 +135,11 @@ func (b *Book) count(ctx context.Context, shard int, q *question) (counted, erro
 		var s started
 		if s, limit, wait, counts = e.tryStart(q.Most, now); counts && limit == "" {
 			if err = e.stored(ctx, s); err != nil {
-				e.tryUnstart(s.day, 1)
+				e.add(amount{Day: s.day, Unstarts: 1}, now)
 			}
 		}
 		return counts, err
 	})
 	c.Limit, c.Wait = limit, wait
 	return c, err
-}
-
-// settle counts what an entry is owed.
-func (b *Book) settle(ctx context.Context, shard int, o *owed) (counted, error) {
-	return b.here(ctx, shard, o.Quota, o.Key, func(e *entry, now time.Time) (counts bool, err error) {
-		if !e.tryUnstart(o.Day, o.Unstarts) {
-			return false, nil
-		}
-		counts = e.lock(now)
-		defer e.mu.Unlock()
-		if counts {
-			e.giveCalls(o.Calls, o.Uncalls)
-			e.state.bytes += o.Sent
-			e.dirty = e.dirty || o.Sent > 0
-		}
-		return counts, nil
-	})
 }

@@ -113,8 +113,8 @@ func (b *bucket) take(r Rate, now time.Time) (wait time.Duration, ok bool) {
 	return time.Duration((1 - b.level) * float64(r.Per) / float64(r.N)), false
 }
 
-// give gives a call back.
-func (b *bucket) give(r Rate) { b.level = min(b.level+1, float64(r.Burst)) }
+// give gives n calls back.
+func (b *bucket) give(r Rate, n int) { b.level = min(b.level+float64(n), float64(r.Burst)) }
 
 // slow reports whether a bucket takes longer to fill than its level is unsaved, so that a restart must not fill it.
 func (r Rate) slow() bool {
