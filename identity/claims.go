@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -41,11 +42,8 @@ func CheckSubject(s string) error {
 		return errors.New("the subject is empty")
 	case len(s) > maxSubject:
 		return fmt.Errorf("the subject has %d bytes, and at most %d are allowed", len(s), maxSubject)
-	case !utf8.ValidString(s) || strings.ContainsFunc(s, isControl):
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
 		return errors.New("the subject has a control character, or is not in UTF-8")
 	}
 	return nil
 }
-
-// isControl reports whether a character is one of the control characters.
-func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }

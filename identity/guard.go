@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -221,7 +222,7 @@ func checkSender(s string) error {
 	case len(s) > maxSender:
 		return task.Errorf(task.InvalidParams, "senderId has %d bytes, and at most %d are allowed.", len(s), maxSender).
 			WithField("senderId")
-	case strings.ContainsFunc(s, isControl):
+	case strings.ContainsFunc(s, unicode.IsControl):
 		return task.Errorf(task.InvalidParams, "senderId has a control character.").WithField("senderId")
 	}
 	return nil

@@ -163,9 +163,6 @@ func (t *unverifiedToken) readClaims(part string) *Error {
 	return bad
 }
 
-// control reports whether a character is one of the control characters.
-func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
-
 // text returns a string of at most limit bytes.
 func text(name string, v gjson.Result, limit int) (string, *Error) {
 	switch {

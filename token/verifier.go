@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -64,7 +65,7 @@ func (c *Config) check() error {
 		return errors.New("the issuer of tokens is missing")
 	case strings.Contains(c.Issuer, "|"):
 		return fmt.Errorf("the issuer %q holds a bar, and names of Leaders end an issuer with it", c.Issuer)
-	case strings.ContainsFunc(c.Issuer, control):
+	case strings.ContainsFunc(c.Issuer, unicode.IsControl):
 		return fmt.Errorf("the issuer %q has a control character", c.Issuer)
 	case len(c.Audiences) == 0:
 		return fmt.Errorf("the audience of tokens of %s is missing: without it, tokens for others would be accepted",
