@@ -160,7 +160,7 @@ func TestAppendCardOfEveryAgent(t *testing.T) {
 	for name := range cards(t) {
 		c := parsed(t, name)
 		for _, form := range allForms {
-			for flags := range 8 {
+			for flags := range 16 {
 				o := CardOptions{Form: form, Base: base, Generations: every, Push: flags&1 > 0, Extended: flags&2 > 0,
 					Schemes: in(every, Schemes{MutualTLS: flags&4 > 0, Bearer: flags&8 > 0})}
 				got := AppendCard(nil, c, o)
