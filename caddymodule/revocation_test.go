@@ -109,7 +109,7 @@ func TestRootsNoLongerRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := replay.NewMemory(replay.Settings{})
-	leaders, err := standing.Open(t.Context(), shard.One(store), time.Now, slog.New(slog.DiscardHandler))
+	leaders, err := standing.Open(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

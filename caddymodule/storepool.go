@@ -119,7 +119,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, err
 	}
 	o.tracer = newTracer(ctx, log)
-	if err := o.openRooms(ctx, log); err != nil {
+	if err := o.openRooms(log); err != nil {
 		o.tracer.close()
 		return nil, errors.Join(err, o.leave())
 	}
@@ -128,7 +128,7 @@ func openNew(d StoreDriver) (*openStore, error) {
 }
 
 // openRooms opens what works on the shards. After an error, the shards are closed.
-func (o *openStore) openRooms(ctx context.Context, log *slog.Logger) (err error) {
+func (o *openStore) openRooms(log *slog.Logger) (err error) {
 	o.tasks, err = gateway.OpenTasks(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (o *openStore) openRooms(ctx context.Context, log *slog.Logger) (err error)
 	if o.shared != nil {
 		o.tasks.HandOver(o.shared.Owners())
 	}
-	if o.leaders, err = standing.Open(ctx, o.shards, time.Now, log); err != nil {
+	if o.leaders, err = standing.Open(o.shards, time.Now, log); err != nil {
 		return errors.Join(err, o.tasks.Close())
 	}
 	o.groups, err = group.Open(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))

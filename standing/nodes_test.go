@@ -27,7 +27,7 @@ func TestNodes(t *testing.T) {
 		nodes[i] = shards.Node()
 		set := shard.Join(nodes[i], slog.New(slog.DiscardHandler))
 		var err error
-		all[i], err = Open(t.Context(), set, func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
+		all[i], err = Open(set, func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,8 @@ type Register struct {
 	gained atomic.Uint64 // shards and Leaders
 
 	mu      sync.RWMutex
-	learned map[int][]string    // the Leaders that have lost their standing, by the shards of other processes
-	told    map[toldKey]toldRow // calls of which other processes know
+	learned map[int][]string      // the Leaders that have lost their standing, by the shards of other processes
+	told    map[toldKey]time.Time // when the owners of other shards were told of calls
 }
 
 // call is what a process tells the owner of a Leader's shard.
@@ -46,8 +46,8 @@ type lostLeaders struct {
 }
 
 // Open reads what the store has in the shards that this process owns now and later. now is the clock, such as time.Now.
-func Open(_ context.Context, set *shard.Set, now func() time.Time, log *slog.Logger) (r *Register, err error) {
-	r = &Register{set: set, log: log, now: now, learned: make(map[int][]string), told: make(map[toldKey]toldRow)}
+func Open(set *shard.Set, now func() time.Time, log *slog.Logger) (r *Register, err error) {
+	r = &Register{set: set, log: log, now: now, learned: make(map[int][]string), told: make(map[toldKey]time.Time)}
 	if r.homes, err = shard.Open(set, r.openHome, func(*home) {}); err != nil {
 		return nil, err
 	}
@@ -93,14 +93,12 @@ type toldKey struct {
 	lasts  bool
 }
 
-type toldRow struct{ at time.Time }
-
 // isTold reports whether the owner of a Leader's shard was told of a call lately.
 func (r *Register) isTold(k toldKey) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	row, known := r.told[k]
-	return known && r.now().Sub(row.at) < toldFor
+	at, known := r.told[k]
+	return known && r.now().Sub(at) < toldFor
 }
 
 // Called says that a Leader calls by a certificate that counts. It is stored when Called returns, if lasts says that
@@ -129,7 +127,7 @@ func (r *Register) Called(ctx context.Context, name string, p Proof, lasts bool)
 	if len(r.told) >= maxTold {
 		clear(r.told)
 	}
-	r.told[key] = toldRow{r.now()}
+	r.told[key] = r.now()
 	return nil
 }
 

@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 // open opens the register, as the next process does.
 func (w *world) open() {
 	w.Helper()
-	r, err := Open(w.Context(), shard.One(w.store), func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
+	r, err := Open(shard.One(w.store), func() time.Time { return w.now }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.Fatal(err)
 	}
