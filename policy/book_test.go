@@ -368,7 +368,7 @@ func TestAStoreThatFails(t *testing.T) {
 	})
 }
 
-// TestForgotten: what nobody uses leaves the memory, and is as it was when it is used again. What is old leaves the
+// TestForgotten: what no call uses leaves the memory, and is as it was when it is used again. What is old leaves the
 // store.
 func TestForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -26,15 +26,15 @@
 // # Several processes
 //
 // What is counted under one key is in one shard, whose owner counts it for all processes (package ask). So calls and
-// starts are exact, whoever is asked. Bytes are counted exactly, too, but told the owner after tellAfter, so that a
-// stream does not wait for each piece: what several processes send in that time may exceed the limit. The limits
-// themselves are those of the process that is called.
+// starts are exact, whichever process is called. Bytes are counted exactly, too, but told the owner after tellAfter,
+// so that a stream does not wait for each piece: what several processes send in that time may exceed the limit. The
+// limits themselves are those of the process that is called.
 //
-// While the shard has no owner, a call waits as any other one does, and is refused then: what cannot be counted is not
-// let in, since a quota that lets through what it cannot count protects nothing. A stream that is open goes on. What it
-// is sent is owed, and counted when there is an owner. If an owner fails after it has counted something and before it has
-// answered, that is counted twice. Then a Leader has less; or it has more, if that was a call or a start that was taken
-// back.
+// While the shard has no owner, a call waits as any other one does, and is refused then: what cannot be counted is
+// not let in, since a quota that lets through what it cannot count protects nothing. A stream that is open goes on.
+// What it is sent is owed, and counted when there is an owner. If an owner fails after it has counted something and
+// before it has answered, that is counted twice. Then a Leader has less; or it has more, if that was a call or a
+// start that was taken back.
 //
 // Unfinished tasks and open streams are not counted over time. The first are bounds of the call for the life-cycle,
 // which knows them exactly, and the second are counted by package quota, as those of limits are: in each process for

@@ -80,8 +80,8 @@ func replace(name string, content []byte) error {
 	return err
 }
 
-// openKept opens a file that was kept, and returns when its contents came: not after now, though the clock may have been
-// ahead then.
+// openKept opens a file that was kept, and returns when its contents came: never after now, though the clock may have
+// been ahead then.
 func openKept(name string) (file *os.File, got time.Time, err error) {
 	if file, err = os.Open(name); err != nil {
 		return nil, got, err

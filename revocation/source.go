@@ -37,7 +37,7 @@ type Source struct {
 	// a certificate names; or that of an authority or a registry of ACPs, which must be https with Roots, or on this
 	// host.
 	Location string
-	// Staples makes a source of OCSP ask nobody: it takes the answers alone that callers bring.
+	// Staples makes a source of OCSP send no requests: it takes only the responses that callers bring.
 	Staples bool
 	// Rate is how many requests are made in any minute; default 60. It is for OCSP and ACPS, and the rest for requests
 	// of these.
