@@ -102,7 +102,9 @@ func (m *clusterMember) describe(context.Context, int, []byte) ([]byte, error) {
 // Report implements member.
 func (m *clusterMember) Report(ctx context.Context) (*adminapi.ClusterReport, error) {
 	said := make(map[string]description)
-	for a, err := range m.Each(ctx, describeService, nil) {
+	asking, done := context.WithTimeout(ctx, adminPatience)
+	defer done()
+	for a, err := range m.Each(asking, describeService, nil) {
 		var d description
 		if err == nil && json.Unmarshal(a.Data, &d) == nil {
 			said[a.Node] = d

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cluster/clustertest"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 )
@@ -126,4 +128,36 @@ func TestClusterReport(t *testing.T) {
 	if r = owned(two, map[string]int{"two": 4}); r.Nodes[0].State != adminapi.NodeDraining {
 		t.Errorf("the drained node is %+v", r.Nodes[0])
 	}
+}
+
+// TestClusterReportInTime: a gateway that does not answer does not keep the others from the report.
+func TestClusterReportInTime(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := clustertest.New(2)
+		one, ones, err := joinWorld(t, w, "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, twos, err := joinWorld(t, w, "two")
+		if err != nil {
+			t.Fatal(err)
+		}
+		two.Handle(describeService, func(ctx context.Context, _ int, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		r, err := one.Report(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 2*adminPatience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 {
+			t.Errorf("after %v the report is %+v", took, r)
+		}
+		if err := errors.Join(ones.Close(), one.Close(), twos.Close(), two.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }
