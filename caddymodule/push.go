@@ -92,7 +92,9 @@ func (o *openStore) forwardPush(w http.ResponseWriter, r *http.Request) bool {
 		}
 	}
 	at := -1
-	for answer, err := range o.pushes.All(r.Context(), p) {
+	asking, done := context.WithTimeout(r.Context(), nodesPatience)
+	defer done()
+	for answer, err := range o.pushes.All(asking, p) {
 		if err == nil && answer.Value.Has {
 			if at = answer.Value.Shard; r.Method == http.MethodPost && answer.Value.Authorized {
 				p.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, callback.MaxPush))

@@ -8,8 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
@@ -49,4 +51,32 @@ func TestPushes(t *testing.T) {
 	if body := <-inbox.Messages; string(body) != `{"a":1}` {
 		t.Errorf("the turn has got %q", body)
 	}
+}
+
+// TestPushInTime: a gateway that does not answer does not keep a push from the one that runs the turn.
+func TestPushInTime(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		all := adminNodes(t, 3)
+		var servers [3]callback.Server
+		for i, a := range all {
+			a.openPushes(&servers[i])
+		}
+		all[1].node.Handle("push", func(ctx context.Context, _ int, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		inbox := servers[2].At("https://gateway.example/push", func(context.Context) bool { return true }).
+			Listen(t.Context(), agent.Ref{})
+		defer inbox.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		r := httptest.NewRequestWithContext(ctx, "POST", inbox.Webhook.URL, strings.NewReader(`{}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-A2A-Notification-Token", inbox.Webhook.Token)
+		w := httptest.NewRecorder()
+		if !all[0].forwardPush(w, r) || w.Code != http.StatusOK || time.Since(begun) > nodesPatience {
+			t.Errorf("after %v the status is %d", time.Since(begun), w.Code)
+		}
+	})
 }

@@ -43,8 +43,8 @@ type adminAnswered struct {
 	Body   json.RawMessage
 }
 
-// adminPatience is how long a list waits for the other gateways.
-const adminPatience = 5 * time.Second
+// nodesPatience is how long a question to all gateways waits for those that do not answer.
+const nodesPatience = 5 * time.Second
 
 // openAdmin has the gateway answer others.
 func (o *openStore) openAdmin() { o.admin = ask.New(o.shards, "admin", o.answerAdmin) }
@@ -121,7 +121,7 @@ type ofNode[P any] struct {
 // askNodes asks all gateways, and returns their answers in the order of their names. missing says what they do not
 // cover: gateways that have not answered, and shards that none of them owns.
 func askNodes[P any](o *openStore, r *http.Request, q adminQuestion) (all []ofNode[P], missing []string, err error) {
-	ctx, done := context.WithTimeout(r.Context(), adminPatience)
+	ctx, done := context.WithTimeout(r.Context(), nodesPatience)
 	defer done()
 	owned := make([]bool, o.shards.Count())
 	for answer, err := range o.admin.All(ctx, q) {

@@ -102,7 +102,7 @@ func (m *clusterMember) describe(context.Context, int, []byte) ([]byte, error) {
 // Report implements member.
 func (m *clusterMember) Report(ctx context.Context) (*adminapi.ClusterReport, error) {
 	said := make(map[string]description)
-	asking, done := context.WithTimeout(ctx, adminPatience)
+	asking, done := context.WithTimeout(ctx, nodesPatience)
 	defer done()
 	for a, err := range m.Each(asking, describeService, nil) {
 		var d description

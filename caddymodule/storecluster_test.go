@@ -153,7 +153,7 @@ func TestClusterReportInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 2*adminPatience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 {
+		if took := time.Since(begun); took > 2*nodesPatience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 {
 			t.Errorf("after %v the report is %+v", took, r)
 		}
 		if err := errors.Join(ones.Close(), one.Close(), twos.Close(), two.Close()); err != nil {

@@ -132,7 +132,7 @@ func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (fo
 // ask asks all gateways. One that does not answer keeps its changes, up to a bound. The error is that of one which has
 // as many tails as it may.
 func (f *allFollower) ask(ctx context.Context) (full error) {
-	ctx, done := context.WithTimeout(ctx, adminPatience)
+	ctx, done := context.WithTimeout(ctx, nodesPatience)
 	defer done()
 	for answer, err := range f.o.tailing.All(ctx, f.q) {
 		if err != nil {
@@ -172,7 +172,7 @@ func (f *allFollower) News() <-chan struct{} { return f.news }
 func (f *allFollower) Close() {
 	f.stop()
 	<-f.done
-	ctx, done := context.WithTimeout(context.Background(), adminPatience)
+	ctx, done := context.WithTimeout(context.Background(), nodesPatience)
 	defer done()
 	f.q.End = true
 	f.o.tailing.Tell(ctx, f.q)
