@@ -14,6 +14,7 @@ import (
 // head is a log's head as it is stored. A log that does not exist has the zero one.
 type head struct {
 	replay.Head
+	seq uint64 // of its message, which comes after all that the head has; not stored
 	// begun is the sequence of the stream before the log began: what is older, at the subjects of the log, belongs to one
 	// that was dropped.
 	begun    uint64

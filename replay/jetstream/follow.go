@@ -100,14 +100,14 @@ func (st *stream) drop(l *indexed) *followed {
 }
 
 // appended has the readers of a log see an append of this process. It returns them; nil for none.
-func (st *stream) appended(l *indexed, h *head, seq uint64, records [][]byte) *followed {
+func (st *stream) appended(l *indexed, h *head, records [][]byte) *followed {
 	f := st.follower(l.Name)
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if seq > f.seq {
+	if h.seq > f.seq {
 		first := h.Last + 1 - uint64(len(records))
 		added := make([]replay.Record, len(records))
 		for i, r := range records {
@@ -115,7 +115,7 @@ func (st *stream) appended(l *indexed, h *head, seq uint64, records [][]byte) *f
 		}
 		f.extend(added)
 		next := *h
-		f.head, f.seq = &next, seq
+		f.head, f.seq = &next, h.seq
 	}
 	return f
 }
@@ -225,11 +225,11 @@ func (f *followed) check(w *watch) {
 	f.mu.Lock()
 	before := f.seq
 	f.mu.Unlock()
-	h, seq, err := f.st.readHead(ctx, f.log)
+	h, err := f.st.readHead(ctx, f.log)
 	news := false
 	switch {
 	case err == nil:
-		news = f.update(&h, seq)
+		news = f.update(&h, h.seq)
 	case errors.Is(err, replay.ErrNotFound):
 		f.mu.Lock()
 		if f.seq == before { // it has not begun again meanwhile
@@ -285,10 +285,12 @@ func (f *followed) receiveHead(data []byte, seq uint64, whole bool) {
 		if whole {
 			_, n := binary.Uvarint(data)
 			h, err = parseHead(data[n:])
+			h.seq = seq
 		} else { // it has more parts
 			ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 			defer cancel()
-			h, seq, err = f.st.readHead(ctx, f.log)
+			h, err = f.st.readHead(ctx, f.log)
+			seq = h.seq
 		}
 		if err != nil {
 			return // a check finds it

@@ -230,6 +230,59 @@ func TestTrimParts(t *testing.T) {
 	}
 }
 
+// TestLoadMeanwhile loads a log that changes after its head has been read: what is returned belongs together.
+func TestLoadMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	three := [][]byte{[]byte("one"), []byte("two"), []byte("three")}
+	for log, test := range map[string]struct {
+		before, meanwhile []replay.Append
+		snapshot          string
+		want              [][]byte
+	}{
+		"trimmed": {
+			[]replay.Append{{Records: three}, {Expect: 1, Trim: 1, Snapshot: []byte("to 1")}},
+			[]replay.Append{{Expect: 2, Trim: 2, Snapshot: []byte("to 2")}},
+			"to 2", three[2:],
+		},
+		"begun again": {
+			[]replay.Append{{Records: three[:1]}},
+			[]replay.Append{{Expect: 1, Drop: true}, {Records: three[1:2]}, {Expect: 1}},
+			"", three[1:2],
+		},
+	} {
+		change := func(all []replay.Append) {
+			for _, a := range all {
+				a.Log = log
+				if err := owner.Append(t.Context(), a); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for name, source := range map[string]headSource{"the owner": owner.headOf, "the leader": owner.st.readHead} {
+			change(test.before)
+			changed := false
+			h, snapshot, records, err := owner.st.load(t.Context(), log, func(ctx context.Context, log string) (head, error) {
+				h, err := source(ctx, log)
+				if !changed {
+					change(test.meanwhile)
+					changed = true
+				}
+				return h, err
+			})
+			want, _ := owner.Head(t.Context(), log)
+			if err != nil || h.Revision != want.Revision || string(snapshot) != test.snapshot || len(records) != 1 ||
+				!bytes.Equal(records[0].Data, test.want[0]) {
+				t.Errorf("%s, with the head of %s: revision %d, snapshot %q, records %v, %v", log, name, h.Revision, snapshot,
+					records, err)
+			}
+			change([]replay.Append{{Expect: want.Revision, Drop: true}})
+		}
+	}
+}
+
 // TestParts appends more than a message may have, in every part of a log, and more than a batch may have.
 func TestParts(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ type trim struct {
 
 // trimmed looks up what an append drops.
 func (s *Store) trimmed(ctx context.Context, a *replay.Append) (t trim, err error) {
-	h, _, err := s.headOf(ctx, a.Log)
+	h, err := s.headOf(ctx, a.Log)
 	if err != nil && !errors.Is(err, replay.ErrNotFound) {
 		return t, err
 	}

@@ -47,6 +47,9 @@ func (st *stream) page(ctx context.Context, log string, h *head, after uint64, a
 	at.first = 0
 	var page []replay.Record
 	add := func(m message) error {
+		if m.seq > h.seq {
+			return errHole // of a later head, perhaps that of another log with the name
+		}
 		n, err := numberOf(m.subject)
 		if err != nil {
 			return err
@@ -117,8 +120,8 @@ func holeOr(err error) error {
 	return err
 }
 
-// headSource returns the present head of a log, and the sequence of its message.
-type headSource func(ctx context.Context, log string) (head, uint64, error)
+// headSource returns the present head of a log.
+type headSource func(ctx context.Context, log string) (head, error)
 
 // holes is how often a head is read again because records are missing.
 const holes = 20
@@ -128,7 +131,7 @@ func (st *stream) load(
 	ctx context.Context, log string, source headSource,
 ) (replay.Head, []byte, []replay.Record, error) {
 	for try := 0; ; try++ {
-		h, _, err := source(ctx, log)
+		h, err := source(ctx, log)
 		if err != nil {
 			return replay.Head{}, nil, nil, err
 		}
@@ -157,6 +160,9 @@ func (st *stream) loadHead(ctx context.Context, log string, h *head) (snapshot [
 	}
 	if h.snapshot > 0 {
 		m, err := st.last(ctx, st.snapshotSubject(log))
+		if err == nil && m.seq > h.seq {
+			err = errHole // of a later head
+		}
 		if err == nil {
 			snapshot, err = st.whole(ctx, m)
 		}
@@ -181,7 +187,7 @@ func (r *logs) Load(ctx context.Context, log string) (replay.Head, []byte, []rep
 
 // Head implements replay.Logs.
 func (r *logs) Head(ctx context.Context, log string) (replay.Head, error) {
-	h, _, err := r.st.readHead(ctx, log)
+	h, err := r.st.readHead(ctx, log)
 	return h.Head, err
 }
 
@@ -214,13 +220,13 @@ type reader struct {
 }
 
 // source returns the present head of the log.
-func (r *reader) source(ctx context.Context) (head, uint64, error) {
+func (r *reader) source(ctx context.Context) (head, error) {
 	if r.store != nil {
 		return r.store.headOf(ctx, r.log)
 	}
 	if s := r.st.opened(); s != nil {
-		if h, seq, err := s.headOf(ctx, r.log); !errors.Is(err, replay.ErrClosed) {
-			return h, seq, err
+		if h, err := s.headOf(ctx, r.log); !errors.Is(err, replay.ErrClosed) {
+			return h, err
 		}
 	}
 	return r.st.readHead(ctx, r.log)
@@ -239,12 +245,12 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 	}
 	if r.f == nil {
 		f := r.st.join(r.log)
-		h, seq, err := r.source(ctx)
+		h, err := r.source(ctx)
 		if err != nil {
 			r.st.leave(f)
 			return nil, false, err
 		}
-		f.update(&h, seq)
+		f.update(&h, h.seq)
 		r.f, r.life = f, h.begun
 		f.readers.Join(&r.position, r.after)
 	}
@@ -290,10 +296,10 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 			if err = pause(ctx, time.Duration(try)*retryPause/10); err != nil {
 				return nil, false, err
 			}
-			h, seq, err2 := r.source(ctx)
+			h, err2 := r.source(ctx)
 			switch {
 			case err2 == nil:
-				r.f.update(&h, seq)
+				r.f.update(&h, h.seq)
 				continue
 			case errors.Is(err2, replay.ErrNotFound), errors.Is(err2, replay.ErrClosed):
 				return nil, false, err2

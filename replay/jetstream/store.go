@@ -162,6 +162,7 @@ func (s *Store) apply(o *op, seq uint64) {
 		return
 	}
 	trimmed := o.head.First > max(l.Head.First, 1)
+	o.head.seq = seq
 	l.Value.seq, l.Value.snapshot = seq, o.head.snapshot
 	s.index.Set(l, o.head.Head, o.size)
 	if trimmed {
@@ -171,7 +172,7 @@ func (s *Store) apply(o *op, seq uint64) {
 	if o.answered.Load() {
 		records = nil // they are the writer's again
 	}
-	if f := s.st.appended(l, &o.head, seq, records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
+	if f := s.st.appended(l, &o.head, records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
 		o.awake = f
 	}
 	s.dropExpired()
@@ -214,22 +215,22 @@ func (s *Store) Owner() Owner { return s.owner }
 
 // Head implements replay.Store.
 func (s *Store) Head(ctx context.Context, log string) (replay.Head, error) {
-	h, _, err := s.headOf(ctx, log)
+	h, err := s.headOf(ctx, log)
 	return h.Head, err
 }
 
 // headOf returns the head of a log with what the driver has beside it.
-func (s *Store) headOf(ctx context.Context, log string) (head, uint64, error) {
+func (s *Store) headOf(ctx context.Context, log string) (head, error) {
 	if err := s.enter(ctx); err != nil {
-		return head{}, 0, err
+		return head{}, err
 	}
 	defer s.mu.Unlock()
 	l := s.index.Get(log)
 	if l == nil {
-		return head{}, 0, replay.ErrNotFound
+		return head{}, replay.ErrNotFound
 	}
 	s.index.Touch(l)
-	return head{Head: l.Head, begun: l.Value.begun, snapshot: l.Value.snapshot}, l.Value.seq, nil
+	return head{Head: l.Head, seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot}, nil
 }
 
 // Load implements replay.Store.

@@ -228,27 +228,28 @@ func (st *stream) purge(ctx context.Context, subject string, before uint64) erro
 	}{before, subject}, &answer)
 }
 
-// readHead returns the head of a log, and the sequence of its message; ErrNotFound for none.
-func (st *stream) readHead(ctx context.Context, log string) (head, uint64, error) {
+// readHead returns the head of a log; ErrNotFound for none.
+func (st *stream) readHead(ctx context.Context, log string) (head, error) {
 	if log == "" || len(log) > replay.MaxName {
-		return head{}, 0, replay.ErrNotFound
+		return head{}, replay.ErrNotFound
 	}
 	for {
 		m, err := st.last(ctx, st.headSubject(log))
 		if errors.Is(err, errNoMessage) || err == nil && len(m.data) == 0 {
-			return head{}, m.seq, replay.ErrNotFound
+			return head{}, replay.ErrNotFound
 		}
 		if err != nil {
-			return head{}, 0, err
+			return head{}, err
 		}
 		data, err := st.whole(ctx, m)
 		if errors.Is(err, errNoMessage) {
 			continue // it was replaced meanwhile
 		}
 		if err != nil {
-			return head{}, 0, err
+			return head{}, err
 		}
 		h, err := parseHead(data)
-		return h, m.seq, err
+		h.seq = m.seq
+		return h, err
 	}
 }
