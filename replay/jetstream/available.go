@@ -11,14 +11,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// unavailable returns an error of the client's as one of the store's.
-func unavailable(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", replay.ErrUnavailable, err)
-}
-
 // unavailableErr returns the error of calls while the stream cannot be written.
 func (s *Store) unavailableErr() error {
 	return fmt.Errorf("the stream %s: %w", s.st.name, replay.ErrUnavailable)

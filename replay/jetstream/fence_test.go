@@ -251,3 +251,38 @@ func TestLateOutcome(t *testing.T) {
 		t.Errorf("the reader of a log that was dropped: %v, want ErrNotFound", err)
 	}
 }
+
+// TestLostClaim: a claim whose request is lost with its connection is sent again, however long the caller would wait.
+func TestLostClaim(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	p, err := natstest.NewProxy(servers.Servers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	direct := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	nc := connect(t, p.URL(), nats.IgnoreDiscoveredServers())
+	s := openStreams(t, nc, direct.config)
+	p.Deaf(true)
+	sent := nc.Stats().OutMsgs
+	done := make(chan error, 1)
+	go func() {
+		st, err := s.Claim(ctx, 0, Owner{}, "a", "1")
+		if err == nil {
+			err = st.Close()
+		}
+		done <- err
+	}()
+	patiently(t, func(context.Context) error {
+		if nc.Stats().OutMsgs == sent {
+			return errors.New("nothing is sent yet")
+		}
+		return nil
+	})
+	p.Reset()
+	if err := <-done; err != nil {
+		t.Errorf("Claim: %v", err)
+	}
+}

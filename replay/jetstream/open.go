@@ -40,22 +40,24 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 // load reads all heads. The consumer may be at a replica that lags, so it has read all when it has read the owner's
 // record, which is younger than they are.
 func (s *Store) load(ctx context.Context) error {
-	c, err := s.st.js.OrderedConsumer(ctx, s.st.name, jetstream.OrderedConsumerConfig{
+	once, stop := context.WithTimeout(ctx, requestLimit) // the client waits as long as its context lasts
+	c, err := s.st.js.OrderedConsumer(once, s.st.name, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{s.st.prefix + "*.h", s.st.ownerSubject},
 	})
+	stop()
 	if err != nil {
-		return unavailable(err)
+		return unavailable(ctx, err)
 	}
 	// A pull that the server has lost is asked for again soon: by default, that takes 10 s and more.
 	all, err := c.Messages(jetstream.PullExpiry(time.Second), jetstream.PullHeartbeat(500*time.Millisecond))
 	if err != nil {
-		return unavailable(err)
+		return unavailable(ctx, err)
 	}
 	defer all.Stop()
 	for {
 		m, err := all.Next(jetstream.NextContext(ctx))
 		if err != nil {
-			return unavailable(err)
+			return unavailable(ctx, err)
 		}
 		meta, err := m.Metadata()
 		if err != nil {
@@ -87,4 +89,12 @@ func (s *Store) load(ctx context.Context) error {
 		l := &indexed{Name: name, Expires: h.expires, Value: entry{begun: h.begun, seq: seq, snapshot: h.snapshot}}
 		s.index.Set(l, h.Head, sizeOf(name, &h))
 	}
+}
+
+// unavailable returns an error of the client's as one of the store's, or that of ctx.
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %w", replay.ErrUnavailable, err)
 }

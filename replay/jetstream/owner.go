@@ -60,8 +60,10 @@ func (st *stream) claim(ctx context.Context, after Owner, node, incarnation stri
 	}
 	next := Owner{Node: node, Incarnation: incarnation}
 	for try := 0; ; try++ {
-		ack, err := st.js.Publish(ctx, st.ownerSubject, data, jetstream.WithExpectLastSequencePerSubject(after.Epoch),
+		once, stop := context.WithTimeout(ctx, requestLimit) // the client waits as long as its context lasts
+		ack, err := st.js.Publish(once, st.ownerSubject, data, jetstream.WithExpectLastSequencePerSubject(after.Epoch),
 			jetstream.WithRetryAttempts(0))
+		stop()
 		if err == nil {
 			next.Epoch = ack.Sequence
 			return next, nil
