@@ -40,7 +40,7 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 // load reads all heads. The consumer may be at a replica that lags, so it has read all when it has read the owner's
 // record, which is younger than they are.
 func (s *Store) load(ctx context.Context) error {
-	once, stop := context.WithTimeout(ctx, requestLimit) // the client waits as long as its context lasts
+	once, stop := context.WithTimeout(ctx, requestLimit)
 	c, err := s.st.js.OrderedConsumer(once, s.st.name, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{s.st.prefix + "*.h", s.st.ownerSubject},
 	})

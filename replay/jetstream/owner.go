@@ -60,7 +60,7 @@ func (st *stream) claim(ctx context.Context, after Owner, node, incarnation stri
 	}
 	next := Owner{Node: node, Incarnation: incarnation}
 	for try := 0; ; try++ {
-		once, stop := context.WithTimeout(ctx, requestLimit) // the client waits as long as its context lasts
+		once, stop := context.WithTimeout(ctx, requestLimit)
 		ack, err := st.js.Publish(once, st.ownerSubject, data, jetstream.WithExpectLastSequencePerSubject(after.Epoch),
 			jetstream.WithRetryAttempts(0))
 		stop()

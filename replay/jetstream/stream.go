@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// requestLimit is how long one request to a server may take. It is repeated then.
+	// requestLimit is how long one request to a server may take. It is repeated then. The client would wait as long as
+	// the context of the request lasts.
 	requestLimit = 2 * time.Second
 	// retryPause is how long a request waits that is repeated.
 	retryPause = 50 * time.Millisecond

@@ -161,14 +161,19 @@ func (c Config) wants(shard int) jetstream.StreamConfig {
 func (s *Streams) ensure(ctx context.Context, shard int) error {
 	want := s.config.wants(shard)
 	for {
-		found, err := s.js.Stream(ctx, want.Name)
+		once, stop := context.WithTimeout(ctx, requestLimit)
+		found, err := s.js.Stream(once, want.Name)
+		stop()
 		if err == nil {
 			return checkStream(want, found.CachedInfo().Config)
 		}
 		if !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return fmt.Errorf("the stream %s cannot be looked up: %w", want.Name, err)
 		}
-		if _, err := s.js.CreateStream(ctx, want); err == nil {
+		once, stop = context.WithTimeout(ctx, requestLimit)
+		_, err = s.js.CreateStream(once, want)
+		stop()
+		if err == nil {
 			return nil
 		} else if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			return fmt.Errorf("the stream %s cannot be made: %w", want.Name, err)
