@@ -83,7 +83,7 @@ func TestTimeOfAPin(t *testing.T) {
 			states int
 			err    error
 		}{{47 * time.Hour, 2, nil}, {2 * time.Hour, 0, replay.ErrNotFound}} {
-			time.Sleep(want.after)
+			bubble.Pass(want.after)
 			states := 0
 			var failed error
 			for s, err := range Follow(t.Context(), store, followed, c.Position) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -61,7 +60,7 @@ func TestOutage(t *testing.T) {
 			w.move(id, task.Working, "", nil)
 			w.deliver(id, "q", "Two", false)
 			w.move(id, task.Completed, "", nil)
-			time.Sleep(10 * retryAfter)
+			bubble.Pass(10 * retryAfter)
 			check(t, "after", w.got(alice), []string{"5 agent.aid.pub event: task.started",
 				"6 agent.aid.pub text: Two", "7 agent.aid.pub event: task.completed"})
 		})
