@@ -193,8 +193,7 @@ func (t *groupTasks) publish(f *follower, m broker.Message, at follow.Position, 
 const maxUnconfirmedBytes = 8 << 20
 
 // await waits until there is room for one more publication, of size bytes, on the link of an epoch, and this process
-// may act on the shard (see replay.HeldBy). It reports false if
-// there will not be any. mu is held.
+// may act on the shard (see replay.HeldBy). It reports false if there will not be any. mu is held.
 func (t *groupTasks) await(epoch uint64, size int) bool {
 	full := func() bool {
 		n := t.counts.Unconfirmed

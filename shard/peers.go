@@ -5,8 +5,6 @@ package shard
 import (
 	"context"
 	"iter"
-
-	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // Peers are the processes that share the shards, as far as they ask each other. A replay.Shards implements it, too,
@@ -43,9 +41,3 @@ func (s *Set) Peers() Peers { return s.peers }
 
 // Owns reports whether this process owns a shard: it opens or has opened what works on it.
 func (s *Set) Owns(shard int) bool { return s.slots[shard].owned.Load() }
-
-// peersOf returns the processes that share some shards.
-func peersOf(shards replay.Shards) Peers {
-	peers, _ := shards.(Peers)
-	return peers
-}

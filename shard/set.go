@@ -58,7 +58,7 @@ func One(store replay.Store) *Set {
 // Join returns the set of the shards that this process gains, until Close. It logs what it gains.
 func Join(shards replay.Shards, log *slog.Logger) *Set {
 	s := newSet(shards.Count(), log)
-	s.peers = peersOf(shards)
+	s.peers, _ = shards.(Peers) // not all share them
 	for i := range s.slots {
 		s.logs[i] = shards.Logs(i)
 		s.work.Go(func() { s.keep(shards, i) })

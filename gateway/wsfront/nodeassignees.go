@@ -104,7 +104,7 @@ func (a *nodeAssignees) answer(ctx context.Context, _ int, w work) (r worked, er
 	return r, nil
 }
 
-// find returns a shard of the process that has a task of an agent; -1 for none.
+// find returns a shard of the process that has a task of an agent; AnyShard for none.
 func (a *nodeAssignees) find(ctx context.Context, agent, id string) int {
 	ctx, done := context.WithTimeout(ctx, nodePatience)
 	defer done()
@@ -113,21 +113,20 @@ func (a *nodeAssignees) find(ctx context.Context, agent, id string) int {
 			return answer.Value.Shard
 		}
 	}
-	return -1
+	return shard.AnyShard
 }
 
 // at has the process that has a task answer. The error of a task that none has is that of this process.
 func (a *nodeAssignees) at(ctx context.Context, w work) (r worked, err error) {
+	of := shard.AnyShard
 	if !a.here.Has(w.Agent, w.ID) {
-		if of := a.find(ctx, w.Agent, w.ID); of >= 0 {
-			r, err := a.work.Of(ctx, of, w)
-			if err == nil && r.Fault != nil {
-				err = r.Fault
-			}
-			return r, err
-		}
+		of = a.find(ctx, w.Agent, w.ID)
 	}
-	r, err = a.answer(ctx, shard.AnyShard, w)
+	if of == shard.AnyShard {
+		r, err = a.answer(ctx, of, w)
+	} else {
+		r, err = a.work.Of(ctx, of, w)
+	}
 	if err == nil && r.Fault != nil {
 		err = r.Fault
 	}
@@ -136,7 +135,7 @@ func (a *nodeAssignees) at(ctx context.Context, w work) (r worked, err error) {
 
 // Has implements Assignees.
 func (a *nodeAssignees) Has(agent, id string) bool {
-	return a.here.Has(agent, id) || a.find(context.Background(), agent, id) >= 0
+	return a.here.Has(agent, id) || a.find(context.Background(), agent, id) != shard.AnyShard
 }
 
 // Say implements Assignees.
