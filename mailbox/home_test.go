@@ -5,6 +5,7 @@ package mailbox
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -18,6 +19,48 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// openTwo opens mailboxes at two processes that share shards, until the end of the test.
+func (w *world) openTwo(shards *replaytest.Shards) (nodes [2]*replaytest.Node, boxes [2]*Mailbox) {
+	for i := range boxes {
+		nodes[i] = shards.Node()
+		set := shard.Join(nodes[i], slog.New(slog.DiscardHandler))
+		w.t.Cleanup(func() { set.Close() })
+		var err error
+		if boxes[i], err = Open(set, w, nil, slog.New(slog.DiscardHandler)); err != nil {
+			w.t.Fatal(err)
+		}
+		boxes[i].Set(map[string]Agent{agentAID: w.agent()})
+	}
+	return nodes, boxes
+}
+
+// TestInboxMovesMeanwhile: a message without an id whose inbox another process takes over when the agent has it already
+// is sent to the agent once.
+func TestInboxMovesMeanwhile(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		shards := replaytest.NewShards(1)
+		w.store = shards.Logs(0)
+		nodes, boxes := w.openTwo(shards)
+		shards.Assign(0, nodes[0], false)
+		synctest.Wait()
+		first := w.box
+		w.box = boxes[0]
+		defer func() { w.box = first }()
+		w.acted = func() {
+			w.acted = nil
+			shards.Assign(0, nodes[1], true)
+			for boxes[1].homes.Of(0) == nil { // its goroutines work
+				runtime.Gosched()
+			}
+		}
+		got := w.call(alice, "message.send", `{"to":"`+agentAID+`","payload":{"type":"text","text":"hello"}}`)
+		if gjson.Get(got, "status").String() != "sent" || len(w.said) != 1 {
+			t.Errorf("the answer is %s, and the agent has %d messages", got, len(w.said))
+		}
+	})
+}
+
 // TestInboxesMove: the owner of a shard continues the conversations in it. The process that has owned it before sends
 // nothing more, and hands messages to the owner, which knows those that it has.
 func TestInboxesMove(t *testing.T) {
@@ -25,18 +68,7 @@ func TestInboxesMove(t *testing.T) {
 		w := newWorld(t)
 		shards := replaytest.NewShards(1)
 		w.store = shards.Logs(0)
-		var nodes [2]*replaytest.Node
-		var boxes [2]*Mailbox
-		for i := range boxes {
-			nodes[i] = shards.Node()
-			set := shard.Join(nodes[i], slog.New(slog.DiscardHandler))
-			defer set.Close()
-			var err error
-			if boxes[i], err = Open(set, w, nil, slog.New(slog.DiscardHandler)); err != nil {
-				t.Fatal(err)
-			}
-			boxes[i].Set(map[string]Agent{agentAID: w.agent()})
-		}
+		nodes, boxes := w.openTwo(shards)
 		first := w.box
 		defer func() { w.box = first }()
 		for i, seize := range []bool{false, false, true, true} {
@@ -82,18 +114,7 @@ func TestInboxesAtTwoProcesses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		shards := replaytest.NewShards(8)
-		var nodes [2]*replaytest.Node
-		var boxes [2]*Mailbox
-		for i := range boxes {
-			nodes[i] = shards.Node()
-			set := shard.Join(nodes[i], slog.New(slog.DiscardHandler))
-			defer set.Close()
-			var err error
-			if boxes[i], err = Open(set, w, nil, slog.New(slog.DiscardHandler)); err != nil {
-				t.Fatal(err)
-			}
-			boxes[i].Set(map[string]Agent{agentAID: w.agent()})
-		}
+		nodes, boxes := w.openTwo(shards)
 		const bob = "bob.aid.pub"
 		for i := range 8 {
 			owner := nodes[0]

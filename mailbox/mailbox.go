@@ -134,7 +134,7 @@ func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjso
 	case "message.send":
 		return m.sendAnywhere(ctx, c, params)
 	case "message.pull", "message.v2.pull", "message.ack", "message.v2.ack":
-		return m.callAnywhere(ctx, c, method, params)
+		return m.callAnywhere(ctx, c, c.AID, method, params)
 	}
 	return m.callHere(ctx, c, method, params)
 }

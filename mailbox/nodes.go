@@ -99,36 +99,29 @@ func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Resul
 			inbox = string(to)
 		}
 	}
-	if m.here(inbox) {
-		result, err := m.send(ctx, c, params)
-		if !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
-			return result, err
-		}
-	}
-	raw := []byte(params.Raw)
-	if params.Get("message_id").String() == "" { // it may be handed on twice
+	if m.set.Peers() != nil && params.Get("message_id").String() == "" { // it may be handed on when an agent has it
 		var members map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &members); err != nil {
+		if err := json.Unmarshal([]byte(params.Raw), &members); err != nil {
 			return nil, invalid("the params must be an object")
 		}
 		members["message_id"], _ = json.Marshal(newID()) // never fails
-		raw, _ = json.Marshal(members)                   // of JSON
+		raw, _ := json.Marshal(members)                  // of JSON
+		params = gjson.ParseBytes(raw)
 	}
-	back, err := m.hand(ctx, inbox, c, handed{Method: "message.send", Params: raw})
-	return back.Result, err
+	return m.callAnywhere(ctx, c, inbox, "message.send", params)
 }
 
-// callAnywhere answers a call about the inbox of its client.
+// callAnywhere answers a call by the owner of an inbox.
 func (m *Mailbox) callAnywhere(
-	ctx context.Context, c Caller, method string, params gjson.Result,
+	ctx context.Context, c Caller, inbox, method string, params gjson.Result,
 ) ([]byte, error) {
-	if m.here(c.AID) {
+	if m.here(inbox) {
 		result, err := m.callHere(ctx, c, method, params)
 		if !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
 			return result, err
 		}
 	}
-	back, err := m.hand(ctx, c.AID, c, handed{Method: method, Params: json.RawMessage(params.Raw)})
+	back, err := m.hand(ctx, inbox, c, handed{Method: method, Params: json.RawMessage(params.Raw)})
 	return back.Result, err
 }
 

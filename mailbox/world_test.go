@@ -40,6 +40,7 @@ type world struct {
 	tasks     map[string]task.State
 	revisions map[string]uint64 // of the logs, by task
 	quiet     bool              // tasks that are started have no event yet
+	acted     func()            // called when the agent has a message, before the mailbox knows; nil for nothing
 }
 
 const agentAID = "agent.aid.pub"
@@ -157,6 +158,9 @@ func (a scripted) Do(
 		return r, a.store.Append(ctx, replay.Append{Log: r.Log, DueAt: replay.Recover, Intent: true})
 	}
 	a.move(m.TaskID, task.Working, "", &m)
+	if a.acted != nil {
+		a.acted()
+	}
 	return r, nil
 }
 
