@@ -6,8 +6,8 @@
 // A node is its name and its incarnation, which is new with each start. It writes its record to the Registry every
 // third of a lease. Its lease runs from before it sent a record that a quorum has, by a clock that counts suspension.
 // Other nodes declare it gone after they have seen nothing new of it for a lease and a margin, by their own clock. They
-// decide only right after a record of their own was written, which was sent after that time; so a Registry that nobody
-// can write to makes nobody gone. A node whose own lease had lapsed counts the silence of others from its renewal on.
+// decide only right after a record of their own was written, which was sent after that time; so while no node can write
+// to the Registry, no node is gone. A node whose own lease had lapsed counts the silence of others from its renewal on.
 // The Registry is asked once more before a node is declared gone, as its leader has it: notices of records may be lost.
 //
 // That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the

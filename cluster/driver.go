@@ -22,8 +22,8 @@ type Streams interface {
 	Count() int
 	// Logs returns the logs of a shard to read them.
 	Logs(shard int) replay.Logs
-	// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if nobody has ever
-	// owned it.
+	// Owner returns the owner's record of a shard, as the leader of its stream has it; the zero one if no
+	// node has ever owned it.
 	Owner(ctx context.Context, shard int) (Owner, error)
 	// Claim writes the next owner's record, if after is the present one, and opens the store. From then on the appends
 	// of the owner before are refused. The error is ErrClaimed if after is not the present record.
@@ -80,7 +80,7 @@ type Message struct {
 	From, To string
 	ID       uint64 // of the call that it belongs to
 	Data     []byte
-	// Unheard says that nobody listens to the address to which the message From was sent with this ID.
+	// Unheard says that no process listens to the address to which the message From was sent with this ID.
 	Unheard bool
 }
 

@@ -92,7 +92,7 @@ func (c *Cluster) Shards(ctx context.Context) []Shard {
 	return all
 }
 
-// Since returns since when this node owns the shards that it does. It asks nobody.
+// Since returns since when this node owns the shards that it does. It asks neither nodes nor servers.
 func (c *Cluster) Since() map[int]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

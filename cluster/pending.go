@@ -40,8 +40,8 @@ type pending struct {
 	heard atomic.Int64 // when something was received last, on the clock
 
 	more    atomic.Bool // more than the first message was sent
-	unheard atomic.Bool // nobody listens to the node's address
-	unbegun atomic.Bool // nobody has heard the first message
+	unheard atomic.Bool // no process listens to the node's address
+	unbegun atomic.Bool // the node has not received the first message
 }
 
 func (p *pending) lose() { p.once.Do(func() { close(p.lost) }) }
@@ -153,7 +153,7 @@ func (c *Cluster) probe(ctx context.Context, incarnation string) (alive, heard b
 		return false, false
 	}
 	select {
-	case <-p.lost: // it does not know the call, or nobody listens
+	case <-p.lost: // the node does not know the call, or no process listens
 		return !p.unheard.Load(), true
 	case <-ctx.Done():
 		return false, false

@@ -22,7 +22,7 @@ type Owners interface {
 	Execute(ctx context.Context, shard int, partner string, c *Call, reserve replay.Reserve) (Result, error)
 }
 
-// ErrNotBegun says of a call that nobody has begun to execute it.
+// ErrNotBegun says of a call that no process has begun to execute it.
 var ErrNotBegun = errors.New("the call was not begun")
 
 // NotBegun returns an error that is ErrNotBegun, too.
