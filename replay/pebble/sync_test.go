@@ -255,6 +255,7 @@ func TestFails(t *testing.T) {
 				}()
 				var wg sync.WaitGroup
 				for round := range uint64(2) { // it fails, and works again, more than once
+					synctest.Wait() // for the follower to wait: what reads at the moment of a failure gets its error
 					reopened := s.Reopened()
 					var acked [8]uint64
 					for w := range acked {
