@@ -12,11 +12,11 @@
 //	[-attack=false] [-profile DIR]
 //
 // The gateway, its agent, and those who attack are a process each, and the honest callers another one. All of them
-// share the machine. The attackers, which stand on machines of their own in the field, run with the lowest priority
-// (nice 19), and so does the broker of the group that is attacked: what they need to attack is not taken from the
-// gateway, but what the gateway does because of them is. A run in which an attack was made too rarely has failed.
+// share the machine. The attackers, which stand on machines of their own in the field, run only while a processor is
+// idle (chrt --idle), and so does the broker of the group that is attacked: what they need to attack is not taken from
+// the gateway, but what the gateway does because of them is. A run in which an attack was made too rarely has failed.
 //
-// It needs Linux, prlimit of util-linux for the full disk, nice, and RabbitMQ as make rabbitmq unpacks it.
+// It needs Linux, prlimit and chrt of util-linux, and RabbitMQ as make rabbitmq unpacks it.
 package main
 
 import (

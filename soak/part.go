@@ -61,7 +61,7 @@ func newPart(name string, s *fixture) (_ *part, err error) {
 	}
 	args := []string{self, partArg, name}
 	if parts[name].yields {
-		args = append([]string{"nice", "-n", "19"}, args...)
+		args = append([]string{"chrt", "--idle", "0"}, args...)
 	}
 	p := &part{process: exec.Command(args[0], args[1:]...)}
 	p.process.Stderr = os.Stderr
