@@ -110,6 +110,7 @@ var mayImport = map[string][]string{
 	"authn":                 {"jsonrpc", "identity", "task", "token"},
 	"token":                 {"identity", "egress", "jsonrpc"},
 	"revocation":            {},
+	"registry":              {},
 	"notify": {"task", "translate", "replay", "follow", "quota", "partner", "egress", "notify/delivery",
 		"notify/schedule", "notify/sign", "internal/keylock", "internal/logname"},
 	"notify/delivery": {"egress", "notify/sign", "internal/tracing", "internal/bug"},
@@ -204,7 +205,7 @@ var outside = map[string][]string{
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
-		"policy/decide", "revocation", "internal/natstest"},
+		"policy/decide", "revocation", "registry", "internal/natstest"},
 }
 
 func TestImports(t *testing.T) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Kind is what a caller can do about a failure.
+type Kind int
+
+// The kinds.
+const (
+	// Unavailable: the registry cannot be reached, or cannot answer now. What a request with a body has done is unknown.
+	Unavailable Kind = iota
+	// Limited: too many requests. RetryAfter says how long to wait, if the registry does.
+	Limited
+	// Unauthorized: there is no valid session.
+	Unauthorized
+	// Forbidden: another user has it, or the role of this one does not suffice.
+	Forbidden
+	// Inactive: the agent is disabled or deleted.
+	Inactive
+	// NotFound: there is no such agent.
+	NotFound
+	// Conflict: there is one already.
+	Conflict
+	// Refused: the registry refuses the content; another one may pass.
+	Refused
+	// Gone: this registry does not offer it any more.
+	Gone
+	// Malformed: what it has answered cannot be understood.
+	Malformed
+)
+
+var kinds = map[Kind]string{
+	Unavailable: "the registry is not available", Limited: "the registry limits requests",
+	Unauthorized: "the registry knows no valid session", Forbidden: "the registry forbids it",
+	Inactive: "the agent is not active", NotFound: "the registry knows no such agent",
+	Conflict: "the registry has one already", Refused: "the registry refuses it",
+	Gone: "the registry no longer offers it", Malformed: "the registry's answer cannot be understood",
+}
+
+// Error is a failure. It holds no secrets: of what was sent, only the path is in it.
+type Error struct {
+	Kind       Kind
+	Status     int             // of HTTP; 0 if there was no answer
+	Name       string          // the registry's own name or code of the error; may be empty
+	Detail     string          // what the registry says about it; may be empty
+	Data       json.RawMessage // further members; may be empty
+	RetryAfter time.Duration   // for how long the registry asks to wait; 0 if it does not
+	Cause      error           // of the connection; may be nil
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(kinds[e.Kind])
+	if e.Status != 0 {
+		fmt.Fprintf(&b, " (%d)", e.Status)
+	}
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	}
+	if e.Cause != nil {
+		b.WriteString(": " + e.Cause.Error())
+	}
+	return b.String()
+}
+
+// Unwrap implements the interface of package errors.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is reports whether an error is one of a registry of a kind.
+func Is(err error, kind Kind) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Kind == kind
+}
+
+// IsTransient reports whether the same request may succeed later.
+func IsTransient(err error) bool { return Is(err, Unavailable) || Is(err, Limited) }
+
+const (
+	maxErrorBody  = 256 << 10 // bytes; a registry repeats the ACS that it refuses
+	maxDetail     = 500       // bytes of the registry's text that are kept
+	maxRetryAfter = time.Hour
+)
+
+// refusal makes an Error of an answer. It closes the body.
+func refusal(res *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // what was read counts
+	_ = res.Body.Close()
+	e := readError(res.StatusCode, body)
+	e.RetryAfter = retryAfter(res.Header)
+	return e
+}
+
+// The names and codes of errors that say more than the status.
+const (
+	codeInactive  = 40310
+	nameInactive  = "AIC_INACTIVE"
+	nameBadStatus = "INVALID_STATUS_TRANSITION"
+)
+
+// readError reads the body of an error in any of the three forms. What has no form is told by its status.
+func readError(status int, body []byte) *Error {
+	var said struct {
+		Name   string          `json:"error_name"`
+		Title  string          `json:"title"`
+		Detail json.RawMessage `json:"detail"` // a text, or a list of what is wrong
+		Errors []struct {
+			Loc []any  `json:"loc"`
+			Msg string `json:"msg"`
+		} `json:"errors"`
+		Error json.RawMessage `json:"error"` // an object; in OAuth, a text
+		Text  string          `json:"error_description"`
+	}
+	e := &Error{Kind: kindOf(status), Status: status}
+	if json.Unmarshal(body, &said) != nil {
+		return e
+	}
+	e.Name = printable(said.Name)
+	var detail string
+	_ = json.Unmarshal(said.Detail, &detail)
+	for _, one := range said.Errors {
+		detail += fmt.Sprintf(" %v: %s;", one.Loc, one.Msg)
+	}
+	var coded struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	var name string
+	switch {
+	case json.Unmarshal(said.Error, &coded) == nil && coded.Code != 0:
+		e.Name, e.Data, detail = strconv.Itoa(coded.Code), coded.Data, coded.Message
+	case json.Unmarshal(said.Error, &name) == nil:
+		e.Name, detail = printable(name), said.Text
+	}
+	if detail == "" {
+		detail = said.Title
+	}
+	e.Detail = printable(strings.TrimSuffix(strings.TrimSpace(detail), ";"))
+	if status == http.StatusForbidden && (coded.Code == codeInactive || e.Name == nameInactive) {
+		e.Kind = Inactive
+	}
+	return e
+}
+
+// kindOf returns the kind that a status says.
+func kindOf(status int) Kind {
+	switch status {
+	case http.StatusUnauthorized:
+		return Unauthorized
+	case http.StatusForbidden:
+		return Forbidden
+	case http.StatusNotFound:
+		return NotFound
+	case http.StatusConflict:
+		return Conflict
+	case http.StatusGone:
+		return Gone
+	case http.StatusTooManyRequests:
+		return Limited
+	case http.StatusRequestTimeout:
+		return Unavailable
+	}
+	switch {
+	case status >= 500:
+		return Unavailable
+	case status >= 400:
+		return Refused
+	}
+	return Malformed // of success or a redirect where another one belongs
+}
+
+// printable returns a text of the registry for a line of a log, not longer than it is useful.
+func printable(s string) string {
+	if len(s) > maxDetail {
+		s = s[:maxDetail] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}
+
+// retryAfter returns for how long an answer asks not to be asked again; 0 if it does not (RFC 9110 §10.2.3).
+func retryAfter(h http.Header) time.Duration {
+	value := h.Get("Retry-After")
+	wait := time.Duration(0)
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = time.Until(at)
+	}
+	return max(0, min(wait, maxRetryAfter))
+}
