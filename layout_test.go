@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 
 	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",
 		"internal/measure"},
-	"replay/jetstream": {"replay"},
+	"replay/jetstream": {"replay", "internal/measure"},
 
 	"replay/pebble/wal":         {"replay/pebble/disk", "replay/pebble/wal/segment", "internal/measure"},
 	"replay/pebble/wal/segment": {},

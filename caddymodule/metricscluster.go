@@ -13,9 +13,11 @@ var (
 	metricClusterNodes = newGauge("cluster_nodes", "Gateways that share the store and live, this one included.")
 	metricShards       = newGauge("cluster_shards", "Shards of the store.")
 	metricOwned        = newGauge("cluster_shards_owned", "Shards that the gateway owns.")
-	metricClaims       = newCounter("cluster_claims_total", "Shards that the gateway has become the owner of.")
-	metricTakeOvers    = newCounter("cluster_takeovers_total", "Those of them whose owner was gone.")
-	metricFenced       = newCounter("cluster_fenced_total",
+	metricClaims       = describe("cluster_claim_seconds",
+		"Shards that the gateway has become the owner of, and how long each had to be read.")
+	metricTakeOvers = describe("cluster_takeover_seconds",
+		"Those of them whose owner was gone, and for how long nothing was heard of it.")
+	metricFenced = newCounter("cluster_fenced_total",
 		"Shards that were lost because another gateway had taken them over.")
 	metricLapses    = newCounter("cluster_lease_lapses_total", "Times that the lease of the gateway had lapsed.")
 	metricGone      = newCounter("cluster_nodes_gone_total", "Times that another gateway was declared gone.")
@@ -23,18 +25,25 @@ var (
 	metricServing   = newGauge("cluster_calls_serving", "Calls that the gateway carries out for others.")
 	metricHeld      = newGauge("cluster_calls_bytes", "Bytes of the requests and answers of these.")
 
-	metricStreamAppends = newCounter("cluster_appends_total", "Appends that the gateway has written.")
-	metricBatches       = newCounter("cluster_batches_total", "Batches in which they were written.")
-	metricConflicts     = newCounter("cluster_conflicts_total", "Appends that another writer was faster than.")
-	metricMissed        = newCounter("cluster_missed_total",
+	metricStreamAppends = describe("cluster_append_seconds",
+		"Appends that the gateway has written, and how long each took until a quorum had it.")
+	metricBatches = newCounter("cluster_batches_total", "Batches in which they were written.")
+	metricResent  = newCounter("cluster_batches_resent_total",
+		"Batches that were sent again: no answer, or a refusal.")
+	metricConflicts    = newCounter("cluster_conflicts_total", "Appends that another writer was faster than.")
+	metricFencedWrites = newCounter("cluster_fenced_appends_total",
+		"Appends that were refused because another gateway had taken their shard over.")
+	metricMissed = newCounter("cluster_missed_total",
 		"Checks of a log of another gateway that have found records without a notification.")
 )
 
 // streams adds what the streams of shards have counted.
 func (s samples) streams(c jetstream.Counts) {
-	s.add(metricStreamAppends, float64(c.Appends))
+	s.durations(metricStreamAppends, c.Appends)
 	s.add(metricBatches, float64(c.Batches))
+	s.add(metricResent, float64(c.Resent))
 	s.add(metricConflicts, float64(c.Conflicts))
+	s.add(metricFencedWrites, float64(c.Fenced))
 	s.add(metricMissed, float64(c.Missed))
 }
 
@@ -51,8 +60,8 @@ func (s samples) cluster(c *cluster.Cluster) {
 	s.add(metricClusterNodes, float64(living))
 	s.add(metricShards, float64(c.Count()))
 	s.add(metricOwned, float64(of.Owned))
-	s.add(metricClaims, float64(of.Claims))
-	s.add(metricTakeOvers, float64(of.TakeOvers))
+	s.durations(metricClaims, of.ClaimTook)
+	s.durations(metricTakeOvers, of.TakeOverTook)
 	s.add(metricFenced, float64(of.Fenced))
 	s.add(metricLapses, float64(of.Lapses))
 	s.add(metricGone, float64(of.Gone))

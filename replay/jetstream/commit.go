@@ -55,6 +55,7 @@ func (s *Store) commit(ctx context.Context, values []value) (uint64, error) {
 		} else if readErr == nil && refused {
 			return 0, fmt.Errorf("the stream %s takes no such append: %w", s.st.name, err)
 		}
+		s.st.resent.Add(1)
 		if err := pause(ctx, min(time.Duration(try+1)*5*time.Millisecond, 4*retryPause)); err != nil {
 			return 0, err
 		}
@@ -119,11 +120,12 @@ func (s *Store) lookUp(ctx context.Context, id string) (uint64, error) {
 
 // op is an append that waits to be written, or a log that is dropped by the store itself.
 type op struct {
-	ctx  context.Context
-	a    *replay.Append
-	trim trim // what Append.Trim drops
-	done chan struct{}
-	err  error
+	ctx   context.Context
+	a     *replay.Append
+	begun time.Time // when Append was called
+	trim  trim      // what Append.Trim drops
+	done  chan struct{}
+	err   error
 
 	log      *indexed // to which it is written
 	dropped  string   // by the store: the name of the log
@@ -245,6 +247,11 @@ func (s *Store) failed(ops []*op, err error) {
 	endErr := s.endErr()
 	s.mu.Unlock()
 	if errors.Is(err, replay.ErrFenced) {
+		for _, o := range ops {
+			if o.a != nil {
+				s.st.fenced.Add(1)
+			}
+		}
 		s.fence()
 	} else if s.ctx.Err() != nil {
 		err = endErr

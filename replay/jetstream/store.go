@@ -125,7 +125,7 @@ func (s *Store) expire() {
 
 // Append implements replay.Store. Every append is synced by a quorum before it returns.
 func (s *Store) Append(ctx context.Context, a replay.Append) error {
-	o := &op{ctx: ctx, a: &a, done: make(chan struct{})}
+	o := &op{ctx: ctx, a: &a, begun: time.Now(), done: make(chan struct{})}
 	if a.Trim > 0 && !a.Drop {
 		var err error
 		if o.trim, err = s.trimmed(ctx, &a); err != nil {
@@ -151,7 +151,7 @@ func (s *Store) apply(o *op, seq uint64) {
 		s.later(purge{s.st.prefix + token(o.dropped) + ".>", seq + 1})
 		return
 	}
-	s.st.appends.Add(1)
+	s.st.appends.Add(time.Since(o.begun))
 	l := o.log
 	if o.a.Drop {
 		if s.index.Get(l.Name) == l {
@@ -185,7 +185,6 @@ func (s *Store) fence() {
 	if first {
 		s.isFenced = true
 		close(s.fenced)
-		s.st.fences.Add(1)
 		s.stop()
 	}
 	s.mu.Unlock()

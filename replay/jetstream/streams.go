@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -73,20 +74,25 @@ type Streams struct {
 }
 
 // counters count what has happened since Open.
-type counters struct{ appends, batches, conflicts, fences, missed atomic.Uint64 }
+type counters struct {
+	appends                                    measure.Durations
+	batches, resent, conflicts, fenced, missed atomic.Uint64
+}
 
 // Counts says what has happened since Open.
 type Counts struct {
-	Appends   uint64 // that were written
-	Batches   uint64 // in which they were written
-	Conflicts uint64 // appends that another writer was faster than
-	Fenced    uint64 // stores that lost their shard to another node
-	Missed    uint64 // checks on another node than the owner's that found an append without a notification of it
+	Appends   measure.Snapshot // that were written, and how long each took
+	Batches   uint64           // in which they were written
+	Resent    uint64           // batches that were sent again: one had no answer, or was refused
+	Conflicts uint64           // appends that another writer was faster than
+	Fenced    uint64           // appends that were refused because another node had claimed the shard
+	Missed    uint64           // checks on another node than the owner's that found an append without a notification of it
 }
 
 // Counts returns what has happened since Open.
 func (s *Streams) Counts() Counts {
-	return Counts{s.appends.Load(), s.batches.Load(), s.conflicts.Load(), s.fences.Load(), s.missed.Load()}
+	return Counts{s.appends.Snapshot(), s.batches.Load(), s.resent.Load(), s.conflicts.Load(), s.fenced.Load(),
+		s.missed.Load()}
 }
 
 // ErrClaimed is the error of a claim after a record that is not the present one.
