@@ -36,7 +36,7 @@ const maxAdminBody = 1 << 20
 
 // adminAnswers are the answers of a gateway for itself, by path.
 var adminAnswers = map[string]adminAnswer{
-	adminapi.Deliveries:       ofWebhooks(listDeliveries),
+	adminapi.Deliveries:       listDeliveries,
 	adminapi.ReplayDeliveries: ofWebhooks(replayDeliveries),
 	adminapi.Webhooks:         listWebhooks,
 	adminapi.Endpoints:        ofWebhooks(listEndpoints),
@@ -131,7 +131,7 @@ func admitted(route *adminapi.Route, serve adminServer) caddy.AdminHandlerFunc {
 				return refusal(err)
 			}
 		}
-		return serve(o, w, r)
+		return serve(o, w, o.resolved(r))
 	}
 }
 
@@ -225,12 +225,12 @@ func filterOf(q url.Values) (f notify.Filter, err error) {
 	return f, err
 }
 
-func listDeliveries(e notify.Engines, r *http.Request) (any, error) {
+func listDeliveries(o *openStore, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := e.Deliveries(r.Context(), f)
+	list, next, err := o.tasks.Webhooks().Deliveries(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func listDeliveries(e notify.Engines, r *http.Request) (any, error) {
 			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook,
 			Endpoint: d.Endpoint, Event: d.Event, State: d.State, At: d.At,
 			Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
-			Recent: attemptsOf(d.Recent),
+			Recent: attemptsOf(d.Recent), OfAgent: o.agent(d.Partner),
 		})
 	}
 	return page, nil

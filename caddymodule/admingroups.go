@@ -43,6 +43,7 @@ func listGroups(o *openStore, r *http.Request) (any, error) {
 		}
 		list.Groups = append(list.Groups, adminapi.Group{
 			GroupName: adminapi.GroupName{Partner: s.Partner, Leader: s.Leader, Group: s.Group},
+			OfAgent:   o.agent(s.Partner),
 			State:     string(s.State), Since: s.Since, Muted: s.Muted, Blocked: s.Blocked,
 			LastError: s.LastError, NextAttempt: s.NextAttempt, Joined: s.Joined,
 			Dialect: s.Dialect, LeaderAIC: s.LeaderAIC, Members: append([]string{}, s.Members...),
@@ -62,5 +63,6 @@ func leaveGroup(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	name.Partner = o.partnerOf(name.Partner)
 	return name, o.groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
 }

@@ -21,7 +21,7 @@ func listRules(o *openStore, r *http.Request) (any, error) {
 			continue
 		}
 		for rule := range g.policy.Rules() {
-			one := adminapi.Rule{Partner: g.name(), Name: rule.Name, Kind: rule.Kind, Tried: rule.Tried,
+			one := adminapi.Rule{OfAgent: g.agent(), Partner: g.name(), Name: rule.Name, Kind: rule.Kind, Tried: rule.Tried,
 				Allowed: rule.Allowed, Denied: rule.Denied, DryRun: rule.DryRun}
 			if key := one.Partner + "\x00" + one.Kind + "\x00" + one.Name; !seen[key] { // mounts of a Partner count together
 				seen[key] = true

@@ -11,7 +11,7 @@ import (
 )
 
 // listStreams answers with the open streams of the process, those of replaced configurations included.
-func listStreams(_ *openStore, r *http.Request) (any, error) {
+func listStreams(o *openStore, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	f := gateway.StreamFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
 	var err error
@@ -24,7 +24,7 @@ func listStreams(_ *openStore, r *http.Request) (any, error) {
 	list, more := process.OpenStreams(r.Context(), f)
 	page := adminapi.StreamPage{Streams: make([]adminapi.Stream, 0, len(list))}
 	for i := range list {
-		page.Streams = append(page.Streams, streamOf(&list[i]))
+		page.Streams = append(page.Streams, o.streamOf(&list[i]))
 	}
 	if more {
 		page.Next = adminapi.Cursor(strconv.FormatUint(list[len(list)-1].Number, 10))
@@ -32,11 +32,11 @@ func listStreams(_ *openStore, r *http.Request) (any, error) {
 	return page, nil
 }
 
-func streamOf(s *gateway.OpenStream) adminapi.Stream {
+func (o *openStore) streamOf(s *gateway.OpenStream) adminapi.Stream {
 	out := adminapi.Stream{
 		TaskName: adminapi.TaskName{Partner: s.Partner, Leader: s.Leader, Task: s.Task}, Number: s.Number,
 		User: s.User, Address: s.Address, Transport: s.Transport, Dialect: s.Dialect, Command: s.Command, Since: s.Since,
-		Events: s.Events, Last: s.Last,
+		Events: s.Events, Last: s.Last, OfAgent: o.agent(s.Partner),
 	}
 	if s.End > 0 {
 		behind := max(s.End, s.Last) - s.Last // it may have sent more since its task was read

@@ -79,7 +79,7 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 		if o.shards.Peers() != nil {
 			return followAll(ctx, o, f)
 		}
-		return changeFollower{o.tasks.Process().Tail(f)}, nil
+		return changeFollower{o.tasks.Process().Tail(f), o}, nil
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a browser that has lost the connection
 		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
@@ -95,7 +95,7 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 	if err != nil {
 		return nil, err
 	}
-	return eventFollower{tail}, nil
+	return eventFollower{tail, o}, nil
 }
 
 // follow sends what f gathers until it ends, the client has left or does not read, or ctx ends.
@@ -142,20 +142,23 @@ func sendJSON(s *sseproxy.Writer, id uint64, name string, value any) error {
 }
 
 // changeFollower sends the changes of state of tasks.
-type changeFollower struct{ *partner.Tail }
+type changeFollower struct {
+	*partner.Tail
+	of *openStore
+}
 
 func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
 	changes, lost := f.Next()
-	return len(changes) > 0, sendChanges(s, changes, lost)
+	return len(changes) > 0, f.of.sendChanges(s, changes, lost)
 }
 
 // sendChanges gathers changes, and how many are left out.
-func sendChanges(s *sseproxy.Writer, changes []partner.Change, lost uint64) (err error) {
+func (o *openStore) sendChanges(s *sseproxy.Writer, changes []partner.Change, lost uint64) (err error) {
 	for i := range changes {
 		c := &changes[i]
 		err = errors.Join(err, sendJSON(s, 0, adminapi.TailChange, adminapi.TaskChange{
 			TaskName: adminapi.TaskName{Partner: c.Partner, Leader: c.Leader, Task: c.ID},
-			Session:  c.Session, State: stateOf(c.State), Since: c.Since, Last: c.Last,
+			OfAgent:  o.agent(c.Partner), Session: c.Session, State: stateOf(c.State), Since: c.Since, Last: c.Last,
 		}))
 	}
 	if lost > 0 {
@@ -165,13 +168,16 @@ func sendChanges(s *sseproxy.Writer, changes []partner.Change, lost uint64) (err
 }
 
 // eventFollower sends the events of a task.
-type eventFollower struct{ *partner.EventTail }
+type eventFollower struct {
+	*partner.EventTail
+	of *openStore
+}
 
 func (f eventFollower) gather(ctx context.Context, s *sseproxy.Writer) (more bool, err error) {
 	events, skipped, err := f.Next(ctx)
 	if err == io.EOF {
 		if of, err := f.Overview(ctx); err == nil {
-			_ = sendJSON(s, 0, adminapi.TailEnd, taskOf(&of))
+			_ = sendJSON(s, 0, adminapi.TailEnd, f.of.taskOf(&of))
 		}
 		return false, io.EOF
 	}

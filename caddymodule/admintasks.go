@@ -61,15 +61,15 @@ func listTasks(o *openStore, r *http.Request) (any, error) {
 	}
 	page := adminapi.TaskPage{Tasks: make([]adminapi.Task, 0, len(list)), Next: next}
 	for i := range list {
-		page.Tasks = append(page.Tasks, taskOf(&list[i]))
+		page.Tasks = append(page.Tasks, o.taskOf(&list[i]))
 	}
 	return page, nil
 }
 
-func taskOf(o *partner.Overview) adminapi.Task {
+func (o *openStore) taskOf(t *partner.Overview) adminapi.Task {
 	return adminapi.Task{
-		TaskName: adminapi.TaskName{Partner: o.Partner, Leader: o.Leader, Task: o.ID}, Session: o.Session,
-		State: stateOf(o.State), Since: o.Since, First: o.First, Last: o.Last, Bytes: o.Bytes,
+		TaskName: adminapi.TaskName{Partner: t.Partner, Leader: t.Leader, Task: t.ID}, OfAgent: o.agent(t.Partner),
+		Session: t.Session, State: stateOf(t.State), Since: t.Since, First: t.First, Last: t.Last, Bytes: t.Bytes,
 	}
 }
 
@@ -119,7 +119,7 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := adminapi.EventPage{Task: taskOf(&of), Events: make([]adminapi.Event, 0, len(list))}
+	page := adminapi.EventPage{Task: o.taskOf(&of), Events: make([]adminapi.Event, 0, len(list))}
 	for _, ev := range list {
 		page.Events = append(page.Events, eventOf(&ev))
 		if more {
@@ -140,6 +140,7 @@ func endTask(
 		if err != nil {
 			return nil, err
 		}
+		t.Partner = o.partnerOf(t.Partner)
 		e, _, err := o.tasks.Of(t.Partner, t.Leader)
 		if err != nil {
 			return nil, err
@@ -148,6 +149,6 @@ func endTask(
 		if err != nil {
 			return nil, err
 		}
-		return taskOf(&ended), nil
+		return o.taskOf(&ended), nil
 	}
 }

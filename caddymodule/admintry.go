@@ -43,6 +43,7 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 		return nil, task.Errorf(task.InvalidParams, "command is %q, but must be start, continue, complete or cancel",
 			try.Command)
 	}
+	try.Partner = o.partnerOf(try.Partner)
 	g := o.member(try.Partner)
 	if g == nil {
 		return nil, errUnknownPartner(try.Partner)

@@ -66,8 +66,11 @@ func advised(err error) error {
 	return err
 }
 
-// adviser adds the advice to log lines with an error.
-type adviser struct{ slog.Handler }
+// adviser adds the name of a Partner to log lines, and the advice to those with an error.
+type adviser struct {
+	slog.Handler
+	of *Gateway // nil for none
+}
 
 // Handle implements slog.Handler.
 func (h adviser) Handle(ctx context.Context, r slog.Record) error {
@@ -81,13 +84,16 @@ func (h adviser) Handle(ctx context.Context, r slog.Record) error {
 	if advice != "" {
 		r.AddAttrs(slog.String("advice", advice))
 	}
+	if h.of != nil {
+		r.AddAttrs(slog.String("name", h.of.title()))
+	}
 	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (h adviser) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return adviser{h.Handler.WithAttrs(attrs)}
+	return adviser{h.Handler.WithAttrs(attrs), h.of}
 }
 
 // WithGroup implements slog.Handler.
-func (h adviser) WithGroup(name string) slog.Handler { return adviser{h.Handler.WithGroup(name)} }
+func (h adviser) WithGroup(name string) slog.Handler { return adviser{h.Handler.WithGroup(name), h.of} }

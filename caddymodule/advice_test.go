@@ -34,7 +34,7 @@ func TestAdvice(t *testing.T) {
 		{task.Errorf(task.Internal, "refused"), ""},
 	} {
 		var out bytes.Buffer
-		log := slog.New(adviser{slog.NewTextHandler(&out, nil)}).With("task", "t1")
+		log := slog.New(adviser{slog.NewTextHandler(&out, nil), nil}).With("task", "t1")
 		log.Warn("the agent failed", "other", 1, "reason", c.err)
 		_, advice, found := strings.Cut(out.String(), "advice=")
 		if found != (c.want != "") || !strings.Contains(advice, c.want) || !strings.Contains(out.String(), "task=t1") {

@@ -165,6 +165,9 @@ func (a *App) add(g *Gateway) error {
 				"give each its own aic",
 				g.name(), one.Dialect, one.name(), two.Dialect, two.name())
 		}
+		if err := checkTitles(other, g); err != nil {
+			return err
+		}
 		if err := checkQuotas(other, g); err != nil {
 			return err
 		}
@@ -195,6 +198,7 @@ func (a *App) Start() error {
 		}
 	}
 	a.opened, a.holds = opened, true
+	a.assignTitles()
 	for _, r := range a.allRevocations() {
 		r.start()
 	}

@@ -118,6 +118,7 @@ func (p *parser) notify(n *Notify) func() {
 //				server_name <name>
 //			}
 //		}
+//		name      <name>
 //		aic       <aic>
 //		aid       <aid>
 //		base_path <path>
@@ -263,6 +264,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	t, l := &g.Timeouts, &g.Limits
 	p.block("aip_gateway", options{
 		"agent":         func() { p.agent(&g.Agent) },
+		"name":          p.word(&g.Name),
 		"aic":           p.word(&g.AIC),
 		"aid":           p.word(&g.AID),
 		"base_path":     p.word(&g.BasePath), // more explicit than the matcher

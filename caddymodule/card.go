@@ -128,17 +128,17 @@ func (e *examination) acs(ctx context.Context, g *Gateway) {
 	defer cancel()
 	mistakes, differences, err := g.gateway.ExamineACS(ctx)
 	if err != nil {
-		e.add(doctor.CheckACS, doctor.Warning, g.name(), "it cannot be compared with the one that is registered: "+
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be compared with the one that is registered: "+
 			explained(err))
 	}
 	for _, m := range mistakes {
-		e.add(doctor.CheckACS, doctor.Warning, g.name(), "a registry would refuse it: "+m.String())
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), "a registry would refuse it: "+m.String())
 	}
 	if len(differences) > 0 {
-		e.add(doctor.CheckACS, doctor.Warning, g.name(), "it is not the one that is registered: they differ at "+
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it is not the one that is registered: they differ at "+
 			strings.Join(differences, ", ")+"; "+otherACS)
 	} else if err == nil && len(mistakes) == 0 {
-		e.add(doctor.CheckACS, doctor.OK, g.name(), "it is the one that is registered")
+		e.add(doctor.CheckACS, doctor.OK, g.title(), "it is the one that is registered")
 	}
 }
 

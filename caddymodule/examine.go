@@ -75,12 +75,13 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 	for _, p := range partners {
 		g, agent, err := a.examined(p)
 		if err != nil {
-			e.add(doctor.CheckConfiguration, doctor.Broken, g.name(), advised(err).Error())
+			e.add(doctor.CheckConfiguration, doctor.Broken, g.title(), advised(err).Error())
 			continue
 		}
+		a.assignTitles()
 		e.clientAuth(g, p)
 		if header := g.loggedSecrets(); header != "" {
-			e.add(doctor.CheckKeys, doctor.Warning, g.name(), "callers send keys or tokens in the header "+header+
+			e.add(doctor.CheckKeys, doctor.Warning, g.title(), "callers send keys or tokens in the header "+header+
 				", which the access log of the site shows; "+hideSecrets(header))
 		}
 		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
@@ -96,7 +97,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 	}
 	for _, g := range a.members {
 		if other := a.sharesTasks(g); other != nil {
-			e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), fmt.Sprintf("identity is off at %s/, and %s at %s/, "+
+			e.add(doctor.CheckClientAuth, doctor.Warning, g.title(), fmt.Sprintf("identity is off at %s/, and %s at %s/, "+
 				"which has the same tasks, so that everyone can read them; %s", g.BasePath, other.Identity.Mode, other.BasePath,
 				separateTasks))
 		}
@@ -146,20 +147,20 @@ func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 	onlyAUN := !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
 	switch mode := identity.Mode(g.Identity.Mode); {
 	case mode == identity.Off:
-		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(),
+		e.add(doctor.CheckClientAuth, doctor.Warning, g.title(),
 			"identity is off, so that every caller is believed to be the Leader it names; set identity to required")
 	case onlyAUN || g.Identity.others() && !requires:
 	case g.Identity.others():
-		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), "identity has other proofs than certificates, but the site "+
+		e.add(doctor.CheckClientAuth, doctor.Warning, g.title(), "identity has other proofs than certificates, but the site "+
 			"refuses callers without a certificate; set mode verify_if_given in client_auth")
 	case mode == identity.Required && !verifies:
-		e.add(doctor.CheckClientAuth, doctor.Broken, g.name(),
+		e.add(doctor.CheckClientAuth, doctor.Broken, g.title(),
 			"identity is required, but the site verifies no client certificates, so that every call is refused; "+clientAuth)
 	case mode == identity.Optional && requires:
-		e.add(doctor.CheckClientAuth, doctor.Warning, g.name(), "identity is optional, but the site refuses callers "+
+		e.add(doctor.CheckClientAuth, doctor.Warning, g.title(), "identity is optional, but the site refuses callers "+
 			"without a certificate; set mode verify_if_given in client_auth, or identity to required")
 	default:
-		e.add(doctor.CheckClientAuth, doctor.OK, g.name(), "the site's client_auth fits identity "+g.Identity.Mode)
+		e.add(doctor.CheckClientAuth, doctor.OK, g.title(), "the site's client_auth fits identity "+g.Identity.Mode)
 	}
 }
 

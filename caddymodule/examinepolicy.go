@@ -18,7 +18,7 @@ func (e *examination) policy(ctx context.Context, g *Gateway) {
 	}
 	before := len(e.findings)
 	warn := func(format string, args ...any) {
-		e.add(doctor.CheckPolicy, doctor.Warning, g.name(), fmt.Sprintf(format, args...))
+		e.add(doctor.CheckPolicy, doctor.Warning, g.title(), fmt.Sprintf(format, args...))
 	}
 	if p := g.Policy; p != nil {
 		if p.DryRun {
@@ -48,12 +48,12 @@ func (e *examination) policy(ctx context.Context, g *Gateway) {
 	}
 	if g.point != nil {
 		if err := g.point.Reach(ctx); err != nil {
-			e.add(doctor.CheckPolicy, doctor.Broken, g.name(), fmt.Sprintf("the decision point cannot be reached (%v), so "+
+			e.add(doctor.CheckPolicy, doctor.Broken, g.title(), fmt.Sprintf("the decision point cannot be reached (%v), so "+
 				"that all calls that it is asked about are denied; start it, or check decide", err))
 		}
 	}
 	if len(e.findings) == before {
-		e.add(doctor.CheckPolicy, doctor.OK, g.name(), "every rule can decide, and every quota is kept")
+		e.add(doctor.CheckPolicy, doctor.OK, g.title(), "every rule can decide, and every quota is kept")
 	}
 }
 

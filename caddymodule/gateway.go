@@ -31,6 +31,11 @@ type Gateway struct {
 	// The agent behind the gateway.
 	Agent AgentConfig `json:"agent"`
 
+	// The name of this Partner for people: it is shown wherever a person reads, and taken wherever a person types, in
+	// place of the AIC or of the agent's URL. Default: that in the file registered of card, else the path under which the
+	// Partner is mounted, else the host of the agent, with a number where another Partner has it.
+	Name string `json:"name,omitempty"`
+
 	// The AIC of this Partner. Its tasks are stored under this name, so set it before the agent's URL changes.
 	// Default: none; tasks are stored under the agent's URL.
 	AIC string `json:"aic,omitempty"`
@@ -92,7 +97,9 @@ type Gateway struct {
 	// How the Partner takes part in groups. Default: none; invitations are refused.
 	Group *Group `json:"group,omitempty"`
 
-	app     *App
+	app      *App
+	assigned atomic.Pointer[string] // see title
+
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision
 	ready   atomic.Bool      // it was logged

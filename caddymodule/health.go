@@ -117,8 +117,8 @@ func (a *App) agentsHealth() (all []adminapi.AgentHealth) {
 // health returns what is known of the agent of this Partner.
 func (g *Gateway) health() adminapi.AgentHealth {
 	now := g.gateway.Health()
-	h := adminapi.AgentHealth{Partner: g.name(), Agent: g.Agent.name(), Dialect: now.Dialect,
-		State: adminapi.AgentUnknown, Answered: now.Answered}
+	h := adminapi.AgentHealth{Name: g.title(), URL: g.mountURL(), Partner: g.name(), Agent: g.Agent.name(),
+		Dialect: now.Dialect, State: adminapi.AgentUnknown, Answered: now.Answered}
 	if now.Failed != nil {
 		h.Failed = now.Failed.At
 	}

@@ -78,7 +78,8 @@ func (s *site) wantHealth(want adminapi.AgentHealth) {
 func TestHealthOfAnAgent(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.healthSite("agent a2a/legacy " + s.agent))
-	want := adminapi.AgentHealth{Partner: s.agent, Agent: s.agent, Dialect: "a2a/legacy", State: adminapi.AgentUnknown}
+	want := adminapi.AgentHealth{Name: strings.TrimPrefix(s.agent, "http://"), URL: "http://" + s.addr,
+		Partner: s.agent, Agent: s.agent, Dialect: "a2a/legacy", State: adminapi.AgentUnknown}
 	s.wantHealth(want)
 	s.want("start", "t1", "hello", "awaiting-completion")
 	want.State = adminapi.AgentUp
@@ -89,8 +90,9 @@ func TestHealthOfAnAgent(t *testing.T) {
 	down := freeAddr(t)
 	s.mustLoad(s.healthSite("agent a2a/legacy http://" + down + " {\nretry_for 0\n}"))
 	s.want("start", "t2", "hello", "failed")
-	s.wantHealth(adminapi.AgentHealth{Partner: "http://" + down, Agent: "http://" + down, Dialect: "a2a/legacy",
-		State: adminapi.AgentDown, Reason: "the agent cannot be reached"})
+	s.wantHealth(adminapi.AgentHealth{Name: down, URL: "http://" + s.addr,
+		Partner: "http://" + down, Agent: "http://" + down,
+		Dialect: "a2a/legacy", State: adminapi.AgentDown, Reason: "the agent cannot be reached"})
 	if status, got := s.health(adminapi.HealthLive); status != http.StatusOK || got.Status != adminapi.Live {
 		t.Errorf("live is answered by %d: %+v", status, got)
 	}

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"errors"
+	"iter"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,7 @@ type metric struct {
 // metrics are the metrics of the gateway, all of which describe has made.
 var metrics []*prometheus.Desc
 
-// describe returns the description of a metric. The label agent is the agent's URL, or its AID.
+// describe returns the description of a metric. The label agent is the name of the Partner for people.
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	d := prometheus.NewDesc("aip_"+name, help, labels, nil)
 	metrics = append(metrics, d)
@@ -124,11 +125,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	seen := make(map[string]bool)
-	for _, g := range m.members {
-		if name := g.Agent.name(); !seen[name] {
-			seen[name] = true
-			s.agent(name, g)
-		}
+	for g, name := range measuredAgents(m.members) {
+		s.agent(name, g)
 	}
 	clear(seen)
 	for _, g := range m.members {
@@ -151,6 +149,24 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.groups(m.members, opened.groups.Counts())
 	s.certificates(m.certificates)
 	s.certificates(currentCertificates(m.members))
+}
+
+// measuredAgents yields a Partner of each agent, and the name of the agent in metrics. Partners with one agent are
+// measured together, under the first of their names.
+func measuredAgents(members []*Gateway) iter.Seq2[*Gateway, string] {
+	first := make(map[string]*Gateway)
+	for _, g := range members {
+		if other := first[g.Agent.name()]; other == nil || g.title() < other.title() {
+			first[g.Agent.name()] = g
+		}
+	}
+	return func(yield func(*Gateway, string) bool) {
+		for _, g := range first {
+			if !yield(g, g.title()) {
+				return
+			}
+		}
+	}
 }
 
 // measured is what the metrics of a configuration are read from. They are read without the lock of the App, which is

@@ -30,6 +30,7 @@ func (s *site) metricsSite(retention string) []byte {
 http://%s {
 	metrics /metrics
 	aip_gateway a2a/legacy %s {
+		name AGENT
 		identity off
 	}
 }
@@ -54,7 +55,7 @@ func (s *site) metrics() map[string]string {
 	}
 	all := make(map[string]string)
 	for _, m := range regexp.MustCompile(`(?m)^(aip_\S+) (\S+)$`).FindAllStringSubmatch(string(body), -1) {
-		all[strings.ReplaceAll(m[1], s.agent, "AGENT")] = m[2]
+		all[m[1]] = m[2]
 	}
 	return all
 }

@@ -30,7 +30,7 @@ var (
 func (s samples) groups(members []*Gateway, counts map[string]*group.Counts) {
 	agents := make(map[string]string) // by the name of the Partner
 	for _, g := range members {
-		agents[g.name()] = g.Agent.name()
+		agents[g.name()] = g.title()
 	}
 	all := make(map[string]*group.Counts)
 	for partner, c := range counts {

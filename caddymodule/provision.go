@@ -31,7 +31,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	g.log = slog.New(adviser{ctx.Slogger().Handler()}).With("partner", g.name(), "agent", g.Agent.name())
+	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
 	app, err := ctx.App("aip")
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (g *Gateway) check() error {
 	if g.WriteTimeout < caddy.Duration(time.Second) {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
-	return cmp.Or(checkPublicURL("public_url", g.PublicURL), g.checkAID(),
+	return cmp.Or(g.checkTitle(), checkPublicURL("public_url", g.PublicURL), g.checkAID(),
 		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check())
 }
 

@@ -108,7 +108,7 @@ func atOwner(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 	if of.Partner, of.Leader = r.URL.Query().Get("partner"), r.URL.Query().Get("leader"); len(q.Body) > 0 {
 		_ = json.Unmarshal(q.Body, &of) // the owner says what is wrong
 	}
-	a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(of.Partner, of.Leader), q)
+	a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(o.partnerOf(of.Partner), of.Leader), q)
 	return a.Body, err
 }
 

@@ -164,7 +164,7 @@ func (f *allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, 
 	found := f.found
 	f.found = tailed{}
 	f.mu.Unlock()
-	return len(found.Changes) > 0, sendChanges(s, found.Changes, found.Lost)
+	return len(found.Changes) > 0, f.o.sendChanges(s, found.Changes, found.Lost)
 }
 
 func (f *allFollower) News() <-chan struct{} { return f.news }

@@ -112,7 +112,8 @@ func listIssuers(o *openStore, r *http.Request) (any, error) {
 		}
 		for _, v := range g.verifiers() {
 			h := v.Health()
-			one := adminapi.Issuer{Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys, Fetched: h.Fetched}
+			one := adminapi.Issuer{OfAgent: g.agent(), Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys,
+				Fetched: h.Fetched}
 			if h.Err != nil {
 				one.Error = h.Err.Error()
 			}

@@ -36,6 +36,7 @@ const maxFile = 32 << 20
 
 // callFlags are the flags of `caddy aip call`.
 type callFlags struct {
+	admin      adminFlags
 	connection connectionFlags
 	webhooks   webhookFlags
 	task       string
@@ -53,11 +54,12 @@ type callFlags struct {
 func callCommand() *cobra.Command {
 	var f callFlags
 	cmd := &cobra.Command{
-		Use:   "call <url> start|stream|re-stream|continue|get|complete|cancel|webhook [<text>...]",
+		Use:   "call <url>|<name> start|stream|re-stream|continue|get|complete|cancel|webhook [<text>...]",
 		Short: "Calls a Partner as a Leader",
 		Long: `
 Sends one command of a task to a Partner, as its Leader, and prints the answer.
-The URL is the mount point of aip_gateway.
+The URL is the mount point of aip_gateway. A Partner of the gateway that runs on
+this machine may also be given by its name.
 
 start makes a task and prints its id first, which all other commands need. The
 agent gets the texts, --data and --file, in this order. A start with the id of
@@ -87,6 +89,7 @@ Exit status:
 		Example: `  $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
   $ caddy aip call https://localhost:8443 stream "Plan three days in Beijing"
   $ caddy aip call https://localhost:8443 re-stream --task task-1 --after 7 --follow
+  $ caddy aip call travel-planner get --task task-1
   $ caddy aip call https://localhost:8443 continue --task task-1 "Less walking"
   $ caddy aip call https://localhost:8443 get --task task-1
   $ caddy aip call https://localhost:8443 webhook set --task task-1 --token s3cret https://hooks.example.com/aip
@@ -94,7 +97,7 @@ Exit status:
   $ caddy aip call https://localhost:8443 complete --task task-1`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return errors.New("call needs the URL of a Partner and a command, such as: " +
+				return errors.New("call needs the URL or the name of a Partner and a command, such as: " +
 					"call https://localhost:8443 start \"hello\"")
 			}
 			return nil
@@ -121,6 +124,7 @@ Exit status:
 	flags.BoolVar(&f.json, "json", false, "print the response, or each event, as JSON")
 	f.webhooks.add(flags)
 	f.connection.add(flags)
+	f.admin.add(flags)
 	cmd.RunE = exitStatus(f.run)
 	return cmd
 }
@@ -129,7 +133,7 @@ Exit status:
 type leaderCall struct {
 	*callFlags
 	cmd      *cobra.Command
-	url      string // as it was given
+	url      string
 	client   *leader.Client
 	call     *task.Call
 	last     uint64 // the number of the last event of the stream
@@ -137,7 +141,7 @@ type leaderCall struct {
 }
 
 func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
-	c := &leaderCall{callFlags: f, cmd: cmd, url: args[0]}
+	c := &leaderCall{callFlags: f, cmd: cmd}
 	c.streamed = args[1] == "stream" || args[1] == string(task.ReStream)
 	command := task.Command(args[1])
 	if args[1] == "stream" {
@@ -161,6 +165,9 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
 	}
 	if err != nil {
+		return 1, err
+	}
+	if c.url, err = f.admin.partnerURL(args[0]); err != nil {
 		return 1, err
 	}
 	if c.client, err = f.connection.client(c.url); err != nil {

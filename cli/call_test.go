@@ -335,7 +335,7 @@ func TestCallUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{url}, "call needs the URL of a Partner and a command, such as: " +
+		{[]string{url}, "call needs the URL or the name of a Partner and a command, such as: " +
 			`call https://localhost:8443 start "hello"`},
 		{[]string{url, "stop"}, `unknown command "stop"; use start, stream, re-stream, continue, get, complete, ` +
 			`cancel or webhook`},

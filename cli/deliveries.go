@@ -30,7 +30,8 @@ var deliveries = &listing[adminapi.DeliveryPage, adminapi.Delivery]{
 func printDelivery(table *tabwriter.Writer, d *adminapi.Delivery) error {
 	err := printLines(table, [][2]string{
 		{"id", d.ID}, {"status", string(d.Status)}, {"task", d.Task}, {"event", strconv.FormatUint(d.Event, 10)},
-		{"state", string(d.State) + " since " + stamp(d.At)}, {"leader", d.Leader}, {"partner", d.Partner},
+		{"state", string(d.State) + " since " + stamp(d.At)}, {"agent", joined(d.AgentName, d.Partner)},
+		{"leader", d.Leader},
 		{"webhook", d.Webhook}, {"endpoint", d.Endpoint}, {"attempts", strconv.Itoa(d.Attempts)},
 		{"last", lastOf(d)}, {"next", soon(d.Next)},
 	})

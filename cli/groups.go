@@ -16,9 +16,10 @@ import (
 var groups = &listing[adminapi.GroupList, adminapi.Group]{
 	path:    adminapi.Groups,
 	entries: func(l *adminapi.GroupList) ([]adminapi.Group, string) { return l.Groups, "" },
-	header:  "GROUP\tSTATE\tMEMBERS\tTASKS\tLAG\tUNCONFIRMED\tBROKER\tLEADER\tLAST ERROR",
+	header:  "GROUP\tAGENT\tSTATE\tMEMBERS\tTASKS\tLAG\tUNCONFIRMED\tBROKER\tLEADER\tLAST ERROR",
 	row: func(g *adminapi.Group) string {
-		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s", clean(g.Group), stateOf(g), len(g.Members),
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s", clean(g.Group),
+			agentOf(g.OfAgent, g.Partner), stateOf(g), len(g.Members),
 			g.Tasks, g.Lag, g.Unconfirmed, clean(g.Broker), clean(g.Leader), clean(orDash(g.LastError)))
 	},
 	none:    "No Partner takes part in such a group.",
@@ -49,7 +50,7 @@ func orDash(s string) string {
 func printGroup(table *tabwriter.Writer, g *adminapi.Group) error {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return printLines(table, [][2]string{
-		{"group", g.Group}, {"leader", g.Leader}, {"partner", g.Partner},
+		{"group", g.Group}, {"agent", joined(g.AgentName, g.Partner)}, {"leader", g.Leader},
 		{"members", strings.Join(g.Members, " ")}, {"joined", stamp(g.Joined) + " by " + g.Dialect},
 		{"state", stateOf(g) + " since " + stamp(g.Since)}, {"last error", orDash(g.LastError)},
 		{"next try", soon(g.NextAttempt)},

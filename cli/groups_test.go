@@ -52,8 +52,8 @@ func TestGroups(t *testing.T) {
 	address, asked := groupAdmin(t, trip)
 	got := runAIP(t, "groups", "list", "--leader", "L", "--state", "reconnecting", "--address", address)
 	if diff := cmp.Diff(commandResult{Stdout: "" +
-		"GROUP   STATE                MEMBERS  TASKS  LAG  UNCONFIRMED  BROKER               LEADER  LAST ERROR\n" +
-		"trip-1  reconnecting, muted  2        3      2    5            mq.example.com:5671  L       " +
+		"GROUP   AGENT  STATE                MEMBERS  TASKS  LAG  UNCONFIRMED  BROKER               LEADER  LAST ERROR\n" +
+		"trip-1  P      reconnecting, muted  2        3      2    5            mq.example.com:5671  L       " +
 		"the connection was lost�[31m\n"}, got); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}

@@ -14,13 +14,13 @@ import (
 var issuers = &listing[adminapi.IssuerList, adminapi.Issuer]{
 	path:    adminapi.Issuers,
 	entries: func(l *adminapi.IssuerList) ([]adminapi.Issuer, string) { return l.Issuers, "" },
-	header:  "ISSUER\tKEYS\tFETCHED\tPARTNER\tERROR",
+	header:  "ISSUER\tKEYS\tFETCHED\tAGENT\tERROR",
 	row: func(i *adminapi.Issuer) string {
 		fetched := "-"
 		if !i.Fetched.IsZero() {
 			fetched = i.Fetched.UTC().Format(time.RFC3339)
 		}
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", clean(i.Issuer), i.Keys, fetched, clean(i.Partner),
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", clean(i.Issuer), i.Keys, fetched, agentOf(i.OfAgent, i.Partner),
 			clean(cmp.Or(i.Error, "-")))
 	},
 	none: "No Partner accepts tokens.",

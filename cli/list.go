@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,6 +143,11 @@ func (l *listing[P, E]) show(print func(*tabwriter.Writer, *E) error) deed {
 			return errors.Join(print(table, entry), table.Flush())
 		}
 	}
+}
+
+// agentOf returns the name of a Partner: the one for people, else that under which its tasks are stored.
+func agentOf(name adminapi.OfAgent, partner string) string {
+	return clean(cmp.Or(name.AgentName, partner))
 }
 
 // printLines prints lines of a name and a value.

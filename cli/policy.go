@@ -24,10 +24,10 @@ import (
 var policyRules = &listing[adminapi.RuleList, adminapi.Rule]{
 	path:    adminapi.PolicyRules,
 	entries: func(l *adminapi.RuleList) ([]adminapi.Rule, string) { return l.Rules, "" },
-	header:  "RULE\tKIND\tALLOWED\tDENIED\tDRY RUN\tPARTNER",
+	header:  "RULE\tKIND\tALLOWED\tDENIED\tDRY RUN\tAGENT",
 	row: func(r *adminapi.Rule) string {
 		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", clean(r.Name), r.Kind, r.Allowed, r.Denied, r.DryRun,
-			clean(r.Partner))
+			agentOf(r.OfAgent, r.Partner))
 	},
 	none: "There are no rules and no quotas.",
 }

@@ -26,7 +26,7 @@ func TestListStreams(t *testing.T) {
 	address, asked := answeringAdmin(t, pages...)
 	got := runAIP(t, "streams", "--leader", "L", "--limit", "2", "--address", address)
 	list := "" +
-		"TASK      SINCE                      EVENTS  BEHIND  TRANSPORT  DIALECT  ADDRESS         LEADER  PARTNER\n" +
+		"TASK      SINCE                      EVENTS  BEHIND  TRANSPORT  DIALECT  ADDRESS         LEADER  AGENT\n" +
 		"one�[31m  2026-11-22T18:00:00+08:00  7       -       HTTP/2.0   aip      192.0.2.1:4000  L       P\n" +
 		"two       2026-11-22T18:00:00+08:00  7       3       HTTP/2.0   aip      192.0.2.1:4000  L       P\n"
 	if diff := cmp.Diff(commandResult{Stdout: list}, got); diff != "" {

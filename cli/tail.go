@@ -113,7 +113,7 @@ func (t *tail) show(ev *sseproxy.Event) error {
 			return t.out.raw(ev.Data)
 		}
 		_, err := fmt.Fprintf(t.out.w, "%s  %-19s  %s  %s  %s\n", stamp(c.Since), c.State, clean(c.Task), clean(c.Leader),
-			clean(c.Partner))
+			agentOf(c.OfAgent, c.Partner))
 		return err
 	case adminapi.TailEvent:
 		var e adminapi.Event

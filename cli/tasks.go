@@ -19,10 +19,10 @@ var tasks = &listing[adminapi.TaskPage, adminapi.Task]{
 	path:    adminapi.Tasks,
 	what:    "tasks",
 	entries: func(p *adminapi.TaskPage) ([]adminapi.Task, string) { return p.Tasks, p.Next },
-	header:  "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tPARTNER",
+	header:  "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tAGENT",
 	row: func(t *adminapi.Task) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", clean(t.Task), t.State, stamp(t.Since), t.Last,
-			humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), clean(t.Partner))
+			humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), agentOf(t.OfAgent, t.Partner))
 	},
 	none:    "There is no such task.",
 	name:    "task",
@@ -111,8 +111,8 @@ func endTask(end task.State) deed {
 func (p *printer) overview(t *adminapi.Task) {
 	p.begin(t.Task)
 	p.line("session", t.Session)
+	p.line("agent", joined(t.AgentName, t.Partner))
 	p.line("leader", t.Leader)
-	p.line("partner", t.Partner)
 	p.line("state", string(t.State)+" since "+stamp(t.Since))
 	events := fmt.Sprintf("%d to %d, %s", t.First, t.Last, humanize.IBytes(uint64(t.Bytes)))
 	if t.First > t.Last {

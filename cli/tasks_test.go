@@ -50,7 +50,7 @@ func TestListTasks(t *testing.T) {
 	got := runAIP(t, "tasks", "list", "--leader", "L", "--state", "working", "--state", "pending", "--min-age", "1h",
 		"--limit", "2", "--address", address)
 	if diff := cmp.Diff(commandResult{Stdout: "" +
-		"TASK      STATE    SINCE                      EVENTS  SIZE     LEADER  PARTNER\n" +
+		"TASK      STATE    SINCE                      EVENTS  SIZE     LEADER  AGENT\n" +
 		"one�[31m  working  2026-11-22T18:00:00+08:00  3       2.0 KiB  L       P\n" +
 		"two       working  2026-11-22T18:00:00+08:00  3       2.0 KiB  L       P\n"}, got); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
@@ -99,8 +99,8 @@ func TestShowTask(t *testing.T) {
 	if diff := cmp.Diff(commandResult{Stdout: "" +
 		"task      one\n" +
 		"session   s\n" +
+		"agent     P\n" +
 		"leader    L\n" +
-		"partner   P\n" +
 		"state     working since 2026-11-22T18:00:00+08:00\n" +
 		"events    1 to 3, 2.0 KiB\n" +
 		"received  2026-11-22T18:00:00+08:00  start  m1\n" +

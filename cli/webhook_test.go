@@ -84,8 +84,8 @@ status    failing
 task      t1
 event     3
 state     working since 2025-09-01T12:00:00+08:00
+agent     P
 leader    L
-partner   P
 webhook   w1
 endpoint  https://hooks.example.com:443
 attempts  2

@@ -87,7 +87,7 @@ func TestOpenStreams(t *testing.T) {
 		}
 	}
 	_, list, _ := s.caddy("aip", "streams", "--task", "h2", "--address", admin)
-	row := `h2 +\S+ +\d+ +0 +HTTP/2.0 +aip +127.0.0.1:\d+ +` + l.Sender + ` +` + regexp.QuoteMeta("http://"+agent) + `\n`
+	row := `h2 +\S+ +\d+ +0 +HTTP/2.0 +aip +127.0.0.1:\d+ +` + l.Sender + ` +` + regexp.QuoteMeta(agent) + `\n`
 	if !regexp.MustCompile(`^TASK +SINCE .*\n` + row + row + `$`).MatchString(list) {
 		t.Errorf("the list is\n%s", list)
 	}

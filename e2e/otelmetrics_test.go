@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -86,7 +87,7 @@ func TestMetricsThroughOpenTelemetry(t *testing.T) {
 		t.Helper()
 		eventually(t, name+" is exported", func() bool { return receiver.count(name) == n })
 	}
-	started := "aip_calls_total " + agent.url + " aip ok start"
+	started := "aip_calls_total " + strings.TrimPrefix(agent.url, "http://") + " aip ok start"
 	leader.start("one", "hello")
 	want(started, 1)
 	if receiver.count("aip_call_duration_seconds") == 0 {

@@ -102,7 +102,7 @@ func TestTasks(t *testing.T) {
 		}
 		list := s.tasksCommand(0, "list", "--state", "awaiting-input")
 		if !regexp.MustCompile(`^TASK +STATE .*\nb +awaiting-input +\S+ +\d+ +\S+ \S+ +` + leader.Sender + ` +` +
-			regexp.QuoteMeta(agent.url) + `\n$`).MatchString(list) {
+			regexp.QuoteMeta(strings.TrimPrefix(agent.url, "http://")) + `\n$`).MatchString(list) {
 			t.Errorf("the list is\n%s", list)
 		}
 		shown := s.tasksCommand(0, "show", "a")

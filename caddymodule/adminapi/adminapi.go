@@ -30,6 +30,11 @@ type Of struct {
 	Gateway string `json:"gateway,omitempty"`
 }
 
+// OfAgent is the name for people of the Partner that something belongs to; empty if it is in no configuration now.
+type OfAgent struct {
+	AgentName string `json:"agent_name,omitempty"`
+}
+
 // Partial says what a list lacks that several gateways answer: the names of those that have not answered, and shards
 // that none of them owns now.
 type Partial struct {
@@ -59,6 +64,7 @@ func (c *Cursor) UnmarshalJSON(text []byte) error {
 // Delivery is a notification that was not delivered.
 type Delivery struct {
 	Of
+	OfAgent
 
 	ID         string        `json:"id"`
 	Status     notify.Status `json:"status"`

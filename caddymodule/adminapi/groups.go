@@ -15,6 +15,7 @@ type GroupName struct {
 type Group struct {
 	GroupName
 	Of
+	OfAgent
 
 	State       string    `json:"state"` // joining, joined, reconnecting, waiting, unregistered or leaving
 	Since       time.Time `json:"since"` // of state

@@ -66,6 +66,8 @@ type StoreHealth struct {
 
 // AgentHealth is what is known of the agent of a Partner, from the latest requests to it.
 type AgentHealth struct {
+	Name     string    `json:"name"`              // of the Partner, for people
+	URL      string    `json:"url,omitempty"`     // of its mount, for callers on this machine; missing if it is not known
 	Partner  string    `json:"partner"`           // the name under which its tasks are stored
 	Agent    string    `json:"agent"`             // its URL, or its AID
 	Dialect  string    `json:"dialect,omitempty"` // missing until it is found out

@@ -9,6 +9,8 @@ const Issuers = "/aip/issuers" // GET: IssuerList
 
 // Issuer is an issuer whose tokens a Partner accepts, and its keys, as the gateway has them.
 type Issuer struct {
+	OfAgent
+
 	Partner string    `json:"partner"`
 	Issuer  string    `json:"issuer"`
 	Keys    int       `json:"keys"`             // 0 before the first token comes

@@ -12,6 +12,8 @@ const (
 
 // Rule is a rule of a Partner's policy, or a quota, and what it has decided since the process began.
 type Rule struct {
+	OfAgent
+
 	Partner string `json:"partner"`
 	Name    string `json:"name"`
 	Kind    string `json:"kind"` // allow, deny or quota

@@ -5,13 +5,13 @@ package adminapi
 // Flags and parameters that several commands and routes have.
 var (
 	ofTask = []Flag{
-		{"partner", "of this Partner: its AIC, or its agent's URL", false}, {"leader", "of this Leader", false},
+		{"partner", "of this Partner: its name, its AIC, or its agent's URL", false}, {"leader", "of this Leader", false},
 	}
-	ofGroup    = []Flag{{"partner", "of this Partner, by its AIC", false}, {"leader", "of this Leader", false}}
+	ofGroup    = []Flag{{"partner", "of this Partner: its name, or its AIC", false}, {"leader", "of this Leader", false}}
 	ofState    = Flag{"state", "pending, or a state of AIP; may be repeated", true}
 	ofDelivery = []Flag{
 		{"status", "pending, failing, dead or disabled", false},
-		{"partner", "of this Partner: its AIC, or its agent's URL", false},
+		{"partner", "of this Partner: its name, its AIC, or its agent's URL", false},
 		{"leader", "of this Leader's tasks", false},
 		{"task", "of the task with this id", false},
 		{"webhook", "of the webhook with this id", false},
@@ -115,7 +115,7 @@ https://hooks.example.com. Its notifications are kept while it is disabled.
 		Query: []string{"partner", "leader", "group", "state"},
 		Commands: []Command{{
 			Name:  "groups list",
-			Args:  "[--state <state>] [--leader <aic>] [--partner <aic>]",
+			Args:  "[--state <state>] [--leader <aic>] [--partner <name>]",
 			Short: "Lists the groups in which the gateway's Partners take part",
 			Long: `
 Lists the groups in which the gateway's Partners take part: joining (the invitation is
@@ -131,7 +131,7 @@ is the number of tasks with changes that are still to be published.
 			}, ofGroup...),
 		}, {
 			Name:  "groups show",
-			Args:  "<group> [--leader <aic>] [--partner <aic>]",
+			Args:  "<group> [--leader <aic>] [--partner <name>]",
 			Short: "Shows a group: its members, its broker and its counters",
 			Long: `
 Shows a group in which a Partner of the gateway takes part. The counters begin with the
@@ -145,7 +145,7 @@ process. If several Leaders or Partners have a group of this name, say which.
 		Path: LeaveGroup, Method: "POST", Console: MayLeave,
 		Commands: []Command{{
 			Name:  "groups leave",
-			Args:  "<group> [--leader <aic>] [--partner <aic>]",
+			Args:  "<group> [--leader <aic>] [--partner <name>]",
 			Short: "Leaves a group",
 			Long: `
 Leaves a group, as if its Leader had asked for it: tasks of the group that have not
@@ -165,7 +165,7 @@ that its Leader has given up.
 		Query: []string{"partner", "leader", "task", "state", "min_age", "max_age", "after", "limit"},
 		Commands: []Command{{
 			Name:  "tasks list",
-			Args:  "[--state <state>] [--min-age <time>] [--leader <aic>] [--partner <aic>] [...]",
+			Args:  "[--state <state>] [--min-age <time>] [--leader <aic>] [--partner <name>] [...]",
 			Short: "Lists the tasks of the gateway",
 			Long: `
 Lists the tasks of the gateway, those that have ended included while they are kept, in
@@ -187,7 +187,7 @@ the first answer. The age of a task is the time since its last change of state.
 		Query: []string{"partner", "leader", "task", "after", "limit"},
 		Commands: []Command{{
 			Name:  "tasks show",
-			Args:  "<task> [--after <event>] [--leader <aic>] [--partner <aic>]",
+			Args:  "<task> [--after <event>] [--leader <aic>] [--partner <name>]",
 			Short: "Shows a task with its events",
 			Long: `
 Shows a task with its events, and the Leader's messages that caused them. If several
@@ -203,7 +203,7 @@ Leaders or Partners have a task with this id, say which.
 		Query: []string{"partner", "leader", "task", "state", "after"},
 		Commands: []Command{{
 			Name:  "tasks tail",
-			Args:  "[<task>] [--state <state>] [--after <event>] [--leader <aic>] [--partner <aic>]",
+			Args:  "[<task>] [--state <state>] [--after <event>] [--leader <aic>] [--partner <name>]",
 			Short: "Prints changes of tasks, or the events of one task, as they happen",
 			Long: `
 Prints the changes of state of all tasks as they happen, or the events of one task, until
@@ -219,7 +219,7 @@ one at the present, so that changes may be missing. Ctrl-C ends it.
 		Path: CancelTask, Method: "POST", Console: MayCancel,
 		Commands: []Command{{
 			Name:  "tasks cancel",
-			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <aic>]",
+			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <name>]",
 			Short: "Cancels a task as the operator",
 			Long: `
 Cancels a task that has not ended. Its agent is asked to stop, as if the Leader had
@@ -235,7 +235,7 @@ which.
 		Path: FailTask, Method: "POST", Console: MayFail,
 		Commands: []Command{{
 			Name:  "tasks fail",
-			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <aic>]",
+			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <name>]",
 			Short: "Ends a task as failed, as the operator",
 			Long: `
 Ends a task that its agent works on as failed. The agent is asked to stop, but the task
@@ -253,7 +253,7 @@ which.
 		Query: []string{"partner", "leader", "task", "after", "limit"},
 		Commands: []Command{{
 			Name:  "streams",
-			Args:  "[--task <id>] [--leader <aic>] [--partner <aic>]",
+			Args:  "[--task <id>] [--leader <aic>] [--partner <name>]",
 			Short: "Lists the open streams of a running gateway",
 			Long: `
 Lists the open streams of a running gateway, the oldest first: whose task each sends,
@@ -341,7 +341,7 @@ and agents have written, and the tokens of webhooks.
 		Path: PolicyRules, Method: "GET", Console: MayRead, Query: []string{"partner"},
 		Commands: []Command{{
 			Name:  "policy list",
-			Args:  "[--partner <aic>]",
+			Args:  "[--partner <name>]",
 			Short: "Lists the rules and quotas of a running gateway, and what they have decided",
 			Long: `
 Lists the rules of the policies of a running gateway, in the order in which they are
@@ -374,7 +374,7 @@ together; "-" for those of all to whom the quota applies.
 		Path: Issuers, Method: "GET", Console: MayRead, Query: []string{"partner"},
 		Commands: []Command{{
 			Name:  "issuers",
-			Args:  "[--partner <aic>]",
+			Args:  "[--partner <name>]",
 			Short: "Lists the issuers of tokens of a running gateway, and their keys",
 			Long: `
 Lists the issuers whose tokens the Partners of a running gateway accept, how many

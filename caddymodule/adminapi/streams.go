@@ -11,6 +11,7 @@ const Streams = "/aip/streams" // GET: StreamPage
 type Stream struct {
 	TaskName
 	Of
+	OfAgent
 
 	Number    uint64    `json:"number"`            // of the stream, since the process began
 	User      string    `json:"user_id,omitempty"` // the caller's AIC or AID, as it is proven

@@ -33,6 +33,7 @@ type TaskName struct {
 type Task struct {
 	TaskName
 	Of
+	OfAgent
 
 	Session string     `json:"session"`
 	State   task.State `json:"state"` // or PendingTask
@@ -122,6 +123,7 @@ const (
 // TaskChange is a change of a task's state.
 type TaskChange struct {
 	TaskName
+	OfAgent
 
 	Session string     `json:"session"`
 	State   task.State `json:"state"` // or PendingTask

@@ -49,6 +49,7 @@ type mounted struct {
 
 // partnerSettings is what is read of a handler aip_gateway.
 type partnerSettings struct {
+	Name     string   `json:"name"`
 	AIC      string   `json:"aic"`
 	BasePath string   `json:"base_path"`
 	Callers  []string `json:"callers"`
@@ -74,7 +75,7 @@ type keyedPair struct {
 
 // name returns what identifies the Partner for an operator.
 func (s *partnerSettings) name() string {
-	return cmp.Or(s.AIC, s.Agent.URL, s.Agent.AID, "aip_gateway")
+	return cmp.Or(s.Name, s.AIC, s.Agent.URL, s.Agent.AID, "aip_gateway")
 }
 
 // pathLimit is the patterns of a route, one of which the path of a request must match.

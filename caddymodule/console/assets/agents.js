@@ -1,6 +1,6 @@
 // The agents behind the gateway, with their cards, and whether the gateway accepts new tasks.
 import { follow, get, RequestError } from "./api.js";
-import { badge, clean, differs, el, fold, link, message, time } from "./dom.js";
+import { badge, clean, differs, el, fold, id, link, message, time } from "./dom.js";
 
 export const title = "Agents";
 
@@ -65,13 +65,15 @@ function sourceHealth(source) {
 
 function agentHealth(agent, card) {
   const facts = [
-    ["Partner", el("a", { href: link("tasks", { partner: agent.partner }), "data-row": true }, clean(agent.partner))],
+    ["Tasks", el("a", { href: link("tasks", { partner: agent.name }), "data-row": true }, "of this agent")],
+    ["Partner", id(agent.partner, 40)],
+    ["Agent", el("span", { class: "id" }, clean(agent.agent))],
     ["Dialect", clean(agent.dialect || "not found out yet")],
     ["Last answered", time(agent.answered)],
     ["Last failed", time(agent.failed)],
   ];
   if (agent.reason) facts.push(["Why", clean(agent.reason)]);
-  return el("article", { class: "card" }, el("h2", { class: "id" }, clean(agent.agent), " ", badge(agent.state)),
+  return el("article", { class: "card" }, el("h2", {}, clean(agent.name), " ", badge(agent.state)),
     list(facts), card);
 }
 

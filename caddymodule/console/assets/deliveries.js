@@ -1,7 +1,7 @@
 // Notifications that were not delivered, and the endpoints of webhooks.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { badge, clean, differs, duration, el, link, message, table, time } from "./dom.js";
+import { agentName, badge, clean, differs, duration, el, id, link, message, shorten, table, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Deliveries";
@@ -56,12 +56,12 @@ export async function show(main, query, signal, may) {
 
 // deliveryTable shows deliveries with their attempts.
 export function deliveryTable(deliveries, may, failed = () => {}) {
-  return table(["Status", "Task", "State", "Endpoint", "Attempts", "Last attempt", "Next attempt", ""], deliveries.map((d) => [
+  return table(["Status", "Task", "Agent", "State", "Endpoint", "Attempts", "Last attempt", "Next attempt", ""], deliveries.map((d) => [
     badge(d.status),
-    el("a", { href: link("task", { partner: d.partner, leader: d.leader, task: d.task }), class: "id", "data-row": true },
-      `${clean(d.task)} · event ${d.event}`),
-    badge(d.state), el("span", { class: "id" }, clean(d.endpoint)), attemptsOf(d),
-    lastAttempt(d), time(d.next),
+    el("a", { href: link("task", { partner: d.partner, leader: d.leader, task: d.task }), class: "id", title: clean(d.task),
+      "data-row": true }, `${shorten(d.task, 30)} · event ${d.event}`),
+    agentName(d), badge(d.state), el("span", { class: "id" }, clean(d.endpoint)), attemptsOf(d),
+    el("span", { title: lastAttempt(d) }, lastAttempt(d)), time(d.next),
     d.status === "dead" && may.has("replay")
       ? action("Replay", () => post("deliveries/replay", { id: d.id }), failed) : "",
   ]));
@@ -71,10 +71,10 @@ export function deliveryTable(deliveries, may, failed = () => {}) {
 export function webhookTable(webhooks) {
   return table(["Webhook", "Endpoint", "States", "Status", "Up to event", "Pending", "Dead letters", "Attempts", "Last attempt",
     "Next attempt"], webhooks.map((w) => [
-    el("span", { class: "id" }, clean(w.webhook)), el("span", { class: "id" }, clean(w.endpoint)),
+    id(w.webhook), el("span", { class: "id" }, clean(w.endpoint)),
     (w.states ?? []).length > 0 ? w.states.map(clean).join(", ") : "all",
     [badge(w.status), w.disabled_reason ? ` ${clean(w.disabled_reason)}` : ""],
-    String(w.reached), String(w.pending), String(w.dead), String(w.attempts), lastAttempt(w), time(w.next),
+    String(w.reached), String(w.pending), String(w.dead), String(w.attempts), el("span", { title: lastAttempt(w) }, lastAttempt(w)), time(w.next),
   ]));
 }
 
@@ -82,9 +82,9 @@ export function webhookTable(webhooks) {
 const unfolded = new Set();
 
 // attemptsOf shows how many attempts were made, and the last ones when it is unfolded.
-function attemptsOf({ id, attempts, recent_attempts: recent = [] }) {
+function attemptsOf({ id: name, attempts, recent_attempts: recent = [] }) {
   if (recent.length === 0) return String(attempts);
-  const details = el("details", { class: "attempts", open: unfolded.has(id) }, el("summary", {}, String(attempts)));
+  const details = el("details", { class: "attempts", open: unfolded.has(name) }, el("summary", {}, String(attempts)));
   const fill = () => {
     if (details.childElementCount > 1) return;
     details.append(el("ol", {}, recent.map((a) =>
@@ -93,10 +93,10 @@ function attemptsOf({ id, attempts, recent_attempts: recent = [] }) {
   if (details.open) fill();
   details.addEventListener("toggle", () => {
     if (!details.open) {
-      unfolded.delete(id);
+      unfolded.delete(name);
       return;
     }
-    unfolded.add(id);
+    unfolded.add(name);
     fill();
   });
   return details;

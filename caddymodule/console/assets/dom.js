@@ -24,6 +24,49 @@ export function clean(text) {
   return String(text ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
+// shorten leaves out the middle of a text that is longer than most characters: the ends of ids tell them apart.
+export function shorten(text, most = 20) {
+  const all = [...clean(text)];
+  if (all.length <= most) return all.join("");
+  const tail = Math.ceil((most - 1) * 0.55);
+  return `${all.slice(0, most - 1 - tail).join("")}…${all.slice(-tail).join("")}`;
+}
+
+// id shows an id, shortened in the middle. The whole is its title, and a click copies it.
+export function id(text, most) {
+  const whole = clean(text);
+  const short = shorten(text, most);
+  if (short === whole) return el("span", { class: "id" }, whole);
+  const button = el("button", { type: "button", class: "id copy", title: `${whole} (a click copies it)` }, short);
+  button.addEventListener("click", async (event) => {
+    event.stopPropagation();
+    if (!await copy(whole)) return;
+    button.dataset.copied = "true";
+    setTimeout(() => delete button.dataset.copied, 1200);
+  });
+  return button;
+}
+
+// copy reports whether the browser has let it put a text into the clipboard.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = el("textarea", {}, text); // without TLS there is no other way
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}
+
+// agentName shows a Partner by its name for people, with the one under which its tasks are stored as the title.
+export function agentName({ agent_name: name, partner }) {
+  return name ? el("span", { class: "agent", title: clean(partner) }, clean(name)) : id(partner);
+}
+
 const shown = new WeakMap();
 
 // differs reports whether a value is another one than at the last call for an element. What is shown already stays as it

@@ -1,7 +1,7 @@
 // The groups in which Partners take part.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { badge, clean, differs, el, message, time } from "./dom.js";
+import { agentName, badge, clean, differs, el, id, message, time } from "./dom.js";
 
 export const title = "Groups";
 
@@ -25,8 +25,8 @@ export async function show(main, query, signal, may) {
 
 function groupCard(g, may, failed) {
   const facts = [
-    ["Partner", clean(g.partner)], ["Leader", clean(g.leader_aic)], ["Broker", `${clean(g.broker)} ${clean(g.vhost)}`],
-    ["Members", el("ul", {}, g.members.map((member) => el("li", { class: "id" }, clean(member))))],
+    ["Agent", agentName(g)], ["Leader", id(g.leader_aic, 40)], ["Broker", `${clean(g.broker)} ${clean(g.vhost)}`],
+    ["Members", el("ul", {}, g.members.map((member) => el("li", {}, id(member, 40))))],
     ["Since", time(g.since)], ["Tasks", String(g.tasks)],
     ["Lag", `${g.lag} task${g.lag === 1 ? "" : "s"} to be published, ${g.unconfirmed} messages unconfirmed`],
     ["Received", `${g.received} messages, ${g.executed} executed, ${g.ignored} ignored, ${g.poison} unreadable`],

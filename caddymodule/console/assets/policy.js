@@ -1,6 +1,6 @@
 // What the rules of policies have decided, and what quotas have counted.
 import { follow, get } from "./api.js";
-import { badge, bytes, clean, differs, el, message, table } from "./dom.js";
+import { agentName, badge, bytes, clean, differs, el, id, message, table } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Policy";
@@ -35,15 +35,15 @@ export async function show(main, query, signal) {
 }
 
 function ruleTable(rules) {
-  return table(["Partner", "Rule", "Kind", "Allowed", "Denied", "Would be denied"], rules.map((r) => [
-    el("span", { class: "id" }, clean(r.partner)), el("span", { class: "id" }, clean(r.name)),
+  return table(["Agent", "Rule", "Kind", "Allowed", "Denied", "Would be denied"], rules.map((r) => [
+    agentName(r), el("span", { class: "id" }, clean(r.name)),
     [badge(r.kind), r.tried ? " only tried" : ""], r.kind === "quota" ? "–" : clean(r.allowed), clean(r.denied), clean(r.dry_run),
   ]));
 }
 
 function useTable(uses) {
   return table(["Quota", "Of", "Day (UTC)", "Starts", "Bytes"], uses.map((u) => [
-    el("span", { class: "id" }, clean(u.quota)), el("span", { class: "id" }, clean(u.of || "all together")),
+    el("span", { class: "id" }, clean(u.quota)), u.of ? id(u.of) : "all together",
     clean(u.day.slice(0, 10)), clean(u.starts), bytes(u.bytes),
   ]));
 }

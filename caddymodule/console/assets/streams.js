@@ -1,6 +1,6 @@
 // The open streams: which task each sends to whom, and how far behind it is.
 import { follow, get } from "./api.js";
-import { clean, differs, el, link, message, setText, time } from "./dom.js";
+import { agentName, clean, differs, el, id, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Streams";
@@ -14,7 +14,7 @@ export async function show(main, query, signal) {
   const count = el("span", { class: "count", role: "status" });
   const pager = new Pager(signal, run);
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter streams" },
-    [["task", "Task id"], ["leader", "Leader"], ["partner", "Partner"]].map(([name, label]) =>
+    [["task", "Task id"], ["leader", "Leader"], ["partner", "Agent"]].map(([name, label]) =>
       el("label", {}, label,
         el("input", { name, value: query[name] ?? "", autocomplete: "off", spellcheck: "false" }))),
     el("button", { type: "submit" }, "Filter"));
@@ -76,7 +76,7 @@ export function followStreams(element, name, signal) {
 function streamTable(ofTask = false) {
   const names = ["Since", "Caller", "Call", "Transport", "Events sent", "Behind"];
   if (!ofTask) names.unshift("Task");
-  if (!ofTask) names.push("Leader", "Partner");
+  if (!ofTask) names.push("Leader", "Agent");
   const rows = new Map();
   const body = el("tbody");
   const table = el("table", { hidden: true },
@@ -106,13 +106,14 @@ const numeric = new Set(["Events sent", "Behind"]);
 
 function makeRow(names, stream) {
   const { partner, leader, task } = stream;
-  const id = (text) => el("span", { class: "id" }, clean(text));
   const cells = {
-    Task: () => el("a", { href: link("task", { partner, leader, task }), class: "id", "data-row": true }, clean(task)),
+    Task: () => el("a", { href: link("task", { partner, leader, task }), class: "id", title: clean(task), "data-row": true },
+      shorten(task, 36)),
     Since: () => time(stream.since),
-    Caller: () => id([stream.user_id === leader ? "" : stream.user_id, stream.address].filter(Boolean).join(" ")),
+    Caller: () => [stream.user_id && stream.user_id !== leader ? [id(stream.user_id), " "] : [],
+      el("span", { class: "id" }, clean(stream.address))].flat(),
     Call: () => clean(`${stream.dialect} ${stream.command}`),
-    Leader: () => id(leader), Partner: () => id(partner),
+    Leader: () => id(leader), Agent: () => agentName(stream),
   };
   const changing = {};
   const element = el("tr", {}, names.map((name) => {

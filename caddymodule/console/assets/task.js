@@ -2,7 +2,7 @@
 // notifications.
 import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
-import { badge, bytes, clean, differs, el, fold, message, time } from "./dom.js";
+import { agentName, badge, bytes, clean, differs, el, fold, id, message, time } from "./dom.js";
 import { deliveryTable, webhookTable } from "./deliveries.js";
 import { followStreams } from "./streams.js";
 import { timeline } from "./timeline.js";
@@ -130,7 +130,7 @@ export async function show(main, query, signal, may) {
     note.replaceChildren();
     const lines = [
       ["State", badge(overview.state)], ["Since", time(overview.since)], ["Session", clean(overview.session)],
-      ["Leader", clean(overview.leader)], ["Partner", clean(overview.partner)],
+      ["Leader", id(overview.leader, 40)], ["Agent", agentName(overview)], ["Partner", id(overview.partner, 40)],
       ["Events kept", overview.first > overview.last ? "none" : `${overview.first} to ${overview.last}`],
       ["Size", bytes(overview.bytes)],
     ];

@@ -1,6 +1,6 @@
 // The list of tasks: filtered, in pages, and live.
 import { Alarm, follow, get, tail } from "./api.js";
-import { badge, bytes, clean, el, link, message, setText, time } from "./dom.js";
+import { agentName, badge, bytes, clean, el, id, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Tasks";
@@ -11,7 +11,7 @@ const pageSize = 100;
 const emptyPages = 20; // pages without a task that are skipped at most before the next look
 
 const filters = [
-  ["task", "Task id"], ["leader", "Leader"], ["partner", "Partner"],
+  ["task", "Task id"], ["leader", "Leader"], ["partner", "Agent"],
 ];
 
 export async function show(main, query, signal) {
@@ -88,7 +88,7 @@ export async function show(main, query, signal) {
   }
 
   const table = el("table", { hidden: true },
-    el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Events", "Size", "Leader", "Partner"].map((name) =>
+    el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Agent", "Events", "Size", "Leader"].map((name) =>
       el("th", { scope: "col", class: ["Events", "Size"].includes(name) ? "number" : null }, name)))), body);
   main.append(el("h1", {}, title), form, note, el("div", { class: "scroll" }, table),
     el("p", { class: "pager" }, pager.first, pager.more, count));
@@ -100,13 +100,13 @@ function makeRow(task) {
   const since = el("td", { "data-label": "Since" });
   const events = el("td", { "data-label": "Events", class: "number" });
   const size = el("td", { "data-label": "Size", class: "number" });
-  const { partner, leader, task: id } = task;
+  const { partner, leader, task: name } = task;
   const element = el("tr", {},
     el("td", { "data-label": "Task" },
-      el("a", { href: link("task", { partner, leader, task: id }), class: "id", "data-row": true }, clean(id))),
-    state, since, events, size,
-    el("td", { "data-label": "Leader", class: "id" }, clean(leader)),
-    el("td", { "data-label": "Partner", class: "id" }, clean(partner)));
+      el("a", { href: link("task", { partner, leader, task: name }), class: "id", title: clean(name), "data-row": true },
+        shorten(name, 36))),
+    state, since, el("td", { "data-label": "Agent" }, agentName(task)), events, size,
+    el("td", { "data-label": "Leader" }, id(leader)));
   let shown = "";
   return {
     element,

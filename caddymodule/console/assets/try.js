@@ -18,10 +18,10 @@ export async function show(main, query, signal, may) {
   }
   const said = el("div", { "aria-live": "polite" });
   const partner = el("select", { name: "partner" }, agents.map((agent) =>
-    el("option", { value: agent.partner, selected: agent.partner === query.partner }, clean(agent.partner))));
+    el("option", { value: agent.partner, selected: [agent.partner, agent.name].includes(query.partner) }, clean(agent.name))));
   const text = el("textarea", { name: "text", rows: "5", spellcheck: "false" });
   main.append(el("p", {}, "Start a task as the operator. Its page shows the answer while the agent writes it."),
-    el("div", { class: "try" }, el("label", {}, "Partner", partner), el("label", {}, "Message", text),
+    el("div", { class: "try" }, el("label", {}, "Agent", partner), el("label", {}, "Message", text),
       el("p", { class: "actions" }, action("Start the task", async () => {
         const task = await post("try", {}, { partner: partner.value, command: "start", text: text.value });
         location.hash = link("task", { partner: task.partner, leader: task.leader, task: task.task });

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+// A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the
+// title, is for people: it is shown wherever a person reads, and taken wherever a person types. All mounts of a Partner
+// have one title. It is known when the configuration is loaded, and does not change with the agent's card: the metrics
+// have it as a label.
+
+// maxTitle is the greatest length of a title, in bytes.
+const maxTitle = 64
+
+// titleForm is what a title that is configured looks like, so that it needs no quotes where it is typed.
+var titleForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// checkTitle checks the name that is configured, if there is one.
+func (g *Gateway) checkTitle() error {
+	if g.Name == "" {
+		return nil
+	}
+	if err := literal("name", g.Name); err != nil {
+		return err
+	}
+	if len(g.Name) > maxTitle || !titleForm.MatchString(g.Name) {
+		return fmt.Errorf("name: %q must be at most %d letters, digits, dots, dashes and underscores, and begin with a "+
+			"letter or a digit", g.Name, maxTitle)
+	}
+	return nil
+}
+
+// checkTitles refuses a name that two Partners of a configuration have, and two names of one.
+func checkTitles(one, two *Gateway) error {
+	switch same := one.name() == two.name(); {
+	case one.Name == "" || two.Name == "":
+	case same && one.Name != two.Name:
+		return fmt.Errorf("two aip_gateway handlers answer under %q but have the names %s and %s; give them one name",
+			one.name(), one.Name, two.Name)
+	case !same && one.Name == two.Name:
+		return fmt.Errorf("two aip_gateway handlers have the name %s but are different Partners; give each its own name",
+			one.Name)
+	}
+	return nil
+}
+
+// title returns the Partner's name for people. Until the whole configuration is known, another one may have it, too.
+func (g *Gateway) title() string {
+	if t := g.assigned.Load(); t != nil {
+		return *t
+	}
+	return cmp.Or(g.Name, g.defaultTitle())
+}
+
+// defaultTitle returns the name of a Partner that has none in the configuration: that in its registered card, else the
+// path under which it is mounted, else where its agent is.
+func (g *Gateway) defaultTitle() string {
+	if g.Card.Registered != "" {
+		if name, err := fileName(caddy.NewReplacer(), g.Card.Registered); err == nil {
+			var card struct{ Name string }
+			if text, err := readACS(name); err == nil && json.Unmarshal(text, &card) == nil && card.Name != "" {
+				return shortTitle(card.Name)
+			}
+		}
+	}
+	if path := strings.Trim(g.BasePath, "/"); path != "" {
+		return shortTitle(path)
+	}
+	agent := g.Agent.name()
+	if u, err := url.Parse(agent); err == nil && u.Host != "" {
+		agent = strings.TrimSuffix(u.Host+u.Path, "/")
+	}
+	return shortTitle(agent)
+}
+
+// shortTitle returns a foreign text as a title.
+func shortTitle(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > maxTitle {
+		s = strings.TrimSpace(strings.ToValidUTF8(s[:maxTitle], ""))
+	}
+	return s
+}
+
+// assignTitles gives each Partner a title that no other one has. Which of several Partners with the same default has a
+// number does not depend on the order in which they were loaded. a.mu is held, or nobody else has a yet.
+func (a *App) assignTitles() {
+	titles, taken := make(map[string]string), make(map[string]bool) // the first by Partner
+	members := slices.SortedFunc(slices.Values(a.members), func(g, h *Gateway) int {
+		return cmp.Or(cmp.Compare(g.name(), h.name()), cmp.Compare(h.BasePath, g.BasePath)) // a mount at a path first
+	})
+	for _, g := range members {
+		if g.Name != "" {
+			titles[g.name()], taken[g.Name] = g.Name, true
+		}
+	}
+	for _, g := range members {
+		if titles[g.name()] != "" {
+			continue
+		}
+		title := g.defaultTitle()
+		for i := 2; taken[title]; i++ {
+			title = g.defaultTitle() + "-" + strconv.Itoa(i)
+		}
+		titles[g.name()], taken[title] = title, true
+	}
+	for _, g := range members {
+		title := titles[g.name()]
+		g.assigned.Store(&title)
+	}
+}
+
+func (g *Gateway) agent() adminapi.OfAgent { return adminapi.OfAgent{AgentName: g.title()} }
+
+// agent returns the title of a Partner by the name under which its tasks are stored.
+func (o *openStore) agent(partner string) (a adminapi.OfAgent) {
+	if g := o.member(partner); g != nil {
+		a = g.agent()
+	}
+	return a
+}
+
+// partnerOf returns the name under which the tasks of a Partner are stored, by that name or its title. A name that no
+// Partner has is returned as it is: its tasks may be stored still.
+func (o *openStore) partnerOf(typed string) string {
+	members := o.members()
+	for _, g := range members {
+		if g.name() == typed {
+			return typed
+		}
+	}
+	for _, g := range members {
+		if g.title() == typed {
+			return g.name()
+		}
+	}
+	return typed
+}
+
+// resolved returns a request whose query names the Partner as its tasks are stored.
+func (o *openStore) resolved(r *http.Request) *http.Request {
+	q := r.URL.Query()
+	typed := q.Get("partner")
+	partner := o.partnerOf(typed)
+	if partner == typed {
+		return r
+	}
+	q.Set("partner", partner)
+	r = r.Clone(r.Context())
+	r.URL.RawQuery = q.Encode()
+	return r
+}
+
+// mountURL returns the URL at which this machine reaches the mount, as far as the configuration says it; empty if it
+// does not.
+func (g *Gateway) mountURL() string {
+	if g.PublicURL != "" {
+		return g.publicURL()
+	}
+	if g.server == nil || len(g.server.Listen) == 0 {
+		return ""
+	}
+	at, err := caddy.ParseNetworkAddress(g.server.Listen[0])
+	if err != nil || at.IsUnixNetwork() || at.IsFdNetwork() {
+		return ""
+	}
+	u := url.URL{Scheme: "http", Host: "localhost", Path: g.BasePath}
+	for _, host := range slices.Backward(g.hosts()) {
+		if !strings.ContainsAny(host, "*{") {
+			u.Host = host
+		}
+	}
+	port := int(at.StartPort)
+	if len(g.server.TLSConnPolicies) > 0 {
+		u.Scheme = "https"
+	}
+	if port != map[string]int{"http": caddyhttp.DefaultHTTPPort, "https": caddyhttp.DefaultHTTPSPort}[u.Scheme] {
+		u.Host += ":" + strconv.Itoa(port)
+	}
+	return u.String()
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/browser"
+)
+
+// TestNamesOfAgents proves that a Partner is shown by its name, and taken by it, by commands and in the console.
+func TestNamesOfAgents(t *testing.T) {
+	t.Parallel()
+	aic := string(certificates(t).Server.AIC)
+	s, url := consoleOf(t, asksForInput(t).url+" {\nname travel-planner\naic "+aic+"\n}", "try")
+	leader := leaderOf(t, s.url())
+	id := "task-" + strings.Repeat("0123456789", 5)
+	leader.start(id, "hello")
+	for _, args := range [][]string{{"list", "--partner", "travel-planner"}, {"show", id}} {
+		if out := s.tasksCommand(0, args...); !strings.Contains(out, "travel-planner") {
+			t.Errorf("aip tasks %s prints\n%s", strings.Join(args, " "), out)
+		}
+	}
+	pki := certificates(t)
+	status, out, failed := s.caddy("aip", "call", "travel-planner", "get", "--task", id, "--cert", pki.Leader.Cert,
+		"--key", pki.Leader.Key, "--ca", pki.CA.Cert, "--address", strings.TrimPrefix(s.adminURL(), "http://"))
+	if status != 0 || !strings.Contains(out, id) {
+		t.Errorf("a call by the name ends with %d: %s%s", status, out, failed)
+	}
+
+	p := browser.Start(t).Open(1440, 900)
+	p.Go(url)
+	p.Wait(`document.querySelectorAll("tbody tr").length === 1`)
+	p.Wait(`document.querySelector(".agent").textContent === "travel-planner"`)
+	p.Wait(`document.querySelector(".agent").title === "` + aic + `"`)
+	p.Wait(`document.querySelector("td .copy").title.startsWith("` + string(certificates(t).Leader.AIC) + `")`)
+	p.Wait(`document.querySelector("td .copy").textContent.includes("…")`)
+	p.Wait(`[...document.querySelectorAll("td")].every((cell) => cell.clientHeight < 40)`)
+	p.Click("td .copy")
+	p.Wait(`document.querySelector("td .copy").dataset.copied === "true"`)
+	p.Press("a")
+	p.Wait(`document.querySelector("article h2").textContent.startsWith("travel-planner")`)
+	p.Press("y")
+	p.Wait(`document.querySelector("select[name=partner]").textContent === "travel-planner"`)
+	good(t, p, url)
+}
