@@ -62,12 +62,42 @@ var checkers = caddy.NewUsagePool()
 // sharedChecker is the checker of configurations with the same settings.
 type sharedChecker struct {
 	*revocation.Checker
+	feeds []*sharedFeed // that it follows
 	start sync.Once
+}
+
+// newSharedChecker returns a checker with the feeds of its registries. roots are those of each source.
+func newSharedChecker(config revocation.Config, roots [][]*x509.Certificate) (c *sharedChecker, err error) {
+	c = new(sharedChecker)
+	for i := range config.Sources {
+		s := &config.Sources[i]
+		if s.Kind != revocation.Registry {
+			continue
+		}
+		feed, err := useFeed(s.Location, roots[i])
+		if err != nil {
+			c.leave()
+			return nil, err
+		}
+		c.feeds, s.Feed = append(c.feeds, feed), feed.Feed
+	}
+	if c.Checker, err = revocation.New(config); err != nil {
+		c.leave()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *sharedChecker) leave() {
+	for _, feed := range c.feeds {
+		feed.leave()
+	}
 }
 
 // Destruct implements caddy.Destructor.
 func (c *sharedChecker) Destruct() error {
 	c.Close()
+	c.leave()
 	return nil
 }
 
@@ -120,18 +150,18 @@ func (r *Revocation) provision() error {
 		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade)}
 	key := sha256.New()
 	fmt.Fprintf(key, "%+v", config)
+	var roots [][]*x509.Certificate
 	for i := range r.Sources {
-		source, err := r.Sources[i].config(key)
+		source, of, err := r.Sources[i].config(key)
 		if err != nil {
 			return err
 		}
-		config.Sources = append(config.Sources, source)
+		config.Sources, roots = append(config.Sources, source), append(roots, of)
 	}
 	config.Agent, config.Log = agentOf, slog.New(processLog{name: "aip"})
 	r.key = string(key.Sum(nil))
 	shared, _, err := checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) {
-		c, err := revocation.New(config)
-		return &sharedChecker{Checker: c}, err
+		return newSharedChecker(config, roots)
 	})
 	if err != nil {
 		return fmt.Errorf("revocation: %w", err)

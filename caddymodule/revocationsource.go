@@ -13,7 +13,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -110,28 +109,22 @@ func (s *RevocationSource) isFile() bool {
 }
 
 // config reads the roots of the source, and no list. It adds to key what the source is made of.
-func (s *RevocationSource) config(key hash.Hash) (c revocation.Source, err error) {
+func (s *RevocationSource) config(key hash.Hash) (c revocation.Source, roots []*x509.Certificate, err error) {
 	c = revocation.Source{Kind: revocation.Kind(s.Kind), Staples: s.Staples, Rate: s.Rate,
 		Timeout: time.Duration(s.Timeout), RefuseUnknown: s.RefuseUnknown}
 	c.Location = caddy.NewReplacer().ReplaceAll(s.Location, "")
 	if s.isFile() {
 		if c.Location, err = filepath.Abs(c.Location); err != nil {
-			return c, fmt.Errorf("revocation: crl: %w", err)
+			return c, nil, fmt.Errorf("revocation: crl: %w", err)
 		}
 	}
 	fmt.Fprintf(key, "%+v", c)
-	for _, file := range s.CA {
-		all, err := doctor.ReadCertificates(file)
-		if err != nil {
-			return c, fmt.Errorf("revocation: %s: ca: %s: %w", s.Kind, file, err)
-		}
-		if c.Roots == nil {
-			c.Roots = x509.NewCertPool()
-		}
-		for _, cert := range all {
-			c.Roots.AddCert(cert)
-			key.Write(cert.Raw)
-		}
+	if roots, err = readRootFiles(s.CA); err != nil {
+		return c, nil, fmt.Errorf("revocation: %s: %w", s.Kind, err)
 	}
-	return c, nil
+	for _, cert := range roots {
+		key.Write(cert.Raw)
+	}
+	c.Roots = poolOf(roots)
+	return c, roots, nil
 }

@@ -59,7 +59,7 @@ type Checker struct {
 	client     *http.Client // for lists
 	locations  []*location
 	queriers   []*querier
-	registries []*registry
+	registries []*follower
 	responder  *querier // the first of OCSP; nil for none
 
 	keptAnswers atomic.Int64 // files
@@ -109,8 +109,8 @@ func New(config Config) (*Checker, error) {
 			return nil, fmt.Errorf("the source %s is there twice", name)
 		}
 		names[source.name()] = true
-		if source.Kind == Registry && config.Agent == nil {
-			return nil, errors.New("a registry needs to know whose certificate it is")
+		if source.Kind == Registry && (config.Agent == nil || source.Feed == nil) {
+			return nil, errors.New("a registry needs its feed, and needs to know whose certificate it is")
 		}
 		c.add(source, i)
 	}
@@ -144,7 +144,9 @@ func (c *Checker) Start() {
 		}
 	}
 	for _, r := range c.registries {
-		c.work.Go(func() { c.followRegistry(r) })
+		changed := r.feed.Changed()
+		r.feed.Start()
+		c.work.Go(func() { c.followRegistry(r, changed) })
 	}
 	c.forgetAnswers()
 }

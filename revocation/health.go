@@ -48,10 +48,9 @@ func (c *Checker) Health() []Health {
 		q.mu.Unlock()
 	}
 	for _, r := range c.registries {
-		r.mu.RLock()
-		all = append(all, Health{Kind: Registry, Location: r.base, place: r.place, Entries: r.inactive, Good: r.given,
-			Err: r.err})
-		r.mu.RUnlock()
+		h := r.feed.Health()
+		all = append(all, Health{Kind: Registry, Location: r.base, place: r.place, Entries: h.Inactive, Good: h.Answered,
+			Err: h.Err})
 	}
 	slices.SortFunc(all, func(a, b Health) int { return a.place - b.place })
 	return all

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ocsp"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/registry"
 )
 
 // transports gives requests to the host that they are for.
@@ -24,6 +25,16 @@ func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
 func startWith(t *testing.T, hosts transports, config Config) *Checker {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
+	for i := range config.Sources {
+		if s := &config.Sources[i]; s.Kind == Registry {
+			client, err := registry.New(registry.Config{URL: s.Location, Transport: hosts})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Feed = registry.NewFeed(client, config.Log)
+			t.Cleanup(s.Feed.Close)
+		}
+	}
 	c, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +42,6 @@ func startWith(t *testing.T, hosts transports, config Config) *Checker {
 	c.client.Transport = hosts
 	for _, q := range c.queriers {
 		q.client.Transport = hosts
-	}
-	for _, r := range c.registries {
-		r.client.Transport = hosts
 	}
 	c.Start()
 	t.Cleanup(c.Close)

@@ -5,11 +5,9 @@ package revocation
 import (
 	"bytes"
 	"crypto/x509"
-	"errors"
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -190,73 +188,5 @@ func TestRegistry(t *testing.T) {
 		check("away, inactive", agent, Revoked)
 		bubble.Pass(time.Hour)
 		check("away for too long", partner, Stale)
-	})
-}
-
-// TestRegistryWithTooManyAgents: changes for which there is no room are asked for again, and not passed over.
-func TestRegistryWithTooManyAgents(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d := &directory{t: t, seq: 18, agents: 1, news: make(chan struct{}), asked: make(map[string]int),
-			parts: []string{entry(partnerAIC, true)}}
-		c := startWith(t, transports{"localhost": d}, Config{
-			Sources: []Source{{Kind: Registry, Location: "http://localhost"}},
-			Agent:   func(c *x509.Certificate) string { return c.Subject.CommonName }})
-		bubble.Pass(time.Second)
-		r := c.registries[0]
-		r.mu.Lock()
-		known := r.active
-		r.active = make(map[agentKey]bool, maxAgents)
-		for i := range maxAgents {
-			r.active[agentKey{byte(i), byte(i >> 8), byte(i >> 16), 1}] = true
-		}
-		r.mu.Unlock()
-		d.change(entry(partnerAIC, false))
-		if err := c.Health()[0].Err; err == nil {
-			t.Error("there is no error")
-		}
-		r.mu.Lock()
-		r.active = known
-		r.mu.Unlock()
-		bubble.Pass(firstRetry)
-		d.news <- struct{}{}
-		bubble.Pass(time.Second)
-		d.set(func() {
-			if want := []string{"18", "18", "20"}; !slices.Equal(d.after, want) {
-				t.Errorf("changes were asked for after %q, want %q", d.after, want)
-			}
-		})
-		if h := c.Health()[0]; h.Err != nil || h.Entries != 1 {
-			t.Errorf("the health is %+v", h)
-		}
-	})
-}
-
-// TestRegistryWithoutSnapshots: a registry that says that its snapshot is too old is not asked again at once.
-func TestRegistryWithoutSnapshots(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d := &directory{t: t, fails: http.StatusGone, asked: make(map[string]int)}
-		c := startWith(t, transports{"localhost": d}, Config{
-			Sources: []Source{{Kind: Registry, Location: "http://localhost"}},
-			Agent:   func(c *x509.Certificate) string { return c.Subject.CommonName }})
-		bubble.Pass(time.Minute)
-		if err := c.Health()[0].Err; !errors.Is(err, errTooOld) {
-			t.Errorf("the error is %v", err)
-		}
-		var n int
-		if d.set(func() { n = d.asked["/acps-dsp-v2/snapshots"] }); n != 3 {
-			t.Errorf("%d requests for snapshots in a minute, want 3", n)
-		}
-	})
-}
-
-func FuzzReadAgents(f *testing.F) {
-	for _, name := range []string{"snapshot", "disabled", "deleted"} {
-		f.Add([]byte(testdata(f, name)))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		found := make(map[agentKey]bool)
-		if lines, err := readAgents(bytes.NewReader(raw), found); err == nil && len(found) > lines {
-			t.Errorf("%d agents in %d lines", len(found), lines)
-		}
 	})
 }

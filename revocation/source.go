@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/registry"
 )
 
 // Kind is what a source gives.
@@ -48,6 +50,8 @@ type Source struct {
 	Roots *x509.CertPool
 	// RefuseUnknown makes the answer that a certificate is unknown refuse it. Default false: it is no answer.
 	RefuseUnknown bool
+	// Feed is that of a Registry, which the Checker starts and does not close.
+	Feed *registry.Feed
 }
 
 // name returns the name of the source, as in the configuration.
@@ -138,8 +142,7 @@ func (c *Checker) add(s Source, place int) {
 		}
 		c.locations = append(c.locations, l)
 	case Registry:
-		c.registries = append(c.registries, &registry{place: place, name: s.name(), base: s.Location,
-			client: c.newClient(s.Roots)})
+		c.registries = append(c.registries, &follower{place, s.name(), s.Location, s.Feed})
 	default:
 		q := &querier{Source: s, place: place, client: c.newClient(s.Roots), times: make([]time.Time, s.Rate)}
 		c.queriers = append(c.queriers, q)

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Limits and times of a Feed.
+const (
+	feedPath = "/acps-dsp-v2"
+	pollWait = 30 * time.Second
+	// pollTimeout is how long one poll may take, and one snapshot.
+	pollTimeout = time.Minute
+	// pollPause is how long is waited after an answer that came at once and says nothing new.
+	pollPause = 5 * time.Second
+	// firstRetry is when a poll that has failed is tried again. The time doubles up to maxRetry.
+	firstRetry = 10 * time.Second
+	maxRetry   = 5 * time.Minute
+
+	snapshotLimit = 1000     // agents in one part of a snapshot
+	maxParts      = 4096     // of a snapshot
+	maxAgents     = 1 << 20  // that are known at once
+	maxAnswerPart = 64 << 20 // bytes of one answer
+)
+
+// Fresh is for how long what a Feed knows counts after the last answer of its registry.
+const Fresh = 2 * time.Minute
+
+// Feed follows which agents of a registry are active, and when they change: by a snapshot of all agents, and then by
+// requests for the changes (DSP v2.1), which wait until there is one. An agent that is disabled or deleted is a change
+// to active: false. It may be used by any number of goroutines at once.
+type Feed struct {
+	client *Client
+	log    *slog.Logger
+	seq    string // of the last change; empty before the first snapshot; used by the goroutine that follows
+
+	ctx    context.Context // of what runs
+	cancel context.CancelFunc
+	start  sync.Once
+	work   sync.WaitGroup
+
+	mu       sync.RWMutex // guards what follows
+	agents   map[agentKey]state
+	inactive int           // of them
+	answered time.Time     // the last time
+	err      error         // why there is nothing newer
+	changed  chan struct{} // closed at the next change
+}
+
+// agentKey stands for an AIC, in less memory.
+type agentKey [16]byte
+
+func keyOf(aic string) (k agentKey) {
+	sum := sha256.Sum256([]byte(aic))
+	copy(k[:], sum[:])
+	return k
+}
+
+// state is what is known of an agent.
+type state struct {
+	digest uint64 // of its ACS
+	active bool
+}
+
+// Standing is what a registry says about an agent.
+type Standing struct {
+	Known, Active bool
+	// Revision is another number when the registry has another ACS.
+	Revision uint64
+	// Answered is when the registry has last said what is new; zero for never.
+	Answered time.Time
+}
+
+// FeedHealth is what is known of a feed.
+type FeedHealth struct {
+	Agents, Inactive int
+	Answered         time.Time // zero for never
+	Err              error     // why there is nothing newer; nil if there is
+}
+
+// NewFeed returns the feed of a registry. Nothing is sent before Start. The caller must close it.
+func NewFeed(client *Client, log *slog.Logger) *Feed {
+	f := &Feed{client: client, log: log, changed: make(chan struct{})}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	return f
+}
+
+// Start begins to follow the registry, at the first call.
+func (f *Feed) Start() { f.start.Do(func() { f.work.Go(f.follow) }) }
+
+// Close ends what runs, and waits for it. What is known goes on to count.
+func (f *Feed) Close() {
+	f.start.Do(func() {}) // it is not started any more
+	f.cancel()
+	f.work.Wait()
+	f.client.Close()
+}
+
+// Agent returns what is known of an agent by its AIC, which must be in its canonical form.
+func (f *Feed) Agent(aic string) Standing {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	s, known := f.agents[keyOf(aic)]
+	return Standing{Known: known, Active: s.active, Revision: s.digest, Answered: f.answered}
+}
+
+// Changed returns a channel that is closed when an agent becomes known, active or inactive the next time.
+func (f *Feed) Changed() <-chan struct{} {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.changed
+}
+
+// Health returns what is known of the feed.
+func (f *Feed) Health() FeedHealth {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return FeedHealth{len(f.agents), f.inactive, f.answered, f.err}
+}
+
+// follow follows the registry until the Feed is closed.
+func (f *Feed) follow() {
+	failures := 0
+	for wait := time.Duration(0); f.pause(wait); {
+		began := time.Now()
+		news, err := f.poll()
+		switch {
+		case err != nil:
+			failures++
+			wait = min(maxRetry, firstRetry<<min(failures-1, 16))
+			if e, ok := errors.AsType[*Error](err); ok {
+				wait = max(e.RetryAfter, wait)
+			}
+			continue
+		case !news && time.Since(began) < pollPause:
+			wait = pollPause
+		default:
+			wait = 0
+		}
+		failures = 0
+	}
+}
+
+// pause waits, and reports whether the Feed is not closed.
+func (f *Feed) pause(wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-f.ctx.Done():
+	case <-timer.C:
+	}
+	return f.ctx.Err() == nil
+}
+
+// poll gets what is new once. It returns whether something is.
+func (f *Feed) poll() (news bool, err error) {
+	ctx, cancel := context.WithTimeout(f.ctx, pollTimeout)
+	defer cancel()
+	whole, get := f.seq == "", f.changes
+	if whole {
+		get = f.snapshot
+	}
+	found, seq, err := get(ctx)
+	switch {
+	case err != nil && f.ctx.Err() != nil:
+		return false, err
+	case Is(err, Gone) && !whole:
+		f.seq = "" // it no longer has the changes after the last one
+		return true, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, turned := f.err, false
+	if err == nil {
+		news, turned, err = f.merge(found, whole)
+	}
+	if f.err = err; err == nil {
+		f.seq, f.answered = seq, time.Now()
+	}
+	switch {
+	case err == nil && (before != nil || whole):
+		f.log.Info("a registry is followed", "source", f.client.URL(), "agents", len(f.agents), "inactive", f.inactive)
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		f.log.Warn("a registry cannot be followed", "source", f.client.URL(), "error", err)
+	}
+	if turned {
+		close(f.changed)
+		f.changed = make(chan struct{})
+	}
+	return news, err
+}
+
+// merge puts what was found into force; whole says that it is all there is. An agent that is missing in a whole keeps
+// being inactive. turned says that an agent has become known, active or inactive. f.mu is held.
+func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, err error) {
+	next := f.agents
+	if whole {
+		next = make(map[agentKey]state, len(found))
+		for key, s := range f.agents {
+			if !s.active {
+				next[key] = s
+			}
+		}
+	}
+	if len(next)+len(found) > maxAgents {
+		return false, false, fmt.Errorf("it has more than %d agents", maxAgents)
+	}
+	for key, s := range found {
+		was, is := f.agents[key]
+		news = news || !is || was != s
+		turned = turned || !is || was.active != s.active
+		if is && !was.active {
+			f.inactive--
+		}
+		if !s.active {
+			f.inactive++
+		}
+		next[key] = s
+	}
+	f.agents = next
+	return news, turned, nil
+}
+
+// snapshot gets all agents.
+func (f *Feed) snapshot(ctx context.Context) (found map[agentKey]state, seq string, err error) {
+	found = make(map[agentKey]state)
+	query := url.Values{"types": {"acs"}, "limit": {strconv.Itoa(snapshotLimit)}}
+	lines, parts := 0, 1
+	for part := 0; part < parts; part++ {
+		header, n, err := f.get(ctx, "/snapshots", query, found)
+		if err != nil {
+			return nil, "", err
+		}
+		lines += n
+		if part == 0 {
+			seq = header.Get("X-Snapshot-Seq")
+			if _, err := strconv.ParseUint(seq, 10, 63); err != nil {
+				return nil, "", errors.New("its snapshot has no number")
+			}
+			if parts, err = strconv.Atoi(header.Get("X-Snapshot-Chunk-Total")); err != nil || parts > maxParts {
+				return nil, "", fmt.Errorf("its snapshot has not 1 to %d parts", maxParts)
+			}
+			// Without the limit, each part but the first is empty.
+			query = url.Values{"id": {header.Get("X-Snapshot-Id")}, "limit": {strconv.Itoa(snapshotLimit)}}
+		}
+		if all, err := strconv.Atoi(header.Get("X-Snapshot-Object-Count")); part+1 >= parts && err == nil && all != lines {
+			return nil, "", fmt.Errorf("its snapshot has %d agents of %d", lines, all)
+		}
+		query.Set("chunk", strconv.Itoa(part+1))
+	}
+	return found, seq, nil
+}
+
+// changes waits for what has changed since the last change. The specification names the number start_seq; the
+// registry of ACPs v2.1 reads seq, and would begin with its oldest change without it.
+func (f *Feed) changes(ctx context.Context) (found map[agentKey]state, seq string, err error) {
+	found = make(map[agentKey]state)
+	header, _, err := f.get(ctx, "/changes", url.Values{"seq": {f.seq}, "start_seq": {f.seq},
+		"wait": {strconv.Itoa(int(pollWait / time.Second))}}, found)
+	if err != nil {
+		return nil, "", err
+	}
+	seq = header.Get("X-Next-Seq")
+	if _, err := strconv.ParseUint(seq, 10, 63); err != nil {
+		return nil, "", errors.New("its changes have no number")
+	}
+	return found, seq, nil
+}
+
+// get gets one answer, and adds its agents. It returns the lines of it.
+func (f *Feed) get(ctx context.Context, path string, query url.Values, found map[agentKey]state,
+) (header http.Header, lines int, err error) {
+	answer, err := f.client.Get(ctx, feedPath+path, query)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode == http.StatusNoContent {
+		return answer.Header, 0, nil
+	}
+	lines, err = readAgents(http.MaxBytesReader(nil, answer.Body, maxAnswerPart), found)
+	return answer.Header, lines, err
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+)
+
+// script is a registry without a network: each request gets the next answer, and then none.
+type script struct {
+	began time.Time
+
+	mu      sync.Mutex
+	answers []answer
+	asked   []string // the requests
+	at      []time.Duration
+}
+
+// requests returns the requests, and when they came.
+func (s *script) requests() ([]string, []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked), slices.Clone(s.at)
+}
+
+// next returns the next answer; false if there is none.
+func (s *script) next(r *http.Request) (a answer, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.at = append(s.asked, r.URL.Path+"?"+r.URL.RawQuery), append(s.at, time.Since(s.began))
+	if ok = len(s.answers) > 0; ok {
+		a, s.answers = s.answers[0], s.answers[1:]
+	}
+	return a, ok
+}
+
+// answer is what a registry answers, after a time; a status of 0 breaks the connection off.
+type answer struct {
+	after  time.Duration
+	status int
+	header http.Header
+	body   string
+}
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	a, ok := s.next(r)
+	if !ok {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if err := waitFor(r.Context(), a.after); err != nil {
+		return nil, err
+	}
+	body := io.Reader(strings.NewReader(a.body))
+	if a.status == 0 {
+		a.status, body = http.StatusOK, io.MultiReader(body, broken{})
+	}
+	if a.header == nil {
+		a.header = http.Header{}
+	}
+	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(body)}, nil
+}
+
+func waitFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// follow follows a scripted registry in a bubble.
+func follow(t *testing.T, answers []answer, then func(t *testing.T, f *Feed, s *script)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		s := &script{answers: answers, began: time.Now()}
+		c, err := New(Config{URL: "http://localhost", Transport: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := NewFeed(c, slog.New(slog.DiscardHandler))
+		f.Start()
+		then(t, f, s)
+		f.Close()
+	})
+}
+
+func dsp(t testing.TB, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/dsp/" + name + ".ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func wholeSnapshot(seq, body string) answer {
+	return answer{status: http.StatusOK, body: body, header: http.Header{"X-Snapshot-Id": {"snap"},
+		"X-Snapshot-Seq": {seq}, "X-Snapshot-Chunk-Total": {"1"}}}
+}
+
+func next(seq string, after time.Duration, body string) answer {
+	status := http.StatusOK
+	if body == "" {
+		status = http.StatusNoContent
+	}
+	return answer{after: after, status: status, body: body, header: http.Header{"X-Next-Seq": {seq}}}
+}
+
+func line(aic, payload string) string {
+	return `{"seq":7,"op":"upsert","type":"acs","id":"` + aic + `","payload":` + payload + "}\n"
+}
+
+// The agents of testdata.
+const (
+	partnerAIC  = "1.2.156.3088.1.0001.00001.NENBED.MH2BLU.0VKU" // active
+	disabledAIC = "1.2.156.3088.1.0001.00001.2ZRV50.SGSMLR.0KMU"
+)
+
+// TestFeed follows a registry whose answers were captured, through what goes wrong: each change has its effect once.
+func TestFeed(t *testing.T) {
+	follow(t, []answer{
+		{status: 503},
+		{status: 0, body: dsp(t, "snapshot")},                                           // broken off
+		wholeSnapshot("18", dsp(t, "snapshot")),                                         // at 30s
+		next("19", 10*time.Second, line(disabledAIC, `{"active":true}`)),                // at 40s
+		next("20", 10*time.Second, dsp(t, "disabled")),                                  // at 50s
+		next("20", 30*time.Second, ""),                                                  // at 80s
+		next("21", 10*time.Second, line(partnerAIC, `{"active":true,"endPoints":[1]}`)), // at 90s: it has moved
+		{status: http.StatusGone, after: time.Second},                                   // at 91s
+		wholeSnapshot("40", line(partnerAIC, `{"active":true,"endPoints":[1]}`)),        // at 91s
+	}, func(t *testing.T, f *Feed, s *script) {
+		check := func(at time.Duration, aic string, known, active bool) Standing {
+			t.Helper()
+			bubble.Pass(at - time.Since(s.began) + time.Millisecond)
+			got := f.Agent(aic)
+			if got.Known != known || got.Active != active {
+				t.Errorf("at %v: %+v", at, got)
+			}
+			return got
+		}
+		check(time.Second, partnerAIC, false, false)
+		if f.Health().Err == nil {
+			t.Error("a registry that answers 503 is healthy")
+		}
+		check(11*time.Second, partnerAIC, false, false) // what came before the end of a broken answer does not count
+		before := check(30*time.Second, partnerAIC, true, true)
+		check(40*time.Second, disabledAIC, true, true)
+		turned := f.Changed()
+		check(50*time.Second, disabledAIC, true, false)
+		select {
+		case <-turned:
+		default:
+			t.Error("it is not said that an agent was disabled")
+		}
+		turned = f.Changed()
+		after := check(90*time.Second, partnerAIC, true, true)
+		if after.Revision == before.Revision {
+			t.Error("an agent that has moved has the same revision")
+		}
+		select {
+		case <-turned:
+			t.Error("an agent that has moved is said to have become active or inactive")
+		default:
+		}
+		check(97*time.Second, disabledAIC, true, false) // missing in a snapshot, it stays inactive
+		if got := f.Agent(partnerAIC); got.Revision != after.Revision {
+			t.Error("a snapshot that says the same changes the revision")
+		}
+		asked, at := s.requests()
+		const changes, snapshots = "/acps-dsp-v2/changes?", "/acps-dsp-v2/snapshots?"
+		if want := changes + "seq=19&start_seq=19&wait=30"; !slices.Contains(asked, want) {
+			t.Errorf("nothing is asked as %s: %q", want, asked)
+		}
+		if last := asked[len(asked)-1]; last != changes+"seq=40&start_seq=40&wait=30" {
+			t.Errorf("the last request is %s", last)
+		}
+		for i, r := range asked[:3] {
+			if want := []time.Duration{0, firstRetry, 3 * firstRetry}[i]; at[i] != want ||
+				!strings.HasPrefix(r, snapshots) {
+				t.Errorf("request %d at %v, want at %v: %s", i, at[i], want, r)
+			}
+		}
+	})
+}
+
+// TestFeedOfHurry: a registry that answers at once with what is known, or has no snapshot, is not asked all the time.
+func TestFeedOfHurry(t *testing.T) {
+	hurry := []answer{wholeSnapshot("18", line(partnerAIC, `{"active":true}`))}
+	gone := []answer{}
+	for range 100 {
+		hurry = append(hurry, next("18", 0, line(partnerAIC, `{"active":true}`)))
+		gone = append(gone, answer{status: http.StatusGone})
+	}
+	for name, tt := range map[string]struct {
+		answers []answer
+		most    int
+	}{"the same change": {hurry, 15}, "no snapshot": {gone, 3}} {
+		follow(t, tt.answers, func(t *testing.T, _ *Feed, s *script) {
+			bubble.Pass(time.Minute)
+			asked, _ := s.requests()
+			if n := len(asked); n < 2 || n > tt.most {
+				t.Errorf("%s: %d requests in a minute, want at most %d", name, n, tt.most)
+			}
+		})
+	}
+}
+
+// TestFeedWithTooManyAgents: changes for which there is no room are asked for again, and not passed over.
+func TestFeedWithTooManyAgents(t *testing.T) {
+	follow(t, []answer{
+		wholeSnapshot("18", line(partnerAIC, `{"active":true}`)),
+		next("19", 10*time.Second, line(partnerAIC, `{"active":false}`)), // there is no room
+		next("19", 0, line(partnerAIC, `{"active":false}`)),
+	}, func(t *testing.T, f *Feed, s *script) {
+		bubble.Pass(time.Second)
+		f.mu.Lock()
+		known := f.agents
+		f.agents = make(map[agentKey]state, maxAgents)
+		for i := range maxAgents {
+			f.agents[agentKey{byte(i), byte(i >> 8), byte(i >> 16), 1}] = state{active: true}
+		}
+		f.mu.Unlock()
+		bubble.Pass(10 * time.Second)
+		if f.Health().Err == nil {
+			t.Error("there is no error")
+		}
+		f.mu.Lock()
+		f.agents = known
+		f.mu.Unlock()
+		bubble.Pass(firstRetry)
+		if h := f.Health(); h.Err != nil || h.Inactive != 1 {
+			t.Errorf("the health is %+v", h)
+		}
+		asked, _ := s.requests()
+		for i, seq := range []string{"18", "18", "19"} {
+			if want := "seq=" + seq + "&"; !strings.Contains(asked[i+1], want) {
+				t.Errorf("request %d: %s, want %s", i+1, asked[i+1], want)
+			}
+		}
+	})
+}
+
+func FuzzReadAgents(f *testing.F) {
+	for _, name := range []string{"snapshot", "disabled", "deleted"} {
+		f.Add([]byte(dsp(f, name)))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		found := make(map[agentKey]state)
+		if lines, err := readAgents(bytes.NewReader(raw), found); err == nil && len(found) > lines {
+			t.Errorf("%d agents in %d lines", len(found), lines)
+		}
+	})
+}
