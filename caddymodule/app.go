@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/aip-gateway/aip-gateway/amp"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -59,6 +60,9 @@ type App struct {
 	// before each call. Default: none; a certificate counts until it expires.
 	Revocation *Revocation `json:"revocation,omitempty"`
 
+	// What is reported of the Partners to a monitor. Default: none; nothing is.
+	AMP *AMP `json:"amp,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -72,6 +76,9 @@ type App struct {
 	aunSite    *directory.Site      // likewise
 
 	measured atomic.Pointer[measured] // nil while this configuration does not hold the store
+
+	reporter atomic.Pointer[amp.Reporter] // nil before Start, and without AMP
+	records  *amp.Log                     // that it writes to
 
 	access zapcore.Core // of Caddy's access logs
 
@@ -142,7 +149,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision())
+	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision())
 }
 
 // Validate checks the configuration.
@@ -176,7 +183,7 @@ func (a *App) add(g *Gateway) error {
 				g.aid())
 		}
 	}
-	if err := a.checkShared(g); err != nil {
+	if err := errors.Join(a.checkShared(g), a.AMP.check(g)); err != nil {
 		return err
 	}
 	a.members = append(a.members, g)
@@ -226,6 +233,7 @@ func (a *App) Start() error {
 	a.warnOfOpenConsoles()
 	a.certificates = a.loadedCertificates()
 	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
+	a.startAMP()
 	a.measured.Store(&measured{a.members, opened, a.certificates})
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
@@ -278,6 +286,9 @@ func (a *App) release() error {
 		return nil
 	}
 	a.holds = false
+	if a.records != nil {
+		a.records.Close()
+	}
 	err := a.opened.release()
 	a.measured.Store(nil) // not before: a store that is closed exports its metrics for the last time
 	return err

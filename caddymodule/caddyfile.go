@@ -46,6 +46,7 @@ func init() {
 //		aun { ... }
 //		issuer <name> { ... }
 //		revocation { ... }
+//		amp [<directory>] { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -66,6 +67,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"aun":        p.aun(&app.AUN),
 		"issuer":     p.issuer(&app.Issuer),
 		"revocation": p.revocation(&app.Revocation),
+		"amp":        p.amp(&app.AMP),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),

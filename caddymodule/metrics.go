@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/aip-gateway/aip-gateway/amp"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -76,7 +77,9 @@ var (
 
 	metricStreams = newGauge("streams_open", "Open streams.")
 	metricEvents  = newCounter("stream_events_total", "Events that were sent by streams.", "agent")
-	metricMemory  = newGauge("memory_bytes", "Memory that requests, answers, streams and running tasks hold.")
+	metricRecords = newCounter("amp_records_total",
+		"Records for a monitor, by their type; the outcome lost is for those that could not be written.", "type", "outcome")
+	metricMemory = newGauge("memory_bytes", "Memory that requests, answers, streams and running tasks hold.")
 )
 
 // The metrics of the store and of webhooks.
@@ -120,6 +123,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.aun()
 	s.callbacks()
 	s.trust(c.app)
+	if c.app.AMP != nil {
+		s.amp(c.app.AMP)
+	}
 	m := c.app.measured.Load()
 	if m == nil {
 		return
@@ -277,6 +283,15 @@ func (s samples) tasks(e partner.Engines) {
 		if !state.Terminal() {
 			s.add(metricTasks, float64(e.InState(state)), string(state))
 		}
+	}
+}
+
+// amp adds what was reported to a monitor.
+func (s samples) amp(a *AMP) {
+	for _, r := range a.Records {
+		written, lost := ampCounts.Of(amp.Type(r))
+		s.add(metricRecords, float64(written), r, "written")
+		s.add(metricRecords, float64(lost), r, "lost")
 	}
 }
 

@@ -335,6 +335,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Revocation:     &g.app.trust,
 		AAC:            tokens,
 		Policy:         decides,
+		Watch:          g.watch(),
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
 		Memory:         quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},

@@ -105,7 +105,7 @@ func TestDocsTypes(t *testing.T) {
 	fields["store.driver"] = reflect.TypeFor[string]() // Caddy reads it
 	words := []string{"directory", "file", "path", "URL", "AIC", "AID", "name", "text", "key", "dialect", "AIC and AID",
 		"AIC and names", "dialect, URL", "AID, URL", "name, text", "name, files"}
-	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns", "URLs"}
+	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns", "URLs", "types"}
 	setting := regexp.MustCompile("\\(`([a-z_.]+)`")
 	found := 0
 	for _, row := range tables(strings.ReplaceAll(pages(t)["docs/configuration.md"], `\|`, ","), settingsTable) {
@@ -203,7 +203,7 @@ func TestDocsDefaults(t *testing.T) {
 		}
 		flatten(t, path, module, got)
 	}
-	load("", "aip", `{}`)
+	load("", "aip", `{"amp":{"dir":"/tmp"}}`)
 	load("store.", "aip.stores.jetstream", `{"urls":["nats://a","nats://b"]}`)
 	load("store.", "aip.stores.memory", `{}`)
 	load("store.", "aip.stores.pebble", `{}`)

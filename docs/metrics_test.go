@@ -44,6 +44,7 @@ func TestDocsMetrics(t *testing.T) {
 	admin off
 	aip {
 		store pebble %s
+		amp %s
 		revocation {
 			crl missing.crl
 		}
@@ -82,7 +83,7 @@ func TestDocsMetrics(t *testing.T) {
 		}
 	}
 }
-`, t.TempDir(), here, up.URL, pki.CA.Cert, up.URL, down.URL))
+`, t.TempDir(), t.TempDir(), here, up.URL, pki.CA.Cert, up.URL, down.URL))
 	for _, path := range []string{"/up", "/aac", "/down"} {
 		res, err := http.Post(here+path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"rpc",`+
 			`"params":{"message":{"id":"m","senderId":"l","command":"start","taskId":"t","dataItems":[]}}}`))

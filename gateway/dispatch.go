@@ -44,7 +44,7 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	begun := time.Now()
 	a := x.answer()
 	if a.Summary = x.summary(a.Err); a.Dialect != nil {
-		g.meter.count(x, a.Err, time.Since(begun))
+		x.count(a.Err, time.Since(begun))
 	} else {
 		a.Summary.Error = CallerLeft
 	}
@@ -77,7 +77,7 @@ func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Cal
 			x.note(err)
 		}
 	}
-	g.meter.count(x, err, time.Since(begun))
+	x.count(err, time.Since(begun))
 	x.use.End()
 	result := x.result
 	*x = exchange{}
@@ -88,7 +88,7 @@ func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Cal
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
-	g.meter.count(x, err, 0)
+	x.count(err, 0)
 	a := x.refuse(err)
 	a.Summary = x.summary(err)
 	return a

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/amp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// AMP says what is reported of each Partner with an AIC to a monitor, by the Agent Monitoring Protocol: records in files
+// that a forwarder follows.
+type AMP struct {
+	// The directory of the files. It is made if it is missing. Default: the environment variable AMP_LOG_DIR.
+	Dir string `json:"dir,omitempty"`
+
+	// What the names of the files end with, before .jsonl: gateways that share a directory need different ones. Default:
+	// aip-gateway.
+	Name string `json:"name,omitempty"`
+
+	// What is reported: heartbeat (the agent is alive), metrics (once a minute: load, and how calls went), access (each
+	// call) and audit (each call that changes something or was refused; signed). Default: heartbeat.
+	Records []string `json:"records,omitempty"`
+
+	// How the members of records are named: camel, as the specification has it, or snake, as the software of ACPs 2.2
+	// reads them. Default: camel.
+	Names string `json:"names,omitempty"`
+
+	// How often there is a heartbeat of an agent that is alive, from 10s to 60s. Default: 15s.
+	Interval caddy.Duration `json:"interval,omitempty"`
+
+	// The size from which on a file is renamed, and a new one begun. Default: 16 MiB.
+	MaxSize int64 `json:"max_size,omitempty"`
+
+	// How many files of each type are kept that were renamed; 0 keeps none. Default: 3.
+	Keep *int `json:"keep,omitempty"`
+
+	// The certificates whose keys sign the records of audit, each with the AIC of a Partner. Default: none.
+	Sign []KeyPair `json:"sign,omitempty"`
+
+	signers ampSigners
+}
+
+// KeyPair is a certificate with its key, which are read again when they are needed.
+type KeyPair struct {
+	// The PEM file with the certificate.
+	Cert string `json:"cert"`
+
+	// The PEM file with its key.
+	Key string `json:"key"`
+}
+
+// amp returns what reads the option. Syntax:
+//
+//	amp [<directory>] {
+//		name     <name>
+//		records  <type>...
+//		names    camel|snake
+//		interval <duration>
+//		max_size <size>
+//		keep     <n>
+//		sign     <cert> <key>
+//	}
+func (p *parser) amp(into **AMP) func() {
+	return func() {
+		a := new(AMP)
+		*into = a
+		if p.NextArg() {
+			a.Dir = p.Val()
+		}
+		if p.NextArg() {
+			p.fail("amp takes one directory")
+		}
+		p.block("amp", options{
+			"name":     p.word(&a.Name),
+			"records":  p.words(&a.Records),
+			"names":    p.word(&a.Names),
+			"interval": p.duration(&a.Interval),
+			"max_size": size(p, &a.MaxSize),
+			"keep": func() {
+				a.Keep = new(int)
+				p.number(a.Keep)()
+			},
+			"sign": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+				a.Sign = append(a.Sign, KeyPair{cert, key})
+			}),
+		})
+	}
+}
+
+// ampName is what the name of a file may have.
+var ampName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// provision fills in defaults, and checks the settings.
+func (a *AMP) provision() (err error) {
+	if a == nil {
+		return nil
+	}
+	orDefault(&a.Name, "aip-gateway")
+	orDefault(&a.Names, string(amp.Camel))
+	orDefault(&a.Interval, caddy.Duration(15*time.Second))
+	orDefault(&a.MaxSize, 16<<20)
+	if a.Keep == nil {
+		a.Keep = new(3)
+	}
+	if len(a.Records) == 0 {
+		a.Records = []string{string(amp.Heartbeat)}
+	}
+	dir, err := fileName(caddy.NewReplacer(), cmp.Or(a.Dir, os.Getenv("AMP_LOG_DIR")))
+	switch {
+	case err != nil:
+		return fmt.Errorf("amp: %w", err)
+	case dir == "":
+		return errors.New("amp: write the directory of the files behind it, or set the environment variable AMP_LOG_DIR")
+	case !ampName.MatchString(a.Name):
+		return fmt.Errorf("amp: name is %q, but may have letters, digits, dots, dashes and underscores only", a.Name)
+	case a.Names != string(amp.Camel) && a.Names != string(amp.Snake):
+		return fmt.Errorf("amp: names is %q, but must be camel or snake", a.Names)
+	case a.Interval < caddy.Duration(10*time.Second) || a.Interval > caddy.Duration(time.Minute):
+		return fmt.Errorf("amp: interval is %s, but must be from 10s to 60s", time.Duration(a.Interval))
+	case a.MaxSize < 1<<16:
+		return fmt.Errorf("amp: max_size is %d bytes, but must be at least 64KiB", a.MaxSize)
+	case *a.Keep < 0 || *a.Keep > 1000:
+		return fmt.Errorf("amp: keep is %d, but must be from 0 to 1000", *a.Keep)
+	}
+	for _, r := range a.Records {
+		if !slices.Contains(amp.Types(), amp.Type(r)) {
+			return fmt.Errorf("amp: records names %q, but there are heartbeat, metrics, access and audit", r)
+		}
+	}
+	a.Dir = dir
+	return a.signers.read(a.Sign)
+}
+
+// check refuses a Partner whose records cannot be written as the settings ask for it.
+func (a *AMP) check(g *Gateway) error {
+	if a == nil || g.AIC == "" || !slices.Contains(a.Records, string(amp.Audit)) || a.signers.pairs[g.AIC].Cert != "" {
+		return nil
+	}
+	return fmt.Errorf("amp: records has audit, which is signed, but no certificate of sign has the AIC %s", g.AIC)
+}
+
+// ampSigners are what signs records, by AIC.
+type ampSigners struct {
+	pairs map[string]KeyPair
+
+	mu   *sync.Mutex
+	kept map[string]*keptSigner
+}
+
+// keptSigner is a signer that was read at a time.
+type keptSigner struct {
+	*amp.Signer
+	read time.Time
+}
+
+// signerAge is how long a certificate that was read is used.
+const signerAge = time.Minute
+
+// read reads the certificates, each of which must be of an AIC.
+func (s *ampSigners) read(pairs []KeyPair) error {
+	s.pairs, s.mu, s.kept = make(map[string]KeyPair), new(sync.Mutex), make(map[string]*keptSigner)
+	for _, p := range pairs {
+		pair, err := readClientCert(caddy.NewReplacer(), p.Cert, p.Key)
+		if err != nil {
+			return fmt.Errorf("amp: sign: %w", err)
+		}
+		aic, err := identity.FromCertificate(pair.Leaf)
+		if err != nil {
+			return fmt.Errorf("amp: sign: %s: %s", p.Cert, explained(err))
+		}
+		if _, err := amp.NewSigner(pair); err != nil {
+			return fmt.Errorf("amp: sign: %s: %w", p.Key, err)
+		}
+		s.pairs[string(aic)] = p
+	}
+	return nil
+}
+
+// of returns what signs the records of a Partner, by the certificate as it is now.
+func (s *ampSigners) of(aic string) (*amp.Signer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept := s.kept[aic]; kept != nil && time.Since(kept.read) < signerAge {
+		return kept.Signer, nil
+	}
+	p := s.pairs[aic]
+	pair, err := readClientCert(caddy.NewReplacer(), p.Cert, p.Key)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := amp.NewSigner(pair)
+	if err != nil {
+		return nil, err
+	}
+	s.kept[aic] = &keptSigner{signer, time.Now()}
+	return signer, nil
+}
+
+var (
+	began     = time.Now() // of the process
+	ampCounts amp.Counts
+)
+
+// startAMP begins to report of the Partners, until the configuration is drained. a.mu is held, and a.opened is set.
+func (a *App) startAMP() {
+	if a.AMP == nil {
+		return
+	}
+	log := slog.New(processLog{name: "aip.amp"})
+	_ = os.MkdirAll(a.AMP.Dir, 0o750) // what cannot be written is logged
+	host, _ := os.Hostname()
+	config := amp.Config{Dir: a.AMP.Dir, Name: a.AMP.Name, Names: amp.Names(a.AMP.Names), MaxSize: a.AMP.MaxSize,
+		Keep: *a.AMP.Keep, Resource: amp.Object{"service.name": a.AMP.Name, "host.name": host},
+		Signer: a.AMP.signers.of, Counts: &ampCounts, Log: log}
+	for _, r := range a.AMP.Records {
+		config.Types = append(config.Types, amp.Type(r))
+	}
+	var agents []amp.Agent
+	for _, g := range a.members {
+		if g.AIC != "" && !slices.ContainsFunc(agents, func(other amp.Agent) bool { return other.AIC == g.AIC }) {
+			agents = append(agents, amp.Agent{AIC: g.AIC, Alive: func() bool { return a.isAlive(g) }, Load: g.load})
+		}
+	}
+	a.records = amp.Open(config) // closed when the last call has left
+	reporter := amp.NewReporter(a.records, agents, time.Duration(a.AMP.Interval), began)
+	a.reporter.Store(reporter)
+	a.checking.Go(func() { reporter.Run(a.draining) })
+}
+
+// isAlive reports whether a Partner takes new tasks, and its agent is not known to be down.
+func (a *App) isAlive(g *Gateway) bool {
+	if a.draining.Err() != nil || caddy.Exiting() || !a.opened.tasks.Process().Draining().IsZero() {
+		return false
+	}
+	if assignee := g.Agent.assignee(); assignee != "" {
+		return aunConnections.Online(assignee)
+	}
+	return g.health().State != adminapi.AgentDown
+}
+
+// load returns how many turns are at the agent, how many wait for it, and how many may be there.
+func (g *Gateway) load() (running, waiting, most int) {
+	if slots := g.gateway.Slots(); slots != nil {
+		running, waiting = slots.Use()
+	}
+	return running, waiting, g.Agent.MaxRuns
+}
+
+// report reports a call to the monitor.
+func (g *Gateway) report(c *gateway.Answered) {
+	reporter := g.app.reporter.Load()
+	if reporter == nil {
+		return
+	}
+	call := amp.Call{AIC: g.AIC, Began: c.At, Took: c.Took, Dialect: c.Dialect, Command: c.Command, Caller: c.User,
+		Leader: c.Leader, Address: c.Address, Task: c.Task, Stream: c.Stream, Error: c.Error}
+	if host, _, err := net.SplitHostPort(c.Address); err == nil {
+		call.Address = host
+	}
+	if c.Error != "" {
+		switch c.Kind {
+		case task.AuthenticationRequired, task.AuthorizationFailed, task.AccessTokenInvalid:
+			call.Refused = true
+		case task.Internal, task.InvalidAgentResponse, task.AgentUnavailable, task.AgentTimeout, task.StoreUnavailable:
+			call.Failed = true
+		}
+	}
+	if c.Trace.IsValid() {
+		call.Trace = amp.Trace{ID: c.Trace.TraceID().String(), Span: c.Trace.SpanID().String()}
+	}
+	reporter.Called(&call)
+}
+
+// watch returns what reports calls; nil if nothing of them is reported.
+func (g *Gateway) watch() func(*gateway.Answered) {
+	if a := g.app.AMP; a == nil || g.AIC == "" || slices.Equal(a.Records, []string{string(amp.Heartbeat)}) {
+		return nil
+	}
+	return g.report
+}

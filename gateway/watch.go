@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Answered is a call that was answered, for who reports calls. That of a stream has begun.
+type Answered struct {
+	Summary
+	Kind    task.Kind // of the error, if there is one
+	At      time.Time // when the call was decoded
+	Took    time.Duration
+	Address string // of the caller, as the front knows it
+	Stream  bool
+	Trace   trace.SpanContext
+}
+
+// count counts a call, which has ended with an error or nil after some time, and tells of it.
+func (x *exchange) count(err error, took time.Duration) {
+	x.g.meter.count(x, err, took)
+	watch := x.g.config.Watch
+	if watch == nil {
+		return
+	}
+	a := &Answered{Summary: x.summary(err), At: time.Now().Add(-took), Took: took, Address: x.in.Address,
+		Stream: x.call.Stream, Trace: x.span.SpanContext()}
+	if err != nil {
+		a.Kind = task.KindOf(err)
+	}
+	watch(a)
+}
