@@ -40,7 +40,7 @@ func TestAMP(t *testing.T) {
 	s.start(config{
 		store: "store memory\n\t\tamp {\n\t\t\trecords heartbeat access audit\n\t\t\tsign " + pki.Server.Cert + " " +
 			pki.Server.Key + "\n\t\t}",
-		handle: "aip_gateway a2a/legacy " + agent + " {\n\t\taic " + aic + "\n\t}",
+		handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\taic " + aic + "\n\t}",
 	})
 	beats := s.ampRecords("heartbeat", "aic", aic)
 	if len(beats) != 1 || beats[0].Get("logType").Str != "heartbeat" || !beats[0].Get("body.uptimeSeconds").Exists() {
