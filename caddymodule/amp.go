@@ -23,8 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// AMP says what is reported of each Partner with an AIC to a monitor, by the Agent Monitoring Protocol: records in files
-// that a forwarder follows.
+// AMP says what is reported of each Partner with an AIC to a monitor, by the Agent Monitoring Protocol: records in
+// files that a forwarder follows.
 type AMP struct {
 	// The directory of the files. It is made if it is missing. Default: the environment variable AMP_LOG_DIR.
 	Dir string `json:"dir,omitempty"`
