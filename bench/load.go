@@ -102,31 +102,56 @@ func (t *target) callHTTP1(ctx context.Context) ([]time.Duration, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	in := bufio.NewReaderSize(conn, 16<<10)
-	var out, body, fields, answer []byte
+	c := connection{target: t, conn: conn, in: bufio.NewReaderSize(conn, 16<<10)}
 	latencies := make([]time.Duration, 0, 1<<14)
 	for ctx.Err() == nil {
-		n := numbers.Add(1)
-		body = t.body(body[:0], n)
-		if t.header != nil {
-			fields = t.header(fields[:0], n)
-		}
-		out = fmt.Appendf(out[:0],
-			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
-			t.path, fields, len(body), body)
-		began := time.Now()
-		if _, err := conn.Write(out); err != nil {
+		latency, err := c.call()
+		if err != nil {
 			return latencies, err
 		}
-		if answer, err = read(in, answer); err != nil {
-			return latencies, err
-		}
-		latencies = append(latencies, time.Since(began))
-		if err := t.check(answer, n); err != nil {
-			return latencies, err
-		}
+		latencies = append(latencies, latency)
 	}
 	return latencies, nil
+}
+
+// callOnce sends one request over a connection of its own.
+func (t *target) callOnce() error {
+	conn, err := t.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = (&connection{target: t, conn: conn, in: bufio.NewReader(conn)}).call()
+	return err
+}
+
+// connection is one of HTTP/1.1.
+type connection struct {
+	*target
+	conn                      net.Conn
+	in                        *bufio.Reader
+	out, sent, fields, answer []byte
+}
+
+// call sends a request, and returns how long its answer took.
+func (c *connection) call() (latency time.Duration, err error) {
+	n := numbers.Add(1)
+	c.sent = c.body(c.sent[:0], n)
+	if c.header != nil {
+		c.fields = c.header(c.fields[:0], n)
+	}
+	c.out = fmt.Appendf(c.out[:0],
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+		c.path, c.fields, len(c.sent), c.sent)
+	began := time.Now()
+	if _, err := c.conn.Write(c.out); err != nil {
+		return 0, err
+	}
+	if c.answer, err = read(c.in, c.answer); err != nil {
+		return 0, err
+	}
+	latency = time.Since(began)
+	return latency, c.check(c.answer, n)
 }
 
 // callHTTP2 sends one request after the other over a connection that others use, too.

@@ -7,8 +7,8 @@
 //
 //	go run . [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
-// By default it runs everything but observe, checks, trust, and what takes long: idle and aun, which wait for the
-// collector, and start, which first stores tasks. It is a module of its own, so that what only it needs is not in the
+// By default it runs everything but observe, checks, trust, cluster, which needs nats-server, and what takes long: idle and
+// aun, which wait for the collector, and start, which first stores tasks. It is a module of its own, so that what only it needs is not in the
 // gateway's go.mod, and runs in its folder.
 package main
 
@@ -64,6 +64,7 @@ var measurements = []measurement{
 	{"start", starts},
 	{"idle", idle},
 	{"aun", aunClients},
+	{"cluster", clustered},
 }
 
 // byDefault are the measurements that run if none are named.
@@ -81,7 +82,7 @@ func main() {
 		}
 	}
 	s := settings{report: newReport()}
-	which := flag.String("run", byDefault, "what to measure: these, start, idle and aun")
+	which := flag.String("run", byDefault, "what to measure: these, start, idle, aun and cluster")
 	flag.StringVar(&s.caddy, "caddy", "../caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")

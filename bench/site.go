@@ -52,6 +52,7 @@ type siteConfig struct {
 	prepare func(dir string, pki *devpki.PKI) error // called before the start, with the folder of the site
 	env     []string                                // of the gateway's process, beside that of this one
 	more    string                                  // further sites; AGENT stands for the port of the agent
+	beside  *site                                   // whose agent and certificates it has; nil for its own
 }
 
 // newSite starts a gateway and an agent. The caller closes the site.
@@ -65,7 +66,9 @@ func newSite(ctx context.Context, caddy string, c siteConfig) (_ *site, err erro
 			s.close()
 		}
 	}()
-	if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
+	if c.beside != nil {
+		s.pki = c.beside.pki
+	} else if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
 		return nil, err
 	}
 	if s.leader, err = leaderTLS(s.pki); err != nil {
@@ -77,6 +80,9 @@ func newSite(ctx context.Context, caddy string, c siteConfig) (_ *site, err erro
 			return nil, err
 		}
 		s.ports = append(s.ports, port)
+	}
+	if c.beside != nil {
+		s.ports[portAgent] = c.beside.ports[portAgent]
 	}
 	if caddy, err = filepath.Abs(caddy); err != nil {
 		return nil, err
@@ -151,8 +157,11 @@ https://localhost:%[9]d {
 			return nil, err
 		}
 	}
-	if s.agent, err = s.start(ctx, nil, caddy, "aip", "sample-agent", "--listen", s.addr(portAgent)); err != nil {
-		return nil, err
+	if c.beside == nil {
+		s.agent, err = s.start(ctx, nil, caddy, "aip", "sample-agent", "--listen", s.addr(portAgent))
+		if err != nil {
+			return nil, err
+		}
 	}
 	if s.gateway, err = s.start(ctx, c.env, caddy, "run", "--config", path, "--adapter", "caddyfile"); err != nil {
 		return nil, err
