@@ -44,8 +44,8 @@ func clustered(ctx context.Context, o settings) error {
 	return nil
 }
 
-func newTrio(ctx context.Context, caddy string) (c *trio, err error) {
-	c = new(trio)
+func newTrio(ctx context.Context, caddy string) (_ *trio, err error) {
+	c := new(trio)
 	defer func() {
 		if err != nil {
 			c.close()
