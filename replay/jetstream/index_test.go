@@ -361,3 +361,35 @@ func TestParts(t *testing.T) {
 		t.Errorf("the next owner has (-want +got):\n%.2000s", d)
 	}
 }
+
+// TestHeadOfLaggingReplica: an owner who reads the head of a log that was dropped and purged, from a replica that has
+// not heard of it, does not have the log.
+func TestHeadOfLaggingReplica(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	for _, log := range []string{"kept", "dropped"} {
+		if err := owner.Append(t.Context(), replay.Append{Log: log, Records: [][]byte{{1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late, err := owner.st.last(t.Context(), owner.st.headSubject("dropped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Append(t.Context(), replay.Append{Log: "dropped", Expect: 1, Drop: true}); err != nil {
+		t.Fatal(err)
+	}
+	filter := owner.st.prefix + token("dropped") + ".>"
+	patiently(t, func(ctx context.Context) error { return owner.st.purge(ctx, filter, late.seq+100) })
+
+	next := &Store{st: owner.st, index: replay.NewIndex[entry](replay.Settings{})}
+	if err := errors.Join(next.loadHead(t.Context(), late), next.load(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if next.index.Get("kept") == nil || next.index.Get("dropped") != nil {
+		t.Errorf("the index has the log that is there: %t, and the one that is not: %t",
+			next.index.Get("kept") != nil, next.index.Get("dropped") != nil)
+	}
+}

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -37,64 +34,100 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 	return s, nil
 }
 
-// load reads all heads. The consumer may be at a replica that lags, so it has read all when it has read the owner's
-// record, which is younger than they are.
+// load reads all heads. Any replica answers, and one may lag. So the leader says that no head is left, and which logs
+// there are: a replica may have a head of a log still that was dropped and purged.
 func (s *Store) load(ctx context.Context) error {
-	once, stop := context.WithTimeout(ctx, requestLimit)
-	c, err := s.st.js.OrderedConsumer(once, s.st.name, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{s.st.prefix + "*.h", s.st.ownerSubject},
-	})
-	stop()
-	if err != nil {
-		return unavailable(ctx, err)
-	}
-	// A pull that the server has lost is asked for again soon: by default, that takes 10 s and more.
-	all, err := c.Messages(jetstream.PullExpiry(time.Second), jetstream.PullHeartbeat(500*time.Millisecond))
-	if err != nil {
-		return unavailable(ctx, err)
-	}
-	defer all.Stop()
-	for {
-		m, err := all.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return unavailable(ctx, err)
+	filter := s.st.prefix + "*.h"
+	for at := uint64(0); ; {
+		heads, err := s.st.direct(ctx, at+1, filter, claimMessages)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
+		if err != nil || len(heads) == 0 {
+			m, err := s.st.get(ctx, getRequest{Seq: at + 1, Next: filter})
+			if errors.Is(err, errNoMessage) {
+				return s.compare(ctx, filter)
+			}
+			if err != nil {
+				return err
+			}
+			heads = append(heads, m)
 		}
-		seq := meta.Sequence.Stream
-		if seq == s.owner.Epoch {
-			return nil
+		for _, m := range heads {
+			at = m.seq
+			if err := s.loadHead(ctx, m); err != nil {
+				return err
+			}
 		}
-		if m.Subject() == s.st.ownerSubject {
-			continue
-		}
-		name, _, err := logOf(s.st.prefix, m.Subject())
-		if err != nil {
-			return err
-		}
-		if len(m.Data()) == 0 { // a log that was dropped, whose purge may have been missed
-			s.purges = append(s.purges, purge{s.st.prefix + token(name) + ".>", seq + 1})
-			continue
-		}
-		data, err := s.st.whole(ctx, message{m.Subject(), seq, m.Data()})
-		if err != nil {
-			return fmt.Errorf("the log %.100q: %w", name, err)
-		}
-		h, err := parseHead(data)
-		if err != nil {
-			return fmt.Errorf("the log %.100q: %w", name, err)
-		}
-		l := &indexed{Name: name, Expires: h.expires, Value: entry{begun: h.begun, seq: seq, snapshot: h.snapshot}}
-		s.index.Set(l, h.Head, sizeOf(name, &h))
 	}
 }
 
-// unavailable returns an error of the client's as one of the store's, or that of ctx.
-func unavailable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// claimMessages is how many heads are read at a time when a shard is claimed: each time costs the server a look at all
+// of them.
+const claimMessages = 1000
+
+// loadHead takes a head into the index.
+func (s *Store) loadHead(ctx context.Context, m message) error {
+	name, _, err := logOf(s.st.prefix, m.subject)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: %w", replay.ErrUnavailable, err)
+	if len(m.data) == 0 { // a log that was dropped, whose purge may have been missed
+		s.purges = append(s.purges, purge{s.st.prefix + token(name) + ".>", m.seq + 1})
+		s.unload(name)
+		return nil
+	}
+	data, err := s.st.whole(ctx, m)
+	if errors.Is(err, errNoMessage) { // it was replaced, and what replaced it comes later
+		s.unload(name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the log %.100q: %w", name, err)
+	}
+	h, err := parseHead(data)
+	if err != nil {
+		return fmt.Errorf("the log %.100q: %w", name, err)
+	}
+	l := s.index.Get(name)
+	if l == nil {
+		l = &indexed{Name: name}
+	}
+	l.Expires, l.Value = h.expires, entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot}
+	s.index.Set(l, h.Head, sizeOf(name, &h))
+	return nil
+}
+
+// unload takes a log out of the index, if it is there.
+func (s *Store) unload(name string) {
+	if l := s.index.Get(name); l != nil {
+		s.index.Remove(l)
+	}
+}
+
+// compare takes the logs out of the index that the leader does not have.
+func (s *Store) compare(ctx context.Context, filter string) error {
+	there := make(map[string]bool)
+	for {
+		subjects, all, err := s.st.subjects(ctx, filter, len(there))
+		if err != nil {
+			return err
+		}
+		for subject := range subjects {
+			there[subject] = true
+		}
+		if len(subjects) == 0 || len(there) >= all {
+			break
+		}
+	}
+	noLock := func(context.Context) error { return nil } // the store is not open yet
+	for e, err := range s.index.Entries(ctx, noLock, func() {}, "", "") {
+		if err != nil {
+			return err
+		}
+		if !there[s.st.headSubject(e.Log)] {
+			s.unload(e.Log)
+		}
+	}
+	return nil
 }

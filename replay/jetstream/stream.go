@@ -168,6 +168,22 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n int)
 	return all, nil
 }
 
+// subjects asks the leader for the subjects of messages, from the offset on, as many as it gives at once, and for how
+// many there are.
+func (st *stream) subjects(ctx context.Context, filter string, offset int) (list map[string]uint64, all int, err error) {
+	var answer struct {
+		Total int `json:"total"`
+		State struct {
+			Subjects map[string]uint64 `json:"subjects"`
+		} `json:"state"`
+	}
+	err = st.ask(ctx, "STREAM.INFO.", struct {
+		Filter string `json:"subjects_filter"`
+		Offset int    `json:"offset"`
+	}{filter, offset}, &answer)
+	return answer.State.Subjects, answer.Total, err
+}
+
 // value is one value as it is written: at a subject, in one message or more.
 type value struct {
 	subject string
