@@ -363,13 +363,13 @@ func (c *trio) held(ctx context.Context) (sum [3]float64, err error) {
 // without an owner waits for the next one.
 func (c *trio) takeOver(ctx context.Context, o settings) error {
 	const noticed = 500 * time.Millisecond // a call that takes less was for a shard that had its owner
-	t := startsOf(c.sites[0], manyLeaders)
+	start := startsOf(c.sites[0], manyLeaders)
 	c.sites[gateways-1].stop()
 	var waited []time.Duration
 	var mu sync.Mutex
 	began := time.Now()
 	err := together(manyLeaders, func(int) error {
-		if err := t.callOnce(); err != nil {
+		if err := start.callOnce(); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -383,7 +383,7 @@ func (c *trio) takeOver(ctx context.Context, o settings) error {
 		return err
 	}
 	slices.Sort(waited)
-	o.table("several gateways: one is killed", "calls", "median ms", "greatest ms").row("calls that wait for another owner",
-		float64(len(waited)), micros(percentile(waited, 0.5))/1e3, micros(percentile(waited, 1))/1e3)
+	t := o.table("several gateways: one is killed", "calls", "median ms", "greatest ms")
+	t.row("calls that wait for another owner", float64(len(waited)), micros(percentile(waited, 0.5))/1e3, micros(percentile(waited, 1))/1e3)
 	return nil
 }

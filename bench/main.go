@@ -7,9 +7,9 @@
 //
 //	go run . [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
-// By default it runs everything but observe, checks, trust, cluster, which needs nats-server, and what takes long: idle and
-// aun, which wait for the collector, and start, which first stores tasks. It is a module of its own, so that what only it needs is not in the
-// gateway's go.mod, and runs in its folder.
+// By default it runs everything but observe, checks, trust, cluster, which needs nats-server, and what takes long: idle
+// and aun, which wait for the collector, and start, which first stores tasks. It is a module of its own, so that what
+// only it needs is not in the gateway's go.mod, and runs in its folder.
 package main
 
 import (

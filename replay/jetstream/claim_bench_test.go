@@ -16,7 +16,8 @@ func BenchmarkClaim(b *testing.B) {
 	owner := claim(b, s, 0, "first")
 	for i := range logs {
 		for seq := range uint64(2) {
-			a := replay.Append{Log: fmt.Sprint(i), Expect: seq, Records: [][]byte{make([]byte, 300)}, Metadata: make([]byte, 300)}
+			a := replay.Append{Log: fmt.Sprint(i), Expect: seq, Records: [][]byte{make([]byte, 300)},
+				Metadata: make([]byte, 300)}
 			if err := owner.Append(b.Context(), a); err != nil {
 				b.Fatal(err)
 			}

@@ -35,8 +35,8 @@
 // # The index
 //
 // The owner keeps the heads of all logs in memory (replay.Index), with their lists, times and metadata, and reads them
-// once, when it has claimed the shard, from any replica: the leader says at the end which logs there are. Records are in
-// memory only of logs that are being read, the last ones.
+// once, when it has claimed the shard, from any replica: the leader says at the end which logs there are. Records are
+// in memory only of logs that are being read, the last ones.
 //
 // # Readers
 //

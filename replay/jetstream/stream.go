@@ -170,7 +170,9 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n int)
 
 // subjects asks the leader for the subjects of messages, from the offset on, as many as it gives at once, and for how
 // many there are.
-func (st *stream) subjects(ctx context.Context, filter string, offset int) (list map[string]uint64, all int, err error) {
+func (st *stream) subjects(ctx context.Context, filter string, offset int) (
+	list map[string]uint64, all int, err error,
+) {
 	var answer struct {
 		Total int `json:"total"`
 		State struct {
