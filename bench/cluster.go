@@ -384,6 +384,7 @@ func (c *trio) takeOver(ctx context.Context, o settings) error {
 	}
 	slices.Sort(waited)
 	t := o.table("several gateways: one is killed", "calls", "median ms", "greatest ms")
-	t.row("calls that wait for another owner", float64(len(waited)), micros(percentile(waited, 0.5))/1e3, micros(percentile(waited, 1))/1e3)
+	t.row("calls that wait for another owner", float64(len(waited)), micros(percentile(waited, 0.5))/1e3,
+		micros(percentile(waited, 1))/1e3)
 	return nil
 }
