@@ -39,7 +39,7 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 func (s *Store) load(ctx context.Context) error {
 	filter := s.st.prefix + "*.h"
 	for at := uint64(0); ; {
-		heads, err := s.st.direct(ctx, at+1, filter, claimMessages)
+		heads, err := s.st.direct(ctx, at+1, filter, pageMessages)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -61,10 +61,6 @@ func (s *Store) load(ctx context.Context) error {
 		}
 	}
 }
-
-// claimMessages is how many heads are read at a time when a shard is claimed: each time costs the server a look at all
-// of them.
-const claimMessages = 1000
 
 // loadHead takes a head into the index.
 func (s *Store) loadHead(ctx context.Context, m message) error {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// pageMessages and pageBytes bound what is read at a time.
-	pageMessages = 128
+	// pageMessages and pageBytes bound what is read at a time. Each time costs the server a look at all that is left.
+	pageMessages = 1000
 	pageBytes    = 1 << 20
 )
 
