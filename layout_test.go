@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 		"internal/logname", "internal/measure", "internal/bug"},
 	"aun":       {"aun/codes", "jsonrpc", "internal/bufpool", "internal/bug"},
 	"aun/codes": {"jsonrpc"},
-	"directory": {"aun", "aun/codes", "translate", "translate/aun"},
+	"directory": {"aun", "aun/codes", "catalog", "translate", "translate/aun"},
 	"mailbox": {"task", "aun", "aun/codes", "translate/aun", "replay", "shard", "shard/ask", "follow", "partner",
 		"identity", "gateway", "internal/keylock", "internal/logname"},
 	"aun/auntest": {"aun"},
@@ -137,8 +137,10 @@ var mayImport = map[string][]string{
 	"gateway/httpfront/takeover": {"internal/bufpool"},
 	"gateway/wsfront": {"task", "jsonrpc", "policy", "aun", "aun/codes", "gateway", "identity", "partner", "replay",
 		"shard", "shard/ask", "follow", "translate/aun", "quota", "internal/keylock", "internal/logname"},
-	"amp": {},
-	"caddymodule": {"aac", "amp", "authn", "token", "task", "dialect", "jsonrpc", "translate", "aun", "aun/codes",
+	"amp":     {},
+	"catalog": {"translate"},
+	"adp":     {"catalog", "identity", "translate/aip/acs"},
+	"caddymodule": {"aac", "adp", "amp", "catalog", "authn", "token", "task", "dialect", "jsonrpc", "translate", "aun", "aun/codes",
 		"translate/aip", "translate/aip/acs",
 		"translate/a2a",
 		"translate/agentapi",
@@ -202,7 +204,7 @@ var outside = map[string][]string{
 		"translate/a2a/internal/webhook", "internal/leader", "upstream/auntransport"},
 	"go.opentelemetry.io/": {"group", "internal/tracing", "internal/measure", "caddymodule", "partner", "gateway",
 		"gateway/httpfront", "onbehalf", "upstream/httptransport", "upstream/grpctransport", "notify", "notify/delivery"},
-	"net/http": {"authn", "directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
+	"net/http": {"adp", "authn", "directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
@@ -375,7 +377,8 @@ func optionsOf(t *testing.T) (words []string) {
 	for _, name := range []string{"caddyfile", "store", "storepebble", "storememory"} {
 		eachNode(t, "caddymodule/"+name+".go", tables)
 	}
-	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_health", "aip_identify",
+	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_discovery", "aip_health",
+		"aip_healthz", "aip_identify",
 		"aip_method", "aip_sample_agent")
 }
 

@@ -60,6 +60,7 @@ var adminAnswers = map[string]adminAnswer{
 	adminapi.PolicyRules:      listRules,
 	adminapi.QuotaUses:        listQuotas,
 	adminapi.Issuers:          listIssuers,
+	adminapi.CheckDiscovery:   checkDiscovery,
 }
 
 // adminHandlers are the handlers of all routes but those of health, by path.

@@ -245,7 +245,7 @@ func (a *App) startAMP() {
 
 // isAlive reports whether a Partner takes new tasks, and its agent is not known to be down.
 func (a *App) isAlive(g *Gateway) bool {
-	if a.draining.Err() != nil || caddy.Exiting() || !a.opened.tasks.Process().Draining().IsZero() {
+	if a.ends() {
 		return false
 	}
 	if assignee := g.Agent.assignee(); assignee != "" {

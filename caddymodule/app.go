@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/amp"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
@@ -63,6 +64,9 @@ type App struct {
 	// What is reported of the Partners to a monitor. Default: none; nothing is.
 	AMP *AMP `json:"amp,omitempty"`
 
+	// The discovery servers at which the Partners are to be found. Default: none; it cannot be checked.
+	Discovery *Discovery `json:"discovery,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -79,6 +83,9 @@ type App struct {
 
 	reporter atomic.Pointer[amp.Reporter] // nil before Start, and without AMP
 	records  *amp.Log                     // that it writes to
+
+	discoverer *adp.Server           // set by Start
+	mounts     map[string][]*Gateway // likewise: the members, by their names
 
 	access zapcore.Core // of Caddy's access logs
 
@@ -149,7 +156,8 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision())
+	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
+		a.Discovery.provision())
 }
 
 // Validate checks the configuration.
@@ -224,6 +232,7 @@ func (a *App) Start() error {
 			return err
 		}
 	}
+	a.startCatalog()
 	a.startAUN(messages)
 	a.checkAgents()
 	a.checkACS()

@@ -243,7 +243,7 @@ func (c *authorityCache) get(key [32]byte, config aun.AuthorityConfig) (*aun.Aut
 // The state of AUN that all configurations share.
 var (
 	aunConnections wsfront.Connections
-	aunDirectory   = directory.New()
+	aunDirectory   = directory.New(&fronted)
 )
 
 // speaksAUN reports whether AUN clients reach the Partner.
@@ -279,17 +279,15 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 	c.Assignees = a.opened.assignees
 	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
 		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
-	var listed []directory.Agent
 	agents := make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
 				Confirm: g.Completion == completionConfirm, Worker: g.Agent.assignee()})
-			listed = append(listed, directory.Agent{AID: aun.AID(g.aid()), Card: g.gateway.Card})
 			agents[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}
 	}
-	aunDirectory.Set(a.AUN.identity, listed)
+	aunDirectory.Set(a.AUN.identity)
 	messages.Set(agents)
 	c.Services = map[string]wsfront.Service{
 		"search": searchService{}, "meta": metaService{site}, "message": messageService{messages},

@@ -47,6 +47,7 @@ func init() {
 //		issuer <name> { ... }
 //		revocation { ... }
 //		amp [<directory>] { ... }
+//		discovery <url>... { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -68,6 +69,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"issuer":     p.issuer(&app.Issuer),
 		"revocation": p.revocation(&app.Revocation),
 		"amp":        p.amp(&app.AMP),
+		"discovery":  p.discovery(&app.Discovery),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),

@@ -100,6 +100,11 @@ func (c *CardConfig) cards() (gateway.Cards, error) {
 	return cards, nil
 }
 
+// servedACS returns the ACS that the Partner serves at its public URL.
+func (g *Gateway) servedACS(ctx context.Context) ([]byte, error) {
+	return g.gateway.Document(".well-known/acs.json")(ctx, g.publicURL(), "")
+}
+
 // readACS reads an ACS in a file, up to one byte more than it may have.
 func readACS(name string) ([]byte, error) {
 	f, err := os.Open(name)

@@ -48,6 +48,7 @@ var deeds = map[string]deed{
 	"cluster move":         action(shardMove, sayMoved),
 	"cluster drain":        drainNode,
 	"issuers":              issuers.list,
+	"discover check":       discoveries.list,
 	"policy list":          policyRules.list,
 	"policy quotas":        quotaUses.list,
 	"store inspect":        surveyStore(false),
@@ -70,6 +71,10 @@ of a running gateway have decided, and what its quotas have counted.
 	"groups": {"Lists and leaves the groups of a running gateway", `
 Lists the groups in which the Partners of a running gateway take part, shows one of
 them, and leaves one. It uses Caddy's admin API.
+`},
+	"discover": {"Says how the Partners of a running gateway are found", `
+Says what discovery servers know of the Partners of a running gateway. It uses Caddy's
+admin API.
 `},
 	"deliveries": {"Lists and replays notifications that were not delivered", `
 Lists the notifications that a running gateway has not delivered yet, or has given

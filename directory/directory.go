@@ -16,38 +16,23 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/catalog"
 	"github.com/aip-gateway/aip-gateway/translate"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// Agent is an agent that is fronted under an AID.
-type Agent struct {
-	AID aun.AID
-	// Card returns the agent's card, and when it has changed. It may wait for the agent.
-	Card func(context.Context) (*translate.Card, time.Time, error)
-}
+const maxChanges = 4096 // that are kept for search.changes
 
-const (
-	cardAge   = time.Minute     // how old an entry may be before its card is read again
-	cardWait  = 2 * time.Second // how long a request waits for cards
-	cardsOnce = 8               // cards that are read at the same time
-
-	maxChanges = 4096 // changes that are kept for search.changes
-)
-
-// Directory holds the agents of the configuration in force. Its methods may be called by any number of goroutines at
+// Directory shows the agents of a catalogue that have an AID. Its methods may be called by any number of goroutines at
 // once.
 type Directory struct {
-	epoch string // a part of each cursor: the cursors of another process are of no use
-	now   func() time.Time
-
-	refreshing sync.Mutex // held by the goroutine that reads cards
+	catalog *catalog.Catalog
+	epoch   string // a part of each cursor: the cursors of another process are of no use
 
 	mu       sync.Mutex
 	own      *aun.Identity // of the gateway; nil for none
-	agents   map[aun.AID]Agent
+	agents   map[aun.AID]*catalog.Entry
 	entries  []*entry // by AID; each is replaced when its agent changes
-	read     time.Time
 	changes  []change // the oldest first
 	sequence int      // of the last change
 	changed  time.Time
@@ -71,34 +56,45 @@ type change struct {
 	at       time.Time
 }
 
-// New returns an empty directory.
-func New() *Directory {
+// New returns the directory of a catalogue.
+func New(of *catalog.Catalog) *Directory {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return &Directory{epoch: hex.EncodeToString(random[:]), now: time.Now}
+	return &Directory{catalog: of, epoch: hex.EncodeToString(random[:])}
 }
 
-// Set replaces the agents, and the identity of the gateway, which may be nil. An agent.md is signed if its agent has
-// the AID of the gateway: clients accept no other key for it.
-func (d *Directory) Set(own *aun.Identity, agents []Agent) {
+// Set sets the identity of the gateway, which may be nil, after the agents of the catalogue were replaced. An agent.md
+// is signed if its agent has the AID of the gateway: clients accept no other key for it.
+func (d *Directory) Set(own *aun.Identity) {
+	d.mu.Lock()
+	d.own = own
+	d.mu.Unlock()
+	d.take(d.catalog.Known()) // until their cards have been read
+}
+
+// take takes over what the catalogue has.
+func (d *Directory) take(known []*catalog.Entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.own, d.agents = own, make(map[aun.AID]Agent, len(agents))
-	for _, a := range agents {
-		d.agents[a.AID] = a
+	before := d.agents
+	d.agents = make(map[aun.AID]*catalog.Entry)
+	for _, e := range known {
+		if e.AID != "" {
+			d.agents[aun.AID(e.AID)] = e
+		}
 	}
 	kept := d.entries[:0:0]
 	for _, e := range d.entries {
-		if _, ok := d.agents[e.aid]; ok {
+		if d.agents[e.aid] != nil {
 			kept = append(kept, e)
 			continue
 		}
 		d.record(e.aid, true)
 	}
-	d.entries, d.read = kept, time.Time{}
-	for _, a := range agents {
-		if d.find(a.AID) == nil { // until its card has been read
-			d.put(a.AID, &translate.Card{}, d.now())
+	d.entries = kept
+	for _, e := range known {
+		if aid := aun.AID(e.AID); aid != "" && before[aid] != e {
+			d.put(aid, e.Card, e.Changed)
 		}
 	}
 }
@@ -131,46 +127,8 @@ func (d *Directory) get(ctx context.Context, aid aun.AID) *entry {
 	return d.find(aid)
 }
 
-// refresh reads the cards of all agents if they are due. An agent whose card cannot be had keeps its entry.
-func (d *Directory) refresh(ctx context.Context) {
-	d.refreshing.Lock()
-	defer d.refreshing.Unlock()
-	d.mu.Lock()
-	now := d.now()
-	due := now.Sub(d.read) >= cardAge
-	agents := make([]Agent, 0, len(d.agents))
-	if due {
-		d.read = now
-		for _, a := range d.agents {
-			agents = append(agents, a)
-		}
-	}
-	d.mu.Unlock()
-	if !due {
-		return
-	}
-	// The cards are for all callers, so the end of one request does not end the reading.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cardWait)
-	defer cancel()
-	var group sync.WaitGroup
-	slots := make(chan struct{}, cardsOnce)
-	for _, a := range agents {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			card, changed, err := a.Card(ctx)
-			if err != nil {
-				return
-			}
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if _, ok := d.agents[a.AID]; ok {
-				d.put(a.AID, card, changed)
-			}
-		})
-	}
-	group.Wait()
-}
+// refresh has the catalogue read the agents where that is due, and takes over what has changed.
+func (d *Directory) refresh(ctx context.Context) { d.take(d.catalog.Entries(ctx)) }
 
 // find returns the entry of an agent; nil for none. d.mu is held.
 func (d *Directory) find(aid aun.AID) *entry {
@@ -228,7 +186,7 @@ func (d *Directory) sign(aid aun.AID, text []byte, at time.Time) []byte {
 // record adds a change. d.mu is held.
 func (d *Directory) record(aid aun.AID, deleted bool) {
 	d.sequence++
-	at := d.now().UTC()
+	at := time.Now().UTC()
 	if !at.After(d.changed) { // the time of the last change is the version of the snapshot
 		at = d.changed.Add(time.Microsecond)
 	}

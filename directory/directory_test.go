@@ -15,15 +15,29 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/catalog"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// of returns a directory of a catalogue of its own.
+func of(agents ...catalog.Agent) *Directory {
+	d := New(new(catalog.Catalog))
+	d.set(nil, agents...)
+	return d
+}
+
+// set replaces the agents of the directory, as a reload does.
+func (d *Directory) set(own *aun.Identity, agents ...catalog.Agent) {
+	d.catalog.Set(agents)
+	d.Set(own)
+}
+
 // fixed returns an agent whose card does not change.
-func fixed(aid aun.AID, card *translate.Card) Agent {
-	return Agent{AID: aid, Card: func(context.Context) (*translate.Card, time.Time, error) {
+func fixed(aid string, card *translate.Card) catalog.Agent {
+	return catalog.Agent{Name: aid, AID: aid, Card: func(context.Context) (*translate.Card, time.Time, error) {
 		return card, newYear, nil
 	}}
 }
@@ -59,8 +73,7 @@ func ask(t *testing.T, d *Directory, method, params string) string {
 }
 
 func TestQuery(t *testing.T) {
-	d := New()
-	d.Set(nil, []Agent{travel, reviewer})
+	d := of(travel, reviewer)
 	found := func(params string) string {
 		return strings.Join(strings.Fields(gjson.Get(ask(t, d, "search.query", params), "items.#.aid").String()), "")
 	}
@@ -112,8 +125,7 @@ func TestQuery(t *testing.T) {
 }
 
 func TestGetAgentAndSuggest(t *testing.T) {
-	d := New()
-	d.Set(nil, []Agent{travel, reviewer})
+	d := of(travel, reviewer)
 	got := ask(t, d, "search.get_agent", `{"aid":"Travel.aid.pub"}`)
 	if gjson.Get(got, "aid").Str != "travel.aid.pub" || gjson.Get(got, "updated_at").Str != "2026-01-01T00:00:00Z" ||
 		!strings.HasPrefix(gjson.Get(got, "agent_md").Str, "---\naid: \"travel.aid.pub\"\nname: \"Travel\"\n") {
@@ -145,8 +157,7 @@ func TestGetAgentAndSuggest(t *testing.T) {
 // TestChanges follows the directory as another one would: by a snapshot, and then by its changes.
 func TestChanges(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		d := New()
-		d.Set(nil, []Agent{travel})
+		d := of(travel)
 		info := ask(t, d, "search.ap_info", "{}")
 		version := gjson.Get(info, "current_snapshot_version").Str
 		cursor := strings.ReplaceAll(gjson.Get(info, "change_cursor_head").Str, "EPOCH", d.epoch)
@@ -167,28 +178,27 @@ func TestChanges(t *testing.T) {
 		if got := after(); got != "" {
 			t.Errorf("nothing has changed, but there is %s", got)
 		}
-		d.Set(nil, []Agent{reviewer})
+		d.set(nil, reviewer)
 		if got, want := after(), "delete travel.aid.pub, upsert reviewer.aid.pub, upsert reviewer.aid.pub"; got != want {
 			t.Errorf("the changes are %s, want %s", got, want)
 		}
 		if got := ask(t, d, "search.snapshot", `{"version":"`+version+`"}`); got != "-32163" {
 			t.Errorf("an old snapshot: %s", got)
 		}
-		d.Set(nil, []Agent{reviewer}) // as a reload does
+		d.set(nil, reviewer) // as a reload does
 		if got := after(); got != "" {
 			t.Errorf("a reload has changed %s", got)
 		}
 
 		card := &translate.Card{Name: "One"}
-		d.Set(nil, []Agent{{AID: "x.aid.pub", Card: func(context.Context) (*translate.Card, time.Time, error) {
-			return card, time.Now(), nil
-		}}})
+		read := func(context.Context) (*translate.Card, time.Time, error) { return card, time.Now(), nil }
+		d.set(nil, catalog.Agent{Name: "x", AID: "x.aid.pub", Card: read})
 		after()
 		card = &translate.Card{Name: "Two"}
 		if got := after(); got != "" {
 			t.Errorf("within a minute there is %s", got)
 		}
-		bubble.Pass(cardAge)
+		bubble.Pass(time.Minute)
 		if got := after(); got != "upsert x.aid.pub" {
 			t.Errorf("a changed card: %s", got)
 		}
@@ -198,8 +208,8 @@ func TestChanges(t *testing.T) {
 			t.Errorf("a page of changes: %s", first)
 		}
 		for range maxChanges {
-			d.Set(nil, nil)
-			d.Set(nil, []Agent{travel})
+			d.set(nil)
+			d.set(nil, travel)
 		}
 		if got := ask(t, d, "search.changes", `{}`); got != "-32164" {
 			t.Errorf("changes that are not kept: %s", got)
@@ -210,16 +220,17 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestHangingCard: an agent whose card does not arrive delays a search for no longer than cardWait, once a minute, and
-// is shown without it.
+// TestHangingCard: an agent whose card does not arrive delays a search for no longer than 2 s, once a minute, and is
+// shown without it.
 func TestHangingCard(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		d := New()
-		hangs := Agent{AID: "slow.aid.pub", Card: func(ctx context.Context) (*translate.Card, time.Time, error) {
+		d := of()
+		never := func(ctx context.Context) (*translate.Card, time.Time, error) {
 			<-ctx.Done()
 			return nil, time.Time{}, ctx.Err()
-		}}
-		d.Set(nil, []Agent{hangs, travel})
+		}
+		hangs := catalog.Agent{Name: "slow", AID: "slow.aid.pub", Card: never}
+		d.set(nil, hangs, travel)
 		began := time.Now()
 		for range 3 {
 			got := ask(t, d, "search.query", `{}`)
@@ -227,7 +238,7 @@ func TestHangingCard(t *testing.T) {
 				t.Errorf("found %s", got)
 			}
 		}
-		if waited := time.Since(began); waited != cardWait {
+		if waited := time.Since(began); waited != 2*time.Second {
 			t.Errorf("three searches took %v", waited)
 		}
 	})
@@ -237,8 +248,7 @@ func FuzzSearch(f *testing.F) {
 	f.Add("query", `{"q":"x","tags":["a"],"limit":3,"cursor":"cur_1_2"}`)
 	f.Add("changes", `{"cursor":"chg_1_2","limit":9999999999999999999999}`)
 	f.Add("snapshot", `{"cursor":{"a":[]},"version":7}`)
-	d := New()
-	d.Set(nil, []Agent{travel, reviewer})
+	d := of(travel, reviewer)
 	f.Fuzz(func(t *testing.T, method, params string) {
 		if !gjson.Valid(params) || !gjson.Parse(params).IsObject() {
 			return

@@ -25,8 +25,8 @@ import (
 func newSite(t *testing.T) (*Site, *auntest.PKI) {
 	pki := auntest.NewPKI(t)
 	own := pki.Identity("gateway.aid.pub")
-	d := New()
-	d.Set(own, []Agent{travel, fixed("gateway.aid.pub", &translate.Card{Name: "Gateway"})})
+	d := of()
+	d.set(own, travel, fixed("gateway.aid.pub", &translate.Card{Name: "Gateway"}))
 	return &Site{
 		Directory: d, Identity: own, Roots: pki.Roots(), Issued: newYear,
 		Gateway: func(r *http.Request) string { return "wss://" + r.Host + "/aun" },

@@ -106,6 +106,7 @@ func TestDocsMessages(t *testing.T) {
 			store("aip {\namp /tmp {\nrecords all\n}\n}")},
 		{"amp: records has audit, which is signed, but no certificate of sign has the AIC …",
 			"{\naip {\namp /tmp {\nrecords audit\n}\n}\n}\n" + block("aic "+aic)},
+		{"discovery: \"…\" is no http or https URL", store("aip {\ndiscovery discovery.example.com\n}")},
 		{"amp: interval is …, but must be from 10s to 60s", store("aip {\namp /tmp {\ninterval 5s\n}\n}")},
 		{"degrade is written as: degrade allow 4h", store("aip {\nrevocation {\ndegrade 4h\n}\n}")},
 		{"aip_revocation needs sources: write the global option aip { revocation { crl <file> } }",

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/catalog"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func init() {
+	caddy.RegisterModule(new(Discover))
+	httpcaddyfile.RegisterHandlerDirective("aip_discovery", handler[Discover])
+	httpcaddyfile.RegisterDirectiveOrder("aip_discovery", httpcaddyfile.Before, "respond")
+}
+
+// Discover answers ADP, by which Leaders of ACPs find agents: about all Partners with an AIC and a public_url, as far
+// as the caller may call them. It answers POST on /acps-adp-v2/discover and /discover (v02), and on /api/discovery/ (v01).
+// All other requests go to the next handler.
+type Discover struct {
+	// The AIC of this discovery server, by which it knows requests that it has forwarded itself. Default: none.
+	AIC string `json:"aic,omitempty"`
+
+	// The discovery servers to which a caller is sent in turn whose query finds nothing here, or who comes while the
+	// gateway drains: the whole URLs of their discover. Nothing is forwarded. Default: none; it finds nothing.
+	Redirect []string `json:"redirect,omitempty"`
+
+	app  *App
+	next atomic.Uint64 // of Redirect
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Discover) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_discovery", New: func() caddy.Module { return new(Discover) }}
+}
+
+// Provision sets up the handler.
+func (d *Discover) Provision(ctx caddy.Context) error {
+	if d.AIC != "" {
+		aic, err := readAIC("aic", d.AIC)
+		if err != nil {
+			return err
+		}
+		d.AIC = string(aic)
+	}
+	for _, u := range d.Redirect {
+		if err := checkPublicURL("redirect", u); err != nil {
+			return err
+		}
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	d.app = app.(*App)
+	return nil
+}
+
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_discovery [<matcher>] {
+//		aic      <aic>
+//		redirect <url>...
+//	}
+func (d *Discover) UnmarshalCaddyfile(from *caddyfile.Dispenser) error {
+	return readDirective(from, func(p *parser) options {
+		return options{"aic": p.word(&d.AIC), "redirect": p.words(&d.Redirect)}
+	})
+}
+
+// ServeHTTP answers queries.
+func (d *Discover) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	v1 := false
+	switch strings.TrimSuffix(r.URL.Path, "/") {
+	case "/acps-adp-v2/discover", "/discover":
+	case "/api/discovery":
+		v1 = true
+	default:
+		return next.ServeHTTP(w, r)
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("use POST"))
+	}
+	if err := d.app.ready(r.Context()); err != nil {
+		return caddyhttp.Error(http.StatusServiceUnavailable, err)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // where there is one
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, adp.MaxBody))
+	if err != nil {
+		return caddyhttp.Error(http.StatusRequestEntityTooLarge, err)
+	}
+	d.answer(w, r, body, v1)
+	return nil
+}
+
+// answer answers a query.
+func (d *Discover) answer(w http.ResponseWriter, r *http.Request, body []byte, v1 bool) {
+	parse := adp.Parse
+	if v1 {
+		parse = adp.ParseV1
+	}
+	query, bad := parse(body)
+	if bad == nil {
+		bad = query.Check(d.AIC, aicOf(r))
+	}
+	if bad != nil {
+		answerWith(w, bad.Status(), bad.Encode())
+		return
+	}
+	ends := d.app.ends()
+	if ends && len(d.Redirect) > 0 {
+		d.redirect(w, true)
+		return
+	}
+	found := d.app.discoverer.Find(r.Context(), query, func(e *catalog.Entry) bool { return d.app.mayCall(r, e) })
+	switch {
+	case found.Empty() && len(d.Redirect) > 0:
+		d.redirect(w, false)
+	case v1:
+		answerWith(w, http.StatusOK, found.EncodeV1())
+	default:
+		answerWith(w, http.StatusOK, found.Encode())
+	}
+}
+
+// redirect sends a caller to the next discovery server.
+func (d *Discover) redirect(w http.ResponseWriter, ends bool) {
+	to := d.Redirect[(d.next.Add(1)-1)%uint64(len(d.Redirect))]
+	w.Header().Set("Location", to)
+	e := adp.Redirected(ends)
+	answerWith(w, e.Status(), e.Encode())
+}
+
+// answerWith sends an answer, which is for this caller alone.
+func answerWith(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a caller that has left needs no answer
+}
+
+// aicOf returns the AIC in the verified certificate of a connection; empty for none.
+func aicOf(r *http.Request) string {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return ""
+	}
+	aic, err := identity.FromCertificate(r.TLS.VerifiedChains[0][0])
+	if err != nil {
+		return ""
+	}
+	return string(aic)
+}
+
+// fronted is the catalogue of the agents of the configuration in force.
+var fronted catalog.Catalog
+
+// startCatalog puts the Partners into the catalogue. a.mu is held, and a.opened is set.
+func (a *App) startCatalog() {
+	a.mounts = make(map[string][]*Gateway)
+	for _, g := range a.members {
+		a.mounts[g.name()] = append(a.mounts[g.name()], g)
+	}
+	var agents []catalog.Agent
+	for name, mounts := range a.mounts {
+		c := catalog.Agent{Name: name, AIC: mounts[0].AIC, Card: mounts[0].gateway.Card}
+		for _, g := range mounts {
+			if g.speaksAUN() {
+				c.AID, c.Card = g.aid(), g.gateway.Card
+			}
+			if c.ACS == nil && g.AIC != "" && g.PublicURL != "" {
+				c.ACS = g.servedACS
+			}
+		}
+		agents = append(agents, c)
+	}
+	fronted.Set(agents)
+	a.discoverer = adp.NewServer(&fronted, adp.About{
+		Alive: func(e *catalog.Entry) (bool, time.Time) {
+			mounts := a.mounts[e.Name]
+			if len(mounts) == 0 {
+				return false, time.Time{}
+			}
+			return a.isAlive(mounts[0]), mounts[0].gateway.Health().Answered
+		},
+		Calls: func(e *catalog.Entry) uint64 {
+			mounts := a.mounts[e.Name]
+			if len(mounts) == 0 {
+				return 0
+			}
+			return mounts[0].gateway.Meter().Tasks.Entered(task.Accepted)
+		},
+	})
+}
+
+// ends reports whether no new tasks are taken, because another configuration has replaced this one, or the operator
+// drains the gateway.
+func (a *App) ends() bool {
+	return a.draining.Err() != nil || caddy.Exiting() || !a.opened.tasks.Process().Draining().IsZero()
+}
+
+// mayCall reports whether the sender of a request may call an agent, at any of its mounts.
+func (a *App) mayCall(r *http.Request, e *catalog.Entry) bool {
+	for _, g := range a.mounts[e.Name] {
+		asked := r
+		if g.Identity.ClientCertHeader != nil { // it is removed from the request
+			asked = r.Clone(r.Context())
+		}
+		peer, err := joined(g.callers, a.identities)(asked)
+		if err == nil && g.gateway.MayCall(r.Context(), peer) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner           = (*Discover)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Discover)(nil)
+	_ caddyfile.Unmarshaler       = (*Discover)(nil)
+)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+func init() {
+	caddy.RegisterModule(new(Healthz))
+	httpcaddyfile.RegisterHandlerDirective("aip_healthz", handler[Healthz])
+	httpcaddyfile.RegisterDirectiveOrder("aip_healthz", httpcaddyfile.Before, "respond")
+}
+
+// Healthz answers pollers of discovery servers, which have no certificate, on a site of its own: /healthz with 200 and
+// "ok" if new tasks are accepted, else with 503, and /healthz/<aic> for one Partner, whose agent must not be down
+// either. It says nothing else, so that the site may be public. All other requests go to the next handler. It has no
+// options.
+type Healthz struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*Healthz) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_healthz", New: func() caddy.Module { return new(Healthz) }}
+}
+
+// UnmarshalCaddyfile reads the directive, which has no arguments.
+func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d, nil) }
+
+// ServeHTTP answers /healthz, and what is below it.
+func (*Healthz) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	aic, below := strings.CutPrefix(r.URL.Path, "/healthz/")
+	if r.URL.Path != "/healthz" && !below {
+		return next.ServeHTTP(w, r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("use GET"))
+	}
+	status, text := http.StatusOK, "ok\n"
+	up, known := true, true
+	if below {
+		up, known = partnerIsUp(aic)
+	}
+	switch {
+	case !known:
+		status, text = http.StatusNotFound, "unknown\n"
+	case !up || readiness().Status == adminapi.Unready:
+		status, text = http.StatusServiceUnavailable, "unavailable\n"
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// partnerIsUp reports whether the agent of a Partner is not known to be down, and whether there is one with the AIC.
+func partnerIsUp(aic string) (up, known bool) {
+	name, err := identity.ParseAIC(aic)
+	o := running()
+	if err != nil || o == nil {
+		return false, false
+	}
+	g := o.member(string(name))
+	if g == nil || g.AIC == "" {
+		return false, false
+	}
+	return g.health().State != adminapi.AgentDown, true
+}
+
+// Interface guards.
+var (
+	_ caddyhttp.MiddlewareHandler = (*Healthz)(nil)
+	_ caddyfile.Unmarshaler       = (*Healthz)(nil)
+)

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// MayCall returns why a peer may not start a task, in any of the dialects that are served; nil if it may, as far as that
+// is known without a call: an external decision point is not asked, and no quota is counted.
+func (g *Gateway) MayCall(ctx context.Context, peer identity.Peer) (err error) {
+	for _, dialect := range g.config.Callers {
+		if err = g.mayCallIn(ctx, dialect.Name(), peer); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (g *Gateway) mayCallIn(ctx context.Context, dialect string, peer identity.Peer) error {
+	peer, err := g.config.Guard.CheckIn(dialect, peer)
+	if err != nil {
+		return err
+	}
+	if r := g.config.Revocation; r != nil && len(peer.Chains) > 0 {
+		if err := r.Check(ctx, peer.Chains, peer.Staple); err != nil {
+			return err
+		}
+	}
+	leader, err := g.config.Guard.Anonymous(peer)
+	if err != nil {
+		return err
+	}
+	return g.Denies(&policy.Call{Peer: &peer, Leader: leader, Dialect: dialect, Command: string(task.Start)})
+}
