@@ -29,10 +29,10 @@ func init() {
 }
 
 // Discover answers ADP, by which Leaders of ACPs find agents: about all Partners with an AIC and a public_url, as far
-// as the caller may call them. It answers POST on /acps-adp-v2/discover and /discover (v02), and on /api/discovery/ (v01).
-// All other requests go to the next handler.
+// as the caller may call them. It answers POST on /acps-adp-v2/discover and /discover (v02), and on /api/discovery/
+// (v01). All other requests go to the next handler.
 type Discover struct {
-	// The AIC of this discovery server, by which it knows requests that it has forwarded itself. Default: none.
+	// The AIC of this discovery server: a request that has come through it already is refused. Default: none.
 	AIC string `json:"aic,omitempty"`
 
 	// The discovery servers to which a caller is sent in turn whose query finds nothing here, or who comes while the

@@ -13,8 +13,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// TestDiscovery: a Leader finds the Partner that it may call, and not the one that it may not; is sent to another server
-// where nothing is found; and an operator sees how the Partner is found there. Pollers need no certificate.
+// TestDiscovery: a Leader finds the Partner that it may call, and not the one that it may not; is sent to another
+// server where nothing is found; and an operator sees how the Partner is found there. Pollers need no certificate.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
@@ -53,11 +53,11 @@ func TestDiscovery(t *testing.T) {
 	}
 	res, found := ask("/acps-adp-v2/discover", `{"type":"trending"}`)
 	if res.StatusCode != 200 || found.Get("result.acsMap.@keys").String() != `["`+aic+`"]` ||
-		!found.Get("result.aliveMap."+aic+".alive").Bool() ||
-		found.Get("result.acsMap."+aic+".endPoints.0.url").Str != s.url()+"/one" {
+		!found.Get("result.aliveMap.@values.0.alive").Bool() ||
+		found.Get("result.acsMap.@values.0.endPoints.0.url").Str != s.url()+"/one" {
 		t.Errorf("found %s %s", res.Status, found)
 	}
-	skill := found.Get("result.acsMap." + aic + ".skills.0.name").Str
+	skill := found.Get("result.acsMap.@values.0.skills.0.name").Str
 	if res, found = ask("/api/discovery/", `{"query":"`+skill+`"}`); res.StatusCode != 200 ||
 		found.Get("agents.0.acs.aic").Str != aic {
 		t.Errorf("v01 found %s %s", res.Status, found)
