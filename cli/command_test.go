@@ -98,7 +98,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 50 {
+	if seen != 52 {
 		t.Errorf("%d commands", seen)
 	}
 }
