@@ -56,7 +56,8 @@ func TestEntries(t *testing.T) {
 		}
 		fails = true
 		c.Set([]Agent{agent}) // as a reload does
-		if kept := c.Entries(t.Context()); len(kept) != 1 || kept[0].Card != card || string(kept[0].ACS) != "Two" || reads != 4 {
+		kept := c.Entries(t.Context())
+		if len(kept) != 1 || kept[0].Card != card || string(kept[0].ACS) != "Two" || reads != 4 {
 			t.Errorf("an agent that is down is %+v", kept[0])
 		}
 	})
