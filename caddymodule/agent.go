@@ -30,7 +30,11 @@ type AgentConfig struct {
 	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID. For aun, the wss
 	// URL of its gateway, or with the path /acp of the agent itself. Default for aun: found out, at gateway.{issuer} and
 	// then at the AID's own host.
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
+
+	// The AIC of an agent of AIP, in place of its URL: where it is, and its version, is found out by the option find of
+	// the app. Its certificate must have this AIC. The dialect aip is then any version. Default: none.
+	AIC string `json:"aic,omitempty"`
 
 	// Header fields of every request to the agent, such as its credentials. Values may hold placeholders, for example
 	// {env.TOKEN}. They are never logged. Default: none.
@@ -115,12 +119,30 @@ func (a *AgentConfig) check() error {
 		return errors.New("agent: aic and verify in tls are not for an agent of AUN, whose identity is its AID")
 	case a.Caller.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
 		return errors.New("agent: caller is not for an agent of AUN, whose connection is for all callers")
+	case a.AIC != "":
+		err = a.checkAIC(dialect)
 	case dialect.Transport == gateway.Connecting:
 		err = a.checkAID()
 	default:
 		err = a.checkURL(dialect.Transport)
 	}
 	return cmp.Or(err, a.Caller.check(a.HeaderUp), a.checkOwn())
+}
+
+// checkAIC checks the AIC of an agent that is to be found, which is then in its canonical form.
+func (a *AgentConfig) checkAIC(d *gateway.Dialect) error {
+	aic, err := readAIC("agent", a.AIC)
+	switch {
+	case err != nil:
+		return err
+	case !d.Found():
+		return fmt.Errorf("agent: only an agent of aip or aip/2 is found by its AIC, not of %s", a.Dialect)
+	case a.URL != "":
+		return errors.New("agent: it has an AIC and a URL; write agent aip <url>, and the AIC into its tls, or only the AIC")
+	}
+	a.AIC = string(aic)
+	a.requireAIC()
+	return nil
 }
 
 // ownSettings are those that only the agents of one dialect have.
@@ -202,8 +224,11 @@ func (a *AgentConfig) checkURL(transport gateway.Transport) error {
 
 // name identifies the agent where it has no AIC.
 func (a *AgentConfig) name() string {
-	if a.dialect().Transport == gateway.OverAUN {
+	switch {
+	case a.dialect().Transport == gateway.OverAUN:
 		return "aun:" + a.AID
+	case a.AIC != "":
+		return "aic:" + a.AIC
 	}
 	return a.URL
 }

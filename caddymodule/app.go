@@ -67,6 +67,9 @@ type App struct {
 	// The discovery servers at which the Partners are to be found. Default: none; it cannot be checked.
 	Discovery *Discovery `json:"discovery,omitempty"`
 
+	// How agents are found that are given by their AIC. Default: they cannot be.
+	Find *Find `json:"find,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -157,7 +160,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		}
 	}
 	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
-		a.Discovery.provision())
+		a.Discovery.provision(), a.Find.provision())
 }
 
 // Validate checks the configuration.
@@ -217,6 +220,7 @@ func (a *App) Start() error {
 	for _, r := range a.allRevocations() {
 		r.start()
 	}
+	a.Find.start()
 	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
@@ -282,6 +286,7 @@ func (a *App) Cleanup() error {
 	for _, r := range a.allRevocations() {
 		r.stop()
 	}
+	a.Find.stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain() // after a failed start there was no Stop

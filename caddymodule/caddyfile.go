@@ -48,6 +48,7 @@ func init() {
 //		revocation { ... }
 //		amp [<directory>] { ... }
 //		discovery <url>... { ... }
+//		find { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -70,6 +71,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"revocation": p.revocation(&app.Revocation),
 		"amp":        p.amp(&app.AMP),
 		"discovery":  p.discovery(&app.Discovery),
+		"find":       p.find(&app.Find),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),
@@ -103,7 +105,7 @@ func (p *parser) notify(n *Notify) func() {
 // parseDirective parses the directive. Syntax:
 //
 //	aip_gateway [<matcher>] [[<dialect>] <url>] {
-//		agent [<dialect>] <url> | aun <aid> [<url>] {
+//		agent [<dialect>] <url> | aip <aic> | aun <aid> [<url>] {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
@@ -380,7 +382,9 @@ func (p *parser) agentArgs(a *AgentConfig, first string) {
 		p.fail("agent " + first + " needs a URL, such as http://127.0.0.1:9101")
 		return
 	}
-	a.URL = p.Val()
+	if a.URL = p.Val(); a.dialect().Found() && !strings.ContainsAny(a.URL, ":/{") {
+		a.URL, a.AIC = "", a.URL
+	}
 	if p.NextArg() {
 		p.fail("agent takes a dialect and a URL, but there is also " + strconv.Quote(p.Val()))
 	}

@@ -54,12 +54,14 @@ type callFlags struct {
 func callCommand() *cobra.Command {
 	var f callFlags
 	cmd := &cobra.Command{
-		Use:   "call <url>|<name> start|stream|re-stream|continue|get|complete|cancel|webhook [<text>...]",
+		Use:   "call <url>|<name>|<aic> start|stream|re-stream|continue|get|complete|cancel|webhook [<text>...]",
 		Short: "Calls a Partner as a Leader",
 		Long: `
 Sends one command of a task to a Partner, as its Leader, and prints the answer.
 The URL is the mount point of aip_gateway. A Partner of the gateway that runs on
-this machine may also be given by its name.
+this machine may also be given by its name, and one that a registry or a discovery
+server knows by its AIC: it is called where its ACS says, in the version of AIP that
+its ACS says, and only if its certificate has the AIC.
 
 start makes a task and prints its id first, which all other commands need. The
 agent gets the texts, --data and --file, in this order. A start with the id of
@@ -87,6 +89,7 @@ Exit status:
 130  interrupted, for example by Ctrl-C; the task continues
 `,
 		Example: `  $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
+  $ caddy aip call 1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4 --registry https://registry.example start "hello"
   $ caddy aip call https://localhost:8443 stream "Plan three days in Beijing"
   $ caddy aip call https://localhost:8443 re-stream --task task-1 --after 7 --follow
   $ caddy aip call travel-planner get --task task-1
@@ -120,7 +123,8 @@ Exit status:
 		"how long to wait for the answer (default: 60s, or 10s more than --response-timeout)")
 	flags.Uint64Var(&f.after, "after", 0, "re-stream: the number of the last event that was received (default: none)")
 	flags.BoolVar(&f.follow, "follow", false, "stream, re-stream: print events until the task ends")
-	flags.StringVar(&f.dialect, "dialect", dialectV1, "the Partner's: aip (v01.00) or aip/2 (v02.00 to v02.02)")
+	flags.StringVar(&f.dialect, "dialect", dialectV1,
+		"the Partner's: aip (v01.00) or aip/2 (v02.00 to v02.02); of an AIC, as its ACS says")
 	flags.BoolVar(&f.json, "json", false, "print the response, or each event, as JSON")
 	f.webhooks.add(flags)
 	f.connection.add(flags)
@@ -159,15 +163,15 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		err = fmt.Errorf("--webhook and --token are for webhook, not for %s", command)
 	}
 	if err == nil {
+		err = c.locate(args[0])
+	}
+	if err == nil {
 		err = f.checkDialect()
 	}
 	if err == nil && !c.streamed && (f.follow || f.after > 0) {
 		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
 	}
 	if err != nil {
-		return 1, err
-	}
-	if c.url, err = f.admin.partnerURL(args[0]); err != nil {
 		return 1, err
 	}
 	if c.client, err = f.connection.client(c.url); err != nil {

@@ -24,6 +24,7 @@ import (
 type connectionFlags struct {
 	cert, key, ca, sender string
 	partner, verify       string // which Partner is meant, and what its certificate must show
+	find                  findFlags
 }
 
 func (f *connectionFlags) add(flags *pflag.FlagSet) {
@@ -31,7 +32,9 @@ func (f *connectionFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "key", "", "its key (default: <cert>-key.pem)")
 	flags.StringVar(&f.ca, "ca", "", "trusted roots, added to the system's (default: "+pkiDir+"/ca.pem, if it exists)")
 	flags.StringVar(&f.sender, "sender", "", "the senderId (default: the AIC in --cert)")
-	flags.StringVar(&f.partner, "partner", "", "the AIC of the Partner that is meant (default: none)")
+	f.find.add(flags)
+	flags.StringVar(&f.partner, "partner", "",
+		"the AIC of the Partner that is meant (default: none, or the AIC that is called)")
 	flags.StringVar(&f.verify, "verify", "",
 		"what the Partner's certificate must show: aic, name or both (default: aic with --partner, otherwise name)")
 }

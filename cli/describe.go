@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
@@ -30,17 +31,21 @@ func describeCommand() *cobra.Command {
 	var f connectionFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "describe <url>",
-		Short: "Describes the Partner at a URL",
+		Use:   "describe <url>|<aic>",
+		Short: "Describes the Partner at a URL, or with an AIC",
 		Long: `
 Describes the Partner at a URL, the mount point of aip_gateway: the certificate of its
 site, whether the site asks Leaders for theirs, its ACS (Agent Capability Specification
 of AIP) and its cards for A2A clients. It sends no command.
 
+In place of the URL, give an AIC that a registry or a discovery server knows: it also
+says who knows it, and what its ACS there says.
+
 Exit status: 0 the URL has an ACS or a card; 1 it has none, or cannot be reached.
 `,
 		Example: `  $ caddy aip describe https://localhost:8443
-  $ caddy aip describe https://localhost:8443 --json`,
+  $ caddy aip describe https://localhost:8443 --json
+  $ caddy aip describe 1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4 --registry https://registry.example`,
 		Args: cobra.ExactArgs(1),
 	}
 	f.add(cmd.Flags())
@@ -48,7 +53,11 @@ Exit status: 0 the URL has an ACS or a card; 1 it has none, or cannot be reached
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), describeTimeout)
 		defer cancel()
-		d, err := f.describe(ctx, args[0])
+		found, err := f.findAIC(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		d, err := f.describeFound(ctx, args[0], found)
 		if err != nil {
 			return f.explain(err)
 		}
@@ -63,11 +72,21 @@ Exit status: 0 the URL has an ACS or a card; 1 it has none, or cannot be reached
 // description is what describe finds at a URL.
 type description struct {
 	URL         string              `json:"url"`
+	Found       *foundSummary       `json:"found,omitempty"`       // nil for a Partner that was given by its URL
+	Problem     string              `json:"problem,omitempty"`     // why one that was found shows nothing
 	Certificate *certificateSummary `json:"certificate,omitempty"` // nil without TLS
 	AsksLeaders bool                `json:"asks_for_client_certificate"`
 	ACS         json.RawMessage     `json:"acs,omitempty"`
 	Card        json.RawMessage     `json:"agent_card,omitempty"`  // of A2A 0.3 and 1.0
 	LegacyCard  json.RawMessage     `json:"legacy_card,omitempty"` // of A2A before 0.3
+}
+
+// foundSummary is what is known elsewhere of a Partner that was given by its AIC.
+type foundSummary struct {
+	AIC     string          `json:"aic"`
+	Source  string          `json:"source"`
+	Dialect string          `json:"dialect"`
+	ACS     json.RawMessage `json:"acs"`
 }
 
 // certificateSummary is what matters of the certificate of a site.
@@ -78,6 +97,24 @@ type certificateSummary struct {
 	AIC      string    `json:"aic,omitempty"` // empty if it has none
 }
 
+// describeFound describes a Partner at a URL, or one that was found. Few agents show their ACS themselves, so what was
+// found is described also if nothing more is.
+func (f *connectionFlags) describeFound(ctx context.Context, url string, found *find.Agent) (*description, error) {
+	if found == nil {
+		return f.describe(ctx, url)
+	}
+	d, err := f.describe(ctx, found.URL)
+	if d == nil {
+		d = &description{URL: found.URL}
+	}
+	if err != nil {
+		d.Problem = f.explain(err).Error()
+	}
+	d.Found = &foundSummary{found.AIC, found.Source, found.Dialect, found.ACS}
+	return d, nil
+}
+
+// describe describes a Partner at a URL. What it has found until an error is returned beside it.
 func (f *connectionFlags) describe(ctx context.Context, mount string) (*description, error) {
 	base, err := url.Parse(mount)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -99,9 +136,9 @@ func (f *connectionFlags) describe(ctx context.Context, mount string) (*descript
 	}
 	if d.ACS == nil && d.Card == nil && d.LegacyCard == nil {
 		if status == http.StatusOK {
-			return nil, leader.ErrEmpty
+			return d, leader.ErrEmpty
 		}
-		return nil, &leader.StatusError{Status: status}
+		return d, &leader.StatusError{Status: status}
 	}
 	return d, nil
 }
@@ -171,6 +208,13 @@ func summarise(c *x509.Certificate) *certificateSummary {
 
 func (d *description) print(p *printer) error {
 	p.line("url", d.URL)
+	if f := d.Found; f != nil {
+		p.line("found", "by "+f.Source+"; it speaks "+f.Dialect)
+		printACS(p, "", f.ACS)
+	}
+	if d.Problem != "" {
+		p.line("problem", d.Problem)
+	}
 	if c := d.Certificate; c != nil {
 		p.line("cert", strings.Join(c.Names, " "))
 		p.line("", "issued by "+c.Issuer+", valid until "+stamp(c.NotAfter))
@@ -178,21 +222,29 @@ func (d *description) print(p *printer) error {
 			p.line("", "AIC "+c.AIC)
 		}
 	}
+	if d.Problem != "" && d.Certificate == nil {
+		return p.err
+	}
 	asks := "the site asks for no client certificate: a Partner with identity required refuses every call"
 	if d.AsksLeaders {
 		asks = "the site asks for a client certificate"
 	}
 	p.line("leaders", asks)
-	var acs struct{ AIC, Name, Version, Description, ProtocolVersion string }
-	if json.Unmarshal(d.ACS, &acs) == nil {
-		p.line("acs", joined(acs.AIC, acs.Name, acs.Version, acs.Description))
-		p.line("", "AIP, ACS "+acs.ProtocolVersion)
-	}
+	printACS(p, "acs", d.ACS)
 	d.printCard(p, "card", d.Card)
 	if len(d.Card) == 0 {
 		d.printCard(p, "card", d.LegacyCard)
 	}
 	return p.err
+}
+
+// printACS prints what matters of an ACS, if there is one.
+func printACS(p *printer, label string, content json.RawMessage) {
+	var acs struct{ AIC, Name, Version, Description, ProtocolVersion string }
+	if json.Unmarshal(content, &acs) == nil {
+		p.line(label, joined(acs.AIC, acs.Name, acs.Version, acs.Description))
+		p.line("", strings.TrimSpace("AIP, ACS "+acs.ProtocolVersion))
+	}
 }
 
 func (*description) printCard(p *printer, label string, content json.RawMessage) {

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,6 +31,9 @@ type AgentConfig struct {
 	// for the default of auntransport.
 	IdleWindow time.Duration
 
+	// Finder finds an agent of AIP that has no URL; nil for one that has.
+	Finder discovery.Finder
+
 	// HTTP is the configuration of the transport of all others. New sets its Codec.
 	HTTP httptransport.Config
 	// Turns is the configuration of the turn driver. New sets its Resolver, Slots and Listener.
@@ -55,7 +59,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	if err != nil {
 		return nil, nil, err
 	}
-	address, card, turns := c.HTTP.URL, discovery.NewCard(c.discovery()), c.Turns
+	address, card, turns := cmp.Or(c.HTTP.URL, c.Name), discovery.NewCard(c.discovery()), c.Turns
 	switch d.Transport {
 	case OverAUN:
 		address = c.AUN.URL + " " + string(c.AUN.Peer)
@@ -77,7 +81,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 
 // resolver returns what knows the dialect of the agent, or finds it out.
 func (c *AgentConfig) resolver(d *Dialect) (upstream.Resolver, error) {
-	if d.client != nil {
+	if d.client != nil && c.Finder == nil {
 		codec := d.client(c)
 		transport, err := c.open(c.HTTP.URL, codec)
 		if err != nil {
@@ -87,12 +91,12 @@ func (c *AgentConfig) resolver(d *Dialect) (upstream.Resolver, error) {
 	}
 	versions := make(map[string]discovery.Dialect)
 	for _, v := range dialects {
-		if v.cards && v.client != nil {
+		if v.client != nil && (c.Finder == nil && v.cards || c.Finder != nil && v.found) {
 			versions[v.Name] = discovery.Dialect{Codec: func() translate.Client { return v.client(c) }, Older: v.older}
 		}
 	}
 	resolver, err := discovery.NewResolver(discovery.ResolverConfig{
-		Discover: c.discovery(), Dialects: versions, Open: c.open, Logger: c.Turns.Logger,
+		Discover: c.discovery(), Finder: c.Finder, Dialects: versions, Open: c.open, Logger: c.Turns.Logger,
 	})
 	if err != nil {
 		return nil, err // not a nil pointer in a non-nil interface

@@ -35,6 +35,7 @@ type Dialect struct {
 	// older is the dialect to try if an agent does not know the methods of this one, though its card names it. Cards are
 	// wrong in either direction.
 	older string
+	found bool // agents are found by their AIC
 	cards bool // agents show cards of A2A, by which they are found, and of which those of the Partner are made
 }
 
@@ -44,10 +45,10 @@ type newServer = func(confirm bool, aic string) translate.Server
 
 // dialects are all dialects, in the order in which their servers are asked whether a request is theirs.
 var dialects = []Dialect{
-	{Name: "aip/2",
+	{Name: "aip/2", found: true,
 		client:  func(c *AgentConfig) translate.Client { return aip.ClientV2(c.Sender) },
 		servers: []newServer{func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }}},
-	{Name: "aip",
+	{Name: "aip", found: true,
 		client:  func(c *AgentConfig) translate.Client { return aip.Client(c.Sender) },
 		servers: []newServer{func(bool, string) translate.Server { return aip.Server() }}},
 	{Name: A2A, cards: true},
@@ -131,6 +132,9 @@ func (d *Dialect) Polled() bool {
 	}
 	return d.client == nil || translate.FacetsOf(d.client(new(AgentConfig))).Getter != nil
 }
+
+// Found reports whether agents can be found by their AIC.
+func (d *Dialect) Found() bool { return d.found }
 
 // serves reports whether callers may use the dialect.
 func (d *Dialect) serves() bool { return d.Name == A2A || d.servers != nil }

@@ -55,6 +55,7 @@ type partnerSettings struct {
 	Callers  []string `json:"callers"`
 	Agent    struct {
 		URL string    `json:"url"`
+		AIC string    `json:"aic"`
 		AID string    `json:"aid"`
 		TLS keyedPair `json:"tls"`
 
@@ -75,7 +76,7 @@ type keyedPair struct {
 
 // name returns what identifies the Partner for an operator.
 func (s *partnerSettings) name() string {
-	return cmp.Or(s.Name, s.AIC, s.Agent.URL, s.Agent.AID, "aip_gateway")
+	return cmp.Or(s.Name, s.AIC, s.Agent.URL, s.Agent.AIC, s.Agent.AID, "aip_gateway")
 }
 
 // pathLimit is the patterns of a route, one of which the path of a request must match.

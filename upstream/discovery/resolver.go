@@ -17,14 +17,24 @@ import (
 // searchPause is how long an agent that was not found is not searched again.
 const searchPause = 2 * time.Second
 
-// ResolverConfig says how an agent is found and then spoken to. All but Logger are required.
+// ResolverConfig says how an agent is found and then spoken to. All but Finder and Logger are required.
 type ResolverConfig struct {
 	Discover Config
+	// Finder finds an agent that has no URL, in place of Discover; nil for one that has.
+	Finder   Finder
 	Dialects map[string]Dialect // that may be found, by name
 	// Open returns the transport to the agent at a URL in a dialect. It sends nothing.
 	Open func(url string, codec translate.Client) (upstream.Transport, error)
 
 	Logger *slog.Logger // default: slog.Default
+}
+
+// Finder finds an agent that may move.
+type Finder interface {
+	// Find returns what the agent speaks, and where it is now.
+	Find(ctx context.Context) (Found, error)
+	// Fresh reports whether what Find has last returned still counts. It does not wait.
+	Fresh() bool
 }
 
 // Dialect is one that an agent may turn out to speak.
@@ -58,8 +68,12 @@ var _ upstream.Resolver = (*Resolver)(nil)
 
 // NewResolver returns the resolver of an agent that is yet to be found. Nothing is sent before it is used.
 func NewResolver(config ResolverConfig) (*Resolver, error) {
+	url := config.Discover.URL
+	if config.Finder != nil {
+		url = "https://localhost/"
+	}
 	for _, dialect := range config.Dialects { // any, to find what is wrong with the configuration
-		transport, err := config.Open(config.Discover.URL, dialect.Codec())
+		transport, err := config.Open(url, dialect.Codec())
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +100,7 @@ func (r *Resolver) Close() {
 func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 	r.mu.Lock()
 	switch {
-	case r.known != nil:
+	case r.isFound():
 		defer r.mu.Unlock()
 		return r.known.endpoint, nil
 	case r.search == nil && time.Since(r.failed) < searchPause:
@@ -110,10 +124,15 @@ func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 func (r *Resolver) Known() *upstream.Endpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known == nil {
+	if !r.isFound() {
 		return nil
 	}
 	return r.known.endpoint
+}
+
+// isFound reports whether it is known where the agent is now. r.mu is held.
+func (r *Resolver) isFound() bool {
+	return r.known != nil && (r.config.Finder == nil || r.config.Finder.Fresh())
 }
 
 // leave is called by a caller that no longer waits for a search. It stops the search if that caller was the last one.
@@ -132,9 +151,22 @@ func (r *Resolver) leave(search *flight[*known]) {
 
 // find asks the agent what it speaks.
 func (r *Resolver) find(ctx context.Context) (*known, error) {
-	found, err := Discover(ctx, r.config.Discover)
+	if r.config.Finder == nil {
+		found, err := Discover(ctx, r.config.Discover)
+		if err != nil {
+			return nil, err
+		}
+		return r.speak(found)
+	}
+	found, err := r.config.Finder.Find(ctx)
 	if err != nil {
 		return nil, err
+	}
+	r.mu.Lock()
+	same := r.known
+	r.mu.Unlock()
+	if same != nil && same.Dialect == found.Dialect && same.URL == found.URL {
+		return same, nil
 	}
 	return r.speak(found)
 }
@@ -162,7 +194,14 @@ func (r *Resolver) searchEnded(search *flight[*known]) {
 		r.failed, r.why = time.Now(), search.err
 		return
 	}
-	r.known, r.logged = search.result, ""
+	r.logged = ""
+	if r.known == search.result {
+		return
+	}
+	if r.known != nil {
+		r.known.endpoint.Close()
+	}
+	r.known, r.fellBack = search.result, false
 	r.log.Info("the agent was found", "dialect", r.known.Dialect, "endpoint", r.known.URL, "why", r.known.Why)
 }
 

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/find"
+	"github.com/aip-gateway/aip-gateway/registry"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/upstream/discovery"
+)
+
+// Find says how agents are found that are given by their AIC.
+type Find struct {
+	// The registries, which are asked in this order. Each is followed, so that an agent that moves, or is disabled, is
+	// known at once. Default: none.
+	Registries []FindServer `json:"registries,omitempty"`
+
+	// The discovery servers (ADP v02), which are asked afterwards. Default: none.
+	Discovery []FindServer `json:"discovery,omitempty"`
+
+	// The agents that none of these knows. Default: none.
+	Agents []FoundAgent `json:"agents,omitempty"`
+
+	finder *find.Finder
+	feeds  []*sharedFeed
+}
+
+// FindServer is a registry or a discovery server.
+type FindServer struct {
+	// Its URL: https, or http on this host. That of a registry has no path.
+	URL string `json:"url"`
+
+	// The PEM files of the roots that its certificate is checked against. Default: those of the system.
+	CA []string `json:"ca,omitempty"`
+
+	// The PEM file with the client certificate that a discovery server asks for. Default: none.
+	Cert string `json:"cert,omitempty"`
+
+	// The PEM file with the key of cert. Required with it.
+	Key string `json:"key,omitempty"`
+}
+
+// FoundAgent is where an agent is.
+type FoundAgent struct {
+	// Its AIC.
+	AIC string `json:"aic"`
+
+	// Its URL, https.
+	URL string `json:"url"`
+
+	// Its dialect: aip or aip/2. Default: aip/2 for an AIC with dots, otherwise aip.
+	Dialect string `json:"dialect,omitempty"`
+}
+
+// find returns what reads the option. Syntax:
+//
+//	find {
+//		registry  <url> {
+//			ca <file>...
+//		}
+//		discovery <url> {
+//			ca          <file>...
+//			client_cert <cert> <key>
+//		}
+//		agent <aic> <url> [<dialect>]
+//	}
+func (p *parser) find(into **Find) func() {
+	return func() {
+		f := new(Find)
+		*into = f
+		p.section(options{
+			"registry":  p.findServer("registry", &f.Registries),
+			"discovery": p.findServer("discovery", &f.Discovery),
+			"agent": func() {
+				args := p.RemainingArgs()
+				if len(args) < 2 || len(args) > 3 {
+					p.fail("agent is written as: agent <aic> <url> [<dialect>]")
+					return
+				}
+				a := FoundAgent{AIC: args[0], URL: args[1]}
+				if len(args) == 3 {
+					a.Dialect = args[2]
+				}
+				f.Agents = append(f.Agents, a)
+			},
+		})()
+	}
+}
+
+func (p *parser) findServer(kind string, into *[]FindServer) func() {
+	return func() {
+		var s FindServer
+		if p.NextArg() {
+			s.URL = p.Val()
+		}
+		in := options{"ca": p.words(&s.CA)}
+		if kind == "discovery" {
+			in["client_cert"] = p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+				s.Cert, s.Key = cert, key
+			})
+		}
+		p.block(kind, in)
+		*into = append(*into, s)
+	}
+}
+
+// provision reads files, and sends nothing. stop must be called afterwards.
+func (f *Find) provision() error {
+	if f == nil {
+		return nil
+	}
+	var sources []find.Source
+	for i := range f.Registries {
+		s, err := f.registry(&f.Registries[i])
+		if err != nil {
+			return fmt.Errorf("find: registry: %w", err)
+		}
+		sources = append(sources, s)
+	}
+	for i := range f.Discovery {
+		client, err := f.Discovery[i].client()
+		if err != nil {
+			return fmt.Errorf("find: discovery: %w", err)
+		}
+		sources = append(sources, find.Source{Name: "discovery " + client.URL(), ACS: client.Discover})
+	}
+	fixed := make(map[string]find.Agent)
+	for _, a := range f.Agents {
+		agent, err := a.agent()
+		if err != nil {
+			return fmt.Errorf("find: %w", err)
+		}
+		fixed[agent.AIC] = agent
+	}
+	if len(sources)+len(fixed) == 0 {
+		return errors.New("find: it has nothing to find agents by; name a registry, a discovery server or an agent")
+	}
+	f.finder = find.New(sources, fixed)
+	return nil
+}
+
+// registry returns a registry as a source, with its feed.
+func (f *Find) registry(s *FindServer) (source find.Source, err error) {
+	if u, err := url.Parse(s.URL); err == nil && u.Path != "" && u.Path != "/" {
+		return source, fmt.Errorf("%q has a path; write the URL of the registry without one", s.URL)
+	}
+	client, err := s.client()
+	if err != nil {
+		return source, err
+	}
+	roots, err := readRootFiles(s.CA)
+	if err != nil {
+		return source, err
+	}
+	feed, err := useFeed(client.URL(), roots)
+	if err != nil {
+		return source, err
+	}
+	f.feeds = append(f.feeds, feed)
+	return find.Source{Name: "registry " + client.URL(), ACS: client.ACS, Standing: feed.Agent}, nil
+}
+
+// client returns a client of the server.
+func (s *FindServer) client() (*registry.Client, error) {
+	roots, err := readRootFiles(s.CA)
+	if err != nil {
+		return nil, err
+	}
+	config := registry.Config{URL: caddy.NewReplacer().ReplaceAll(s.URL, ""), Roots: poolOf(roots)}
+	switch {
+	case s.Cert == "" && s.Key == "":
+	case s.Cert == "" || s.Key == "":
+		return nil, errNoPair
+	default:
+		if config.Certificate, err = readClientCert(caddy.NewReplacer(), s.Cert, s.Key); err != nil {
+			return nil, err
+		}
+	}
+	return registry.New(config)
+}
+
+func (a *FoundAgent) agent() (agent find.Agent, err error) {
+	aic, err := readAIC("agent", a.AIC)
+	if err != nil {
+		return agent, err
+	}
+	if agent.URL, err = find.CheckURL(a.URL); err != nil {
+		return agent, fmt.Errorf("agent: %w", err)
+	}
+	agent.AIC, agent.Dialect, agent.Source = string(aic), a.Dialect, "the option find"
+	switch a.Dialect {
+	case "":
+		agent.Dialect = find.DialectOf(agent.AIC, "")
+	case find.V1, find.V2:
+	default:
+		return agent, fmt.Errorf("agent: the dialect is %s, but must be %s or %s", strconv.Quote(a.Dialect), find.V1, find.V2)
+	}
+	return agent, nil
+}
+
+// start begins to follow the registries.
+func (f *Find) start() {
+	if f == nil {
+		return
+	}
+	for _, feed := range f.feeds {
+		feed.Start()
+	}
+}
+
+// stop ends the use of the feeds.
+func (f *Find) stop() {
+	if f == nil {
+		return
+	}
+	for _, feed := range f.feeds {
+		feed.leave()
+	}
+	f.feeds = nil
+}
+
+// agentFinder finds the agent of a Partner. It implements discovery.Finder.
+type agentFinder struct {
+	finder  *find.Finder
+	aic     string
+	dialect string // as configured; empty for that of the ACS
+}
+
+// Fresh implements discovery.Finder.
+func (f *agentFinder) Fresh() bool { return f.finder.Fresh(f.aic) }
+
+// Find implements discovery.Finder. What a Leader reads names no server.
+func (f *agentFinder) Find(ctx context.Context) (discovery.Found, error) {
+	a, err := f.finder.Find(ctx, f.aic)
+	if err == nil {
+		found := discovery.Found{Dialect: a.Dialect, URL: a.URL, Why: a.Source + " says so"}
+		if f.dialect != "" {
+			found.Dialect = f.dialect
+		}
+		return found, nil
+	}
+	why := "where the agent is could not be found out"
+	switch {
+	case registry.Is(err, registry.Inactive):
+		why = "the agent is not active at its registry"
+	case registry.Is(err, registry.NotFound):
+		why = "the agent is not registered"
+	}
+	return discovery.Found{}, task.Errorf(task.AgentUnavailable, "%s", why).WithCause(err)
+}
+
+// finder returns what finds the agent; nil for one that has a URL.
+func (a *AgentConfig) finder(f *Find) (discovery.Finder, error) {
+	switch {
+	case a.AIC == "":
+		return nil, nil
+	case f == nil:
+		return nil, errors.New("an agent by its AIC needs the global option aip { find { registry <url> } }")
+	}
+	pinned := a.Dialect
+	if pinned == find.V1 {
+		pinned = "" // of any version
+	}
+	return &agentFinder{f.finder, a.AIC, pinned}, nil
+}
+
+// requireAIC has the connections to an agent that was found by its AIC fail where the server has another one.
+func (a *AgentConfig) requireAIC() {
+	if a.AIC != "" && len(a.TLS.AIC) == 0 {
+		a.TLS.AIC = []string{a.AIC}
+	}
+}
