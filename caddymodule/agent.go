@@ -117,6 +117,8 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: check is for an agent of A2A or AIP, not of %s", a.Dialect)
 	case a.TLS.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
 		return errors.New("agent: aic and verify in tls are not for an agent of AUN, whose identity is its AID")
+	case a.TLS.Revocation && a.AIC == "" && !strings.HasPrefix(a.URL, "https://"):
+		return errors.New("agent: revocation in tls is for an agent at an https URL, or one that is found by its AIC")
 	case a.Caller.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
 		return errors.New("agent: caller is not for an agent of AUN, whose connection is for all callers")
 	case a.AIC != "":

@@ -29,11 +29,17 @@ type AgentTLS struct {
 	ServerName string `json:"server_name,omitempty"`
 
 	ServerIdentity
+
+	// Whether the agent's certificate is refused where it is revoked, by the sources of the app's option revocation, with
+	// each connection. Default: it is not asked.
+	Revocation bool `json:"revocation,omitempty"`
+
+	judge judge // set with Revocation
 }
 
 // config returns the TLS configuration of connections to the agent; nil for Go's defaults.
 func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
-	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" && !t.set() {
+	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" && !t.set() && !t.Revocation {
 		return nil, nil
 	}
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
@@ -43,7 +49,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	}
 	switch {
 	case t.Cert == "" && t.Key == "":
-		return c, t.require(c)
+		return c, t.require(c, t.judge)
 	case t.Cert == "" || t.Key == "":
 		return nil, errNoPair
 	}
@@ -52,7 +58,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 		return nil, err
 	}
 	c.Certificates = []tls.Certificate{*pair}
-	return c, t.require(c)
+	return c, t.require(c, t.judge)
 }
 
 // readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.

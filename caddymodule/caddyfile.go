@@ -122,6 +122,7 @@ func (p *parser) notify(n *Notify) func() {
 //				ca          <file>...
 //				client_cert <cert> <key>
 //				server_name <name>
+//				revocation
 //			}
 //		}
 //		name      <name>
@@ -357,6 +358,7 @@ func (p *parser) agent(a *AgentConfig) {
 				a.TLS.Cert, a.TLS.Key = cert, key
 			}),
 			"server_name": p.word(&a.TLS.ServerName),
+			"revocation":  p.flag(&a.TLS.Revocation),
 		})),
 	}
 	for _, s := range a.own() {

@@ -194,7 +194,7 @@ func (t *GroupTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 		return nil, err
 	}
 	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	if err := t.require(c); err != nil {
+	if err := t.require(c, nil); err != nil {
 		return nil, err
 	}
 	return c, presentClientCert(c, repl, t.Cert, t.Key)

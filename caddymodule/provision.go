@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -276,6 +277,12 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	guard, err := g.guard(callers)
 	if err != nil {
 		return c, err
+	}
+	if g.Agent.TLS.Revocation {
+		if len(g.app.allRevocations()) == 0 {
+			return c, errors.New("agent: revocation in tls needs the global option aip { revocation { ... } }")
+		}
+		g.Agent.TLS.judge = g.app.trust.judgeServer
 	}
 	agent, err := g.Agent.config(g.app.AUN)
 	if err != nil {

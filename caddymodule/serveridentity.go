@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -28,12 +29,17 @@ func (s *ServerIdentity) options(p *parser, of options) options {
 
 func (s *ServerIdentity) set() bool { return len(s.AIC) > 0 || s.Verify != "" }
 
-// require makes connections with a configuration fail where the server is another one.
-func (s *ServerIdentity) require(c *tls.Config) error {
+// judge refuses certificates of servers that are those of the server that is meant.
+type judge = func(chains [][]*x509.Certificate, staple []byte) error
+
+// require makes connections with a configuration fail where the server is another one, or judge, if there is one,
+// refuses its certificate.
+func (s *ServerIdentity) require(c *tls.Config, judge judge) error {
 	server, err := identity.ParseServer(s.Verify, s.AIC...)
 	if err != nil {
 		return fmt.Errorf("tls: %w", err)
 	}
+	server.Judge = judge
 	server.Require(c)
 	return nil
 }

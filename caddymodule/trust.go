@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -59,6 +60,28 @@ func refused(cause error) error {
 		}
 	}
 	return task.Errorf(task.AuthenticationRequired, "%s", detail).WithCause(cause)
+}
+
+// judgeTimeout is how long a handshake with a server waits for what sources say about its certificate.
+const judgeTimeout = 5 * time.Second
+
+// judgeServer returns why the certificate of a server counts no more; nil if it does. Sources are asked, although the
+// server has not proven its key yet: the gateway has chosen whom it connects to, and each source has its rate.
+func (t *trust) judgeServer(chains [][]*x509.Certificate, staple []byte) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), judgeTimeout)
+	defer cancel()
+	for _, chain := range chains {
+		checker := t.checkerOf(chain)
+		if checker == nil {
+			return nil
+		}
+		bad := checker.Check(ctx, chain, staple)
+		if bad == nil {
+			return nil
+		}
+		err = cmp.Or(err, bad)
+	}
+	return err
 }
 
 // Check implements gateway.Revocation.

@@ -29,6 +29,11 @@ const (
 type Server struct {
 	Verify Verify // default: VerifyAIC with an AIC, else VerifyName
 	AICs   []AIC  // any of them is meant
+
+	// Judge refuses certificates that are trusted and are those of the server that is meant, such as revoked ones; nil
+	// for none. staple is the OCSP response that the server has sent; nil for none. The server may have no key of its
+	// certificate: TLS 1.3 proves that later.
+	Judge func(chains [][]*x509.Certificate, staple []byte) error
 }
 
 // ParseServer reads what an operator has written: the zero Server from nothing.
@@ -59,10 +64,11 @@ func ParseServer(verify string, aics ...string) (s Server, err error) {
 // failure of a certificate is a *tls.CertificateVerificationError; that of an AIC wraps an *OtherServerError. It is
 // checked for resumed connections, too.
 func (s Server) Require(config *tls.Config) {
-	if s.Verify != VerifyAIC && s.Verify != VerifyBoth {
+	shown := s.Verify == VerifyAIC || s.Verify == VerifyBoth
+	if !shown && s.Judge == nil {
 		return
 	}
-	roots, now, named := config.RootCAs, config.Time, s.Verify == VerifyBoth
+	roots, now, named := config.RootCAs, config.Time, s.Verify != VerifyAIC
 	if now == nil {
 		now = time.Now
 	}
@@ -74,16 +80,26 @@ func (s Server) Require(config *tls.Config) {
 		failed := func(err error) error {
 			return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
 		}
+		chains := state.VerifiedChains
 		if !named {
 			options := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), CurrentTime: now()}
 			for _, cert := range state.PeerCertificates[1:] {
 				options.Intermediates.AddCert(cert)
 			}
-			if _, err := state.PeerCertificates[0].Verify(options); err != nil { // for ServerAuth, by default
+			var err error
+			if chains, err = state.PeerCertificates[0].Verify(options); err != nil { // for ServerAuth, by default
 				return failed(err)
 			}
 		}
-		if err := s.shows(state.PeerCertificates[0]); err != nil {
+		if shown {
+			if err := s.shows(state.PeerCertificates[0]); err != nil {
+				return failed(err)
+			}
+		}
+		if s.Judge == nil {
+			return nil
+		}
+		if err := s.Judge(chains, state.OCSPResponse); err != nil {
 			return failed(err)
 		}
 		return nil

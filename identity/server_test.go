@@ -205,8 +205,8 @@ func TestParseServer(t *testing.T) {
 	}{
 		{"", nil, Server{Verify: VerifyName}, ""},
 		{"name", nil, Server{Verify: VerifyName}, ""},
-		{"", []string{strings.ToLower(aicV2)}, Server{VerifyAIC, []AIC{aicV2}}, ""},
-		{"both", []string{aicV2, aicV1}, Server{VerifyBoth, []AIC{aicV2, aicV1}}, ""},
+		{"", []string{strings.ToLower(aicV2)}, Server{Verify: VerifyAIC, AICs: []AIC{aicV2}}, ""},
+		{"both", []string{aicV2, aicV1}, Server{Verify: VerifyBoth, AICs: []AIC{aicV2, aicV1}}, ""},
 		{"aic", nil, Server{}, "verify aic needs the AIC of the server"},
 		{"both", nil, Server{}, "verify both needs the AIC of the server"},
 		{"name", []string{aicV2}, Server{}, "verify name looks at no AIC: leave the AIC out, or use verify both"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revocation knows which certificates of callers their issuers have revoked. A Checker has sources, and decides
-// by them about the chain of a certificate that was verified otherwise.
+// Package revocation knows which certificates of callers, and of agents, their issuers have revoked. A Checker has
+// sources, and decides by them about the chain of a certificate that was verified otherwise.
 //
 // # Sources
 //

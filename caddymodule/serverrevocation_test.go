@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/revocation"
+)
+
+// TestServerRevocation: a server whose certificate is revoked, or of which nothing is known, is no agent, whether its
+// name or its AIC says who it is.
+func TestServerRevocation(t *testing.T) {
+	pki := makePKI(t, devpki.Options{})
+	ca, shown := keyPair(t, devpki.File{Cert: pki.CA.Cert, Key: pki.CA.Key}), keyPair(t, pki.Server)
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{shown}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	list := func(revoked ...*big.Int) string {
+		template := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Minute),
+			NextUpdate: time.Now().Add(time.Hour)}
+		for _, serial := range revoked {
+			template.RevokedCertificateEntries = append(template.RevokedCertificateEntries,
+				x509.RevocationListEntry{SerialNumber: serial, RevocationTime: time.Now()})
+		}
+		der, err := x509.CreateRevocationList(rand.Reader, template, ca.Leaf, ca.PrivateKey.(crypto.Signer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "list.crl")
+		if err := os.WriteFile(file, der, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for name, tt := range map[string]struct {
+		list string
+		want revocation.Reason // empty for a connection
+	}{
+		"good": {list(), ""}, "revoked": {list(shown.Leaf.SerialNumber), revocation.Revoked},
+		"nothing is known": {filepath.Join(t.TempDir(), "none.crl"), revocation.NoAnswer},
+	} {
+		app := &App{Revocation: &Revocation{Sources: []RevocationSource{{Kind: "crl", Location: tt.list}}}}
+		app.trust.app = app
+		provisioned(t, app.Revocation).start()
+		for _, meant := range []ServerIdentity{{}, {AIC: []string{string(pki.Server.AIC)}}} {
+			agent := AgentTLS{CA: []string{pki.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
+				judge: app.trust.judgeServer}
+			config, err := agent.config(caddy.NewReplacer())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := tls.Dial("tcp", server.Listener.Addr().String(), config)
+			if err == nil {
+				conn.Close()
+			}
+			got := revocation.Reason("")
+			if r, ok := errors.AsType[*revocation.Refusal](err); ok {
+				got = r.Reason
+			}
+			if got != tt.want || (err == nil) != (tt.want == "") {
+				t.Errorf("%s, %+v: %v", name, meant, err)
+			}
+		}
+	}
+}
