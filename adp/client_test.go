@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -113,11 +114,10 @@ func TestAsk(t *testing.T) {
 
 // TestAskLate: an answer that does not come in time, or breaks off, is an error, and the other questions are not asked.
 func TestAskLate(t *testing.T) {
-	asked := 0
+	var asked atomic.Int32
 	stop := make(chan struct{})
 	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
-		if asked == 1 {
+		if asked.Add(1) == 1 {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"result"`)
 			return // breaks off
@@ -131,8 +131,8 @@ func TestAskLate(t *testing.T) {
 		t.Errorf("an answer that breaks off: %v", err)
 	}
 	client.HTTP.Timeout = 50 * time.Millisecond
-	if _, err := client.Ask(t.Context(), food); err == nil || !os.IsTimeout(err) || asked != 2 {
-		t.Errorf("a late answer: %v, after %d questions", err, asked)
+	if _, err := client.Ask(t.Context(), food); err == nil || !os.IsTimeout(err) || asked.Load() != 2 {
+		t.Errorf("a late answer: %v, after %d questions", err, asked.Load())
 	}
 }
 

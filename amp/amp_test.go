@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,18 +69,20 @@ func records(t *testing.T, name string) (all []Object) {
 // TestHeartbeats: the first one comes at once, then one in each interval, while the agent is alive.
 func TestHeartbeats(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		dir, alive := t.TempDir(), true
+		dir := t.TempDir()
+		var alive atomic.Bool
+		alive.Store(true)
 		l := open(t, Config{Dir: dir}, Heartbeat)
 		r := NewReporter(l, []Agent{
-			{AIC: aic, Alive: func() bool { return alive }}, {AIC: "2", Alive: func() bool { return true }},
+			{AIC: aic, Alive: alive.Load}, {AIC: "2", Alive: func() bool { return true }},
 		}, 15*time.Second, time.Now().Add(-time.Hour))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); r.Run(ctx) }()
 		bubble.Pass(time.Second)
-		alive = false
+		alive.Store(false)
 		bubble.Pass(15 * time.Second)
-		alive = true
+		alive.Store(true)
 		bubble.Pass(15 * time.Second)
 		cancel()
 		<-done

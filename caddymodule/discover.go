@@ -3,9 +3,11 @@
 package caddymodule
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,7 +32,8 @@ func init() {
 
 // Discover answers ADP, by which Leaders of ACPs find agents: about all Partners with an AIC and a public_url, as far
 // as the caller may call them. It answers POST on /acps-adp-v2/discover and /discover (v02), and on /api/discovery/
-// (v01). All other requests go to the next handler.
+// (v01). GET on /agents is answered with the cards of A2A of those of them that A2A clients can call. All other
+// requests go to the next handler.
 type Discover struct {
 	// The AIC of this discovery server: a request that has come through it already is refused. Default: none.
 	AIC string `json:"aic,omitempty"`
@@ -89,6 +92,8 @@ func (d *Discover) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyh
 	case "/acps-adp-v2/discover", "/discover":
 	case "/api/discovery":
 		v1 = true
+	case "/agents":
+		return d.listCards(w, r)
 	default:
 		return next.ServeHTTP(w, r)
 	}
@@ -136,6 +141,45 @@ func (d *Discover) answer(w http.ResponseWriter, r *http.Request, body []byte, v
 	default:
 		answerWith(w, http.StatusOK, found.Encode())
 	}
+}
+
+// listCards answers with the A2A cards of the agents that the caller may call, as one list. A2A has no list of its own:
+// it is what its registries call curated.
+func (d *Discover) listCards(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", "GET")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("use GET"))
+	}
+	if err := d.app.ready(r.Context()); err != nil {
+		return caddyhttp.Error(http.StatusServiceUnavailable, err)
+	}
+	list := []json.RawMessage{}
+	for _, e := range fronted.Entries(r.Context()) {
+		if card := d.app.a2aCard(r, e); card != nil {
+			list = append(list, card)
+		}
+	}
+	body, err := json.Marshal(map[string][]json.RawMessage{"agents": list})
+	if err != nil {
+		return err
+	}
+	answerWith(w, http.StatusOK, body)
+	return nil
+}
+
+// a2aCard returns the A2A card of the first mount of an agent that has one, and a public URL, and that the sender of a
+// request may call; nil for none.
+func (a *App) a2aCard(r *http.Request, e *catalog.Entry) []byte {
+	for _, g := range a.mounts[e.Name] {
+		document := g.gateway.Document(".well-known/agent-card.json")
+		if document == nil || g.PublicURL == "" || !a.mayCallAt(r, g) {
+			continue
+		}
+		if card, err := document(r.Context(), g.publicURL(), ""); err == nil && card != nil {
+			return card
+		}
+	}
+	return nil
 }
 
 // redirect sends a caller to the next discovery server.
@@ -217,17 +261,16 @@ func (a *App) ends() bool {
 
 // mayCall reports whether the sender of a request may call an agent, at any of its mounts.
 func (a *App) mayCall(r *http.Request, e *catalog.Entry) bool {
-	for _, g := range a.mounts[e.Name] {
-		asked := r
-		if g.Identity.ClientCertHeader != nil { // it is removed from the request
-			asked = r.Clone(r.Context())
-		}
-		peer, err := joined(g.callers, a.identities)(asked)
-		if err == nil && g.gateway.MayCall(r.Context(), peer) == nil {
-			return true
-		}
+	return slices.ContainsFunc(a.mounts[e.Name], func(g *Gateway) bool { return a.mayCallAt(r, g) })
+}
+
+// mayCallAt reports whether the sender of a request may call a mount.
+func (a *App) mayCallAt(r *http.Request, g *Gateway) bool {
+	if g.Identity.ClientCertHeader != nil { // it is removed from the request
+		r = r.Clone(r.Context())
 	}
-	return false
+	peer, err := joined(g.callers, a.identities)(r)
+	return err == nil && g.gateway.MayCall(r.Context(), peer) == nil
 }
 
 // Interface guards.
