@@ -9,9 +9,10 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"runtime/debug"
+	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
@@ -76,9 +77,8 @@ func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host Shared
 	if err != nil {
 		return nil, err
 	}
-	version, _ := caddy.Version()
 	m, err := newClusterMember(ctx, cluster.Config{
-		Name: s.Node, Version: version, Streams: natsdriver.Streams{Streams: streams}, Registry: registry,
+		Name: s.Node, Version: gatewayVersion(), Streams: natsdriver.Streams{Streams: streams}, Registry: registry,
 		Network: natsdriver.NewNetwork(conn, s.Prefix),
 		Lease:   time.Duration(s.Lease), Log: log,
 	}, host, func(c *cluster.Cluster) gateway.Owners { return handover.New(c, host.Gateway) })
@@ -88,6 +88,21 @@ func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host Shared
 	m.close, m.counts = conn.Close, streams.Counts
 	m.stream = func(ctx context.Context, shard *adminapi.ClusterShard) { s.describe(ctx, js, shard) }
 	return m, nil
+}
+
+// gatewayVersion returns the version of the gateway in this program; empty where it is not known.
+func gatewayVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	here := reflect.TypeFor[JetStreamStore]().PkgPath()
+	for _, m := range append(info.Deps, &info.Main) {
+		if strings.HasPrefix(here, m.Path+"/") {
+			return m.Version
+		}
+	}
+	return ""
 }
 
 // noPeers is the code of the error that a stream cannot be made because too few servers are there.

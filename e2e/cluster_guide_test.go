@@ -18,50 +18,147 @@ func (g *guide) jobs(block string) *process {
 	return p
 }
 
+// The sections of docs/cluster.md whose commands are typed.
+const (
+	setUp      = "Set it up in five minutes"
+	rolling    = "A rolling restart or upgrade"
+	lostServer = "A server that is lost for ever"
+	growing    = "Growing"
+	backingUp  = "Backup and restore"
+)
+
+// clusterGuide is a reader of docs/cluster.md.
+type clusterGuide struct{ *guide }
+
 // TestClusterGuide types the commands of docs/cluster.md: three servers and three gateways on one machine, a task at
-// all of them, and a rolling restart.
+// all of them, and what operators do with gateways and servers later.
 func TestClusterGuide(t *testing.T) {
 	t.Parallel()
-	const setup, restart = "Set it up in five minutes", "A rolling restart or upgrade"
 	ports := map[string]int{"9101": freePort(t)}
-	for _, first := range []string{"422", "622", "822", "201", "844"} { // of the ports of the first, second and third one
-		ports[first] = freePorts(t, 3)
+	for _, first := range []string{"422", "622", "822", "201", "844"} { // of the ports of the first to the fifth one
+		ports[first] = freePorts(t, 5)
 	}
-	g := openPage(t, "cluster.md", ports)
+	g := &clusterGuide{openPage(t, "cluster.md", ports)}
 	g.env = nil
-	server := binary(t, "", "../internal/natstest/server/bin/nats-server", "make nats")
-	if err := os.Symlink(server, filepath.Join(g.dir, "nats-server")); err != nil {
-		t.Fatal(err)
+	for name, from := range map[string]string{"nats-server": "server", "nats": "cli"} {
+		program := binary(t, "", "../internal/natstest/"+from+"/bin/"+name, "make nats")
+		noError(t, os.Symlink(program, filepath.Join(g.dir, name)))
 	}
-	gateway := func(n int) string { return fmt.Sprintf("127.0.0.1:%d%d", ports["844"], n) }
 
-	g.enter(g.block(setup, 0))
-	g.jobs(g.block(setup, 1))
-	g.configure(g.block(setup, 2))
-	running := g.jobs(g.block(setup, 3))
+	g.enter(g.block(setUp, 0))
+	g.jobs(g.block(setUp, 1))
+	g.configure(g.block(setUp, 2))
+	all := g.jobs(g.block(setUp, 3))
 	for n := 1; n <= 3; n++ {
-		running.waitForPort(t, gateway(n))
+		g.started(n, all)
 	}
-	g.enter(g.block(setup, 4), "echo: hello", "completed")
-	g.enter(g.block(setup, 5), "gateway-1", "gateway-2", "gateway-3", "aip-15")
+	g.enter(g.block(setUp, 4), "echo: hello", "completed")
+	g.enter(g.block(setUp, 5), "gateway-1", "gateway-2", "gateway-3", "aip-15")
 	for _, list := range []string{"tasks list", "streams", "deliveries list", "groups list"} {
 		g.enter(fmt.Sprintf("./caddy aip %s --address 127.0.0.1:%d3", list, ports["201"]))
 	}
 
-	stop, start, _ := strings.Cut(g.block(restart, 0), "\n")
+	leave, start, _ := strings.Cut(g.block(rolling, 0), "\n")
+	g.enter(leave)
+	g.started(1, g.jobs(start))
+	g.enter(g.block(rolling, 1), "gateway-1", "gateway-2", "gateway-3")
+	g.owns(1)
+	g.works("second")
+	g.enter(g.block(rolling, 2))
+	eventually(t, "the server has ended", func() bool { return isFree(ports["422"]*10 + 1) })
+	start, wait, _ := strings.Cut(g.block(rolling, 3), "\n")
+	g.jobs(start)
+	g.enter(wait)
+	g.works("third")
+
+	g.enter("kill -9 $(cat nats-2.pid); rm -r nats-2")
+	g.jobs(g.block(lostServer, 0))
+	g.succeeds(g.block(lostServer, 1)) // not while the servers elect a leader
+	g.whole("nats-2")
+	g.works("fourth")
+
+	g.started(4, g.jobs(g.block(growing, 0)))
+	g.owns(4)
+	g.jobs(g.block(growing, 1))
+	g.enter(fmt.Sprintf("until curl -fso /dev/null http://127.0.0.1:%d5/healthz; do sleep 1; done", ports["822"]))
+	g.enter(g.block(growing, 2), "nats-5")
+	g.enter(g.block(growing, 3), `"nats-3": Streams: 0`)
+	stop, remove, _ := strings.Cut(g.block(growing, 4), "\n")
 	g.enter(stop)
-	again := g.jobs(start)
-	again.waitForPort(t, gateway(1))
-	eventually(t, "the gateway that was restarted has shards", func() bool {
-		status, stdout, _ := runProcess(t, g.dir, g.env, "bash", "-ec", g.block(setup, 5))
-		for line := range strings.Lines(stdout) {
-			if status == 0 && strings.HasPrefix(line, "gateway-1 ") && !strings.Contains(line, "  0  ") {
+	g.succeeds(remove)
+	g.whole("nats-3")
+	g.works("fifth")
+
+	g.enter(g.block(backingUp, 0))
+	g.works("late")
+	g.enter(fmt.Sprintf("./caddy stop --address 127.0.0.1:%d4", ports["201"]))
+	g.enter(g.block(backingUp, 1))
+	again := g.jobs(g.block(setUp, 3))
+	for n := 1; n <= 3; n++ {
+		g.started(n, again)
+	}
+	g.enter(fmt.Sprintf("until curl -fso /dev/null http://127.0.0.1:%d1/aip/health/ready; do sleep 1; done", ports["201"]))
+	at := fmt.Sprintf("https://localhost:%d1", ports["844"])
+	g.enter("./caddy aip call "+at+" get --task fifth", "completed")
+	if status, stdout, _ := runProcess(t, g.dir, g.env, "./caddy", "aip", "call", at, "get", "--task", "late"); status == 0 {
+		t.Errorf("a task that is younger than the backup is there: %s", stdout)
+	}
+	g.works("last")
+}
+
+// started waits until a gateway listens.
+func (g *clusterGuide) started(n int, p *process) {
+	g.t.Helper()
+	p.waitForPort(g.t, fmt.Sprintf("127.0.0.1:%d%d", g.ports["844"], n))
+}
+
+// succeeds types a command until it succeeds.
+func (g *clusterGuide) succeeds(command string) {
+	g.t.Helper()
+	eventually(g.t, command, func() bool {
+		status, _, _ := runProcess(g.t, g.dir, g.env, "bash", "-ec", command)
+		return status == 0
+	})
+}
+
+// works has a task at three gateways.
+func (g *clusterGuide) works(id string) {
+	g.t.Helper()
+	g.enter(strings.ReplaceAll(g.block(setUp, 4), "first", id), "echo: hello", "completed")
+}
+
+// shown returns what `caddy aip cluster` prints.
+func (g *clusterGuide) shown() string {
+	_, stdout, _ := runProcess(g.t, g.dir, g.env, "bash", "-ec", g.block(setUp, 5))
+	return stdout
+}
+
+// owns waits until a gateway has shards.
+func (g *clusterGuide) owns(n int) {
+	g.t.Helper()
+	eventually(g.t, fmt.Sprintf("gateway-%d has shards", n), func() bool {
+		for line := range strings.Lines(g.shown()) {
+			if strings.HasPrefix(line, fmt.Sprintf("gateway-%d ", n)) && !strings.Contains(line, "  0  ") {
 				return true
 			}
 		}
 		return false
 	})
-	g.enter(strings.ReplaceAll(g.block(setup, 4), "first", "second"), "echo: hello", "completed")
+}
+
+// whole waits until all streams have all their copies, and a server has none of them.
+func (g *clusterGuide) whole(but string) {
+	g.t.Helper()
+	eventually(g.t, "all streams have all copies", func() bool {
+		shown, streams := g.shown(), 0
+		for line := range strings.Lines(shown) {
+			f := strings.Fields(line) // SHARD OWNER SHOULD EPOCH SINCE LAG DOWN MESSAGES BYTES LEADER STREAM
+			if len(f) == 11 && f[5] == "0" && f[6] == "-" && f[9] != "-" {
+				streams++
+			}
+		}
+		return streams == 16 && !strings.Contains(shown, but)
+	})
 }
 
 // freePorts returns the digits before the last one of ports that end with 1 to n, on which no process listens.
