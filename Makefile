@@ -62,12 +62,15 @@ e2e: caddy rabbitmq nats contrib chromium $(INTEROP) interop/bin/opa ## end-to-e
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
 
-NATS := internal/natstest/server
+NATS := internal/natstest
 
-nats: $(NATS)/bin/nats-server ## NATS servers for the tests of streams that several gateways share, built from their module
+nats: $(NATS)/server/bin/nats-server $(NATS)/cli/bin/nats ## NATS servers and their tool, for tests of several gateways
 
-$(NATS)/bin/nats-server: $(NATS)/go.mod
-	cd $(NATS) && $(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
+$(NATS)/server/bin/nats-server: $(NATS)/server/go.mod
+	cd $(NATS)/server && $(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
+
+$(NATS)/cli/bin/nats: $(NATS)/cli/go.mod
+	cd $(NATS)/cli && $(GO) build -o bin/nats github.com/nats-io/natscli/nats
 
 contrib: ## HAProxy, nginx, Prometheus and systemd's tools for the tests of contrib/, unpacked in the same way
 	@./contrib/install.sh

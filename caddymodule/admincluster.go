@@ -10,12 +10,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// reportCluster answers with the gateways that share the store; with none, where it is not shared.
+// reportCluster answers with the gateways that share the store; with none, where it is not shared. With brief=true it
+// asks neither them nor the servers.
 func reportCluster(o *openStore, r *http.Request) (any, error) {
 	if o.shared == nil {
 		return &adminapi.ClusterReport{Nodes: []adminapi.ClusterNode{}, Shards: []adminapi.ClusterShard{}}, nil
 	}
-	return o.shared.Report(r.Context())
+	return o.shared.Report(r.Context(), r.URL.Query().Get("brief") == "true")
 }
 
 // errAlone refuses what needs other gateways.

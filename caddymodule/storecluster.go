@@ -100,7 +100,12 @@ func (m *clusterMember) describe(context.Context, int, []byte) ([]byte, error) {
 }
 
 // Report implements member.
-func (m *clusterMember) Report(ctx context.Context) (*adminapi.ClusterReport, error) {
+func (m *clusterMember) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
+	r := &adminapi.ClusterReport{Node: m.Name(), Nodes: []adminapi.ClusterNode{}, Shards: []adminapi.ClusterShard{}}
+	if brief {
+		m.addNodes(r, nil)
+		return r, nil
+	}
 	said := make(map[string]description)
 	asking, done := context.WithTimeout(ctx, nodesPatience)
 	defer done()
@@ -108,9 +113,26 @@ func (m *clusterMember) Report(ctx context.Context) (*adminapi.ClusterReport, er
 		var d description
 		if err == nil && json.Unmarshal(a.Data, &d) == nil {
 			said[a.Node] = d
+		} else {
+			r.Missing = append(r.Missing, a.Node)
 		}
 	}
-	r, now := &adminapi.ClusterReport{Node: m.Name(), Nodes: []adminapi.ClusterNode{}}, time.Now()
+	m.addNodes(r, said)
+	for _, s := range m.Shards(ctx) {
+		out := adminapi.ClusterShard{Shard: s.Number, Owner: s.Owner.Node, Epoch: s.Owner.Epoch,
+			Since: said[s.Owner.Node].Since[s.Number]}
+		if s.Should != s.Owner.Node {
+			out.Should = s.Should
+		}
+		r.Shards = append(r.Shards, out)
+	}
+	m.addStreams(ctx, r.Shards)
+	return r, nil
+}
+
+// addNodes adds the gateways, with what they have said of themselves.
+func (m *clusterMember) addNodes(r *adminapi.ClusterReport, said map[string]description) {
+	now := time.Now()
 	for _, n := range m.Nodes() {
 		state := adminapi.NodeUp
 		switch {
@@ -122,16 +144,6 @@ func (m *clusterMember) Report(ctx context.Context) (*adminapi.ClusterReport, er
 		r.Nodes = append(r.Nodes, adminapi.ClusterNode{Name: n.Name, State: state, Version: n.Version,
 			Started: n.Started.UTC(), Heard: now.Add(-n.Silent).UTC(), Shards: n.Owns, Partners: said[n.Name].Partners})
 	}
-	for _, s := range m.Shards(ctx) {
-		out := adminapi.ClusterShard{Shard: s.Number, Owner: s.Owner.Node, Epoch: s.Owner.Epoch,
-			Since: said[s.Owner.Node].Since[s.Number]}
-		if s.Should != s.Owner.Node {
-			out.Should = s.Should
-		}
-		r.Shards = append(r.Shards, out)
-	}
-	m.addStreams(ctx, r.Shards)
-	return r, nil
 }
 
 // maxAsked is how many streams the servers are asked for at a time.

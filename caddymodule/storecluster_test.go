@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestClusterReport(t *testing.T) {
 	owned := func(j *joining, want map[string]int) (r *adminapi.ClusterReport) {
 		t.Helper()
 		asynctest.Eventually(t, fmt.Sprintf("the shards are owned as in %v", want), func() bool {
-			if r, err = j.Report(t.Context()); err != nil {
+			if r, err = j.Report(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
 			say, are := make(map[string]int), make(map[string]int)
@@ -119,7 +120,7 @@ func TestClusterReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	asynctest.Eventually(t, "the shard has moved", func() bool {
-		r, err := two.Report(t.Context())
+		r, err := two.Report(t.Context(), false)
 		return err == nil && r.Shards[0].Owner == to
 	})
 	if name, err := one.Drain(t.Context(), "", true); name != "one" || err != nil {
@@ -149,12 +150,17 @@ func TestClusterReportInTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begun := time.Now()
-		r, err := one.Report(ctx)
+		r, err := one.Report(ctx, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 2*nodesPatience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 {
+		if took := time.Since(begun); took > 2*nodesPatience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 ||
+			!slices.Equal(r.Missing, []string{"two"}) {
 			t.Errorf("after %v the report is %+v", took, r)
+		}
+		begun = time.Now()
+		if r, err = one.Report(ctx, true); err != nil || len(r.Nodes) != 2 || len(r.Shards) > 0 || time.Since(begun) > 0 {
+			t.Errorf("after %v the brief report is %+v, %v", time.Since(begun), r, err)
 		}
 		if err := errors.Join(ones.Close(), one.Close(), twos.Close(), two.Close()); err != nil {
 			t.Error(err)

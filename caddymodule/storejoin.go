@@ -37,7 +37,7 @@ type member interface {
 	// HandOver drains this process, and returns when it owns no shard any more, or the context is done.
 	HandOver(ctx context.Context)
 
-	Report(ctx context.Context) (*adminapi.ClusterReport, error)
+	Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error)
 
 	// Close ends the membership. The shards were closed before.
 	Close() error
@@ -340,9 +340,9 @@ func (j *joining) HandOver(ctx context.Context) {
 }
 
 // Report implements SharedStore.
-func (j *joining) Report(ctx context.Context) (*adminapi.ClusterReport, error) {
+func (j *joining) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
 	if m := j.now(); m != nil {
-		return m.Report(ctx)
+		return m.Report(ctx, brief)
 	}
 	return nil, partner.StoreError(j.errNotJoined(), "")
 }

@@ -46,7 +46,7 @@ func (m *memoryMember) Ready() error                            { return m.ready
 func (*memoryMember) Drain(context.Context, string, bool) error { return nil }
 func (*memoryMember) Move(context.Context, int, string) error   { return nil }
 func (*memoryMember) HandOver(context.Context)                  {}
-func (*memoryMember) Report(context.Context) (*adminapi.ClusterReport, error) {
+func (*memoryMember) Report(context.Context, bool) (*adminapi.ClusterReport, error) {
 	return &adminapi.ClusterReport{}, nil
 }
 func (m *memoryMember) Close() error { m.closed = true; return nil }

@@ -58,8 +58,9 @@ type SharedStore interface {
 	// Close leaves the others. The shards were closed before.
 	Close() error
 
-	// Report returns what this process knows of all of them.
-	Report(ctx context.Context) (*adminapi.ClusterReport, error)
+	// Report returns the processes that this one knows, and, unless it is brief, what they and the store say when they are
+	// asked.
+	Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error)
 
 	// Move has a process own a shard, from now on and while it lives. The error is one of package task.
 	Move(ctx context.Context, shard int, to string) error

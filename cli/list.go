@@ -43,7 +43,7 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 		if limit < 1 {
 			return errors.New("--limit must be above 0")
 		}
-		printed := 0
+		printed, shared := 0, false
 		table := tabwriter.NewWriter(a.OutOrStdout(), 0, 0, 2, ' ', 0)
 		err := l.pages(a, a.query(a.route), limit, func(entries []E, raw []byte) error {
 			if a.asJSON {
@@ -51,11 +51,18 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 				return err
 			}
 			if printed == 0 && len(entries) > 0 {
-				fmt.Fprintln(table, l.header)
+				shared = gatewayOf(&entries[0]) != ""
+				if fmt.Fprint(table, l.header); shared {
+					fmt.Fprint(table, "\tGATEWAY")
+				}
+				fmt.Fprintln(table)
 			}
 			for i := range entries {
 				printed++
-				fmt.Fprintln(table, l.row(&entries[i]))
+				if fmt.Fprint(table, l.row(&entries[i])); shared {
+					fmt.Fprint(table, "\t", clean(gatewayOf(&entries[i])))
+				}
+				fmt.Fprintln(table)
 			}
 			return nil
 		})
@@ -67,6 +74,14 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 		}
 		return table.Flush()
 	}
+}
+
+// gatewayOf returns which of several gateways has an entry; empty where one is alone.
+func gatewayOf(entry any) string {
+	if of, ok := entry.(interface{ At() string }); ok {
+		return of.At()
+	}
+	return ""
 }
 
 // pages calls each with the pages that a query selects, and their JSON, up to a number of entries. It says on stderr

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,5 +21,17 @@ func TestIncompleteList(t *testing.T) {
 		Stderr: "the list is not complete: no answer from west�[31m, shard 3\n"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestSharedList: a list of several gateways says which one has an entry.
+func TestSharedList(t *testing.T) {
+	address, _ := answeringAdmin(t, adminapi.EndpointList{Endpoints: []adminapi.Endpoint{
+		{Of: adminapi.Of{Gateway: "east"}}, {Of: adminapi.Of{Gateway: "west\x1b"}}}})
+	got := runAIP(t, "deliveries", "endpoints", "--address", address)
+	lines := strings.Split(got.Stdout, "\n")
+	if len(lines) != 4 || !strings.HasSuffix(lines[0], "  GATEWAY") || !strings.HasSuffix(lines[1], "  east") ||
+		!strings.HasSuffix(lines[2], "  west\ufffd") {
+		t.Errorf("the list is\n%s%s", got.Stdout, got.Stderr)
 	}
 }

@@ -30,6 +30,9 @@ type Of struct {
 	Gateway string `json:"gateway,omitempty"`
 }
 
+// At returns the name of the gateway.
+func (o Of) At() string { return o.Gateway }
+
 // OfAgent is the name for people of the Partner that something belongs to; empty if it is in no configuration now.
 type OfAgent struct {
 	AgentName string `json:"agent_name,omitempty"`

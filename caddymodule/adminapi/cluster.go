@@ -20,9 +20,10 @@ const (
 
 // ClusterReport is what a gateway knows of those that it shares its store with, itself included.
 type ClusterReport struct {
-	Node   string         `json:"node"` // which answers
-	Nodes  []ClusterNode  `json:"nodes"`
-	Shards []ClusterShard `json:"shards"`
+	Partial                // gateways that live, and have not answered: their Partners, and since when they own, are not known
+	Node    string         `json:"node"` // which answers
+	Nodes   []ClusterNode  `json:"nodes"`
+	Shards  []ClusterShard `json:"shards"`
 }
 
 // ClusterNode is a gateway.

@@ -1,17 +1,19 @@
 // The gateways that share a store, and which of them works on what.
 import { follow, get } from "./api.js";
-import { badge, bytes, clean, differs, el, message, table, time } from "./dom.js";
+import { badge, bytes, clean, differs, el, incomplete, message, table, time } from "./dom.js";
 
 export const title = "Cluster";
 
 export async function show(main, query, signal) {
   const nodes = el("div", { "aria-live": "polite" });
   const shards = el("div");
+  const lacks = incomplete();
   main.append(el("h1", {}, title),
     el("p", {}, "The gateways that share the store. Each shard is a part of the tasks, on which one gateway works."),
-    nodes, el("h2", {}, "Shards"), shards);
+    lacks.element, nodes, el("h2", {}, "Shards"), shards);
   await follow(signal, 2000, async () => {
     const report = await get("cluster", {}, signal);
+    lacks.update(report.missing);
     if (differs(nodes, report.nodes)) nodes.replaceChildren(nodeTable(report.nodes, report.node));
     if (differs(shards, report.shards)) shards.replaceChildren(shardTable(report.shards));
   }, (text) => {

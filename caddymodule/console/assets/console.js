@@ -143,7 +143,7 @@ try {
 }
 if (!may.has("try")) delete keys.y;
 try {
-  if ((await get("cluster")).nodes.length === 0) delete keys.c; // the store is not shared
+  if ((await get("cluster", { brief: true })).nodes.length === 0) delete keys.c; // the store is not shared
 } catch {
   // Likewise.
 }

@@ -1,7 +1,8 @@
 // Notifications that were not delivered, and the endpoints of webhooks.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { agentName, badge, clean, differs, duration, el, id, link, message, shorten, table, time } from "./dom.js";
+import { agentName, badge, clean, differs, duration, el, id, incomplete, link, message, shorten, table, time,
+  withGateway } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Deliveries";
@@ -10,6 +11,7 @@ export async function show(main, query, signal, may) {
   const note = el("div", { "aria-live": "polite" });
   const list = el("div");
   const endpoints = el("div");
+  const lacks = incomplete();
   const tools = el("p", { class: "actions" });
   const pager = new Pager(signal, run);
   const select = el("select", { name: "status" }, el("option", { value: "" }, "all"),
@@ -30,13 +32,14 @@ export async function show(main, query, signal, may) {
     }, failed));
   }
   main.append(el("h1", {}, title), el("p", {}, "Notifications that were not delivered yet, or were given up (dead letters)."),
-    el("form", { class: "filters", role: "search" }, el("label", {}, "Status", select)), tools, note, list,
+    el("form", { class: "filters", role: "search" }, el("label", {}, "Status", select)), tools, note, lacks.element, list,
     el("p", { class: "pager" }, pager.first, pager.more), el("h2", {}, "Endpoints"), endpoints);
 
   function run(view) {
     follow(view, 3000, async () => {
       const page = await get("deliveries", { ...query, after: pager.after, limit: 100 }, view);
       pager.shown(page.next);
+      lacks.update(page.missing);
       if (differs(list, page)) list.replaceChildren(page.deliveries.length > 0 ? deliveryTable(page.deliveries, may, failed)
         : message(query.status ? "No delivery has this status." : "All notifications are delivered."));
     }, (text) => {
@@ -56,7 +59,8 @@ export async function show(main, query, signal, may) {
 
 // deliveryTable shows deliveries with their attempts.
 export function deliveryTable(deliveries, may, failed = () => {}) {
-  return table(["Status", "Task", "Agent", "State", "Endpoint", "Attempts", "Last attempt", "Next attempt", ""], deliveries.map((d) => [
+  return table(...withGateway(deliveries, ["Status", "Task", "Agent", "State", "Endpoint", "Attempts", "Last attempt",
+    "Next attempt", ""], (d) => [
     badge(d.status),
     el("a", { href: link("task", { partner: d.partner, leader: d.leader, task: d.task }), class: "id", title: clean(d.task),
       "data-row": true }, `${shorten(d.task, 30)} · event ${d.event}`),
@@ -112,7 +116,7 @@ function result(status, why) {
 }
 
 function endpointTable(endpoints, may, failed) {
-  return table(["Endpoint", "State", "In flight", "Queued", "Failures", "Until", ""], endpoints.map((e) => [
+  return table(...withGateway(endpoints, ["Endpoint", "State", "In flight", "Queued", "Failures", "Until", ""], (e) => [
     el("span", { class: "id" }, clean(e.endpoint)), badge(e.state), String(e.in_flight), String(e.queued),
     String(e.failures), time(e.until),
     !may.has("endpoints") ? "" : e.state === "disabled"

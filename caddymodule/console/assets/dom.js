@@ -126,6 +126,19 @@ export function message(text, kind = "empty") {
   return el("p", { class: `message ${kind}`, role: kind === "error" ? "alert" : null }, clean(text));
 }
 
+// incomplete is a place where it is said what a list lacks that several gateways answer.
+export function incomplete() {
+  const element = el("div", { role: "status" });
+  return {
+    element,
+    update(missing = []) {
+      if (!differs(element, missing)) return;
+      element.replaceChildren(...missing.length === 0 ? []
+        : [message(`Not all is shown: no answer from ${missing.join(", ")}.`, "error")]);
+    },
+  };
+}
+
 // fold makes details whose contents, a value as JSON, are written when they are unfolded first.
 export function fold(kind, summary, value) {
   const details = el("details", { "data-kind": kind }, summary);
@@ -135,6 +148,14 @@ export function fold(kind, summary, value) {
       : el("pre", { tabindex: "0" }, clean(JSON.stringify(value, null, 2))));
   });
   return details;
+}
+
+// withGateway adds to the names of columns, and to the cells of each entry, which of several gateways has the entry.
+// Where one is alone, it returns them as they are.
+export function withGateway(entries, names, cells) {
+  if (!entries.some((entry) => entry.gateway)) return [names, entries.map(cells)];
+  return [[...names, "Gateway"],
+    entries.map((entry) => [...cells(entry), el("span", { class: "id" }, clean(entry.gateway))])];
 }
 
 // table makes a table of rows of cells.

@@ -1,18 +1,20 @@
 // The groups in which Partners take part.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { agentName, badge, clean, differs, el, id, message, time } from "./dom.js";
+import { agentName, badge, clean, differs, el, id, incomplete, message, time } from "./dom.js";
 
 export const title = "Groups";
 
 export async function show(main, query, signal, may) {
   const note = el("div", { "aria-live": "polite" });
   const list = el("div", { class: "cards" });
-  main.append(el("h1", {}, title), note, list);
+  const lacks = incomplete();
+  main.append(el("h1", {}, title), note, lacks.element, list);
   let lost = false; // the note says that the gateway does not answer
   const failed = (text) => note.replaceChildren(message(text, "error"));
   await follow(signal, 3000, async () => {
-    const { groups } = await get("groups", {}, signal);
+    const { groups, missing } = await get("groups", {}, signal);
+    lacks.update(missing);
     if (differs(list, groups)) list.replaceChildren(...(groups.length > 0 ? groups.map((group) => groupCard(group, may, failed))
       : [message("No Partner is in a group. A Leader invites it: see the guide on groups.")]));
     if (lost) note.replaceChildren();
@@ -32,6 +34,7 @@ function groupCard(g, may, failed) {
     ["Received", `${g.received} messages, ${g.executed} executed, ${g.ignored} ignored, ${g.poison} unreadable`],
     ["Published", `${g.published} messages, ${g.confirmed} confirmed`],
   ];
+  if (g.gateway) facts.push(["Gateway", clean(g.gateway)]);
   if (g.muted) facts.push(["Muted", "yes"]);
   if (g.blocked) facts.push(["Blocked", "the broker takes no messages now"]);
   if (g.last_error) facts.push(["Last error", clean(g.last_error)], ["Next attempt", time(g.next_attempt)]);

@@ -1,6 +1,6 @@
 // The open streams: which task each sends to whom, and how far behind it is.
 import { follow, get } from "./api.js";
-import { agentName, clean, differs, el, id, link, message, setText, shorten, time } from "./dom.js";
+import { agentName, clean, differs, el, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Streams";
@@ -11,6 +11,7 @@ const pageSize = 100;
 export async function show(main, query, signal) {
   const note = el("div", { "aria-live": "polite" });
   const table = streamTable();
+  const lacks = incomplete();
   const count = el("span", { class: "count", role: "status" });
   const pager = new Pager(signal, run);
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter streams" },
@@ -25,7 +26,7 @@ export async function show(main, query, signal) {
   form.addEventListener("change", filter);
   main.append(el("h1", {}, title),
     el("p", {}, "The open streams, the oldest first. One that stays behind has a caller that reads slowly."),
-    form, note, table.element, el("p", { class: "pager" }, pager.first, pager.more, count));
+    form, note, lacks.element, table.element, el("p", { class: "pager" }, pager.first, pager.more, count));
 
   function filter() {
     query = Object.fromEntries(new FormData(form));
@@ -37,6 +38,7 @@ export async function show(main, query, signal) {
     follow(view, interval, async () => {
       const page = await get("streams", { ...query, after: pager.after, limit: pageSize }, view);
       pager.shown(page.next);
+      lacks.update(page.missing);
       const n = page.streams.length;
       table.update(page.streams);
       setText(count, n === 0 ? "" : `${n} stream${n === 1 ? "" : "s"} on this page`);
@@ -77,22 +79,24 @@ function streamTable(ofTask = false) {
   const names = ["Since", "Caller", "Call", "Transport", "Events sent", "Behind"];
   if (!ofTask) names.unshift("Task");
   if (!ofTask) names.push("Leader", "Agent");
+  names.push("Gateway");
   const rows = new Map();
   const body = el("tbody");
   const table = el("table", { hidden: true },
     el("thead", {}, el("tr", {}, names.map((name) =>
-      el("th", { scope: "col", class: numeric.has(name) ? "number" : null }, name)))), body);
+      el("th", { scope: "col", class: classOf(name) }, name)))), body);
 
   function update(streams) {
-    const known = new Set(streams.map(({ number }) => number));
-    for (const [number, row] of rows) {
-      if (known.has(number)) continue;
+    const known = new Set(streams.map(keyOf));
+    for (const [key, row] of rows) {
+      if (known.has(key)) continue;
       row.element.remove();
-      rows.delete(number);
+      rows.delete(key);
     }
+    table.toggleAttribute("data-shared", streams.some(({ gateway }) => gateway));
     streams.forEach((stream, i) => {
-      let row = rows.get(stream.number);
-      if (!row) rows.set(stream.number, row = makeRow(names, stream));
+      let row = rows.get(keyOf(stream));
+      if (!row) rows.set(keyOf(stream), row = makeRow(names, stream));
       row.update(stream);
       if (body.children[i] !== row.element) body.insertBefore(row.element, body.children[i] ?? null);
     });
@@ -102,7 +106,15 @@ function streamTable(ofTask = false) {
   return { element: el("div", { class: "scroll" }, table), update };
 }
 
-const numeric = new Set(["Events sent", "Behind"]);
+// keyOf tells streams apart: each gateway numbers its own.
+function keyOf({ number, gateway }) {
+  return `${number} ${gateway ?? ""}`;
+}
+
+// classOf returns the class of the cells of a column. Those of the gateways are shown where several share a store.
+function classOf(name) {
+  return ["Events sent", "Behind"].includes(name) ? "number" : name === "Gateway" ? "shared" : null;
+}
 
 function makeRow(names, stream) {
   const { partner, leader, task } = stream;
@@ -113,11 +125,11 @@ function makeRow(names, stream) {
     Caller: () => [stream.user_id && stream.user_id !== leader ? [id(stream.user_id), " "] : [],
       el("span", { class: "id" }, clean(stream.address))].flat(),
     Call: () => clean(`${stream.dialect} ${stream.command}`),
-    Leader: () => id(leader), Agent: () => agentName(stream),
+    Leader: () => id(leader), Agent: () => agentName(stream), Gateway: () => clean(stream.gateway),
   };
   const changing = {};
   const element = el("tr", {}, names.map((name) => {
-    const cell = el("td", { "data-label": name, class: numeric.has(name) ? "number" : null }, cells[name]?.());
+    const cell = el("td", { "data-label": name, class: classOf(name) }, cells[name]?.());
     if (!cells[name]) changing[name] = cell;
     return cell;
   }));

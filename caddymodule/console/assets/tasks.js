@@ -1,6 +1,6 @@
 // The list of tasks: filtered, in pages, and live.
 import { Alarm, follow, get, tail } from "./api.js";
-import { agentName, badge, bytes, clean, el, id, link, message, setText, shorten, time } from "./dom.js";
+import { agentName, badge, bytes, clean, el, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Tasks";
@@ -19,6 +19,7 @@ export async function show(main, query, signal) {
 
   const note = el("div", { "aria-live": "polite" });
   const body = el("tbody");
+  const lacks = incomplete();
   const count = el("span", { class: "count", role: "status" });
   const pager = new Pager(signal, run);
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter tasks" },
@@ -56,6 +57,7 @@ export async function show(main, query, signal) {
       from = page.next;
     }
     pager.shown(page.next);
+    lacks.update(page.missing);
     render(page.tasks);
   }
 
@@ -76,6 +78,7 @@ export async function show(main, query, signal) {
       }
     }
     table.hidden = list.length === 0;
+    table.toggleAttribute("data-shared", list.some(({ gateway }) => gateway));
     setText(count, list.length === 0 ? "" : `${list.length} task${list.length === 1 ? "" : "s"} on this page`);
     if (list.length > 0) note.replaceChildren();
     else note.replaceChildren(message(emptyText()));
@@ -88,9 +91,9 @@ export async function show(main, query, signal) {
   }
 
   const table = el("table", { hidden: true },
-    el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Agent", "Events", "Size", "Leader"].map((name) =>
-      el("th", { scope: "col", class: ["Events", "Size"].includes(name) ? "number" : null }, name)))), body);
-  main.append(el("h1", {}, title), form, note, el("div", { class: "scroll" }, table),
+    el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Agent", "Events", "Size", "Leader", "Gateway"].map((name) =>
+      el("th", { scope: "col", class: ["Events", "Size"].includes(name) ? "number" : name === "Gateway" ? "shared" : null }, name)))), body);
+  main.append(el("h1", {}, title), form, note, lacks.element, el("div", { class: "scroll" }, table),
     el("p", { class: "pager" }, pager.first, pager.more, count));
   pager.turn("");
 }
@@ -99,6 +102,7 @@ function makeRow(task) {
   const state = el("td", { "data-label": "State" });
   const since = el("td", { "data-label": "Since" });
   const events = el("td", { "data-label": "Events", class: "number" });
+  const gateway = el("td", { "data-label": "Gateway", class: "shared" });
   const size = el("td", { "data-label": "Size", class: "number" });
   const { partner, leader, task: name } = task;
   const element = el("tr", {},
@@ -106,13 +110,14 @@ function makeRow(task) {
       el("a", { href: link("task", { partner, leader, task: name }), class: "id", title: clean(name), "data-row": true },
         shorten(name, 36))),
     state, since, el("td", { "data-label": "Agent" }, agentName(task)), events, size,
-    el("td", { "data-label": "Leader" }, id(leader)));
+    el("td", { "data-label": "Leader" }, id(leader)), gateway);
   let shown = "";
   return {
     element,
     update(now) {
       setText(events, String(now.last));
       setText(size, bytes(now.bytes));
+      setText(gateway, clean(now.gateway));
       if (shown === now.state + now.since) return;
       if (shown) flash(element);
       shown = now.state + now.since;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/browser"
+)
+
+// TestClusterConsole: the console of one of several gateways shows which one has a task, and what does not answer. It
+// asks no other one merely because it is opened.
+func TestClusterConsole(t *testing.T) {
+	t.Parallel()
+	_, address := sampleAgent(t)
+	c := newCluster(t, 2, gatewayTo(address), "")
+	port := freePort(t)
+	s := c.gateways[0]
+	s.stop(t)
+	with := c.config(0, gatewayTo(address), "")
+	with.otherSites = fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}", port)
+	s.start(with)
+	c.allOwned(2)
+	for i := range 8 {
+		leaderOf(t, s.url()).start(fmt.Sprint("t", i), "hello")
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
+	p := browser.Start(t).Open(1200, 800)
+	p.Go(url)
+	p.Wait(`[...document.querySelectorAll("tbody .shared")].some((cell) => cell.textContent.startsWith("gateway-"))`)
+	asked := 0
+	for _, request := range p.Requests() {
+		if strings.Contains(request, "/aip/cluster") {
+			if asked++; !strings.HasSuffix(request, "?brief=true") {
+				t.Errorf("to be opened, the page requested %s", request)
+			}
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the page asked %d times whether there is a cluster", asked)
+	}
+	p.Press("c")
+	p.WaitText("gateway-1")
+	p.WaitText("aip-15")
+
+	p.Press("s")
+	p.WaitText("No stream is open.")
+	other := c.gateways[1].process.cmd.Process // it is silent, until it is known to be gone
+	noError(t, other.Signal(syscall.SIGSTOP))
+	p.WaitText("Not all is shown: no answer from gateway-1")
+	noError(t, other.Signal(syscall.SIGCONT))
+	good(t, p, url)
+}
