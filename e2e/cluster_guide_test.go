@@ -88,17 +88,18 @@ func TestClusterGuide(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		g.started(n, again)
 	}
-	g.enter(fmt.Sprintf("until curl -fso /dev/null http://127.0.0.1:%d1/aip/health/ready; do sleep 1; done", g.ports["201"]))
+	g.healthy(fmt.Sprintf("%d1/aip/health/ready", g.ports["201"]))
 	at := fmt.Sprintf("https://localhost:%d1", g.ports["844"])
 	g.enter("./caddy aip call "+at+" get --task third", "completed")
-	if status, stdout, _ := runProcess(t, g.dir, g.env, "./caddy", "aip", "call", at, "get", "--task", "late"); status == 0 {
+	status, stdout, _ := runProcess(t, g.dir, g.env, "./caddy", "aip", "call", at, "get", "--task", "late")
+	if status == 0 {
 		t.Errorf("a task that is younger than the backup is there: %s", stdout)
 	}
 	g.works("last")
 }
 
-// TestClusterServers types the commands of docs/cluster.md for a server that is lost, for more gateways and servers, and
-// for fewer.
+// TestClusterServers types the commands of docs/cluster.md for a server that is lost, for more gateways and servers,
+// and for fewer.
 func TestClusterServers(t *testing.T) {
 	t.Parallel()
 	g := readClusterGuide(t)
@@ -111,7 +112,7 @@ func TestClusterServers(t *testing.T) {
 	g.started(4, g.jobs(g.block(growing, 0)))
 	g.owns(4)
 	g.jobs(g.block(growing, 1))
-	g.enter(fmt.Sprintf("until curl -fso /dev/null http://127.0.0.1:%d5/healthz; do sleep 1; done", g.ports["822"]))
+	g.healthy(fmt.Sprintf("%d5/healthz", g.ports["822"]))
 	g.enter(g.block(growing, 2), "nats-5")
 	g.enter(g.block(growing, 3), `"nats-3": Streams: 0`)
 	stop, remove, _ := strings.Cut(g.block(growing, 4), "\n")
@@ -125,6 +126,12 @@ func TestClusterServers(t *testing.T) {
 func (g *clusterGuide) started(n int, p *process) {
 	g.t.Helper()
 	p.waitForPort(g.t, fmt.Sprintf("127.0.0.1:%d%d", g.ports["844"], n))
+}
+
+// healthy waits until a gateway or a server says that it is well.
+func (g *clusterGuide) healthy(address string) {
+	g.t.Helper()
+	g.enter("until curl -fso /dev/null http://127.0.0.1:" + address + "; do sleep 1; done")
 }
 
 // succeeds types a command until it succeeds.

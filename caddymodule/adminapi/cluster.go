@@ -20,7 +20,7 @@ const (
 
 // ClusterReport is what a gateway knows of those that it shares its store with, itself included.
 type ClusterReport struct {
-	Partial                // gateways that live, and have not answered: their Partners, and since when they own, are not known
+	Partial                // gateways that live, and have not answered for themselves
 	Node    string         `json:"node"` // which answers
 	Nodes   []ClusterNode  `json:"nodes"`
 	Shards  []ClusterShard `json:"shards"`
