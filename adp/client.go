@@ -97,33 +97,60 @@ type sighting struct {
 // filtered asks for the agent with an AIC that fulfils conditions; nil if it is not found. The answer is not trusted:
 // an agent that was not asked for counts as none.
 func (c *Client) filtered(ctx context.Context, aic string, conditions []any) (*sighting, error) {
+	status, answer, err := c.post(ctx, conditions)
+	if err != nil {
+		return nil, err
+	}
+	return parseAnswer(status, answer, aic)
+}
+
+// ACS returns the ACS of an agent as the server has it; nil if it does not find the agent.
+func (c *Client) ACS(ctx context.Context, aic string) (json.RawMessage, error) {
+	status, answer, err := c.post(ctx, []any{map[string]any{"field": "aic", "op": "eq", "value": aic}})
+	if err != nil {
+		return nil, err
+	}
+	if found, err := parseAnswer(status, answer, aic); err != nil || found == nil {
+		return nil, err
+	}
+	var a struct {
+		Result struct {
+			ACSMap map[string]json.RawMessage `json:"acsMap"`
+		} `json:"result"`
+	}
+	_ = json.Unmarshal(answer, &a) // which parseAnswer has read
+	return a.Result.ACSMap[key(a.Result.ACSMap, aic)], nil
+}
+
+// post sends a query for one agent that fulfils conditions, and returns the answer.
+func (c *Client) post(ctx context.Context, conditions []any) (status int, answer []byte, err error) {
 	text, err := json.Marshal(map[string]any{"type": Filtered, "limit": MaxLimit,
 		"filter": map[string]any{"conditions": conditions}})
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	at, err := url.JoinPath(c.URL, "discover")
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(text))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if len(answer) > maxAnswer {
-		return nil, fmt.Errorf("%w: the answer has more than %d bytes", ErrUnclear, maxAnswer)
+		return 0, nil, fmt.Errorf("%w: the answer has more than %d bytes", ErrUnclear, maxAnswer)
 	}
-	return parseAnswer(res.StatusCode, answer, aic)
+	return res.StatusCode, answer, nil
 }
 
 // parseAnswer reads the answer to a query for one agent.

@@ -71,22 +71,31 @@ func (d *Discovery) provision() error {
 			return err
 		}
 	}
-	repl := caddy.NewReplacer()
-	roots, err := readCAs(repl, d.CA)
-	if err != nil {
+	var err error
+	if d.client, err = discoveryClient(d.CA, d.Cert, d.Key); err != nil {
 		return fmt.Errorf("discovery: %w", err)
+	}
+	return nil
+}
+
+// discoveryClient returns what asks discovery servers with certificates below roots in files, which are shown a client
+// certificate.
+func discoveryClient(ca []string, cert, key string) (*http.Client, error) {
+	repl := caddy.NewReplacer()
+	roots, err := readCAs(repl, ca)
+	if err != nil {
+		return nil, err
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	if err := presentClientCert(secure, repl, d.Cert, d.Key); err != nil {
-		return fmt.Errorf("discovery: %w", err)
+	if err := presentClientCert(secure, repl, cert, key); err != nil {
+		return nil, err
 	}
-	d.client = &http.Client{
+	return &http.Client{
 		Timeout:   askPatience,
 		Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
 		// A server that sends on is not the one that is asked what it knows.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return nil
+	}, nil
 }
 
 const (

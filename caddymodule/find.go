@@ -9,8 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/caddyserver/caddy/v2"
-
+	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -126,11 +125,11 @@ func (f *Find) provision() error {
 		sources = append(sources, s)
 	}
 	for i := range f.Discovery {
-		client, err := f.Discovery[i].client()
+		s, err := f.Discovery[i].discovery()
 		if err != nil {
 			return fmt.Errorf("find: discovery: %w", err)
 		}
-		sources = append(sources, find.Source{Name: "discovery " + client.URL(), ACS: client.Discover})
+		sources = append(sources, s)
 	}
 	fixed := make(map[string]find.Agent)
 	for _, a := range f.Agents {
@@ -152,11 +151,11 @@ func (f *Find) registry(s *FindServer) (source find.Source, err error) {
 	if u, err := url.Parse(s.URL); err == nil && u.Path != "" && u.Path != "/" {
 		return source, fmt.Errorf("%q has a path; write the URL of the registry without one", s.URL)
 	}
-	client, err := s.client()
+	roots, err := readRootFiles(s.CA)
 	if err != nil {
 		return source, err
 	}
-	roots, err := readRootFiles(s.CA)
+	client, err := registry.New(registry.Config{URL: s.URL, Roots: poolOf(roots)})
 	if err != nil {
 		return source, err
 	}
@@ -165,26 +164,20 @@ func (f *Find) registry(s *FindServer) (source find.Source, err error) {
 		return source, err
 	}
 	f.feeds = append(f.feeds, feed)
-	return find.Source{Name: "registry " + client.URL(), ACS: client.ACS, Standing: feed.Agent}, nil
+	return find.Registry(client, feed.Feed), nil
 }
 
-// client returns a client of the server.
-func (s *FindServer) client() (*registry.Client, error) {
-	roots, err := readRootFiles(s.CA)
+// discovery returns a discovery server as a source.
+func (s *FindServer) discovery() (source find.Source, err error) {
+	base, err := registry.CheckURL(s.URL)
 	if err != nil {
-		return nil, err
+		return source, err
 	}
-	config := registry.Config{URL: caddy.NewReplacer().ReplaceAll(s.URL, ""), Roots: poolOf(roots)}
-	switch {
-	case s.Cert == "" && s.Key == "":
-	case s.Cert == "" || s.Key == "":
-		return nil, errNoPair
-	default:
-		if config.Certificate, err = readClientCert(caddy.NewReplacer(), s.Cert, s.Key); err != nil {
-			return nil, err
-		}
+	client, err := discoveryClient(s.CA, s.Cert, s.Key)
+	if err != nil {
+		return source, err
 	}
-	return registry.New(config)
+	return find.Discovery(&adp.Client{URL: base, HTTP: client}), nil
 }
 
 func (a *FoundAgent) agent() (agent find.Agent, err error) {

@@ -4,14 +4,17 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/registry"
@@ -92,25 +95,32 @@ func (f *connectionFlags) sources() (sources []find.Source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	open := func(flag string, urls []string, env string, use func(*registry.Client)) error {
+	of := func(urls []string, env string) []string {
 		if len(urls) == 0 {
-			urls = strings.Fields(os.Getenv(env))
+			return strings.Fields(os.Getenv(env))
 		}
-		for _, u := range urls {
-			client, err := registry.New(registry.Config{URL: u, Roots: roots, Certificate: cert})
-			if err != nil {
-				return fmt.Errorf("--%s: %w", flag, err)
-			}
-			use(client)
-		}
-		return nil
+		return urls
 	}
-	err = errors.Join(
-		open("registry", f.find.registries, registryEnv, func(c *registry.Client) {
-			sources = append(sources, find.Source{Name: "registry " + c.URL(), ACS: c.ACS})
-		}),
-		open("discovery", f.find.discovery, discoveryEnv, func(c *registry.Client) {
-			sources = append(sources, find.Source{Name: "discovery " + c.URL(), ACS: c.Discover})
-		}))
-	return sources, err
+	for _, u := range of(f.find.registries, registryEnv) {
+		client, err := registry.New(registry.Config{URL: u, Roots: roots, Certificate: cert})
+		if err != nil {
+			return nil, fmt.Errorf("--registry: %w", err)
+		}
+		sources = append(sources, find.Registry(client, nil))
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	if cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	for _, u := range of(f.find.discovery, discoveryEnv) {
+		if u, err = registry.CheckURL(u); err != nil {
+			return nil, fmt.Errorf("--discovery: %w", err)
+		}
+		sources = append(sources, find.Discovery(&adp.Client{URL: u, HTTP: client}))
+	}
+	return sources, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/registry"
 )
@@ -134,10 +135,11 @@ func TestFind(t *testing.T) {
 		"the discovery breaks off":  {"10-acs-unknown-aic", "", fixed, "map", 0},
 		"the registry has another":  {"20-acs-by-aic", "01-filtered-by-aic", nil, "discovery", 0},
 		"all break off":             {"", "", nil, "not available", registry.Unavailable},
-		"discovery is no discovery": {"10-acs-unknown-aic", "20-acs-by-aic", nil, "no answer of a disc", registry.Refused},
+		"discovery is no discovery": {"10-acs-unknown-aic", "20-acs-by-aic", nil, "not as a discovery", registry.Refused},
 	} {
 		c := server(t, map[string]string{acs: tt.registry, "/discover": tt.discovery})
-		f := New([]Source{{Name: "registry", ACS: c.ACS}, {Name: "discovery", ACS: c.Discover}}, tt.fixed)
+		d := Discovery(&adp.Client{URL: c.URL(), HTTP: http.DefaultClient})
+		f := New([]Source{{Name: "registry", ACS: c.ACS}, {Name: "discovery", ACS: d.ACS}}, tt.fixed)
 		got, err := f.Find(t.Context(), discoveryAIC)
 		switch {
 		case err == nil && got.Source != tt.want:

@@ -4,7 +4,6 @@ package find
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,14 +18,6 @@ const (
 	maxKept  = 4096             // agents
 	maxStale = 24 * time.Hour   // for which an agent counts while no source answers
 )
-
-// Source gives the ACS of agents. An error is a *registry.Error.
-type Source struct {
-	Name string // for logs and errors
-	ACS  func(ctx context.Context, aic string) (json.RawMessage, error)
-	// Standing returns what a feed knows of an agent; nil without a feed.
-	Standing func(aic string) registry.Standing
-}
 
 // Finder finds agents. It may be used by any number of goroutines at once.
 type Finder struct {
