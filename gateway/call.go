@@ -77,8 +77,9 @@ func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reser
 		return Result{}, NotBegun(err)
 	}
 	r, err := g.executeBy(ctx, o, c, reserve)
-	if err == nil && o.held != nil && !r.Task.Status.State.Terminal() {
-		if err := o.held(); err != nil { // another process may have gone on with the task
+	open := err == nil && !r.Task.Status.State.Terminal()
+	if o.held != nil && (open || task.KindOf(err) == task.TaskNotFound) {
+		if err := o.held(); err != nil { // another process may have gone on with the task, or have begun it
 			return Result{}, partner.StoreError(err, "")
 		}
 	}

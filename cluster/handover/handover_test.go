@@ -4,6 +4,7 @@ package handover_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,7 +146,7 @@ func TestOwnTime(t *testing.T) {
 // TestCutOff: a node that is cut off answers for tasks that have ended, and sends nothing to the agent.
 func TestCutOff(t *testing.T) {
 	inBubble(t, func(w *world) {
-		node := w.nodes[0]
+		node, other := w.nodes[0], w.nodes[1]
 		leader := w.leader(node)
 		node.send(w.Context(), leader, "start", "ended", "m", "")
 		node.send(w.Context(), leader, "complete", "ended", "c", "")
@@ -155,11 +156,18 @@ func TestCutOff(t *testing.T) {
 		if r, _ := node.send(w.Context(), leader, "get", "ended", "g", ""); r.Result.Status.State != task.Completed {
 			t.Errorf("an ended task: %+v", r)
 		}
-		ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-		defer cancel()
-		r, _ := node.send(ctx, leader, "get", "open", "g", "")
-		if r.Error == nil || r.Error.Code != -32603 || r.Error.Data.Reason != "STORE_UNAVAILABLE" {
-			t.Errorf("a task that has not ended: %+v", r)
+		bubble.Pass(20 * time.Second)
+		if r, _ := other.send(w.Context(), leader, "start", "elsewhere", "m", ""); r.Error != nil {
+			t.Errorf("a start at the other node: %+v", r.Error)
+		}
+		for _, call := range []string{"get open", "get elsewhere", "complete elsewhere", "get nowhere"} {
+			command, id, _ := strings.Cut(call, " ")
+			ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+			r, _ := node.send(ctx, leader, command, id, "n", "")
+			cancel()
+			if r.Error == nil || r.Error.Code != -32603 || r.Error.Data.Reason != "STORE_UNAVAILABLE" {
+				t.Errorf("%s: %+v %+v", call, r.Result, r.Error)
+			}
 		}
 		node.link.Cut(false)
 		bubble.Pass(20 * time.Second)
