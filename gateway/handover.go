@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -48,10 +50,17 @@ const (
 
 // handOver executes a call wherever its shard is owned. A command that was stored by an owner which has lost the shard
 // since is a repeated one for the next owner. Only a message without an id that continues a task, or may, is a new one
-// each time, so it is not tried again if an owner may have begun with it.
+// each time, so it is not tried again if an owner may have begun with it. A webhook gets its id here, so that it is the
+// same one each time.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	began, m := time.Now(), &c.Message
 	limit := g.ownTime(c)
+	if c.Op == translate.SetWebhook && c.Webhook.ID == "" {
+		hook, named := *c.Webhook, *c
+		hook.ID = notify.NewID()
+		named.Webhook, named.Strict = &hook, false
+		c = &named
+	}
 	once := m.ID == "" && (m.Command == task.Continue || m.Command == task.Start && c.Continues())
 	for wait := handOverFirst; ; wait = min(2*wait, handOverMost) {
 		if g.in(c.Leader) != nil {
@@ -59,9 +68,12 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		} else {
 			r, err = g.tasks.owners.Execute(ctx, g.shardOf(c.Leader), g.config.Partner.Name, c, reserve)
 		}
-		left := limit - time.Since(began)
-		if !errors.Is(err, replay.ErrClosed) || once && !errors.Is(err, ErrNotBegun) || left <= 0 {
+		if !errors.Is(err, replay.ErrClosed) {
 			return r, err
+		}
+		left := limit - time.Since(began)
+		if once && !errors.Is(err, ErrNotBegun) || left <= 0 {
+			return r, moved(err)
 		}
 		select {
 		case <-time.After(min(wait, left)):
@@ -70,6 +82,18 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 			return r, ctx.Err()
 		}
 	}
+}
+
+// moved returns the error of a call that no owner has executed. An owner that closes a shard, because that moves, says
+// that the store is closed.
+func moved(err error) error {
+	switch {
+	case task.KindOf(err) == task.StoreUnavailable:
+		return err
+	case errors.Is(err, ErrNotBegun):
+		return NotBegun(partner.Moved())
+	}
+	return partner.Moved()
 }
 
 // ownTime returns how long a call may wait for an owner: no longer than its caller waits for the agent.

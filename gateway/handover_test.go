@@ -78,3 +78,59 @@ func TestHandOver(t *testing.T) {
 		})
 	}
 }
+
+// lossy are Owners that execute calls, but whose first answer is that of an owner that has closed the shard.
+type lossy struct{ hooks []task.Webhook }
+
+func (l *lossy) Execute(
+	_ context.Context, _ int, _ string, c *gateway.Call, _ replay.Reserve,
+) (r gateway.Result, err error) {
+	l.hooks = append(l.hooks, *c.Webhook)
+	if len(l.hooks) == 1 {
+		return r, partner.StoreError(replay.ErrClosed, "")
+	}
+	return r, nil
+}
+
+// TestHandOverOfWebhook: a webhook that is set again, because the owner of its shard was lost meanwhile, is the same one.
+func TestHandOverOfWebhook(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		owners := new(lossy)
+		node := replaytest.NewShards(1).Node()
+		g := newGatewayAt(t, shard.Join(node, quiet), nil, func(tasks *gateway.Tasks) { tasks.HandOver(owners) })
+		given := task.Webhook{TaskID: "t", URL: "https://example.com"}
+		call := &gateway.Call{Leader: "leader", Call: translate.Call{Op: translate.SetWebhook, Webhook: &given}}
+		call.Strict = true
+		if _, err := g.Execute(t.Context(), call, nil); err != nil {
+			t.Error(err)
+		}
+		if h := owners.hooks; len(h) != 2 || h[0].ID == "" || h[0].ID != h[1].ID || given.ID != "" {
+			t.Errorf("the owners were given %+v", h)
+		}
+	})
+}
+
+// closed are Owners of which none can be asked, because the shards are being closed.
+type closed struct{}
+
+func (closed) Execute(
+	context.Context, int, string, *gateway.Call, replay.Reserve,
+) (r gateway.Result, err error) {
+	return r, gateway.NotBegun(partner.StoreError(replay.ErrClosed, ""))
+}
+
+// TestHandOverOfClosed: a call that has waited for an owner as long as it may is told to come again, also where the last
+// owner was about to close the shard.
+func TestHandOverOfClosed(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		node := replaytest.NewShards(1).Node()
+		g := newGatewayAt(t, shard.Join(node, quiet), nil, func(tasks *gateway.Tasks) { tasks.HandOver(closed{}) })
+		m := task.Message{ID: "1", Command: task.Get, TaskID: "t", SenderID: "leader"}
+		call := &gateway.Call{Leader: "leader", Call: translate.Call{Call: task.Call{Message: m}}}
+		_, err := g.Execute(t.Context(), call, nil)
+		if task.KindOf(err) != task.StoreUnavailable || !errors.Is(err, replay.ErrClosed) ||
+			!errors.Is(err, gateway.ErrNotBegun) {
+			t.Errorf("the answer is %v", err)
+		}
+	})
+}

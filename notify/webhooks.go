@@ -32,6 +32,9 @@ type At struct {
 	Named bool
 }
 
+// NewID returns an id for a webhook.
+func NewID() string { return "notification-" + rand.Text() }
+
 // Set creates a webhook, or replaces the one of its ID, and returns it as it is stored. log is the name of the task's
 // log. The caller holds the lock of the task, so that no event comes between at and the webhook. After Set, the caller
 // must call Notify with each change of the task. A webhook that is replaced is enabled again, and continues where it
@@ -48,7 +51,7 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 	defer b.unlock()
 	w.TaskID = b.task
 	if w.ID == "" {
-		w.ID = "notification-" + rand.Text()
+		w.ID = NewID()
 		return w, b.create(ctx, w, at)
 	}
 	if err := b.load(ctx); err != nil {
