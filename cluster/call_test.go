@@ -160,6 +160,7 @@ func TestCallEnds(t *testing.T) {
 			a.link.Lose(func(m cluster.Message) bool { return true }) // the word that it is canceled, too
 			cancel()
 		}, 0, 5 * lease, context.Canceled},
+		"taken for dead": {func(a, _ *node, _ func()) { a.link.LoseWrites(true) }, takeOver, takeOver, replay.ErrFenced},
 		"reply lost": {func(a, b *node, _ func()) {
 			b.link.Lose(func(cluster.Message) bool { return true })
 			close(a.release)
@@ -199,6 +200,7 @@ func TestCallEnds(t *testing.T) {
 					}
 				}
 				a.link.Lose(nil)
+				a.link.LoseWrites(false)
 				b.link.Cut(false)
 				b.link.Disconnect(false)
 				bubble.Pass(10 * lease)

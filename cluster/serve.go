@@ -88,11 +88,13 @@ func (c *Cluster) carryOut(ctx context.Context, v *serving, f service) (replied 
 	}
 	body, err := f(ctx, v.call.shard, request)
 	first := frame{kind: replyFrame, status: ended}
-	if err != nil {
+	if errors.Is(ctx.Err(), context.Canceled) { // by this node alone, if who has made the call is there
+		err = replay.ErrClosed
+	}
+	if errors.Is(err, replay.ErrClosed) {
+		first.status, body = moved, nil
+	} else if err != nil {
 		first.status, body = failed, []byte(err.Error())
-		if errors.Is(err, replay.ErrClosed) || c.ctx.Err() != nil {
-			first.status, body = moved, nil
-		}
 	} else if len(body) > maxBody {
 		first.status, body = failed, []byte("the reply is too large to be sent to another node")
 	}

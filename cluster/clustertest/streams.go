@@ -79,6 +79,7 @@ type Link struct {
 	listening    map[string]*listener
 	lose         func(cluster.Message) bool
 	unanswered   bool // what it writes to the registry is kept, and the answers are lost
+	unwritten    bool // nothing that is written to the registry arrives
 	broken       bool // claims fail after they were written
 	max          int
 	delay        time.Duration // of claims
@@ -136,6 +137,13 @@ func (l *Link) LoseAnswers(lose bool) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.unanswered = lose
+}
+
+// LoseWrites has what the process writes to the registry lost: its heartbeats do not come, and all else does.
+func (l *Link) LoseWrites(lose bool) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.unwritten = lose
 }
 
 // SetBroken has claims fail when they were written: the shard cannot be opened.
@@ -291,6 +299,11 @@ func (l *Link) Write(ctx context.Context, name string, data []byte, expect uint6
 	}
 	w := l.of
 	w.mu.Lock()
+	if l.unwritten {
+		w.mu.Unlock()
+		<-ctx.Done()
+		return 0, errors.Join(ctx.Err(), replay.ErrUnavailable)
+	}
 	if w.records[name].Revision != expect {
 		w.mu.Unlock()
 		return 0, cluster.ErrConflict
