@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
@@ -31,6 +32,9 @@ type Config struct {
 	MaxPayload int
 	// SyncInterval says when the servers sync what they write to their disks; default "always".
 	SyncInterval string
+	// Hidden says that servers do not tell clients of one another: a client knows the addresses that it was given,
+	// such as those of proxies.
+	Hidden bool
 }
 
 // Cluster is one server, or several that share their streams. While one of its methods, or of its servers', runs, no
@@ -95,8 +99,8 @@ func Start(n int, config Config) (_ *Cluster, err error) {
 		fmt.Fprintf(&text, "jetstream {\n  store_dir: %q\n  sync_interval: %s\n}\n", filepath.Join(s.dir, "data"),
 			config.SyncInterval)
 		if n > 1 {
-			fmt.Fprintf(&text, "cluster {\n  name: aip\n  listen: 127.0.0.1:%d\n  routes: [%s]\n}\n", s.routePort,
-				strings.Join(routes, ", "))
+			fmt.Fprintf(&text, "cluster {\n  name: aip\n  listen: 127.0.0.1:%d\n  routes: [%s]\n  no_advertise: %t\n}\n",
+				s.routePort, strings.Join(routes, ", "), config.Hidden)
 		}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return c, err
@@ -230,6 +234,23 @@ func (c *Cluster) Named(name string) *Server {
 	return nil
 }
 
+// Leader returns the server that leads JetStream's own group; nil while there is none.
+func (c *Cluster) Leader() *Server {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	for _, s := range c.Servers {
+		var jsz struct {
+			Meta struct {
+				Leader string `json:"leader"`
+			} `json:"meta_cluster"`
+		}
+		if s.get(ctx, "/jsz", &jsz) == nil && jsz.Meta.Leader != "" {
+			return c.Named(jsz.Meta.Leader)
+		}
+	}
+	return nil
+}
+
 // Close ends all servers, and removes their data.
 func (c *Cluster) Close() {
 	for _, s := range c.Servers {
@@ -280,12 +301,20 @@ func (s *Server) Run() error {
 	return nil
 }
 
+// PID returns the number of the process that was started last.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Kill ends the process at once, as SIGKILL does, and returns when it has ended.
-func (s *Server) Kill() {
+func (s *Server) Kill() { s.endBy(os.Kill) }
+
+// Stop asks the process to end, as SIGTERM does, and returns when it has ended.
+func (s *Server) Stop() { s.endBy(syscall.SIGTERM) }
+
+func (s *Server) endBy(signal os.Signal) {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
 	}
-	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Process.Signal(signal) // it may have ended
 	<-s.ended
 	if s.watcher != nil {
 		_ = s.watcher.Process.Kill() // before it ends a process with the same number

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 )
 
 // Proxy is a TCP proxy in front of one server, which can be cut. Its methods may be called by any number of goroutines
@@ -20,6 +21,7 @@ type Proxy struct {
 	mute   bool // nothing that the server says arrives
 	deaf   bool // nothing that clients say arrives
 	cut    bool // there are no connections, and none can be made
+	delay  time.Duration
 	closed bool
 	conns  map[net.Conn]bool
 }
@@ -55,10 +57,13 @@ func (p *Proxy) Cut(on bool) {
 	})
 }
 
+// Delay has each piece that either side says arrive so much later, one after the other.
+func (p *Proxy) Delay(d time.Duration) { p.set(func() { p.delay = d }) }
+
 // Reset ends all connections, with what was held back, and lets new ones be made, with nothing held back.
 func (p *Proxy) Reset() {
 	p.set(func() {
-		p.mute, p.deaf, p.cut = false, false, false
+		p.mute, p.deaf, p.cut, p.delay = false, false, false, 0
 		p.end()
 	})
 }
@@ -124,8 +129,11 @@ func (p *Proxy) copy(from, to net.Conn, held *bool) {
 		for *held && p.conns[from] && p.conns[to] {
 			p.state.Wait()
 		}
-		gone := !p.conns[from] || !p.conns[to]
+		gone, delay := !p.conns[from] || !p.conns[to], p.delay
 		p.mu.Unlock()
+		if delay > 0 {
+			time.Sleep(delay)
+		}
 		if gone {
 			return
 		}
