@@ -7,7 +7,7 @@ SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'cad
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
 MODULES := . bench release soak
 
-.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak release module clean
+.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ caddy: $(SOURCES) xcaddy.sh
 .pki/ca.pem: | caddy
 	./caddy aip pki --dir .pki > /dev/null
 
-test: lint unit model interop manifests e2e groups ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+test: lint unit model interop manifests e2e groups chaos ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 
 lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
@@ -92,8 +92,11 @@ fuzz: ## every fuzz target, for FUZZ (20s) each
 bench: caddy rabbitmq ## the measured comparison with other proxies
 	cd bench && $(GO) run .
 
-soak: caddy rabbitmq ## the real binary under load, faults and attacks, for 12 minutes
-	cd soak && $(GO) run .
+soak: caddy rabbitmq nats ## the real binary under load, faults and attacks, for 12 minutes; SOAK="-cluster -for 1h": several
+	cd soak && $(GO) run . $(SOAK)
+
+chaos: caddy nats ## three gateways and their NATS servers under disturbances, for 2.5 minutes; make soak has a longer form
+	cd soak && $(GO) run . -cluster -for 2m -takeover 0
 
 release: ## archives, bills of materials and checksums of the commit, in dist/
 	cd release && $(GO) run .

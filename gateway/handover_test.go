@@ -92,7 +92,7 @@ func (l *lossy) Execute(
 	return r, nil
 }
 
-// TestHandOverOfWebhook: a webhook that is set again, because the owner of its shard was lost meanwhile, is the same one.
+// TestHandOverOfWebhook: a webhook that is set again, because its owner was lost meanwhile, is the same one.
 func TestHandOverOfWebhook(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		owners := new(lossy)
@@ -119,7 +119,7 @@ func (closed) Execute(
 	return r, gateway.NotBegun(partner.StoreError(replay.ErrClosed, ""))
 }
 
-// TestHandOverOfClosed: a call that has waited for an owner as long as it may is told to come again, also where the last
+// TestHandOverOfClosed: a call that has waited for an owner as long as it may is told to come again, also where the
 // owner was about to close the shard.
 func TestHandOverOfClosed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

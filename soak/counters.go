@@ -20,7 +20,7 @@ const (
 )
 
 // counters returns the gateway's counters, by name and labels. It is empty where the gateway does not answer.
-func (s *site) counters(ctx context.Context) map[string]float64 {
+func (s *fixture) counters(ctx context.Context) map[string]float64 {
 	all := make(map[string]float64)
 	text, err := s.get(ctx, "/metrics")
 	if err != nil {

@@ -41,12 +41,12 @@ func (s *site) disturb(ctx context.Context, d time.Duration, l *leaders) {
 func (s *site) fillDisk(ctx context.Context, l *leaders) {
 	l.full.Store(true)
 	defer l.full.Store(false)
-	if err := s.fill(true); err != nil {
+	if err := fillDisk(s.gateway.Process.Pid, true); err != nil {
 		l.complain("the disk cannot be filled: %v", err)
 		return
 	}
 	wait(ctx, fullFor)
-	if err := s.fill(false); err != nil {
+	if err := fillDisk(s.gateway.Process.Pid, false); err != nil {
 		l.complain("the disk cannot be emptied: %v", err)
 	}
 	wait(ctx, fullAfter)

@@ -16,6 +16,17 @@
 // idle (chrt --idle), and so does the broker of the group that is attacked: what they need to attack is not taken from
 // the gateway, but what the gateway does because of them is. A run in which an attack was made too rarely has failed.
 //
+// With -cluster it runs three gateways over three NATS servers instead, and disturbs both: it kills them, stops them,
+// cuts them off, makes them and their networks slow, fills a disk, and restarts them, one of these after the other in a
+// random order. Leaders start, continue, complete and cancel meanwhile, at several gateways at once, follow streams and
+// get webhooks. What each of them is answered must be linearizable, as package history has it; events and notifications
+// must come in order, the same everywhere; the agent must not be told a message twice; a call may fail where the store
+// cannot be used, or its gateway is not there; and all must be well again after each disturbance.
+//
+//	go run . -cluster [-caddy ../caddy] [-for 10m] [-tasks 300] [-begins 25] [-seed N] [-takeover 10s] [-out DIR]
+//
+// Histories, logs and findings are written to a directory, and a history that is not linearizable is drawn there.
+//
 // It needs Linux, prlimit and chrt of util-linux, and RabbitMQ as make rabbitmq unpacks it.
 package main
 
@@ -24,6 +35,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"sync"
@@ -50,6 +62,14 @@ func main() {
 		exit(runPart(os.Args[2]))
 	}
 	var s settings
+	several := flag.Bool("cluster", false, "run three gateways over JetStream, and disturb them and their servers")
+	var c clusterSettings
+	flag.IntVar(&c.tasks, "tasks", 300, "with -cluster: how many tasks there are at a time, at most")
+	flag.IntVar(&c.begins, "begins", 25, "with -cluster: how many tasks begin in a second")
+	flag.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "with -cluster: what chooses the disturbances")
+	flag.DurationVar(&c.takeover, "takeover", 10*time.Second, "with -cluster: in which others go on with the tasks of a "+
+		"gateway; 0: no check")
+	flag.StringVar(&c.out, "out", "", "with -cluster: a directory for histories, drawings and logs; default: a new one")
 	flag.StringVar(&s.caddy, "caddy", "../caddy", "the binary that is run")
 	flag.DurationVar(&s.faulty, "for", 10*time.Minute, "how long with faults and attacks")
 	flag.DurationVar(&s.quiet, "quiet", time.Minute, "how long without, before and at most a quarter of it after")
@@ -63,6 +83,10 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *several {
+		c.caddy, c.disturb, c.leaders = s.caddy, s.faulty, s.callers
+		exit(runCluster(ctx, c))
+	}
 	exit(run(ctx, s))
 }
 

@@ -37,7 +37,7 @@ func (s *site) profile(ctx context.Context, dir string, after time.Duration) err
 }
 
 // get returns what the admin API answers.
-func (s *site) get(ctx context.Context, path string) ([]byte, error) {
+func (s *fixture) get(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+path, nil)
 	if err != nil {
 		return nil, err

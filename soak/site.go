@@ -169,13 +169,13 @@ func (s *site) reload(ctx context.Context) error {
 	return nil
 }
 
-// fill makes the disk full for the gateway's process, or has room again. It needs no rights but those of its owner.
-func (s *site) fill(full bool) error {
+// fillDisk makes the disk full for a process, or has room again. It needs no rights but those of its owner.
+func fillDisk(pid int, full bool) error {
 	size := "unlimited:"
 	if full {
 		size = "0:"
 	}
-	out, err := exec.Command("prlimit", "--pid", fmt.Sprint(s.gateway.Process.Pid), "--fsize="+size).CombinedOutput()
+	out, err := exec.Command("prlimit", "--pid", fmt.Sprint(pid), "--fsize="+size).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("prlimit: %w: %s", err, out)
 	}
