@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -42,6 +43,42 @@ type Authority struct {
 	config AuthorityConfig
 	logins logins
 	tokens tokens
+
+	elsewhere atomic.Pointer[func(nonce string) *Begun] // see Share; nil for none
+}
+
+// Begun is a login between its two steps, as it is handed to the process at which its second step has arrived.
+type Begun struct {
+	AID     AID
+	Request string // the id of the login
+	Expires time.Time
+	Chain   [][]byte // the certificates of the AID, in DER
+}
+
+// Share has logins finished whose first step was taken at another process. elsewhere returns the login that a nonce
+// belongs to, once; nil for none.
+func (a *Authority) Share(elsewhere func(nonce string) *Begun) { a.elsewhere.Store(&elsewhere) }
+
+// Take removes the login that a nonce belongs to, and returns it, so that another process finishes it; nil for none.
+func (a *Authority) Take(nonce string) *Begun {
+	in := a.logins.take(nonce)
+	if in == nil {
+		return nil
+	}
+	b := &Begun{AID: in.aid, Request: in.request, Expires: in.expires}
+	for _, cert := range in.cert.chain {
+		b.Chain = append(b.Chain, cert.Raw)
+	}
+	return b
+}
+
+// taken returns a login that another process has begun; nil for none. Its certificates are verified here, too.
+func (a *Authority) taken(nonce string, b *Begun) (*login, error) {
+	if b == nil {
+		return nil, nil
+	}
+	cert, err := a.config.Roots.verifyDER(b.AID, b.Chain)
+	return &login{aid: b.AID, request: b.Request, nonce: nonce, cert: cert, expires: b.Expires}, err
 }
 
 // NewAuthority returns an authority.
@@ -138,8 +175,14 @@ func (a *Authority) finish(params gjson.Result) (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := a.logins.finish(aid, params.Get("request_id").String(), params.Get("nonce").String())
-	if err != nil {
+	nonce := params.Get("nonce").String()
+	in := a.logins.take(nonce)
+	if elsewhere := a.elsewhere.Load(); in == nil && elsewhere != nil && isNonce(nonce) {
+		if in, err = a.taken(nonce, (*elsewhere)(nonce)); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.check(aid, params.Get("request_id").String()); err != nil {
 		return nil, err
 	}
 	// The time is signed as the client has written it.

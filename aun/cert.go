@@ -139,6 +139,19 @@ func (r *Roots) Revoke(list []byte) error {
 
 func revokedKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
 
+// verifyDER is Verify for certificates in DER, which this gateway or another one of the same AID has kept.
+func (r *Roots) verifyDER(aid AID, all [][]byte) (*Certificate, error) {
+	var chain []*x509.Certificate
+	for _, der := range all {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, Errorf(codes.CertificateInvalid, "A certificate of the AID cannot be read")
+		}
+		chain = append(chain, cert)
+	}
+	return r.Verify(aid, chain)
+}
+
 // Verify checks that a chain, whose first certificate is that of an AID, leads to the roots now. It returns the AID's
 // certificate and the time at which the chain expires. An error is a codes.CertificateInvalid. An empty AID stands for
 // any.

@@ -165,6 +165,44 @@ func login1(t *testing.T, a *aun.Authority, id *aun.Identity) map[string]any {
 		"client_time": "1795203089.876438", "signature": signature}
 }
 
+// TestLoginOfAnother: each step of a login may be taken at another process of the same AID, and the second one once.
+func TestLoginOfAnother(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		pki, other := auntest.NewPKI(t), auntest.NewPKI(t)
+		id := pki.Identity("gw.aid.test")
+		first := newAuthority(t, aun.AuthorityConfig{Identity: id, Roots: pki.Roots()})
+		second := newAuthority(t, aun.AuthorityConfig{Identity: id, Roots: pki.Roots()})
+		stern := newAuthority(t, aun.AuthorityConfig{Identity: id, Roots: other.Roots()})
+		second.Share(first.Take)
+		stern.Share(first.Take)
+		alice := pki.Identity("alice.aid.test")
+		good := login1(t, first, alice)
+		if result, err := second.Login2(params(good)); err != nil || !gjson.GetBytes(result, "access_token").Exists() {
+			t.Errorf("the second step at another process: %s, %v", result, err)
+		}
+		for i, a := range []*aun.Authority{first, second} {
+			if _, err := a.Login2(params(good)); code(err) != codes.CertificateInvalid {
+				t.Errorf("once more at authority %d: %v", i, err)
+			}
+		}
+		for _, change := range []string{"request_id", "aid", "nonce"} {
+			bad := maps.Clone(login1(t, first, alice))
+			bad[change] = "bob.aid.test"
+			if _, err := second.Login2(params(bad)); code(err) != codes.CertificateInvalid {
+				t.Errorf("another %s: %v", change, err)
+			}
+		}
+		if _, err := stern.Login2(params(login1(t, first, alice))); code(err) != codes.CertificateInvalid {
+			t.Errorf("by roots of which the certificate is not: %v", err)
+		}
+		late := login1(t, first, alice)
+		bubble.Pass(2 * time.Minute)
+		if _, err := second.Login2(params(late)); code(err) != codes.CertificateInvalid {
+			t.Errorf("too late: %v", err)
+		}
+	})
+}
+
 func TestAuthorityRefuses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki, other := auntest.NewPKI(t), auntest.NewPKI(t)

@@ -89,22 +89,29 @@ func (l *logins) begin(in login) {
 	l.open[in.nonce] = l.order.PushBack(in)
 }
 
-// finish removes the login with a nonce, and returns it. A login can be finished once, also if that fails.
-func (l *logins) finish(aid AID, request, nonce string) (login, error) {
+// take removes the login with a nonce, and returns it; nil for none.
+func (l *logins) take(nonce string) *login {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.open[nonce]
 	if e == nil {
-		return login{}, Errorf(codes.CertificateInvalid, "The nonce is unknown, or has been used")
+		return nil
 	}
 	in := l.drop(e)
+	return &in
+}
+
+// check checks that the second step of a login is that of the first one. in is nil for a login that was not begun.
+func (in *login) check(aid AID, request string) error {
 	switch {
+	case in == nil:
+		return Errorf(codes.CertificateInvalid, "The nonce is unknown, or has been used")
 	case in.aid != aid || in.request != request:
-		return login{}, Errorf(codes.CertificateInvalid, "The nonce is that of another login")
+		return Errorf(codes.CertificateInvalid, "The nonce is that of another login")
 	case time.Now().After(in.expires):
-		return login{}, Errorf(codes.CertificateInvalid, "The nonce has expired")
+		return Errorf(codes.CertificateInvalid, "The nonce has expired")
 	}
-	return in, nil
+	return nil
 }
 
 func (l *logins) drop(e *list.Element) login {

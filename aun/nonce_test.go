@@ -18,7 +18,7 @@ func TestLoginsAreBounded(t *testing.T) {
 		t.Errorf("there are %d logins, %d in order", len(l.open), l.order.Len())
 	}
 	for i, want := range map[int]bool{0: false, more - 1: false, more: true, maxLogins + more - 1: true} {
-		if _, err := l.finish("alice.aid.test", "r", strconv.Itoa(i)); (err == nil) != want {
+		if err := l.take(strconv.Itoa(i)).check("alice.aid.test", "r"); (err == nil) != want {
 			t.Errorf("login %d: %v", i, err)
 		}
 	}

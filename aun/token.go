@@ -5,7 +5,6 @@ package aun
 import (
 	"crypto/ecdsa"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"time"
@@ -109,15 +108,7 @@ func (t *tokens) check(token, audience string) (*claims, error) {
 
 // certificate verifies the certificates of a token of our own by the roots as they are now.
 func (c *claims) certificate(roots *Roots) (*Certificate, error) {
-	var chain []*x509.Certificate
-	for _, der := range c.Chain {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, Errorf(codes.CertificateInvalid, "The certificate of the token cannot be read")
-		}
-		chain = append(chain, cert)
-	}
-	return roots.Verify(c.AID, chain)
+	return roots.verifyDER(c.AID, c.Chain)
 }
 
 // foreignClaims returns the claims of a token that another issuer has signed, for an AID of its own; nil for any other

@@ -26,5 +26,6 @@
 //     not take them is closed (1013). An agent that connects is sent its open tasks at the pace at which it reads,
 //     however many.
 //   - A login belongs to no connection (aun.Authority), and the authority of the last configuration is used again, so
-//     that a login survives a reload.
+//     that a login survives a reload. Where several processes share their tasks, the second step of a login may come to
+//     another one than the first: it has the others hand the login over, once.
 package wsfront

@@ -125,6 +125,7 @@ func New(c Config) *Front {
 		}
 	}
 	slices.Sort(f.aids)
+	c.Authority.Share(c.Connections.loginElsewhere)
 	c.Connections.authority.Store(c.Authority)
 	return f
 }

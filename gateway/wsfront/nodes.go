@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 )
@@ -20,6 +21,7 @@ type nodes struct {
 	log     *slog.Logger
 	notices *ask.Service[noticesTo, struct{}]
 	asks    *ask.Service[presence, bool]
+	logins  *ask.Service[loginOf, *aun.Begun]
 
 	queue chan noticeTo
 	stop  context.CancelFunc
@@ -53,6 +55,9 @@ type presence struct {
 	Device, Slot string
 	Began        time.Time // of the newer one; zero for a question
 }
+
+// loginOf asks a process for a login whose first step was taken there.
+type loginOf struct{ From, Nonce string }
 
 const (
 	// queuedNotices is how many notifications to other processes wait. Later ones are dropped: their clients read what
@@ -90,6 +95,12 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 		c.giveUp(&q)
 		return false, nil
 	})
+	n.logins = ask.New(set, "aun.login", func(_ context.Context, _ int, q loginOf) (*aun.Begun, error) {
+		if a := c.authority.Load(); a != nil && q.From != n.name {
+			return a.Take(q.Nonce), nil
+		}
+		return nil, nil
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
 	n.done.Go(func() { n.send(ctx) })
@@ -99,6 +110,22 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 		n.stop()
 		n.done.Wait()
 	}
+}
+
+// loginElsewhere returns the login that a nonce belongs to, whose first step was taken at another process; nil for none.
+func (c *Connections) loginElsewhere(nonce string) *aun.Begun {
+	n := c.nodes.Load()
+	if n == nil {
+		return nil
+	}
+	ctx, done := context.WithTimeout(context.Background(), nodePatience)
+	defer done()
+	for answer, err := range n.logins.All(ctx, loginOf{n.name, nonce}) {
+		if err == nil && answer.Value != nil {
+			return answer.Value
+		}
+	}
+	return nil
 }
 
 // elsewhere has the clients at other processes notified. It does not wait.
