@@ -185,10 +185,10 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 		}
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	switch status {
-	case http.StatusServiceUnavailable:
+	switch {
+	case status == http.StatusServiceUnavailable, task.KindOf(a.Err) == task.StoreUnavailable:
 		header["Retry-After"] = retryAfter
-	case http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests:
 		if e, ok := errors.AsType[*task.Error](a.Err); ok && e.RetryAfter() > 0 {
 			header["Retry-After"] = []string{strconv.FormatInt(e.RetryAfter(), 10)}
 		}

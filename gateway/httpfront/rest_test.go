@@ -66,8 +66,8 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 	})
 }
 
-// TestStoreIsUnavailable holds that a caller of plain HTTP is asked to try again later, by status and field, and that
-// one of JSON-RPC has the reason in the error.
+// TestStoreIsUnavailable holds that a caller is asked to try again later: by a field, and that of plain HTTP by the
+// status, too, while one of JSON-RPC has the reason in the error.
 func TestStoreIsUnavailable(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false)}
@@ -86,11 +86,11 @@ func TestStoreIsUnavailable(t *testing.T) {
 		"REST": {"/message:send", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`,
 			answer{503, "5"}},
 		"JSON-RPC": {"", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`,
-			answer{200, ""}},
+			answer{200, "5"}},
 		"AIP": {"/rpc",
 			`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m",` +
 				`"sentAt":"2026-01-01T00:00:00Z",` +
-				`"senderRole":"leader","senderId":"l","command":"get","taskId":"t","dataItems":[]}}}`, answer{200, ""}},
+				`"senderRole":"leader","senderId":"l","command":"get","taskId":"t","dataItems":[]}}}`, answer{200, "5"}},
 	} {
 		res, body := g.post("/agents/one"+c.path, c.body)
 		if diff := cmp.Diff(c.want, answer{res.StatusCode, res.Header.Get("Retry-After")}); diff != "" ||
