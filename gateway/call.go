@@ -71,19 +71,52 @@ func (g *Gateway) ExecuteHere(ctx context.Context, c *Call, reserve replay.Reser
 	return g.executeHere(ctx, c, reserve)
 }
 
-func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reserve) (Result, error) {
+func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	o, err := g.owner(c.Leader)
 	if err != nil {
-		return Result{}, NotBegun(err)
+		return r, NotBegun(err)
 	}
-	r, err := g.executeBy(ctx, o, c, reserve)
-	open := err == nil && !r.Task.Status.State.Terminal()
-	if o.held != nil && (open || task.KindOf(err) == task.TaskNotFound) {
-		if err := o.held(); err != nil { // another process may have gone on with the task, or have begun it
-			return Result{}, partner.StoreError(err, "")
+	reads := c.reads()
+	if !reads { // it would wait under the lock of its task
+		if err := o.mayAct(); err != nil {
+			return r, NotBegun(err)
 		}
 	}
-	return r, err
+	r, err = g.executeBy(ctx, o, c, reserve)
+	open := err == nil && !r.Task.Status.State.Terminal()
+	if !open && task.KindOf(err) != task.TaskNotFound {
+		return r, err
+	}
+	switch unsure := o.mayAct(); { // else another process may have gone on with the task, or have begun it
+	case unsure == nil:
+		return r, err
+	case reads:
+		return Result{}, NotBegun(unsure)
+	default:
+		return Result{}, unsure
+	}
+}
+
+// mayAct returns an error of a caller unless this process certainly owns the shard now.
+func (o *owned) mayAct() error {
+	if o.held == nil {
+		return nil
+	}
+	if err := o.held(); err != nil {
+		return partner.StoreError(err, "")
+	}
+	return nil
+}
+
+// reads reports whether the call changes nothing.
+func (c *Call) reads() bool {
+	switch c.Op {
+	case translate.Command:
+		return c.Message.Command == task.Get || c.Message.Command == task.ReStream
+	case translate.GetWebhooks, translate.ListTasks:
+		return true
+	}
+	return false
 }
 
 // executeBy executes a call in its shard.

@@ -40,8 +40,8 @@ func NotBegun(err error) error {
 // HandOver has calls handed to the owners of other shards. It is called before a gateway is registered.
 func (t *Tasks) HandOver(to Owners) { t.owners = to }
 
-// While a shard moves it has no owner: its calls are tried again, until handOverLimit. A new owner reads what is under
-// way before it answers.
+// While a shard moves it has no owner, and while the lease of its owner is over it has none for certain: its calls are
+// tried again, until handOverLimit. A new owner reads what is under way before it answers.
 const (
 	handOverFirst = 5 * time.Millisecond // until the next try; it doubles each time
 	handOverMost  = 250 * time.Millisecond
@@ -68,11 +68,12 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		} else {
 			r, err = g.tasks.owners.Execute(ctx, g.shardOf(c.Leader), g.config.Partner.Name, c, reserve)
 		}
-		if !errors.Is(err, replay.ErrClosed) {
+		unbegun := errors.Is(err, ErrNotBegun) // also by an owner whose lease is over: it, or another one, may have it soon
+		if !unbegun && !errors.Is(err, replay.ErrClosed) {
 			return r, err
 		}
 		left := limit - time.Since(began)
-		if once && !errors.Is(err, ErrNotBegun) || left <= 0 {
+		if once && !unbegun || left <= 0 {
 			return r, moved(err)
 		}
 		select {

@@ -5,10 +5,12 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -27,6 +29,105 @@ func (n *nobody) Execute(
 ) (r gateway.Result, err error) {
 	n.asked++
 	return r, partner.Moved()
+}
+
+// lapsing are shards whose owner may not act for some time.
+type lapsing struct {
+	replay.Shards
+	until time.Time
+}
+
+func (l *lapsing) Open(ctx context.Context, shard int) (replay.Store, <-chan struct{}, error) {
+	store, lost, err := l.Shards.Open(ctx, shard)
+	return lapsed{store, l}, lost, err
+}
+
+type lapsed struct {
+	replay.Store
+	of *lapsing
+}
+
+// Held is described at replay.HeldBy.
+func (l lapsed) Held() error {
+	if time.Now().Before(l.of.until) {
+		return replay.ErrUnavailable
+	}
+	return nil
+}
+
+// turns is an agent that does what it is asked at once, and counts.
+type turns struct {
+	partner.Agent
+	asked int
+}
+
+func (a *turns) Run(context.Context, *agent.Turn, bool) iter.Seq2[agent.Report, error] {
+	a.asked++
+	return func(yield func(agent.Report, error) bool) { yield(agent.Report{State: task.AwaitingCompletion}, nil) }
+}
+
+func (a *turns) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
+	a.asked++
+	return agent.Report{State: task.Canceled}, nil
+}
+
+func (a *turns) Complete(context.Context, *agent.Turn) error { return nil }
+
+// TestLapsed: a call to an owner whose lease is over waits until it is not, or for some time, and then the caller is
+// asked to try again. Nothing is begun meanwhile. A task that has ended is shown at once.
+func TestLapsed(t *testing.T) {
+	const limit = 10 * time.Second
+	for name, c := range map[string]struct {
+		command task.Command
+		of      string // the task
+		lapses  time.Duration
+		after   time.Duration // when the answer comes, give or take a second
+		fails   bool
+	}{
+		"get of a task that has ended": {task.Get, "ended", time.Hour, 0, false},
+		"get":                          {task.Get, "rests", time.Hour, limit, true},
+		"get, for a moment":            {task.Get, "rests", 2 * time.Second, 2 * time.Second, false},
+		"complete":                     {task.Complete, "rests", time.Hour, limit, true},
+		"cancel, for a moment":         {task.Cancel, "rests", 2 * time.Second, 2 * time.Second, false},
+		"continue without id":          {task.Continue, "rests", 2 * time.Second, 2 * time.Second, false},
+		"start":                        {task.Start, "new", time.Hour, limit, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				shards := replaytest.NewShards(1)
+				node := shards.Node()
+				l := &lapsing{Shards: node}
+				var turns turns
+				g := newGatewayAt(t, shard.Join(l, quiet), func(c *gateway.Config) { c.Partner.Agent = &turns }, func(tasks *gateway.Tasks) { tasks.HandOver(new(nobody)) })
+				shards.Assign(0, node, false)
+				do := func(command task.Command, id string) error {
+					m := task.Message{Command: command, TaskID: id, SenderID: "leader",
+						DataItems: []task.DataItem{task.Text("hello")}}
+					_, err := g.Execute(t.Context(), &gateway.Call{Leader: "leader",
+						Call: translate.Call{Call: task.Call{Message: m}}}, nil)
+					return err
+				}
+				for _, err := range []error{do(task.Start, "ended"), do(task.Start, "rests"), do(task.Complete, "ended")} {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				began, before := time.Now(), turns.asked
+				l.until = began.Add(c.lapses)
+				err := do(c.command, c.of)
+				if took := time.Since(began); took < c.after || took > c.after+time.Second {
+					t.Errorf("the answer came after %v", took)
+				}
+				if fails := err != nil; fails != c.fails || fails && task.KindOf(err) != task.StoreUnavailable {
+					t.Errorf("the answer is %v", err)
+				}
+				if c.fails && turns.asked != before {
+					t.Error("the agent was asked")
+				}
+				synctest.Wait()
+			})
+		})
+	}
 }
 
 // TestHandOver: a call is tried again while its shard has no owner, until this process is that, or for some time; what
