@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,14 +19,44 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// aunCluster is three gateways that share a store, each with an AUN side of the same identity.
+// aunCluster is three gateways that share a store, each with an AUN side of the same identity, and with sites without
+// certificates, through which its callers hop: each request is sent to the next gateway.
 type aunCluster struct {
 	*cluster
 	sites []*aunSite
+	plain []string // the URLs of the sites of the gateways without certificates
+	hops  string   // the URL through which each request comes to the next of them
+	roots string   // likewise, to sites whose clients speak HTTP/2 and know no path
 }
 
-// newAUNCluster starts the gateways with the same directives.
-func newAUNCluster(t *testing.T, handle, notify string) *aunCluster {
+// balanced returns the URL of a proxy that hands each request to the next of several servers.
+func balanced(t testing.TB, http2 bool, servers []string) string {
+	t.Helper()
+	var next atomic.Int64
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) {
+		host := p.In.Host
+		p.SetURL(must(url.Parse(servers[int(next.Add(1))%len(servers)]))(t))
+		p.Out.Host = host // cards name the proxy
+	}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }}
+	both, only := new(http.Protocols), new(http.Protocols)
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	if only.SetUnencryptedHTTP2(true); http2 {
+		proxy.Transport = &http.Transport{Protocols: only}
+	}
+	server := httptest.NewUnstartedServer(proxy)
+	server.Config.Protocols = both
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	server.Start()
+	return server.URL
+}
+
+// newAUNCluster starts the gateways with the same directives: handle on the site with certificates, plain and root on
+// those without.
+func newAUNCluster(t *testing.T, handle, plain, root string) *aunCluster {
 	t.Helper()
 	servers, err := natstest.Start(3, natstest.Config{})
 	if err != nil {
@@ -32,6 +64,12 @@ func newAUNCluster(t *testing.T, handle, notify string) *aunCluster {
 	}
 	t.Cleanup(servers.Close)
 	c := &aunCluster{cluster: &cluster{t: t, servers: servers}}
+	var roots []string
+	for range 3 {
+		c.plain = append(c.plain, fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
+		roots = append(roots, fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
+	}
+	c.hops, c.roots = balanced(t, false, c.plain), balanced(t, true, roots)
 	first := newAUN(t)
 	for i := range 3 {
 		s := first
@@ -44,7 +82,10 @@ func newAUNCluster(t *testing.T, handle, notify string) *aunCluster {
 		all, aun := c.config(i, handle, ""), s.config("a2a/legacy http://unused")
 		_, block, _ := strings.Cut(aun.store, "\n")
 		all.store += "\n" + strings.ReplaceAll(block, s.dir, first.dir)
-		all.otherSites, all.notify, all.mode = aun.otherSites, notify, "verify_if_given"
+		all.notify, all.mode = here+"callback "+c.hops+"/push\n", "verify_if_given"
+		all.options = "servers {\nprotocols h1 h2 h2c\n}"
+		all.otherSites = fmt.Sprintf("%s\n%s {\naip_aun\nhandle /push/* {\naip_callback\n}\n%s\n}\n%s {\n%s\n}\n",
+			aun.otherSites, c.plain[i], plain, roots[i], root)
 		s.start(all)
 	}
 	c.allOwned(3)
@@ -68,7 +109,20 @@ func TestClusterIsOne(t *testing.T) {
 		notified[token] = append(notified[token], r.Header.Get("webhook-id"))
 	}))
 	defer receiver.Close()
-	open := newFakeAgent(t, forward(address))
+	open, pushes := newFakeAgent(t, forward(address)), newPushAgent(t)
+	backs := []*back{
+		{name: "go-10", dialect: "a2a", echo: "echo: hi", asks: "which colour?", slow: "slow 300",
+			recorder: newRecorder(t, runAgent(t, sdkBinary(t, "a2a-go-10"), "agent"), false)},
+		{name: "aun-assignee", dialect: "aun-assignee " + aunWorker, echo: "echo: echo hi", asks: "which colour?",
+			slow: "slow 300000", early: true},
+	}
+	worker, recorded := newAssignee()
+	backs[1].recorder = recorded
+	plain := "aip_gateway /pushes* a2a/legacy " + pushes.url + " {\nidentity off\n}\n"
+	for _, b := range backs {
+		plain += fmt.Sprintf("aip_gateway /to/%s* %s %s {\ncallers aip aip/2 a2a agentapi aun\naid %s\nidentity off\n}\n",
+			b.name, b.dialect, b.url, aunName(b.name))
+	}
 	c := newAUNCluster(t, `
 	aip_gateway /open* a2a/legacy `+open.url+` {
 		identity off
@@ -79,7 +133,10 @@ func TestClusterIsOne(t *testing.T) {
 		quota daily {
 			starts 20/day
 		}
-	}`, here)
+	}`, plain, "aip_gateway "+backs[0].dialect+" "+backs[0].url+" {\ncallers a2a\nidentity off\n}")
+	w := &world{url: c.hops, backs: backs}
+	backs[0].root = c.roots
+	w.assign(t, worker)
 
 	t.Run("a quota is exact", func(t *testing.T) {
 		var calls sync.WaitGroup
@@ -108,6 +165,27 @@ func TestClusterIsOne(t *testing.T) {
 			}
 		}
 	})
+
+	t.Run("every front", func(t *testing.T) {
+		var jobs []job
+		for _, f := range fronts() {
+			for _, b := range backs {
+				if f.slow || b.early && f.name != "aip" && f.name != "aun" || f.name == "legacy-trpc" || f.name == "rest-03" {
+					continue
+				}
+				for _, op := range operations {
+					if op.name != "push" && op.name != "fail" && !slices.Contains(f.lacks, op.name) {
+						jobs = append(jobs, job{fmt.Sprintf("%s from %s to %s", op.name, f.name, b.name),
+							func(t *testing.T) { op.run(t, w, f, b) }})
+					}
+				}
+			}
+		}
+		runTogether(t, jobs)
+	})
+
+	t.Run("an agent pushes to any gateway", func(t *testing.T) { c.callbacks(t, pushes) })
+	t.Run("a command at all gateways at once", func(t *testing.T) { c.atOnce(t, open) })
 
 	t.Run("webhooks of callers that are not known", func(t *testing.T) {
 		for i := range 3 {
