@@ -98,7 +98,8 @@ func TestLapsed(t *testing.T) {
 				node := shards.Node()
 				l := &lapsing{Shards: node}
 				var turns turns
-				g := newGatewayAt(t, shard.Join(l, quiet), func(c *gateway.Config) { c.Partner.Agent = &turns }, func(tasks *gateway.Tasks) { tasks.HandOver(new(nobody)) })
+				g := newGatewayAt(t, shard.Join(l, quiet), func(c *gateway.Config) { c.Partner.Agent = &turns },
+					func(tasks *gateway.Tasks) { tasks.HandOver(new(nobody)) })
 				shards.Assign(0, node, false)
 				do := func(command task.Command, id string) error {
 					m := task.Message{Command: command, TaskID: id, SenderID: "leader",

@@ -112,7 +112,8 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 	}
 }
 
-// loginElsewhere returns the login that a nonce belongs to, whose first step was taken at another process; nil for none.
+// loginElsewhere returns the login that a nonce belongs to, whose first step was taken at another process; nil for
+// none.
 func (c *Connections) loginElsewhere(nonce string) *aun.Begun {
 	n := c.nodes.Load()
 	if n == nil {
