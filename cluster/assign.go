@@ -9,9 +9,12 @@ import (
 
 // candidate is a node that may own shards.
 type candidate struct {
-	name  string
-	wants []want
+	name    string
+	wants   []want
+	refuses []int // shards
 }
+
+func (n candidate) is(other candidate) bool { return n.name == other.name }
 
 // want says that an operator has moved a shard to a node. The latest one counts.
 type want struct {
@@ -20,14 +23,14 @@ type want struct {
 }
 
 // assign returns the node that should own each shard: first the one that an operator has moved it to, then of those
-// that have not got their share yet the one with the greatest hash of its name and the shard. It does not depend on the
-// order of the nodes. There is at least one node.
+// that have not got their share yet the one with the greatest hash of its name and the shard. A node that refuses a
+// shard is left out for it, unless all do. It does not depend on the order of the nodes. There is at least one node.
 func assign(shards int, nodes []candidate) []string {
 	owner, count := make([]string, shards), make(map[string]int, len(nodes))
 	at := make([]int64, shards)
 	for _, n := range nodes {
 		for _, w := range n.wants {
-			if w.Shard < 0 || w.Shard >= shards {
+			if w.Shard < 0 || w.Shard >= shards || !slices.ContainsFunc(willing(w.Shard, nodes), n.is) {
 				continue
 			}
 			if w.At > at[w.Shard] || w.At == at[w.Shard] && n.name > owner[w.Shard] {
@@ -45,7 +48,7 @@ func assign(shards int, nodes []candidate) []string {
 		if owner[i] != "" {
 			continue
 		}
-		owner[i] = slices.MaxFunc(nodes, func(a, b candidate) int {
+		owner[i] = slices.MaxFunc(willing(i, nodes), func(a, b candidate) int {
 			fullA, fullB := count[a.name] >= share, count[b.name] >= share
 			if fullA != fullB {
 				if fullA {

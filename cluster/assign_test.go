@@ -46,3 +46,22 @@ func TestAssign(t *testing.T) {
 		}
 	}
 }
+
+// TestAssignWilling: a node gets no shard that it refuses, unless all refuse it, even where an operator has moved the
+// shard to it; the others keep about their share.
+func TestAssignWilling(t *testing.T) {
+	const shards = 16
+	nodes := []candidate{{name: "a", wants: []want{{3, 1}}, refuses: []int{3, 4, 5, 99}}, {name: "b", refuses: []int{4}},
+		{name: "c", refuses: []int{3, 4}}}
+	owner := assign(shards, nodes)
+	for _, n := range nodes {
+		for _, i := range n.refuses {
+			if i < shards && i != 4 && owner[i] == n.name {
+				t.Errorf("%s has the shard %d, which it refuses", n.name, i)
+			}
+		}
+	}
+	if owner[4] == "" || owner[3] != "b" {
+		t.Errorf("the owners are %q", owner)
+	}
+}

@@ -100,6 +100,7 @@ type shardState struct {
 	store *store    // nil while this node does not own the shard
 	since time.Time // since when it does
 	stray bool      // its record may name this node, which has not opened it or could not release it
+	refusal
 
 	asking sync.Mutex    // held while the owner is asked for; not under the mutex of the cluster
 	route  Owner         // to which calls are sent; may be old

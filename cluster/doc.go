@@ -19,11 +19,13 @@
 // owner that cannot renew its lease keeps its shards: it only does not act.
 //
 // All nodes compute the same owner for each shard from the nodes that live (assign): rendezvous hashing with an equal
-// share for each node, so that a node which comes or goes moves few shards. A shard is claimed when its record names no
-// node, or one that is gone. A shard that should be elsewhere is released: its engines close, the store closes, and the
-// record then names no node; so its next owner need not wait for a lease. A node releases one shard at a time, and the
-// next one when that has an owner. Shards of a name whose incarnation was replaced can be claimed when the lease of the
-// former one cannot hold any more, because a former process may still run on a machine that is cut off.
+// share for each node, so that a node which comes or goes moves few shards. A node that fails to claim a shard for
+// some leases says in its record that it refuses the shard, and is left out for it until a while later. A shard is
+// claimed when its record names no node, or one that is gone. A shard that should be elsewhere is released: its
+// engines close, the store closes, and the record then names no node; so its next owner need not wait for a lease. A
+// node releases one shard at a time, and the next one when that has an owner. Shards of a name whose incarnation was
+// replaced can be claimed when the lease of the former one cannot hold any more, because a former process may still
+// run on a machine that is cut off.
 //
 // Calls go over the Network, which may lose messages but not reorder them. A call is not sent twice: who asks pings the
 // node that works on it, and a node that does not know the call says so. Then, and when the node is gone, or silent,

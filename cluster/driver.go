@@ -28,6 +28,8 @@ type Streams interface {
 	// Claim writes the next owner's record, if after is the present one, and opens the store. From then on the appends
 	// of the owner before are refused. The error is ErrClaimed if after is not the present record.
 	Claim(ctx context.Context, shard int, after Owner, node, incarnation string) (Store, error)
+	// Release writes an owner's record that names no node, if after is the present one; otherwise the error is ErrClaimed.
+	Release(ctx context.Context, shard int, after Owner) error
 }
 
 // Store is the store of a shard for the node that has claimed it.

@@ -18,7 +18,8 @@ type record struct {
 	Draining    bool      `json:"draining,omitempty"`
 	Left        bool      `json:"left,omitempty"` // the process has ended, and acts no more
 	Wants       []want    `json:"wants,omitempty"`
-	Owns        int       `json:"owns"` // how many shards
+	Refuses     []int     `json:"refuses,omitempty"` // shards that it could not claim
+	Owns        int       `json:"owns"`              // how many shards
 
 	Lease time.Duration `json:"lease"` // ns
 }
@@ -107,7 +108,8 @@ func (c *Cluster) beat() error {
 func (c *Cluster) write(ctx context.Context, left bool) error {
 	c.mu.Lock()
 	r := record{Incarnation: c.incarnation, Version: c.config.Version, Started: c.self.started,
-		Draining: c.self.draining, Left: left, Wants: c.self.wants, Lease: c.config.Lease}
+		Draining: c.self.draining, Left: left, Wants: c.self.wants, Refuses: c.refuses(),
+		Lease: c.config.Lease}
 	for i := range c.shards {
 		if c.shards[i].store != nil {
 			r.Owns++
@@ -139,6 +141,10 @@ func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 	defer c.mu.Unlock()
 	now := c.config.Clock()
 	c.self.revision = revision
+	if m := c.members[c.config.Name]; m != nil && !slices.Equal(m.Refuses, r.Refuses) {
+		c.change()
+		c.kick()
+	}
 	c.members[c.config.Name] = &member{record: r, revision: revision, seen: now}
 	if until := c.lease.Load(); c.since == 0 || int64(now) >= until {
 		c.since = now
@@ -217,7 +223,7 @@ func (c *Cluster) see(r Record) {
 		c.replaced(m)
 	}
 	if m == nil || m.living() != !found.Left || m.Incarnation != found.Incarnation || m.Draining != found.Draining ||
-		!slices.Equal(m.Wants, found.Wants) {
+		!slices.Equal(m.Wants, found.Wants) || !slices.Equal(m.Refuses, found.Refuses) {
 		c.log.Info("a node of the cluster has changed", "other", r.Name, "incarnation", found.Incarnation,
 			"left", found.Left, "draining", found.Draining)
 		c.change()
@@ -406,7 +412,7 @@ func (c *Cluster) living() (all []candidate) {
 	}
 	for name, m := range c.members {
 		if m.living() && (draining || !m.Draining) {
-			all = append(all, candidate{name, m.Wants})
+			all = append(all, candidate{name, m.Wants, m.Refuses})
 		}
 	}
 	return all

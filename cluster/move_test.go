@@ -155,11 +155,6 @@ func TestStray(t *testing.T) {
 			t.Fatal(err)
 		}
 		bubble.Pass(5 * time.Second)
-		if o := w.Owner(of); o.Node != "a" {
-			t.Fatalf("the shard has %+v", o)
-		}
-		a.link.SetBroken(false)
-		bubble.Pass(5 * time.Second)
 		if o := w.Owner(of); o.Node != "b" || b.opened()[of] == nil {
 			t.Errorf("the shard has %+v", o)
 		}

@@ -89,11 +89,7 @@ func (c *Cluster) gather(shard int) error {
 	if err != nil || owner.Incarnation != c.incarnation {
 		return err
 	}
-	s, err := c.config.Streams.Claim(ctx, shard, owner, c.config.Name, c.incarnation)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.Release(ctx), s.Close())
+	return c.config.Streams.Release(ctx, shard, owner)
 }
 
 // Open implements replay.Shards.
@@ -110,6 +106,8 @@ func (c *Cluster) Open(ctx context.Context, shard int) (replay.Store, <-chan str
 				return s, s.lost, nil
 			}
 			wait = soon
+		} else {
+			c.waits(shard)
 		}
 		select {
 		case <-changed:
@@ -139,10 +137,14 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	owner, err := c.config.Streams.Owner(look, shard)
 	cancel()
 	if err != nil {
+		if ctx.Err() == nil {
+			c.failed(shard, began, err)
+		}
 		return nil, c.config.Lease / 10
 	}
 	silent := c.silentSince(owner)
 	if wait := c.claimable(owner); wait > 0 {
+		c.waits(shard)
 		return nil, wait
 	}
 	if c.held() != nil { // time has passed since it was known that the former owner is gone
@@ -157,6 +159,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 			c.mu.Unlock()
 			if ctx.Err() == nil {
 				c.log.Warn("a shard was not claimed; trying again", "shard", shard, "error", err)
+				c.failed(shard, began, err)
 			}
 		}
 		return nil, c.config.Lease / 30
@@ -166,6 +169,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	s.asked.Store(int64(asked))
 	c.mu.Lock()
 	c.shards[shard].store, c.shards[shard].since, c.shards[shard].stray = s, time.Now(), false
+	c.owns(shard)
 	if !c.joined {
 		s.lose()
 	}

@@ -235,6 +235,23 @@ func (l *Link) Claim(
 	return s.store, nil
 }
 
+// Release implements cluster.Streams.
+func (l *Link) Release(ctx context.Context, shard int, after cluster.Owner) error {
+	if err := l.pass(ctx, true); err != nil {
+		return err
+	}
+	s := &l.of.shards[shard]
+	s.appending.Lock()
+	defer s.appending.Unlock()
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if s.owner != after {
+		return cluster.ErrClaimed
+	}
+	s.owner, s.store = cluster.Owner{Epoch: after.Epoch + 1}, nil
+	return nil
+}
+
 // store is the store of a shard for one of its owners.
 type store struct {
 	replay.Store

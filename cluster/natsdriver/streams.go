@@ -32,3 +32,12 @@ func (s Streams) Claim(
 	}
 	return store, nil
 }
+
+// Release implements cluster.Streams.
+func (s Streams) Release(ctx context.Context, shard int, after cluster.Owner) error {
+	err := s.Streams.Release(ctx, shard, jetstream.Owner(after))
+	if errors.Is(err, jetstream.ErrClaimed) {
+		return cluster.ErrClaimed
+	}
+	return err
+}

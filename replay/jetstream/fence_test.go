@@ -286,3 +286,26 @@ func TestLostClaim(t *testing.T) {
 		t.Errorf("Claim: %v", err)
 	}
 }
+
+// TestReleaseUnopened: a record is taken back without its store, and not when it is not the present one any more.
+func TestReleaseUnopened(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	first := claim(t, s, 0, "a")
+	former := first.Owner()
+	if err := s.Release(t.Context(), 0, former); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Owner(t.Context(), 0); err != nil || o.Node != "" || o.Epoch <= former.Epoch {
+		t.Errorf("then the owner is %+v: %v", o, err)
+	}
+	if err := first.Append(t.Context(), replay.Append{Log: "x"}); !errors.Is(err, replay.ErrFenced) {
+		t.Errorf("the former owner appends: %v", err)
+	}
+	if err := s.Release(t.Context(), 0, former); !errors.Is(err, ErrClaimed) {
+		t.Errorf("released again: %v, want ErrClaimed", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}

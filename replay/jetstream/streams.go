@@ -266,3 +266,9 @@ func (s *Streams) Claim(ctx context.Context, shard int, after Owner, node, incar
 	}
 	return openStore(ctx, st, owner)
 }
+
+// Release writes an owner's record that names no node, if after is the present one; otherwise the error is ErrClaimed.
+func (s *Streams) Release(ctx context.Context, shard int, after Owner) error {
+	_, err := s.shards[shard].claim(ctx, after, "", "")
+	return err
+}
