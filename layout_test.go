@@ -104,6 +104,8 @@ var mayImport = map[string][]string{
 	"upstream/auntransport": {"task", "aun", "aun/codes", "jsonrpc", "translate", "translate/aun", "upstream"},
 	"upstream/upstreamtest": {},
 	"sseproxy":              {"internal/bufpool"},
+	"agentca":               {},
+	"agentca/catest":        {},
 	"identity":              {"task", "quota"},
 	"token/tokentest":       {},
 	"onbehalf":              {"agent", "translate", "upstream", "quota"},
@@ -141,8 +143,8 @@ var mayImport = map[string][]string{
 	"amp":     {},
 	"catalog": {"translate"},
 	"adp":     {"catalog", "identity", "translate/aip/acs"},
-	"caddymodule": {"aac", "adp", "amp", "catalog", "authn", "token", "task", "dialect", "jsonrpc", "translate",
-		"aun", "aun/codes",
+	"caddymodule": {"aac", "adp", "agentca", "amp", "catalog", "authn", "token", "task", "dialect", "jsonrpc",
+		"translate", "aun", "aun/codes",
 		"translate/aip", "translate/aip/acs",
 		"translate/a2a",
 		"translate/agentapi",
@@ -210,7 +212,8 @@ var outside = map[string][]string{
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
-		"policy/decide", "revocation", "registry", "internal/natstest"},
+		"policy/decide", "revocation", "registry", "internal/natstest", "agentca",
+		"agentca/catest"},
 }
 
 func TestImports(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -61,6 +62,10 @@ var adminAnswers = map[string]adminAnswer{
 	adminapi.QuotaUses:        listQuotas,
 	adminapi.Issuers:          listIssuers,
 	adminapi.CheckDiscovery:   checkDiscovery,
+
+	adminapi.Certificates:       listCertificates,
+	adminapi.RenewCertificates:  onCertificates((*agentca.Keeper).Renew),
+	adminapi.RetireCertificates: onCertificates((*agentca.Keeper).Retire),
 }
 
 // adminHandlers are the handlers of all routes but those of health, by path.

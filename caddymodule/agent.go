@@ -237,7 +237,7 @@ func (a *AgentConfig) name() string {
 
 // config returns the configuration of the connection to the agent. own is the gateway's own side of AUN, or nil. It
 // replaces placeholders and reads files.
-func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
+func (a *AgentConfig) config(own *AUN, obtained presenter) (gateway.AgentConfig, error) {
 	repl := caddy.NewReplacer()
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {
@@ -249,7 +249,7 @@ func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
 			header.Add(field, value)
 		}
 	}
-	tls, err := a.TLS.config(repl)
+	tls, err := a.TLS.config(repl, obtained)
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}

@@ -25,6 +25,10 @@ type AgentTLS struct {
 	// The PEM file with the key of cert. Required with it.
 	Key string `json:"key,omitempty"`
 
+	// Whether connections show the certificate that the app's option certificates obtains for the Partner, in place of
+	// cert and key. Default: false.
+	Obtained bool `json:"obtained,omitempty"`
+
 	// The host name in the agent's certificate. Default: the host of its URL.
 	ServerName string `json:"server_name,omitempty"`
 
@@ -38,8 +42,9 @@ type AgentTLS struct {
 }
 
 // config returns the TLS configuration of connections to the agent; nil for Go's defaults.
-func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
-	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" && !t.set() && !t.Revocation {
+func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, error) {
+	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && !t.Obtained && t.ServerName == "" && !t.set() &&
+		!t.Revocation {
 		return nil, nil
 	}
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
@@ -48,6 +53,11 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 		return nil, err
 	}
 	switch {
+	case t.Obtained:
+		if err := own.present(c); err != nil {
+			return nil, err
+		}
+		return c, t.require(c, t.judge)
 	case t.Cert == "" && t.Key == "":
 		return c, t.require(c, t.judge)
 	case t.Cert == "" || t.Key == "":
@@ -93,6 +103,41 @@ func presentClientCert(c *tls.Config, repl *caddy.Replacer, cert, key string) er
 	}
 	c.GetClientCertificate = read
 	return nil
+}
+
+// presenter returns the client certificate that is obtained for a Partner, for one connection. Nil: none is.
+type presenter func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+
+// presenter returns what shows the certificate of a Partner.
+func (c *Certificates) presenter(aic string) presenter {
+	if c == nil || aic == "" {
+		return nil
+	}
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(aic) }
+}
+
+// present has connections show the certificate. A new one is shown from the next connection on.
+func (p presenter) present(c *tls.Config) error {
+	if p == nil {
+		return errors.New("tls client_cert aip needs the aic of the Partner, and the global option " +
+			"aip { certificates <directory> }")
+	}
+	c.GetClientCertificate = p
+	return nil
+}
+
+// clientCert returns what reads the option: the files of a certificate and its key, or aip for the one that is obtained.
+func (p *parser) clientCert(cert, key *string, obtained *bool) func() {
+	return func() {
+		switch args := p.RemainingArgs(); {
+		case len(args) == 1 && args[0] == "aip":
+			*obtained = true
+		case len(args) == 2:
+			*cert, *key = args[0], args[1]
+		default:
+			p.fail("client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained")
+		}
+	}
 }
 
 // errNoPair refuses a certificate without its key, or the other way round.

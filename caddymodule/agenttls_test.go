@@ -26,7 +26,7 @@ func TestAgentTLS(t *testing.T) {
 	defer server.Close()
 
 	settings := AgentTLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key, ServerName: "localhost"}
-	config, err := settings.config(caddy.NewReplacer())
+	config, err := settings.config(caddy.NewReplacer(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +41,14 @@ func TestAgentTLS(t *testing.T) {
 		t.Errorf("the agent was shown %q", shown)
 	}
 
-	if config, err := new(AgentTLS).config(caddy.NewReplacer()); config != nil || err != nil {
+	if config, err := new(AgentTLS).config(caddy.NewReplacer(), nil); config != nil || err != nil {
 		t.Errorf("no settings make %v, %v", config, err)
 	}
 	for name, bad := range map[string]AgentTLS{
 		"no file": {CA: []string{"nowhere.pem"}}, "no certificate": {CA: []string{pki.CA.Key}},
 		"no key": {Cert: pki.Leader.Cert}, "another's key": {Cert: pki.Leader.Cert, Key: pki.Server.Key},
 	} {
-		if _, err := bad.config(caddy.NewReplacer()); err == nil {
+		if _, err := bad.config(caddy.NewReplacer(), nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -70,6 +70,9 @@ type App struct {
 	// How agents are found that are given by their AIC. Default: they cannot be.
 	Find *Find `json:"find,omitempty"`
 
+	// The authority from which the gateway obtains the certificates of its Partners. Default: none.
+	Certificates *Certificates `json:"certificates,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -160,7 +163,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		}
 	}
 	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
-		a.Discovery.provision(), a.Find.provision())
+		a.Discovery.provision(), a.Find.provision(), a.Certificates.provision(ctx))
 }
 
 // Validate checks the configuration.
@@ -221,6 +224,7 @@ func (a *App) Start() error {
 		r.start()
 	}
 	a.Find.start()
+	a.Certificates.start(a.members, a.allRevocations())
 	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
@@ -264,6 +268,7 @@ func (a *App) Stop() error {
 	}
 	a.releasing.Wait()
 	a.checking.Wait()
+	a.Certificates.stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unregister()
@@ -287,6 +292,7 @@ func (a *App) Cleanup() error {
 		r.stop()
 	}
 	a.Find.stop()
+	a.Certificates.close()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain() // after a failed start there was no Stop

@@ -72,6 +72,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"amp":        p.amp(&app.AMP),
 		"discovery":  p.discovery(&app.Discovery),
 		"find":       p.find(&app.Find),
+
+		"certificates": p.certificates(&app.Certificates),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),
@@ -353,10 +355,8 @@ func (p *parser) agent(a *AgentConfig) {
 		"check":               p.duration(&a.Check),
 		"resend":              a.Resend.parse(p),
 		"tls": p.section(a.TLS.options(p, options{
-			"ca": p.words(&a.TLS.CA),
-			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
-				a.TLS.Cert, a.TLS.Key = cert, key
-			}),
+			"ca":          p.words(&a.TLS.CA),
+			"client_cert": p.clientCert(&a.TLS.Cert, &a.TLS.Key, &a.TLS.Obtained),
 			"server_name": p.word(&a.TLS.ServerName),
 			"revocation":  p.flag(&a.TLS.Revocation),
 		})),

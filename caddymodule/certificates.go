@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
@@ -26,6 +27,8 @@ const (
 	useAgentCA  = "agent_ca"  // certificates of agents are checked against it
 	useGroup    = "group"     // Partners show it to brokers
 	useGroupCA  = "group_ca"  // certificates of brokers are checked against it
+	useServer   = "server"    // that is obtained, which sites show
+	useClient   = "client"    // that is obtained, which Partners show to agents and brokers
 	useAUN      = "aun"       // it is that of an AID of the gateway
 	useAUNRoots = "aun_roots" // certificates of AUN are checked against it
 	useAUNCRL   = "aun_crl"   // a list of revoked certificates, which its issuer replaces before it ends
@@ -93,6 +96,9 @@ func (a *App) loadedCertificates() certificates {
 func currentCertificates(members []*Gateway) certificates {
 	c := make(certificates)
 	servers := make(map[*caddyhttp.Server]bool)
+	if len(members) > 0 {
+		c.addObtained(members[0].app.Certificates)
+	}
 	for _, g := range members {
 		if g.Group != nil {
 			c.read(useGroup, g.Group.TLS.Cert)
@@ -106,6 +112,19 @@ func currentCertificates(members []*Gateway) certificates {
 		c.addSelected(server)
 	}
 	return c
+}
+
+// addObtained adds the certificates that are obtained for Partners.
+func (c certificates) addObtained(from *Certificates) {
+	for _, k := range from.all() {
+		for _, held := range k.Status().Certificates {
+			use := useServer
+			if held.Usage == agentca.ClientAuth {
+				use = useClient
+			}
+			c.add(use, "", held.Pair.Leaf)
+		}
+	}
 }
 
 // addHosts adds the certificates that Caddy has for some hosts.

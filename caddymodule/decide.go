@@ -51,7 +51,7 @@ func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
 		return nil, err
 	}
 	t := AgentTLS{CA: d.CA, Cert: d.Cert, Key: d.Key}
-	if c.Dialer.TLS, err = t.config(caddy.NewReplacer()); err != nil {
+	if c.Dialer.TLS, err = t.config(caddy.NewReplacer(), nil); err != nil {
 		return nil, err
 	}
 	return decide.New(c)

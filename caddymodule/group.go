@@ -75,6 +75,10 @@ type GroupTLS struct {
 	// The PEM file with the key of cert. Required with it.
 	Key string `json:"key,omitempty"`
 
+	// Whether the gateway logs in by the certificate that the app's option certificates obtains for the Partner, in place
+	// of cert and key. Default: false.
+	Obtained bool `json:"obtained,omitempty"`
+
 	ServerIdentity
 }
 
@@ -91,7 +95,7 @@ const (
 //		allow_exchanges <leader> <exchange>...
 //		tls {
 //			ca          <file>...
-//			client_cert <cert> <key>
+//			client_cert <cert> <key> | aip
 //			aic         <AIC>...
 //			verify      aic|name|both
 //		}
@@ -109,10 +113,8 @@ func (p *parser) group(into **Group) func() {
 			"allow_brokers":   p.words(&g.AllowBrokers),
 			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
 			"tls": p.section(g.TLS.options(p, options{
-				"ca": p.words(&g.TLS.CA),
-				"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
-					g.TLS.Cert, g.TLS.Key = cert, key
-				}),
+				"ca":          p.words(&g.TLS.CA),
+				"client_cert": p.clientCert(&g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
 			})),
 			"token_key":             p.word(&g.TokenKey),
 			"exchange_wait":         p.duration(&g.ExchangeWait),
@@ -123,8 +125,9 @@ func (p *parser) group(into **Group) func() {
 	}
 }
 
-// provision checks the settings and reads what they name. aic and callers are those of the Partner.
-func (g *Group) provision(aic string, callers []string) error {
+// provision checks the settings and reads what they name. aic and callers are those of the Partner, and own obtains its
+// certificates.
+func (g *Group) provision(aic string, callers []string, own *Certificates) error {
 	orDefault(&g.ExchangeWait, caddy.Duration(group.DefaultExchangeWait))
 	orDefault(&g.MaxGroups, group.DefaultMaxGroups)
 	orDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
@@ -164,7 +167,7 @@ func (g *Group) provision(aic string, callers []string) error {
 	if g.key, err = readTokenKey(repl, g.TokenKey); err != nil {
 		return fmt.Errorf("group: token_key %w", err)
 	}
-	if g.tls, err = g.TLS.config(repl); err != nil {
+	if g.tls, err = g.TLS.config(repl, own.presenter(aic)); err != nil {
 		return fmt.Errorf("group: %w", err)
 	}
 	return nil
@@ -188,7 +191,7 @@ func (g *Group) checkExchanges() error {
 
 // config returns the TLS configuration of connections to brokers. Without a client certificate it has no
 // GetClientCertificate.
-func (t *GroupTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
+func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, error) {
 	roots, err := readCAs(repl, t.CA)
 	if err != nil {
 		return nil, err
@@ -196,6 +199,9 @@ func (t *GroupTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if err := t.require(c, nil); err != nil {
 		return nil, err
+	}
+	if t.Obtained {
+		return c, own.present(c)
 	}
 	return c, presentClientCert(c, repl, t.Cert, t.Key)
 }

@@ -50,7 +50,7 @@ func TestGroupMistakes(t *testing.T) {
 		if tt.aic != "" {
 			aic = ""
 		}
-		err := tt.group.provision(aic, []string{"aip"})
+		err := tt.group.provision(aic, []string{"aip"}, nil)
 		if err == nil || !strings.HasPrefix(err.Error(), "group: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: the error is %v, want one with %q", tt.name, err, tt.want)
 		}
@@ -58,7 +58,7 @@ func TestGroupMistakes(t *testing.T) {
 			t.Errorf("%s: the error quotes the key", tt.name)
 		}
 	}
-	if err := (&Group{AllowBrokers: brokers}).provision(groupAIC, []string{"a2a"}); err == nil {
+	if err := (&Group{AllowBrokers: brokers}).provision(groupAIC, []string{"a2a"}, nil); err == nil {
 		t.Error("groups without callers that could invite: no error")
 	}
 }
@@ -83,7 +83,7 @@ func TestGroupTokenKey(t *testing.T) {
 func TestGroupCertificate(t *testing.T) {
 	pki := makePKI(t, devpki.Options{})
 	settings := GroupTLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key}
-	config, err := settings.config(caddy.NewReplacer())
+	config, err := settings.config(caddy.NewReplacer(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestGroupCertificate(t *testing.T) {
 	if err != nil || bytes.Equal(first.Certificate[0], second.Certificate[0]) {
 		t.Errorf("the renewed certificate is not read: %v", err)
 	}
-	if config, err := new(GroupTLS).config(caddy.NewReplacer()); err != nil || config.GetClientCertificate != nil {
+	if config, err := new(GroupTLS).config(caddy.NewReplacer(), nil); err != nil || config.GetClientCertificate != nil {
 		t.Errorf("a client certificate out of nothing: %v", err)
 	}
 }

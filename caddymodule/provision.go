@@ -82,7 +82,7 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 		return c, err
 	}
 	if g.Group != nil {
-		if err := g.Group.provision(g.AIC, g.Callers); err != nil {
+		if err := g.Group.provision(g.AIC, g.Callers, app.Certificates); err != nil {
 			return c, err
 		}
 	}
@@ -284,7 +284,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		}
 		g.Agent.TLS.judge = g.app.trust.judgeServer
 	}
-	agent, err := g.Agent.config(g.app.AUN)
+	agent, err := g.Agent.config(g.app.AUN, g.app.Certificates.presenter(g.AIC))
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}

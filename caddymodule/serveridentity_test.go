@@ -41,12 +41,12 @@ func TestServerIdentity(t *testing.T) {
 		{ServerIdentity{AIC: []string{other}}, "localhost", "check aic in the tls of "},
 	} {
 		agent := AgentTLS{CA: ca, ServerName: tt.name, ServerIdentity: tt.meant}
-		toAgent, err := agent.config(caddy.NewReplacer())
+		toAgent, err := agent.config(caddy.NewReplacer(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		brokers := GroupTLS{CA: ca, ServerIdentity: tt.meant}
-		toBroker, err := brokers.config(caddy.NewReplacer())
+		toBroker, err := brokers.config(caddy.NewReplacer(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

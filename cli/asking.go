@@ -49,6 +49,9 @@ var deeds = map[string]deed{
 	"cluster drain":        drainNode,
 	"issuers":              issuers.list,
 	"discover check":       discoveries.list,
+	"certificates list":    obtained.list,
+	"certificates renew":   action(certificatesOf, sayRenewed),
+	"certificates retire":  action(certificatesOf, sayRetired),
 	"policy list":          policyRules.list,
 	"policy quotas":        quotaUses.list,
 	"store inspect":        surveyStore(false),
@@ -75,6 +78,11 @@ them, and leaves one. It uses Caddy's admin API.
 	"discover": {"Says how the Partners of a running gateway are found", `
 Says what discovery servers know of the Partners of a running gateway. It uses Caddy's
 admin API.
+`},
+	"certificates": {"Lists, renews and retires the certificates of Partners", `
+Lists the certificates that a running gateway obtains for its Partners from the
+certificate authority of ACPs, has them renewed at once, and revokes them. It uses
+Caddy's admin API.
 `},
 	"deliveries": {"Lists and replays notifications that were not delivered", `
 Lists the notifications that a running gateway has not delivered yet, or has given

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentca
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// CheckDirectory checks the URL of a directory: https, or http on this host. What is sent there is signed, but what
+// comes from there is not.
+func CheckDirectory(directory string) error {
+	u, err := url.Parse(directory)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%q is no URL of a directory, such as https://ca.example/acps-atr-v2/acme/directory", directory)
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	if local := u.Hostname() == "localhost" || err == nil && addr.IsLoopback(); u.Scheme != "https" &&
+		(u.Scheme != "http" || !local) {
+		return fmt.Errorf("%q must be https; only on this host is http as good", directory)
+	}
+	return nil
+}
+
+// NewHTTP returns a client of an authority, over a transport. It follows no redirects.
+func NewHTTP(t *http.Transport) *http.Client {
+	return &http.Client{Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Bundle returns the roots, and the issuers below them, that the authority wants agents to trust, as PEM.
+func (c *Client) Bundle(ctx context.Context) (text []byte, err error) {
+	base, found := strings.CutSuffix(c.Directory, "/acme/directory")
+	if !found {
+		return nil, errors.New("only the directory of an authority of ACPs, <url>/acme/directory, has a bundle beside it")
+	}
+	got, err := c.get(ctx, base+"/ca/trust-bundle")
+	if err != nil {
+		return nil, err
+	}
+	all, err := readCertificates(got.body, maxBundle)
+	if err != nil {
+		return nil, err
+	}
+	for _, cert := range all {
+		if !cert.IsCA {
+			return nil, fmt.Errorf("the bundle has the certificate of %q, which is none of an authority",
+				cut(cert.Subject.CommonName, 80))
+		}
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
+	}
+	if !hasRoot(all) {
+		return nil, errors.New("the bundle has no root")
+	}
+	return text, nil
+}
+
+// hasRoot reports whether there is a certificate that has signed itself.
+func hasRoot(all []*x509.Certificate) bool {
+	for _, cert := range all {
+		if cert.CheckSignatureFrom(cert) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// keepersOf returns what looks after the certificates of a configuration.
+func keepersOf(o *openStore) *Certificates {
+	for _, g := range o.members() {
+		return g.app.Certificates
+	}
+	return nil
+}
+
+// listCertificates answers with the certificates that are obtained.
+func listCertificates(o *openStore, _ *http.Request) (any, error) {
+	list := adminapi.CertificateList{Certificates: []adminapi.Certificate{}}
+	for _, k := range keepersOf(o).all() {
+		list.Certificates = append(list.Certificates, shownCertificates(k.Status())...)
+	}
+	return list, nil
+}
+
+// shownCertificates returns the certificates of a Partner, or that it has none.
+func shownCertificates(s agentca.Status) (all []adminapi.Certificate) {
+	base := adminapi.Certificate{Partner: s.AIC, Account: s.Account, NextTime: s.Retry}
+	if s.Err != nil {
+		base.Error = s.Err.Error()
+	}
+	switch {
+	case s.Retired:
+		base.State = "retired"
+	case s.NeedsEAB:
+		base.State = "needs EAB"
+	case s.Inactive:
+		base.State = "inactive"
+	}
+	if len(s.Certificates) == 0 {
+		base.State = cmp.Or(base.State, "missing")
+		return []adminapi.Certificate{base}
+	}
+	for _, held := range s.Certificates {
+		one, leaf := base, held.Pair.Leaf
+		one.Usage = cmp.Or(string(held.Usage), "both")
+		one.Serial, one.From, one.Until, one.Renewal = fmt.Sprintf("%X", leaf.SerialNumber), leaf.NotBefore.UTC(),
+			leaf.NotAfter.UTC(), held.Renewal.UTC()
+		for _, name := range leaf.DNSNames {
+			one.Names = append(one.Names, name)
+		}
+		for _, ip := range leaf.IPAddresses {
+			one.Names = append(one.Names, ip.String())
+		}
+		if held.Revoked {
+			one.State = cmp.Or(one.State, "revoked")
+		}
+		one.State = cmp.Or(one.State, "valid")
+		all = append(all, one)
+	}
+	return all
+}
+
+// onCertificates has the certificates of a Partner renewed, or retired.
+func onCertificates(do func(*agentca.Keeper, context.Context) error) adminAnswer {
+	return func(o *openStore, r *http.Request) (any, error) {
+		var name adminapi.CertificatesOf
+		if err := readBody(r, &name, `{"partner": "…"}`, &name.Partner); err != nil {
+			return nil, err
+		}
+		k := keepersOf(o).of(name.Partner)
+		if k == nil {
+			return nil, task.Errorf(task.TaskNotFound, "no certificates are obtained for %q", name.Partner)
+		}
+		if err := do(k, r.Context()); err != nil {
+			return nil, task.Errorf(task.StoreUnavailable, "%v", err)
+		}
+		return adminapi.CertificatesOf{Partner: k.AIC}, nil
+	}
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/revocation"
+)
+
+// Certificates has the gateway obtain the certificates of its Partners from the certificate authority of ACPs, and
+// renew them. Sites show them by get_certificate aip, and connections to agents and brokers by client_cert aip. They are
+// in Caddy's storage, and gateways that share it share them.
+type Certificates struct {
+	// The URL of the authority's ACME directory: https, or http on this host. Required.
+	Directory string `json:"directory,omitempty"`
+
+	// PEM files with the roots of the certificate of the authority's server. Default: the system's.
+	CA []string `json:"ca,omitempty"`
+
+	// The credentials for the accounts of Partners (EAB), each the JSON that the registry gives, mostly by a placeholder,
+	// such as {file./etc/caddy/eab.json} or {env.AIP_EAB}. Each counts once. They are looked up when an account is
+	// needed, so that one can be added without a reload. Default: none.
+	EAB []string `json:"eab,omitempty"`
+
+	// Where the authority reaches the operator, such as ops@example.com. Default: none.
+	Contact []string `json:"contact,omitempty"`
+
+	// The AICs of the Partners whose certificates are obtained. Default: all that have an AIC.
+	Partners []string `json:"partners,omitempty"`
+
+	// The file to which the roots that the authority wants agents to trust are written each hour, as PEM, for trust_pool
+	// aip_file and the option ca of tls. Default: none.
+	TrustBundle string `json:"trust_bundle,omitempty"`
+
+	storage agentca.Storage
+	client  *agentca.Client
+	status  *revocation.Checker // asks the authority whether certificates are revoked; nil before start
+
+	keepers atomic.Pointer[map[string]*agentca.Keeper] // by AIC; nil before start
+	work    sync.WaitGroup
+	end     context.CancelFunc
+}
+
+// certificates returns what reads the option. Syntax:
+//
+//	certificates <directory> {
+//		ca           <file>...
+//		eab          <credential>...
+//		contact      <address>...
+//		partners     <AIC>...
+//		trust_bundle <file>
+//	}
+func (p *parser) certificates(into **Certificates) func() {
+	return func() {
+		c := new(Certificates)
+		*into = c
+		p.word(&c.Directory)()
+		p.block("certificates", options{
+			"ca":           p.words(&c.CA),
+			"eab":          p.words(&c.EAB),
+			"contact":      p.words(&c.Contact),
+			"partners":     p.words(&c.Partners),
+			"trust_bundle": p.word(&c.TrustBundle),
+		})
+	}
+}
+
+// provision checks the settings, and asks nothing.
+func (c *Certificates) provision(ctx caddy.Context) error {
+	if c == nil {
+		return nil
+	}
+	if err := agentca.CheckDirectory(c.Directory); err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	for i, aic := range c.Partners {
+		parsed, err := identity.ParseAIC(aic)
+		if err != nil {
+			return fmt.Errorf("certificates: partners: %q: %w", aic, err)
+		}
+		c.Partners[i] = string(parsed)
+	}
+	if c.TrustBundle != "" && !strings.HasSuffix(c.Directory, "/acme/directory") {
+		return errors.New("certificates: trust_bundle is for an authority of ACPs, whose directory is <url>/acme/directory")
+	}
+	roots, err := readCAs(caddy.NewReplacer(), c.CA)
+	if err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	c.storage = ctx.Storage()
+	c.client = &agentca.Client{Directory: c.Directory, HTTP: agentca.NewHTTP(&http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10, // requests are rare
+	})}
+	if roots == nil {
+		if roots, err = x509.SystemCertPool(); err != nil {
+			return fmt.Errorf("certificates: the roots of the system: %w", err)
+		}
+	}
+	host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Directory, "https://"), "http://"), "/")
+	scheme, _, _ := strings.Cut(c.Directory, "://")
+	c.status, err = revocation.New(revocation.Config{Log: slog.New(slog.DiscardHandler), Agent: agentOf,
+		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: scheme + "://" + host, Roots: roots}}})
+	if err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	return nil
+}
+
+// start begins to look after the certificates of the Partners. others are the checkers of the app's option revocation.
+func (c *Certificates) start(members []*Gateway, others []*Revocation) {
+	if c == nil {
+		return
+	}
+	log := slog.New(processLog{name: "aip"})
+	ctx, cancel := context.WithCancel(context.Background())
+	c.end = cancel
+	c.status.Start()
+	keepers := make(map[string]*agentca.Keeper)
+	for _, g := range members {
+		aic, err := identity.ParseAIC(g.AIC)
+		if err != nil || keepers[string(aic)] != nil || len(c.Partners) > 0 && !slices.Contains(c.Partners, string(aic)) {
+			continue
+		}
+		config := agentca.Config{AIC: string(aic), Client: c.client, Storage: c.storage, Log: log,
+			EAB: func(context.Context) (agentca.EAB, error) { return c.credential(string(aic)) },
+			Revoked: func(ctx context.Context, chain []*x509.Certificate) (bool, error) {
+				return c.revoked(ctx, chain, others)
+			}}
+		for _, to := range c.Contact {
+			if !strings.Contains(to, ":") {
+				to = "mailto:" + to
+			}
+			config.Contact = append(config.Contact, to)
+		}
+		if aic.Form() == identity.FormV1 {
+			config.Challenges = c.storage
+		}
+		k := agentca.New(config)
+		if err := k.Load(ctx); err != nil {
+			log.Error("the certificates of the agent cannot be read from the storage", "aic", aic, "error", err)
+		}
+		keepers[string(aic)] = k
+	}
+	c.keepers.Store(&keepers)
+	for _, k := range keepers {
+		k.Start()
+	}
+	if c.TrustBundle != "" {
+		c.work.Go(func() { c.followBundle(ctx, log) })
+	}
+}
+
+// stop ends the work, between two steps. What is there goes on to be served.
+func (c *Certificates) stop() {
+	if c == nil || c.end == nil {
+		return
+	}
+	c.end()
+	for _, k := range *c.keepers.Load() {
+		k.Close()
+	}
+	c.work.Wait()
+	c.end = nil
+}
+
+// close ends also what provision has begun.
+func (c *Certificates) close() {
+	c.stop()
+	if c != nil && c.status != nil {
+		c.status.Close()
+	}
+}
+
+// credential returns the EAB of an agent. Its errors quote none.
+func (c *Certificates) credential(aic string) (found agentca.EAB, err error) {
+	err = errors.New("no eab in certificates is for this agent")
+	for _, text := range c.EAB {
+		text, bad := replaceAll(caddy.NewReplacer(), text)
+		if bad != nil {
+			err = fmt.Errorf("eab %w", bad)
+			continue
+		}
+		eab, bad := agentca.ReadEAB([]byte(text))
+		switch {
+		case bad != nil:
+			err = bad
+		case eab.AIC == aic || eab.AIC == "":
+			return eab, nil
+		}
+	}
+	return found, err
+}
+
+// revoked reports whether a certificate is revoked: by what its authority says, or a source of the app's option
+// revocation.
+func (c *Certificates) revoked(ctx context.Context, chain []*x509.Certificate, others []*Revocation) (bool, error) {
+	checkers := []*revocation.Checker{c.status}
+	for _, r := range others {
+		checkers = append(checkers, r.checker)
+	}
+	var err error
+	for _, checker := range checkers {
+		bad := checker.Check(ctx, chain, nil)
+		if refusal, is := errors.AsType[*revocation.Refusal](bad); is && refusal.Reason == revocation.Revoked {
+			return true, nil
+		}
+		err = cmp.Or(err, bad)
+	}
+	return false, err
+}
+
+// all returns the Keepers, in the order of their AICs.
+func (c *Certificates) all() (all []*agentca.Keeper) {
+	if c == nil || c.keepers.Load() == nil {
+		return nil
+	}
+	keepers := *c.keepers.Load()
+	for _, k := range keepers {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b *agentca.Keeper) int { return strings.Compare(a.AIC, b.AIC) })
+	return all
+}
+
+// of returns the Keeper of an agent; nil for none.
+func (c *Certificates) of(aic string) *agentca.Keeper {
+	parsed, err := identity.ParseAIC(aic)
+	if err != nil || c == nil || c.keepers.Load() == nil {
+		return nil
+	}
+	return (*c.keepers.Load())[string(parsed)]
+}
+
+// clientCert returns the certificate that a Partner shows as a client.
+func (c *Certificates) clientCert(aic string) (*tls.Certificate, error) {
+	k := c.of(aic)
+	if k == nil {
+		return nil, fmt.Errorf("no certificate is obtained for %s", aic)
+	}
+	if pair := k.Certificate(agentca.ClientAuth); pair != nil {
+		return pair, nil
+	}
+	return nil, fmt.Errorf("there is no certificate of %s yet; see caddy aip certificates list", aic)
+}
+
+const (
+	bundleEvery = time.Hour
+	bundleRetry = 5 * time.Minute
+)
+
+// followBundle writes the roots of the authority to the file, each hour.
+func (c *Certificates) followBundle(ctx context.Context, log *slog.Logger) {
+	failed := ""
+	for wait := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = bundleEvery
+		switch changed, err := c.writeBundle(ctx); {
+		case ctx.Err() != nil:
+		case err != nil:
+			wait = bundleRetry
+			if failed != err.Error() {
+				log.Warn("the roots of the authority of certificates cannot be had; those in the file stay",
+					"file", c.TrustBundle, "error", err)
+			}
+			failed = err.Error()
+		case changed:
+			log.Info("the roots of the authority of certificates have changed, and are in the file", "file", c.TrustBundle)
+			fallthrough
+		default:
+			failed = ""
+		}
+	}
+}
+
+// writeBundle writes the roots to the file, unless it has them.
+func (c *Certificates) writeBundle(ctx context.Context) (changed bool, err error) {
+	file, err := fileName(caddy.NewReplacer(), c.TrustBundle)
+	if err != nil {
+		return false, err
+	}
+	bundle, err := c.client.Bundle(ctx)
+	if err != nil {
+		return false, err
+	}
+	if before, err := os.ReadFile(file); err == nil && string(before) == string(bundle) {
+		return false, nil
+	}
+	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
+	if err != nil {
+		return false, err
+	}
+	_, err = part.Write(bundle)
+	err = errors.Join(err, part.Chmod(0o644), part.Sync(), part.Close())
+	if err == nil {
+		err = os.Rename(part.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(part.Name())
+	}
+	return err == nil, err
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/certmagic"
+
+	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+func init() { caddy.RegisterModule(new(CertificateGetter)) }
+
+// CertificateGetter has a site show the certificate of a Partner that the app's option certificates obtains. A new
+// certificate is shown from the next handshake on, without a reload.
+type CertificateGetter struct {
+	// The AIC of the Partner. Default: that whose certificate has the name for which the caller asks; if none has, and
+	// there is one Partner only, that one.
+	Partner string `json:"partner,omitempty"`
+
+	app *App
+}
+
+// CaddyModule returns the Caddy module information.
+func (*CertificateGetter) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "tls.get_certificate.aip", New: func() caddy.Module { return new(CertificateGetter) }}
+}
+
+// Provision finds the app.
+func (g *CertificateGetter) Provision(ctx caddy.Context) error {
+	if g.Partner != "" {
+		if _, err := identity.ParseAIC(g.Partner); err != nil {
+			return err
+		}
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	g.app = app.(*App)
+	if g.app.Certificates == nil {
+		return errors.New("get_certificate aip needs an authority: write the global option " +
+			"aip { certificates <directory> }")
+	}
+	return nil
+}
+
+// GetCertificate implements certmagic.Manager. Where it has no certificate, it returns an error, so that Caddy obtains
+// none from another authority in its place.
+func (g *CertificateGetter) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := g.app.ready(ctx); err != nil {
+		return nil, err
+	}
+	if pair := g.choose(hello.ServerName); pair != nil {
+		return pair, nil
+	}
+	return nil, errors.New("there is no certificate of a Partner for this name yet; see caddy aip certificates list")
+}
+
+// choose returns the certificate for a name; nil for none.
+func (g *CertificateGetter) choose(name string) *tls.Certificate {
+	if g.Partner != "" {
+		if k := g.app.Certificates.of(g.Partner); k != nil {
+			return k.Certificate(agentca.ServerAuth)
+		}
+		return nil
+	}
+	all := g.app.Certificates.all()
+	for _, k := range all {
+		if pair := k.Certificate(agentca.ServerAuth); pair != nil && name != "" && pair.Leaf.VerifyHostname(name) == nil {
+			return pair
+		}
+	}
+	if len(all) == 1 {
+		return all[0].Certificate(agentca.ServerAuth)
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the module from a Caddyfile. Syntax:
+//
+//	get_certificate aip [<AIC>]
+func (g *CertificateGetter) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if d.NextArg() {
+		g.Partner = d.Val()
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(d.Nesting()) {
+		return d.Errf("get_certificate aip has no block, but there is %q", d.Val())
+	}
+	return nil
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner     = (*CertificateGetter)(nil)
+	_ caddyfile.Unmarshaler = (*CertificateGetter)(nil)
+	_ certmagic.Manager     = (*CertificateGetter)(nil)
+)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+// obtained are the certificates that a gateway obtains for its Partners.
+var obtained = &listing[adminapi.CertificateList, adminapi.Certificate]{
+	path:    adminapi.Certificates,
+	entries: func(l *adminapi.CertificateList) ([]adminapi.Certificate, string) { return l.Certificates, "" },
+	header:  "PARTNER\tUSAGE\tSTATE\tUNTIL\tRENEWAL\tNAMES\tERROR",
+	row: func(c *adminapi.Certificate) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", clean(c.Partner), clean(cmp.Or(c.Usage, "-")), clean(c.State),
+			dayOf(c.Until), dayOf(c.Renewal), clean(cmp.Or(strings.Join(c.Names, " "), "-")), clean(cmp.Or(c.Error, "-")))
+	},
+	none: "No certificates are obtained: the configuration has no certificates, or no Partner with an AIC.",
+}
+
+func dayOf(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func certificatesOf(_ *asking, _ url.Values, args []string) (any, error) {
+	return adminapi.CertificatesOf{Partner: args[0]}, nil
+}
+
+func sayRenewed(c *adminapi.CertificatesOf) (string, error) {
+	return "new certificates are ordered for " + clean(c.Partner), nil
+}
+
+func sayRetired(c *adminapi.CertificatesOf) (string, error) {
+	return "the certificates of " + clean(c.Partner) + " are revoked, and no others are ordered", nil
+}
