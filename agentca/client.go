@@ -214,7 +214,8 @@ func (c *Client) find(ctx context.Context, key *ecdsa.PrivateKey) (kid string, e
 }
 
 // register makes the account of a key, and returns its URL. Authorities of v01.00 take no EAB.
-func (c *Client) register(ctx context.Context, key *ecdsa.PrivateKey, contact []string, eab *EAB) (kid string, err error) {
+func (c *Client) register(ctx context.Context, key *ecdsa.PrivateKey, contact []string, eab *EAB,
+) (kid string, err error) {
 	payload := map[string]any{"termsOfServiceAgreed": true}
 	if len(contact) > 0 {
 		payload["contact"] = contact

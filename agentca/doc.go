@@ -16,9 +16,9 @@
 //  3. the key of the next certificate, and then the URL of its order;
 //  4. the certificate, which takes the place of the one before.
 //
-// A process that ends between any two steps leaves the next one where to go on: the account is asked for by its key, and
-// the order where it stands. Only an order whose URL was not stored is lost, since these authorities list no orders: it
-// is placed again, and the lost one ends without a certificate.
+// A process that ends between any two steps leaves the next one where to go on: the account is asked for by its key,
+// and the order where it stands. Only an order whose URL was not stored is lost, since these authorities list no
+// orders: it is placed again, and the lost one ends without a certificate.
 //
 // Gateways that share a storage share the account and the certificates. One works at a time, under the storage's lock,
 // and the others serve what they find there within a minute.
@@ -26,9 +26,9 @@
 // # When
 //
 // A certificate is renewed when a third of its life is left, with a new key, by the account that is kept. One that is
-// revoked while the registry has the agent as active is replaced at once, up to a few times an hour. What fails is tried
-// again after 1 to 60 minutes, or when the authority says. What only a person can do, a new EAB, is looked for each
-// minute.
+// revoked while the registry has the agent as active is replaced at once, up to a few times an hour. What fails is
+// tried again after 1 to 60 minutes, or when the authority says. What only a person can do, a new EAB, is looked for
+// each minute.
 //
 // An agent of ACPs v01.00 has one certificate for both usages, and no EAB: its authority asks for a file at
 // <ca-challenge-url>/<AIC>/<token>, which any of the gateways can show.

@@ -62,7 +62,7 @@ func FuzzAuthority(f *testing.F) {
 // FuzzRecord reads whatever a storage may have.
 func FuzzRecord(f *testing.F) {
 	seeds(f)
-	f.Add([]byte(`{"aic":"A","certificates":{"serverAuth":{"chain":"x","key":"y","order":{"key":"z"}},"clientAuth":null}}`))
+	f.Add([]byte(`{"certificates":{"serverAuth":{"chain":"x","key":"y","order":{"key":"z"}},"clientAuth":null}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := readRecord(body)
 		if err != nil {

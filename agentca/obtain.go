@@ -229,7 +229,8 @@ func (k *Keeper) download(ctx context.Context, s signer, o *order, u Usage, key 
 	return pair, nil
 }
 
-// prove meets the challenges of an order of v01.00: each asks for a file with a token and the thumbprint of the account.
+// prove meets the challenges of an order of v01.00: each asks for a file with a token, and with the
+// thumbprint of the account.
 func (k *Keeper) prove(ctx context.Context, s signer, o *order) error {
 	if k.Challenges == nil {
 		return fmt.Errorf("the authority asks for a challenge: %w", errOrderLost)

@@ -27,8 +27,8 @@ import (
 )
 
 // Certificates has the gateway obtain the certificates of its Partners from the certificate authority of ACPs, and
-// renew them. Sites show them by get_certificate aip, and connections to agents and brokers by client_cert aip. They are
-// in Caddy's storage, and gateways that share it share them.
+// renew them. Sites show them by get_certificate aip, and connections to agents and brokers by client_cert aip. They
+// are in Caddy's storage, and gateways that share it share them.
 type Certificates struct {
 	// The URL of the authority's ACME directory: https, or http on this host. Required.
 	Directory string `json:"directory,omitempty"`

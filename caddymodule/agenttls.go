@@ -126,7 +126,7 @@ func (p presenter) present(c *tls.Config) error {
 	return nil
 }
 
-// clientCert returns what reads the option: the files of a certificate and its key, or aip for the one that is obtained.
+// clientCert returns what reads the option: the files of a certificate and its key, or aip for the obtained one.
 func (p *parser) clientCert(cert, key *string, obtained *bool) func() {
 	return func() {
 		switch args := p.RemainingArgs(); {

@@ -27,8 +27,8 @@ type logLine struct {
 // fields.
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]logLine)
-	for _, room := range []string{"aac", "amp", "aun", "caddymodule", "cluster", "directory", "gateway", "group",
-		"identity", "mailbox", "notify", "partner", "policy",
+	for _, room := range []string{"aac", "agentca", "amp", "aun", "caddymodule", "cluster", "directory", "gateway",
+		"group", "identity", "mailbox", "notify", "partner", "policy",
 		"replay", "shard", "sseproxy", "standing", "token", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
