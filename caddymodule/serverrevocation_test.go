@@ -64,7 +64,7 @@ func TestServerRevocation(t *testing.T) {
 		for _, meant := range []ServerIdentity{{}, {AIC: []string{string(pki.Server.AIC)}}} {
 			agent := AgentTLS{CA: []string{pki.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
 				judge: app.trust.judgeServer}
-			config, err := agent.config(caddy.NewReplacer())
+			config, err := agent.config(caddy.NewReplacer(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
