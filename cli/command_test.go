@@ -98,7 +98,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 52 {
+	if seen != 56 {
 		t.Errorf("%d commands", seen)
 	}
 }
