@@ -18,9 +18,7 @@ func TestHeld(t *testing.T) {
 		done := agent.Report{State: task.AwaitingCompletion}
 		w := newWorld(t, func(*agent.Turn) []step { return []step{{time.Second, done}} }, nil)
 		link := w.connect(true)
-		w.store.mu.Lock()
-		w.store.notHeld = time.Now().Add(time.Hour)
-		w.store.mu.Unlock()
+		w.store.holdsAfter(time.Hour)
 		w.send("start", "t", "m", "")
 		w.send("get", "none", "g", "") // is answered by an error
 		time.Sleep(59 * time.Minute)
@@ -33,9 +31,7 @@ func TestHeld(t *testing.T) {
 		if n := len(link.taken()); n < 3 {
 			t.Errorf("%d messages were published", n)
 		}
-		w.store.mu.Lock()
-		w.store.notHeld = time.Now().Add(time.Hour)
-		w.store.mu.Unlock()
+		w.store.holdsAfter(time.Hour)
 		w.send("start", "t2", "m2", "")
 		time.Sleep(time.Minute) // and the process ends meanwhile
 	})

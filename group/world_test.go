@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,7 +123,9 @@ func (w *world) handled() (all []string) {
 
 // breakable is a store. While it is unavailable, it takes no appends; after it has crashed, none of class GroupTask.
 type breakable struct {
-	notHeld time.Time // until when nothing may be published
+	// notHeld is the time until which nothing may be published; nil for none. Held is called under locks that an append
+	// takes, too, to wake its readers, so it takes none itself.
+	notHeld atomic.Pointer[time.Time]
 
 	replay.Store
 	mu          sync.Mutex
@@ -159,11 +162,15 @@ func (s *breakable) setAmbiguous(class byte) {
 	s.ambiguous = class
 }
 
+// holdsAfter has nothing published for so long.
+func (s *breakable) holdsAfter(d time.Duration) {
+	until := time.Now().Add(d)
+	s.notHeld.Store(&until)
+}
+
 // Held is described at replay.HeldBy.
 func (s *breakable) Held() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Now().Before(s.notHeld) {
+	if until := s.notHeld.Load(); until != nil && time.Now().Before(*until) {
 		return replay.ErrUnavailable
 	}
 	return nil
