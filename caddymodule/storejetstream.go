@@ -48,7 +48,8 @@ type JetStreamStore struct {
 	TLS NATSTLS `json:"tls,omitzero"`
 
 	// The monitoring endpoints of the servers, http://host:8222, all of them. The gateway reads there whether the servers
-	// sync each write, and does not use those that do not. Default: none; it is not checked.
+	// sync each write and are new enough, does not use those that do not or are not, and warns of servers that are not
+	// named. Default: none; it is not checked.
 	Monitor []string `json:"monitor,omitempty"`
 
 	// The name of this gateway among those that share the store. It must stay the same, and be that of no other one.

@@ -197,29 +197,72 @@ func TestJetStreamMistakes(t *testing.T) {
 	}
 }
 
-// TestCheckSync holds what is read at the monitoring endpoint of a server.
-func TestCheckSync(t *testing.T) {
-	for _, tt := range []struct{ answer, want string }{
-		{`{"config": {"sync_interval": 120000000000, "sync_always": true}}`, ""},
-		{`{"config": {"sync_interval": 120000000000}}`,
+// TestMonitor holds what is read at the monitoring endpoints of the servers.
+func TestMonitor(t *testing.T) {
+	const synced, recent = `{"config": {"sync_always": true}}`, `{"server_id": "A", "version": "2.15.2"}`
+	for _, tt := range []struct{ jsz, varz, want string }{
+		{`{"config": {"sync_interval": 120000000000, "sync_always": true}}`, recent, ""},
+		{`{"config": {"sync_interval": 120000000000}}`, recent,
 			"syncs its writes to the disk every 2m0s only; set sync_interval: always"},
-		{`{"disabled": true}`, "has no JetStream; add a jetstream block"},
-		{`{}`, "is not the monitoring endpoint of a NATS server"},
-		{`<html>`, "is not the monitoring endpoint of a NATS server"},
+		{`{"disabled": true}`, recent, "has no JetStream; add a jetstream block"},
+		{`{}`, recent, "is not the monitoring endpoint of a NATS server"},
+		{synced, `{}`, "is not the monitoring endpoint of a NATS server"},
+		{`<html>`, `<html>`, "is not the monitoring endpoint of a NATS server"},
+		{synced, `{"server_id": "A", "version": "2.14.9"}`, "cannot be used: the NATS server has the version 2.14.9"},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/jsz" {
-				_, _ = w.Write([]byte(tt.answer))
-			}
-		}))
-		err := checkSync(t.Context(), server.URL+"/")
+		server := monitored(tt.jsz, tt.varz)
+		_, err := askServer(t.Context(), server.URL+"/")
 		server.Close()
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: error %v, want %s", tt.answer, err, tt.want)
+			t.Errorf("%s, %s: error %v, want %s", tt.jsz, tt.varz, err, tt.want)
 		}
-		if err := checkSync(t.Context(), server.URL); err == nil ||
+		if _, err := askServer(t.Context(), server.URL); err == nil ||
 			!strings.Contains(err.Error(), "cannot be reached") {
 			t.Errorf("a server that is down: %v", err)
+		}
+	}
+}
+
+// monitored serves the monitoring of a server.
+func monitored(jsz, varz string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(map[string]string{"/jsz": jsz, "/varz": varz}[r.URL.Path]))
+	}))
+}
+
+// TestMonitorAll: all servers are checked whose monitoring is named, and the others of their cluster are counted.
+func TestMonitorAll(t *testing.T) {
+	const good = `{"config": {"sync_always": true}, "meta_cluster": {"cluster_size": 3}}`
+	var all []string
+	for _, id := range []string{"A", "B", "C"} {
+		server := monitored(good, `{"server_id": "`+id+`", "version": "2.15.2"}`)
+		defer server.Close()
+		all = append(all, server.URL)
+	}
+	old := monitored(good, `{"server_id": "C", "version": "2.12.1"}`)
+	defer old.Close()
+	down := monitored(good, "")
+	down.Close()
+	alone := monitored(`{"config": {"sync_always": true}}`, `{"server_id": "A", "version": "2.15.2"}`)
+	defer alone.Close()
+	for name, tt := range map[string]struct {
+		monitor         []string
+		unnamed, silent int
+		fails           string
+	}{
+		"all":              {monitor: all},
+		"one":              {monitor: all[:1], unnamed: 2},
+		"one twice":        {monitor: []string{all[0], all[0] + "/"}, unnamed: 2},
+		"two, and one old": {monitor: []string{all[0], all[1], old.URL}, fails: "version 2.12.1"},
+		"one of two down":  {monitor: []string{all[0], down.URL}, unnamed: 1, silent: 1},
+		"a single server":  {monitor: []string{alone.URL}},
+	} {
+		silent := 0
+		s := JetStreamStore{Monitor: tt.monitor}
+		unnamed, err := s.checkServers(t.Context(), func(string, error) { silent++ })
+		if unnamed != tt.unnamed || silent != tt.silent || (err == nil) != (tt.fails == "") ||
+			err != nil && !strings.Contains(err.Error(), tt.fails) {
+			t.Errorf("%s: %d are not named, %d silent, error %v; want %+v", name, unnamed, silent, err, tt)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host Shared
 			conn.Close()
 		}
 	}()
-	if err := s.checkServers(ctx, log); err != nil {
+	if err := s.checkOrWarn(ctx, log); err != nil {
 		return nil, err
 	}
 	streams, err := jetstream.Open(ctx, conn, jetstream.Config{

@@ -102,7 +102,7 @@ var ErrClaimed = errors.New("another node has claimed the shard")
 // wrong, and says what to do. nc stays the caller's, who closes it when nothing uses the Streams any more.
 func Open(ctx context.Context, nc *nats.Conn, c Config) (*Streams, error) {
 	c = c.withDefaults()
-	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
+	if err := CheckVersion(nc.ConnectedServerVersion()); err != nil {
 		return nil, err
 	}
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(requestLimit))
@@ -126,8 +126,8 @@ const (
 	versionMinor = 15
 )
 
-// checkVersion returns an error for a server that is too old.
-func checkVersion(version string) error {
+// CheckVersion returns an error for a server that is too old, or whose version is none.
+func CheckVersion(version string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
 		return fmt.Errorf("the NATS server has the version %q, which is no version; it must be %d.%d or later", version,

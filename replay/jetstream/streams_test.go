@@ -89,7 +89,7 @@ func TestVersion(t *testing.T) {
 		"2.15.0": true, "2.15.2": true, "2.16.0-RC.1": true, "3.0.0": true, "2.14.9": false, "2.9.25": false, "1.99.0": false,
 		"": false, "nightly": false,
 	} {
-		err := checkVersion(version)
+		err := CheckVersion(version)
 		if (err == nil) != ok {
 			t.Errorf("the version %q: %v", version, err)
 		}
