@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// recipe is a section of docs/recipes.md that a reader follows on this machine: hosts are ports, files are those of
+// `caddy aip pki`, and the agents are sample agents.
+type recipe struct {
+	*guide
+	port, metrics int
+}
+
+// follow runs the Caddyfile of a section.
+func follow(t *testing.T, section string, more ...string) *recipe {
+	t.Helper()
+	r := &recipe{guide: openPage(t, "recipes.md", map[string]int{"9101": freePort(t), "9102": freePort(t)}),
+		port: freePort(t), metrics: freePort(t)}
+	text := strings.NewReplacer(append(more,
+		"{\n\taip {\n", "{\n\tauto_https disable_redirects\n\tskip_install_trust\n\taip {\n",
+		"/var/lib/caddy/aip", "store", "10.0.0.5", "127.0.0.1", ":9180", fmt.Sprintf(":%d", r.metrics),
+		"agents.example.com {", fmt.Sprintf("https://localhost:%d {", r.port),
+		"agent.example.com {", fmt.Sprintf("https://localhost:%d {", r.port),
+		"/etc/caddy/partner.pem", ".pki/server.pem", "/etc/caddy/partner-key.pem", ".pki/server-key.pem",
+		"/etc/caddy/leaders-ca.pem", ".pki/ca.pem",
+	)...).Replace(r.block(section, 0))
+	r.enter("./caddy aip pki")
+	for _, port := range []string{"9101", "9102"} {
+		agent := fmt.Sprintf("127.0.0.1:%d", r.ports[port])
+		r.open("./caddy aip sample-agent --listen "+agent).waitForPort(t, agent)
+	}
+	r.configure(text)
+	r.open("./caddy run").waitFor(t, "serving initial configuration")
+	return r
+}
+
+// call returns a command that starts a task.
+func (r *recipe) call(path string) string {
+	return fmt.Sprintf("./caddy aip call https://localhost:%d%s start hello", r.port, path)
+}
+
+func TestRecipeAgents(t *testing.T) {
+	t.Parallel()
+	r := follow(t, "Several agents")
+	for _, name := range []string{"planner", "archive"} {
+		r.enter(r.call("/"+name+"/"), "hello")
+		r.enter("./caddy aip tasks list --partner "+name, name)
+	}
+}
+
+func TestRecipeMetrics(t *testing.T) {
+	t.Parallel()
+	r := follow(t, "Metrics with traces")
+	r.enter(r.call(""), "hello")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d/metrics", r.metrics), http.NoBody)
+	noError(t, err)
+	request.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	resp, err := http.DefaultClient.Do(request)
+	noError(t, err)
+	defer resp.Body.Close()
+	var body strings.Builder
+	noError(t, resp.Write(&body))
+	for _, want := range []string{`aip_calls_total{[^}]*agent="planner"`, `# {[^}]*trace_id="`} {
+		if !regexp.MustCompile(want).MatchString(body.String()) {
+			t.Errorf("the metrics have no %s:\n%s", want, body.String())
+		}
+	}
+}
+
+func TestRecipeLimits(t *testing.T) {
+	t.Parallel()
+	r := follow(t, "Rate limits", "calls 10/s burst 20", "calls 1/h burst 2")
+	r.enter(r.call("")+"\n"+r.call(""), "hello")
+	r.enter("! "+r.call("")+" 2>&1", "leader")
+}
