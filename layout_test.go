@@ -114,6 +114,7 @@ var mayImport = map[string][]string{
 	"revocation":            {"registry"},
 	"registry":              {},
 	"find":                  {"registry", "adp"},
+	"registry/registrytest": {},
 	"notify": {"task", "translate", "replay", "follow", "quota", "partner", "egress", "notify/delivery",
 		"notify/schedule", "notify/sign", "internal/keylock", "internal/logname"},
 	"notify/delivery": {"egress", "notify/sign", "internal/tracing", "internal/bug"},
@@ -212,7 +213,7 @@ var outside = map[string][]string{
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
-		"policy/decide", "revocation", "registry", "internal/natstest", "agentca",
+		"policy/decide", "revocation", "registry", "registry/registrytest", "internal/natstest", "agentca",
 		"agentca/catest"},
 }
 

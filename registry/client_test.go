@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
 // TestACS tells the answers to a lookup apart, as a registry of ACPs 2.1 gives them.
@@ -30,7 +32,7 @@ func TestACS(t *testing.T) {
 		{"too many", "60-login-rate-limit", Limited, "20 per 1 minute"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, body := captured(t, c.capture)
+			status, body := registrytest.Captured(t, c.capture)
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/acps-atr-v2/acs/"+aic || r.Header.Get("Authorization") != "" {
 					t.Errorf("it is asked for %s", r.URL)
@@ -159,4 +161,14 @@ func FuzzReadError(f *testing.F) {
 			t.Errorf("the text is %q", e.Detail)
 		}
 	})
+}
+
+func open(t testing.TB, url string) *Client {
+	t.Helper()
+	c, err := New(Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Status is what a registry has made of an agent.
+type Status string
+
+// The statuses.
+const (
+	Draft    Status = "draft"    // it was never submitted, or its submission was withdrawn
+	Pending  Status = "pending"  // a person has to decide
+	Rejected Status = "rejected" // Comments say why
+	Approved Status = "approved" // it has an AIC
+	Disabled Status = "disabled" // by a person, after the approval
+	Deleted  Status = "deleted"
+)
+
+// Entry is one version of an agent at a registry.
+type Entry struct {
+	ID        string          `json:"id"` // the registry's
+	Name      string          `json:"name"`
+	Version   string          `json:"version"`
+	Status    Status          `json:"status"`
+	Comments  string          `json:"comments,omitempty"` // of the person who has decided
+	AIC       string          `json:"aic,omitempty"`      // from the approval on
+	ACS       json.RawMessage `json:"acs,omitempty"`      // as the registry has it
+	Submitted time.Time       `json:"submitted,omitzero"`
+	Processed time.Time       `json:"processed,omitzero"`
+}
+
+// Record is what is kept of a Partner's registration. It is told by the Partner's URL, with the placeholder of its AIC.
+type Record struct {
+	Registry string `json:"registry"` // its URL
+	Partner  string `json:"partner"`  // the Partner's URL
+	// Current is the version whose AIC the Partner has; nil before the first approval.
+	Current *Entry `json:"current,omitempty"`
+	// Next is the version that is to become the current one; nil for none.
+	Next *Entry `json:"next,omitempty"`
+	// Former are the AICs of versions before, the last one first.
+	Former []string `json:"former,omitempty"`
+	// Asked is when the registry was asked last, and Trouble why it has not answered then.
+	Asked   time.Time `json:"asked,omitzero"`
+	Trouble string    `json:"trouble,omitempty"`
+}
+
+// AIC returns the AIC of the Partner; empty before the first approval.
+func (r *Record) AIC() string {
+	if r.Current == nil {
+		return ""
+	}
+	return r.Current.AIC
+}
+
+// maxFormer is how many AICs of versions before are kept.
+const maxFormer = 32
+
+// take puts what the registry has of a version into the record.
+func (r *Record) take(e *Entry) {
+	r.Asked, r.Trouble = time.Now(), ""
+	switch {
+	case r.Current != nil && r.Current.ID == e.ID:
+		r.Current = e
+	case e.Status == Approved || e.Status == Disabled:
+		if old := r.AIC(); old != "" && old != e.AIC {
+			r.Former = append([]string{old}, r.Former...)
+			r.Former = r.Former[:min(len(r.Former), maxFormer)]
+		}
+		r.Current, r.Next = e, nil
+	case e.Status == Deleted:
+		r.Next = nil
+	default:
+		r.Next = e
+	}
+}
+
+// recordKey is where the record of a Partner is.
+func (a *Account) recordKey(partner string) string {
+	return a.folder + "/agent-" + digest(partner) + ".json"
+}
+
+// Record returns what is kept of the registration of a Partner, without asking the registry.
+func (a *Account) Record(ctx context.Context, partner string) (*Record, error) {
+	r, err := load[Record](ctx, a.storage, a.recordKey(partner))
+	if err != nil {
+		return nil, err
+	}
+	r.Registry, r.Partner = a.client.base, partner
+	return &r, nil
+}
+
+// work changes the record of a Partner while no other gateway does. What f has learned is kept also if it fails.
+func (a *Account) work(ctx context.Context, partner string, f func(*Record) error) (r *Record, err error) {
+	key := a.recordKey(partner)
+	err = locked(ctx, a.storage, key, func() error {
+		var err error
+		if r, err = a.Record(ctx, partner); err != nil {
+			return err
+		}
+		failed := f(r)
+		if err := store(context.WithoutCancel(ctx), a.storage, key, r); err != nil {
+			return err
+		}
+		return failed
+	})
+	return r, err
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Order is what is to be registered.
+type Order struct {
+	Partner string          // the Partner's URL, with the placeholder of its AIC
+	ACS     json.RawMessage // without an AIC
+	// Differs reports whether a registered ACS has another content.
+	Differs func(registered json.RawMessage) (bool, error)
+	// NewVersion allows a version beside one that is registered, which gets another AIC.
+	NewVersion bool
+	// Resubmit submits a version again that was rejected, although it is unchanged.
+	Resubmit bool
+}
+
+// What stands against a registration. Nothing was changed at the registry then.
+var (
+	// ErrNewVersion: another version is registered, and the order does not allow a new one.
+	ErrNewVersion = errors.New("another version of the agent is registered")
+	// ErrUnfinished: another version has no AIC yet.
+	ErrUnfinished = errors.New("another version of the agent is not registered yet")
+	// ErrChanged: this version is registered with another content, which can never be changed.
+	ErrChanged = errors.New("this version of the agent is registered with another content, which cannot be changed")
+	// ErrPendingOther: this version waits for its approval with another content.
+	ErrPendingOther = errors.New("this version of the agent waits for its approval with another content")
+	// ErrRejected: this version was rejected, and nothing has changed since.
+	ErrRejected = errors.New("the registry has rejected this version of the agent")
+	// ErrNothing: there is nothing that the operation could be about.
+	ErrNothing = errors.New("nothing is registered")
+)
+
+// Register brings the registration of a Partner as far as it goes without a person of the registry. It first looks for
+// what is there, so that the same order may be given again at any time, also after a crash or an answer that was lost:
+// one version is never drafted twice. The record says how far it is, also beside an error.
+func (a *Account) Register(ctx context.Context, o Order) (*Record, error) {
+	var body struct {
+		Name        string `json:"name"`
+		Version     string `json:"version"`
+		Description string `json:"description"`
+	}
+	if err := json.Unmarshal(o.ACS, &body); err != nil || body.Name == "" || body.Version == "" {
+		return nil, fmt.Errorf("the ACS has no name and version: %w", err)
+	}
+	draft := draftBody{body.Name, body.Version, body.Description, o.ACS}
+	return a.work(ctx, o.Partner, func(r *Record) error {
+		there, err := a.look(ctx, r, draft)
+		if err != nil {
+			return err
+		}
+		e := there.same
+		if err := there.check(r, &o); err != nil {
+			return err
+		}
+		if e == nil {
+			if e, err = a.draft(ctx, draft); err != nil {
+				return err
+			}
+		}
+		r.take(e)
+		return a.submit(ctx, r, e, &o, draft)
+	})
+}
+
+// found is what the user has of an agent.
+type found struct {
+	same       *Entry // the version that is to be registered; nil for none
+	other      *Entry // another one with an AIC, the Partner's if it has one; nil for none
+	unfinished *Entry // another one that has none yet; nil for none
+}
+
+func (a *Account) look(ctx context.Context, r *Record, draft draftBody) (f found, err error) {
+	all, err := a.find(ctx, draft.Name)
+	if err != nil {
+		return f, err
+	}
+	for _, e := range all {
+		switch {
+		case e.Version == draft.Version:
+			f.same = e
+		case e.AIC == "":
+			f.unfinished = e
+		case f.other == nil || e.Processed.After(f.other.Processed):
+			f.other = e
+		}
+	}
+	another := func(e *Entry) bool { return e.Name != draft.Name || e.Version != draft.Version }
+	if c := r.Current; c != nil && c.Status != Deleted && another(c) {
+		f.other = c // also under another name
+	}
+	if n := r.Next; n != nil && n.Name != draft.Name { // else it was found
+		if n, err = a.get(ctx, n.ID); Is(err, NotFound) {
+			return f, nil
+		} else if err != nil {
+			return f, err
+		} else if n.AIC == "" && n.Status != Deleted {
+			f.unfinished = n
+		}
+	}
+	return f, nil
+}
+
+// check refuses what would make a second registration that nobody means.
+func (f *found) check(r *Record, o *Order) error {
+	goesOn := f.same != nil && (f.same.Status == Pending || r.Next != nil && r.Next.ID == f.same.ID && f.same.AIC != "" ||
+		r.Current != nil && r.Current.ID == f.same.ID)
+	switch {
+	case goesOn:
+		return nil
+	case f.unfinished != nil:
+		if r.Next == nil {
+			r.take(f.unfinished) // the record was lost
+		}
+		return fmt.Errorf("%w: %s %s is %s", ErrUnfinished, f.unfinished.Name, f.unfinished.Version, f.unfinished.Status)
+	case o.NewVersion || f.other == nil || f.same != nil && f.same.AIC != "" && r.Current == nil:
+		return nil
+	}
+	if r.Current == nil {
+		r.take(f.other) // the record was lost
+	}
+	return fmt.Errorf("%w: %s, with the AIC %s", ErrNewVersion, f.other.Version, f.other.AIC)
+}
+
+// draft makes a draft. Where one is there already, because an answer was lost or another gateway was faster, that is it.
+func (a *Account) draft(ctx context.Context, draft draftBody) (*Entry, error) {
+	e, err := a.change(ctx, http.MethodPost, "", draft)
+	if !Is(err, Conflict) {
+		return e, err
+	}
+	all, findErr := a.find(ctx, draft.Name)
+	if findErr != nil {
+		return nil, findErr
+	}
+	for _, e := range all {
+		if e.Version == draft.Version {
+			return e, nil
+		}
+	}
+	return nil, err
+}
+
+// submit brings a version from its draft to the decision of a person.
+func (a *Account) submit(ctx context.Context, r *Record, e *Entry, o *Order, draft draftBody) error {
+	differs, err := o.Differs(e.ACS)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.Status == Pending && differs:
+		return ErrPendingOther
+	case e.Status == Pending:
+		return nil
+	case e.Status == Rejected && !differs && !o.Resubmit:
+		return ErrRejected
+	case e.Status != Draft && e.Status != Rejected && differs:
+		return ErrChanged
+	case e.Status != Draft && e.Status != Rejected:
+		return nil // it is decided
+	}
+	if differs {
+		if e, err = a.change(ctx, http.MethodPut, "/"+url.PathEscape(e.ID), draft); err != nil {
+			return err
+		}
+		r.take(e)
+	}
+	submitted, err := a.change(ctx, http.MethodPost, "/"+url.PathEscape(e.ID)+"/submit", nil)
+	if Is(err, Refused) || Is(err, Conflict) { // it may be submitted already
+		if now, getErr := a.get(ctx, e.ID); getErr == nil && now.Status != Draft && now.Status != Rejected {
+			submitted, err = now, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.take(submitted)
+	return nil
+}
+
+// Poll asks the registry what has become of a registration, unless that was done within a time, by any gateway. It
+// reports whether the AIC of the Partner is another one than before.
+func (a *Account) Poll(ctx context.Context, partner string, within time.Duration) (r *Record, assigned bool, err error) {
+	r, err = a.work(ctx, partner, func(r *Record) error {
+		if time.Since(r.Asked) < within {
+			return nil
+		}
+		before := r.AIC()
+		err := a.refresh(ctx, r)
+		assigned = r.AIC() != before
+		r.Asked, r.Trouble = time.Now(), ""
+		if err != nil && ctx.Err() == nil {
+			r.Trouble = err.Error()
+		}
+		return err
+	})
+	return r, assigned, err
+}
+
+// refresh gets the versions of a record anew.
+func (a *Account) refresh(ctx context.Context, r *Record) error {
+	for _, e := range []*Entry{r.Current, r.Next} {
+		if e == nil || e.Status == Deleted {
+			continue
+		}
+		now, err := a.get(ctx, e.ID)
+		if Is(err, NotFound) {
+			gone := *e
+			gone.Status, now, err = Deleted, &gone, nil
+		}
+		if err != nil {
+			return err
+		}
+		r.take(now)
+	}
+	return nil
+}
+
+// Withdraw takes back what waits for its approval, which becomes a draft again. With remove, a draft, what was rejected,
+// or the version with an AIC, is deleted for ever. aic is the one that the caller means; empty for a version without.
+func (a *Account) Withdraw(ctx context.Context, partner, aic string, remove bool) (*Record, error) {
+	return a.work(ctx, partner, func(r *Record) error {
+		if err := a.refresh(ctx, r); err != nil {
+			return err
+		}
+		e := r.Next
+		if aic != "" {
+			if e = r.Current; e == nil || !strings.EqualFold(e.AIC, aic) {
+				return fmt.Errorf("%w under the AIC %s", ErrNothing, aic)
+			}
+		}
+		if e == nil || e.Status == Deleted {
+			return ErrNothing
+		}
+		path := "/" + url.PathEscape(e.ID)
+		if e.Status == Pending {
+			now, err := a.change(ctx, http.MethodPost, path+"/cancel", nil)
+			if err != nil {
+				return err
+			}
+			r.take(now)
+		}
+		if !remove {
+			return nil
+		}
+		if err := a.do(ctx, call{method: http.MethodDelete, path: agentsPath + path}, nil); err != nil && !Is(err, NotFound) {
+			return err
+		}
+		gone := *e
+		gone.Status = Deleted
+		r.take(&gone)
+		return nil
+	})
+}

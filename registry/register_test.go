@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
+)
+
+// memory is a Storage. Its locks are not reentrant.
+type memory struct {
+	mu    sync.Mutex
+	locks map[string]chan struct{}
+	kept  map[string][]byte
+}
+
+func newMemory() *memory {
+	return &memory{locks: map[string]chan struct{}{}, kept: map[string][]byte{}}
+}
+
+func (m *memory) lock(name string) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locks[name] == nil {
+		m.locks[name] = make(chan struct{}, 1)
+	}
+	return m.locks[name]
+}
+
+func (m *memory) Lock(ctx context.Context, name string) error {
+	select {
+	case m.lock(name) <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *memory) Unlock(_ context.Context, name string) error { <-m.lock(name); return nil }
+
+func (m *memory) Load(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if value, is := m.kept[key]; is {
+		return value, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (m *memory) Store(_ context.Context, key string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept[key] = bytes.Clone(value)
+	return nil
+}
+
+func (m *memory) clone() *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := newMemory()
+	maps.Copy(next.kept, m.kept)
+	return next
+}
+
+// account returns the account of the user as another process has it.
+func account(t *testing.T, r *registrytest.Registry, s Storage) *Account {
+	t.Helper()
+	c := open(t, r.URL)
+	return NewAccount(c, &Password{Client: c, User: registrytest.User, Secret: func() (string, error) {
+		return registrytest.Password, nil
+	}}, s)
+}
+
+const partner = "https://agent.example/{AIC}"
+
+// order returns an order for a version with a description.
+func order(version, description string) Order {
+	acs := fmt.Sprintf(`{"aic":"unassigned","name":"Echo","version":%q,"description":%q,
+		"endPoints":[{"url":%q}]}`, version, description, partner)
+	return Order{Partner: partner, ACS: json.RawMessage(acs), Differs: func(registered json.RawMessage) (bool, error) {
+		var has struct{ Description string }
+		err := json.Unmarshal(registered, &has)
+		return has.Description != description, err
+	}}
+}
+
+func status(r *Record) string {
+	one := func(e *Entry) string {
+		if e == nil {
+			return "-"
+		}
+		return strings.TrimSpace(fmt.Sprint(e.Version, " ", e.Status, " ", e.AIC, " ", e.Comments))
+	}
+	return one(r.Current) + " | " + one(r.Next)
+}
+
+// TestRegister goes from nothing to an AIC, with one login.
+func TestRegister(t *testing.T) {
+	r, s := registrytest.New(t), newMemory()
+	a := account(t, r, s)
+	record, err := a.Register(t.Context(), order("1.0.0", "echoes"))
+	if err != nil || status(record) != "- | 1.0.0 pending" {
+		t.Fatalf("got %s, %v", status(record), err)
+	}
+	record, assigned, err := a.Poll(t.Context(), partner, time.Hour)
+	if err != nil || assigned || r.Count("GET /api/v1/agent/client/") != 0 {
+		t.Errorf("it is asked before it is time: %s, %v", status(record), err)
+	}
+	aic := r.Process("Echo", "1.0.0", true, "ok")
+	b := account(t, r, s) // after a restart
+	record, assigned, err = b.Poll(t.Context(), partner, 0)
+	if err != nil || !assigned || status(record) != "1.0.0 approved "+aic+" ok | -" {
+		t.Fatalf("got %s, %v, %v", status(record), assigned, err)
+	}
+	if !strings.Contains(string(record.Current.ACS), "https://agent.example/"+aic) {
+		t.Errorf("the ACS is not the registry's: %s", record.Current.ACS)
+	}
+	if record, err = b.Register(t.Context(), order("1.0.0", "echoes")); err != nil || record.AIC() != aic {
+		t.Errorf("the same order again: %s, %v", status(record), err)
+	}
+	if _, err = b.Register(t.Context(), order("1.0.0", "shouts")); !errors.Is(err, ErrChanged) {
+		t.Errorf("an order for what cannot be changed: %v", err)
+	}
+	if n := r.LoggedIn(); n != 1 {
+		t.Errorf("there were %d logins", n)
+	}
+	if got := r.Agents("Echo"); !slices.Equal(got, []string{"1.0.0 APPROVED"}) {
+		t.Errorf("there are %v", got)
+	}
+	if e, err := b.EAB(t.Context(), aic); err != nil || e.MACKey == "" || e.Expires.IsZero() {
+		t.Errorf("the EAB is %+v, %v", e, err)
+	}
+	if _, err := b.EAB(t.Context(), "X"); !Is(err, Forbidden) {
+		t.Errorf("the EAB of another is %v", err)
+	}
+}
+
+// TestCrashes: whatever request breaks off, before or after the registry has carried it out, and whatever the process
+// has kept until then, the same order given again goes on, and nothing is drafted or registered twice.
+func TestCrashes(t *testing.T) {
+	for _, fault := range []registrytest.Fault{registrytest.Before, registrytest.After, registrytest.Half,
+		registrytest.Bad} {
+		for step := range 12 {
+			r, s := registrytest.New(t), newMemory()
+			kept := s.clone() // what the crash leaves
+			n, hit := 0, ""
+			r.Fail(func(method, path string) registrytest.Fault {
+				if n++; n-1 == step {
+					hit = method + " " + path
+					kept = s.clone() // the process dies in this request
+					return fault
+				}
+				return registrytest.None
+			})
+			var err error
+			run := func(s *memory) (aic string) {
+				a := account(t, r, s)
+				if _, err = a.Register(t.Context(), order("1.0.0", "echoes")); err != nil {
+					return ""
+				}
+				if slices.Equal(r.Agents("Echo"), []string{"1.0.0 PENDING"}) {
+					r.Process("Echo", "1.0.0", true, "ok")
+				}
+				var record *Record
+				if record, _, err = a.Poll(t.Context(), partner, 0); err != nil {
+					return ""
+				}
+				return record.AIC()
+			}
+			aic := run(s)
+			for range 2 {
+				if aic = run(kept); aic != "" {
+					break
+				}
+			}
+			if got := r.Agents("Echo"); aic == "" || !slices.Equal(got, []string{"1.0.0 APPROVED"}) {
+				t.Errorf("fault %d at %q: AIC %q, the registry has %v; %v", fault, hit, aic, got, err)
+			}
+			if drafts := r.Count("POST /api/v1/agent/client"); hit != "" && drafts > 6 {
+				t.Errorf("fault %d at %q: %d changes", fault, hit, drafts)
+			}
+			if hit == "" {
+				break // there are no more steps
+			}
+		}
+	}
+}
+
+// TestRejected: the comments are kept. What is unchanged is not submitted again, what is better is.
+func TestRejected(t *testing.T) {
+	r := registrytest.New(t)
+	a := account(t, r, newMemory())
+	must(t, a, order("1.0.0", "echoes"))
+	r.Process("Echo", "1.0.0", false, "describe the skills\nbetter")
+	record, err := a.Register(t.Context(), order("1.0.0", "echoes"))
+	if !errors.Is(err, ErrRejected) || status(record) != "- | 1.0.0 rejected  describe the skills better" {
+		t.Fatalf("got %s, %v", status(record), err)
+	}
+	if record = must(t, a, order("1.0.0", "repeats")); record.Next.Status != Pending {
+		t.Errorf("got %s", status(record))
+	}
+	r.Process("Echo", "1.0.0", false, "call us")
+	again := order("1.0.0", "repeats")
+	again.Resubmit = true
+	if record = must(t, a, again); record.Next.Status != Pending {
+		t.Errorf("got %s", status(record))
+	}
+	if _, err = a.Register(t.Context(), order("1.0.0", "sings")); !errors.Is(err, ErrPendingOther) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func must(t *testing.T, a *Account, o Order) *Record {
+	t.Helper()
+	r, err := a.Register(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestNewVersion: a version beside one that has an AIC is made only when it is asked for, also where the record was
+// lost, and the old AIC stays until the new one is there.
+func TestNewVersion(t *testing.T) {
+	r, s := registrytest.New(t), newMemory()
+	a := account(t, r, s)
+	must(t, a, order("1.0.0", "echoes"))
+	if _, err := a.Register(t.Context(), order("1.1.0", "sings")); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("beside what waits: %v", err)
+	}
+	old := r.Process("Echo", "1.0.0", true, "ok")
+	for name, kept := range map[string]*memory{"kept": s, "lost": newMemory()} {
+		record, err := account(t, r, kept).Register(t.Context(), order("1.1.0", "sings"))
+		if !errors.Is(err, ErrNewVersion) || !strings.Contains(err.Error(), old) {
+			t.Errorf("%s: got %s, %v", name, status(record), err)
+		}
+	}
+	if _, _, err := a.Poll(t.Context(), partner, 0); err != nil {
+		t.Fatal(err)
+	}
+	next := order("1.1.0", "sings")
+	next.NewVersion = true
+	if record := must(t, a, next); record.AIC() != old || record.Next.Status != Pending {
+		t.Errorf("got %s", status(record))
+	}
+	if record := must(t, a, order("1.1.0", "sings")); record.AIC() != old { // goes on without being asked for again
+		t.Errorf("got %s", status(record))
+	}
+	aic := r.Process("Echo", "1.1.0", true, "ok")
+	record, assigned, err := a.Poll(t.Context(), partner, 0)
+	if err != nil || !assigned || record.AIC() != aic {
+		t.Fatalf("got %s, %v, %v", status(record), assigned, err)
+	}
+	if diff := cmp.Diff([]string{old}, record.Former); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := a.Register(t.Context(), order("1.0.0", "echoes")); !errors.Is(err, ErrNewVersion) {
+		t.Errorf("back to the old version: %v", err)
+	}
+	if got := r.Agents("Echo"); !slices.Equal(got, []string{"1.0.0 APPROVED", "1.1.0 APPROVED"}) {
+		t.Errorf("there are %v", got)
+	}
+}
+
+// TestSecondLogin: a login elsewhere ends the session. The account logs in once more, and tells a registry that refuses
+// it nevertheless.
+func TestSecondLogin(t *testing.T) {
+	r, s := registrytest.New(t), newMemory()
+	a := account(t, r, s)
+	must(t, a, order("1.0.0", "echoes"))
+	r.LogInElsewhere()
+	must(t, a, order("1.0.0", "echoes"))
+	if n := r.LoggedIn(); n != 2 {
+		t.Errorf("there were %d logins", n)
+	}
+	// Another gateway has a session already: it is used.
+	b := account(t, r, s)
+	r.LogInElsewhere()
+	must(t, b, order("1.0.0", "echoes"))
+	must(t, a, order("1.0.0", "echoes"))
+	if n := r.LoggedIn(); n != 3 {
+		t.Errorf("there were %d logins", n)
+	}
+	wrong := account(t, r, newMemory())
+	wrong.login.(*Password).Secret = func() (string, error) { return "wrong", nil }
+	if _, err := wrong.Register(t.Context(), order("1.0.0", "echoes")); !Is(err, Unauthorized) ||
+		strings.Contains(err.Error(), "wrong\"") {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+// TestTwoGateways register at the same time.
+func TestTwoGateways(t *testing.T) {
+	r := registrytest.New(t)
+	var both sync.WaitGroup
+	for range 2 {
+		a := account(t, r, newMemory()) // without a common storage: the registry alone holds them together
+		both.Go(func() { _, _ = a.Register(t.Context(), order("1.0.0", "echoes")) })
+	}
+	both.Wait()
+	must(t, account(t, r, newMemory()), order("1.0.0", "echoes"))
+	if got := r.Agents("Echo"); !slices.Equal(got, []string{"1.0.0 PENDING"}) {
+		t.Errorf("there are %v", got)
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	r := registrytest.New(t)
+	a := account(t, r, newMemory())
+	if _, err := a.Withdraw(t.Context(), partner, "", false); !errors.Is(err, ErrNothing) {
+		t.Errorf("got %v", err)
+	}
+	must(t, a, order("1.0.0", "echoes"))
+	record, err := a.Withdraw(t.Context(), partner, "", false)
+	if err != nil || record.Next.Status != Draft {
+		t.Fatalf("got %s, %v", status(record), err)
+	}
+	if record = must(t, a, order("1.0.0", "sings")); record.Next.Status != Pending {
+		t.Errorf("got %s", status(record))
+	}
+	if record, err = a.Withdraw(t.Context(), partner, "", true); err != nil || record.Next != nil {
+		t.Errorf("got %s, %v", status(record), err)
+	}
+	must(t, a, order("1.0.0", "sings"))
+	aic := r.Process("Echo", "1.0.0", true, "ok")
+	if _, _, err := a.Poll(t.Context(), partner, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Withdraw(t.Context(), partner, "", true); !errors.Is(err, ErrNothing) {
+		t.Errorf("what is approved is deleted without its AIC: %v", err)
+	}
+	if _, err := a.Withdraw(t.Context(), partner, "1.2.3", true); !errors.Is(err, ErrNothing) {
+		t.Errorf("another AIC is deleted: %v", err)
+	}
+	record, err = a.Withdraw(t.Context(), partner, strings.ToLower(aic), true)
+	if err != nil || record.Current.Status != Deleted {
+		t.Errorf("got %s, %v", status(record), err)
+	}
+	if _, err := a.client.ACS(t.Context(), aic); !Is(err, Inactive) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDisabled: a person of the registry disables what was approved.
+func TestDisabled(t *testing.T) {
+	r := registrytest.New(t)
+	a := account(t, r, newMemory())
+	must(t, a, order("1.0.0", "echoes"))
+	aic := r.Process("Echo", "1.0.0", true, "ok")
+	if _, _, err := a.Poll(t.Context(), partner, 0); err != nil {
+		t.Fatal(err)
+	}
+	r.Disable(aic, "complaint")
+	record, assigned, err := a.Poll(t.Context(), partner, 0)
+	if err != nil || assigned || status(record) != "1.0.0 disabled "+aic+" complaint | -" {
+		t.Errorf("got %s, %v, %v", status(record), assigned, err)
+	}
+	r.Fail(func(string, string) registrytest.Fault { return registrytest.Bad })
+	if record, _, err = a.Poll(t.Context(), partner, 0); !IsTransient(err) || record.Trouble == "" || record.AIC() != aic {
+		t.Errorf("got %+v, %v", record, err)
+	}
+}
