@@ -62,6 +62,8 @@ var adminAnswers = map[string]adminAnswer{
 	adminapi.QuotaUses:        listQuotas,
 	adminapi.Issuers:          listIssuers,
 	adminapi.CheckDiscovery:   checkDiscovery,
+	adminapi.Registrations:    registrations,
+	adminapi.Withdraw:         withdraw,
 
 	adminapi.Certificates:       listCertificates,
 	adminapi.RenewCertificates:  onCertificates((*agentca.Keeper).Renew),

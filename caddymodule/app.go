@@ -29,6 +29,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/onbehalf"
+	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -70,6 +71,10 @@ type App struct {
 	// How agents are found that are given by their AIC. Default: they cannot be.
 	Find *Find `json:"find,omitempty"`
 
+	// The registry in which Partners with the AIC registered are registered, and with which the ACS of others are
+	// compared. Default: none.
+	Registry *Registry `json:"registry,omitempty"`
+
 	// The authority from which the gateway obtains the certificates of its Partners. Default: none.
 	Certificates *Certificates `json:"certificates,omitempty"`
 
@@ -81,6 +86,7 @@ type App struct {
 	store      StoreDriver
 	identities *identity.Identities
 	issuer     *onbehalf.Issuer     // nil for none
+	account    *registry.Account    // at the registry; nil for none
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN
 	aunSite    *directory.Site      // likewise
@@ -141,6 +147,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.read(ctx); err != nil {
 		return err
 	}
+	if a.account, err = a.Registry.account(ctx.Storage()); err != nil {
+		return err
+	}
 	if a.AUN != nil {
 		warnOfOrphans(ctx.Slogger(), a.AUN.roots)
 	}
@@ -155,6 +164,9 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		return err
 	}
 	if a.issuer, err = a.Issuer.read(); err != nil {
+		return err
+	}
+	if _, err := a.Registry.account(nil); err != nil {
 		return err
 	}
 	if a.AUN != nil {
@@ -244,6 +256,7 @@ func (a *App) Start() error {
 	a.startAUN(messages)
 	a.checkAgents()
 	a.checkACS()
+	a.followRegistrations()
 	a.checking.Go(func() { a.recheck(a.draining, slog.New(processLog{name: "aip"})) })
 	a.warnOfUnrouted()
 	a.warnOfSharedTasks()

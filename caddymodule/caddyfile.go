@@ -49,6 +49,7 @@ func init() {
 //		amp [<directory>] { ... }
 //		discovery <url>... { ... }
 //		find { ... }
+//		registry <url> { ... }
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -72,6 +73,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"amp":        p.amp(&app.AMP),
 		"discovery":  p.discovery(&app.Discovery),
 		"find":       p.find(&app.Find),
+		"registry":   p.registry(&app.Registry),
 
 		"certificates": p.certificates(&app.Certificates),
 		"streams": p.section(options{
@@ -128,7 +130,7 @@ func (p *parser) notify(n *Notify) func() {
 //			}
 //		}
 //		name      <name>
-//		aic       <aic>
+//		aic       <aic>|registered
 //		aid       <aid>
 //		base_path <path>
 //		callers   <dialect>...
@@ -200,6 +202,7 @@ func (p *parser) notify(n *Notify) func() {
 //		card {
 //			signatures         drop|keep|refuse
 //			acs                01.00|02.01|02.02
+//			version            <text>
 //			organization       <name>
 //			organization_url   <url>
 //			department         <name>
@@ -316,6 +319,7 @@ func (p *parser) card(c *CardConfig) func() {
 	return p.section(options{
 		"signatures":         p.word(&c.Signatures),
 		"acs":                p.word(&c.ACS),
+		"version":            p.word(&c.Version),
 		"requested_validity": p.number(&c.RequestedValidity),
 		"registered":         p.word(&c.Registered),
 		"organization":       p.word(&c.Organization),

@@ -27,6 +27,10 @@ type CardConfig struct {
 	// The version of the ACS: 01.00, 02.01 or 02.02. Default: 02.01 for an AIC with dots, otherwise 01.00.
 	ACS string `json:"acs,omitempty"`
 
+	// The version of the Partner, in the ACS. A registry keeps each version as it is: another content needs another one.
+	// Default: that in the agent's card.
+	Version string `json:"version,omitempty"`
+
 	// The name of the provider of the Partner, in the ACS. Default: that of the provider in the agent's card.
 	Organization string `json:"organization,omitempty"`
 
@@ -85,8 +89,9 @@ func (g *Gateway) checkCard() error {
 // cards returns the settings of the Partner's cards.
 func (c *CardConfig) cards() (gateway.Cards, error) {
 	cards := gateway.Cards{
-		Signatures: c.Signatures, ACS: c.ACS, Organization: c.Organization, OrganizationURL: c.OrganizationURL,
-		Department: c.Department, Country: c.Country, License: c.License, CAChallengeURL: c.CAChallengeURL,
+		Signatures: c.Signatures, ACS: c.ACS, Version: c.Version, Organization: c.Organization,
+		OrganizationURL: c.OrganizationURL,
+		Department:      c.Department, Country: c.Country, License: c.License, CAChallengeURL: c.CAChallengeURL,
 		RequestedValidity: c.RequestedValidity,
 	}
 	if c.Registered == "" {
@@ -118,7 +123,7 @@ func readACS(name string) ([]byte, error) {
 // checkACS begins to compare the ACS of each Partner with the one that is registered.
 func (a *App) checkACS() {
 	for _, g := range a.members {
-		if g.Card.Registered != "" {
+		if g.compared {
 			a.checking.Go(func() { g.gateway.CheckACS(a.draining) })
 		}
 	}
@@ -126,7 +131,7 @@ func (a *App) checkACS() {
 
 // acs says whether the ACS of a Partner is the one that is registered.
 func (e *examination) acs(ctx context.Context, g *Gateway) {
-	if g.Card.Registered == "" {
+	if !g.compared {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)

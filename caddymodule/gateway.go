@@ -37,7 +37,8 @@ type Gateway struct {
 	Name string `json:"name,omitempty"`
 
 	// The AIC of this Partner. Its tasks are stored under this name, so set it before the agent's URL changes.
-	// Default: none; tasks are stored under the agent's URL.
+	// The word registered stands for the AIC that the app's registry has assigned at the public URL; before it has, there
+	// is none. Default: none; tasks are stored under the agent's URL.
 	AIC string `json:"aic,omitempty"`
 
 	// The AID of this Partner, by which AUN clients address it. Default: the AID that the app's identities name for aic.
@@ -112,6 +113,9 @@ type Gateway struct {
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
 	trusted    []string          // the files that the server checks the certificates of callers against
+
+	registered bool // its AIC is the one that the registry assigns
+	compared   bool // its ACS with the one that is registered
 
 	logsCredentials bool // they show the header Authorization
 }

@@ -32,11 +32,14 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
 	app, err := ctx.App("aip")
 	if err != nil {
 		return err
 	}
+	if err := g.findAIC(ctx, app.(*App)); err != nil {
+		return err
+	}
+	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 		g.server, g.logsAccess = server, server.Logs != nil
@@ -176,6 +179,9 @@ func (g *Gateway) check() error {
 	if g.Completion != completionAuto && g.Completion != completionConfirm {
 		return fmt.Errorf("completion: it is %q, but must be auto or confirm", g.Completion)
 	}
+	if err := g.checkRegistered(); err != nil {
+		return err
+	}
 	if g.AIC != "" {
 		aic, err := readAIC("aic", g.AIC)
 		if err != nil {
@@ -314,7 +320,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if g.policy != nil {
 		decides = g.policy
 	}
-	cards, err := g.Card.cards()
+	cards, err := g.cards()
 	if err != nil {
 		return c, err
 	}

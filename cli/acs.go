@@ -27,20 +27,6 @@ own, such as that of a registry (https://<registry>/acps-atr-v2/acs/<AIC>), by a
 by - for the standard input.
 `
 
-func acsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "acs <command>",
-		Short: "Exports, validates and compares the ACS of a Partner",
-		Long: `
-Works on an ACS (Agent Capability Specification of ACPs), by which a Partner is registered
-and found.
-`,
-	}
-	onlyGroup(cmd)
-	cmd.AddCommand(acsExportCommand(), acsValidateCommand(), acsDiffCommand())
-	return cmd
-}
-
 func acsExportCommand() *cobra.Command {
 	var f connectionFlags
 	cmd := &cobra.Command{

@@ -49,6 +49,9 @@ var deeds = map[string]deed{
 	"cluster drain":        drainNode,
 	"issuers":              issuers.list,
 	"discover check":       discoveries.list,
+	"acs status":           registrationStatus,
+	"acs register":         registerPartner,
+	"acs withdraw":         withdrawPartner,
 	"certificates list":    obtained.list,
 	"certificates renew":   action(certificatesOf, sayRenewed),
 	"certificates retire":  action(certificatesOf, sayRetired),
@@ -70,6 +73,11 @@ API.
 	"policy": {"Says what policies decide, and what quotas have counted", `
 Says which rule of a configuration decides about a call, lists what the rules and quotas
 of a running gateway have decided, and what its quotas have counted.
+`},
+	"acs": {"Exports, validates, compares and registers the ACS of a Partner", `
+Works on an ACS (Agent Capability Specification of ACPs), by which a Partner is registered
+and found: exports, validates and compares it, and registers the Partner by way of a
+running gateway.
 `},
 	"groups": {"Lists and leaves the groups of a running gateway", `
 Lists the groups in which the Partners of a running gateway take part, shows one of

@@ -34,12 +34,13 @@ func aipCommand(cmd *cobra.Command) {
 	onlyGroup(cmd)
 	asking := askingCommands()
 	asking["store"].AddCommand(importCommand(), repairCommand())
+	asking["acs"].AddCommand(acsExportCommand(), acsValidateCommand(), acsDiffCommand())
 	asking["policy"].AddCommand(policyTestCommand())
 	for _, c := range asking {
 		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), acsCommand(),
-		keyCommand(), webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), keyCommand(),
+		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

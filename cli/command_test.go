@@ -98,7 +98,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 56 {
+	if seen != 59 {
 		t.Errorf("%d commands", seen)
 	}
 }

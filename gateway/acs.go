@@ -34,7 +34,7 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	if m.since.After(changed) {
 		changed = m.since
 	}
-	doc := m.makeACS(card, base)
+	doc := m.makeACS(card, base, m.aic)
 	modified, isNew := m.dated(ctx, card, changed)
 	doc.At(modified)
 	body := doc.Encode()
@@ -44,10 +44,10 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	return body, nil
 }
 
-func (m *cardMaker) makeACS(card *translate.Card, base string) *acs.Document {
+func (m *cardMaker) makeACS(card *translate.Card, base, aic string) *acs.Document {
 	c := &m.config
 	return acs.Make(card, acs.Options{
-		AIC: m.aic, Version: c.ACS, Base: base, Named: m.publicURL != "",
+		AIC: aic, Version: c.ACS, AgentVersion: c.Version, Base: base, Named: m.publicURL != "",
 		MutualTLS: m.takesCertificates(), Notification: true, Groups: m.groups,
 		Validity: c.RequestedValidity, CAChallengeBaseURL: c.CAChallengeURL,
 		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
@@ -58,7 +58,7 @@ func (m *cardMaker) makeACS(card *translate.Card, base string) *acs.Document {
 // dated returns when the content of the ACS has changed, and whether this is the first time that it is seen. The host
 // that a caller has used is no part of the content, since callers choose it.
 func (m *cardMaker) dated(ctx context.Context, card *translate.Card, changed time.Time) (at time.Time, isNew bool) {
-	sum := sha256.Sum256(m.makeACS(card, m.publicURL).Encode())
+	sum := sha256.Sum256(m.makeACS(card, m.publicURL, m.aic).Encode())
 	digest := hex.EncodeToString(sum[:])
 	m.acsMu.Lock()
 	defer m.acsMu.Unlock()
@@ -105,7 +105,7 @@ func (m *cardMaker) compareACS(ctx context.Context, body []byte) ([]acs.Differen
 		return nil, nil
 	}
 	registered, err := m.config.Registered(ctx)
-	if err != nil {
+	if err != nil || registered == nil {
 		return nil, err
 	}
 	return acs.Diff(body, registered)
@@ -126,11 +126,25 @@ func (g *Gateway) ExamineACS(ctx context.Context) (mistakes []acs.Mistake, diffe
 	if err != nil {
 		return nil, nil, err
 	}
-	doc := g.cards.makeACS(card, g.config.PublicURL)
+	doc := g.cards.makeACS(card, g.config.PublicURL, g.cards.aic)
 	doc.At(changed)
 	body := doc.Encode()
 	found, err := g.cards.compareACS(ctx, body)
 	return acs.Check(body), paths(found), err
+}
+
+// DraftACS returns the ACS by which the Partner is registered at a public URL, in which the placeholder of the AIC
+// stands, and what a registry would refuse in it. It has no AIC, which the registry assigns. It may wait for the agent.
+func (g *Gateway) DraftACS(ctx context.Context, base string) ([]byte, []acs.Mistake, error) {
+	card, changed, err := g.cards.public(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc := g.cards.makeACS(card, base, "")
+	doc.At(changed)
+	doc.AIC = acs.Unassigned
+	body := doc.Encode()
+	return body, acs.Check(body), nil
 }
 
 // CheckACS logs what ExamineACS finds, unless that was done since the content of the ACS has changed. An agent that

@@ -24,6 +24,9 @@ type Cards struct {
 	Signatures string // what to do with a card that the agent has signed: a2a.DropSignatures and others
 	ACS        string // the version of the ACS. Default: that of the AIC
 
+	// Version is the Partner's own, in the ACS. Default: that in the agent's card.
+	Version string
+
 	// The provider of the Partner, in the ACS. Default: the provider that the agent's card names; CN for the country.
 	Organization    string
 	OrganizationURL string
@@ -37,7 +40,8 @@ type Cards struct {
 	RequestedValidity int
 	// Dates keeps when the ACS has changed. Default: it is known only while the process lives.
 	Dates Dates
-	// Registered returns the ACS as a registry has it, which the one that is served is compared with; nil for none.
+	// Registered returns the ACS as a registry has it, which the one that is served is compared with; nil for none, as is
+	// what it returns while nothing is registered.
 	Registered func(context.Context) ([]byte, error)
 }
 

@@ -51,7 +51,7 @@ type Record struct {
 
 // AIC returns the AIC of the Partner; empty before the first approval.
 func (r *Record) AIC() string {
-	if r.Current == nil {
+	if r == nil || r.Current == nil {
 		return ""
 	}
 	return r.Current.AIC

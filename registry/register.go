@@ -113,8 +113,8 @@ func (a *Account) look(ctx context.Context, r *Record, draft draftBody) (f found
 
 // check refuses what would make a second registration that nobody means.
 func (f *found) check(r *Record, o *Order) error {
-	goesOn := f.same != nil && (f.same.Status == Pending || r.Next != nil && r.Next.ID == f.same.ID && f.same.AIC != "" ||
-		r.Current != nil && r.Current.ID == f.same.ID)
+	is := func(e *Entry) bool { return e != nil && e.ID == f.same.ID }
+	goesOn := f.same != nil && (f.same.Status == Pending || is(r.Current) || is(r.Next) && f.same.AIC != "")
 	switch {
 	case goesOn:
 		return nil
@@ -132,7 +132,7 @@ func (f *found) check(r *Record, o *Order) error {
 	return fmt.Errorf("%w: %s, with the AIC %s", ErrNewVersion, f.other.Version, f.other.AIC)
 }
 
-// draft makes a draft. Where one is there already, because an answer was lost or another gateway was faster, that is it.
+// draft makes a draft. Where one is there already, since an answer was lost or another gateway was faster, that is it.
 func (a *Account) draft(ctx context.Context, draft draftBody) (*Entry, error) {
 	e, err := a.change(ctx, http.MethodPost, "", draft)
 	if !Is(err, Conflict) {
@@ -187,23 +187,19 @@ func (a *Account) submit(ctx context.Context, r *Record, e *Entry, o *Order, dra
 	return nil
 }
 
-// Poll asks the registry what has become of a registration, unless that was done within a time, by any gateway. It
-// reports whether the AIC of the Partner is another one than before.
-func (a *Account) Poll(ctx context.Context, partner string, within time.Duration) (r *Record, assigned bool, err error) {
-	r, err = a.work(ctx, partner, func(r *Record) error {
+// Poll asks the registry what has become of a registration, unless that was done within a time, by any gateway.
+func (a *Account) Poll(ctx context.Context, partner string, within time.Duration) (*Record, error) {
+	return a.work(ctx, partner, func(r *Record) error {
 		if time.Since(r.Asked) < within {
 			return nil
 		}
-		before := r.AIC()
 		err := a.refresh(ctx, r)
-		assigned = r.AIC() != before
 		r.Asked, r.Trouble = time.Now(), ""
 		if err != nil && ctx.Err() == nil {
 			r.Trouble = err.Error()
 		}
 		return err
 	})
-	return r, assigned, err
 }
 
 // refresh gets the versions of a record anew.
@@ -225,8 +221,8 @@ func (a *Account) refresh(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// Withdraw takes back what waits for its approval, which becomes a draft again. With remove, a draft, what was rejected,
-// or the version with an AIC, is deleted for ever. aic is the one that the caller means; empty for a version without.
+// Withdraw takes back what waits for its approval, which becomes a draft again. With remove, a draft, what was
+// rejected, or the version with an AIC, is deleted for ever. aic is the one that the caller means; empty for none.
 func (a *Account) Withdraw(ctx context.Context, partner, aic string, remove bool) (*Record, error) {
 	return a.work(ctx, partner, func(r *Record) error {
 		if err := a.refresh(ctx, r); err != nil {
@@ -252,7 +248,8 @@ func (a *Account) Withdraw(ctx context.Context, partner, aic string, remove bool
 		if !remove {
 			return nil
 		}
-		if err := a.do(ctx, call{method: http.MethodDelete, path: agentsPath + path}, nil); err != nil && !Is(err, NotFound) {
+		err := a.do(ctx, call{method: http.MethodDelete, path: agentsPath + path}, nil)
+		if err != nil && !Is(err, NotFound) {
 			return err
 		}
 		gone := *e

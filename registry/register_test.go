@@ -116,15 +116,15 @@ func TestRegister(t *testing.T) {
 	if err != nil || status(record) != "- | 1.0.0 pending" {
 		t.Fatalf("got %s, %v", status(record), err)
 	}
-	record, assigned, err := a.Poll(t.Context(), partner, time.Hour)
-	if err != nil || assigned || r.Count("GET /api/v1/agent/client/") != 0 {
+	record, err = a.Poll(t.Context(), partner, time.Hour)
+	if err != nil || r.Count("GET /api/v1/agent/client/") != 0 {
 		t.Errorf("it is asked before it is time: %s, %v", status(record), err)
 	}
 	aic := r.Process("Echo", "1.0.0", true, "ok")
 	b := account(t, r, s) // after a restart
-	record, assigned, err = b.Poll(t.Context(), partner, 0)
-	if err != nil || !assigned || status(record) != "1.0.0 approved "+aic+" ok | -" {
-		t.Fatalf("got %s, %v, %v", status(record), assigned, err)
+	record, err = b.Poll(t.Context(), partner, 0)
+	if err != nil || status(record) != "1.0.0 approved "+aic+" ok | -" {
+		t.Fatalf("got %s, %v", status(record), err)
 	}
 	if !strings.Contains(string(record.Current.ACS), "https://agent.example/"+aic) {
 		t.Errorf("the ACS is not the registry's: %s", record.Current.ACS)
@@ -176,7 +176,7 @@ func TestCrashes(t *testing.T) {
 					r.Process("Echo", "1.0.0", true, "ok")
 				}
 				var record *Record
-				if record, _, err = a.Poll(t.Context(), partner, 0); err != nil {
+				if record, err = a.Poll(t.Context(), partner, 0); err != nil {
 					return ""
 				}
 				return record.AIC()
@@ -249,7 +249,7 @@ func TestNewVersion(t *testing.T) {
 			t.Errorf("%s: got %s, %v", name, status(record), err)
 		}
 	}
-	if _, _, err := a.Poll(t.Context(), partner, 0); err != nil {
+	if _, err := a.Poll(t.Context(), partner, 0); err != nil {
 		t.Fatal(err)
 	}
 	next := order("1.1.0", "sings")
@@ -261,9 +261,9 @@ func TestNewVersion(t *testing.T) {
 		t.Errorf("got %s", status(record))
 	}
 	aic := r.Process("Echo", "1.1.0", true, "ok")
-	record, assigned, err := a.Poll(t.Context(), partner, 0)
-	if err != nil || !assigned || record.AIC() != aic {
-		t.Fatalf("got %s, %v, %v", status(record), assigned, err)
+	record, err := a.Poll(t.Context(), partner, 0)
+	if err != nil || record.AIC() != aic {
+		t.Fatalf("got %s, %v", status(record), err)
 	}
 	if diff := cmp.Diff([]string{old}, record.Former); diff != "" {
 		t.Error(diff)
@@ -337,7 +337,7 @@ func TestWithdraw(t *testing.T) {
 	}
 	must(t, a, order("1.0.0", "sings"))
 	aic := r.Process("Echo", "1.0.0", true, "ok")
-	if _, _, err := a.Poll(t.Context(), partner, 0); err != nil {
+	if _, err := a.Poll(t.Context(), partner, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Withdraw(t.Context(), partner, "", true); !errors.Is(err, ErrNothing) {
@@ -361,16 +361,16 @@ func TestDisabled(t *testing.T) {
 	a := account(t, r, newMemory())
 	must(t, a, order("1.0.0", "echoes"))
 	aic := r.Process("Echo", "1.0.0", true, "ok")
-	if _, _, err := a.Poll(t.Context(), partner, 0); err != nil {
+	if _, err := a.Poll(t.Context(), partner, 0); err != nil {
 		t.Fatal(err)
 	}
 	r.Disable(aic, "complaint")
-	record, assigned, err := a.Poll(t.Context(), partner, 0)
-	if err != nil || assigned || status(record) != "1.0.0 disabled "+aic+" complaint | -" {
-		t.Errorf("got %s, %v, %v", status(record), assigned, err)
+	record, err := a.Poll(t.Context(), partner, 0)
+	if err != nil || status(record) != "1.0.0 disabled "+aic+" complaint | -" {
+		t.Errorf("got %s, %v", status(record), err)
 	}
 	r.Fail(func(string, string) registrytest.Fault { return registrytest.Bad })
-	if record, _, err = a.Poll(t.Context(), partner, 0); !IsTransient(err) || record.Trouble == "" || record.AIC() != aic {
+	if record, err = a.Poll(t.Context(), partner, 0); !IsTransient(err) || record.Trouble == "" || record.AIC() != aic {
 		t.Errorf("got %+v, %v", record, err)
 	}
 }

@@ -278,7 +278,10 @@ func (r *Registry) list(q *http.Request) (int, string) {
 	query := q.URL.Query()
 	all := []map[string]any{}
 	for _, a := range slices.Backward(r.agents) {
-		if query.Get("aic") != "" && a["aic"] != query.Get("aic") || query.Get("name") != "" && a["name"] != query.Get("name") {
+		if aic := query.Get("aic"); aic != "" && a["aic"] != aic {
+			continue
+		}
+		if name := query.Get("name"); name != "" && a["name"] != name {
 			continue
 		}
 		all = append(all, a)

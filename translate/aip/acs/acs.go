@@ -22,6 +22,9 @@ const MaxSize = 1 << 20
 // Placeholder stands in a URL for the AIC, which a registry assigns.
 const Placeholder = "{AIC}"
 
+// Unassigned stands for the AIC in an ACS that is to be registered: a registry demands a text there, and replaces it.
+const Unassigned = "unassigned"
+
 // mtls is the name of the security scheme of a Partner.
 const mtls = "mtls"
 

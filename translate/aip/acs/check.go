@@ -67,7 +67,7 @@ func Check(body []byte) []Mistake {
 		}
 	}
 	c.root(doc)
-	if aic, ok := doc["aic"].(string); ok && formats.version.MatchString(version) && aic != "" &&
+	if aic, ok := doc["aic"].(string); ok && formats.version.MatchString(version) && aic != "" && aic != Unassigned &&
 		c.v1 == strings.Contains(aic, ".") {
 		c.add("protocolVersion", "the AIC is not of this version of ACPs",
 			"write "+VersionOf(aic)+", or use the AIC that was assigned for "+version)

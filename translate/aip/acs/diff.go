@@ -38,6 +38,12 @@ func Diff(served, registered []byte) ([]Difference, error) {
 	}
 	a, _ := ours["aic"].(string)
 	b, _ := theirs["aic"].(string)
+	if a == Unassigned {
+		a = ""
+	}
+	if b == Unassigned {
+		b = ""
+	}
 	if a == "" || b == "" || strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) {
 		delete(ours, "aic") // one is a draft, to which no AIC is assigned yet
 		delete(theirs, "aic")

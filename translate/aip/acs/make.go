@@ -18,6 +18,8 @@ type Options struct {
 	AIC     string // empty before a registry has assigned one
 	Version string // V0100, V0201 or V0202. Default: VersionOf the AIC
 
+	AgentVersion string // the agent's own version. Default: the card's
+
 	// Base is the public URL of the mount point. It is the Partner's one RPC URL, and made of nothing that the
 	// agent says. Named says that it is configured, so that its host belongs into the Partner's certificate.
 	Base  string
@@ -43,7 +45,8 @@ func Make(c *translate.Card, o Options) *Document {
 	v := cmp.Or(o.Version, VersionOf(o.AIC))
 	d := &Document{
 		AIC: o.AIC, Active: true, ProtocolVersion: v,
-		Name: cmp.Or(c.Name, "agent"), Description: cmp.Or(c.Description, c.Name, "agent"), Version: cmp.Or(c.Version, "0"),
+		Name: cmp.Or(c.Name, "agent"), Description: cmp.Or(c.Description, c.Name, "agent"),
+		Version: cmp.Or(o.AgentVersion, c.Version, "0"),
 		IconURL: c.IconURL, DocumentationURL: c.DocumentationURL,
 		Provider: Provider{
 			CountryCode: cmp.Or(o.CountryCode, "CN"), Organization: cmp.Or(o.Organization, c.Provider.Organization),

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/registry"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// registrationTimeout is how long the registry and the agent may take for one request of an operator.
+const registrationTimeout = 2 * time.Minute
+
+// shownWithin is how old what an operator is shown may be.
+const shownWithin = 10 * time.Second
+
+// registrations answers with what is known of registrations, or registers a Partner.
+func registrations(o *openStore, r *http.Request) (any, error) {
+	if r.Method == http.MethodPost {
+		return registerPartner(o, r)
+	}
+	only, list := r.URL.Query().Get("partner"), adminapi.RegistrationList{Registrations: []adminapi.Registration{}}
+	for _, g := range registeredMembers(o) {
+		if only != "" && only != g.name() && only != g.registration() {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
+		record, err := g.app.account.Poll(ctx, g.registration(), min(shownWithin, time.Duration(g.app.Registry.Poll)))
+		cancel()
+		list.Registrations = append(list.Registrations, registrationOf(o, g, record, err))
+	}
+	if only != "" && len(list.Registrations) == 0 {
+		return nil, errUnknownPartner(only)
+	}
+	return list, nil
+}
+
+func registerPartner(o *openStore, r *http.Request) (any, error) {
+	var order adminapi.RegistrationOrder
+	if err := readOrder(r, &order); err != nil {
+		return nil, err
+	}
+	g, err := registeredMember(o, order.Partner)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(registry.Asking(r.Context()), registrationTimeout)
+	defer cancel()
+	what, err := g.order(ctx)
+	if err != nil {
+		return nil, task.Errorf(task.UnsupportedOperation, "%v", advised(err))
+	}
+	what.NewVersion, what.Resubmit = order.NewVersion, order.Resubmit
+	record, err := g.app.account.Register(ctx, what)
+	out := registrationOf(o, g, record, err)
+	if record.AIC() != "" && (errors.Is(err, registry.ErrNewVersion) || order.NewVersion) {
+		out.Depends = dependents(o, g, record.AIC())
+	}
+	return out, nil
+}
+
+// withdraw takes a registration back.
+func withdraw(o *openStore, r *http.Request) (any, error) {
+	var what adminapi.Withdrawal
+	if err := readOrder(r, &what); err != nil {
+		return nil, err
+	}
+	g, err := registeredMember(o, what.Partner)
+	if err != nil {
+		return nil, err
+	}
+	if what.AIC != "" && !what.Delete {
+		return nil, task.Errorf(task.InvalidParams, "what has an AIC can only be deleted for ever; say so by --delete")
+	}
+	ctx, cancel := context.WithTimeout(registry.Asking(r.Context()), registrationTimeout)
+	defer cancel()
+	record, err := g.app.account.Withdraw(ctx, g.registration(), what.AIC, what.Delete)
+	return registrationOf(o, g, record, err), nil
+}
+
+// readOrder reads a body, which may be empty.
+func readOrder(r *http.Request, into any) error {
+	d := json.NewDecoder(io.LimitReader(r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return task.Errorf(task.InvalidParams, "the body cannot be read: %v", err)
+	}
+	return nil
+}
+
+// registeredMembers returns one handler of each Partner whose AIC the registry assigns.
+func registeredMembers(o *openStore) (all []*Gateway) {
+	for _, g := range o.members() {
+		same := func(other *Gateway) bool { return other.registration() == g.registration() }
+		if g.registered && !slices.ContainsFunc(all, same) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// registeredMember returns the one with a name, or the only one.
+func registeredMember(o *openStore, name string) (*Gateway, error) {
+	all, stored := registeredMembers(o), o.partnerOf(name)
+	for _, g := range all {
+		if g.name() == stored || name != "" && g.registration() == name {
+			return g, nil
+		}
+	}
+	switch {
+	case name != "":
+		return nil, task.Errorf(task.UnsupportedOperation, "the Partner %q has no AIC of the registry; set aic to registered",
+			name)
+	case len(all) == 0:
+		return nil, task.Errorf(task.UnsupportedOperation, "no Partner has an AIC of the registry; set aic to registered")
+	case len(all) > 1:
+		names := make([]string, len(all))
+		for i, g := range all {
+			names[i] = g.registration()
+		}
+		return nil, task.Errorf(task.InvalidParams, "several Partners are registered; say which by --partner: %s",
+			strings.Join(names, ", "))
+	}
+	return all[0], nil
+}
+
+// registrationOf returns what an operator is told. err is why it does not go on.
+func registrationOf(_ *openStore, g *Gateway, r *registry.Record, err error) adminapi.Registration {
+	out := adminapi.Registration{Partner: g.name(), URL: g.registration(), Used: g.AIC}
+	if r != nil {
+		out.Registry, out.Former, out.Asked, out.Trouble = r.Registry, r.Former, r.Asked, r.Trouble
+		out.Current, out.Next = versionOf(r.Current), versionOf(r.Next)
+	}
+	if login, ok := errors.AsType[*registry.LoginError](err); ok {
+		out.Login = &adminapi.RegistryLogin{URL: login.URL, Code: login.Code, Until: login.Until}
+		out.Trouble = ""
+	} else if err != nil {
+		out.Problem, out.Trouble = advisedOnRegistry(err), ""
+	}
+	return out
+}
+
+func versionOf(e *registry.Entry) *adminapi.RegisteredVersion {
+	if e == nil {
+		return nil
+	}
+	return &adminapi.RegisteredVersion{ID: e.ID, Name: e.Name, Version: e.Version, Status: string(e.Status),
+		Comments: e.Comments, AIC: e.AIC, Submitted: e.Submitted, Processed: e.Processed}
+}
+
+// advisedOnRegistry returns an error of a registration with what to do.
+func advisedOnRegistry(err error) string {
+	advice := ""
+	switch {
+	case errors.Is(err, registry.ErrNewVersion):
+		advice = "an approved ACS can never change, and a new version gets another AIC: if that is meant, say --new-version"
+	case errors.Is(err, registry.ErrChanged):
+		advice = "undo the change, or raise the version, in the agent's card or by version in card, and register it with " +
+			"--new-version: it gets another AIC"
+	case errors.Is(err, registry.ErrRejected):
+		advice = "change what the comments say, or submit it unchanged by --resubmit"
+	case errors.Is(err, registry.ErrPendingOther):
+		advice = "wait for the decision, or take it back by caddy aip acs withdraw, and register again"
+	case errors.Is(err, registry.ErrUnfinished):
+		advice = "give the Partner that version, or delete it by caddy aip acs withdraw --delete"
+	case registry.Is(err, registry.Unauthorized):
+		advice = "check the user and the password of registry, or its oidc"
+	case registry.Is(err, registry.Gone):
+		advice = "use oidc in registry"
+	case registry.Is(err, registry.Forbidden):
+		advice = "the name may be another user's: change it in the agent's card, or use the user of registry who owns it"
+	case registry.IsTransient(err):
+		advice = "check the url and the ca of registry; the same command goes on where it was"
+	}
+	if advice == "" {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v; %s", err, advice)
+}
+
+// dependents returns what depends on an AIC of a Partner, as far as the gateway knows it.
+func dependents(o *openStore, g *Gateway, aic string) []string {
+	list := []string{
+		"the tasks that are stored under it: with another AIC, the Partner no longer finds them",
+		"its certificates: each names the AIC, and other ones are needed",
+		"Leaders, and their lists of whom they may call: the old AIC stays registered until it is withdrawn",
+	}
+	if strings.Contains(g.PublicURL, "{AIC}") {
+		list = append(list, "the Partner's URL, in which it stands")
+	}
+	groups := 0
+	all := o.groups.List()
+	for i := range all {
+		if all[i].Partner == aic {
+			groups++
+		}
+	}
+	if groups > 0 {
+		list = append(list, fmt.Sprintf("groups in which the Partner takes part under it: %d", groups))
+	}
+	if _, named := g.app.Identities[aic]; named {
+		list = append(list, "its line in identities")
+	}
+	for _, other := range o.members() {
+		if slices.Contains(other.Allow, aic) {
+			list = append(list, "the allow of "+other.title())
+		}
+	}
+	return list
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/registry"
+)
+
+// Registry is a registry of ACPs 2, in which Partners are registered.
+type Registry struct {
+	// Its URL, without a path: https, or http on this host. Required.
+	URL string `json:"url"`
+
+	// The name of the user of the registry who owns the Partners, at a registry of ACPs 2.1. Each login ends the other
+	// sessions of this user, so give the gateway a user of its own. Default: none; nothing can be registered.
+	User string `json:"user,omitempty"`
+
+	// The password of the user. Required with user.
+	Password string `json:"password,omitempty"`
+
+	// The issuer of the provider of OpenID Connect at which the user logs in, at a registry of ACPs 2.2. Default: none.
+	Issuer string `json:"issuer,omitempty"`
+
+	// The client of the gateway at that provider. Default: registry-cli.
+	ClientID string `json:"client_id,omitempty"`
+
+	// The secret of that client. Default: none; the client is public.
+	ClientSecret string `json:"client_secret,omitempty"`
+
+	// The PEM files of the roots that the certificates of the registry and of the provider are checked against. Default:
+	// those of the system.
+	CA []string `json:"ca,omitempty"`
+
+	// How often the registry is asked what has become of a submission. Default: 1m.
+	Poll caddy.Duration `json:"poll,omitempty"`
+}
+
+// registry returns what reads the option registry. Syntax:
+//
+//	registry <url> {
+//		user <name> <password>
+//		oidc <issuer> [<client_id> [<client_secret>]]
+//		ca   <file>...
+//		poll <duration>
+//	}
+func (p *parser) registry(into **Registry) func() {
+	return func() {
+		r := new(Registry)
+		*into = r
+		p.word(&r.URL)()
+		p.block("registry", options{
+			"user": p.pair("a name and a password", func(name, password string) { r.User, r.Password = name, password }),
+			"oidc": func() {
+				args := p.RemainingArgs()
+				if len(args) < 1 || len(args) > 3 {
+					p.fail("oidc is written as: oidc <issuer> [<client_id> [<client_secret>]]")
+					return
+				}
+				for i, into := range []*string{&r.Issuer, &r.ClientID, &r.ClientSecret}[:len(args)] {
+					*into = args[i]
+				}
+			},
+			"ca":   p.words(&r.CA),
+			"poll": p.duration(&r.Poll),
+		})
+	}
+}
+
+const (
+	defaultPoll   = time.Minute
+	minPoll       = time.Second
+	defaultClient = "registry-cli" // that of the reference
+)
+
+// account returns the account at the registry; nil without the option. What it keeps is in a storage, which may be nil
+// where only the settings are checked.
+func (r *Registry) account(s registry.Storage) (*registry.Account, error) {
+	if r == nil {
+		return nil, nil
+	}
+	orDefault(&r.Poll, caddy.Duration(defaultPoll))
+	orDefault(&r.ClientID, defaultClient)
+	a, err := r.open(s)
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w", err)
+	}
+	return a, nil
+}
+
+func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
+	switch {
+	case r.User == "" && r.Issuer == "":
+		return nil, errors.New("it needs user, for a registry of ACPs 2.1, or oidc, for one of 2.2")
+	case r.User != "" && r.Issuer != "":
+		return nil, errors.New("use user, for a registry of ACPs 2.1, or oidc, for one of 2.2, not both")
+	case r.User != "" && r.Password == "":
+		return nil, errors.New("user needs a password")
+	case time.Duration(r.Poll) < minPoll:
+		return nil, fmt.Errorf("poll is %s, but must be %s or more", time.Duration(r.Poll), minPoll)
+	}
+	var roots *x509.CertPool
+	for _, file := range r.CA {
+		all, err := doctor.ReadCertificates(file)
+		if err != nil {
+			return nil, fmt.Errorf("ca: %s: %w", file, err)
+		}
+		if roots == nil {
+			roots = x509.NewCertPool()
+		}
+		for _, cert := range all {
+			roots.AddCert(cert)
+		}
+	}
+	repl := caddy.NewReplacer()
+	url, err := replaceAll(repl, r.URL)
+	if err != nil {
+		return nil, fmt.Errorf("its URL %w", err)
+	}
+	client, err := registry.New(registry.Config{URL: url, Roots: roots})
+	if err != nil {
+		return nil, err
+	}
+	for name, secret := range map[string]string{"user": r.Password, "oidc": r.ClientSecret} {
+		if _, err := replaceAll(repl, secret); err != nil {
+			return nil, fmt.Errorf("%s %w", name, err)
+		}
+	}
+	if r.Issuer == "" {
+		return registry.NewAccount(client, &registry.Password{Client: client, User: r.User,
+			Secret: readSecret(r.Password)}, s), nil
+	}
+	provider, err := registry.New(registry.Config{URL: r.Issuer, Roots: roots})
+	if err != nil {
+		return nil, fmt.Errorf("oidc: %w", err)
+	}
+	device := &registry.Device{Provider: provider, ClientID: r.ClientID}
+	if r.ClientSecret != "" {
+		device.Secret = readSecret(r.ClientSecret)
+	}
+	return registry.NewAccount(client, device, s), nil
+}
+
+// readSecret returns what reads a secret anew, whose file may have changed.
+func readSecret(setting string) func() (string, error) {
+	return func() (string, error) {
+		secret, err := replaceAll(caddy.NewReplacer(), setting)
+		if err != nil {
+			return "", fmt.Errorf("registry: a secret %w", err)
+		}
+		return strings.TrimRight(secret, "\r\n"), nil
+	}
+}

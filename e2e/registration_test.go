@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
+)
+
+// registering is a gateway whose Partner a registry registers.
+type registering struct {
+	*site
+	registry *registrytest.Registry
+	agent    string
+}
+
+func newRegistering(t *testing.T, r *registrytest.Registry) *registering {
+	sample := legacyagent.New(legacyagent.Options{})
+	agent := httptest.NewServer(sample)
+	t.Cleanup(func() {
+		agent.Close()
+		sample.Close()
+	})
+	s := newSite(t)
+	secret := s.inDir("password")
+	if err := os.WriteFile(secret, []byte(registrytest.Password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &registering{site: s, registry: r, agent: agent.URL}
+}
+
+// settings returns a configuration with how the user logs in, and with more in the card.
+func (r *registering) settings(login, card string) config {
+	return config{
+		store: "store pebble " + r.inDir("store") + "\n\t\tregistry " + r.registry.URL + " {\n\t\t\t" + login +
+			"\n\t\t\tpoll 1s\n\t\t}",
+		handle: "aip_gateway a2a/legacy " + r.agent + " {\n\t\taic registered\n\t\tpublic_url " + r.url() +
+			"/{AIC}\n\t\tcard {\n\t\t\torganization Example\n\t\t\t" + card + "\n\t\t}\n\t}",
+	}
+}
+
+func (r *registering) byPassword() string {
+	return fmt.Sprintf("user %s {file.%s}", registrytest.User, r.inDir("password"))
+}
+
+func (r *registering) acs(args ...string) (int, string, string) {
+	return r.caddy(append(append([]string{"aip", "acs"}, args...), "--address", fmt.Sprintf("127.0.0.1:%d", r.admin))...)
+}
+
+// served returns a member of the ACS that the Partner serves.
+func (r *registering) served(t *testing.T, member string) string {
+	t.Helper()
+	_, body := leaderOf(t, r.url()).request(http.MethodGet, "/.well-known/acs.json", nil)
+	return gjson.GetBytes(body, member).Str
+}
+
+// drafted returns the name and the version of the one agent at the registry.
+func (r *registering) drafted(t *testing.T) (name, version string) {
+	t.Helper()
+	return r.served(t, "name"), r.served(t, "version")
+}
+
+// TestRegistration goes from nothing to an AIC in use, over a lost answer, a kill and a rejection, with one draft, and
+// then to a new version.
+func TestRegistration(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.New(t)
+	r := newRegistering(t, registry)
+	c := r.settings(r.byPassword(), "")
+	r.start(c)
+	r.waitFor(t, "the Partner is not registered, and has no AIC; run caddy aip acs register")
+	if status, out, errs := r.acs("status"); status != 0 || !strings.Contains(out, "nothing is registered") {
+		t.Errorf("status: %d %s %s", status, out, errs)
+	}
+	name, version := r.drafted(t)
+
+	lost := true
+	registry.Fail(func(method, path string) registrytest.Fault {
+		if method == http.MethodPost && path == "/api/v1/agent/client" && lost {
+			lost = false
+			return registrytest.After
+		}
+		return registrytest.None
+	})
+	status, out, errs := r.acs("register", "--no-wait")
+	if status != 1 || !strings.Contains(out, "the same command goes on where it was") {
+		t.Errorf("with a lost answer: %d %s %s", status, out, errs)
+	}
+	r.kill()
+	r.start(c)
+	if status, out, errs = r.acs("register", "--no-wait"); status != 0 || !strings.Contains(out, "is pending") {
+		t.Fatalf("register: %d %s %s", status, out, errs)
+	}
+	if got := fmt.Sprint(registry.Agents(name)); got != "["+version+" PENDING]" {
+		t.Errorf("the registry has %s", got)
+	}
+	registry.Process(name, version, false, "name the department")
+	r.waitFor(t, "the registry has rejected the registration")
+	if status, out, _ = r.acs("register"); status != 1 || !strings.Contains(out, "name the department") {
+		t.Errorf("after the rejection: %d %s", status, out)
+	}
+	c = r.settings(r.byPassword(), "department Travel")
+	if refused := r.reload(c); refused != "" {
+		t.Fatal(refused)
+	}
+
+	// It waits for the decision, and loads the configuration again.
+	done := make(chan string, 1)
+	go func() {
+		status, out, errs := r.acs("register")
+		done <- fmt.Sprint(status, " ", out, errs)
+	}()
+	eventually(t, "the submission", func() bool {
+		return fmt.Sprint(registry.Agents(name)) == "["+version+" PENDING]"
+	})
+	aic := registry.Process(name, version, true, "ok")
+	select {
+	case got := <-done:
+		if !strings.HasPrefix(got, "0 ") || !strings.Contains(got, "is approved") || strings.Contains(got, "used") {
+			t.Fatalf("register: %s", got)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("register still waits")
+	}
+	if got := r.served(t, "aic"); got != aic {
+		t.Errorf("the Partner has the AIC %q, want %s", got, aic)
+	}
+	if got := r.served(t, "endPoints.0.url"); !strings.HasSuffix(got, "/"+aic) {
+		t.Errorf("the Partner is at %q", got)
+	}
+	r.kill() // the AIC is kept
+	r.start(c)
+	if got := r.served(t, "aic"); got != aic {
+		t.Errorf("after a crash the Partner has the AIC %q, want %s", got, aic)
+	}
+	if strings.Contains(r.out.String(), "the ACS that is served is not the one that is registered") {
+		t.Errorf("it warns of the same ACS: %s", r.out.String())
+	}
+	r.newVersion(t, aic, name, version)
+	if n := registry.LoggedIn(); n != 1 {
+		t.Errorf("there were %d logins", n)
+	}
+	if strings.Contains(r.out.String(), registrytest.Password) || strings.Contains(r.out.String(), "token-1") {
+		t.Error("a secret is in the log")
+	}
+}
+
+// newVersion changes the Partner, which a registry refuses under its version, and registers it under another one.
+func (r *registering) newVersion(t *testing.T, aic, name, version string) {
+	t.Helper()
+	if refused := r.reload(r.settings(r.byPassword(), "department Sales")); refused != "" {
+		t.Fatal(refused)
+	}
+	r.waitFor(t, "the ACS that is served is not the one that is registered")
+	if status, out, _ := r.acs("register"); status != 1 || !strings.Contains(out, "or raise the version") {
+		t.Errorf("the same version with another content: %d %s", status, out)
+	}
+	if refused := r.reload(r.settings(r.byPassword(), "department Sales\n\t\t\tversion 2.0")); refused != "" {
+		t.Fatal(refused)
+	}
+	status, out, _ := r.acs("register")
+	if status != 1 || !strings.Contains(out, "if that is meant, say --new-version") ||
+		!strings.Contains(out, "the Partner's URL, in which it stands") {
+		t.Errorf("a new version: %d %s", status, out)
+	}
+	if status, out, _ = r.acs("register", "--new-version", "--no-wait"); status != 0 ||
+		!strings.Contains(out, "On the AIC "+aic+" depend:") {
+		t.Errorf("a new version: %d %s", status, out)
+	}
+	next := r.registry.Process(name, "2.0", true, "ok")
+	r.waitFor(t, "the registry has assigned an AIC, which is used from the next reload")
+	if got := r.served(t, "aic"); got != aic {
+		t.Errorf("the Partner has the AIC %q already", got)
+	}
+	if status, out, _ = r.acs("register"); status != 0 || !strings.Contains(out, "former    "+aic) {
+		t.Errorf("after the approval: %d %s", status, out)
+	}
+	if got := r.served(t, "aic"); got != next {
+		t.Errorf("the Partner has the AIC %q, want %s", got, next)
+	}
+	if status, out, errs := r.acs("withdraw", "--delete", "--aic", next); status != 0 ||
+		!strings.Contains(out, "is deleted") {
+		t.Errorf("withdraw: %d %s %s", status, out, errs)
+	}
+	if got, want := fmt.Sprint(r.registry.Agents(name)), "["+version+" APPROVED]"; got != want {
+		t.Errorf("the registry has %s, want %s", got, want)
+	}
+}
+
+// TestRegistrationByOpenID: a person logs in at the provider of a registry of ACPs 2.2, once, and the session outlives
+// the process.
+func TestRegistrationByOpenID(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.NewOIDC(t)
+	r := newRegistering(t, registry)
+	c := r.settings(r.byPassword(), "")
+	r.start(c)
+	if status, out, _ := r.acs("register"); status != 1 || !strings.Contains(out, "use oidc in registry") {
+		t.Errorf("by a password: %d %s", status, out)
+	}
+	c = r.settings("oidc "+registry.Issuer()+" "+registrytest.ClientID, "")
+	if refused := r.reload(c); refused != "" {
+		t.Fatal(refused)
+	}
+	done := make(chan string, 1)
+	go func() {
+		status, out, errs := r.acs("register", "--no-wait")
+		done <- fmt.Sprint(status, " ", out, errs)
+	}()
+	eventually(t, "the login is asked for", func() bool { return registry.Asked() == 1 })
+	registry.LogIn(true)
+	got := <-done
+	if !strings.HasPrefix(got, "0 Open "+registry.Issuer()+"/open?user_code=ABCD-EFGH in a browser") ||
+		!strings.Contains(got, "is pending") {
+		t.Fatalf("register: %s", got)
+	}
+	r.kill()
+	r.start(c)
+	name, version := r.drafted(t)
+	registry.Process(name, version, true, "ok")
+	r.waitFor(t, "the registry has assigned an AIC")
+	if registry.Asked() != 1 {
+		t.Errorf("a person was asked to log in %d times", registry.Asked())
+	}
+}
