@@ -148,7 +148,7 @@ func (g *Gateway) followRegistration(ctx context.Context) {
 
 // reportRegistration logs what has become of a registration, if that is something else than before.
 func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
-	log := g.log.With("registry", now.Registry)
+	log := g.log
 	if now.Trouble != "" && now.Trouble != before.Trouble {
 		log.Warn("the registry cannot be asked about the registration", "error", now.Trouble)
 	}

@@ -214,6 +214,17 @@ func TestDocsMessages(t *testing.T) {
 		{"card: registered needs public_url, without which the URL in the ACS is that of each request",
 			block("card {\nregistered acs.json\n}")},
 		{"aic needs exactly one value", block("aic")},
+		{"registry: it needs user, for a registry of ACPs 2.1, or oidc, for one of 2.2", store(registryOf(""))},
+		{"registry: user needs a password", store(registryOf(`user a ""`))},
+		{"registry: … must be https, because others on the way could read and change what is sent",
+			store("aip {\nregistry http://registry.example {\nuser a b\n}\n}")},
+		{"registry: user has a placeholder without a value", store(registryOf("user a {env.AIP_NO_SUCH_PASSWORD}"))},
+		{"registry: poll is …, but must be 1s or more", store(registryOf("user a b\npoll 1ms"))},
+		{"aic registered needs a registry; set registry in the global option aip",
+			block("aic registered\npublic_url https://a.example")},
+		{"aic registered needs public_url, at which the Partner is registered", block("aic registered")},
+		{"aic registered needs a registry of ACPs 2; …",
+			block("aic registered\npublic_url https://a.example\ncard {\nacs 01.00\n}")},
 		{"allow needs at least one value", block("allow")},
 		{"store needs a driver: jetstream, memory or pebble", store("aip {\nstore\n}")},
 		{`there is no driver "…"; use jetstream, memory or pebble`, store("aip {\nstore sqlite\n}")},
@@ -394,4 +405,9 @@ func TestDocsMessages(t *testing.T) {
 	if diff := cmp.Diff(provoked, inPage); diff != "" {
 		t.Errorf("docs/configuration.md does not have the messages that this test provokes (-test +page):\n%s", diff)
 	}
+}
+
+// registryOf returns an option aip with a registry.
+func registryOf(settings string) string {
+	return "aip {\nregistry https://registry.example {\n" + settings + "\n}\n}"
 }
