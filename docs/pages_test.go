@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -117,7 +118,7 @@ func TestDocsExamples(t *testing.T) {
 	aunFiles(t)
 	_, line, err := authn.MakeKey("billing")
 	if err == nil {
-		err = os.WriteFile(".pki/keys", []byte(line), 0o600)
+		err = errors.Join(os.WriteFile(".pki/keys", []byte(line), 0o600), os.WriteFile(".pki/password", []byte("secret"), 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func TestDocsExamples(t *testing.T) {
 				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
 				"/etc/caddy/partner-key.pem", ".pki/server-key.pem",
 				"/etc/caddy/sign.pem", ".pki/leader-key.pem", "/etc/caddy/sign-before.pem", ".pki/server-key.pem",
-				"/etc/caddy/aip-keys", ".pki/keys")
+				"/etc/caddy/aip-keys", ".pki/keys", "/etc/caddy/registry-password", ".pki/password")
 			if err := validate(here.Replace(formatted)); err != nil {
 				t.Errorf("%s: an example is not valid: %v\n%s", name, err, input)
 			}

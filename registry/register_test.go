@@ -156,9 +156,12 @@ func TestCrashes(t *testing.T) {
 		registrytest.Bad} {
 		for step := range 12 {
 			r, s := registrytest.New(t), newMemory()
+			var mu sync.Mutex
 			kept := s.clone() // what the crash leaves
 			n, hit := 0, ""
 			r.Fail(func(method, path string) registrytest.Fault {
+				mu.Lock()
+				defer mu.Unlock()
 				if n++; n-1 == step {
 					hit = method + " " + path
 					kept = s.clone() // the process dies in this request
@@ -183,17 +186,23 @@ func TestCrashes(t *testing.T) {
 			}
 			aic := run(s)
 			for range 2 {
-				if aic = run(kept); aic != "" {
+				mu.Lock()
+				left := kept
+				mu.Unlock()
+				if aic = run(left); aic != "" {
 					break
 				}
 			}
+			mu.Lock()
+			at := hit
+			mu.Unlock()
 			if got := r.Agents("Echo"); aic == "" || !slices.Equal(got, []string{"1.0.0 APPROVED"}) {
-				t.Errorf("fault %d at %q: AIC %q, the registry has %v; %v", fault, hit, aic, got, err)
+				t.Errorf("fault %d at %q: AIC %q, the registry has %v; %v", fault, at, aic, got, err)
 			}
-			if drafts := r.Count("POST /api/v1/agent/client"); hit != "" && drafts > 6 {
-				t.Errorf("fault %d at %q: %d changes", fault, hit, drafts)
+			if drafts := r.Count("POST /api/v1/agent/client"); at != "" && drafts > 6 {
+				t.Errorf("fault %d at %q: %d changes", fault, at, drafts)
 			}
-			if hit == "" {
+			if at == "" {
 				break // there are no more steps
 			}
 		}
