@@ -118,7 +118,8 @@ func TestDocsExamples(t *testing.T) {
 	aunFiles(t)
 	_, line, err := authn.MakeKey("billing")
 	if err == nil {
-		err = errors.Join(os.WriteFile(".pki/keys", []byte(line), 0o600), os.WriteFile(".pki/password", []byte("secret"), 0o600))
+		err = errors.Join(os.WriteFile(".pki/keys", []byte(line), 0o600),
+			os.WriteFile(".pki/password", []byte("secret"), 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)

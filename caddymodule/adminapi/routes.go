@@ -7,7 +7,9 @@ var (
 	ofTask = []Flag{
 		{"partner", "of this Partner: its name, its AIC, or its agent's URL", false}, {"leader", "of this Leader", false},
 	}
-	ofGroup        = []Flag{{"partner", "of this Partner: its name, or its AIC", false}, {"leader", "of this Leader", false}}
+	ofGroup = []Flag{
+		{"partner", "of this Partner: its name, or its AIC", false}, {"leader", "of this Leader", false},
+	}
 	ofRegistration = []Flag{{"partner", "of this Partner: its name, its AIC, or its public URL", false}}
 	ofState        = Flag{"state", "pending, or a state of AIP; may be repeated", true}
 	ofDelivery     = []Flag{
