@@ -42,6 +42,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
+		if !slices.ContainsFunc(app.(*App).members, func(o *Gateway) bool { return o.server == server }) {
+			server.RegisterConnState(noteHandshake)
+		}
 		g.server, g.logsAccess = server, server.Logs != nil
 		g.logsCredentials = g.logsAccess && server.Logs.ShouldLogCredentials
 		g.trusted = trustedFiles(server)

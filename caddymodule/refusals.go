@@ -47,20 +47,22 @@ func reasonOf(err error) string {
 func (r *refusals) count(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.countLocked(err)
+	r.countLocked(reasonOf(err))
 }
 
-func (r *refusals) countLocked(err error) {
+func (r *refusals) countLocked(reason string) {
 	if r.counts == nil {
 		r.counts = make(map[string]uint64)
 	}
-	r.counts[reasonOf(err)]++
+	r.counts[reason]++
 }
 
 // note counts a handshake that was refused, and logs it.
-func (r *refusals) note(chain []*x509.Certificate, err error) {
+func (r *refusals) note(chain []*x509.Certificate, err error) { r.noteAs(reasonOf(err), chain, err) }
+
+func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
 	r.mu.Lock()
-	r.countLocked(err)
+	r.countLocked(reason)
 	now := time.Now()
 	unlogged := 0
 	if now.Sub(r.since) >= refusalWindow {
@@ -75,7 +77,7 @@ func (r *refusals) note(chain []*x509.Certificate, err error) {
 	r.mu.Unlock()
 	leaf := chain[0]
 	slog.New(processLog{name: "aip"}).Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
-		"serial", fmt.Sprintf("%x", leaf.SerialNumber), "issuer", leaf.Issuer.String(), "reason", reasonOf(err), "error", err,
+		"serial", fmt.Sprintf("%x", leaf.SerialNumber), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,
 		"unlogged", unlogged)
 }
 
@@ -84,6 +86,9 @@ func (r *refusals) all() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]uint64{rootRemoved: 0}
+	if r == &refusedHandshakes {
+		all[wrongRoot], all[expired], all[wrongUsage], all[notVerified] = 0, 0, 0, 0
+	}
 	for _, reason := range []revocation.Reason{revocation.Revoked, revocation.Stale, revocation.NoAnswer} {
 		all[labelValue(string(reason))] = 0
 	}

@@ -161,9 +161,14 @@ func explainTLS(err error, withoutCertificate bool) error {
 		return fmt.Errorf("%w; give the root that signs the Partner's certificate with --ca", err)
 	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
 		return fmt.Errorf("%w; give the Leader's certificate with --cert, or make one with `caddy aip pki`", err)
-	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"),
-		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
+	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"):
 		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
+	case strings.Contains(err.Error(), "remote error: tls: expired certificate"):
+		return fmt.Errorf("%w; the Leader's certificate has expired, or is not valid yet: renew it, or correct the clocks",
+			err)
+	case strings.Contains(err.Error(), "remote error: tls: bad certificate"):
+		return fmt.Errorf("%w; the Partner trusts the root, but not the Leader's certificate: it is for servers only, or "+
+			"revoked, or breaks another rule; the Partner's log says which", err)
 	case strings.Contains(err.Error(), "remote error: tls: internal error"),
 		strings.Contains(err.Error(), "remote error: tls: unrecognized name"):
 		return fmt.Errorf("%w; the server has no certificate for the host in the URL: use the host name of the site, "+
