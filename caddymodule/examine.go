@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
@@ -85,7 +87,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 				", which the access log of the site shows; "+hideSecrets(header))
 		}
 		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
-			e.agent(ctx, g, agent)
+			e.agent(ctx, g, agent, p.Served)
 		}
 		e.acs(ctx, g)
 		e.brokers(ctx, g)
@@ -164,10 +166,18 @@ func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 	}
 }
 
-// agent says whether an agent can be reached, and answers in its dialect.
-func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConfig) {
+// agent says whether an agent can be reached, and answers in its dialect. served are the addresses at which the
+// configuration itself serves.
+func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConfig, served []string) {
 	name := c.Dialect + " " + g.Agent.name()
-	broken := func(err error) { e.add(doctor.CheckAgent, doctor.Broken, name, explained(err)) }
+	broken := func(err error) {
+		if upstream.ReasonOf(err) == upstream.Unreachable && isServed(cmp.Or(c.HTTP.URL, c.AUN.URL), served) {
+			e.add(doctor.CheckAgent, doctor.OK, name, "this configuration serves it, and is not running; "+
+				"to examine the agent, run this again when it does")
+			return
+		}
+		e.add(doctor.CheckAgent, doctor.Broken, name, explained(err))
+	}
 	switch transport := g.Agent.dialect().Transport; {
 	case transport == gateway.Connecting:
 		e.add(doctor.CheckAgent, doctor.OK, name, "it connects to the gateway, and was not looked for")
@@ -193,28 +203,35 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 				"agent; synchronise both with NTP", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0]))
 		}
 	}
+	polled := g.Agent.dialect().Polled()
 	var err error
-	if g.Agent.dialect().Polled() {
+	if polled {
 		err = g.gateway.AskAgent(ctx)
 	}
-	reachable := err == nil || task.KindOf(err) == task.InvalidAgentResponse
-	if dialect, url := c.OtherDialect(ctx); reachable && dialect != "" {
-		text := fmt.Sprintf("it does not speak %s at this URL, but %s", c.Dialect, dialect)
-		if dialect == c.Dialect {
-			text = fmt.Sprintf("its endpoint of %s is at another URL", dialect)
+	verdict := translate.Unsure
+	if err == nil || task.KindOf(err) == task.InvalidAgentResponse || task.KindOf(err) == task.MethodNotFound {
+		var dialect, url string
+		verdict, dialect, url = c.Examine(ctx, polled && err == nil)
+		if dialect != "" {
+			text := fmt.Sprintf("it does not speak %s at this URL, but %s", c.Dialect, dialect)
+			if dialect == c.Dialect {
+				text = fmt.Sprintf("its endpoint of %s is at another URL", dialect)
+			}
+			e.add(doctor.CheckAgent, doctor.Broken, name, fmt.Sprintf("%s; write agent %s %s", text, dialect, url))
+			return
 		}
-		e.add(doctor.CheckAgent, doctor.Broken, name, fmt.Sprintf("%s; write agent %s %s", text, dialect, url))
-		return
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		broken(err)
-		return
+	case polled:
+		e.add(doctor.CheckAgent, doctor.OK, name, "it answers requests of "+g.gateway.Health().Dialect)
+	case verdict == translate.Yes:
+		e.add(doctor.CheckAgent, doctor.OK, name, "it answers requests of "+c.Dialect)
+	default:
+		e.add(doctor.CheckAgent, doctor.Warning, name, fmt.Sprintf("it accepts connections, but does not answer as an agent "+
+			"of %s does; check its URL and its dialect", c.Dialect))
 	}
-	text := "it accepts connections; what it speaks cannot be asked for"
-	if g.Agent.dialect().Polled() {
-		text = "it answers requests of " + g.gateway.Health().Dialect
-	}
-	e.add(doctor.CheckAgent, doctor.OK, name, text)
 }
 
 // explained returns what an error of an agent means, why it happened, and what to do.
@@ -260,13 +277,27 @@ func askTime(ctx context.Context, c *httptransport.Config) (time.Time, error) {
 	return at, nil
 }
 
+// isServed reports whether a URL on this machine is at one of the addresses.
+func isServed(rawURL string, addresses []string) bool {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "ws": "80"}[u.Scheme], "443")
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip.IsLoopback()
+	return slices.ContainsFunc(addresses, func(address string) bool {
+		at, err := caddy.ParseNetworkAddress(address)
+		n, bad := strconv.ParseUint(port, 10, 16)
+		return err == nil && bad == nil && uint(n) >= at.StartPort && uint(n) <= at.EndPort &&
+			(strings.EqualFold(at.Host, u.Hostname()) || local && (at.Host == "" || at.Host == "localhost" ||
+				net.ParseIP(at.Host).IsLoopback() || net.ParseIP(at.Host).IsUnspecified()))
+	})
+}
+
 // unreachable is the error of an agent to which there is no connection.
 func unreachable(err error) error {
-	reason, detail := httptransport.DialReason(err), "the agent cannot be reached; start it, or correct its URL"
-	if reason == upstream.CertificateUntrusted {
-		detail = "the agent's certificate is not trusted"
-	}
-	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
+	return httptransport.DialFailed(err, "the agent cannot be reached; start it, or correct its URL")
 }
 
 // dialURL connects to the host of a URL of WebSocket, and closes the connection.

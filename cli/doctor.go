@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 
 // doctorTimeout is how long all checks may take together.
 const doctorTimeout = 5 * time.Minute
+
+// gravity is the order of findings: what must be mended stands last, where a terminal shows it.
+var gravity = map[doctor.Status]int{doctor.OK: 0, doctor.Warning: 1, doctor.Broken: 2}
 
 func doctorCommand() *cobra.Command {
 	var config, adapter string
@@ -27,11 +32,13 @@ Examines a configuration and what it names: its syntax and settings, certificate
 extended key usage, validity), lists of revoked ones, client_auth, base_path, who may use a
 console, the directory of the store, the agents (whether they answer, and in which
 dialect), the clock, and the brokers of groups.
-It prints a sentence for each finding, with what to do.
+It prints a sentence for each finding, with what to do; errors are the last ones.
 
 It changes nothing, and may run beside a running Caddy; run it as the user who runs Caddy,
 with the same environment. Agents are sent only requests that change nothing: for a card,
-and for a task that does not exist. Brokers are connected to, but not logged in.
+for a task that does not exist, and one without its input, which agents of the Agent API
+refuse. An agent that the configuration itself serves need not run yet. Brokers are
+connected to, but not logged in.
 
 Exit status: 0 nothing is broken, though there may be warnings; 1 something is broken.
 `,
@@ -46,6 +53,9 @@ Exit status: 0 nothing is broken, though there may be warnings; 1 something is b
 		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 		defer cancel()
 		findings := append(doctor.Examine(ctx, config, adapter), runningFindings(config, adapter)...)
+		slices.SortStableFunc(findings, func(a, b doctor.Finding) int {
+			return cmp.Compare(gravity[a.Status], gravity[b.Status])
+		})
 		if err := printFindings(cmd, findings, asJSON); err != nil {
 			return err
 		}

@@ -269,6 +269,28 @@ func TestDoctor(t *testing.T) {
 			"agent", doctor.Broken, `no agent answers.*; check the URL of agent`},
 		{"a wrong dialect", func(_ *testing.T, s *setup) { s.agent = strings.Replace(s.agent, "legacy", "1.0", 1) },
 			"agent", doctor.Broken, `it does not speak a2a/1.0 at this URL, but a2a/legacy; write agent a2a/legacy http://`},
+		{"aip in front of an A2A agent", func(_ *testing.T, s *setup) {
+			s.agent = strings.Replace(s.agent, "a2a/legacy", "aip", 1)
+		}, "agent", doctor.Broken, `it does not speak aip at this URL, but a2a/legacy; write agent a2a/legacy http://`},
+		{"the Agent API in front of an A2A agent", func(_ *testing.T, s *setup) {
+			s.agent = strings.Replace(s.agent, "a2a/legacy", "agentapi", 1)
+		}, "agent", doctor.Broken, `it does not speak agentapi at this URL, but a2a/legacy; write agent a2a/legacy http://`},
+		{"A2A in front of an agent of the Agent API", func(t *testing.T, s *setup) {
+			s.agent = "a2a/1.0 " + serveAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, `data: {"error":"1 validation error for AgentRequest\ninput\n  Field required"}`+"\n\n")
+			})
+		}, "agent", doctor.Broken, `it does not speak a2a/1.0 at this URL, but agentapi; write agent agentapi http://`},
+		{"a page in place of an agent of AIP", func(t *testing.T, s *setup) {
+			s.agent = "aip " + serveAgent(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
+		}, "agent", doctor.Broken, `^the agent's answer is no JSON-RPC response`},
+		{"a page in place of an agent of the Agent API", func(t *testing.T, s *setup) {
+			s.agent = "agentapi " + serveAgent(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
+		}, "agent", doctor.Warning, `does not answer as an agent of agentapi does; check its URL and its dialect$`},
+		{"https at a plain agent", func(_ *testing.T, s *setup) { s.agent = strings.Replace(s.agent, "http:", "https:", 1) },
+			"agent", doctor.Broken, `^the agent does not speak TLS at this URL \(.*\); write http:// in the URL of agent`},
+		{"gRPC at a server of HTTP/1", func(t *testing.T, s *setup) {
+			s.agent = "a2a/1.0-grpc " + serveAgent(t, http.NotFound)
+		}, "agent", doctor.Broken, `^the agent's server does not speak HTTP/2, which gRPC needs`},
 		{"a clock that is wrong", func(t *testing.T, s *setup) {
 			s.agent = "agentapi " + serveAgent(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
@@ -296,6 +318,10 @@ func TestDoctor(t *testing.T) {
 			got := cli.RunAIP(t, "doctor", "--config", s.write(t), "--json")
 			if (got.Status == 1) != (tc.level == doctor.Broken) {
 				t.Errorf("exit status %d", got.Status)
+			}
+			if all := gjson.Get(got.Stdout, "findings.#.status").Array(); tc.level == doctor.Broken &&
+				all[len(all)-1].Str != "error" {
+				t.Errorf("the errors are not last: %s", got.Stdout)
 			}
 			found := false
 			for _, f := range gjson.Get(got.Stdout, "findings").Array() {
@@ -345,5 +371,25 @@ func TestDoctorFindsNothing(t *testing.T) {
 	got = cli.RunAIP(t, "doctor")
 	if got.Status != 1 || !strings.Contains(got.Stdout, "there is no aip_gateway in the configuration") {
 		t.Errorf("no gateway: %+v", got)
+	}
+}
+
+// TestDoctorOfServedAgent examines a set-up that serves its own agent, and does not run.
+func TestDoctorOfServedAgent(t *testing.T) {
+	s := newSetup(t)
+	address := closedPort(t)
+	s.agent = "a2a/legacy http://" + address
+	path := s.write(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "http://"+address+" {\nbind 127.0.0.1\naip_sample_agent\n}\n"...)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := cli.RunAIP(t, "doctor", "--config", path)
+	if got.Status != 0 || !strings.Contains(got.Stdout, "this configuration serves it, and is not running") {
+		t.Errorf("%+v", got)
 	}
 }

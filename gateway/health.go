@@ -4,9 +4,14 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 )
@@ -33,25 +38,49 @@ func (g *Gateway) Health() (h AgentHealth) {
 }
 
 // AskAgent asks the agent once for a task that does not exist, which changes nothing. It finds out the dialect if that
-// is not known. An error says that no agent of the dialect has answered.
+// is not known. An error says that no agent of the dialect has answered; see upstream.Agent.Check.
 func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx) }
 
-// OtherDialect asks an agent with a configured version of A2A whether it speaks that version at its URL, by a question
-// that changes nothing. If it denies that, or does not answer as an agent of A2A would, OtherDialect finds out what the
-// agent speaks, and where. Both results are empty if nothing else is found.
-func (c *AgentConfig) OtherDialect(ctx context.Context) (dialect, url string) {
-	if d := dialectOf(c.Dialect); d.client == nil || d.Transport != OverHTTP || !d.cards {
-		return "", ""
+// Examine asks an agent of HTTP or gRPC, by questions that change nothing, whether it speaks the configured dialect at
+// its URL. If it denies that, or does not answer as its agents do, Examine finds out what it speaks, and where; both
+// are empty if nothing else is found. answered says whether AskAgent had an answer; it decides for the dialects that
+// have no question of their own.
+func (c *AgentConfig) Examine(ctx context.Context, answered bool) (v translate.Verdict, dialect, url string) {
+	where, probes := c.discovery(), c.probes()
+	own := slices.IndexFunc(probes, func(p translate.Probe) bool { return p.Dialect == c.Dialect })
+	switch {
+	case own >= 0:
+		var err error
+		if v, err = discovery.Ask(ctx, where, &probes[own]); err != nil {
+			return translate.Unsure, "", ""
+		}
+	case answered:
+		v = translate.Yes
 	}
-	where := c.discovery()
-	if verdict, err := discovery.Ask(ctx, where, c.Dialect); err != nil || verdict == translate.Yes {
-		return "", ""
+	if v == translate.Yes {
+		return v, "", ""
 	}
-	found, err := discovery.Discover(ctx, where)
-	if err != nil || found.Dialect == c.Dialect && found.URL == c.HTTP.URL {
-		return "", ""
+	if found, err := discovery.Discover(ctx, where); err == nil {
+		if found.Dialect == c.Dialect && found.URL == c.HTTP.URL || c.Dialect == A2A {
+			return v, "", ""
+		}
+		return v, found.Dialect, found.URL
 	}
-	return found.Dialect, found.URL
+	for i := range probes {
+		if i == own || isA2A(probes[i].Dialect) {
+			continue
+		}
+		if other, err := discovery.Ask(ctx, where, &probes[i]); err == nil && other == translate.Yes {
+			return v, probes[i].Dialect, c.HTTP.URL
+		}
+	}
+	return v, "", ""
+}
+
+// probes returns the questions that tell dialects apart.
+func (c *AgentConfig) probes() []translate.Probe {
+	id := "aip-gateway-" + rand.Text()
+	return slices.Concat(a2a.Finder().Probes(id), aip.Probes(c.Sender, id), []translate.Probe{agentapi.Probe()})
 }
 
 // CheckAgent asks the agent something that changes nothing, once in every interval, until ctx ends, so that Health

@@ -174,7 +174,7 @@ func TestTLS(t *testing.T) {
 		want   string
 	}{
 		{srv.Client().Transport.(*http.Transport).TLSClientConfig, "completed artifact-0-echo=echo: a"},
-		{nil, "agent-unavailable: the agent cannot be reached"},
+		{nil, "agent-unavailable: the agent's certificate is not trusted"},
 	} {
 		h := agentAt(t, httptransport.Config{URL: srv.URL, Codec: a2a.Legacy(), TLS: tc.config})
 		if diff := cmp.Diff([]string{tc.want}, show(carryOut(t.Context(), h, turn("a"), false))); diff != "" {

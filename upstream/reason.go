@@ -37,7 +37,9 @@ const (
 	// The operator must change the configuration.
 	CredentialsRefused   // the agent refuses the credentials that the gateway sends: the header fields
 	CertificateRefused   // the agent refuses the gateway's client certificate, or its absence
-	CertificateUntrusted // the gateway does not trust the agent's certificate, or the agent does not speak TLS
+	CertificateUntrusted // the gateway does not trust the agent's certificate
+	NoTLS                // the agent's URL is https, and the agent does not speak TLS
+	NoHTTP2              // the agent's dialect is one of gRPC, and its server does not speak HTTP/2
 	IdentityRefused      // a certificate of AUN is not accepted: the gateway's by the agent, or the agent's by the gateway
 	Redirected           // the agent redirects, which is not followed: the URL must be the final one
 	InvalidURL           // the agent's URL cannot be used
@@ -52,8 +54,9 @@ var reasonNames = [...]string{
 	"unreachable", "out of files",
 	"disconnected", "stream cut", "other answer", "proxy failed", "overloaded", "server failed", "rejected", "refused",
 	"no agent", "wrong dialect",
-	"credentials refused", "certificate refused", "certificate untrusted", "identity refused", "redirected", "invalid URL",
-	"URL has credentials", "invalid header", "card missing", "dialect unknown",
+	"credentials refused", "certificate refused", "certificate untrusted", "no TLS", "no HTTP/2",
+	"identity refused", "redirected", "invalid URL", "URL has credentials", "invalid header", "card missing",
+	"dialect unknown",
 }
 
 // String returns the reason as it stands in log lines.

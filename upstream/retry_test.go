@@ -257,7 +257,7 @@ func TestUntrustedIsFinal(t *testing.T) {
 	})
 	h.NumberAll("1")
 	defer h.Close()
-	if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"},
+	if diff := cmp.Diff([]string{"agent-unavailable: the agent's certificate is not trusted"},
 		showAll(h, turn("x"), false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -120,8 +120,9 @@ func failsAgent(err error) bool {
 const checkTask = "aip-gateway-health-check"
 
 // Check asks the agent for a task that does not exist, which changes nothing, so that Traffic shows whether the agent
-// can be reached. If the dialect is not known yet, it is found out. An error says that the agent was not reached. An
-// agent whose dialect has no request for a task is not asked: the error is of kind UnsupportedOperation.
+// can be reached. If the dialect is not known yet, it is found out. An error says that the agent was not reached, or
+// that what answers is no agent of the dialect, as far as its answer shows that. An agent whose dialect has no request
+// for a task is not asked: the error is of kind UnsupportedOperation.
 func (a *Agent) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -130,7 +131,11 @@ func (a *Agent) Check(ctx context.Context) error {
 		return err
 	}
 	_, err := r.get(ctx)
-	if err != nil && (failsAgent(err) || task.KindOf(err) == task.UnsupportedOperation) {
+	if err == nil || failsAgent(err) {
+		return err
+	}
+	switch task.KindOf(err) {
+	case task.UnsupportedOperation, task.MethodNotFound, task.InvalidAgentResponse:
 		return err
 	}
 	return nil

@@ -50,6 +50,8 @@ type Partner struct {
 	Handler  json.RawMessage             // its settings
 	Policies caddytls.ConnectionPolicies // of the server that it is on
 
+	Served []string // the addresses at which servers of the configuration listen
+
 	LogsAccess      bool // that server has access logs
 	LogsCredentials bool // they show the header Authorization
 }

@@ -15,6 +15,7 @@ import (
 
 // server is what is read of a server of a configuration.
 type server struct {
+	Listen      []string                    `json:"listen"`
 	Policies    caddytls.ConnectionPolicies `json:"tls_connection_policies"`
 	Logs        *accessLogs                 `json:"logs"`
 	Routes      []route                     `json:"routes"`
@@ -87,9 +88,13 @@ type pathLimit struct {
 
 // partners returns the Partners of a configuration, by the names of their servers.
 func (c *configuration) partners() (found []mounted) {
+	var served []string
+	for _, s := range c.Apps.HTTP.Servers {
+		served = append(served, s.Listen...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Apps.HTTP.Servers)) {
 		s := c.Apps.HTTP.Servers[name]
-		at := mounted{Partner: Partner{Policies: s.Policies, LogsAccess: s.Logs != nil,
+		at := mounted{Partner: Partner{Policies: s.Policies, Served: served, LogsAccess: s.Logs != nil,
 			LogsCredentials: s.Logs != nil && s.Logs.Credentials}}
 		found = append(found, partnersIn(s.Routes, at)...)
 		at.invoked = true

@@ -130,6 +130,5 @@ func (k *asker) broken(ctx context.Context, err error) error {
 		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL",
 			questionTimeout).WithCause(err)
 	}
-	return upstream.Failed(task.AgentUnavailable, httptransport.DialReason(err), err,
-		"the agent cannot be reached; start it, or correct its URL")
+	return httptransport.DialFailed(err, "the agent cannot be reached; start it, or correct its URL")
 }

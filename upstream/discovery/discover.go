@@ -180,16 +180,12 @@ func (d *discovery) failed(what string) error {
 		"%s%s; the operator must check the agent's URL and credentials, or name its dialect", what, d.withProblem())
 }
 
-// Ask asks an agent at its configured URL the question that proves a dialect. The verdict is Unsure where there is no
-// such question. An error says that the agent was not reached.
-func Ask(ctx context.Context, config Config, dialect string) (translate.Verdict, error) {
+// Ask asks an agent at its configured URL a question that proves a dialect. An error says that the agent was not
+// reached.
+func Ask(ctx context.Context, config Config, p *translate.Probe) (translate.Verdict, error) {
 	d, err := newDiscovery(ctx, config)
 	if err != nil {
 		return translate.Unsure, err
-	}
-	p := d.probe(dialect)
-	if p == nil {
-		return translate.Unsure, nil
 	}
 	a, err := d.ask(http.MethodPost, d.full, p.Header, p.Body)
 	if err != nil || a.tooLarge {

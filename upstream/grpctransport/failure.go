@@ -28,12 +28,11 @@ func (x *exchange) failed(cause error, when string) error {
 	switch {
 	case x.ctx.Err() != nil:
 		return upstream.Ended(x.ctx)
-	case errors.As(cause, &dial):
-		reason, detail := httptransport.DialReason(cause), "the agent cannot be reached"
-		if reason == upstream.OutOfFiles {
-			detail = "the gateway cannot reach the agent: it has no file descriptors left"
-		}
-		return upstream.Failed(task.AgentUnavailable, reason, cause, "%s", detail)
+	case errors.As(cause, &dial) && !errors.Is(cause, errNoHTTP2):
+		return httptransport.DialFailed(cause, "the agent cannot be reached")
+	case errors.Is(cause, errNoHTTP2), x.status == 0 && x.route.transport.dialer.other.Load():
+		return upstream.Failed(task.InvalidAgentResponse, upstream.NoHTTP2, cause,
+			"the agent's server does not speak HTTP/2, which gRPC needs")
 	case httptransport.IsTLSAlert(cause):
 		return upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, cause,
 			"the agent refuses the gateway's client certificate; the operator must check it")

@@ -68,6 +68,7 @@ type Transport struct {
 	url    *url.URL
 	header http.Header // of every call
 	host   string      // in place of the URL's; empty for that
+	dialer dialer
 	http   *http.Transport
 	routes map[translate.Operation][]upstream.Route
 }
@@ -138,7 +139,8 @@ func isReserved(name string) bool {
 
 // newHTTP returns a transport of HTTP/2.
 func (t *Transport) newHTTP() *http.Transport {
-	d := dialer{dial: t.config.Dial, tls: t.config.TLS}
+	d := &t.dialer
+	d.dial, d.tls = t.config.Dial, t.config.TLS
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(t.url.Scheme == "https")
 	protocols.SetUnencryptedHTTP2(t.url.Scheme == "http")

@@ -312,6 +312,10 @@ func TestFailures(t *testing.T) {
 	page.StartTLS()
 	defer page.Close()
 	pageTLS := page.Client().Transport.(*http.Transport).TLSClientConfig
+	old, oldTLS := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+	defer old.Close()
+	defer oldTLS.Close()
+	oldConfig := oldTLS.Client().Transport.(*http.Transport).TLSClientConfig
 	for name, tt := range map[string]struct {
 		agent  *fakeAgent
 		url    string
@@ -320,8 +324,12 @@ func TestFailures(t *testing.T) {
 		reason upstream.Reason
 		sends  int // how often the turn is sent
 	}{
-		"refused":        {url: closed, kind: task.AgentUnavailable, reason: upstream.Unreachable},
-		"not trusted":    {url: page.URL, kind: task.AgentUnavailable, reason: upstream.CertificateUntrusted},
+		"refused":       {url: closed, kind: task.AgentUnavailable, reason: upstream.Unreachable},
+		"not trusted":   {url: page.URL, kind: task.AgentUnavailable, reason: upstream.CertificateUntrusted},
+		"HTTP/1":        {url: old.URL, kind: task.InvalidAgentResponse, reason: upstream.NoHTTP2},
+		"HTTP/1 in TLS": {url: oldTLS.URL, tls: oldConfig, kind: task.InvalidAgentResponse, reason: upstream.NoHTTP2},
+		"no TLS": {url: "https" + strings.TrimPrefix(old.URL, "http"), kind: task.AgentUnavailable,
+			reason: upstream.NoTLS},
 		"another server": {url: page.URL, tls: pageTLS, kind: task.InvalidAgentResponse, reason: upstream.NoAgent},
 		"unavailable": {agent: answering(status.Error(codes.Unavailable, "x")), kind: task.AgentUnavailable,
 			reason: upstream.ProxyFailed, sends: 1},

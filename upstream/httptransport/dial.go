@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/internal/http1"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -74,14 +75,31 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// DialReason returns why no connection to an agent could be made. A certificate that is not trusted, and a server
-// without TLS, are errors that an operator must correct.
+// DialFailed returns the error of a connection to an agent that could not be made. unreachable is its sentence where
+// the agent cannot be reached; a certificate that is not trusted, and a server without TLS, are errors that an
+// operator must correct.
+func DialFailed(err error, unreachable string) *task.Error {
+	reason, detail := DialReason(err), unreachable
+	switch reason {
+	case upstream.OutOfFiles:
+		detail = "the gateway cannot reach the agent: it has no file descriptors left"
+	case upstream.CertificateUntrusted:
+		detail = "the agent's certificate is not trusted"
+	case upstream.NoTLS:
+		detail = "the agent does not speak TLS at this URL"
+	}
+	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
+}
+
+// DialReason returns why no connection to an agent could be made.
 func DialReason(err error) upstream.Reason {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &untrusted) || errors.As(err, &plain):
+	case errors.As(err, &untrusted):
 		return upstream.CertificateUntrusted
+	case errors.As(err, &plain):
+		return upstream.NoTLS
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 		return upstream.OutOfFiles
 	}

@@ -26,11 +26,7 @@ func (x *exchange) broken(err error, when string) *task.Error {
 	case errors.Is(err, http1.ErrSlow):
 		return task.Errorf(task.AgentTimeout, "the agent has begun an answer and not ended it within %v", x.idleTimeout)
 	case errors.As(err, &dial):
-		reason, detail := DialReason(err), "the agent cannot be reached"
-		if reason == upstream.OutOfFiles {
-			detail = "the gateway cannot reach the agent: it has no file descriptors left"
-		}
-		return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
+		return DialFailed(err, "the agent cannot be reached")
 	case IsTLSAlert(err):
 		return upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, err,
 			"the agent refuses the gateway's client certificate; the operator must check it")

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Probes returns the questions that tell a Partner from other agents: a get, in each version. sender is the AIC of who
+// asks. id is the name of a task that no Partner has.
+func Probes(sender, id string) (probes []translate.Probe) {
+	for _, c := range []translate.Client{ClientV2(sender), Client(sender)} {
+		ref := agent.Ref{Task: id, Session: id}
+		c = c.For(translate.Query{ID: "1", Task: id, Session: id})
+		probes = append(probes, translate.Probe{
+			Dialect: c.Name(), Body: c.(translate.Getter).AppendGet(nil, ref), Why: "it knows the command get of " + c.Name(),
+			Judge: judge,
+		})
+	}
+	return probes
+}
+
+// known are the errors of §5.2 by which only who has understood a get answers it: there is no such task, or the caller
+// may not ask.
+var known = []int64{-32001, -32008, -32009, -32010}
+
+// judge reads the answer to a probe. A Partner that has failed may have understood it or not.
+func judge(body []byte) translate.Verdict {
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+	switch {
+	case bad != nil || res.Failure != nil && res.Failure.Code == -32603:
+		return translate.Unsure
+	case res.Failure == nil && res.Result.IsObject() || res.Failure != nil && slices.Contains(known, res.Failure.Code):
+		return translate.Yes
+	}
+	return translate.No
+}
