@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ const aic = "1.2.156.3088.1.0001.00001.NENBED.MH2BLU.0VKU"
 type world struct {
 	ca      *catest.CA
 	storage *storage
-	eab     func(context.Context) (agentca.EAB, error)
+	eab     atomic.Pointer[[]byte]
 	log     *lockedBuffer
 }
 
@@ -60,7 +61,7 @@ func newWorld(t *testing.T, lifetime time.Duration) *world {
 
 // give has the operator give an EAB.
 func (w *world) give(body []byte) {
-	w.eab = func(context.Context) (agentca.EAB, error) { return agentca.ReadEAB(body) }
+	w.eab.Store(&body)
 }
 
 // keeper returns a gateway's Keeper.
@@ -68,7 +69,7 @@ func (w *world) keeper(trip http.RoundTripper, in agentca.Storage) *agentca.Keep
 	return agentca.New(agentca.Config{
 		AIC: aic, Storage: in, Contact: []string{"mailto:ops@example.org"},
 		Client: &agentca.Client{Directory: w.ca.Directory(), HTTP: &http.Client{Transport: trip}},
-		EAB:    func(ctx context.Context) (agentca.EAB, error) { return w.eab(ctx) },
+		EAB:    func(context.Context) (agentca.EAB, error) { return agentca.ReadEAB(*w.eab.Load()) },
 		Active: func(context.Context) (bool, error) { return w.ca.Active(aic), nil },
 		Revoked: func(_ context.Context, chain []*x509.Certificate) (bool, error) {
 			return w.ca.Revoked(chain[0]), nil

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/notify/delivery"
 )
 
 // AgentTLS holds the certificates of the agent and of the gateway as its client. Files are read when the configuration
@@ -26,7 +28,8 @@ type AgentTLS struct {
 	Key string `json:"key,omitempty"`
 
 	// Whether connections show the certificate that the app's option certificates obtains for the Partner, in place of
-	// cert and key. Default: false.
+	// cert and key. Receivers of the Partner's notifications that ask for a certificate are shown it, too.
+	// Default: false.
 	Obtained bool `json:"obtained,omitempty"`
 
 	// The host name in the agent's certificate. Default: the host of its URL.
@@ -114,6 +117,18 @@ func (c *Certificates) presenter(aic string) presenter {
 		return nil
 	}
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(aic) }
+}
+
+// shown returns the certificates that receivers of notifications are shown, by Partner: of those that show them to their
+// agent, too.
+func (c *Certificates) shown(members []*Gateway) map[string]delivery.ClientCertificate {
+	all := make(map[string]delivery.ClientCertificate)
+	for _, g := range members {
+		if show := c.presenter(g.AIC); show != nil && g.Agent.TLS.Obtained {
+			all[g.name()] = show
+		}
+	}
+	return all
 }
 
 // present has connections show the certificate. A new one is shown from the next connection on.

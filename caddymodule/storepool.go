@@ -193,10 +193,11 @@ func running() (found *openStore) {
 }
 
 // configure adds a configuration. The newest one is in force. If it fails to start, that of the running one is in force
-// again.
+// again. a.mu is held.
 func (o *openStore) configure(a *App) {
 	c := storeConfig{a, a.store.Settings(), *a.Notify.config()}
 	c.notify.TracerProvider, c.notify.Stopped = o.tracer.provider(), o.leaders.Lost
+	c.notify.Certificates = a.Certificates.shown(a.members)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.remove(a)

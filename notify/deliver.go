@@ -168,8 +168,9 @@ func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 		return nil, errWaits
 	}
 	n := &notification{
-		Attempt: delivery.Attempt{ID: webhookID(b.name, h.Webhook.ID, en), URL: h.Webhook.URL, Began: now},
-		job:     j, target: t, revision: h.Revision, since: time.UnixMilli(en.At),
+		Attempt: delivery.Attempt{ID: webhookID(b.name, h.Webhook.ID, en), URL: h.Webhook.URL, Partner: b.partner,
+			Began: now},
+		job: j, target: t, revision: h.Revision, since: time.UnixMilli(en.At),
 		webhook: h.Webhook, dialect: dialect, record: data, maxAttempts: config.Attempts, log: b.logger,
 	}
 	n.Message = n

@@ -36,6 +36,8 @@ type Config struct {
 	Keys     sign.Keys      // sign notifications; default: they are not signed
 	Resolver *net.Resolver  // default: net.DefaultResolver
 	TLS      *tls.Config    // default: the system's roots
+	// Certificates are what receivers that ask for a client certificate are shown, by Partner. Others are shown none.
+	Certificates map[string]delivery.ClientCertificate
 
 	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
 	// where there is no such dialect. The notifications of such a webhook wait.
@@ -144,7 +146,8 @@ func (e *Engine) Configure(c Config) {
 	}
 	e.sender.Configure(delivery.Config{
 		Timeout: c.Timeout, Connections: 4 * c.Concurrency, PerEndpoint: schedule.InFlightPerEndpoint,
-		Egress: c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS, TracerProvider: c.TracerProvider, Log: c.Log,
+		Egress: c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS, Certificates: c.Certificates,
+		TracerProvider: c.TracerProvider, Log: c.Log,
 	})
 	e.config.Store(&c)
 	e.deliverer.configured()

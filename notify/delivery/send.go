@@ -48,6 +48,7 @@ type Message interface {
 type Attempt struct {
 	ID      string // the webhook-id, the same for every attempt of a notification
 	URL     string
+	Partner string // whose certificate is shown to the receiver
 	Began   time.Time
 	Message Message
 }
@@ -108,7 +109,7 @@ func (s *Sender) send(c *setup, a *Attempt) (o Outcome) {
 		defer func() { endSpan(span, &o) }()
 	}
 	c.sign(a, header, body, traceparent)
-	return s.roundTrip(c, req)
+	return s.roundTrip(c, c.tripOf(a.Partner), req)
 }
 
 // sign sets the header fields that do not depend on the dialect.
@@ -127,8 +128,8 @@ func (c *setup) sign(a *Attempt, header http.Header, body []byte, traceparent st
 }
 
 // roundTrip sends the request and reads the answer.
-func (s *Sender) roundTrip(c *setup, req *http.Request) Outcome {
-	resp, err := c.trip.RoundTrip(req) // an http.Client would follow redirects
+func (s *Sender) roundTrip(c *setup, trip http.RoundTripper, req *http.Request) Outcome {
+	resp, err := trip.RoundTrip(req) // an http.Client would follow redirects
 	if err != nil {
 		return s.failure(req.Context(), c, err)
 	}

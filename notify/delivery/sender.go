@@ -30,19 +30,24 @@ type Config struct {
 	Keys     sign.Keys     // sign each attempt; without a key, attempts are not signed
 	Resolver *net.Resolver // default: net.DefaultResolver
 	TLS      *tls.Config   // default: the system's roots
+	// Certificates are what receivers that ask for a client certificate are shown, by Partner. Others are shown none.
+	Certificates map[string]ClientCertificate
 
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
 	Log            *slog.Logger         // of panics
 }
 
+// ClientCertificate returns the certificate for one connection, as tls.Config.GetClientCertificate.
+type ClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+
 // maxAnswerHeader is the largest header of an answer that is read, in bytes.
 const maxAnswerHeader = 16 << 10
 
-// keptTransports is the number of transports of earlier configurations whose idle connections Configure closes. An
-// attempt in flight may still return a connection to an older one; that connection closes after idleTimeout.
+// keptSetups is the number of earlier configurations whose idle connections Configure closes. An attempt in flight may
+// still return a connection to an older one; that connection closes after idleTimeout.
 const (
-	keptTransports = 3
-	idleTimeout    = 30 * time.Second
+	keptSetups  = 3
+	idleTimeout = 30 * time.Second
 )
 
 // Sender makes attempts. Its methods may be called by any number of goroutines at once.
@@ -52,15 +57,36 @@ type Sender struct {
 	setup atomic.Pointer[setup]
 	dials sync.WaitGroup
 
-	mu         sync.Mutex // guards what follows, and additions to dials
-	closed     bool
-	transports []*http.Transport // the present one and some earlier ones
+	mu     sync.Mutex // guards what follows, and additions to dials
+	closed bool
+	setups []*setup // the present one and some earlier ones
 }
 
 // setup is a Config in force.
 type setup struct {
 	Config
 	trip http.RoundTripper
+	// shows are the transports of Partners with a certificate. Each has its own connections, since those of one Partner
+	// are no proof of another.
+	shows map[string]*http.Transport
+}
+
+// tripOf returns what carries the notifications of a Partner.
+func (c *setup) tripOf(partner string) http.RoundTripper {
+	if t := c.shows[partner]; t != nil {
+		return t
+	}
+	return c.trip
+}
+
+// closeIdle closes the connections that no attempt uses.
+func (c *setup) closeIdle() {
+	if t, is := c.trip.(*http.Transport); is {
+		t.CloseIdleConnections()
+	}
+	for _, t := range c.shows {
+		t.CloseIdleConnections()
+	}
 }
 
 // New returns a Sender whose attempts are canceled when ctx ends. It sends over trip, or over connections of its own
@@ -74,14 +100,16 @@ func (s *Sender) Configure(c Config) {
 	if s.closed {
 		return
 	}
-	next := &setup{Config: c, trip: s.trip}
+	next := &setup{Config: c, trip: s.trip, shows: make(map[string]*http.Transport)}
 	if next.trip == nil {
-		t := s.transport(&c)
-		next.trip = t
-		for _, old := range s.transports {
-			old.CloseIdleConnections()
+		next.trip = s.transport(&c, nil)
+		for partner, show := range c.Certificates {
+			next.shows[partner] = s.transport(&c, show)
 		}
-		s.transports = append(s.transports[max(0, len(s.transports)-keptTransports):], t)
+		for _, old := range s.setups {
+			old.closeIdle()
+		}
+		s.setups = append(s.setups[max(0, len(s.setups)-keptSetups):], next)
 	}
 	s.setup.Store(next)
 }
@@ -91,20 +119,27 @@ func (s *Sender) Configure(c Config) {
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true
-	transports := s.transports
+	setups := s.setups
 	s.mu.Unlock()
 	s.dials.Wait()
-	for _, t := range transports {
-		t.CloseIdleConnections()
+	for _, c := range setups {
+		c.closeIdle()
 	}
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// transport returns the transport of a configuration. It asks the egress policy at every dial, uses no proxy and speaks
-// HTTP/1.1.
-func (s *Sender) transport(c *Config) *http.Transport {
-	d := &egress.Dialer{Policy: *c.Egress, Resolver: c.Resolver, TLS: c.TLS, Timeout: c.Timeout}
+// transport returns a transport of a configuration, whose connections show a certificate unless show is nil. It asks
+// the egress policy at every dial, uses no proxy and speaks HTTP/1.1.
+func (s *Sender) transport(c *Config, show ClientCertificate) *http.Transport {
+	secure := c.TLS.Clone()
+	if show != nil {
+		if secure == nil {
+			secure = new(tls.Config)
+		}
+		secure.GetClientCertificate = show
+	}
+	d := &egress.Dialer{Policy: *c.Egress, Resolver: c.Resolver, TLS: secure, Timeout: c.Timeout}
 	return &http.Transport{
 		DialContext:            s.owned(d.DialPlain),
 		DialTLSContext:         s.owned(d.DialTLS),
