@@ -337,7 +337,7 @@ func (k *Keeper) ask(ctx context.Context, now time.Time) {
 		return
 	}
 	for u, pair := range *k.pairs.Load() {
-		chain, err := x509.ParseCertificates(joined(pair.Certificate))
+		chain, err := x509.ParseCertificates(slices.Concat(pair.Certificate...))
 		if err != nil {
 			continue // publish has read it
 		}
@@ -364,13 +364,6 @@ func (k *Keeper) lost(serial string, now time.Time) bool {
 	k.revoked[serial] = true
 	k.replaced = append(k.replaced, now)
 	return true
-}
-
-func joined(chain [][]byte) (der []byte) {
-	for _, cert := range chain {
-		der = append(der, cert...)
-	}
-	return der
 }
 
 // warnDays are how many days before its end a certificate that was not renewed is warned of.

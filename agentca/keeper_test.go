@@ -170,13 +170,13 @@ func TestCrashes(t *testing.T) {
 // time, by the kept account, and served by both.
 func TestLifetimes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		const lifetime = 3 * 24 * time.Hour
+		const lifetime = 24 * time.Hour
 		w := newWorld(t, lifetime)
 		one, two := w.start(t), w.start(t)
 		bubble.Pass(2 * time.Minute)
 		w.want(t, catest.Counts{EABs: 1, Accounts: 1, Orders: 2, Issued: issued(1)})
 		for range 3 * 3 * 4 {
-			bubble.Pass(6 * time.Hour)
+			bubble.Pass(2 * time.Hour)
 			synctest.Wait()
 			valid(t, w, one)
 			valid(t, w, two)

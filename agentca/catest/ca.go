@@ -204,13 +204,13 @@ func (ca *CA) HideStatus() {
 	ca.noStatus = true
 }
 
-// Publish makes the list of revoked certificates anew. Before the first time there is none.
-func (ca *CA) Publish(t testing.TB) {
+// Publish makes the list of revoked certificates anew, for the day before its end. Before the first time there is none.
+func (ca *CA) Publish(t testing.TB, until time.Time) {
 	t.Helper()
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now(),
-		NextUpdate: time.Now().Add(24 * time.Hour)}
+	from := until.Add(-24 * time.Hour)
+	list := &x509.RevocationList{Number: big.NewInt(from.UnixNano()), ThisUpdate: from, NextUpdate: until}
 	for serial := range ca.revoked {
 		n, _ := new(big.Int).SetString(serial, 16)
 		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,

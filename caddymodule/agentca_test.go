@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/revocation"
+)
+
+// TestOwnCertificateOnList has an authority say only by its list which certificates are revoked, to the sources of the
+// option revocation. While there is no list, and while it is stale, the certificates stay. The next one names one of
+// them, though the registry has the agent as active: that one is replaced at once, and the other stays.
+func TestOwnCertificateOnList(t *testing.T) {
+	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+	ca := catest.New(t)
+	ca.Serve(t)
+	ca.Add(aic, catest.Agent{DNS: []string{"agent.example.com"}})
+	ca.HideStatus()
+	eab := filepath.Join(t.TempDir(), "eab.json")
+	if err := os.WriteFile(eab, ca.EAB(aic), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checker := func(of revocation.Source) *revocation.Checker {
+		c, err := revocation.New(revocation.Config{Sources: []revocation.Source{of}, Refresh: 50 * time.Millisecond,
+			Agent: agentOf, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	host := checker(revocation.Source{Kind: revocation.CRL, Location: ca.URL + "/acps-atr-v2/crl/current"})
+	host.Start()
+	c := &Certificates{Directory: ca.Directory(), EAB: []string{"{file." + eab + "}"},
+		storage: &certmagic.FileStorage{Path: t.TempDir()},
+		client:  &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient},
+		status:  checker(revocation.Source{Kind: revocation.ACPS, Location: ca.URL})}
+	c.start([]*Gateway{{AIC: aic}}, []*Revocation{{checker: host}})
+	t.Cleanup(c.stop)
+
+	k := c.of(aic)
+	asynctest.Eventually(t, "there are certificates", func() bool { return len(k.Status().Certificates) == 2 })
+	client, server := k.Certificate(agentca.ClientAuth), k.Certificate(agentca.ServerAuth)
+	// decides waits for what the list says about a certificate.
+	decides := func(want revocation.Reason) {
+		t.Helper()
+		chain, err := x509.ParseCertificates(slices.Concat(client.Certificate...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asynctest.Eventually(t, string(want), func() bool {
+			refusal, is := errors.AsType[*revocation.Refusal](host.Check(t.Context(), chain, nil))
+			return is && refusal.Reason == want
+		})
+		k.Wake()
+	}
+	decides(revocation.NoAnswer)
+	ca.Publish(t, time.Now().Add(-time.Hour))
+	decides(revocation.Stale)
+	if !k.Certificate(agentca.ClientAuth).Leaf.Equal(client.Leaf) || ca.Counts().Orders != 2 {
+		t.Errorf("a certificate was replaced of which nothing is known: %+v", ca.Counts())
+	}
+	ca.Revoke(client.Leaf)
+	ca.Publish(t, time.Now().Add(time.Hour))
+	decides(revocation.Revoked)
+	asynctest.Eventually(t, "the certificate is replaced", func() bool {
+		pair := k.Certificate(agentca.ClientAuth)
+		return pair != nil && !pair.Leaf.Equal(client.Leaf)
+	})
+	if !k.Certificate(agentca.ServerAuth).Leaf.Equal(server.Leaf) {
+		t.Error("the other certificate was replaced, too")
+	}
+	want := catest.Counts{EABs: 1, Accounts: 1, Orders: 3, Issued: map[string]int{"serverAuth": 1, "clientAuth": 2}}
+	if diff := cmp.Diff(want, ca.Counts()); diff != "" {
+		t.Errorf("the authority was made to do (-want +got):\n%s", diff)
+	}
+}
