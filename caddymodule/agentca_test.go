@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -82,6 +84,23 @@ func TestOwnCertificateOnList(t *testing.T) {
 		pair := k.Certificate(agentca.ClientAuth)
 		return pair != nil && !pair.Leaf.Equal(client.Leaf)
 	})
+	// Brokers of groups and receivers of webhooks are shown the new one without a reload.
+	broker, err := (&GroupTLS{Obtained: true}).config(caddy.NewReplacer(), c.presenter(aic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := c.shown([]*Gateway{{AIC: aic, Agent: AgentConfig{TLS: AgentTLS{Obtained: true}}}, {AIC: groupAIC}})
+	if len(shown) != 1 {
+		t.Errorf("receivers are shown certificates of %d Partners", len(shown))
+	}
+	for to, show := range map[string]notify.ClientCertificate{
+		"broker": broker.GetClientCertificate, "receiver": shown[aic],
+	} {
+		pair, err := show(nil)
+		if err != nil || !pair.Leaf.Equal(k.Certificate(agentca.ClientAuth).Leaf) {
+			t.Errorf("the %s is not shown the new certificate: %v", to, err)
+		}
+	}
 	if !k.Certificate(agentca.ServerAuth).Leaf.Equal(server.Leaf) {
 		t.Error("the other certificate was replaced, too")
 	}

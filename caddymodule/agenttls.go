@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/notify/delivery"
+	"github.com/aip-gateway/aip-gateway/notify"
 )
 
 // AgentTLS holds the certificates of the agent and of the gateway as its client. Files are read when the configuration
@@ -119,10 +119,10 @@ func (c *Certificates) presenter(aic string) presenter {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(aic) }
 }
 
-// shown returns the certificates that receivers of notifications are shown, by Partner: of those that show them to their
-// agent, too.
-func (c *Certificates) shown(members []*Gateway) map[string]delivery.ClientCertificate {
-	all := make(map[string]delivery.ClientCertificate)
+// shown returns the certificates that receivers of notifications are shown, by Partner: of those that show them to
+// their agent, too.
+func (c *Certificates) shown(members []*Gateway) map[string]notify.ClientCertificate {
+	all := make(map[string]notify.ClientCertificate)
 	for _, g := range members {
 		if show := c.presenter(g.AIC); show != nil && g.Agent.TLS.Obtained {
 			all[g.name()] = show

@@ -43,6 +43,8 @@ func TestGroupMistakes(t *testing.T) {
 		{"no file", Group{AllowBrokers: brokers, TLS: GroupTLS{CA: []string{"nowhere.pem"}}}, "", "tls ca: open"},
 		{"no key file", Group{AllowBrokers: brokers, TLS: GroupTLS{Cert: pki.Leader.Cert}}, "",
 			"client_cert needs a certificate and its key"},
+		{"not obtained", Group{AllowBrokers: brokers, TLS: GroupTLS{Obtained: true}}, "",
+			"tls client_cert aip needs the aic of the Partner, and the global option aip { certificates"},
 		{"another's key", Group{AllowBrokers: brokers, TLS: GroupTLS{Cert: pki.Leader.Cert, Key: pki.Server.Key}}, "",
 			"tls client_cert: private key does not match public key"},
 	} {

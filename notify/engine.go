@@ -37,7 +37,7 @@ type Config struct {
 	Resolver *net.Resolver  // default: net.DefaultResolver
 	TLS      *tls.Config    // default: the system's roots
 	// Certificates are what receivers that ask for a client certificate are shown, by Partner. Others are shown none.
-	Certificates map[string]delivery.ClientCertificate
+	Certificates map[string]ClientCertificate
 
 	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
 	// where there is no such dialect. The notifications of such a webhook wait.
@@ -48,6 +48,9 @@ type Config struct {
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
 	Log            *slog.Logger         // default: the one that NewProcess was given
 }
+
+// ClientCertificate returns the certificate for one connection.
+type ClientCertificate = delivery.ClientCertificate
 
 // Defaults of Config.
 const (
