@@ -3,10 +3,8 @@
 package registrytest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"testing"
 )
@@ -21,12 +19,12 @@ const ClientID = "registry-cli"
 type provider struct {
 	allowed bool // the person has logged in
 	refused bool
-	asked   int // how often a person was asked to log in
+	slow    bool // the next question comes too early
+	asked   int  // how often a person was asked to log in
 	refresh string
 }
 
-// NewOIDC starts a registry whose users log in at a provider of OpenID Connect, and that keeps the certificate of
-// entities, as one of ACPs 2.2 does.
+// NewOIDC starts a registry whose users log in at a provider of OpenID Connect, as those of one of ACPs 2.2 do.
 func NewOIDC(t testing.TB) *Registry {
 	r := New(t)
 	r.oidc = new(provider)
@@ -40,6 +38,9 @@ func (r *Registry) Issuer() string { return r.URL + realm }
 func (r *Registry) LogIn(allowed bool) {
 	r.do(func() { r.oidc.allowed, r.oidc.refused = allowed, !allowed })
 }
+
+// SlowDown has the provider say that the next question whether the person has logged in comes too early.
+func (r *Registry) SlowDown() { r.do(func() { r.oidc.slow = true }) }
 
 // EndSession has the provider forget the session.
 func (r *Registry) EndSession() { r.do(func() { r.oidc.refresh, r.token = "ended", "" }) }
@@ -77,6 +78,9 @@ func (p *provider) answer(r *Registry, path string, body []byte) (int, string) {
 			return grant()
 		case form.Get("grant_type") == "refresh_token", form.Get("device_code") != fmt.Sprintf("device-%d", p.asked):
 			return refused("invalid_grant")
+		case p.slow:
+			p.slow = false
+			return refused("slow_down")
 		case p.refused:
 			return refused("access_denied")
 		case !p.allowed:
@@ -86,50 +90,4 @@ func (p *provider) answer(r *Registry, path string, body []byte) (int, string) {
 		return grant()
 	}
 	return http.StatusNotFound, "{}"
-}
-
-// LoseCertificates has the registry forget the certificate of entities, as one of ACPs 2.1 does.
-func (r *Registry) LoseCertificates() { r.do(func() { r.lose = true }) }
-
-// entity registers an entity, which is approved at once.
-func (r *Registry) entity(body []byte) (int, string) {
-	var sent map[string]any
-	if json.Unmarshal(body, &sent) != nil || sent["ontologyAic"] == nil {
-		return http.StatusUnprocessableEntity, `{"title":"Request validation failed"}`
-	}
-	for _, a := range r.agents {
-		if a["entity"] == true && a["is_deleted"] != true && encode(a["points"]) == encode(sent["endPoints"]) {
-			status, text := Captured(r.t, "44-entity-same-url")
-			return status, replaced(text, "1.2.156.3088.1.0001.00001.YWG8FE.OGVPSG.0ZO8", fmt.Sprint(a["aic"]))
-		}
-	}
-	r.entities++
-	aic := fmt.Sprintf("1.2.156.3088.1.0001.00001.YWG8FE.OGVPS%d.0ZO8", r.entities)
-	var acs map[string]any
-	_, text := Captured(r.t, "50-acs-entity")
-	_ = json.Unmarshal([]byte(text), &acs)
-	acs["aic"], acs["endPoints"] = aic, sent["endPoints"]
-	if !r.lose && sent["certificate"] != nil {
-		acs["certificate"] = sent["certificate"]
-	}
-	var listed struct {
-		Items []map[string]any `json:"items"`
-	}
-	_, text = Captured(r.t, "52-list-entity")
-	if err := json.Unmarshal([]byte(text), &listed); err != nil {
-		r.t.Error(err)
-	}
-	a := listed.Items[0]
-	a["id"], a["aic"], a["acs"], a["entity"], a["points"] = fmt.Sprintf("entity-%d", r.entities), aic, acs, true,
-		sent["endPoints"]
-	r.agents = append(r.agents, a)
-	status, text := Captured(r.t, "43-entity")
-	return status, replaced(text, "1.2.156.3088.1.0001.00001.YWG8FE.OGVPSG.0ZO8", aic)
-}
-
-// TLS starts the service of entities, which demands a certificate.
-func (r *Registry) TLS() *httptest.Server {
-	s := httptest.NewUnstartedServer(r)
-	r.t.Cleanup(func() { s.Close() })
-	return s
 }

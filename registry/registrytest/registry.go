@@ -69,13 +69,11 @@ type Registry struct {
 	token    string // the one session of the user
 	Logins   int
 	agents   []map[string]any
-	entities int
 	Requests []string // method and path of all
 	// Fail says what goes wrong with a request.
 	fail func(method, path string) Fault
 	oidc *provider // nil for version 2.1
 	eabs int
-	lose bool // entities lose their certificate
 }
 
 // New starts a registry, which ends with the test.
@@ -219,8 +217,6 @@ func (r *Registry) answer(q *http.Request, body []byte) (int, string) {
 		return r.change(q.Method, strings.TrimPrefix(path, "/api/v1/agent/client/"), body)
 	case strings.HasPrefix(path, "/acps-atr-v2/eab/"):
 		return r.eab(strings.TrimPrefix(path, "/acps-atr-v2/eab/"))
-	case path == "/acps-atr-v2/entity":
-		return r.entity(body)
 	}
 	return http.StatusNotFound, `{"detail":"Not Found"}`
 }
@@ -360,5 +356,3 @@ func (r *Registry) eab(aic string) (int, string) {
 	}
 	return Captured(r.t, "23-eab-not-owner")
 }
-
-func replaced(text, old, with string) string { return strings.ReplaceAll(text, old, with) }

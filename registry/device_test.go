@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
+)
+
+// deviceLogin is an account whose user was asked to log in.
+type deviceLogin struct {
+	*Account
+	t *testing.T
+	r *registrytest.Registry
+}
+
+func newDeviceLogin(t *testing.T) *deviceLogin {
+	r := registrytest.NewOIDC(t)
+	d := &deviceLogin{NewAccount(open(t, r.URL), &Device{Provider: open(t, r.Issuer()),
+		ClientID: registrytest.ClientID}, newMemory()), t, r}
+	d.waits(true, 1)
+	return d
+}
+
+// kept changes the session that is kept.
+func (d *deviceLogin) kept(change func(*asked)) (a asked) {
+	d.t.Helper()
+	s, err := load[session](d.t.Context(), d.storage, d.key)
+	if err != nil || s.Asked == nil {
+		d.t.Fatalf("nobody is asked: %v", err)
+	}
+	change(s.Asked)
+	if err := store(d.t.Context(), d.storage, d.key, s); err != nil {
+		d.t.Fatal(err)
+	}
+	return *s.Asked
+}
+
+// due has it be time to ask the provider.
+func (d *deviceLogin) due() { d.kept(func(a *asked) { a.Next = time.Now().Add(-time.Second) }) }
+
+// waits asks for a token, and expects that a person has to log in, who was asked so many times; by a URL if asking.
+func (d *deviceLogin) waits(asking bool, times int) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	if asking {
+		ctx = Asking(ctx)
+	}
+	_, err := d.token(ctx, "")
+	e, ok := errors.AsType[*LoginError](err)
+	if n := d.r.Asked(); !ok || (e.URL != "") != asking || n != times {
+		d.t.Errorf("a person was asked %d times, and not %d: %v", n, times, err)
+	}
+}
+
+// TestDeviceRefused: who refuses to log in is asked again only where a person waits for it.
+func TestDeviceRefused(t *testing.T) {
+	d := newDeviceLogin(t)
+	d.r.LogIn(false)
+	d.due()
+	d.waits(false, 1)
+	d.waits(true, 2)
+}
+
+// TestDeviceExpired: a login that was not made in time is not asked for at the provider, and begun anew.
+func TestDeviceExpired(t *testing.T) {
+	d := newDeviceLogin(t)
+	d.kept(func(a *asked) { a.Until = time.Now() })
+	d.waits(false, 1)
+	if n := d.r.Count("POST /realms/acps-registry/token"); n != 0 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+	d.waits(true, 2)
+}
+
+// TestDeviceSlowDown: a provider that is asked too often is asked less often, and the login goes on.
+func TestDeviceSlowDown(t *testing.T) {
+	d := newDeviceLogin(t)
+	before := d.kept(func(a *asked) { a.Next = time.Now().Add(-time.Second) })
+	d.r.SlowDown()
+	d.waits(true, 1)
+	if after := d.kept(func(*asked) {}); after.Every != before.Every+slowDown {
+		t.Errorf("it is asked every %v, and not %v", after.Every, before.Every+slowDown)
+	}
+	d.r.LogIn(true)
+	d.waits(true, 1) // it is not yet time
+	d.due()
+	if token, err := d.token(t.Context(), ""); err != nil || token == "" {
+		t.Errorf("got %q, %v", token, err)
+	}
+}
