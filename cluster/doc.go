@@ -13,10 +13,10 @@
 // That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the
 // shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease
 // holds, and has not lapsed since its ownership was checked, which was less than a lease ago. So a node that claims a
-// shard without having heard yet that the owner is back needs to wait for no longer than a lease before it sends again
-// what the owner may have sent: upstream asks the agent meanwhile (package model shows what follows if it did not).
-// After a lease has lapsed, the owner's records are read again from their leaders before anything is acted on. An
-// owner that cannot renew its lease keeps its shards: it only does not act.
+// shard without having heard yet that the owner is back needs to wait for no longer than a lease before it sends
+// again what the owner may have sent: upstream asks the agent meanwhile (package model shows what follows if it did
+// not). After a lease has lapsed, the store confirms by a write that it is the owner's before anything is acted on.
+// An owner that cannot renew its lease keeps its shards: it only does not act.
 //
 // All nodes compute the same owner for each shard from the nodes that live (assign): rendezvous hashing with an equal
 // share for each node, so that a node which comes or goes moves few shards. A node that fails to claim a shard for

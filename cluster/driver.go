@@ -37,6 +37,9 @@ type Store interface {
 	replay.Store
 	// Fenced is closed when an append was refused because another node has claimed the shard.
 	Fenced() <-chan struct{}
+	// Confirm returns nil if an append was possible after the call has begun, which asks the stream for a write, so that
+	// no leader which was deposed can answer; the error is that of a fenced append if another node has claimed the shard.
+	Confirm(ctx context.Context) error
 	// Release writes an owner's record that names no node. It is called when nothing appends any more. The error is that
 	// of a fenced append if another node has claimed the shard.
 	Release(ctx context.Context) error

@@ -98,6 +98,27 @@ func TestDeath(t *testing.T) {
 	}
 }
 
+// TestDeposedLeader: a node whose lease had lapsed does not act in a shard that was taken over, although the leader
+// that it asks was deposed and does not know of the next owner.
+func TestDeposedLeader(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		a.link.SetStale(true)
+		a.link.Cut(true)
+		bubble.Pass(3 * lease)
+		w.shares("b")
+		a.link.Cut(false)
+		bubble.Pass(lease)
+		w.alone()
+		a.link.SetStale(false)
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b")
+		w.alone()
+		w.end(a, b)
+	})
+}
+
 // TestRestart: a node that dies and is started again at once has its name, and its shards when the lease of the process
 // that has died is over, and not before.
 func TestRestart(t *testing.T) {

@@ -322,8 +322,8 @@ func (c *Cluster) check() {
 	}
 }
 
-// verify reads the owner's records of all shards whose ownership is in doubt, or was not checked for a third of a
-// lease, and gives up those that are another node's. It reports whether some are in doubt still.
+// verify checks the ownership of all shards of which it is in doubt, or was not checked for a third of a lease, and
+// gives up those that are another node's. It reports whether some are in doubt still.
 func (c *Cluster) verify() bool {
 	doubts := c.doubts.Load()
 	var work sync.WaitGroup
@@ -337,12 +337,12 @@ func (c *Cluster) verify() bool {
 			asked, sure := c.config.Clock(), s.sure.Load()
 			ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease/3)
 			defer cancel()
-			owner, err := c.config.Streams.Owner(ctx, i)
+			owner, err := c.confirm(ctx, s, sure != doubts)
 			switch {
+			case errors.Is(err, replay.ErrFenced):
+				s.taken(owner.Node)
 			case err != nil:
 				doubt.Store(true)
-			case owner.Incarnation != c.incarnation:
-				s.taken(owner.Node)
 			default:
 				s.asked.Store(int64(asked))
 				s.sure.CompareAndSwap(sure, doubts) // it may have become unsure meanwhile
@@ -351,6 +351,21 @@ func (c *Cluster) verify() bool {
 	}
 	work.Wait()
 	return doubt.Load()
+}
+
+// confirm asks whether this node owns a shard, by a write where that is in doubt: after a lapse of the lease
+// another node may own it, and a leader of its stream that was deposed may not know. Otherwise a read tells early
+// what nothing needs to know. The error is replay.ErrFenced if another node owns the shard, whose record is
+// returned where it is known.
+func (c *Cluster) confirm(ctx context.Context, s *store, doubt bool) (Owner, error) {
+	if doubt {
+		return Owner{}, s.Confirm(ctx)
+	}
+	owner, err := c.config.Streams.Owner(ctx, s.shard)
+	if err == nil && owner.Incarnation != c.incarnation {
+		err = replay.ErrFenced
+	}
+	return owner, err
 }
 
 // owned returns the store of a shard that this node owns; nil if it does not.

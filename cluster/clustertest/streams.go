@@ -82,7 +82,8 @@ type Link struct {
 	unwritten    bool // nothing that is written to the registry arrives
 	broken       bool // claims fail after they were written
 	max          int
-	delay        time.Duration // of claims
+	delay        time.Duration   // of claims
+	stale        []cluster.Owner // what it reads of owners: leaders answer that were deposed; nil for what there is
 }
 
 // Link returns a link, by which messages of 64 KiB pass.
@@ -153,6 +154,19 @@ func (l *Link) SetBroken(broken bool) {
 	l.broken = broken
 }
 
+// SetStale has the process read the owners of now from here on, as leaders answer that were deposed, or the present
+// ones.
+func (l *Link) SetStale(stale bool) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.stale = nil
+	for i := range l.of.shards {
+		if stale {
+			l.stale = append(l.stale, l.of.shards[i].owner)
+		}
+	}
+}
+
 // Deaf has the process see no more of what others write to the registry, unless it asks.
 func (l *Link) Deaf() {
 	l.of.mu.Lock()
@@ -204,7 +218,12 @@ func (l *Link) Owner(ctx context.Context, shard int) (cluster.Owner, error) {
 	if err := l.pass(ctx, true); err != nil {
 		return cluster.Owner{}, err
 	}
-	return l.of.Owner(shard), nil
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if l.stale != nil {
+		return l.stale[shard], nil
+	}
+	return l.of.shards[shard].owner, nil
 }
 
 // Claim implements cluster.Streams.
@@ -275,6 +294,20 @@ func (s *store) Append(ctx context.Context, a replay.Append) error {
 		return replay.ErrFenced
 	}
 	return s.Store.Append(ctx, a)
+}
+
+// Confirm implements cluster.Store.
+func (s *store) Confirm(ctx context.Context) error {
+	if err := s.link.pass(ctx, true); err != nil {
+		return err
+	}
+	s.of.appending.RLock()
+	defer s.of.appending.RUnlock()
+	if s.of.store != s {
+		s.once.Do(func() { close(s.fenced) })
+		return replay.ErrFenced
+	}
+	return nil
 }
 
 // giveUp is how long an append waits for a leader.

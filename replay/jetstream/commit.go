@@ -71,6 +71,9 @@ func (s *Store) publish(ctx context.Context, values []value, id string) (uint64,
 	if err != nil {
 		return 0, err
 	}
+	if len(values) == 0 {
+		values = []value{{subject: s.st.fenceSubject, parts: [][]byte{nil}}}
+	}
 	first := true
 	for i := range values {
 		v := &values[i]
@@ -118,7 +121,7 @@ func (s *Store) lookUp(ctx context.Context, id string) (uint64, error) {
 	return 0, nil
 }
 
-// op is an append that waits to be written, or a log that is dropped by the store itself.
+// op is an append that waits to be written, a log that is dropped by the store itself, or else a Confirm.
 type op struct {
 	ctx   context.Context
 	a     *replay.Append
@@ -136,6 +139,9 @@ type op struct {
 	awake    *followed // whose readers have something new to read; nil for none
 	answered atomic.Bool
 }
+
+// confirms reports whether the op is that of Confirm.
+func (o *op) confirms() bool { return o.a == nil && o.dropped == "" }
 
 // answer ends the wait for an op, and reports whether it had not ended. The first answer counts.
 func (o *op) answer(err error) bool {
@@ -319,6 +325,9 @@ func (s *Store) take() (ops []*op) {
 // prepare makes the values of an op. s.mu is held.
 func (s *Store) prepare(o *op, now time.Time) error {
 	st, room := s.st, s.st.room()
+	if o.confirms() {
+		return o.ctx.Err()
+	}
 	if o.a == nil {
 		o.values = []value{{subject: st.headSubject(o.dropped), parts: [][]byte{nil}}}
 		return nil

@@ -10,7 +10,8 @@
 // the sequence of its own record. So the first record of another owner ends all that the former one writes: the server
 // refuses it, with the code 10071 on one replica and 10164 on several. A new leader of a stream takes writes when it
 // has applied all that the leader before had, and no write whose expectation a write under way may change. So the fence
-// holds over a change of leaders.
+// holds over a change of leaders. A read may be answered by a leader that was deposed, so an owner
+// that is in doubt writes a batch that is empty but for its fence (Store.Confirm).
 //
 // # Appends
 //

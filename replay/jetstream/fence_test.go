@@ -309,3 +309,46 @@ func TestReleaseUnopened(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestConfirm: the owner is confirmed, whether it has appended or not, until another node has claimed the shard.
+func TestConfirm(t *testing.T) {
+	for _, replicas := range []int{1, 3} {
+		t.Run(fmt.Sprint("R", replicas), func(t *testing.T) {
+			t.Parallel()
+			s := streams(t, connect(t, servers.URL()), Config{Replicas: replicas})
+			other := streams(t, connect(t, servers.URL()), s.config)
+			first := claim(t, s, 0, "a")
+			for i := range 3 {
+				if err := first.Confirm(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := first.Append(t.Context(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{{1}}}); err != nil {
+					t.Error(err)
+				}
+			}
+			second := claim(t, other, 0, "b") // which writes nothing
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := first.Confirm(ended); !errors.Is(err, context.Canceled) {
+				t.Errorf("without time: %v", err)
+			}
+			for range 2 {
+				if err := first.Confirm(t.Context()); !errors.Is(err, replay.ErrFenced) {
+					t.Errorf("the former owner: %v, want ErrFenced", err)
+				}
+			}
+			<-first.Fenced()
+			if err := second.Confirm(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, st := range []*Store{first, second} {
+				if err := st.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := first.Confirm(t.Context()); err == nil {
+				t.Error("a store that is closed is confirmed")
+			}
+		})
+	}
+}

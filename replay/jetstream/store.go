@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,8 +146,36 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	return o.err
 }
 
+// Confirm returns nil if the owner could append after the call had begun: it writes a batch that is empty but for its
+// fence, which no leader acknowledges that was deposed. The error is ErrFenced if another node has claimed the shard.
+func (s *Store) Confirm(ctx context.Context) error {
+	o := &op{ctx: ctx, done: make(chan struct{})}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	if s.isFenced {
+		defer s.mu.Unlock()
+		return replay.ErrFenced
+	}
+	s.queue = append(s.queue, o)
+	s.mu.Unlock()
+	signal(s.kick)
+	select {
+	case <-o.done:
+		return o.err
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.queue = slices.DeleteFunc(s.queue, func(other *op) bool { return other == o })
+		return ctx.Err()
+	}
+}
+
 // apply changes the index as an op says that has been written. seq is that of the op's last message. s.mu is held.
 func (s *Store) apply(o *op, seq uint64) {
+	if o.confirms() {
+		return
+	}
 	if o.a == nil {
 		s.later(purge{s.st.prefix + token(o.dropped) + ".>", seq + 1})
 		return

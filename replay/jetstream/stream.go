@@ -38,6 +38,7 @@ type stream struct {
 	live         string // of those at which messages are republished
 	ownerSubject string
 	batchSubject string
+	fenceSubject string
 	remote       *logs
 
 	mu       sync.Mutex
@@ -49,7 +50,7 @@ func newStream(s *Streams, shard int) *stream {
 	c := s.config
 	st := &stream{Streams: s, shard: shard, name: c.stream(shard), prefix: c.subjects(shard), live: c.live(shard),
 		followed: make(map[string]*followed)}
-	st.ownerSubject, st.batchSubject = st.prefix+"owner", st.prefix+"batch"
+	st.ownerSubject, st.batchSubject, st.fenceSubject = st.prefix+"owner", st.prefix+"batch", st.prefix+"fence"
 	st.remote = &logs{st}
 	return st
 }

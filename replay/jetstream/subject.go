@@ -13,6 +13,7 @@ import (
 //
 //	owner        the owner's record
 //	batch        the id of the last batch
+//	fence        what a batch has that is empty otherwise
 //	<log>.h      the head of a log
 //	<log>.s      its snapshot
 //	<log>.r.<n>  its records from number n on, of one append
