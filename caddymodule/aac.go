@@ -83,24 +83,10 @@ func (p *parser) aac(into **AAC) func() {
 }
 
 // newAAC returns what checks the access tokens of the handler's callers; nil if nothing does.
-func (g *Gateway) newAAC(mode identity.Mode) (*aac.Gate, error) {
+func (g *Gateway) newAAC() (*aac.Gate, error) {
 	a := g.AAC
 	if a == nil {
 		return nil, nil
-	}
-	switch {
-	case g.AIC == "":
-		return nil, errors.New("aac: the handler has no aic, which tokens must name as their audience; set it")
-	case mode == identity.Off:
-		return nil, errors.New("aac: identity is off, so there is no certificate that tokens come beside; " +
-			"set it to required or optional")
-	case len(a.Issuers) == 0:
-		return nil, errors.New("aac: there is no issuer whose tokens are accepted")
-	case a.Replay != "" && a.Replay != replayOff && a.Replay != replayRefuse:
-		return nil, fmt.Errorf("aac: replay is %q, but must be off or refuse", a.Replay)
-	case a.Require && g.Group != nil:
-		return nil, errors.New("aac: a message in a group carries no token, so require would refuse all of them; " +
-			"leave require out, or take group to a handler of its own")
 	}
 	tokens, err := a.verifiers(identity.AIC(g.AIC), g.log)
 	if err != nil {
@@ -110,6 +96,27 @@ func (g *Gateway) newAAC(mode identity.Mode) (*aac.Gate, error) {
 		AIC: identity.AIC(g.AIC), Tokens: tokens, Require: a.Require, Refuse: a.Replay == replayRefuse, Partner: g.name(),
 		Ready: g.app.ready, Meter: aacMeter(g.name()), Log: g.log,
 	}), nil
+}
+
+// check checks the settings, which may be none, together with those of the handler.
+func (a *AAC) check(g *Gateway) error {
+	switch {
+	case a == nil:
+		return nil
+	case g.AIC == "":
+		return errors.New("aac: the handler has no aic, which tokens must name as their audience; set it")
+	case g.Identity.Mode == string(identity.Off):
+		return errors.New("aac: identity is off, so there is no certificate that tokens come beside; " +
+			"set it to required or optional")
+	case len(a.Issuers) == 0:
+		return errors.New("aac: there is no issuer whose tokens are accepted")
+	case a.Replay != "" && a.Replay != replayOff && a.Replay != replayRefuse:
+		return fmt.Errorf("aac: replay is %q, but must be off or refuse", a.Replay)
+	case a.Require && g.Group != nil:
+		return errors.New("aac: a message in a group carries no token, so require would refuse all of them; " +
+			"leave require out, or take group to a handler of its own")
+	}
+	return nil
 }
 
 // verifiers returns what verifies the tokens of each issuer.

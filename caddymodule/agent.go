@@ -104,13 +104,13 @@ func (a *AgentConfig) check() error {
 	case a.MaxRuns < 2:
 		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", a.MaxRuns)
 	case a.MaxRunsPerLeader < 0:
-		return errors.New("agent: max_runs_per_leader must not be negative; 0 means no bound")
+		return fmt.Errorf("agent: max_runs_per_leader is %d, but must not be negative; 0 means no bound", a.MaxRunsPerLeader)
 	case *a.RetryFor < 0:
-		return errors.New("agent: retry_for must not be negative; 0 means no retry")
+		return fmt.Errorf("%w; 0 means no retry", notNegative("agent: retry_for", *a.RetryFor))
 	case *a.Resend.After < 0:
-		return errors.New("agent: resend after must not be negative; 0 means that the agent is asked once")
+		return fmt.Errorf("%w; 0 means that the agent is asked once", notNegative("agent: resend after", *a.Resend.After))
 	case a.Timeout < 0:
-		return errors.New("agent: timeout must not be negative")
+		return notNegative("agent: timeout", a.Timeout)
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
 		return fmt.Errorf("agent: check is %s, but must be at least %s", time.Duration(a.Check), minCheck)
 	case a.Check != 0 && !dialect.Polled():

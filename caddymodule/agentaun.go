@@ -50,7 +50,7 @@ func (s *AUNSettings) check(a *AgentConfig) error {
 	case len(a.HeaderUp) > 0:
 		return errors.New("agent: header_up is not for an agent of aun")
 	case s.IdleWindow < 0:
-		return errors.New("agent: idle_window must not be negative; 0 means its default")
+		return fmt.Errorf("%w; 0 means its default", notNegative("agent: idle_window", s.IdleWindow))
 	}
 	return nil
 }

@@ -106,11 +106,8 @@ func (p *parser) amp(into **AMP) func() {
 // ampName is what the name of a file may have.
 var ampName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// provision fills in defaults, and checks the settings.
-func (a *AMP) provision() (err error) {
-	if a == nil {
-		return nil
-	}
+// fillDefaults sets what is not set.
+func (a *AMP) fillDefaults() {
 	orDefault(&a.Name, "aip-gateway")
 	orDefault(&a.Names, string(amp.Camel))
 	orDefault(&a.Interval, caddy.Duration(15*time.Second))
@@ -121,12 +118,17 @@ func (a *AMP) provision() (err error) {
 	if len(a.Records) == 0 {
 		a.Records = []string{string(amp.Heartbeat)}
 	}
-	dir, err := fileName(caddy.NewReplacer(), cmp.Or(a.Dir, os.Getenv("AMP_LOG_DIR")))
+}
+
+// checkWritten checks what stands in a configuration, which may be nothing, and changes nothing.
+func (a *AMP) checkWritten() error {
+	if a == nil {
+		return nil
+	}
+	c := *a
+	a = &c
+	a.fillDefaults()
 	switch {
-	case err != nil:
-		return fmt.Errorf("amp: %w", err)
-	case dir == "":
-		return errors.New("amp: write the directory of the files behind it, or set the environment variable AMP_LOG_DIR")
 	case !ampName.MatchString(a.Name):
 		return fmt.Errorf("amp: name is %q, but may have letters, digits, dots, dashes and underscores only", a.Name)
 	case a.Names != string(amp.Camel) && a.Names != string(amp.Snake):
@@ -142,6 +144,25 @@ func (a *AMP) provision() (err error) {
 		if !slices.Contains(amp.Types(), amp.Type(r)) {
 			return fmt.Errorf("amp: records names %q, but there are heartbeat, metrics, access and audit", r)
 		}
+	}
+	return nil
+}
+
+// provision fills in defaults, and checks the settings.
+func (a *AMP) provision() error {
+	if a == nil {
+		return nil
+	}
+	a.fillDefaults()
+	if err := a.checkWritten(); err != nil {
+		return err
+	}
+	dir, err := fileName(caddy.NewReplacer(), cmp.Or(a.Dir, os.Getenv("AMP_LOG_DIR")))
+	switch {
+	case err != nil:
+		return fmt.Errorf("amp: %w", err)
+	case dir == "":
+		return errors.New("amp: write the directory of the files behind it, or set the environment variable AMP_LOG_DIR")
 	}
 	a.Dir = dir
 	return a.signers.read(a.Sign)

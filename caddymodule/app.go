@@ -180,10 +180,16 @@ func (a *App) read(ctx caddy.Context) (err error) {
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
-	if a.Drain < 0 {
-		return errors.New("drain must not be negative")
-	}
-	return cmp.Or(a.Notify.validate(), a.Streams.validate())
+	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate())
+}
+
+// checkWritten checks what stands in a Caddyfile, and changes nothing.
+func (a *App) checkWritten() error {
+	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams}
+	c.Notify.fillDefaults()
+	c.Streams.provision()
+	_, err := readIdentities(a.Identities)
+	return cmp.Or(err, a.checkStore(), c.Validate(), a.AMP.checkWritten())
 }
 
 // add makes a handler a member of this configuration. Several handlers may front one agent under one name. Two agents

@@ -66,7 +66,7 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*AUNSite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d, nil)
+	return readDirective(d)
 }
 
 // Interface guards.

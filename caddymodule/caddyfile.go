@@ -57,38 +57,41 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.Err("the aip option is given twice")
 	}
 	app := new(App)
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		return nil, d.ArgErr()
-	}
-	p.block("aip", options{
-		"store":      p.store(&app.StoreRaw),
-		"notify":     p.notify(&app.Notify),
-		"drain":      p.duration(&app.Drain),
-		"identities": func() { p.identities(&app.Identities) },
-		"aun":        p.aun(&app.AUN),
-		"issuer":     p.issuer(&app.Issuer),
-		"revocation": p.revocation(&app.Revocation),
-		"amp":        p.amp(&app.AMP),
-		"discovery":  p.discovery(&app.Discovery),
-		"find":       p.find(&app.Find),
-		"registry":   p.registry(&app.Registry),
-
-		"certificates": p.certificates(&app.Certificates),
-		"streams": p.section(options{
-			"take_over":      p.word(&app.Streams.TakeOver),
-			"release_memory": p.word(&app.Streams.ReleaseMemory),
-		}),
-	})
-	if p.err != nil {
-		return nil, p.err
+	if err := readChecked(d, app, new(App), func(p *parser, a *App) { a.readFrom(p) }, (*App).checkWritten); err != nil {
+		return nil, err
 	}
 	value, err := json.Marshal(app)
 	if err != nil {
 		return nil, err
 	}
 	return httpcaddyfile.App{Name: "aip", Value: value}, nil
+}
+
+// readFrom reads the option from its name on.
+func (a *App) readFrom(p *parser) {
+	if p.Next(); p.NextArg() {
+		p.err = p.ArgErr()
+		return
+	}
+	p.block("aip", options{
+		"store":      p.store(&a.StoreRaw),
+		"notify":     p.notify(&a.Notify),
+		"drain":      p.duration(&a.Drain),
+		"identities": func() { p.identities(&a.Identities) },
+		"aun":        p.aun(&a.AUN),
+		"issuer":     p.issuer(&a.Issuer),
+		"revocation": p.revocation(&a.Revocation),
+		"amp":        p.amp(&a.AMP),
+		"discovery":  p.discovery(&a.Discovery),
+		"find":       p.find(&a.Find),
+		"registry":   p.registry(&a.Registry),
+
+		"certificates": p.certificates(&a.Certificates),
+		"streams": p.section(options{
+			"take_over":      p.word(&a.Streams.TakeOver),
+			"release_memory": p.word(&a.Streams.ReleaseMemory),
+		}),
+	})
 }
 
 func (p *parser) notify(n *Notify) func() {
@@ -266,12 +269,17 @@ func mounted(h httpcaddyfile.Helper, m directive, base *string) ([]httpcaddyfile
 	return h.NewRoute(matcher, m), nil
 }
 
-// UnmarshalCaddyfile sets up the handler from a Caddyfile. It judges no values: Provision does.
+// UnmarshalCaddyfile sets up the handler from a Caddyfile, and checks what can be known without reading other files.
 func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		p.agentArgs(&g.Agent, d.Val())
+	return readChecked(d, g, &Gateway{BasePath: g.BasePath}, func(p *parser, g *Gateway) { g.read(p) },
+		(*Gateway).checkWritten)
+}
+
+// read reads the directive from its name on.
+func (g *Gateway) read(p *parser) {
+	p.of = g.subject
+	if p.Next(); p.NextArg() {
+		p.agentArgs(&g.Agent, p.Val())
 	}
 	t, l := &g.Timeouts, &g.Limits
 	p.block("aip_gateway", options{
@@ -309,10 +317,9 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			"memory_per_leader":  size(p, &l.MemoryPerLeader),
 		}),
 	})
-	if p.err == nil && g.Agent.Dialect == "" {
+	if g.Agent.Dialect == "" {
 		p.fail("no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block")
 	}
-	return p.err
 }
 
 func (p *parser) card(c *CardConfig) func() {
@@ -332,15 +339,16 @@ func (p *parser) card(c *CardConfig) func() {
 }
 
 func (p *parser) agent(a *AgentConfig) {
-	if a.Dialect != "" {
-		p.fail("the agent is given twice; an aip_gateway fronts one")
+	switch short, args := a.Dialect != "", p.NextArg(); { // short: it stands behind aip_gateway
+	case short && args:
+		p.fail("the agent is given twice; an aip_gateway fronts one. Behind aip_gateway or behind agent, write it once")
 		return
-	}
-	if !p.NextArg() {
+	case args:
+		p.agentArgs(a, p.Val())
+	case !short:
 		p.fail("agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101")
 		return
 	}
-	p.agentArgs(a, p.Val())
 	known := options{
 		"header_up": p.pair("a name and a value", func(name, value string) {
 			if a.HeaderUp == nil {

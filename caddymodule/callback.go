@@ -40,7 +40,7 @@ func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Callback) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d, nil)
+	return readDirective(d)
 }
 
 // Interface guards.

@@ -69,4 +69,4 @@ var (
 )
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. It has no settings.
-func (*Challenge) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d, nil) }
+func (*Challenge) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d) }

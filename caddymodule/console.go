@@ -45,9 +45,8 @@ func (*Console) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (c *Console) Provision(ctx caddy.Context) error {
-	var err error
-	if c.handler.Allow, err = console.ParsePermissions(c.Allow); err != nil {
-		return fmt.Errorf("aip_console: %w", err)
+	if err := c.check(); err != nil {
+		return err
 	}
 	c.handler.API = adminHandler()
 	app, err := ctx.App("aip")
@@ -67,6 +66,14 @@ func (c *Console) Provision(ctx caddy.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.consoles = append(a.consoles, c)
+	return nil
+}
+
+// check checks the settings.
+func (c *Console) check() (err error) {
+	if c.handler.Allow, err = console.ParsePermissions(c.Allow); err != nil {
+		return fmt.Errorf("aip_console: %w", err)
+	}
 	return nil
 }
 
@@ -105,7 +112,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //		allow <permission>...
 //	}
 func (c *Console) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d, func(p *parser) options { return options{"allow": p.words(&c.Allow)} })
+	return readOptions(d, c, func(p *parser, c *Console) options {
+		return options{"allow": p.words(&c.Allow)}
+	}, (*Console).check)
 }
 
 // Interface guards.

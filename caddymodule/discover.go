@@ -53,17 +53,8 @@ func (*Discover) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (d *Discover) Provision(ctx caddy.Context) error {
-	if d.AIC != "" {
-		aic, err := readAIC("aic", d.AIC)
-		if err != nil {
-			return err
-		}
-		d.AIC = string(aic)
-	}
-	for _, u := range d.Redirect {
-		if err := checkPublicURL("redirect", u); err != nil {
-			return err
-		}
+	if err := d.check(); err != nil {
+		return err
 	}
 	app, err := ctx.App("aip")
 	if err != nil {
@@ -80,9 +71,26 @@ func (d *Discover) Provision(ctx caddy.Context) error {
 //		redirect <url>...
 //	}
 func (d *Discover) UnmarshalCaddyfile(from *caddyfile.Dispenser) error {
-	return readDirective(from, func(p *parser) options {
+	return readOptions(from, d, func(p *parser, d *Discover) options {
 		return options{"aic": p.word(&d.AIC), "redirect": p.words(&d.Redirect)}
-	})
+	}, (*Discover).check)
+}
+
+// check checks the settings, and brings the AIC into its canonical form.
+func (d *Discover) check() error {
+	if d.AIC != "" {
+		aic, err := readAIC("aic", d.AIC)
+		if err != nil {
+			return err
+		}
+		d.AIC = string(aic)
+	}
+	for _, u := range d.Redirect {
+		if err := checkPublicURL("redirect", u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ServeHTTP answers queries.

@@ -125,14 +125,22 @@ func (p *parser) group(into **Group) func() {
 	}
 }
 
-// provision checks the settings and reads what they name. aic and callers are those of the Partner, and own obtains its
-// certificates.
-func (g *Group) provision(aic string, callers []string, own *Certificates) error {
+// fillDefaults sets what is not set. There may be no settings.
+func (g *Group) fillDefaults() {
+	if g == nil {
+		return
+	}
 	orDefault(&g.ExchangeWait, caddy.Duration(group.DefaultExchangeWait))
 	orDefault(&g.MaxGroups, group.DefaultMaxGroups)
 	orDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
 	orDefault(&g.Prefetch, group.DefaultPrefetch)
+}
+
+// check checks the settings, which may be none. aic and callers are those of the Partner.
+func (g *Group) check(aic string, callers []string) error {
 	switch {
+	case g == nil:
+		return nil
 	case aic == "":
 		return errors.New("group: the Partner needs an aic, which is its name in groups; set aic")
 	case !slices.Contains(callers, "aip") && !slices.Contains(callers, "aip/2"):
@@ -140,7 +148,7 @@ func (g *Group) provision(aic string, callers []string, own *Certificates) error
 	case len(g.AllowBrokers) == 0:
 		return errors.New("group: no broker is allowed; name the brokers of your Leaders in allow_brokers")
 	case g.ExchangeWait < 0:
-		return errors.New("group: exchange_wait must not be negative")
+		return notNegative("group: exchange_wait", g.ExchangeWait)
 	case g.MaxGroups < 1 || g.MaxGroups > mostGroups:
 		return fmt.Errorf("group: max_groups is %d, but must be 1 to %d", g.MaxGroups, mostGroups)
 	case g.MaxGroupsPerLeader < 1 || g.MaxGroupsPerLeader > g.MaxGroups:
@@ -150,20 +158,26 @@ func (g *Group) provision(aic string, callers []string, own *Certificates) error
 		return fmt.Errorf("group: prefetch is %d, but must be 1 to %d", g.Prefetch, maxPrefetch)
 	}
 	for _, pattern := range g.AllowBrokers {
-		broker, err := group.ParseBroker(pattern)
-		if err != nil {
+		if _, err := group.ParseBroker(pattern); err != nil {
 			return fmt.Errorf("group: allow_brokers: %q: %w", pattern, err)
 		}
 		if len(g.TLS.AIC) > 0 && !strings.HasPrefix(pattern, "amqps://") {
 			return fmt.Errorf("group: a broker shows its AIC only with TLS; write amqps:// before %q in allow_brokers", pattern)
 		}
+	}
+	return g.checkExchanges()
+}
+
+// provision reads what the settings name. own obtains the certificates of the Partner with the AIC.
+func (g *Group) provision(aic string, own *Certificates) (err error) {
+	for _, pattern := range g.AllowBrokers {
+		broker, err := group.ParseBroker(pattern)
+		if err != nil {
+			return err
+		}
 		g.brokers = append(g.brokers, broker)
 	}
-	if err := g.checkExchanges(); err != nil {
-		return err
-	}
 	repl := caddy.NewReplacer()
-	var err error
 	if g.key, err = readTokenKey(repl, g.TokenKey); err != nil {
 		return fmt.Errorf("group: token_key %w", err)
 	}

@@ -33,7 +33,7 @@ func TestGroupMistakes(t *testing.T) {
 			`allow_exchanges: "leader" is no AIC of a Leader`},
 		{"star", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{groupAIC: {"a*b"}}}, "",
 			`allow_exchanges: "a*b" is not the name of an exchange`},
-		{"wait", Group{AllowBrokers: brokers, ExchangeWait: -1}, "", "exchange_wait must not be negative"},
+		{"wait", Group{AllowBrokers: brokers, ExchangeWait: -1}, "", "exchange_wait is -1ns, but must not be negative"},
 		{"no groups", Group{AllowBrokers: brokers, MaxGroups: -1}, "", "max_groups is -1"},
 		{"one Leader", Group{AllowBrokers: brokers, MaxGroups: 5, MaxGroupsPerLeader: 6}, "", "max_groups_per_leader is 6"},
 		{"prefetch", Group{AllowBrokers: brokers, Prefetch: 1001}, "", "prefetch is 1001"},
@@ -52,7 +52,11 @@ func TestGroupMistakes(t *testing.T) {
 		if tt.aic != "" {
 			aic = ""
 		}
-		err := tt.group.provision(aic, []string{"aip"}, nil)
+		tt.group.fillDefaults()
+		err := tt.group.check(aic, []string{"aip"})
+		if err == nil {
+			err = tt.group.provision(aic, nil)
+		}
 		if err == nil || !strings.HasPrefix(err.Error(), "group: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: the error is %v, want one with %q", tt.name, err, tt.want)
 		}
@@ -60,7 +64,7 @@ func TestGroupMistakes(t *testing.T) {
 			t.Errorf("%s: the error quotes the key", tt.name)
 		}
 	}
-	if err := (&Group{AllowBrokers: brokers}).provision(groupAIC, []string{"a2a"}, nil); err == nil {
+	if err := (&Group{AllowBrokers: brokers}).check(groupAIC, []string{"a2a"}); err == nil {
 		t.Error("groups without callers that could invite: no error")
 	}
 }

@@ -48,7 +48,7 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d, nil)
+	return readDirective(d)
 }
 
 // serveHealth answers a health route.

@@ -35,7 +35,7 @@ func (*Healthz) CaddyModule() caddy.ModuleInfo {
 }
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
-func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d, nil) }
+func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d) }
 
 // ServeHTTP answers /healthz, and what is below it.
 func (*Healthz) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {

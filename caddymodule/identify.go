@@ -89,7 +89,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 		Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory, MemoryPerLeader: i.Limits.MemoryPerLeader,
 	}
 	limits.fillDefaults()
-	if err := cmp.Or(checkBasePath(i.BasePath), limits.check()); err != nil {
+	if err := i.check(); err != nil {
 		return err
 	}
 	callers, err := gateway.Callers(i.Callers, false, "")
@@ -115,9 +115,6 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 		return nil
 	}
 	i.Identity.fillDefaults()
-	if err := i.Identity.check(); err != nil {
-		return err
-	}
 	if i.proofs, err = i.Identity.authenticator(app.(*App)); err != nil {
 		return err
 	}
@@ -199,8 +196,8 @@ func parseIdentify(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) 
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile.
 func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	l := &i.Limits
-	return readDirective(d, func(p *parser) options {
+	return readOptions(d, i, func(p *parser, i *Identify) options {
+		l := &i.Limits
 		return options{
 			"base_path": p.word(&i.BasePath),
 			"callers":   p.words(&i.Callers),
@@ -212,7 +209,21 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				"memory_per_leader": size(p, &l.MemoryPerLeader),
 			}),
 		}
-	})
+	}, (*Identify).check)
+}
+
+// check checks what was written, and changes nothing.
+func (i *Identify) check() error {
+	limits := Limits{Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory,
+		MemoryPerLeader: i.Limits.MemoryPerLeader}
+	limits.fillDefaults()
+	proofs := i.Identity
+	proofs.fillDefaults()
+	_, err := gateway.Callers(i.Callers, false, "")
+	if err != nil {
+		err = fmt.Errorf("callers: %w", err)
+	}
+	return cmp.Or(checkBasePath(i.BasePath), limits.check(), err, proofs.check())
 }
 
 // MatchMethod matches the requests that ask for one of a few things: by the name that their dialect has for it, such as

@@ -58,15 +58,15 @@ func readIdentities(sets map[string]Names) (*identity.Identities, error) {
 	for _, name := range slices.Sorted(maps.Keys(sets)) { // so that an error is always the same
 		leader, err := leaderOf(name, true)
 		if err != nil {
-			return nil, fmt.Errorf("identities: %w", err)
+			return nil, fmt.Errorf("identities: %q: %w", name, err)
 		}
 		for _, other := range sets[name] {
-			other, err := leaderOf(other, false)
+			joined, err := leaderOf(other, false)
 			if err == nil {
-				err = all.Join(leader, other)
+				err = all.Join(leader, joined)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("identities: %w", err)
+				return nil, fmt.Errorf("identities: %q: %w", other, err)
 			}
 		}
 	}

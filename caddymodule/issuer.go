@@ -112,7 +112,7 @@ func (j *JWKS) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 }
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
-func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d, nil) }
+func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d) }
 
 // Interface guards.
 var (

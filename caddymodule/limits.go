@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -54,10 +53,19 @@ func defaultMemory() int64 { return min(192<<20, debug.SetMemoryLimit(-1)/4) }
 func minMemory(body int) int64 { return 2 * (int64(body) + 1) }
 
 func (l *Limits) check() error {
-	counts := min(l.Body, l.Depth, l.Streams, l.StreamsPerLeader, l.TasksPerLeader)
+	for _, limit := range []struct {
+		name string
+		n    int64
+	}{
+		{"body", int64(l.Body)}, {"depth", int64(l.Depth)}, {"streams", int64(l.Streams)},
+		{"streams_per_leader", int64(l.StreamsPerLeader)}, {"tasks_per_leader", int64(l.TasksPerLeader)},
+		{"memory", l.Memory}, {"memory_per_leader", l.MemoryPerLeader},
+	} {
+		if limit.n < 0 {
+			return fmt.Errorf("limits: %s is %d, but must not be negative", limit.name, limit.n)
+		}
+	}
 	switch least := minMemory(l.Body); {
-	case counts < 0 || l.Memory < 0 || l.MemoryPerLeader < 0:
-		return errors.New("limits must not be negative")
 	case l.MemoryPerLeader < least: // or a request of the size of body could not be read
 		return fmt.Errorf("limits: memory_per_leader is %d bytes, but must be at least %d, twice the size of body",
 			l.MemoryPerLeader, least)

@@ -49,10 +49,14 @@ type Notify struct {
 // maxAttempts is the largest value of attempts.
 const maxAttempts = 100
 
-func (n *Notify) provision() error {
+func (n *Notify) fillDefaults() {
 	orDefault(&n.Attempts, notify.DefaultAttempts)
 	orDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
 	orDefault(&n.Concurrency, notify.DefaultConcurrency)
+}
+
+func (n *Notify) provision() error {
+	n.fillDefaults()
 	guard, err := networks(n.AllowNetworks)
 	if err != nil {
 		return fmt.Errorf("notify: %w", err)
@@ -74,6 +78,9 @@ func (n *Notify) provision() error {
 }
 
 func (n *Notify) validate() error {
+	if _, err := networks(n.AllowNetworks); err != nil {
+		return fmt.Errorf("notify: %w", err)
+	}
 	if n.Attempts < 1 || n.Attempts > maxAttempts {
 		return fmt.Errorf("notify: attempts is %d, but must be 1 to %d", n.Attempts, maxAttempts)
 	}

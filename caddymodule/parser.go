@@ -14,7 +14,11 @@ import (
 // parser reads a directive of a Caddyfile and keeps the first error, so that the options read like a grammar.
 type parser struct {
 	*caddyfile.Dispenser
-	err error
+	err  error
+	path []string                           // the names of the blocks that are read, from the directive on
+	of   func() string                      // says what is configured, for errors; nil for nothing to say
+	read func(option caddyfile.Token)       // is called when an option has been read; nil for nobody
+	open func(path []string, known options) // is called when a block begins; nil for nobody
 }
 
 // options are the options of a block by their names, each with the function that reads its values.
@@ -27,42 +31,94 @@ var repeatable = []string{"header_up", "eab", "allow", "allow_networks", "signin
 	"identity oidc", "revocation crl",
 	"revocation ocsp", "revocation acps", "revocation registry"}
 
-// readDirective reads a directive that has no arguments, and the options that known returns, or none.
-func readDirective(d *caddyfile.Dispenser, known func(*parser) options) error {
+// readChecked reads a directive or a global option, and checks what it says. What the check finds is wrong with the
+// option with which it came about: to know which one, all is read once more, into again, and checked after each option.
+func readChecked[T any](
+	d *caddyfile.Dispenser, into, again *T, read func(*parser, *T), check func(*T) error,
+) error {
 	p := &parser{Dispenser: d}
-	d.Next()
-	name := d.Val()
-	if d.NextArg() {
-		return d.ArgErr()
+	read(p, into)
+	if p.err != nil {
+		return p.err
 	}
-	var all options
-	if known != nil {
-		all = known(p)
+	wrong := check(into)
+	if wrong == nil {
+		return nil
 	}
-	p.block(name, all)
+	d.Reset()
+	at, found := caddyfile.Token{}, "" // where the check began to find what it finds at last
+	q := &parser{Dispenser: d}
+	q.read = func(option caddyfile.Token) {
+		now := ""
+		if err := check(again); err != nil {
+			now = err.Error()
+		}
+		if now != found {
+			at, found = option, now
+		}
+	}
+	read(q, again)
+	if found != wrong.Error() {
+		d.Reset()
+		d.Next()
+		at = d.Token()
+	}
+	p.Dispenser = caddyfile.NewDispenser([]caddyfile.Token{at})
+	p.Next()
+	p.fail(wrong.Error())
 	return p.err
 }
 
+// readDirective reads a directive that has no arguments and no options.
+func readDirective(d *caddyfile.Dispenser) error {
+	return readOptions(d, new(int), func(*parser, *int) options { return nil }, func(*int) error { return nil })
+}
+
+// readOptions reads a directive that has no arguments, and the options that known returns, and checks it.
+func readOptions[T any](d *caddyfile.Dispenser, into *T, known func(*parser, *T) options, check func(*T) error) error {
+	return readChecked(d, into, new(T), func(p *parser, into *T) {
+		p.Next()
+		name := p.Val()
+		if p.NextArg() {
+			p.err = p.ArgErr()
+			return
+		}
+		p.block(name, known(p, into))
+	}, check)
+}
+
 func (p *parser) fail(why string) {
-	if p.err == nil {
-		p.err = p.Err(why)
+	if p.err != nil {
+		return
 	}
+	if p.of != nil {
+		why = p.of() + why
+	}
+	p.err = p.Err(why)
 }
 
 // block reads a block, if there is one.
 func (p *parser) block(name string, known options) {
+	p.path = append(p.path, name)
+	defer func() { p.path = p.path[:len(p.path)-1] }()
+	if p.open != nil {
+		p.open(p.path, known)
+	}
 	seen := make(map[string]bool)
 	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
-		option := p.Val()
+		option, token := p.Val(), p.Token()
 		read, ok := known[option]
 		switch {
 		case !ok:
-			p.fail("there is no " + strconv.Quote(option) + " in " + name + nearest(option, known))
-		case seen[option] && !slices.Contains(repeatable, option) && !slices.Contains(repeatable, name+" "+option):
+			p.fail(misplaced(p.path, option, known))
+		case p.open == nil && seen[option] && !slices.Contains(repeatable, option) &&
+			!slices.Contains(repeatable, name+" "+option):
 			p.fail(option + " is given twice in " + name)
 		default:
 			seen[option] = true
-			read()
+			if read(); p.read != nil && p.err == nil {
+				p.read(token)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -214,7 +215,8 @@ func (p *parser) joined(into *string) func() {
 
 func (p *parser) quota(into *[]Quota) func() {
 	return func() {
-		var q Quota
+		*into = append(*into, Quota{})
+		q := &(*into)[len(*into)-1]
 		p.word(&q.Name)()
 		known := p.conditions(&q.Match)
 		known["of"] = p.word(&q.Of)
@@ -229,7 +231,6 @@ func (p *parser) quota(into *[]Quota) func() {
 		known["bytes"] = p.word(&q.Bytes)
 		known["dry_run"] = p.flag(&q.DryRun)
 		p.block("quota", known)
-		*into = append(*into, q)
 	}
 }
 
@@ -269,9 +270,6 @@ func (g *Gateway) newPolicy() (*policy.Policy, error) {
 		Names: policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
 	}
 	if g.Policy != nil {
-		if len(g.Policy.Rules) == 0 && g.Policy.Decide == nil {
-			return nil, fmt.Errorf("policy: it has no rules")
-		}
 		if g.Policy.Decide != nil {
 			var err error
 			if g.point, err = g.Policy.Decide.open(g.AIC); err != nil {
@@ -279,6 +277,25 @@ func (g *Gateway) newPolicy() (*policy.Policy, error) {
 			}
 			c.Further = g.point.Decide
 		}
+	}
+	return g.compilePolicy(c)
+}
+
+// checkPolicy checks the rules and the quotas.
+func (g *Gateway) checkPolicy() error {
+	if g.Policy != nil && len(g.Policy.Rules) == 0 && g.Policy.Decide == nil {
+		return errors.New("policy: it has no rules")
+	}
+	_, err := g.compilePolicy(policy.Config{
+		Partner: g.name(), Meter: new(policy.Meter),
+		Names: policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
+	})
+	return err
+}
+
+// compilePolicy adds the rules and the quotas to a configuration.
+func (g *Gateway) compilePolicy(c policy.Config) (*policy.Policy, error) {
+	if g.Policy != nil {
 		c.DryRun = g.Policy.DryRun
 		for i := range g.Policy.Rules {
 			r, err := g.Policy.Rules[i].config()

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,22 @@ import (
 
 // Provision sets up the handler.
 func (g *Gateway) Provision(ctx caddy.Context) error {
+	if err := g.provision(ctx); err != nil {
+		return fmt.Errorf("%s%w", g.subject(), err)
+	}
+	return nil
+}
+
+// subject is the beginning of an error about the handler.
+func (g *Gateway) subject() string {
+	title := g.title()
+	if title == "" || strings.Contains(title, "@") { // of a URL with credentials
+		return ""
+	}
+	return title + ": "
+}
+
+func (g *Gateway) provision(ctx caddy.Context) error {
 	g.fillDefaults()
 	if err := g.check(); err != nil {
 		return err
@@ -88,7 +105,7 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 		return c, err
 	}
 	if g.Group != nil {
-		if err := g.Group.provision(g.AIC, g.Callers, app.Certificates); err != nil {
+		if err := g.Group.provision(g.AIC, app.Certificates); err != nil {
 			return c, err
 		}
 	}
@@ -154,6 +171,7 @@ func (g *Gateway) fillDefaults() {
 	g.Card.fillDefaults()
 	g.Timeouts.fillDefaults()
 	g.Limits.fillDefaults()
+	g.Group.fillDefaults()
 	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
 }
 
@@ -172,7 +190,7 @@ func readAIC(setting, s string) (identity.AIC, error) {
 	}
 	aic, err := identity.ParseAIC(s)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", setting, err)
+		return "", fmt.Errorf("%s: %q: %w", setting, s, err)
 	}
 	return aic, nil
 }
@@ -188,7 +206,7 @@ func (g *Gateway) check() error {
 	if g.AIC != "" {
 		aic, err := readAIC("aic", g.AIC)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w; make one with: caddy aip aic make", err)
 		}
 		g.AIC = string(aic)
 	}
@@ -202,7 +220,32 @@ func (g *Gateway) check() error {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	return cmp.Or(g.checkTitle(), checkPublicURL("public_url", g.PublicURL), g.checkAID(),
-		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check())
+		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
+		g.Group.check(g.AIC, g.Callers), g.AAC.check(g), g.checkPolicy())
+}
+
+// checkWritten checks what stands in a Caddyfile, and changes nothing.
+func (g *Gateway) checkWritten() error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	var c Gateway
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	c.fillDefaults()
+	return c.check()
+}
+
+// checkCallers checks who may call, and by which dialects.
+func (g *Gateway) checkCallers() error {
+	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.AIC)
+	if err != nil {
+		return fmt.Errorf("callers: %w", err)
+	}
+	_, err = g.guard(callers)
+	return err
 }
 
 // checkBasePath checks the path under which a Partner is mounted, if it is set.
@@ -312,7 +355,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if g.policy, err = g.newPolicy(); err != nil {
 		return c, err
 	}
-	if g.aac, err = g.newAAC(guard.Mode); err != nil {
+	if g.aac, err = g.newAAC(); err != nil {
 		return c, err
 	}
 	var tokens gateway.AAC

@@ -218,7 +218,7 @@ func (v *RevocationVerifier) Provision(ctx caddy.Context) error {
 
 // UnmarshalCaddyfile sets up the verifier from a Caddyfile. It has no settings.
 func (*RevocationVerifier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d, nil)
+	return readDirective(d)
 }
 
 // startLimit is how long a handshake waits for the app, which may start after the server.

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,12 +105,23 @@ func (p *parser) store(into *json.RawMessage) func() {
 			return
 		}
 		name := p.Val()
-		if err := checkDriver(name); err != nil {
-			p.fail(err.Error())
+		module, err := caddy.GetModule(storeNamespace + "." + name)
+		if err != nil {
+			p.fail(checkDriver(name).Error())
 			return
 		}
-		driver, err := caddyfile.UnmarshalModule(p.Dispenser, storeNamespace+"."+name)
-		if err != nil {
+		var driver any = module.New()
+		if own, ok := driver.(interface{ read(*parser) }); ok {
+			told := p.read
+			if told != nil {
+				p.read = func(option caddyfile.Token) {
+					*into = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
+					told(option)
+				}
+			}
+			own.read(p)
+			p.read = told
+		} else if driver, err = caddyfile.UnmarshalModule(p.Dispenser, string(module.ID)); err != nil {
 			p.err = err
 			return
 		}
@@ -151,8 +163,12 @@ func (l *StoreLimits) Provision(caddy.Context) error {
 
 // Validate checks the settings.
 func (l *StoreLimits) Validate() error {
-	if l.Retention < 0 || l.KeepUnread < 0 || l.MaxSize < 0 {
-		return errors.New("store: retention, keep_unread and max_size must not be negative")
+	if err := cmp.Or(notNegative("store: retention", l.Retention),
+		notNegative("store: keep_unread", l.KeepUnread)); err != nil {
+		return err
+	}
+	if l.MaxSize < 0 {
+		return fmt.Errorf("store: max_size is %d, but must not be negative", l.MaxSize)
 	}
 	if l.MaxSize > 0 && l.MaxSize < l.MaxBytes {
 		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
@@ -164,6 +180,28 @@ func (l *StoreLimits) Validate() error {
 	}
 	if l.MaxBytes < 64<<10 {
 		return fmt.Errorf("store: max_bytes is %d, but must be at least 64KiB", l.MaxBytes)
+	}
+	return nil
+}
+
+// checkWritten checks what stands in a Caddyfile.
+func (l *StoreLimits) checkWritten() error {
+	return errors.Join(l.Provision(caddy.Context{}), l.Validate())
+}
+
+// checkStore checks what stands in a Caddyfile about a store whose driver is ours, and changes nothing.
+func (a *App) checkStore() error {
+	var settings map[string]any
+	if json.Unmarshal(a.StoreRaw, &settings) != nil {
+		return nil // there is none yet
+	}
+	module, err := caddy.GetModule(storeNamespace + "." + fmt.Sprint(settings[storeDriverKey]))
+	if err != nil {
+		return nil
+	}
+	driver := module.New()
+	if own, ok := driver.(interface{ checkWritten() error }); ok && json.Unmarshal(a.StoreRaw, driver) == nil {
+		return own.checkWritten()
 	}
 	return nil
 }

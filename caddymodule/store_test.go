@@ -49,7 +49,7 @@ func TestStoreInJSON(t *testing.T) {
 		{config: `{"driver": "memory", "dir": "/s"}`, err: `aip.stores.memory: json: unknown field "dir"`},
 		{config: `{"driver": "pebble", "capacity": 1}`, err: `aip.stores.pebble: json: unknown field "capacity"`},
 		{config: `{"driver": "memory", "capacity": -1}`, err: "store: capacity (-1 bytes) is less than max_bytes"},
-		{config: `{"max_size": -1}`, err: "store: retention, keep_unread and max_size must not be negative"},
+		{config: `{"max_size": -1}`, err: "store: max_size is -1, but must not be negative"},
 	} {
 		ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 		app := &App{StoreRaw: json.RawMessage(tt.config)}

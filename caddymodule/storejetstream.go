@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -141,11 +141,37 @@ func (s *JetStreamStore) Provision(ctx caddy.Context) error {
 		}
 		s.Node = notInNodeName.ReplaceAllString(host, "-")
 	}
+	orDefault(&s.Prefix, defaultPrefix)
+	s.fillNumbers()
+	return s.StoreLimits.Provision(ctx)
+}
+
+func (s *JetStreamStore) fillNumbers() {
 	orDefault(&s.Lease, caddy.Duration(defaultLease))
 	orDefault(&s.Shards, defaultShards)
-	orDefault(&s.Prefix, defaultPrefix)
 	orDefault(&s.Replicas, defaultReplicas)
-	return s.StoreLimits.Provision(ctx)
+}
+
+// checkWritten checks what has no placeholders.
+func (s *JetStreamStore) checkWritten() error {
+	s.fillNumbers()
+	return cmp.Or(s.checkNumbers(), s.StoreLimits.checkWritten())
+}
+
+func (s *JetStreamStore) checkNumbers() error {
+	switch lease := time.Duration(s.Lease); {
+	case lease < shortestLease || lease > longestLease:
+		return fmt.Errorf("store: lease is %s, but must be %s to %s", lease, shortestLease, longestLease)
+	case s.Shards < 1 || s.Shards > mostShards:
+		return fmt.Errorf("store: shards is %d, but must be 1 to %d", s.Shards, mostShards)
+	case s.Replicas == 1 && !s.AllowSingleReplica:
+		return errors.New("store: with one replica, the loss of a server is the loss of tasks; use replicas 3, " +
+			"or accept that with allow_single_replica")
+	case !slices.Contains([]int{1, 3, 5}, s.Replicas):
+		return fmt.Errorf("store: replicas is %d, but must be 3 or 5: an even number bears the loss of no more servers "+
+			"than the odd one below it", s.Replicas)
+	}
+	return nil
 }
 
 // Validate checks the settings, and reads the files that they name. It asks no server.
@@ -164,17 +190,10 @@ func (s *JetStreamStore) Validate() error {
 				"such as http://host:8222", at)
 		}
 	}
-	switch lease := time.Duration(s.Lease); {
-	case lease < shortestLease || lease > longestLease:
-		return fmt.Errorf("store: lease is %s, but must be %s to %s", lease, shortestLease, longestLease)
-	case s.Shards < 1 || s.Shards > mostShards:
-		return fmt.Errorf("store: shards is %d, but must be 1 to %d", s.Shards, mostShards)
-	case s.Replicas == 1 && !s.AllowSingleReplica:
-		return errors.New("store: with one replica, the loss of a server is the loss of tasks; use replicas 3, " +
-			"or accept that with allow_single_replica")
-	case !slices.Contains([]int{1, 3, 5}, s.Replicas):
-		return fmt.Errorf("store: replicas is %d, but must be 3 or 5: an even number bears the loss of no more servers "+
-			"than the odd one below it", s.Replicas)
+	if err := s.checkNumbers(); err != nil {
+		return err
+	}
+	switch {
 	case !nodeName.MatchString(s.Node):
 		return fmt.Errorf("store: node is %q, but must be 1 to 64 letters, digits, - and _", s.Node)
 	case !streamPrefix.MatchString(s.Prefix):
@@ -210,7 +229,7 @@ func (*JetStreamStore) Open(*slog.Logger) (replay.Store, error) { return nil, er
 // LeastResend implements SharedDriver. A message may be on its way for as long as another lease.
 func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(s.Lease) }
 
-// UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
+// read reads the driver in a Caddyfile, behind its name. Syntax:
 //
 //	store jetstream <url>... {
 //		user                 <name> <password>
@@ -235,10 +254,8 @@ func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(
 //		max_bytes            <size>
 //		max_size             <size>
 //	}
-func (s *JetStreamStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	s.URLs = d.RemainingArgs()
+func (s *JetStreamStore) read(p *parser) {
+	s.URLs = p.RemainingArgs()
 	if len(s.URLs) == 0 {
 		p.fail("store jetstream needs the URLs of the servers, such as nats://host")
 	}
@@ -264,14 +281,12 @@ func (s *JetStreamStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"allow_single_replica": p.flag(&s.AllowSingleReplica),
 		"prefix":               p.word(&s.Prefix),
 	})
-	return p.err
 }
 
 // Interface guards.
 var (
-	_ SharedDriver          = (*JetStreamStore)(nil)
-	_ caddy.Provisioner     = (*JetStreamStore)(nil)
-	_ caddy.Validator       = (*JetStreamStore)(nil)
-	_ caddyfile.Unmarshaler = (*JetStreamStore)(nil)
-	_ examinedDriver        = (*JetStreamStore)(nil)
+	_ SharedDriver      = (*JetStreamStore)(nil)
+	_ caddy.Provisioner = (*JetStreamStore)(nil)
+	_ caddy.Validator   = (*JetStreamStore)(nil)
+	_ examinedDriver    = (*JetStreamStore)(nil)
 )

@@ -34,10 +34,10 @@ func jetStreamOf(t *testing.T, text string) (*JetStreamStore, error) {
 		}
 	}
 	s := new(JetStreamStore)
-	d := caddyfile.NewTestDispenser("store " + strings.ReplaceAll(text, "DIR", dir))
-	d.Next()
-	if err := s.UnmarshalCaddyfile(d); err != nil {
-		return nil, err
+	p := &parser{Dispenser: caddyfile.NewTestDispenser(strings.ReplaceAll(text, "DIR", dir))}
+	p.Next()
+	if s.read(p); p.err != nil {
+		return nil, p.err
 	}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
@@ -184,7 +184,8 @@ func TestJetStreamMistakes(t *testing.T) {
 		{"nats://a {\nreplicas 1\n}", "with one replica, the loss of a server is the loss of tasks"},
 		{"nats://a {\nreplicas 2\n}", "replicas is 2, but must be 3 or 5"},
 		{"nats://a {\nmax_events 5\n}", "max_events is 5, but must be at least 16"},
-		{"nats://a {\ncapacity 1GiB\n}", `there is no "capacity" in store jetstream`},
+		{"nats://a {\ncapacity 1GiB\n}",
+			`"capacity" belongs into the global option aip: write aip { store memory { capacity ... } }`},
 		{"nats://a {\nallow_single_replica yes\n}", "allow_single_replica takes no value"},
 	} {
 		_, err := jetStreamOf(t, "jetstream "+tt.text)

@@ -3,11 +3,11 @@
 package caddymodule
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -43,6 +43,10 @@ func (s *MemoryStore) Validate() error {
 	return s.StoreLimits.Validate()
 }
 
+func (s *MemoryStore) checkWritten() error {
+	return errors.Join(s.Provision(caddy.Context{}), s.Validate())
+}
+
 // Location implements StoreDriver: a process has one memory.
 func (*MemoryStore) Location() string { return "" }
 
@@ -58,7 +62,7 @@ func (s *MemoryStore) Settings() replay.Settings {
 	return settings
 }
 
-// UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
+// read reads the driver in a Caddyfile, behind its name. Syntax:
 //
 //	store memory {
 //		retention   <duration>
@@ -68,17 +72,13 @@ func (s *MemoryStore) Settings() replay.Settings {
 //		max_size    <size>
 //		capacity    <size>
 //	}
-func (s *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
+func (s *MemoryStore) read(p *parser) {
 	p.storeBlock("memory", &s.StoreLimits, options{"capacity": size(p, &s.Capacity)})
-	return p.err
 }
 
 // Interface guards.
 var (
-	_ StoreDriver           = (*MemoryStore)(nil)
-	_ caddy.Provisioner     = (*MemoryStore)(nil)
-	_ caddy.Validator       = (*MemoryStore)(nil)
-	_ caddyfile.Unmarshaler = (*MemoryStore)(nil)
+	_ StoreDriver       = (*MemoryStore)(nil)
+	_ caddy.Provisioner = (*MemoryStore)(nil)
+	_ caddy.Validator   = (*MemoryStore)(nil)
 )

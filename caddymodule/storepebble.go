@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -55,11 +54,13 @@ func (s *PebbleStore) Provision(ctx caddy.Context) error {
 }
 
 // Validate checks the settings.
-func (s *PebbleStore) Validate() error {
+func (s *PebbleStore) Validate() error { return s.checkWritten() }
+
+func (s *PebbleStore) checkWritten() error {
 	if _, err := replay.ParseSyncMode(s.Sync); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	return s.StoreLimits.Validate()
+	return s.StoreLimits.checkWritten()
 }
 
 // Location implements StoreDriver.
@@ -84,7 +85,7 @@ func (s *PebbleStore) Settings() replay.Settings {
 // Examine implements examinedDriver.
 func (s *PebbleStore) Examine() error { return plain(pebble.Examine(s.Dir)) }
 
-// UnmarshalCaddyfile sets up the driver from a Caddyfile. Syntax:
+// read reads the driver in a Caddyfile, behind its name. Syntax:
 //
 //	store pebble [<dir>] {
 //		sync        state|always|never
@@ -94,14 +95,11 @@ func (s *PebbleStore) Examine() error { return plain(pebble.Examine(s.Dir)) }
 //		max_bytes   <size>
 //		max_size    <size>
 //	}
-func (s *PebbleStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		s.Dir = d.Val()
+func (s *PebbleStore) read(p *parser) {
+	if p.NextArg() {
+		s.Dir = p.Val()
 	}
 	p.storeBlock("pebble", &s.StoreLimits, options{"sync": p.word(&s.Sync)})
-	return p.err
 }
 
 // OpenToRead implements storefiles.Driver.
@@ -195,13 +193,12 @@ func (s pebbleStore) sample(out samples) {
 
 // Interface guards.
 var (
-	_ StoreDriver           = (*PebbleStore)(nil)
-	_ caddy.Provisioner     = (*PebbleStore)(nil)
-	_ caddy.Validator       = (*PebbleStore)(nil)
-	_ caddyfile.Unmarshaler = (*PebbleStore)(nil)
-	_ storefiles.Driver     = (*PebbleStore)(nil)
-	_ examinedDriver        = (*PebbleStore)(nil)
-	_ copiedStore           = pebbleStore{}
-	_ sampledStore          = pebbleStore{}
-	_ storefiles.Sized      = pebbleStore{}
+	_ StoreDriver       = (*PebbleStore)(nil)
+	_ caddy.Provisioner = (*PebbleStore)(nil)
+	_ caddy.Validator   = (*PebbleStore)(nil)
+	_ storefiles.Driver = (*PebbleStore)(nil)
+	_ examinedDriver    = (*PebbleStore)(nil)
+	_ copiedStore       = pebbleStore{}
+	_ sampledStore      = pebbleStore{}
+	_ storefiles.Sized  = pebbleStore{}
 )

@@ -3,7 +3,7 @@
 package caddymodule
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"time"
 
@@ -42,12 +42,22 @@ func (t *Timeouts) fillDefaults() {
 }
 
 func (t *Timeouts) check() error {
-	if min(t.Response, t.Blocking, t.AwaitingInput, t.AwaitingCompletion) < 0 {
-		return errors.New("timeouts must not be negative")
+	if err := cmp.Or(notNegative("timeouts: response", t.Response), notNegative("timeouts: blocking", t.Blocking),
+		notNegative("timeouts: awaiting_input", t.AwaitingInput),
+		notNegative("timeouts: awaiting_completion", t.AwaitingCompletion)); err != nil {
+		return err
 	}
 	if t.MaxAwaiting < max(t.AwaitingInput, t.AwaitingCompletion) {
 		return fmt.Errorf("timeouts: max_awaiting is %s, but must be at least awaiting_input and awaiting_completion",
 			time.Duration(t.MaxAwaiting))
+	}
+	return nil
+}
+
+// notNegative checks a duration.
+func notNegative(setting string, d caddy.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s is %s, but must not be negative", setting, time.Duration(d))
 	}
 	return nil
 }
