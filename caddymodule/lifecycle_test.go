@@ -201,7 +201,8 @@ func TestFailingConfigurationChangesNothing(t *testing.T) {
 	port := func(addr string) []byte { return fmt.Appendf(nil, `":%s"`, addr[strings.LastIndex(addr, ":")+1:]) }
 	good := s.config("sync never", "")
 	for name, config := range map[string][]byte{
-		"an AIC that is none":      bytes.Replace(s.config("sync never", "aic "+groupAIC), []byte(groupAIC), []byte(groupAIC[:31]+"?"), 1),
+		"an AIC that is none": bytes.Replace(s.config("sync never", "aic "+groupAIC), []byte(groupAIC),
+			[]byte(groupAIC[:31]+"?"), 1),
 		"an unknown identity mode": bytes.Replace(good, []byte(`"identity": "off"`), []byte(`"identity": "maybe"`), 1),
 		"an unknown dialect":       bytes.Replace(good, []byte("a2a/legacy"), []byte("a2a/9.9"), 1),
 		"too small a store": bytes.Replace(good, []byte(`"driver": "pebble"`),

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// allBlocks has every block of the Caddyfile that is ours, once. Which options a block has is known by the parser alone:
+// allBlocks has every block of the Caddyfile that is ours, once. Which options a block has, the parser alone says:
 // it reads this text.
 const allBlocks = `aip_gateway {
 	agent a2a <url> {
