@@ -165,7 +165,7 @@ func TestDoctor(t *testing.T) {
 		{"a Caddyfile that cannot be adapted", options("colour blue"), "configuration", doctor.Broken,
 			`there is no "colour" in aip_gateway.*; correct it`},
 		{"an AIC", options("aic 10001000011K912345E789ABCDEF2354"), "configuration", doctor.Broken,
-			`^aic: .*check digits`},
+			`aic: .*check digits.*Caddyfile:\d+; correct it$`},
 		{"what Caddy refuses", func(_ *testing.T, s *setup) { s.handle = "aip_gateway " + s.agent + "\nencode nothing" },
 			"configuration", doctor.Broken, `encod.*; correct it$`},
 		{"a policy that is tried", options("policy {\nallow\ndry_run\n}"), "policy", doctor.Warning, `^dry_run is set`},
