@@ -184,8 +184,13 @@ func TestContribCaddyfile(t *testing.T) {
 	const aic = "10001000011K912345E789ABCDEF2353"
 	p.env = append(p.env, "AIP_AIC="+aic)
 	status, stdout, stderr := p.caddy("aip", "doctor", "--config", p.path)
-	if status != 0 || !strings.Contains(stdout, aic+": the site's client_auth fits identity required") {
+	if status != 0 || !strings.Contains(stdout, ": the site's client_auth fits identity required") {
 		t.Errorf("caddy aip doctor ended with %d:\n%s%s", status, stdout, stderr)
+	}
+	p.env = append(p.env, "AIP_AIC="+aic[:len(aic)-1]+"4")
+	status, stdout, stderr = p.caddy("aip", "doctor", "--config", p.path)
+	if status == 0 || !strings.Contains(stdout, "the check digits of the AIC are 54") {
+		t.Errorf("caddy aip doctor ended with %d where the AIC is wrong:\n%s%s", status, stdout, stderr)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestPolicy(t *testing.T) {
 	}
 	address := strings.TrimPrefix(s.adminURL(), "http://")
 	for command, want := range map[string]string{
-		"list":   `(?m)^\(no rule\) +deny +0 +1 +1 +` + agent.url + `$`,
+		"list":   `(?m)^\(no rule\) +deny +0 +1 +1 +` + strings.TrimPrefix(agent.url, "http://") + `$`,
 		"quotas": `(?m)^daily +\d{4}-\d\d-\d\d +3 +0 +` + aic + `$`,
 	} {
 		status, out, stderr := s.caddy("aip", "policy", command, "--address", address)

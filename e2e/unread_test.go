@@ -59,10 +59,10 @@ func numbed(transport *http.Transport) (*http.Transport, *numb) {
 // wantClosed waits until the gateway has closed the connection.
 func (c *numb) wantClosed(t *testing.T) {
 	t.Helper()
-	close(c.wake)
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil { // before its transport sees that it is closed
 		t.Fatal(err)
 	}
+	close(c.wake)
 	if _, err := io.Copy(io.Discard, c.Conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the connection is still open")
 	}
