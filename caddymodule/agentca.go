@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -38,7 +40,7 @@ type Certificates struct {
 
 	// The credentials for the accounts of Partners (EAB), each the JSON that the registry gives, mostly by a placeholder,
 	// such as {file./etc/caddy/eab.json} or {env.AIP_EAB}. Each counts once. They are looked up when an account is
-	// needed, so that one can be added without a reload. Default: none.
+	// needed, so that one can be added without a reload. Default: those that the registry of the option registry gives.
 	EAB []string `json:"eab,omitempty"`
 
 	// Where the authority reaches the operator, such as ops@example.com. Default: none.
@@ -127,7 +129,8 @@ func (c *Certificates) provision(ctx caddy.Context) error {
 }
 
 // start begins to look after the certificates of the Partners. others are the checkers of the app's option revocation.
-func (c *Certificates) start(members []*Gateway, others []*Revocation) {
+// account is that at the registry; nil for none.
+func (c *Certificates) start(members []*Gateway, others []*Revocation, account credentialSource) {
 	if c == nil {
 		return
 	}
@@ -142,7 +145,7 @@ func (c *Certificates) start(members []*Gateway, others []*Revocation) {
 			continue
 		}
 		config := agentca.Config{AIC: string(aic), Client: c.client, Storage: c.storage, Log: log,
-			EAB: func(context.Context) (agentca.EAB, error) { return c.credential(string(aic)) },
+			EAB: func(ctx context.Context) (agentca.EAB, error) { return c.credential(ctx, string(aic), account) },
 			Revoked: func(ctx context.Context, chain []*x509.Certificate) (bool, error) {
 				return c.revoked(ctx, chain, others)
 			}}
@@ -192,8 +195,8 @@ func (c *Certificates) close() {
 }
 
 // credential returns the EAB of an agent. Its errors quote none.
-func (c *Certificates) credential(aic string) (found agentca.EAB, err error) {
-	err = errors.New("no eab in certificates is for this agent")
+func (c *Certificates) credential(ctx context.Context, aic string, account credentialSource) (agentca.EAB, error) {
+	var err error
 	for _, text := range c.EAB {
 		text, bad := replaceAll(caddy.NewReplacer(), text)
 		if bad != nil {
@@ -208,7 +211,26 @@ func (c *Certificates) credential(aic string) (found agentca.EAB, err error) {
 			return eab, nil
 		}
 	}
-	return found, err
+	switch {
+	case err != nil:
+		return agentca.EAB{}, err
+	case account == nil:
+		return agentca.EAB{}, errors.New("no eab in certificates is for this agent, and there is no option registry")
+	}
+	given, err := account.EAB(ctx, aic)
+	if err != nil {
+		return agentca.EAB{}, fmt.Errorf("the registry gives no credential: %w", err)
+	}
+	body, err := json.Marshal(given)
+	if err != nil {
+		return agentca.EAB{}, err
+	}
+	return agentca.ReadEAB(body)
+}
+
+// credentialSource gives the credential for an account at the authority. A *registry.Account is one.
+type credentialSource interface {
+	EAB(ctx context.Context, aic string) (*registry.EAB, error)
 }
 
 // revoked reports whether a certificate is revoked: by what its authority says, or a source of the app's option

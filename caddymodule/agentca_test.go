@@ -3,13 +3,16 @@
 package caddymodule
 
 import (
+	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +24,45 @@ import (
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
+
+// account is one at a registry, which gives the credentials of an authority.
+type account struct {
+	*catest.CA
+	asked atomic.Int64
+}
+
+// EAB implements credentialSource.
+func (a *account) EAB(_ context.Context, aic string) (*registry.EAB, error) {
+	a.asked.Add(1)
+	given := new(registry.EAB)
+	return given, json.Unmarshal(a.CA.EAB(aic), given)
+}
+
+// TestCredentialOfRegistry: an agent without a credential in the configuration gets one from the registry, once.
+func TestCredentialOfRegistry(t *testing.T) {
+	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+	ca := catest.New(t)
+	ca.Serve(t)
+	ca.Add(aic, catest.Agent{DNS: []string{"agent.example.com"}})
+	status, err := revocation.New(revocation.Config{Agent: agentOf, Log: slog.New(slog.DiscardHandler),
+		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: ca.URL}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(status.Close)
+	c := &Certificates{Directory: ca.Directory(), storage: &certmagic.FileStorage{Path: t.TempDir()}, status: status,
+		client: &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient}}
+	from := &account{CA: ca}
+	c.start([]*Gateway{{AIC: aic}}, nil, from)
+	t.Cleanup(c.stop)
+	asynctest.Eventually(t, "there are certificates", func() bool { return len(c.of(aic).Status().Certificates) == 2 })
+	if n := from.asked.Load(); n != 1 {
+		t.Errorf("the registry was asked for a credential %d times", n)
+	}
+}
 
 // TestOwnCertificateOnList has an authority say only by its list which certificates are revoked, to the sources of the
 // option revocation. While there is no list, and while it is stale, the certificates stay. The next one names one of
@@ -52,7 +92,7 @@ func TestOwnCertificateOnList(t *testing.T) {
 		storage: &certmagic.FileStorage{Path: t.TempDir()},
 		client:  &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient},
 		status:  checker(revocation.Source{Kind: revocation.ACPS, Location: ca.URL})}
-	c.start([]*Gateway{{AIC: aic}}, []*Revocation{{checker: host}})
+	c.start([]*Gateway{{AIC: aic}}, []*Revocation{{checker: host}}, nil)
 	t.Cleanup(c.stop)
 
 	k := c.of(aic)

@@ -242,7 +242,11 @@ func (a *App) Start() error {
 		r.start()
 	}
 	a.Find.start()
-	a.Certificates.start(a.members, a.allRevocations())
+	var account credentialSource
+	if a.account != nil {
+		account = a.account
+	}
+	a.Certificates.start(a.members, a.allRevocations(), account)
 	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {
