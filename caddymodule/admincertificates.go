@@ -53,9 +53,7 @@ func shownCertificates(s agentca.Status) (all []adminapi.Certificate) {
 		one.Usage = cmp.Or(string(held.Usage), "both")
 		one.Serial, one.From, one.Until, one.Renewal = fmt.Sprintf("%X", leaf.SerialNumber), leaf.NotBefore.UTC(),
 			leaf.NotAfter.UTC(), held.Renewal.UTC()
-		for _, name := range leaf.DNSNames {
-			one.Names = append(one.Names, name)
-		}
+		one.Names = append(one.Names, leaf.DNSNames...)
 		for _, ip := range leaf.IPAddresses {
 			one.Names = append(one.Names, ip.String())
 		}

@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -175,8 +176,12 @@ func (ca *CA) read(r *http.Request) (*request, *failure) {
 		return nil, fail(400, "MALFORMED_REQUEST", "URL mismatch: expected "+want+", got "+q.header.URL)
 	}
 	if jwk := q.header.JWK; jwk != nil {
-		x, y := new(big.Int).SetBytes(decode(jwk.X)), new(big.Int).SetBytes(decode(jwk.Y))
-		q.key = &ecdsa.PublicKey{Curve: elliptic.P256(), X: x, Y: y}
+		point := slices.Concat([]byte{4}, decode(jwk.X), decode(jwk.Y)) // uncompressed
+		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
+		if err != nil {
+			return nil, fail(400, "MALFORMED_REQUEST", "Invalid JWK")
+		}
+		q.key = key
 	} else {
 		n, _ := strconv.Atoi(q.header.Kid[strings.LastIndexByte(q.header.Kid, '/')+1:])
 		if n < 1 || n > len(ca.accounts) {
