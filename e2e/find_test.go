@@ -177,7 +177,7 @@ func TestFindByAIC(t *testing.T) {
 
 	sent := len(one.requests("tasks/send"))
 	d.change(other, true)
-	failed("cannot be reached")
+	failed("certificate is not trusted")
 	if status, _, stderr := s.caddy(call...); status != 1 || !strings.Contains(stderr, "the server is "+strangerAIC) {
 		t.Errorf("call of another server ends with %d: %s", status, stderr)
 	}
