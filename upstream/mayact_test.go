@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -49,7 +50,7 @@ func TestMayAct(t *testing.T) {
 						if never {
 							return errors.New("another process has taken the task over")
 						}
-						time.Sleep(time.Until(begun.Add(5 * time.Second)))
+						bubble.Pass(time.Until(begun.Add(5 * time.Second)))
 						return nil
 					}
 					act(a, t, of)

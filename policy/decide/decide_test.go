@@ -335,7 +335,7 @@ func TestCache(t *testing.T) {
 			{"max-age=60", 0, "cancel", "allow"}, // of the third answer
 		} {
 			control = step.control
-			time.Sleep(step.after)
+			bubble.Pass(step.after)
 			c := start()
 			c.Command = step.command
 			if got := said(p.Decide(t.Context(), c)); got != step.want {
