@@ -62,3 +62,52 @@ type ShardMove struct {
 type NodeName struct {
 	Node string `json:"node"`
 }
+
+// clusterRoutes are the routes of gateways that share a store, and their commands.
+var clusterRoutes = []Route{
+	{
+		Path: Cluster, Method: "GET", Console: MayRead,
+		Commands: []Command{{
+			Name:  "cluster",
+			Short: "Shows the gateways that share a store, and which of them works on what",
+			Long: `
+Shows the gateways that share a store, and which of them works on which shard of the
+tasks. SHOULD is the gateway to which a shard is about to move. LAG is how many writes
+the slowest replica of a shard has still to make. It uses Caddy's admin API, and any
+gateway answers for all.
+`,
+			Example: `  $ caddy aip cluster
+  $ caddy aip cluster --json`,
+		}},
+	},
+	{
+		Path: MoveShard, Method: "POST",
+		Commands: []Command{{
+			Name:  "cluster move",
+			Args:  "<shard> --to <node>",
+			Short: "Moves a shard to another gateway",
+			Long: `
+Moves a shard to another gateway, which works on its tasks from then on. It stays there
+until that gateway leaves. Calls of these tasks wait meanwhile, a second or less, and no
+task is interrupted.
+`,
+			Example: `  $ caddy aip cluster move 7 --to east-2`,
+			Flags:   []Flag{{"to", "the name of the gateway", false}},
+		}},
+	},
+	{
+		Path: DrainNode, Method: "POST, DELETE",
+		Commands: []Command{{
+			Name:  "cluster drain",
+			Args:  "[<node>] [--end]",
+			Short: "Has a gateway hand its shards to the others, before it is stopped",
+			Long: `
+Has a gateway, or the one that is asked, hand its shards to the others, one by one. It
+takes calls meanwhile and after that, which the others execute, and gets no shard until
+--end, or until it is started again. A gateway that is stopped does this by itself.
+`,
+			Example: `  $ caddy aip cluster drain east-2
+  $ caddy aip cluster drain east-2 --end`,
+		}},
+	},
+}

@@ -23,3 +23,23 @@ type Discovered struct {
 type DiscoveredList struct {
 	Agents []Discovered `json:"agents"`
 }
+
+// discoveryRoutes are the routes of discovery, and their commands.
+var discoveryRoutes = []Route{
+	{
+		Path: CheckDiscovery, Method: "GET",
+		Commands: []Command{{
+			Name:  "discover check",
+			Short: "Asks the discovery servers whether they know the Partners",
+			Long: `
+Asks each discovery server of the option discovery for each Partner with an AIC, as a
+caller would, and says what is missing. STATE is found; not-alive (the monitor hears
+nothing of it); hidden (the server takes it for unavailable); inactive (the registry has
+disabled it); missing (the server does not know it); or not-asked, with the REASON. SEEN
+is when the monitor has last heard of it. It uses Caddy's admin API.
+`,
+			Example: `  $ caddy aip discover check
+  $ caddy aip discover check --json`,
+		}},
+	},
+}

@@ -15,3 +15,23 @@ type DrainState struct {
 	Running    int       `json:"running"`        // tasks that an agent works on
 	Unfinished int64     `json:"unfinished"`     // tasks that have not ended, the running ones included
 }
+
+// drainRoutes are the routes of draining, and their commands.
+var drainRoutes = []Route{
+	{
+		Path: Drain, Method: "GET, POST, DELETE",
+		Commands: []Command{{
+			Name:  "drain",
+			Args:  "[--wait [--timeout <time>]] [--end]",
+			Short: "Has a running gateway refuse new tasks, before it is stopped",
+			Long: `
+Has a running gateway refuse new tasks, before it is stopped, for example for an upgrade.
+The tasks that it has continue, and take all commands. With --wait it returns when no
+agent works on a task any more; what waits for its Leader then, continues after the
+restart. The gateway refuses new tasks until --end, or until it is stopped.
+`,
+			Example: `  $ caddy aip drain --wait --timeout 10m && caddy stop
+  $ caddy aip drain --end`,
+		}},
+	},
+}

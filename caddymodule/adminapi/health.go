@@ -76,3 +76,10 @@ type AgentHealth struct {
 	Failed   time.Time `json:"failed,omitzero"`   // when it last did not
 	Reason   string    `json:"reason,omitempty"`  // why it is down
 }
+
+// healthRoutes are the routes of health and of agents' cards, and their commands.
+var healthRoutes = []Route{
+	{Path: HealthLive, Method: "GET, HEAD"},
+	{Path: HealthReady, Method: "GET, HEAD", Console: MayRead},
+	{Path: AgentCardOf, Method: "GET", Query: []string{"partner"}, Console: MayRead},
+}

@@ -22,3 +22,22 @@ type Issuer struct {
 type IssuerList struct {
 	Issuers []Issuer `json:"issuers"`
 }
+
+// issuerRoutes are the routes of issuers of tokens, and their commands.
+var issuerRoutes = []Route{
+	{
+		Path: Issuers, Method: "GET", Console: MayRead, Query: []string{"partner"},
+		Commands: []Command{{
+			Name:  "issuers",
+			Args:  "[--partner <name>]",
+			Short: "Lists the issuers of tokens of a running gateway, and their keys",
+			Long: `
+Lists the issuers whose tokens the Partners of a running gateway accept, how many
+keys of each it has, and when it has fetched them. Keys are fetched when the first token
+comes, and are kept while the issuer cannot be reached: then ERROR says why.
+`,
+			Example: `  $ caddy aip issuers`,
+			Flags:   ofTask[:1],
+		}},
+	},
+}

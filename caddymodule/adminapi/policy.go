@@ -48,3 +48,40 @@ type QuotaPage struct {
 	Quotas []QuotaUse `json:"quotas"`
 	Next   string     `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
 }
+
+// policyRoutes are the routes of policies and quotas, and their commands.
+var policyRoutes = []Route{
+	{
+		Path: PolicyRules, Method: "GET", Console: MayRead, Query: []string{"partner"},
+		Commands: []Command{{
+			Name:  "policy list",
+			Args:  "[--partner <name>]",
+			Short: "Lists the rules and quotas of a running gateway, and what they have decided",
+			Long: `
+Lists the rules of the policies of a running gateway, in the order in which they are
+asked, and its quotas. ALLOWED and DENIED are calls since the process began, and DRY RUN
+those that would have been denied.
+`,
+			Example: `  $ caddy aip policy list`,
+			Flags:   ofTask[:1],
+		}},
+	},
+	{
+		Path: QuotaUses, Method: "GET", Console: MayRead, Query: []string{"quota", "of", "after", "limit"},
+		Commands: []Command{{
+			Name:  "policy quotas",
+			Args:  "[--quota <name>] [--of <leader>]",
+			Short: "Lists what the quotas of a running gateway have counted",
+			Long: `
+Lists what the quotas of a running gateway have counted: tasks that were started, and
+bytes that were sent, on a day of UTC, the last one with a call. OF is whose calls count
+together; "-" for those of all to whom the quota applies.
+`,
+			Example: `  $ caddy aip policy quotas --quota fair`,
+			Flags: []Flag{
+				{"quota", "of the quota of this name", false},
+				{"of", "of this Leader, or Partner", false},
+			},
+		}},
+	},
+}

@@ -37,3 +37,63 @@ type StoreProblem struct {
 type StoreBackup struct {
 	Dir string `json:"dir"`
 }
+
+// storeRoutes are the routes of the store, and their commands.
+var storeRoutes = []Route{
+	{
+		Path: Store, Method: "GET",
+		Commands: []Command{{
+			Name:  "store inspect",
+			Args:  "[--store <directory>]",
+			Short: "Shows what a store has",
+			Long: `
+Shows how many tasks, outboxes and other logs a store has, and how large it is.
+`,
+			Example: `  $ caddy aip store inspect
+  $ caddy aip store inspect --store /var/backups/aip`,
+		}},
+	},
+	{
+		Path: VerifyStore, Method: "POST",
+		Commands: []Command{{
+			Name:  "store verify",
+			Args:  "[--store <directory>]",
+			Short: "Reads all of a store, and says what is wrong",
+			Long: `
+Reads all of a store, with the checksums of its files, decodes the events of all tasks,
+and says what is wrong. It ends with 1 if something is. It changes nothing.
+`,
+			Example: `  $ caddy aip store verify
+  $ caddy aip store verify --store /var/backups/aip`,
+		}},
+	},
+	{
+		Path: BackupStore, Method: "POST",
+		Commands: []Command{{
+			Name:  "store backup",
+			Args:  "<directory> [--store <directory>]",
+			Short: "Copies a store, also one that is in use",
+			Long: `
+Copies a store into a new directory, also while the gateway uses it. The copy has all
+that was acknowledged before, and is consistent. It is made by the gateway, on its
+machine, and takes little space at first where it is on the same file system. To
+restore it, stop Caddy and put the copy in the place of the store.
+`,
+			Example: `  $ caddy aip store backup /var/backups/aip-2026-11-22`,
+		}},
+	},
+	{
+		Path: ExportStore, Method: "GET",
+		Commands: []Command{{
+			Name:  "store export",
+			Args:  "[--store <directory>] [--output <file>]",
+			Short: "Writes a store as lines of JSON",
+			Long: `
+Writes a store as lines of JSON, which another version can import. It has what Leaders
+and agents have written, and the tokens of webhooks.
+`,
+			Example: `  $ caddy aip store export --output store.ndjson
+  $ caddy aip store export --store /var/lib/caddy/aip | gzip > store.ndjson.gz`,
+		}},
+	},
+}

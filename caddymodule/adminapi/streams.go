@@ -32,3 +32,24 @@ type StreamPage struct {
 	Streams []Stream `json:"streams"`
 	Next    Cursor   `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
 }
+
+// streamRoutes are the routes of streams, and their commands.
+var streamRoutes = []Route{
+	{
+		Path: Streams, Method: "GET", Console: MayRead,
+		Query: []string{"partner", "leader", "task", "after", "limit"},
+		Commands: []Command{{
+			Name:  "streams",
+			Args:  "[--task <id>] [--leader <aic>] [--partner <name>]",
+			Short: "Lists the open streams of a running gateway",
+			Long: `
+Lists the open streams of a running gateway, the oldest first: whose task each sends,
+since when, how many events it has sent, and how many are still to be sent. A stream
+that is far behind has a caller that reads slowly. It uses Caddy's admin API.
+`,
+			Example: `  $ caddy aip streams
+  $ caddy aip streams --task task-1 --json`,
+			Flags: append([]Flag{{"task", "of the task with this id", false}}, ofTask...),
+		}},
+	},
+}

@@ -137,3 +137,103 @@ type Lost struct {
 	Changes uint64 `json:"changes,omitempty"` // how many
 	Events  uint64 `json:"events,omitempty"`  // those up to this number
 }
+
+// Flags of commands about tasks.
+var (
+	ofTask = []Flag{
+		{"partner", "of this Partner: its name, its AIC, or its agent's URL", false}, {"leader", "of this Leader", false},
+	}
+	ofState = Flag{"state", "pending, or a state of AIP; may be repeated", true}
+	ending  = append([]Flag{{"reason", "why; the Leader sees it in the status of the task", false}}, ofTask...)
+)
+
+// taskRoutes are the routes of tasks, and their commands.
+var taskRoutes = []Route{
+	{
+		Path: Tasks, Method: "GET", Console: MayRead,
+		Query: []string{"partner", "leader", "task", "state", "min_age", "max_age", "after", "limit"},
+		Commands: []Command{{
+			Name:  "tasks list",
+			Args:  "[--state <state>] [--min-age <time>] [--leader <aic>] [--partner <name>] [...]",
+			Short: "Lists the tasks of the gateway",
+			Long: `
+Lists the tasks of the gateway, those that have ended included while they are kept, in
+the order of their Partners, Leaders and ids. A task is pending until its Leader gets
+the first answer. The age of a task is the time since its last change of state.
+`,
+			Example: `  $ caddy aip tasks list
+  $ caddy aip tasks list --state working --min-age 1h
+  $ caddy aip tasks list --state failed --max-age 1d --json`,
+			Flags: append([]Flag{
+				ofState,
+				{"min-age", "whose state has not changed for this time, such as 10m or 2d", false},
+				{"max-age", "whose state has changed within this time", false},
+			}, ofTask...),
+		}},
+	},
+	{
+		Path: TaskEvents, Method: "GET", Console: MayRead,
+		Query: []string{"partner", "leader", "task", "after", "limit"},
+		Commands: []Command{{
+			Name:  "tasks show",
+			Args:  "<task> [--after <event>] [--leader <aic>] [--partner <name>]",
+			Short: "Shows a task with its events",
+			Long: `
+Shows a task with its events, and the Leader's messages that caused them. If several
+Leaders or Partners have a task with this id, say which.
+`,
+			Example: `  $ caddy aip tasks show task-1
+  $ caddy aip tasks show task-1 --after 100 --json`,
+			Flags: ofTask,
+		}},
+	},
+	{
+		Path: TailTasks, Method: "GET", Console: MayRead,
+		Query: []string{"partner", "leader", "task", "state", "after"},
+		Commands: []Command{{
+			Name:  "tasks tail",
+			Args:  "[<task>] [--state <state>] [--after <event>] [--leader <aic>] [--partner <name>]",
+			Short: "Prints changes of tasks, or the events of one task, as they happen",
+			Long: `
+Prints the changes of state of all tasks as they happen, or the events of one task, until
+it has ended. After a reload of Caddy it continues: with a task at the next event, without
+one at the present, so that changes may be missing. Ctrl-C ends it.
+`,
+			Example: `  $ caddy aip tasks tail --state failed --state awaiting-input
+  $ caddy aip tasks tail task-1 --after 0`,
+			Flags: append([]Flag{ofState}, ofTask...),
+		}},
+	},
+	{
+		Path: CancelTask, Method: "POST", Console: MayCancel,
+		Commands: []Command{{
+			Name:  "tasks cancel",
+			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <name>]",
+			Short: "Cancels a task as the operator",
+			Long: `
+Cancels a task that has not ended. Its agent is asked to stop, as if the Leader had
+canceled the task, and the status says that the operator of the gateway did it, and
+why. The Leader sees that. If several Leaders or Partners have a task with this id, say
+which.
+`,
+			Example: `  $ caddy aip tasks cancel task-1 --reason "the agent is taken out of service"`,
+			Flags:   ending,
+		}},
+	},
+	{
+		Path: FailTask, Method: "POST", Console: MayFail,
+		Commands: []Command{{
+			Name:  "tasks fail",
+			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <name>]",
+			Short: "Ends a task as failed, as the operator",
+			Long: `
+Ends a task that its agent works on as failed. The agent is asked to stop, but the task
+fails whatever it answers. The status says that the operator of the gateway did it, and
+why. The Leader sees that. If several Leaders or Partners have a task with this id, say
+which.
+`,
+			Example: `  $ caddy aip tasks fail task-1 --reason "the agent has lost its data"`,
+			Flags:   ending,
+		}},
+	},
+}

@@ -14,3 +14,8 @@ type Try struct {
 	Task    string       `json:"task,omitempty"`
 	Text    string       `json:"text,omitempty"` // of a start or continue
 }
+
+// tryRoutes are the routes of the console's trial calls, and their commands.
+var tryRoutes = []Route{
+	{Path: TryPartner, Method: "POST", Console: MayTry},
+}
