@@ -134,7 +134,7 @@ func registeredMember(o *openStore, name string) (*Gateway, error) {
 	return all[0], nil
 }
 
-// registrationOf returns what an operator is told. err is why it does not go on.
+// registrationOf returns a registration as the admin API answers it. err is why it does not go on.
 func registrationOf(_ *openStore, g *Gateway, r *registry.Record, err error) adminapi.Registration {
 	out := adminapi.Registration{Partner: g.name(), URL: g.registration(), Used: g.AIC}
 	if r != nil {

@@ -98,7 +98,7 @@ func shortTitle(s string) string {
 }
 
 // assignTitles gives each Partner a title that no other one has. Which of several Partners with the same default has a
-// number does not depend on the order in which they were loaded. a.mu is held, or nobody else has a yet.
+// number does not depend on the order in which they were loaded. The caller holds a.mu, or is the only one that has a.
 func (a *App) assignTitles() {
 	titles, taken := make(map[string]string), make(map[string]bool) // the first by Partner
 	members := slices.SortedFunc(slices.Values(a.members), func(g, h *Gateway) int {

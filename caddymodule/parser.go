@@ -17,8 +17,8 @@ type parser struct {
 	err  error
 	path []string                           // the names of the blocks that are read, from the directive on
 	of   func() string                      // says what is configured, for errors; nil for nothing to say
-	read func(option caddyfile.Token)       // is called when an option has been read; nil for nobody
-	open func(path []string, known options) // is called when a block begins; nil for nobody
+	read func(option caddyfile.Token)       // is called when an option has been read; may be nil
+	open func(path []string, known options) // is called when a block begins; may be nil
 }
 
 // options are the options of a block by their names, each with the function that reads its values.

@@ -112,15 +112,15 @@ func (p *parser) store(into *json.RawMessage) func() {
 		}
 		var driver any = module.New()
 		if own, ok := driver.(interface{ read(*parser) }); ok {
-			told := p.read
-			if told != nil {
+			outer := p.read
+			if outer != nil {
 				p.read = func(option caddyfile.Token) {
 					*into = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
-					told(option)
+					outer(option)
 				}
 			}
 			own.read(p)
-			p.read = told
+			p.read = outer
 		} else if driver, err = caddyfile.UnmarshalModule(p.Dispenser, string(module.ID)); err != nil {
 			p.err = err
 			return
