@@ -53,7 +53,7 @@ type Keeper struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	pairs atomic.Pointer[map[Usage]*tls.Certificate]
+	pairs atomic.Pointer[map[Usage]*pair]
 
 	// What look has read, which only it uses: mostly nothing has changed.
 	body []byte
@@ -97,7 +97,7 @@ func New(c Config) *Keeper {
 		revoked: make(map[string]bool), warned: make(map[string]int)}
 	k.Log = k.Log.With("aic", c.AIC)
 	k.status.AIC = c.AIC
-	k.pairs.Store(new(map[Usage]*tls.Certificate))
+	k.pairs.Store(new(map[Usage]*pair))
 	return k
 }
 
@@ -151,7 +151,10 @@ func (k *Keeper) Certificate(u Usage) *tls.Certificate {
 	if k.v1() {
 		u = BothAuth
 	}
-	return (*k.pairs.Load())[u]
+	if p := (*k.pairs.Load())[u]; p != nil {
+		return &p.Certificate
+	}
+	return nil
 }
 
 // Status returns how the certificates stand.
@@ -161,8 +164,8 @@ func (k *Keeper) Status() Status {
 	defer k.mu.Unlock()
 	s := k.status
 	for _, u := range k.usages() {
-		if pair := pairs[u]; pair != nil {
-			s.Certificates = append(s.Certificates, Held{u, pair, renewAt(pair), k.revoked[serial(pair.Leaf)]})
+		if p := pairs[u]; p != nil {
+			s.Certificates = append(s.Certificates, Held{u, &p.Certificate, p.renewal(), k.revoked[p.serial()]})
 		}
 	}
 	return s
@@ -170,15 +173,15 @@ func (k *Keeper) Status() Status {
 
 // publish serves what a record has.
 func (k *Keeper) publish(r *record) error {
-	pairs := make(map[Usage]*tls.Certificate)
+	pairs := make(map[Usage]*pair)
 	for _, u := range k.usages() {
 		if h := r.Certificates[u]; h != nil && !r.Retired {
-			pair, err := h.pair()
+			p, err := h.pair()
 			if err != nil {
 				return err
 			}
-			if pair != nil {
-				pairs[u] = pair
+			if p != nil {
+				pairs[u] = p
 			}
 		}
 	}
@@ -195,9 +198,8 @@ func (k *Keeper) due(r *record, now time.Time) (all []Usage) {
 	defer k.mu.Unlock()
 	for _, u := range k.usages() {
 		h := r.of(u)
-		pair, err := h.pair()
-		if err != nil || pair == nil || h.Order != nil || h.Replace || !now.Before(renewAt(pair)) ||
-			k.revoked[serial(pair.Leaf)] {
+		p, err := h.pair()
+		if err != nil || p == nil || h.Order != nil || h.Replace || !now.Before(p.renewal()) || k.revoked[p.serial()] {
 			all = append(all, u)
 		}
 	}
@@ -240,8 +242,8 @@ func (k *Keeper) next(now time.Time) time.Duration {
 	if left := k.retry.Sub(now); left > 0 {
 		return min(wait, left)
 	}
-	for _, pair := range *k.pairs.Load() {
-		if left := renewAt(pair).Sub(now); left > 0 {
+	for _, p := range *k.pairs.Load() {
+		if left := p.renewal().Sub(now); left > 0 {
 			wait = min(wait, left)
 		}
 	}
@@ -336,18 +338,14 @@ func (k *Keeper) ask(ctx context.Context, now time.Time) {
 	if k.Revoked == nil {
 		return
 	}
-	for u, pair := range *k.pairs.Load() {
-		chain, err := x509.ParseCertificates(slices.Concat(pair.Certificate...))
-		if err != nil {
-			continue // publish has read it
-		}
-		revoked, err := k.Revoked(ctx, chain)
+	for u, p := range *k.pairs.Load() {
+		revoked, err := k.Revoked(ctx, p.chain)
 		if err != nil || !revoked {
 			continue // what is not known counts as good: renewal does not hang on it
 		}
-		if k.lost(serial(pair.Leaf), now) {
+		if k.lost(p.serial(), now) {
 			k.Log.Warn("a certificate of the agent was revoked, and another is ordered", "usage", nameOf(u),
-				"serial", serial(pair.Leaf))
+				"serial", p.serial())
 		}
 	}
 }
@@ -373,19 +371,19 @@ var warnDays = [...]int{1, 7, 30}
 func (k *Keeper) warn(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for u, pair := range *k.pairs.Load() {
-		left := pair.Leaf.NotAfter.Sub(now)
-		if now.Before(renewAt(pair)) {
+	for u, p := range *k.pairs.Load() {
+		left := p.Leaf.NotAfter.Sub(now)
+		if now.Before(p.renewal()) {
 			continue
 		}
 		for _, days := range warnDays {
 			if left > time.Duration(days)*24*time.Hour {
 				continue
 			}
-			if last, is := k.warned[serial(pair.Leaf)]; !is || days < last {
-				k.warned[serial(pair.Leaf)] = days
+			if last, is := k.warned[p.serial()]; !is || days < last {
+				k.warned[p.serial()] = days
 				k.Log.Warn("a certificate of the agent ends soon, and is not renewed", "usage", nameOf(u),
-					"until", pair.Leaf.NotAfter.UTC(), "days", days, "error", k.status.Err)
+					"until", p.Leaf.NotAfter.UTC(), "days", days, "error", k.status.Err)
 			}
 			break
 		}

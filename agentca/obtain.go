@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -132,7 +131,7 @@ func (k *Keeper) obtain(ctx context.Context, r *record, s signer, u Usage) error
 	if err != nil {
 		return err
 	}
-	pair, err := k.follow(ctx, r, h, s, u, key)
+	p, err := k.follow(ctx, r, h, s, u, key)
 	if err != nil {
 		if isFinal(err) || errors.Is(err, errOrderLost) {
 			h.Order = nil // the next attempt begins anew
@@ -140,12 +139,12 @@ func (k *Keeper) obtain(ctx context.Context, r *record, s signer, u Usage) error
 		}
 		return err
 	}
-	h.Chain, h.Key, h.read, h.Order, h.Replace = encodeChain(pair), h.Order.Key, pair, nil, false
+	h.Chain, h.Key, h.read, h.Order, h.Replace = p.pem(), h.Order.Key, p, nil, false
 	if err := k.save(ctx, r); err != nil {
 		return err
 	}
-	k.Log.Info("a certificate was ordered, and is in use", "usage", nameOf(u), "serial", serial(pair.Leaf),
-		"until", pair.Leaf.NotAfter.UTC())
+	k.Log.Info("a certificate was ordered, and is in use", "usage", nameOf(u), "serial", p.serial(),
+		"until", p.Leaf.NotAfter.UTC())
 	return nil
 }
 
@@ -155,7 +154,7 @@ var errOrderLost = errors.New("the order leads to no certificate; another is pla
 // follow leads an order to its certificate. It asks the authority where the order stands, and never finalizes one that
 // it does not know as ready.
 func (k *Keeper) follow(ctx context.Context, r *record, h *held, s signer, u Usage, key *ecdsa.PrivateKey,
-) (*tls.Certificate, error) {
+) (*pair, error) {
 	id := identifier{Type: "agent", Value: k.AIC, Usage: u}
 	var o *order
 	var err error
@@ -210,7 +209,7 @@ func (k *Keeper) finalize(ctx context.Context, s signer, h *held, o *order, id i
 
 // download gets the certificate, and checks that it is what was ordered.
 func (k *Keeper) download(ctx context.Context, s signer, o *order, u Usage, key *ecdsa.PrivateKey,
-) (*tls.Certificate, error) {
+) (*pair, error) {
 	got, err := k.Client.post(ctx, s, o.Certificate, nil)
 	if err != nil {
 		return nil, err
@@ -222,11 +221,7 @@ func (k *Keeper) download(ctx context.Context, s signer, o *order, u Usage, key 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, errOrderLost)
 	}
-	pair := &tls.Certificate{PrivateKey: key, Leaf: chain[0]}
-	for _, cert := range chain {
-		pair.Certificate = append(pair.Certificate, cert.Raw)
-	}
-	return pair, nil
+	return newPair(key, chain), nil
 }
 
 // prove meets the challenges of an order of v01.00: each asks for a file with a token, and with the
@@ -298,16 +293,16 @@ func (k *Keeper) revokeAll(ctx context.Context, r *record) error {
 		if h == nil {
 			continue
 		}
-		pair, err := h.pair()
-		if err == nil && pair != nil && time.Now().Before(pair.Leaf.NotAfter) {
+		p, err := h.pair()
+		if err == nil && p != nil && time.Now().Before(p.Leaf.NotAfter) {
 			s, err := k.account(ctx, r)
 			if err != nil {
 				return err
 			}
-			if err := k.Client.revoke(ctx, s, pair.Certificate[0], reasonCessation); err != nil {
+			if err := k.Client.revoke(ctx, s, p.Leaf.Raw, reasonCessation); err != nil {
 				return fmt.Errorf("%s is not revoked: %w", nameOf(u), err)
 			}
-			k.Log.Info("a certificate was revoked", "usage", nameOf(u), "serial", serial(pair.Leaf))
+			k.Log.Info("a certificate was revoked", "usage", nameOf(u), "serial", p.serial())
 		}
 		delete(r.Certificates, u)
 		if err := k.save(ctx, r); err != nil {
@@ -316,8 +311,6 @@ func (k *Keeper) revokeAll(ctx context.Context, r *record) error {
 	}
 	return nil
 }
-
-func serial(cert *x509.Certificate) string { return fmt.Sprintf("%X", cert.SerialNumber) }
 
 // pause waits, unless the context ends before.
 func pause(ctx context.Context, d time.Duration) error {

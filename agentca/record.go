@@ -4,8 +4,10 @@ package agentca
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
@@ -52,7 +54,7 @@ type held struct {
 	Replace bool   `json:"replace,omitempty"`
 	Order   *begun `json:"order,omitempty"`
 
-	read *tls.Certificate // chain and key, once pair has read them
+	read *pair // chain and key, once pair has read them
 }
 
 // begun is an order that has not led to a certificate yet.
@@ -94,8 +96,38 @@ func readRecord(body []byte) (*record, error) {
 	return r, nil
 }
 
+// pair is a certificate with its key, and its chain, which its leaf begins.
+type pair struct {
+	tls.Certificate
+	chain []*x509.Certificate
+}
+
+func newPair(key *ecdsa.PrivateKey, chain []*x509.Certificate) *pair {
+	p := &pair{tls.Certificate{PrivateKey: key, Leaf: chain[0]}, chain}
+	for _, cert := range chain {
+		p.Certificate.Certificate = append(p.Certificate.Certificate, cert.Raw)
+	}
+	return p
+}
+
+func (p *pair) serial() string { return fmt.Sprintf("%X", p.Leaf.SerialNumber) }
+
+// renewal returns when the certificate is renewed: when a third of its life is left.
+func (p *pair) renewal() time.Time {
+	return p.Leaf.NotAfter.Add(-p.Leaf.NotAfter.Sub(p.Leaf.NotBefore) / 3)
+}
+
+// pem returns the chain in PEM.
+func (p *pair) pem() string {
+	var s strings.Builder
+	for _, cert := range p.chain {
+		_ = pem.Encode(&s, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}) // a Builder has no errors
+	}
+	return s.String()
+}
+
 // pair returns the certificate with its key; nil for none.
-func (h *held) pair() (*tls.Certificate, error) {
+func (h *held) pair() (*pair, error) {
 	if h.Chain == "" || h.read != nil {
 		return h.read, nil
 	}
@@ -110,27 +142,8 @@ func (h *held) pair() (*tls.Certificate, error) {
 	if !key.PublicKey.Equal(chain[0].PublicKey) {
 		return nil, errors.New("the certificate that is kept has another key")
 	}
-	pair := &tls.Certificate{PrivateKey: key, Leaf: chain[0]}
-	for _, cert := range chain {
-		pair.Certificate = append(pair.Certificate, cert.Raw)
-	}
-	h.read = pair
-	return pair, nil
-}
-
-// encodeChain returns the PEM of a certificate.
-func encodeChain(pair *tls.Certificate) string {
-	var s strings.Builder
-	for _, der := range pair.Certificate {
-		_ = pem.Encode(&s, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // a Builder has no errors
-	}
-	return s.String()
-}
-
-// renewAt returns when a certificate is renewed: when a third of its life is left.
-func renewAt(pair *tls.Certificate) time.Time {
-	leaf := pair.Leaf
-	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore) / 3)
+	h.read = newPair(key, chain)
+	return h.read, nil
 }
 
 // Folder returns the beginning of the keys in the storage of what is kept for one authority.
