@@ -55,7 +55,7 @@ type Keeper struct {
 
 	pairs atomic.Pointer[map[Usage]*pair]
 
-	// What look has read, which only it uses: mostly nothing has changed.
+	// What Load has read last: mostly nothing has changed.
 	body []byte
 	seen *record
 
@@ -101,13 +101,21 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// Load serves what the storage has, before Start.
+// Load serves what the storage has. It may be called before Start; afterwards the Keeper does that itself.
 func (k *Keeper) Load(ctx context.Context) error {
-	r, err := k.load(ctx)
+	body, err := k.read(ctx)
+	if err != nil || k.seen != nil && bytes.Equal(body, k.body) {
+		return err
+	}
+	r, err := k.parse(body)
+	if err == nil {
+		err = k.publish(r)
+	}
 	if err != nil {
 		return err
 	}
-	return k.publish(r)
+	k.seen, k.body = r, body
+	return nil
 }
 
 // Start begins the work, which Close ends.
@@ -267,33 +275,17 @@ func (k *Keeper) tend(ctx context.Context) {
 
 // look serves what the storage has, and reports whether there is anything to do at the authority now.
 func (k *Keeper) look(ctx context.Context, now time.Time) (work bool, err error) {
-	body, err := k.read(ctx)
-	if err != nil {
+	if err := k.Load(ctx); err != nil {
 		return false, err
 	}
-	if k.seen == nil || !bytes.Equal(body, k.body) {
-		r := &record{AIC: k.AIC}
-		if body != nil {
-			if r, err = readRecord(body); err != nil {
-				return false, err
-			}
-		}
-		if err := k.publish(r); err != nil {
-			return false, err
-		}
-		k.seen, k.body = r, body
-	}
 	k.ask(ctx, now)
-	k.mu.Lock()
-	held := now.Before(k.retry)
-	k.mu.Unlock()
-	switch work = k.needsWork(k.seen, now); {
-	case held:
+	if !k.needsWork(k.seen, now) {
+		k.report(nil, now) // what has failed here, another gateway has done
 		return false, nil
-	case !work:
-		k.report(nil, now) // another gateway has done it
 	}
-	return work, nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !now.Before(k.retry), nil
 }
 
 // needsWork reports whether there is anything to do at the authority.

@@ -344,6 +344,28 @@ func TestNotRenewed(t *testing.T) {
 	})
 }
 
+// TestDoneByAnother: a gateway whose attempts fail reports that no more once another gateway has the certificates.
+func TestDoneByAnother(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		k := w.keeper(&absent{next: w.ca, gone: true}, w.storage)
+		k.Start()
+		t.Cleanup(k.Close)
+		bubble.Pass(6 * time.Hour)
+		synctest.Wait()
+		if s := k.Status(); s.Err == nil || s.Retry.IsZero() {
+			t.Errorf("the status is %+v", s)
+		}
+		w.start(t)
+		bubble.Pass(2 * time.Minute)
+		synctest.Wait()
+		valid(t, w, k)
+		if s := k.Status(); s.Err != nil || !s.Retry.IsZero() {
+			t.Errorf("the status is %+v", s)
+		}
+	})
+}
+
 // absent is an authority that may not answer.
 type absent struct {
 	next http.RoundTripper

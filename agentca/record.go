@@ -156,13 +156,13 @@ func Folder(directory string) string {
 	return path.Join("aip", "certificates", host+"-"+hex.EncodeToString(sum[:4]))
 }
 
-// load reads the record of the agent; an empty one if there is none.
+// load reads the record of the agent.
 func (k *Keeper) load(ctx context.Context) (*record, error) {
 	body, err := k.read(ctx)
-	if err != nil || body == nil {
-		return &record{AIC: k.AIC}, err
+	if err != nil {
+		return nil, err
 	}
-	return readRecord(body)
+	return k.parse(body)
 }
 
 // read reads what the storage has of the agent; nil for nothing.
@@ -175,6 +175,14 @@ func (k *Keeper) read(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("the storage cannot be read: %w", err)
 	}
 	return body, nil
+}
+
+// parse reads the record of the agent; an empty one if there is none.
+func (k *Keeper) parse(body []byte) (*record, error) {
+	if body == nil {
+		return &record{AIC: k.AIC}, nil
+	}
+	return readRecord(body)
 }
 
 // save stores the record, and serves what is in it.
