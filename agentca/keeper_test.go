@@ -96,6 +96,12 @@ func (w *world) want(t *testing.T, want catest.Counts) {
 	}
 }
 
+// pass lets time pass, and the gateways do what is due until then.
+func pass(d time.Duration) {
+	bubble.Pass(d)
+	synctest.Wait()
+}
+
 func issued(n int) map[string]int { return map[string]int{"serverAuth": n, "clientAuth": n} }
 
 // valid checks that both certificates are served, and valid now.
@@ -173,11 +179,10 @@ func TestLifetimes(t *testing.T) {
 		const lifetime = 24 * time.Hour
 		w := newWorld(t, lifetime)
 		one, two := w.start(t), w.start(t)
-		bubble.Pass(2 * time.Minute)
+		pass(2 * time.Minute)
 		w.want(t, catest.Counts{EABs: 1, Accounts: 1, Orders: 2, Issued: issued(1)})
 		for range 3 * 3 * 4 {
-			bubble.Pass(2 * time.Hour)
-			synctest.Wait()
+			pass(2 * time.Hour)
 			valid(t, w, one)
 			valid(t, w, two)
 		}
@@ -204,11 +209,10 @@ func TestEABIsSpent(t *testing.T) {
 		k.Close()
 		w.give(right) // the same one, with its right key
 		k = w.start(t)
-		bubble.Pass(time.Hour)
+		pass(time.Hour)
 		w.want(t, catest.Counts{EABs: 1, Issued: map[string]int{}})
 		w.give(w.ca.EAB(aic))
-		bubble.Pass(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		valid(t, w, k)
 		w.want(t, catest.Counts{EABs: 2, Accounts: 1, Orders: 2, Issued: issued(1)})
 		if s := k.Status(); s.Err != nil || s.NeedsEAB || s.Account == "" {
@@ -246,8 +250,7 @@ func TestNonces(t *testing.T) {
 				w := newWorld(t, 0)
 				w.ca.EndNonces(n)
 				k := w.start(t)
-				bubble.Pass(30 * time.Minute)
-				synctest.Wait()
+				pass(30 * time.Minute)
 				valid(t, w, k)
 				w.want(t, catest.Counts{EABs: 1, Accounts: 1, Orders: 2, Issued: issued(1)})
 			})
@@ -262,15 +265,13 @@ func TestDisabled(t *testing.T) {
 		k := w.start(t)
 		valid(t, w, k)
 		w.ca.Disable(aic)
-		bubble.Pass(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if s := k.Status(); !s.Inactive || !s.Certificates[0].Revoked {
 			t.Errorf("the status is %+v", s)
 		}
 		w.want(t, catest.Counts{EABs: 1, Accounts: 1, Orders: 2, Issued: issued(1)})
 		w.ca.Enable(aic)
-		bubble.Pass(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		valid(t, w, k)
 		w.want(t, catest.Counts{EABs: 1, Accounts: 1, Orders: 4, Issued: issued(2)})
 	})
@@ -283,8 +284,7 @@ func TestRevokedForEver(t *testing.T) {
 		k := w.start(t)
 		for range 120 {
 			w.ca.Revoke(k.Certificate(agentca.ClientAuth).Leaf)
-			bubble.Pass(time.Minute)
-			synctest.Wait()
+			pass(time.Minute)
 		}
 		if n := w.ca.Counts().Issued["clientAuth"]; n < 3 || n > 15 {
 			t.Errorf("%d certificates were issued", n)
@@ -297,12 +297,11 @@ func TestRetired(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0)
 		one, two := w.start(t), w.start(t)
-		bubble.Pass(2 * time.Minute)
+		pass(2 * time.Minute)
 		if err := one.Retire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		bubble.Pass(24 * time.Hour)
-		synctest.Wait()
+		pass(24 * time.Hour)
 		if one.Certificate(agentca.ServerAuth) != nil || two.Certificate(agentca.ServerAuth) != nil {
 			t.Error("a retired certificate is served")
 		}
@@ -311,8 +310,7 @@ func TestRetired(t *testing.T) {
 		if err := two.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		bubble.Pass(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		valid(t, w, one)
 		valid(t, w, two)
 		retired.Orders, retired.Issued = 4, issued(2)
@@ -325,21 +323,19 @@ func TestNotRenewed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, 93*24*time.Hour)
 		w.start(t).Close()
-		bubble.Pass(62 * 24 * time.Hour)
+		pass(62 * 24 * time.Hour)
 		away := &absent{next: w.ca, gone: true}
 		k := w.keeper(away, w.storage)
 		k.Start()
 		t.Cleanup(k.Close)
-		bubble.Pass(30*24*time.Hour + time.Hour)
-		synctest.Wait()
+		pass(30*24*time.Hour + time.Hour)
 		for _, days := range []string{"days=30 ", "days=7 ", "days=1 "} {
 			if n := strings.Count(w.log.String(), days); n != 2 { // one for each usage
 				t.Errorf("the log warns %d times of %s", n, days)
 			}
 		}
 		away.set(false)
-		bubble.Pass(2 * time.Hour)
-		synctest.Wait()
+		pass(2 * time.Hour)
 		valid(t, w, k)
 	})
 }
@@ -351,14 +347,12 @@ func TestDoneByAnother(t *testing.T) {
 		k := w.keeper(&absent{next: w.ca, gone: true}, w.storage)
 		k.Start()
 		t.Cleanup(k.Close)
-		bubble.Pass(6 * time.Hour)
-		synctest.Wait()
+		pass(6 * time.Hour)
 		if s := k.Status(); s.Err == nil || s.Retry.IsZero() {
 			t.Errorf("the status is %+v", s)
 		}
 		w.start(t)
-		bubble.Pass(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		valid(t, w, k)
 		if s := k.Status(); s.Err != nil || !s.Retry.IsZero() {
 			t.Errorf("the status is %+v", s)
