@@ -86,15 +86,14 @@ const (
 	no
 )
 
-// current returns the index of the catalogue as it is now.
+// current returns the index of the catalogue as it is now. The catalogue is asked under s.mu, so that no index of an
+// older state follows that of a newer one.
 func (s *Server) current(ctx context.Context) *index {
-	entries := s.catalog.Entries(ctx)
+	s.catalog.Entries(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := s.index != nil && len(entries) == len(s.entries) &&
-		(len(entries) == 0 || &entries[0] == &s.entries[0]) // the catalogue replaces the slice
-	if !same {
-		s.entries, s.index = entries, newIndex(entries)
+	if known := s.catalog.Known(); s.index == nil || !catalog.Same(known, s.entries) {
+		s.entries, s.index = known, newIndex(known)
 	}
 	return s.index
 }

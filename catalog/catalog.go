@@ -74,6 +74,11 @@ func (c *Catalog) Known() []*Entry {
 	return c.entries
 }
 
+// Same reports whether two results of Known or Entries are one and the same: nothing has changed between them.
+func Same(a, b []*Entry) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
 // Entries is Known, after the agents were read where that is due. An agent that does not answer keeps its entry.
 func (c *Catalog) Entries(ctx context.Context) []*Entry {
 	c.refreshing.Lock()

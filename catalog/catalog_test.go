@@ -49,10 +49,14 @@ func TestEntries(t *testing.T) {
 		if same := c.Entries(t.Context()); same[0] != first || reads != 2 {
 			t.Error("an agent that has not changed is another entry")
 		}
+		before := c.Known()
+		if !Same(before, c.Entries(t.Context())) {
+			t.Error("what has not changed is not the same")
+		}
 		card = &translate.Card{Name: "Two"}
 		bubble.Pass(age)
-		if changed := c.Entries(t.Context())[0]; string(changed.ACS) != "Two" {
-			t.Errorf("a change is %s", changed.ACS)
+		if changed := c.Entries(t.Context()); string(changed[0].ACS) != "Two" || Same(before, changed) {
+			t.Errorf("a change is %s", changed[0].ACS)
 		}
 		fails = true
 		c.Set([]Agent{agent}) // as a reload does

@@ -30,7 +30,8 @@ type Directory struct {
 	epoch   string // a part of each cursor: the cursors of another process are of no use
 
 	mu       sync.Mutex
-	own      *aun.Identity // of the gateway; nil for none
+	own      *aun.Identity    // of the gateway; nil for none
+	known    []*catalog.Entry // what was taken over from the catalogue
 	agents   map[aun.AID]*catalog.Entry
 	entries  []*entry // by AID; each is replaced when its agent changes
 	changes  []change // the oldest first
@@ -69,14 +70,19 @@ func (d *Directory) Set(own *aun.Identity) {
 	d.mu.Lock()
 	d.own = own
 	d.mu.Unlock()
-	d.take(d.catalog.Known()) // until their cards have been read
+	d.take() // until their cards have been read
 }
 
-// take takes over what the catalogue has.
-func (d *Directory) take(known []*catalog.Entry) {
+// take takes over what the catalogue has now. It is asked under d.mu, so that no older state follows a newer one.
+func (d *Directory) take() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	known := d.catalog.Known()
+	if catalog.Same(known, d.known) {
+		return
+	}
 	before := d.agents
+	d.known = known
 	d.agents = make(map[aun.AID]*catalog.Entry)
 	for _, e := range known {
 		if e.AID != "" {
@@ -128,7 +134,10 @@ func (d *Directory) get(ctx context.Context, aid aun.AID) *entry {
 }
 
 // refresh has the catalogue read the agents where that is due, and takes over what has changed.
-func (d *Directory) refresh(ctx context.Context) { d.take(d.catalog.Entries(ctx)) }
+func (d *Directory) refresh(ctx context.Context) {
+	d.catalog.Entries(ctx)
+	d.take()
+}
 
 // find returns the entry of an agent; nil for none. d.mu is held.
 func (d *Directory) find(aid aun.AID) *entry {

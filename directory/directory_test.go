@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -260,4 +261,37 @@ func FuzzSearch(f *testing.F) {
 			t.Errorf("%s %s: %s %v", method, params, result, err)
 		}
 	})
+}
+
+// TestConcurrentChanges: requests that read the catalogue while it changes take over its states in their order. An
+// agent that stays is in no change but the first.
+func TestConcurrentChanges(t *testing.T) {
+	d := of()
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					d.list(t.Context())
+				}
+			}
+		})
+	}
+	var agents []catalog.Agent
+	for i := range 200 {
+		aid := fmt.Sprintf("agent-%03d.aid.pub", i)
+		agents = append(agents, fixed(aid, &translate.Card{Name: aid}))
+		d.set(nil, agents...)
+	}
+	close(done)
+	readers.Wait()
+	for _, c := range d.changes {
+		if c.deleted {
+			t.Fatalf("%s was deleted for a while", c.aid)
+		}
+	}
 }
