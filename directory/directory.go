@@ -9,6 +9,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -43,7 +44,8 @@ type Directory struct {
 type entry struct {
 	aid       aun.AID
 	card      *translate.Card
-	agentMD   []byte // with its signature, if it has one
+	agentMD   []byte            // with its signature, if it has one
+	signer    *x509.Certificate // nil if it has none
 	unsigned  [32]byte
 	sum       [32]byte // SHA-256 of agentMD
 	updatedAt time.Time
@@ -159,15 +161,19 @@ func (d *Directory) search(aid aun.AID) (int, bool) {
 	})
 }
 
-// put sets the entry of an agent, if its agent.md has changed. d.mu is held.
+// put sets the entry of an agent, if its agent.md has changed, or another certificate signs it. d.mu is held.
 func (d *Directory) put(aid aun.AID, card *translate.Card, changed time.Time) {
 	text := codec.AppendAgentMD(nil, string(aid), card)
-	e := &entry{aid: aid, card: card, unsigned: sha256.Sum256(text), updatedAt: changed.UTC().Truncate(time.Second)}
+	e := &entry{aid: aid, card: card, unsigned: sha256.Sum256(text), signer: d.signer(aid)}
 	i, ok := d.search(aid)
 	if ok && d.entries[i].unsigned == e.unsigned {
-		return
+		if d.entries[i].signer.Equal(e.signer) {
+			return
+		}
+		changed = time.Now()
 	}
-	e.agentMD = d.sign(aid, text, changed)
+	e.updatedAt = changed.UTC().Truncate(time.Second)
+	e.agentMD = d.sign(text, e.signer, changed)
 	e.sum = sha256.Sum256(e.agentMD)
 	entries := slices.Clone(d.entries) // readers hold the slice
 	if ok {
@@ -179,9 +185,18 @@ func (d *Directory) put(aid aun.AID, card *translate.Card, changed time.Time) {
 	d.record(aid, false)
 }
 
-// sign returns an agent.md with its signature, if the gateway has the key of the agent.
-func (d *Directory) sign(aid aun.AID, text []byte, at time.Time) []byte {
+// signer returns the certificate whose key signs the agent.md of an agent: the gateway's, if it has the key of the
+// agent; otherwise nil.
+func (d *Directory) signer(aid aun.AID) *x509.Certificate {
 	if d.own == nil || d.own.AID != aid || len(d.own.Chain) == 0 {
+		return nil
+	}
+	return d.own.Chain[0]
+}
+
+// sign returns an agent.md with the signature of a signer, which may be nil.
+func (d *Directory) sign(text []byte, signer *x509.Certificate, at time.Time) []byte {
+	if signer == nil {
 		return text
 	}
 	sum := sha256.Sum256(text) // whatever the curve of the key is
@@ -189,7 +204,7 @@ func (d *Directory) sign(aid aun.AID, text []byte, at time.Time) []byte {
 	if err != nil {
 		return text
 	}
-	return codec.AppendSignature(text, sha256.Sum256(d.own.Chain[0].Raw), at.Unix(), signature)
+	return codec.AppendSignature(text, sha256.Sum256(signer.Raw), at.Unix(), signature)
 }
 
 // record adds a change. d.mu is held.

@@ -204,3 +204,35 @@ func TestSignature(t *testing.T) {
 		t.Error("it is signed anew for each request, so that its ETag changes")
 	}
 }
+
+// TestRenewedSigner: an agent.md that has not changed is signed anew where the certificate of the gateway is another
+// one, and its other agents' are as they were.
+func TestRenewedSigner(t *testing.T) {
+	pki := auntest.NewPKI(t)
+	gateway := fixed("gateway.aid.pub", &translate.Card{Name: "Gateway"})
+	d := of(travel, gateway)
+	d.list(t.Context())
+	before := len(d.changes)
+	signer := func() string {
+		text := string(d.get(t.Context(), "gateway.aid.pub").agentMD)
+		if m := signatureBlock.FindStringSubmatch(text); m != nil {
+			return m[1]
+		}
+		return ""
+	}
+	if got := signer(); got != "" {
+		t.Errorf("without an identity, it is signed by %s", got)
+	}
+	for i, own := range []*aun.Identity{pki.Identity("gateway.aid.pub"), pki.Identity("gateway.aid.pub")} {
+		for range 2 { // again, by the same one
+			d.set(own, travel, gateway)
+		}
+		sum := sha256.Sum256(own.Chain[0].Raw)
+		if got, want := signer(), hex.EncodeToString(sum[:]); got != want {
+			t.Errorf("certificate %d: it is signed by %q, want %s", i, got, want)
+		}
+		if got := len(d.changes) - before; got != i+1 {
+			t.Errorf("certificate %d: there are %d changes", i, got)
+		}
+	}
+}
