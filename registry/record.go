@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -60,13 +61,15 @@ func (r *Record) AIC() string {
 // maxFormer is how many AICs of versions before are kept.
 const maxFormer = 32
 
-// take puts what the registry has of a version into the record.
+// take puts what the registry has of a version into the record. An AIC is assigned for ever: an answer without it takes
+// none away, and a version that was disabled before it got one does not become the current one.
 func (r *Record) take(e *Entry) {
 	r.Asked, r.Trouble = time.Now(), ""
 	switch {
 	case r.Current != nil && r.Current.ID == e.ID:
+		e.AIC = cmp.Or(e.AIC, r.Current.AIC)
 		r.Current = e
-	case e.Status == Approved || e.Status == Disabled:
+	case e.AIC != "" && (e.Status == Approved || e.Status == Disabled):
 		if old := r.AIC(); old != "" && old != e.AIC {
 			r.Former = append([]string{old}, r.Former...)
 			r.Former = r.Former[:min(len(r.Former), maxFormer)]

@@ -45,15 +45,14 @@ var (
 // what is there, so that the same order may be given again at any time, also after a crash or an answer that was lost:
 // one version is never drafted twice. The record says how far it is, also beside an error.
 func (a *Account) Register(ctx context.Context, o Order) (*Record, error) {
-	var body struct {
-		Name        string `json:"name"`
-		Version     string `json:"version"`
-		Description string `json:"description"`
+	var draft draftBody
+	switch err := json.Unmarshal(o.ACS, &draft); {
+	case err != nil:
+		return nil, fmt.Errorf("the ACS cannot be read: %w", err)
+	case draft.Name == "" || draft.Version == "":
+		return nil, errors.New("the ACS has no name or no version")
 	}
-	if err := json.Unmarshal(o.ACS, &body); err != nil || body.Name == "" || body.Version == "" {
-		return nil, fmt.Errorf("the ACS has no name and version: %w", err)
-	}
-	draft := draftBody{body.Name, body.Version, body.Description, o.ACS}
+	draft.ACS = o.ACS
 	return a.work(ctx, o.Partner, func(r *Record) error {
 		there, err := a.look(ctx, r, draft)
 		if err != nil {

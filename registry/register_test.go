@@ -327,6 +327,48 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
+// TestTake: only a version with an AIC takes the place of the current one, and no answer takes an AIC away.
+func TestTake(t *testing.T) {
+	old := Entry{ID: "1", Version: "1", Status: Approved, AIC: "A"}
+	next := Entry{ID: "2", Version: "2", Status: Pending}
+	with := func(e Entry, s Status, aic string) *Entry { e.Status, e.AIC = s, aic; return &e }
+	for name, c := range map[string]struct {
+		takes *Entry
+		want  string
+	}{
+		"approved":                      {with(next, Approved, "B"), "2 approved B | - [A]"},
+		"approved, and disabled since":  {with(next, Disabled, "B"), "2 disabled B | - [A]"},
+		"disabled before its approval":  {with(next, Disabled, ""), "1 approved A | 2 disabled []"},
+		"rejected":                      {with(next, Rejected, ""), "1 approved A | 2 rejected []"},
+		"deleted":                       {with(next, Deleted, ""), "1 approved A | - []"},
+		"the current one, disabled":     {with(old, Disabled, "A"), "1 disabled A | 2 pending []"},
+		"the current one, without AIC":  {with(old, Disabled, ""), "1 disabled A | 2 pending []"},
+		"the current one, once deleted": {with(old, Deleted, ""), "1 deleted A | 2 pending []"},
+	} {
+		current, waits := old, next
+		r := Record{Current: &current, Next: &waits}
+		r.take(c.takes)
+		if got := fmt.Sprint(status(&r), " ", r.Former); strings.Join(strings.Fields(got), " ") != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestNoName: an ACS without a name or a version cannot be registered.
+func TestNoName(t *testing.T) {
+	a := account(t, registrytest.New(t), newMemory())
+	for acs, want := range map[string]string{
+		`{"name":"Echo"}`:     "the ACS has no name or no version",
+		`{"version":"1.0.0"}`: "the ACS has no name or no version",
+		`{`:                   "the ACS cannot be read: unexpected end of JSON input",
+	} {
+		if _, err := a.Register(t.Context(), Order{Partner: partner, ACS: json.RawMessage(acs)}); err == nil ||
+			err.Error() != want {
+			t.Errorf("%s: got %v", acs, err)
+		}
+	}
+}
+
 func TestWithdraw(t *testing.T) {
 	r := registrytest.New(t)
 	a := account(t, r, newMemory())
