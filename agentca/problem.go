@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 )
 
 // Problem is an answer of the authority that refuses a request (RFC 7807). Its types are those of ACME, or of ACPs.
@@ -42,15 +44,7 @@ func (p *Problem) Error() string {
 // isKind reports whether an error is a Problem of one of the kinds.
 func isKind(err error, kinds ...string) bool {
 	p, ok := errors.AsType[*Problem](err)
-	if !ok {
-		return false
-	}
-	for _, kind := range kinds {
-		if p.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(kinds, p.Kind)
 }
 
 // isFinal reports whether the authority would answer the same request in the same way again.
@@ -65,7 +59,8 @@ func readProblem(status int, header http.Header, body []byte) *Problem {
 	var doc struct {
 		Type, Detail, Title string
 	}
-	p := &Problem{Status: status, Kind: "other", Detail: http.StatusText(status), Wait: retryAfter(header)}
+	p := &Problem{Status: status, Kind: "other", Detail: http.StatusText(status),
+		Wait: retryafter.Read(header.Get("Retry-After"), time.Now(), maxProblemWait)}
 	if json.Unmarshal(body, &doc) != nil || doc.Type == "" {
 		return p
 	}
@@ -90,16 +85,4 @@ func cut(s string, most int) string {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
-}
-
-// retryAfter returns for how long an answer asks not to be asked again; 0 if it does not.
-func retryAfter(h http.Header) time.Duration {
-	value := h.Get("Retry-After")
-	wait := time.Duration(0)
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		wait = time.Until(at)
-	}
-	return max(0, min(wait, maxProblemWait))
 }

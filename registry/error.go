@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 )
 
 // Kind is what a caller can do about a failure.
@@ -99,7 +101,7 @@ func refusal(res *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // what was read counts
 	_ = res.Body.Close()
 	e := readError(res.StatusCode, body)
-	e.RetryAfter = retryAfter(res.Header)
+	e.RetryAfter = retryafter.Read(res.Header.Get("Retry-After"), time.Now(), maxRetryAfter)
 	return e
 }
 
@@ -193,16 +195,4 @@ func printable(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-}
-
-// retryAfter returns for how long an answer asks not to be asked again; 0 if it does not (RFC 9110 §10.2.3).
-func retryAfter(h http.Header) time.Duration {
-	value := h.Get("Retry-After")
-	wait := time.Duration(0)
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		wait = time.Until(at)
-	}
-	return max(0, min(wait, maxRetryAfter))
 }

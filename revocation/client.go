@@ -8,8 +8,9 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 )
 
 const (
@@ -61,14 +62,7 @@ func (c *Checker) enter() bool {
 	return !c.closed
 }
 
-// retryAfter returns for how long an answer asks not to be asked again; 0 if it does not (RFC 9110 §10.2.3).
-func retryAfter(h http.Header) time.Duration {
-	value := h.Get("Retry-After")
-	wait := time.Duration(0)
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		wait = time.Until(at)
-	}
-	return max(0, min(wait, maxRetryAfter))
+// retryAfter returns for how long an answer asks not to be asked again; 0 if it does not.
+func retryAfter(answer *http.Response) time.Duration {
+	return retryafter.Read(answer.Header.Get("Retry-After"), time.Now(), maxRetryAfter)
 }

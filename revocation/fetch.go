@@ -88,7 +88,7 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 		c.confirm(at)
 		return 0, nil
 	case answer.StatusCode != http.StatusOK:
-		return retryAfter(answer.Header), c.got(at, nil, fmt.Errorf("it is answered with %s", answer.Status))
+		return retryAfter(answer), c.got(at, nil, fmt.Errorf("it is answered with %s", answer.Status))
 	}
 	l, err := c.read(at, answer.Body)
 	if err != nil && c.ctx.Err() != nil {

@@ -129,7 +129,7 @@ func (q *querier) do(request *http.Request, cert, issuer *x509.Certificate) (*an
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		if wait := retryAfter(response.Header); wait > 0 {
+		if wait := retryAfter(response); wait > 0 {
 			q.mu.Lock()
 			q.paused = time.Now().Add(wait)
 			q.mu.Unlock()

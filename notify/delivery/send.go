@@ -24,6 +24,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/bug"
+	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
@@ -153,7 +154,7 @@ func (s *Sender) roundTrip(c *setup, trip http.RoundTripper, req *http.Request) 
 		o.Result = Refused
 	}
 	if o.Status == http.StatusTooManyRequests || o.Status == http.StatusServiceUnavailable {
-		o.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+		o.RetryAfter = retryafter.Read(resp.Header.Get("Retry-After"), time.Now(), maxRetryAfter)
 	}
 	return o
 }
@@ -187,17 +188,6 @@ func (s *Sender) failure(ctx context.Context, c *setup, err error) Outcome {
 		o.Error = "the receiver could not be reached, or its answer was not HTTP"
 	}
 	return o
-}
-
-// retryAfter reads a Retry-After field: seconds, or a date. Anything else is ignored.
-func retryAfter(field string, now time.Time) time.Duration {
-	var d time.Duration
-	if n, err := strconv.ParseUint(field, 10, 63); err == nil {
-		d = time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
-	} else if at, err := http.ParseTime(field); err == nil {
-		d = at.Sub(now)
-	}
-	return min(max(d, 0), maxRetryAfter)
 }
 
 // errPanic is the error of an attempt that panicked, and internalError how it is shown.

@@ -165,20 +165,6 @@ func TestUndeliverable(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for field, want := range map[string]time.Duration{
-		"": 0, "x": 0, "-5": 0, "0": 0, "7": 7 * time.Second, "99999999999999999999999": 0,
-		"9223372036854775807":                      maxRetryAfter,
-		now.Add(time.Hour).Format(http.TimeFormat): time.Hour, now.Add(-time.Hour).Format(http.TimeFormat): 0,
-		now.Add(100 * 24 * time.Hour).Format(http.TimeFormat): maxRetryAfter,
-	} {
-		if got := retryAfter(field, now); got != want {
-			t.Errorf("%q: %v, want %v", field, got, want)
-		}
-	}
-}
-
 // A panic in a goroutine that dials is an error of the attempt, too.
 func TestPanicInDial(t *testing.T) {
 	var log bytes.Buffer
