@@ -37,7 +37,7 @@ type filter struct {
 // condition is a condition that was checked.
 type condition struct {
 	path  []string
-	holds func(value any, there bool) bool // of one value
+	holds func(value any) bool // of one value
 	// negative says that the condition holds where there is no value.
 	negative bool
 }
@@ -125,32 +125,32 @@ func (f *filter) matches(acs map[string]any) bool {
 
 // matches reports whether one of the values at the path fulfils the condition.
 func (c *condition) matches(acs map[string]any) bool {
-	found, any := c.at(acs, c.path)
-	if !any {
+	found, there := c.at(acs, c.path)
+	if !there {
 		return c.negative
 	}
 	return found
 }
 
 // at returns whether a value at a path below v fulfils the condition, and whether there is any value.
-func (c *condition) at(v any, path []string) (found, any bool) {
+func (c *condition) at(v any, path []string) (found, there bool) {
 	if len(path) == 0 {
-		return c.holds(v, true), true
+		return c.holds(v), true
 	}
 	switch v := v.(type) {
-	case map[string]interface{}:
+	case map[string]any:
 		below, ok := v[path[0]]
 		if !ok || below == nil {
 			return false, false
 		}
 		return c.at(below, path[1:])
-	case []interface{}:
+	case []any:
 		for _, one := range v {
-			f, a := c.at(one, path)
-			if any = any || a; f {
+			f, t := c.at(one, path)
+			if there = there || t; f {
 				return true, true
 			}
 		}
 	}
-	return false, any
+	return false, there
 }

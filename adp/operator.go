@@ -14,7 +14,7 @@ type operator struct {
 	types    fieldType // that it is for
 	negative bool      // it holds where there is nothing
 	// compile returns what a value must be like, or why the condition's own cannot be.
-	compile func(of fieldType, value any) (holds func(any, bool) bool, why string)
+	compile func(of fieldType, value any) (holds func(any) bool, why string)
 }
 
 // operators are all operators (v02.02 §4.2.2), by their names.
@@ -81,13 +81,13 @@ func scalar(of fieldType, value any, form func(string) string) (any, bool) {
 
 const wrongType = "is not of the type of the field"
 
-func equals(form func(string) string, not bool) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(of fieldType, value any) (func(any, bool) bool, string) {
+func equals(form func(string) string, not bool) func(fieldType, any) (func(any) bool, string) {
+	return func(of fieldType, value any) (func(any) bool, string) {
 		want, ok := scalar(of, value, form)
 		if !ok {
 			return nil, wrongType
 		}
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			has, ok := scalar(of, v, form)
 			return (ok && has == want) != not
 		}, ""
@@ -110,10 +110,10 @@ func scalars(of fieldType, value any, form func(string) string) (all []any, why 
 	return all, ""
 }
 
-func among(form func(string) string, not bool) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(of fieldType, value any) (func(any, bool) bool, string) {
+func among(form func(string) string, not bool) func(fieldType, any) (func(any) bool, string) {
+	return func(of fieldType, value any) (func(any) bool, string) {
 		want, why := scalars(of, value, form)
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			has, ok := scalar(of, v, form)
 			return (ok && slices.Contains(want, has)) != not
 		}, why
@@ -136,13 +136,13 @@ func compare(a, b any) (c int, ok bool) {
 	return 0, false
 }
 
-func ordered(holds func(int) bool) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(of fieldType, value any) (func(any, bool) bool, string) {
+func ordered(holds func(int) bool) func(fieldType, any) (func(any) bool, string) {
+	return func(of fieldType, value any) (func(any) bool, string) {
 		want, ok := scalar(of&^boolean, value, same)
 		if !ok {
 			return nil, wrongType
 		}
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			has, ok := scalar(of, v, same)
 			c, comparable := compare(has, want)
 			return ok && comparable && holds(c)
@@ -150,7 +150,7 @@ func ordered(holds func(int) bool) func(fieldType, any) (func(any, bool) bool, s
 	}
 }
 
-func between(of fieldType, value any) (func(any, bool) bool, string) {
+func between(of fieldType, value any) (func(any) bool, string) {
 	bounds, why := scalars(of&^(text|boolean), value, same)
 	if why != "" || len(bounds) != 2 {
 		return nil, "must be a list of the least and the greatest value"
@@ -158,7 +158,7 @@ func between(of fieldType, value any) (func(any, bool) bool, string) {
 	if c, ok := compare(bounds[0], bounds[1]); !ok || c > 0 {
 		return nil, "has a least value above the greatest"
 	}
-	return func(v any, _ bool) bool {
+	return func(v any) bool {
 		has, ok := scalar(of, v, same)
 		least, ok1 := compare(has, bounds[0])
 		greatest, ok2 := compare(has, bounds[1])
@@ -168,14 +168,14 @@ func between(of fieldType, value any) (func(any, bool) bool, string) {
 
 func part(
 	form func(string) string, has func(s, part string) bool, not bool,
-) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(_ fieldType, value any) (func(any, bool) bool, string) {
+) func(fieldType, any) (func(any) bool, string) {
+	return func(_ fieldType, value any) (func(any) bool, string) {
 		want, ok := value.(string)
 		if !ok {
 			return nil, "must be a text"
 		}
 		want = form(want)
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			s, ok := v.(string)
 			return (ok && has(form(s), want)) != not
 		}, ""
@@ -183,12 +183,12 @@ func part(
 }
 
 // exists is about what is there and not empty.
-func exists(_ fieldType, value any) (func(any, bool) bool, string) {
+func exists(_ fieldType, value any) (func(any) bool, string) {
 	want, ok := value.(bool)
 	if !ok {
 		return nil, "must be true or false"
 	}
-	return func(v any, _ bool) bool {
+	return func(v any) bool {
 		full := v != nil
 		switch v := v.(type) {
 		case string:
@@ -207,10 +207,10 @@ func in(has []any) func(any) bool { return func(v any) bool { return slices.Cont
 
 func notIn(has []any) func(any) bool { return func(v any) bool { return !slices.Contains(has, v) } }
 
-func elements(holds func(has, of []any) bool) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(_ fieldType, value any) (func(any, bool) bool, string) {
+func elements(holds func(has, of []any) bool) func(fieldType, any) (func(any) bool, string) {
+	return func(_ fieldType, value any) (func(any) bool, string) {
 		want, why := scalars(text|number|boolean, value, fold)
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			given, _ := v.([]any)
 			var has []any
 			for _, one := range given {
@@ -223,21 +223,21 @@ func elements(holds func(has, of []any) bool) func(fieldType, any) (func(any, bo
 	}
 }
 
-func length(holds func(int) bool) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(_ fieldType, value any) (func(any, bool) bool, string) {
+func length(holds func(int) bool) func(fieldType, any) (func(any) bool, string) {
+	return func(_ fieldType, value any) (func(any) bool, string) {
 		want, ok := value.(float64)
 		if !ok || want < 0 || want != float64(int(want)) {
 			return nil, "must be a whole number, and not below 0"
 		}
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			given, ok := v.([]any)
 			return ok && holds(cmp.Compare(len(given), int(want)))
 		}, ""
 	}
 }
 
-func keys(holds func(map[string]any, []string) bool) func(fieldType, any) (func(any, bool) bool, string) {
-	return func(_ fieldType, value any) (func(any, bool) bool, string) {
+func keys(holds func(map[string]any, []string) bool) func(fieldType, any) (func(any) bool, string) {
+	return func(_ fieldType, value any) (func(any) bool, string) {
 		var want []string
 		if s, ok := value.(string); ok {
 			want = []string{s}
@@ -254,7 +254,7 @@ func keys(holds func(map[string]any, []string) bool) func(fieldType, any) (func(
 		if len(want) == 0 {
 			return nil, "must be a key, or a list of keys"
 		}
-		return func(v any, _ bool) bool {
+		return func(v any) bool {
 			has, ok := v.(map[string]any)
 			return ok && holds(has, want)
 		}, ""
