@@ -48,25 +48,17 @@ var ErrUnclear = errors.New("it answers, but not as a discovery server does")
 
 // Ask returns what the server knows of an agent: first whether it is found as a caller would find it, and if not, why.
 func (c *Client) Ask(ctx context.Context, aic string) (Answer, error) {
-	of := func(field, op string, value any) map[string]any {
-		return map[string]any{"field": field, "op": op, "value": value}
-	}
-	named := of("aic", "eq", aic)
 	for _, try := range []struct {
-		more  map[string]any
 		state State
+		more  []any
 	}{
-		{nil, Listed},
+		{Listed, nil},
 		// The reference hides what its poller does not reach, unless it is asked so. It is none of the specification's
 		// fields, so that others refuse it.
-		{of("onlyAvailable", "eq", false), Hidden},
-		{of("active", "eq", false), Inactive},
+		{Hidden, []any{isEqual("onlyAvailable", false)}},
+		{Inactive, []any{isEqual("active", false)}},
 	} {
-		conditions := []any{named}
-		if try.more != nil {
-			conditions = append(conditions, try.more)
-		}
-		found, err := c.filtered(ctx, aic, conditions)
+		found, err := c.find(ctx, aic, try.more...)
 		if refused := (*Error)(nil); try.state == Hidden && errors.As(err, &refused) {
 			continue
 		}
@@ -88,38 +80,35 @@ func (c *Client) Ask(ctx context.Context, aic string) (Answer, error) {
 	return Answer{State: NotSynced}, nil
 }
 
+// ACS returns the ACS of an agent as the server has it; nil if it does not find the agent.
+func (c *Client) ACS(ctx context.Context, aic string) (json.RawMessage, error) {
+	found, err := c.find(ctx, aic)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return found.acs, nil
+}
+
 // sighting is an agent as it was found.
 type sighting struct {
+	acs            json.RawMessage // nil if the server names the agent only
 	inactive, dead bool
 	seen           time.Time
 }
 
-// filtered asks for the agent with an AIC that fulfils conditions; nil if it is not found. The answer is not trusted:
-// an agent that was not asked for counts as none.
-func (c *Client) filtered(ctx context.Context, aic string, conditions []any) (*sighting, error) {
-	status, answer, err := c.post(ctx, conditions)
+// isEqual returns the condition that a field has a value.
+func isEqual(field string, value any) any {
+	return map[string]any{"field": field, "op": "eq", "value": value}
+}
+
+// find asks for the agent with an AIC that also fulfils more conditions; nil if it is not found. The answer is not
+// trusted: an agent that was not asked for counts as none.
+func (c *Client) find(ctx context.Context, aic string, more ...any) (*sighting, error) {
+	status, answer, err := c.post(ctx, append([]any{isEqual("aic", aic)}, more...))
 	if err != nil {
 		return nil, err
 	}
 	return parseAnswer(status, answer, aic)
-}
-
-// ACS returns the ACS of an agent as the server has it; nil if it does not find the agent.
-func (c *Client) ACS(ctx context.Context, aic string) (json.RawMessage, error) {
-	status, answer, err := c.post(ctx, []any{map[string]any{"field": "aic", "op": "eq", "value": aic}})
-	if err != nil {
-		return nil, err
-	}
-	if found, err := parseAnswer(status, answer, aic); err != nil || found == nil {
-		return nil, err
-	}
-	var a struct {
-		Result struct {
-			ACSMap map[string]json.RawMessage `json:"acsMap"`
-		} `json:"result"`
-	}
-	_ = json.Unmarshal(answer, &a) // which parseAnswer has read
-	return a.Result.ACSMap[key(a.Result.ACSMap, aic)], nil
 }
 
 // post sends a query for one agent that fulfils conditions, and returns the answer.
@@ -157,9 +146,7 @@ func (c *Client) post(ctx context.Context, conditions []any) (status int, answer
 func parseAnswer(status int, answer []byte, aic string) (*sighting, error) {
 	var a struct {
 		Result *struct {
-			ACSMap map[string]struct {
-				Active *bool `json:"active"`
-			} `json:"acsMap"`
+			ACSMap map[string]json.RawMessage `json:"acsMap"`
 			Agents []struct {
 				Skills []struct {
 					AIC string `json:"aic"`
@@ -176,14 +163,15 @@ func parseAnswer(status int, answer []byte, aic string) (*sighting, error) {
 			Data    json.RawMessage `json:"data"`
 		} `json:"error"`
 	}
+	unclear := fmt.Errorf("%w: status %d", ErrUnclear, status)
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return nil, fmt.Errorf("%w: status %d", ErrUnclear, status)
+		return nil, unclear
 	}
 	switch {
 	case a.Error != nil:
 		return nil, &Error{a.Error.Code, clip(a.Error.Message), clip(string(a.Error.Data))}
 	case status != http.StatusOK || a.Result == nil:
-		return nil, fmt.Errorf("%w: status %d", ErrUnclear, status)
+		return nil, unclear
 	}
 	named := false
 	for _, g := range a.Result.Agents {
@@ -191,11 +179,17 @@ func parseAnswer(status int, answer []byte, aic string) (*sighting, error) {
 			named = named || strings.EqualFold(s.AIC, aic)
 		}
 	}
-	entry, listed := a.Result.ACSMap[key(a.Result.ACSMap, aic)]
+	acs, listed := a.Result.ACSMap[key(a.Result.ACSMap, aic)]
 	if !named && !listed {
 		return nil, nil
 	}
-	s := &sighting{inactive: entry.Active != nil && !*entry.Active}
+	var entry struct {
+		Active *bool `json:"active"`
+	}
+	if listed && json.Unmarshal(acs, &entry) != nil {
+		return nil, unclear
+	}
+	s := &sighting{acs: acs, inactive: entry.Active != nil && !*entry.Active}
 	alive := a.Result.Alive[key(a.Result.Alive, aic)]
 	s.dead = alive.Alive != nil && !*alive.Alive
 	if alive.Seen != nil {
