@@ -145,8 +145,9 @@ func TestRefused(t *testing.T) {
 	deep := `{"query":"x","filter":{"groups":[{"groups":[{"groups":[{}]}]}]}}`
 	many := `{"query":"x","filter":{"groups":[` + strings.Repeat("{},", maxConditions) + `{}]}}`
 	for request, code := range map[string]int{
-		`{`: 40000, `[]`: 40000, `{"query":"x"} x`: 40000, `{"type":"nonsense","query":"x"}`: 40000,
-		`{"query":"x","limit":51}`: 40000, `{"query":"x","limit":0}`: 40000, `{"query":7}`: 40000,
+		`{`: 40000, `[]`: 40000, `{"query":"x"} x`: 40000, `{"query":"x"}}`: 40000, `{"query":"x"}]`: 40000,
+		`{"type":"nonsense","query":"x"}`: 40000,
+		`{"query":"x","limit":51}`:        40000, `{"query":"x","limit":0}`: 40000, `{"query":7}`: 40000,
 		`{"query":"` + strings.Repeat("x", 1001) + `"}`: 40000,
 		`{"type":"explicit"}`:                           40001, `{"query":"  "}`: 40001,
 		`{"query":"x","forwardDepthLimit":9}`: 40002,

@@ -3,7 +3,6 @@
 package adp
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -62,7 +61,6 @@ var (
 	chainInvalid = kind{40003, "ForwardChainInvalid"}
 	filterWrong  = kind{40004, "FilterInvalid"}
 	fanoutWrong  = kind{40005, "ForwardFanoutLimitInvalid"}
-	unknownPeer  = kind{40101, "CertificateInvalid"}
 	loopDetected = kind{50801, "ForwardLoopDetected"}
 	chainForged  = kind{50803, "ForwardChainTampered"}
 )
@@ -75,9 +73,6 @@ type kind struct {
 func (k kind) errorf(format string, args ...any) *Error {
 	return &Error{k.code, k.name, fmt.Sprintf(format, args...)}
 }
-
-// ErrUnknown returns the error for a caller that has not proven who it is.
-func ErrUnknown(why string) *Error { return unknownPeer.errorf("%s", why) }
 
 // body is a request as it is sent. Members that are null count as missing, and unknown ones are ignored.
 type body struct {
@@ -181,12 +176,8 @@ func (r *Request) Check(own, peer string) *Error {
 }
 
 func decode(text []byte, into any) *Error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(into); err != nil {
+	if err := json.Unmarshal(text, into); err != nil {
 		return badRequest.errorf("the body is no request: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if d.More() {
-		return badRequest.errorf("the body is no request: something follows the object")
 	}
 	return nil
 }
