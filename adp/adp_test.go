@@ -203,6 +203,11 @@ func TestAnswer(t *testing.T) {
 	if diff := cmp.Diff(want, string(f.Encode())); diff != "" || asked != 2 {
 		t.Errorf("asked %d times, the answer (-want +got):\n%s", asked, diff)
 	}
+	times, alive := 0, s.about.Alive
+	s.about.Alive = func(e *catalog.Entry) (bool, time.Time) { times++; return alive(e) }
+	if got := found(t, s, `{"query":"travel"}`); got != "trips/hotel trips/plan" || times != 1 {
+		t.Errorf("found %s, and asked %d times whether the agent is alive", got, times)
+	}
 	r, _ = ParseV1([]byte(`{"query":"hotels","limit":3}`))
 	f = s.Find(t.Context(), r, func(*catalog.Entry) bool { return true })
 	want = `{"query":"hotels","agents":[{"acs":` + compacted(t, three[trips]) +

@@ -23,11 +23,12 @@ type Server struct {
 	index   *index
 }
 
-// About is what a Server asks about agents. Its functions must be fast.
+// About is what a Server asks about agents.
 type About struct {
-	// Alive reports whether an agent can be called, and when it has last answered; zero if that is not known.
+	// Alive reports whether an agent can be called, and when it has last answered; zero if that is not known. It is asked
+	// once for each agent of an answer.
 	Alive func(*catalog.Entry) (alive bool, answered time.Time)
-	// Calls returns how many calls there were to an agent.
+	// Calls returns how many calls there were to an agent. It is asked for all agents, and must be fast.
 	Calls func(*catalog.Entry) uint64
 }
 
@@ -67,6 +68,9 @@ func (s *Server) Find(ctx context.Context, r *Request, mayCall func(*catalog.Ent
 		}
 	}
 	for _, d := range f.skills {
+		if _, asked := f.alive[d.agent.aic]; asked { // for another of its skills
+			continue
+		}
 		alive, answered := s.about.Alive(d.agent.entry)
 		one := liveness{Alive: alive}
 		if !answered.IsZero() {
