@@ -14,14 +14,13 @@ import (
 type Call struct {
 	AIC     string // of the Partner
 	Began   time.Time
-	Took    time.Duration
+	Took    time.Duration // of a stream: until it began
 	Dialect string
 	Command string // as it is named in metrics
 	Caller  string // the id that the caller has proven; empty if it has proven none
 	Leader  string
 	Address string // of the caller; empty if it is not known
 	Task    string
-	Stream  bool   // the time is that until it began
 	Error   string // the kind of the error; empty for none
 	Refused bool   // the error says that the caller may not call
 	Failed  bool   // the error is not the caller's

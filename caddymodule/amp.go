@@ -290,7 +290,7 @@ func (g *Gateway) report(c *gateway.Answered) {
 		return
 	}
 	call := amp.Call{AIC: g.AIC, Began: c.At, Took: c.Took, Dialect: c.Dialect, Command: c.Command, Caller: c.User,
-		Leader: c.Leader, Address: c.Address, Task: c.Task, Stream: c.Stream, Error: c.Error}
+		Leader: c.Leader, Address: c.Address, Task: c.Task, Error: c.Error}
 	if host, _, err := net.SplitHostPort(c.Address); err == nil {
 		call.Address = host
 	}

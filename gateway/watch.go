@@ -13,11 +13,10 @@ import (
 // Answered is a call that was answered, for who reports calls. That of a stream has begun.
 type Answered struct {
 	Summary
-	Kind    task.Kind // of the error, if there is one
-	At      time.Time // when the call was decoded
-	Took    time.Duration
-	Address string // of the caller, as the front knows it
-	Stream  bool
+	Kind    task.Kind     // of the error, if there is one
+	At      time.Time     // when the call was decoded
+	Took    time.Duration // of a stream: until it began
+	Address string        // of the caller, as the front knows it
 	Trace   trace.SpanContext
 }
 
@@ -29,7 +28,7 @@ func (x *exchange) count(err error, took time.Duration) {
 		return
 	}
 	a := &Answered{Summary: x.summary(err), At: time.Now().Add(-took), Took: took, Address: x.in.Address,
-		Stream: x.call.Stream, Trace: x.span.SpanContext()}
+		Trace: x.span.SpanContext()}
 	if err != nil {
 		a.Kind = task.KindOf(err)
 	}
