@@ -24,6 +24,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -310,42 +311,48 @@ func TestRotation(t *testing.T) {
 
 // TestFailedWrites: no record waits for a file that cannot be written, and later ones are written when it can.
 func TestFailedWrites(t *testing.T) {
-	dir, counts := filepath.Join(t.TempDir(), "missing"), new(Counts)
-	l := open(t, Config{Dir: dir, Counts: counts}, Access)
-	l.Add(Record{Type: Access, AIC: "lost", Body: Object{}})
-	l.Add(Record{Type: Heartbeat}) // is not written
-	for _, lost := counts.Of(Access); lost == 0; _, lost = counts.Of(Access) {
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(dir, "amp_access_test.jsonl")
-	if err := os.WriteFile(name, []byte(`{"torn":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.Add(Record{Type: Access, AIC: "1", Body: Object{}})
-	for written, _ := counts.Of(Access); written == 0; written, _ = counts.Of(Access) {
-	}
-	if err := os.Rename(name, name+".old"); err != nil { // as logrotate does
-		t.Fatal(err)
-	}
-	l.Add(Record{Type: Access, AIC: "2", Body: Object{}})
-	l.Close()
-	l.Close()
-	l.Add(Record{Type: Access, AIC: "late", Body: Object{}})
-	old, err := os.ReadFile(name + ".old")
-	if err != nil || !strings.HasPrefix(string(old), "{\"torn\":\n{\"aic\":\"1\"") {
-		t.Errorf("the old file has %q", old)
-	}
-	if got := records(t, name); len(got) != 1 || got[0]["aic"] != "2" {
-		t.Errorf("the new file has %v", got)
-	}
-	if _, lost := counts.Of(Access); lost != 2 {
-		t.Errorf("%d were lost", lost)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		dir, counts := filepath.Join(t.TempDir(), "missing"), new(Counts)
+		l := open(t, Config{Dir: dir, Counts: counts}, Access)
+		l.Add(Record{Type: Access, AIC: "lost", Body: Object{}})
+		l.Add(Record{Type: Heartbeat}) // is not written
+		synctest.Wait()
+		if _, lost := counts.Of(Access); lost != 1 {
+			t.Errorf("%d were lost, want 1", lost)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, "amp_access_test.jsonl")
+		if err := os.WriteFile(name, []byte(`{"torn":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.Add(Record{Type: Access, AIC: "1", Body: Object{}})
+		synctest.Wait()
+		if written, _ := counts.Of(Access); written != 1 {
+			t.Errorf("%d were written, want 1", written)
+		}
+		if err := os.Rename(name, name+".old"); err != nil { // as logrotate does
+			t.Fatal(err)
+		}
+		l.Add(Record{Type: Access, AIC: "2", Body: Object{}})
+		l.Close()
+		l.Close()
+		l.Add(Record{Type: Access, AIC: "late", Body: Object{}})
+		old, err := os.ReadFile(name + ".old")
+		if err != nil || !strings.HasPrefix(string(old), "{\"torn\":\n{\"aic\":\"1\"") {
+			t.Errorf("the old file has %q", old)
+		}
+		if got := records(t, name); len(got) != 1 || got[0]["aic"] != "2" {
+			t.Errorf("the new file has %v", got)
+		}
+		if _, lost := counts.Of(Access); lost != 2 {
+			t.Errorf("%d were lost", lost)
+		}
+	})
 }
 
-// TestFullQueue: what comes when the queue is full is lost, and nobody waits.
+// TestFullQueue: what comes when the queue is full is lost, and the caller does not wait.
 func TestFullQueue(t *testing.T) {
 	counts, stuck, go1 := new(Counts), make(chan struct{}), make(chan struct{})
 	l := open(t, Config{Counts: counts, Signer: func(string) (*Signer, error) {
