@@ -390,8 +390,8 @@ func (f *faults) standsStill(t *testing.T) {
 	}
 	<-over.C
 	noError(t, process.Signal(syscall.SIGCONT))
+	elsewhere.goOn("in flight", "echo more") // its shard may move back now
 	f.allOwned(3)
-	elsewhere.goOn("in flight", "echo more")
 	for _, id := range []string{"in flight", "waits"} {
 		got := at.rests(id) // its shard moved back, and perhaps in the middle of the turn
 		checkHistory(t, got)

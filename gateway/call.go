@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -87,23 +88,24 @@ func (g *Gateway) executeHere(ctx context.Context, c *Call, reserve replay.Reser
 	if !open && task.KindOf(err) != task.TaskNotFound {
 		return r, err
 	}
-	switch unsure := o.mayAct(); { // else another process may have gone on with the task, or have begun it
-	case unsure == nil:
+	unsure := o.mayAct()
+	if unsure == nil { // else another process may have gone on with the task, or have begun it
 		return r, err
-	case reads:
-		return Result{}, NotBegun(unsure)
-	default:
-		return Result{}, unsure
 	}
+	if reads {
+		unsure = NotBegun(unsure)
+	}
+	return Result{Result: partner.Result{New: r.New}}, unsure
 }
 
-// mayAct returns an error of a caller unless this process certainly owns the shard now.
+// mayAct returns an error of a caller unless this process certainly owns the shard now. It is a replay.ErrClosed: to
+// the call, the shard has no owner.
 func (o *owned) mayAct() error {
 	if o.held == nil {
 		return nil
 	}
 	if err := o.held(); err != nil {
-		return partner.StoreError(err, "")
+		return partner.StoreError(fmt.Errorf("%w: %w", err, replay.ErrFenced), "")
 	}
 	return nil
 }

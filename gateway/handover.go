@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -41,7 +42,8 @@ func NotBegun(err error) error {
 func (t *Tasks) HandOver(to Owners) { t.owners = to }
 
 // While a shard moves it has no owner, and while the lease of its owner is over it has none for certain: its calls are
-// tried again, until handOverLimit. A new owner reads what is under way before it answers.
+// tried again, until handOverLimit, which does not count the time that an owner has worked on them. A new owner reads
+// what is under way before it answers.
 const (
 	handOverFirst = 5 * time.Millisecond // until the next try; it doubles each time
 	handOverMost  = 250 * time.Millisecond
@@ -49,30 +51,37 @@ const (
 )
 
 // handOver executes a call wherever its shard is owned. A command that was stored by an owner which has lost the shard
-// since is a repeated one for the next owner. Only a message without an id that continues a task, or may, is a new one
-// each time, so it is not tried again if an owner may have begun with it. A webhook gets its id here, so that it is the
-// same one each time.
+// since is a repeated one for the next owner, where it waits on for the agent. Only a message without an id that
+// continues a task, or may, is a new one each time, so it is not tried again if an owner may have begun with it. A
+// webhook gets its id here, so that it is the same one each time.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	began, m := time.Now(), &c.Message
-	limit := g.ownTime(c)
+	unowned, response := began, g.ownTime(c)
 	if c.Op == translate.SetWebhook && c.Webhook.ID == "" {
 		hook, named := *c.Webhook, *c
 		hook.ID = notify.NewID()
 		named.Webhook, named.Strict = &hook, false
 		c = &named
 	}
+	started := false
 	once := m.ID == "" && (m.Command == task.Continue || m.Command == task.Start && c.Continues())
 	for wait := handOverFirst; ; wait = min(2*wait, handOverMost) {
+		tried := time.Now()
 		if g.in(c.Leader) != nil {
 			r, err = g.executeHere(ctx, c, reserve)
 		} else {
 			r, err = g.tasks.owners.Execute(ctx, g.shardOf(c.Leader), g.config.Partner.Name, c, reserve)
 		}
+		r.New = r.New || started // by an owner before
+		started = r.New
 		unbegun := errors.Is(err, ErrNotBegun) // also by an owner whose lease is over: it, or another one, may have it soon
 		if !unbegun && !errors.Is(err, replay.ErrClosed) {
 			return r, err
 		}
-		left := limit - time.Since(began)
+		if !unbegun {
+			unowned = unowned.Add(time.Since(tried))
+		}
+		left := min(handOverLimit-time.Since(unowned), response-time.Since(began))
 		if once && !unbegun || left <= 0 {
 			return r, moved(err)
 		}
@@ -97,13 +106,14 @@ func moved(err error) error {
 	return partner.Moved()
 }
 
-// ownTime returns how long a call may wait for an owner: no longer than its caller waits for the agent.
+// ownTime returns how long a call may take before an owner has it that answers: no longer than its caller waits for the
+// agent.
 func (g *Gateway) ownTime(c *Call) time.Duration {
 	waits := c.Op == translate.Command && !c.Stream &&
 		(c.Message.Command == task.Start || c.Message.Command == task.Continue)
 	response := cmp.Or(c.Terms.Response, g.config.Partner.Terms.Response)
 	if !waits || response <= 0 {
-		return handOverLimit
+		return math.MaxInt64
 	}
-	return min(response, handOverLimit)
+	return response
 }

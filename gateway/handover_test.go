@@ -181,6 +181,100 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// worker is an agent that works on a turn until a time, whoever asks.
+type worker struct {
+	partner.Agent
+	until time.Time
+	begun func() // is called when it is sent a message
+	sent  int
+}
+
+func (a *worker) Run(ctx context.Context, t *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	a.sent++
+	a.begun()
+	return a.Resume(ctx, t)
+}
+
+func (a *worker) Resume(ctx context.Context, _ *agent.Turn) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		select {
+		case <-time.After(time.Until(a.until)):
+			yield(agent.Report{State: task.AwaitingCompletion}, nil)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// TestMovedWhileItWaits: a call that waits for the agent waits on at the next owner of its shard, or until the owner
+// knows again that it is that. The agent is sent the message once. A message that has no id and continues a task is not
+// sent again.
+func TestMovedWhileItWaits(t *testing.T) {
+	const moves, work = 20 * time.Second, 30 * time.Second // longer than it waits for an owner
+	for name, c := range map[string]struct {
+		command task.Command
+		id      string
+		lapses  time.Duration // until when the owner may not act; 0: the shard moves
+		after   time.Duration // when the answer comes, give or take a second
+		fails   bool
+	}{
+		"a start moves":                {task.Start, "m", 0, work, false},
+		"a start without id moves":     {task.Start, "", 0, work, false},
+		"a continue moves":             {task.Continue, "m", 0, work, false},
+		"a continue without id moves":  {task.Continue, "", 0, moves, true},
+		"a start lapses":               {task.Start, "m", work + time.Second, work + time.Second, false},
+		"a continue lapses":            {task.Continue, "m", work + time.Second, work + time.Second, false},
+		"a continue without id lapses": {task.Continue, "", work + time.Second, work, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				shards := replaytest.NewShards(1)
+				node := shards.Node()
+				l := &lapsing{Shards: node}
+				a := &worker{begun: func() {}}
+				g := newGatewayAt(t, shard.Join(l, quiet), func(c *gateway.Config) { c.Partner.Agent = a },
+					func(tasks *gateway.Tasks) { tasks.HandOver(new(nobody)) })
+				shards.Assign(0, node, false)
+				do := func(command task.Command, id string) (gateway.Result, error) {
+					m := task.Message{ID: id, Command: command, TaskID: "t", SenderID: "leader",
+						DataItems: []task.DataItem{task.Text("hello")}}
+					return g.Execute(t.Context(), &gateway.Call{Leader: "leader",
+						Call: translate.Call{Call: task.Call{Message: m}}}, nil)
+				}
+				if c.command == task.Continue {
+					if _, err := do(task.Start, "first"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began, before := time.Now(), a.sent
+				a.until = began.Add(work)
+				a.begun = func() {
+					if c.lapses > 0 {
+						l.until = began.Add(c.lapses)
+						return
+					}
+					time.AfterFunc(moves, func() { shards.Assign(0, nil, false) })
+					time.AfterFunc(moves+2*time.Second, func() { shards.Assign(0, node, false) })
+				}
+				r, err := do(c.command, c.id)
+				if took := time.Since(began); took < c.after || took > c.after+time.Second {
+					t.Errorf("the answer came after %v", took)
+				}
+				if c.fails && task.KindOf(err) != task.StoreUnavailable ||
+					!c.fails && (err != nil || r.Task.Status.State != task.AwaitingCompletion) {
+					t.Errorf("the answer is %s, %v", r.Task.Status.State, err)
+				}
+				if starts := c.command == task.Start; r.New != starts {
+					t.Errorf("the answer says %t of whether it has started the task", r.New)
+				}
+				if sent := a.sent - before; sent != 1 {
+					t.Errorf("the agent was sent %d messages", sent)
+				}
+				bubble.Pass(2 * work)
+			})
+		})
+	}
+}
+
 // lossy are Owners that execute calls, but whose first answer is that of an owner that has closed the shard.
 type lossy struct{ hooks []task.Webhook }
 

@@ -21,20 +21,25 @@ func (p *Partner) handedOver() bool {
 	}
 }
 
-// await waits for a turn (see run.awaitSettled), and returns the task, and the number of its last event.
-func (p *Partner) await(
-	ctx context.Context, tk *activeTask, turn *run, c *Request,
-) (t task.Task, last uint64, err error) {
-	began := time.Now()
-	err = turn.awaitSettled(ctx)
-	if refusal := turn.leave(); err != nil || refusal != nil {
-		return t, 0, cmp.Or(err, refusal)
+// await waits for the turn of a command, for at most its response time (see run.awaitSettled), and returns the task,
+// and the number of its last event.
+func (p *Partner) await(ctx context.Context, r *outcome, c *Request) (t task.Task, last uint64, err error) {
+	until, tk, turn := time.Now().Add(r.response), r.tk, r.turn
+	if turn != nil {
+		err = turn.awaitSettled(ctx, until)
+		err = cmp.Or(err, turn.leave())
+	} else {
+		turn = r.again
+		err = turn.waitSettled(ctx, until)
+	}
+	if err != nil {
+		return t, 0, err
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write that
 		tk.mu.Unlock()
-		ctx, done := context.WithDeadline(ctx, began.Add(turn.response))
+		ctx, done := context.WithDeadline(ctx, until)
 		select {
 		case <-decided:
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -20,23 +21,25 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, er
 		return Result{}, err
 	}
 	defer r.tk.release()
-	if r.turn == nil {
+	if r.turn == nil && r.again == nil {
 		return r.Result, nil
 	}
 	r.Task = task.Task{}
 	if c.Reserve != nil { // while the agent works, the task itself is counted
 		if err := c.Reserve(ctx, 0); err != nil {
-			r.turn.leave()
-			r.turn.handOver()
+			if r.turn != nil {
+				r.turn.leave()
+				r.turn.handOver()
+			}
 			return Result{New: r.New}, err
 		}
 	}
 	if c.Terms.Response == task.NoWait { // it is for this command only
-		r.turn.response = task.NoWait
+		r.response = task.NoWait
 	} else if c.Waited > 0 {
-		r.turn.response = max(r.turn.response-c.Waited, 0)
+		r.response = max(r.response-c.Waited, 0)
 	}
-	if r.Task, r.After, err = p.await(ctx, r.tk, r.turn, c); err != nil {
+	if r.Task, r.After, err = p.await(ctx, &r, c); err != nil {
 		return Result{New: r.New}, err
 	}
 	r.Last = r.After
@@ -48,7 +51,10 @@ type outcome struct {
 	Result // the Task of a start has the ids only
 	tk     *activeTask
 	turn   *run   // the turn that the command has begun; nil for none
+	again  *run   // else the one that it has begun at an owner before, and that goes on; nil for none
 	before uint64 // number of the last event before the command
+
+	response time.Duration // how long the caller waits for the turn to settle
 }
 
 // carryOut executes a command up to the point where the agent works on it. With stream, the agent is asked to report
@@ -72,6 +78,10 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 	if err != nil {
 		tk.release()
 		return outcome{}, err
+	}
+	r.response = tk.meta.Terms.Response
+	if r.turn == nil && c.Waited > 0 {
+		r.again = tk.begunBy(&c.Message)
 	}
 	return r, nil
 }

@@ -17,7 +17,8 @@
 //     start by an error, and the dialect of the caller that waits for it has no task then (Policy.Refusable), the
 //     start is taken back: its log is dropped, and what Acceptors have stored is undone (partner/refusal.go).
 //   - A command that the table ignores is answered with the unchanged Task. So are a repeated start, and a continue
-//     whose message id is in messageHistory: their caller has lost the answer. With other content it is refused.
+//     whose message id is in messageHistory: their caller has lost the answer. With other content it is refused. Where
+//     the gateway itself repeats them, at the next owner of a shard (Request.Waited), they wait on for their turn.
 //   - An agent that finishes by itself is awaiting-completion, with its products. The gateway answers complete.
 //   - Tasks belong to the Leader that started them. For other Leaders they do not exist. Ids at the agent are derived
 //     from Partner, Leader and taskId, so the tasks of two Leaders with the same taskId differ.

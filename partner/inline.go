@@ -14,17 +14,22 @@ import (
 // that its caller has left nor that the process stops.
 const inlineMost = 250 * time.Millisecond
 
-// awaitSettled waits until the turn has settled, for at most its response time, or until the process stops. The turn is
-// carried out inline first, and handed over to the engine when that takes too long. The error is that of ctx.
-func (r *run) awaitSettled(ctx context.Context) error {
-	began := time.Now()
-	if r.inline != nil && r.carryOutInline(began.Add(min(r.response, inlineMost))) {
+// awaitSettled is waitSettled for the caller that has begun the turn. It is carried out inline first, and handed over
+// to the engine when that takes too long.
+func (r *run) awaitSettled(ctx context.Context, until time.Time) error {
+	if r.inline != nil && r.carryOutInline(time.Now().Add(min(time.Until(until), inlineMost))) {
 		return nil
 	}
+	return r.waitSettled(ctx, until)
+}
+
+// waitSettled waits until the turn has settled, until a time at most, or until the process stops. Another goroutine
+// carries it out. The error is that of ctx.
+func (r *run) waitSettled(ctx context.Context, until time.Time) error {
 	r.tk.mu.Lock()
 	settled := r.settled.wait()
 	r.tk.mu.Unlock()
-	timeout := time.NewTimer(r.response - time.Since(began))
+	timeout := time.NewTimer(time.Until(until))
 	defer timeout.Stop()
 	stopping := r.partner.Stopping
 	for {
@@ -36,7 +41,7 @@ func (r *run) awaitSettled(ctx context.Context) error {
 		case <-stopping:
 			stopping = nil
 			left := max(r.partner.Drain-inlineMost, 0) // the inline part may have been the beginning of the drain
-			timeout.Reset(min(rand.N(left+1), r.response-time.Since(began)))
+			timeout.Reset(min(rand.N(left+1), time.Until(until)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

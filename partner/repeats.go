@@ -16,6 +16,19 @@ func (tk *activeTask) isRepeated(m *task.Message) bool {
 		slices.ContainsFunc(tk.messages(), func(had task.Message) bool { return had.ID == m.ID })
 }
 
+// begunBy returns the turn under way that a start or continue has begun when it was executed before, at an owner of the
+// shard that has lost it; nil for none. tk.mu is held.
+func (tk *activeTask) begunBy(m *task.Message) *run {
+	if tk.run == nil {
+		return nil
+	}
+	begins := m.Command == task.Start || m.Command == task.Continue && m.ID != ""
+	if had := &tk.run.turn.Message; !begins || had.ID != m.ID || m.ID == "" && had.Command != task.Start {
+		return nil
+	}
+	return tk.run
+}
+
 // isSame reports whether a message that is repeated has the content of the one that was executed. tk.mu is held.
 func (tk *activeTask) isSame(m *task.Message) bool {
 	return slices.ContainsFunc(tk.messages(), func(had task.Message) bool {

@@ -35,7 +35,8 @@ type Request struct {
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool
 
-	// Waited is for how long the caller has waited already: Do waits for the agent as much shorter.
+	// Waited is for how long the caller has waited for an owner of the shard: Do waits for the agent as much shorter. It
+	// waits for a turn, too, that the command has begun at an owner before.
 	Waited time.Duration
 
 	// Reserve, if it is not nil, is called before memory is held for the request: for its message, and for what is read

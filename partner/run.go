@@ -23,14 +23,13 @@ import (
 // run is a turn that an agent carries out now: in a goroutine of the engine, or first in the one that waits for its
 // result (see inline.go). The fields from reported on are guarded by the mutex of the task.
 type run struct {
-	partner  *Partner
-	tk       *activeTask
-	turn     *agent.Turn
-	ctx      context.Context // ends with the run
-	cancel   context.CancelFunc
-	span     trace.Span
-	inline   InlineTurn    // nil where the engine carries out all of it
-	response time.Duration // how long a caller waits for settled
+	partner *Partner
+	tk      *activeTask
+	turn    *agent.Turn
+	ctx     context.Context // ends with the run
+	cancel  context.CancelFunc
+	span    trace.Span
+	inline  InlineTurn // nil where the engine carries out all of it
 
 	reported signal // the agent has reported something
 	settled  signal // the turn has settled or is given up; the agent may still resume by itself
@@ -75,7 +74,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 // turns, or nil. tk.mu is held.
 func (p *Partner) newRun(ctx context.Context, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
 	e := p.engine
-	r := &run{partner: p, tk: tk, turn: t, response: tk.meta.Terms.Response, began: time.Now()}
+	r := &run{partner: p, tk: tk, turn: t, began: time.Now()}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.base.Err() != nil {

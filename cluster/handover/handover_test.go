@@ -47,8 +47,8 @@ func TestAnywhere(t *testing.T) {
 	})
 }
 
-// TestOwnerDies: a start that waits for the agent is answered by the next owner when its owner dies, and the message is
-// sent once.
+// TestOwnerDies: a start that waits for the agent waits at the next owner when its owner dies, and is answered when the
+// agent has ended its work. The message is sent once.
 func TestOwnerDies(t *testing.T) {
 	for _, how := range []string{"dies", "ends"} {
 		inBubble(t, func(w *world) {
@@ -67,9 +67,10 @@ func TestOwnerDies(t *testing.T) {
 			} else {
 				owner.end()
 			}
+			time.AfterFunc(4500*time.Millisecond, func() { close(w.agent.find("t m").done) })
 			r := <-answered
-			if r.Error != nil || r.Result.ID != "t" {
-				t.Errorf("the owner %s: the start is answered %+v", how, r.Error)
+			if r.Error != nil || r.Result.ID != "t" || r.Result.Status.State != task.AwaitingCompletion {
+				t.Errorf("the owner %s: the start is answered %+v, %+v", how, r.Result, r.Error)
 			}
 			if took := time.Since(begun); took > 5*time.Second {
 				t.Errorf("the owner %s: the answer took %v", how, took)
@@ -79,8 +80,6 @@ func TestOwnerDies(t *testing.T) {
 			if j.sent != 1 || j.resumed != 1 {
 				t.Errorf("the owner %s: the agent was sent the message %d times, and asked %d times", how, j.sent, j.resumed)
 			}
-			close(j.done)
-			bubble.Pass(time.Second)
 			if r, _ := other.send(w.Context(), leader, "get", "t", "g", ""); r.Result.Status.State != task.AwaitingCompletion {
 				t.Errorf("the owner %s: the task is %+v", how, r)
 			}
