@@ -83,6 +83,7 @@ type App struct {
 	// are answered within this time, with the task in its current state. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
+	written    ownDriver // of the store, while the App is read in a Caddyfile; nil for another driver
 	store      StoreDriver
 	identities *identity.Identities
 	issuer     *onbehalf.Issuer     // nil for none
@@ -189,7 +190,10 @@ func (a *App) checkWritten() error {
 	c.Notify.fillDefaults()
 	c.Streams.provision()
 	_, err := readIdentities(a.Identities)
-	return cmp.Or(err, a.checkStore(), c.Validate(), a.AMP.checkWritten())
+	if err == nil && a.written != nil {
+		err = a.written.checkWritten()
+	}
+	return cmp.Or(err, c.Validate(), a.AMP.checkWritten())
 }
 
 // add makes a handler a member of this configuration. Several handlers may front one agent under one name. Two agents

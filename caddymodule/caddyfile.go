@@ -74,7 +74,7 @@ func (a *App) readFrom(p *parser) {
 		return
 	}
 	p.block("aip", options{
-		"store":      p.store(&a.StoreRaw),
+		"store":      a.readStore(p),
 		"notify":     p.notify(&a.Notify),
 		"drain":      p.duration(&a.Drain),
 		"identities": func() { p.identities(&a.Identities) },

@@ -97,8 +97,16 @@ func (a *App) loadStore(ctx caddy.Context) (err error) {
 	return nil
 }
 
-// store reads the driver of a store and what it needs, which the driver reads.
-func (p *parser) store(into *json.RawMessage) func() {
+// ownDriver is a driver of this package. Its block is read like ours, so that a mistake is found at its option.
+type ownDriver interface {
+	// read reads the driver in a Caddyfile, behind its name.
+	read(p *parser)
+	// checkWritten checks what was read, and changes nothing.
+	checkWritten() error
+}
+
+// readStore reads the driver of a store and what it needs, which the driver reads.
+func (a *App) readStore(p *parser) func() {
 	return func() {
 		if !p.NextArg() {
 			p.fail("store needs a driver: " + oneOf(driverNames()))
@@ -111,21 +119,14 @@ func (p *parser) store(into *json.RawMessage) func() {
 			return
 		}
 		var driver any = module.New()
-		if own, ok := driver.(interface{ read(*parser) }); ok {
-			outer := p.read
-			if outer != nil {
-				p.read = func(option caddyfile.Token) {
-					*into = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
-					outer(option)
-				}
-			}
+		if own, ok := driver.(ownDriver); ok {
+			a.written = own
 			own.read(p)
-			p.read = outer
 		} else if driver, err = caddyfile.UnmarshalModule(p.Dispenser, string(module.ID)); err != nil {
 			p.err = err
 			return
 		}
-		*into = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
+		a.StoreRaw = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
 	}
 }
 
@@ -184,26 +185,10 @@ func (l *StoreLimits) Validate() error {
 	return nil
 }
 
-// checkWritten checks what stands in a Caddyfile.
+// checkWritten checks what stands in a Caddyfile, and changes nothing.
 func (l *StoreLimits) checkWritten() error {
-	return errors.Join(l.Provision(caddy.Context{}), l.Validate())
-}
-
-// checkStore checks what stands in a Caddyfile about a store whose driver is ours, and changes nothing.
-func (a *App) checkStore() error {
-	var settings map[string]any
-	if json.Unmarshal(a.StoreRaw, &settings) != nil {
-		return nil // there is none yet
-	}
-	module, err := caddy.GetModule(storeNamespace + "." + fmt.Sprint(settings[storeDriverKey]))
-	if err != nil {
-		return nil
-	}
-	driver := module.New()
-	if own, ok := driver.(interface{ checkWritten() error }); ok && json.Unmarshal(a.StoreRaw, driver) == nil {
-		return own.checkWritten()
-	}
-	return nil
+	c := *l
+	return errors.Join(c.Provision(caddy.Context{}), c.Validate())
 }
 
 // Settings implements StoreDriver, for a driver that has no other settings that may change while a store is open.

@@ -154,8 +154,9 @@ func (s *JetStreamStore) fillNumbers() {
 
 // checkWritten checks what has no placeholders.
 func (s *JetStreamStore) checkWritten() error {
-	s.fillNumbers()
-	return cmp.Or(s.checkNumbers(), s.StoreLimits.checkWritten())
+	c := *s
+	c.fillNumbers()
+	return cmp.Or(c.checkNumbers(), c.StoreLimits.checkWritten())
 }
 
 func (s *JetStreamStore) checkNumbers() error {
@@ -286,6 +287,7 @@ func (s *JetStreamStore) read(p *parser) {
 // Interface guards.
 var (
 	_ SharedDriver      = (*JetStreamStore)(nil)
+	_ ownDriver         = (*JetStreamStore)(nil)
 	_ caddy.Provisioner = (*JetStreamStore)(nil)
 	_ caddy.Validator   = (*JetStreamStore)(nil)
 	_ examinedDriver    = (*JetStreamStore)(nil)

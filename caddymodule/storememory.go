@@ -44,7 +44,8 @@ func (s *MemoryStore) Validate() error {
 }
 
 func (s *MemoryStore) checkWritten() error {
-	return errors.Join(s.Provision(caddy.Context{}), s.Validate())
+	c := *s
+	return errors.Join(c.Provision(caddy.Context{}), c.Validate())
 }
 
 // Location implements StoreDriver: a process has one memory.
@@ -79,6 +80,7 @@ func (s *MemoryStore) read(p *parser) {
 // Interface guards.
 var (
 	_ StoreDriver       = (*MemoryStore)(nil)
+	_ ownDriver         = (*MemoryStore)(nil)
 	_ caddy.Provisioner = (*MemoryStore)(nil)
 	_ caddy.Validator   = (*MemoryStore)(nil)
 )

@@ -194,6 +194,7 @@ func (s pebbleStore) sample(out samples) {
 // Interface guards.
 var (
 	_ StoreDriver       = (*PebbleStore)(nil)
+	_ ownDriver         = (*PebbleStore)(nil)
 	_ caddy.Provisioner = (*PebbleStore)(nil)
 	_ caddy.Validator   = (*PebbleStore)(nil)
 	_ storefiles.Driver = (*PebbleStore)(nil)
