@@ -10,8 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// allBlocks has every block of the Caddyfile that is ours, once. Which options a block has, the parser alone says:
-// it reads this text.
+// allBlocks has every block of the directive aip_gateway and of the global option aip, once. Which options a block has,
+// the parser alone says: it reads this text.
 const allBlocks = `aip_gateway {
 	agent a2a <url> {
 		caller {
@@ -108,37 +108,20 @@ type home struct {
 
 // homes returns the blocks that have an option.
 func homes(option string) (all []home) {
-	p := &parser{open: func(path []string, known options) {
-		if _, ok := known[option]; ok {
-			all = append(all, home{path: slices.Clone(path)})
-		}
-	}}
 	tokens, err := caddyfile.Tokenize([]byte(allBlocks), "")
 	if err != nil {
 		return nil
 	}
-	p.Dispenser = caddyfile.NewDispenser(tokens)
+	p := &parser{Dispenser: caddyfile.NewDispenser(tokens)}
+	lines, open := strings.Split(allBlocks, "\n"), []string(nil)
+	p.open = func(path []string, known options) {
+		open = append(open[:len(path)-1], strings.TrimSuffix(strings.TrimSpace(lines[p.Line()-1]), " {"))
+		if _, ok := known[option]; ok {
+			all = append(all, home{slices.Clone(path), slices.Clone(open)})
+		}
+	}
 	new(Gateway).read(p)
 	new(App).readFrom(p)
-	written := make(map[string][]string)
-	var path, open []string
-	for line := range strings.Lines(allBlocks) {
-		form, begins := strings.CutSuffix(strings.TrimSpace(line), " {")
-		if !begins {
-			path, open = path[:len(path)-1], open[:len(open)-1]
-			continue
-		}
-		words := strings.Fields(form)
-		name := words[0]
-		if name == "store" {
-			name += " " + words[1]
-		}
-		path, open = append(path, name), append(open, form)
-		written[strings.Join(path, "\n")] = slices.Clone(open)
-	}
-	for i := range all {
-		all[i].open = written[strings.Join(all[i].path, "\n")]
-	}
 	return all
 }
 
