@@ -4,6 +4,9 @@ package caddymodule
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +139,8 @@ func TestMistakes(t *testing.T) {
 				`Caddyfile:3`},
 		{app("store pebble {\ncapacity 1GiB\n}"),
 			`'aip': "capacity" belongs into store memory: write store memory { capacity ... }, at Caddyfile:4`},
+		{app("eab {file.eab.json}"),
+			`'aip': "eab" belongs into certificates: write certificates <directory> { eab ... }, at Caddyfile:3`},
 		{gateway("idenity off"),
 			`'aip_gateway': travel: there is no "idenity" in aip_gateway; did you mean "identity"?, at ` +
 				`Caddyfile:3`},
@@ -174,6 +179,44 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("how %v is written is not known: %v", h.path, h.open)
 		}
 	}
+}
+
+// TestAllBlocks holds that no block is missing: each option of each block is tried as one, behind up to three values.
+func TestAllBlocks(t *testing.T) {
+	// blocksIn yields the blocks in a text: their names; the last of these and the names of the options, which tell blocks
+	// apart; and how they and those around them are written.
+	blocksIn := func(text string, yield func(name, block, written string, known options)) {
+		tokens, err := caddyfile.Tokenize([]byte(text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, written := strings.Split(text, "\n"), []string(nil)
+		p := &parser{Dispenser: caddyfile.NewDispenser(tokens)}
+		p.open = func(path []string, known options) {
+			written = append(written[:len(path)-1], lines[p.Line()-1]+"\n")
+			block := fmt.Sprint(path[len(path)-1], slices.Sorted(maps.Keys(known)))
+			yield(strings.Join(path, " "), block, strings.Join(written, ""), known)
+		}
+		if strings.HasPrefix(text, "aip_gateway") {
+			new(Gateway).read(p)
+		}
+		new(App).readFrom(p)
+	}
+	listed := make(map[string]bool)
+	blocksIn(allBlocks, func(_, block, _ string, _ options) { listed[block] = true })
+	blocksIn(allBlocks, func(_, _, written string, known options) {
+		end := strings.Repeat("}\n", strings.Count(written, "{"))
+		for option := range known {
+			for _, values := range []string{"", " a", " a b", " a b c"} {
+				blocksIn(written+option+values+" {\n}\n"+end, func(name, block, _ string, _ options) {
+					if !listed[block] {
+						t.Errorf("allBlocks does not have %s", name)
+						listed[block] = true
+					}
+				})
+			}
+		}
+	})
 }
 
 // TestShortForm holds that an agent that stands behind aip_gateway has its options in the block agent.
