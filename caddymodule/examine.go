@@ -74,19 +74,29 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			e.add(doctor.CheckStore, doctor.OK, a.store.Location(), "it can be written")
 		}
 	}
-	for _, p := range partners {
-		g, agent, err := a.examined(p)
+	all := make([]struct {
+		*Gateway
+		agent gateway.AgentConfig
+		err   error
+	}, len(partners))
+	for i, p := range partners {
+		all[i].Gateway, all[i].agent, all[i].err = a.examined(p)
+	}
+	a.assignTitles()
+	asked := make(map[string]bool) // the agents, by the names of their Partners
+	for i, p := range partners {
+		g, agent, err := all[i].Gateway, all[i].agent, all[i].err
 		if err != nil {
 			e.add(doctor.CheckConfiguration, doctor.Broken, g.title(), advised(err).Error())
 			continue
 		}
-		a.assignTitles()
 		e.clientAuth(g, p)
 		if header := g.loggedSecrets(); header != "" {
 			e.add(doctor.CheckKeys, doctor.Warning, g.title(), "callers send keys or tokens in the header "+header+
 				", which the access log of the site shows; "+hideSecrets(header))
 		}
-		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
+		if name := g.name(); !asked[name] {
+			asked[name] = true
 			e.agent(ctx, g, agent, p.Served)
 		}
 		e.acs(ctx, g)

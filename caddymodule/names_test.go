@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // TestTitles proves that each Partner has a title of its own, which does not depend on the order in which handlers are
@@ -41,6 +44,25 @@ func TestTitles(t *testing.T) {
 		}
 		slices.Reverse(all)
 		slices.Reverse(want)
+	}
+}
+
+// TestExaminedTitles proves that doctor tells Partners apart that have one default.
+func TestExaminedTitles(t *testing.T) {
+	var partners []doctor.Partner
+	for _, aic := range []string{"10001000011K94ZH3VDXLP4S5EB63614", groupAIC} { // the second is the first of the names
+		partners = append(partners, doctor.Partner{Handler: json.RawMessage(`{"base_path": "/travel", "aic": "` + aic +
+			`", "agent": {"dialect": "a2a/legacy", "url": "http://` + freeAddr(t) + `"}}`)})
+	}
+	subjects := make(map[string]int)
+	app := &App{StoreRaw: json.RawMessage(`{"driver": "memory"}`)}
+	for _, f := range app.Examine(t.Context(), partners) {
+		if f.Check == doctor.CheckClientAuth {
+			subjects[f.Subject]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"travel": 1, "travel-2": 1}, subjects); diff != "" {
+		t.Errorf("the findings are about others (-want +got):\n%s", diff)
 	}
 }
 
