@@ -21,8 +21,8 @@ import (
 
 // A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the
 // title, is for people: it is shown wherever a person reads, and taken wherever a person types. All mounts of a Partner
-// have one title. It is known when the configuration is loaded, and does not change with the agent's card: the metrics
-// have it as a label.
+// have one title. The configuration alone says it when it is loaded, and the agent's card does not change it: the
+// metrics have it as a label.
 
 // maxTitle is the greatest length of a title, in bytes.
 const maxTitle = 64
@@ -59,12 +59,15 @@ func checkTitles(one, two *Gateway) error {
 	return nil
 }
 
-// title returns the Partner's name for people. Until the whole configuration is known, another one may have it, too.
+// title returns the Partner's name for people. Until App.Start has assigned them all, another one may have it, too.
 func (g *Gateway) title() string {
 	if t := g.assigned.Load(); t != nil {
 		return *t
 	}
-	return cmp.Or(g.Name, g.defaultTitle())
+	if g.Name != "" {
+		return g.Name
+	}
+	return g.defaultTitle()
 }
 
 // defaultTitle returns the name of a Partner that has none in the configuration: that in its registered card, else the
@@ -113,9 +116,10 @@ func (a *App) assignTitles() {
 		if titles[g.name()] != "" {
 			continue
 		}
-		title := g.defaultTitle()
+		first := g.defaultTitle()
+		title := first
 		for i := 2; taken[title]; i++ {
-			title = g.defaultTitle() + "-" + strconv.Itoa(i)
+			title = first + "-" + strconv.Itoa(i)
 		}
 		titles[g.name()], taken[title] = title, true
 	}
