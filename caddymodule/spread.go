@@ -115,7 +115,7 @@ func atOwner(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 // ofNode is the answer of one gateway.
 type ofNode[P any] struct {
 	name string
-	page *P // nil for none
+	page *P
 }
 
 // askNodes asks all gateways, and returns their answers in the order of their names. missing says what they do not
@@ -125,21 +125,22 @@ func askNodes[P any](o *openStore, r *http.Request, q adminQuestion) (all []ofNo
 	defer done()
 	owned := make([]bool, o.shards.Count())
 	for answer, err := range o.admin.All(ctx, q) {
-		one := ofNode[P]{name: answer.Node}
 		switch {
 		case err != nil && answer.Node == o.shards.Peers().Name():
 			return nil, nil, err // what is wrong with the request
 		case err != nil:
 			missing = append(missing, answer.Node)
 			continue
-		case answer.Value.Body != nil:
-			one.page = new(P)
-			if err := json.Unmarshal(answer.Value.Body, one.page); err != nil {
-				return nil, nil, err
-			}
 		}
 		for _, i := range answer.Value.Shards {
 			owned[i] = true
+		}
+		if answer.Value.Body == nil {
+			continue // its part of the list was on a page before
+		}
+		one := ofNode[P]{answer.Node, new(P)}
+		if err := json.Unmarshal(answer.Value.Body, one.page); err != nil {
+			return nil, nil, err
 		}
 		all = append(all, one)
 	}
@@ -229,9 +230,6 @@ func paged[P, T any](fields func(*P) listFields[T], gateway func(*T) *string) sh
 		l := fields(into)
 		*l.entries, *l.missing = []T{}, missing
 		for _, one := range all {
-			if one.page == nil {
-				continue
-			}
 			part := fields(one.page)
 			if n := len(*l.entries); n > 0 && n+len(*part.entries) > limit {
 				*l.next = one.name + nodeMark
