@@ -55,14 +55,14 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	if c.RootCAs, err = readCAs(repl, t.CA); err != nil {
 		return nil, err
 	}
+	if err := t.require(c, t.judge); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.Obtained:
-		if err := own.present(c); err != nil {
-			return nil, err
-		}
-		return c, t.require(c, t.judge)
+		return c, own.present(c)
 	case t.Cert == "" && t.Key == "":
-		return c, t.require(c, t.judge)
+		return c, nil
 	case t.Cert == "" || t.Key == "":
 		return nil, errNoPair
 	}
@@ -71,7 +71,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 		return nil, err
 	}
 	c.Certificates = []tls.Certificate{*pair}
-	return c, t.require(c, t.judge)
+	return c, nil
 }
 
 // readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.

@@ -85,10 +85,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 		i.Callers = []string{"aip"}
 	}
 	i.BasePath = strings.TrimSuffix(i.BasePath, "/")
-	limits := Limits{
-		Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory, MemoryPerLeader: i.Limits.MemoryPerLeader,
-	}
-	limits.fillDefaults()
+	limits := i.limits()
 	if err := i.check(); err != nil {
 		return err
 	}
@@ -212,12 +209,17 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}, (*Identify).check)
 }
 
+// limits returns the limits with their defaults.
+func (i *Identify) limits() Limits {
+	l := Limits{Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory,
+		MemoryPerLeader: i.Limits.MemoryPerLeader}
+	l.fillDefaults()
+	return l
+}
+
 // check checks what was written, and changes nothing.
 func (i *Identify) check() error {
-	limits := Limits{Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory,
-		MemoryPerLeader: i.Limits.MemoryPerLeader}
-	limits.fillDefaults()
-	proofs := i.Identity
+	limits, proofs := i.limits(), i.Identity
 	proofs.fillDefaults()
 	_, err := gateway.Callers(i.Callers, false, "")
 	if err != nil {

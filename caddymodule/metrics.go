@@ -130,11 +130,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if m == nil {
 		return
 	}
-	seen := make(map[string]bool)
 	for g, name := range measuredAgents(m.members) {
 		s.agent(name, g)
 	}
-	clear(seen)
+	seen := make(map[string]bool)
 	for _, g := range m.members {
 		if name := g.name(); !seen[name] {
 			seen[name] = true

@@ -10,8 +10,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// allBlocks has every block of the directive aip_gateway and of the global option aip, once: what client_cert_header has
-// in common with the option stands in the option. Which options a block has, the parser alone says: it reads this text.
+// allBlocks has every block of the directive aip_gateway and of the global option aip, once: what client_cert_header
+// has in common with the option stands in the option. Which options a block has, the parser alone says: it reads this
+// text.
 const allBlocks = `aip_gateway {
 	agent a2a <url> {
 		caller {

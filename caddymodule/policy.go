@@ -265,18 +265,13 @@ func (g *Gateway) newPolicy() (*policy.Policy, error) {
 	if g.Policy == nil && len(g.Quotas) == 0 {
 		return nil, nil
 	}
-	c := policy.Config{
-		Ready: g.app.ready, Partner: g.name(), Meter: policyMeter(g.name()), Log: g.log,
-		Names: policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
-	}
-	if g.Policy != nil {
-		if g.Policy.Decide != nil {
-			var err error
-			if g.point, err = g.Policy.Decide.open(g.AIC); err != nil {
-				return nil, fmt.Errorf("policy: decide: %w", err)
-			}
-			c.Further = g.point.Decide
+	c := policy.Config{Ready: g.app.ready, Meter: policyMeter(g.name()), Log: g.log}
+	if g.Policy != nil && g.Policy.Decide != nil {
+		var err error
+		if g.point, err = g.Policy.Decide.open(g.AIC); err != nil {
+			return nil, fmt.Errorf("policy: decide: %w", err)
 		}
+		c.Further = g.point.Decide
 	}
 	return g.compilePolicy(c)
 }
@@ -286,15 +281,14 @@ func (g *Gateway) checkPolicy() error {
 	if g.Policy != nil && len(g.Policy.Rules) == 0 && g.Policy.Decide == nil {
 		return errors.New("policy: it has no rules")
 	}
-	_, err := g.compilePolicy(policy.Config{
-		Partner: g.name(), Meter: new(policy.Meter),
-		Names: policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()},
-	})
+	_, err := g.compilePolicy(policy.Config{Meter: new(policy.Meter)})
 	return err
 }
 
-// compilePolicy adds the rules and the quotas to a configuration.
+// compilePolicy returns the policy of the rules and the quotas. c says how it works.
 func (g *Gateway) compilePolicy(c policy.Config) (*policy.Policy, error) {
+	c.Partner = g.name()
+	c.Names = policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()}
 	if g.Policy != nil {
 		c.DryRun = g.Policy.DryRun
 		for i := range g.Policy.Rules {
