@@ -13,8 +13,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
-// refusedHandshakes and refusedCalls are the certificates of callers that were verified, but count no more.
-var refusedHandshakes, refusedCalls refusals
+// The certificates of callers that were refused: by calls those that were verified but count no more, by handshakes
+// those, too, that could not be verified.
+var (
+	refusedHandshakes = refusals{others: []string{wrongRoot, expired, wrongUsage, notVerified}}
+	refusedCalls      refusals
+)
 
 const (
 	// refusalLines is how many refused handshakes are logged in refusalWindow: strangers can make as many as they like.
@@ -25,6 +29,8 @@ const (
 // refusals counts what was refused, and logs the handshakes: to the caller, that is an alert without a reason. The zero
 // value is ready for use.
 type refusals struct {
+	others []string // reasons besides those of revocation and rootRemoved
+
 	mu       sync.Mutex
 	counts   map[string]uint64 // by reason
 	since    time.Time         // the window
@@ -86,8 +92,8 @@ func (r *refusals) all() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]uint64{rootRemoved: 0}
-	if r == &refusedHandshakes {
-		all[wrongRoot], all[expired], all[wrongUsage], all[notVerified] = 0, 0, 0, 0
+	for _, reason := range r.others {
+		all[reason] = 0
 	}
 	for _, reason := range []revocation.Reason{revocation.Revoked, revocation.Stale, revocation.NoAnswer} {
 		all[labelValue(string(reason))] = 0
