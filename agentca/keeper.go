@@ -34,8 +34,9 @@ type Config struct {
 	Storage Storage
 	// EAB returns the EAB for the account of the agent, whenever one is needed. Nil if there is no way to one.
 	EAB func(context.Context) (EAB, error)
-	// Active says whether the registry has the agent as active. Nil: the authority asks the registry itself.
-	Active func(context.Context) (bool, error)
+	// Inactive reports whether the registry says that the agent is not active. The authority asks the registry, too, but
+	// its answer does not tell that apart from other faults. Nil: nothing is known.
+	Inactive func(context.Context) bool
 	// Revoked says whether a certificate is revoked, as far as that is known. Nil: nothing is known.
 	Revoked func(context.Context, []*x509.Certificate) (bool, error)
 	// Challenges is where files for the challenges of v01.00 are shown. Nil for an AIC of v02.

@@ -68,9 +68,9 @@ func (w *world) give(body []byte) {
 func (w *world) keeper(trip http.RoundTripper, in agentca.Storage) *agentca.Keeper {
 	return agentca.New(agentca.Config{
 		AIC: aic, Storage: in, Contact: []string{"mailto:ops@example.org"},
-		Client: &agentca.Client{Directory: w.ca.Directory(), HTTP: &http.Client{Transport: trip}},
-		EAB:    func(context.Context) (agentca.EAB, error) { return agentca.ReadEAB(*w.eab.Load()) },
-		Active: func(context.Context) (bool, error) { return w.ca.Active(aic), nil },
+		Client:   &agentca.Client{Directory: w.ca.Directory(), HTTP: &http.Client{Transport: trip}},
+		EAB:      func(context.Context) (agentca.EAB, error) { return agentca.ReadEAB(*w.eab.Load()) },
+		Inactive: func(context.Context) bool { return !w.ca.Active(aic) },
 		Revoked: func(_ context.Context, chain []*x509.Certificate) (bool, error) {
 			return w.ca.Revoked(chain[0]), nil
 		},

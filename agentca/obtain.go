@@ -32,14 +32,8 @@ func (k *Keeper) work(ctx context.Context, r *record) error {
 	if k.due(r, time.Now()) == nil {
 		return nil // another gateway has done it meanwhile
 	}
-	if k.Active != nil {
-		active, err := k.Active(ctx)
-		switch {
-		case err != nil:
-			return fmt.Errorf("the registry does not say whether the agent is active: %w", err)
-		case !active:
-			return errInactive
-		}
+	if k.Inactive != nil && k.Inactive(ctx) {
+		return errInactive
 	}
 	s, err := k.account(ctx, r)
 	if err != nil {

@@ -130,7 +130,7 @@ func (c *Certificates) provision(ctx caddy.Context) error {
 
 // start begins to look after the certificates of the Partners. others are the checkers of the app's option revocation.
 // account is that at the registry; nil for none.
-func (c *Certificates) start(members []*Gateway, others []*Revocation, account credentialSource) {
+func (c *Certificates) start(members []*Gateway, others []*Revocation, account registryAccount) {
 	if c == nil {
 		return
 	}
@@ -149,6 +149,12 @@ func (c *Certificates) start(members []*Gateway, others []*Revocation, account c
 			Revoked: func(ctx context.Context, chain []*x509.Certificate) (bool, error) {
 				return c.revoked(ctx, chain, others)
 			}}
+		if account != nil {
+			config.Inactive = func(ctx context.Context) bool {
+				_, err := account.Client().ACS(ctx, string(aic))
+				return registry.Is(err, registry.Inactive)
+			}
+		}
 		for _, to := range c.Contact {
 			if !strings.Contains(to, ":") {
 				to = "mailto:" + to
@@ -195,7 +201,7 @@ func (c *Certificates) close() {
 }
 
 // credential returns the EAB of an agent. Its errors quote none.
-func (c *Certificates) credential(ctx context.Context, aic string, account credentialSource) (agentca.EAB, error) {
+func (c *Certificates) credential(ctx context.Context, aic string, account registryAccount) (agentca.EAB, error) {
 	var err error
 	for _, text := range c.EAB {
 		text, bad := replaceAll(caddy.NewReplacer(), text)
@@ -228,9 +234,11 @@ func (c *Certificates) credential(ctx context.Context, aic string, account crede
 	return agentca.ReadEAB(body)
 }
 
-// credentialSource gives the credential for an account at the authority. A *registry.Account is one.
-type credentialSource interface {
+// registryAccount gives the credential for an account at the authority, and the client of the registry. A
+// *registry.Account is one.
+type registryAccount interface {
 	EAB(ctx context.Context, aic string) (*registry.EAB, error)
+	Client() *registry.Client
 }
 
 // revoked reports whether a certificate is revoked: by what its authority says, or a source of the app's option

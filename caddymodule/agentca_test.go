@@ -31,17 +31,22 @@ import (
 // account is one at a registry, which gives the credentials of an authority.
 type account struct {
 	*catest.CA
-	asked atomic.Int64
+	client *registry.Client
+	asked  atomic.Int64
 }
 
-// EAB implements credentialSource.
+// Client implements registryAccount.
+func (a *account) Client() *registry.Client { return a.client }
+
+// EAB implements registryAccount.
 func (a *account) EAB(_ context.Context, aic string) (*registry.EAB, error) {
 	a.asked.Add(1)
 	given := new(registry.EAB)
 	return given, json.Unmarshal(a.CA.EAB(aic), given)
 }
 
-// TestCredentialOfRegistry: an agent without a credential in the configuration gets one from the registry, once.
+// TestCredentialOfRegistry: an agent without a credential in the configuration gets one from the registry, once. While
+// the registry has the agent as inactive, its revoked certificates are not replaced, and that is reported.
 func TestCredentialOfRegistry(t *testing.T) {
 	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 	ca := catest.New(t)
@@ -55,13 +60,28 @@ func TestCredentialOfRegistry(t *testing.T) {
 	t.Cleanup(status.Close)
 	c := &Certificates{Directory: ca.Directory(), storage: &certmagic.FileStorage{Path: t.TempDir()}, status: status,
 		client: &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient}}
-	from := &account{CA: ca}
+	client, err := registry.New(registry.Config{URL: ca.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := &account{CA: ca, client: client}
 	c.start([]*Gateway{{AIC: aic}}, nil, from)
 	t.Cleanup(c.stop)
 	asynctest.Eventually(t, "there are certificates", func() bool { return len(c.of(aic).Status().Certificates) == 2 })
 	if n := from.asked.Load(); n != 1 {
 		t.Errorf("the registry was asked for a credential %d times", n)
 	}
+	ca.Disable(aic)
+	asynctest.Eventually(t, "the agent is reported as inactive", func() bool {
+		c.of(aic).Wake()
+		return c.of(aic).Status().Inactive
+	})
+	ca.Enable(aic)
+	c.of(aic).Wake()
+	asynctest.Eventually(t, "the certificates are replaced", func() bool {
+		s := c.of(aic).Status()
+		return s.Err == nil && !s.Inactive && ca.Counts().Orders == 4
+	})
 }
 
 // TestOwnCertificateOnList has an authority say only by its list which certificates are revoked, to the sources of the

@@ -246,7 +246,7 @@ func (a *App) Start() error {
 		r.start()
 	}
 	a.Find.start()
-	var account credentialSource
+	var account registryAccount
 	if a.account != nil {
 		account = a.account
 	}

@@ -90,7 +90,8 @@ func (ca *CA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case a == nil:
 			w.WriteHeader(http.StatusNotFound)
 		case !a.Active:
-			w.WriteHeader(http.StatusForbidden)
+			answer(w, http.StatusForbidden, map[string]any{"status": "error", "error": map[string]any{"code": 40310,
+				"message": "Agent status is not active"}})
 		default:
 			answer(w, http.StatusOK, map[string]any{"aic": strings.TrimPrefix(path, "/acs/"), "active": true})
 		}
