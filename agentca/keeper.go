@@ -74,7 +74,7 @@ var errInactive = errors.New("the registry has the agent as inactive")
 
 // New returns a Keeper, which does nothing before Start.
 func New(c Config) *Keeper {
-	k := &Keeper{Config: c, key: path.Join(Folder(c.Client.Directory), c.AIC+".json"), wake: make(chan struct{}, 1),
+	k := &Keeper{Config: c, key: path.Join(folder(c.Client.Directory), c.AIC+".json"), wake: make(chan struct{}, 1),
 		revoked: make(map[string]bool), warned: make(map[string]int)}
 	k.Log = k.Log.With("aic", c.AIC)
 	k.status.AIC = c.AIC

@@ -146,8 +146,8 @@ func (h *held) pair() (*pair, error) {
 	return h.read, nil
 }
 
-// Folder returns the beginning of the keys in the storage of what is kept for one authority.
-func Folder(directory string) string {
+// folder returns the beginning of the keys in the storage of what is kept for one authority.
+func folder(directory string) string {
 	sum := sha256.Sum256([]byte(directory))
 	host := "ca"
 	if u, err := url.Parse(directory); err == nil && u.Hostname() != "" {

@@ -9,25 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 )
-
-// CheckDirectory checks the URL of a directory: https, or http on this host. What is sent there is signed, but what
-// comes from there is not.
-func CheckDirectory(directory string) error {
-	u, err := url.Parse(directory)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("%q is no URL of a directory, such as https://ca.example/acps-atr-v2/acme/directory", directory)
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	if local := u.Hostname() == "localhost" || err == nil && addr.IsLoopback(); u.Scheme != "https" &&
-		(u.Scheme != "http" || !local) {
-		return fmt.Errorf("%q must be https; only on this host is http as good", directory)
-	}
-	return nil
-}
 
 // NewHTTP returns a client of an authority, over a transport. It follows no redirects.
 func NewHTTP(t *http.Transport) *http.Client {

@@ -37,7 +37,7 @@ func registrations(o *openStore, r *http.Request) (any, error) {
 		ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
 		record, err := g.app.account.Poll(ctx, g.registration(), min(shownWithin, time.Duration(g.app.Registry.Poll)))
 		cancel()
-		list.Registrations = append(list.Registrations, registrationOf(o, g, record, err))
+		list.Registrations = append(list.Registrations, registrationOf(g, record, err))
 	}
 	if only != "" && len(list.Registrations) == 0 {
 		return nil, errUnknownPartner(only)
@@ -62,7 +62,7 @@ func registerPartner(o *openStore, r *http.Request) (any, error) {
 	}
 	what.NewVersion, what.Resubmit = order.NewVersion, order.Resubmit
 	record, err := g.app.account.Register(ctx, what)
-	out := registrationOf(o, g, record, err)
+	out := registrationOf(g, record, err)
 	if record.AIC() != "" && (errors.Is(err, registry.ErrNewVersion) || order.NewVersion) {
 		out.Depends = dependents(o, g, record.AIC())
 	}
@@ -85,7 +85,7 @@ func withdraw(o *openStore, r *http.Request) (any, error) {
 	ctx, cancel := context.WithTimeout(registry.Asking(r.Context()), registrationTimeout)
 	defer cancel()
 	record, err := g.app.account.Withdraw(ctx, g.registration(), what.AIC, what.Delete)
-	return registrationOf(o, g, record, err), nil
+	return registrationOf(g, record, err), nil
 }
 
 // readOrder reads a body, which may be empty.
@@ -135,7 +135,7 @@ func registeredMember(o *openStore, name string) (*Gateway, error) {
 }
 
 // registrationOf returns a registration as the admin API answers it. err is why it does not go on.
-func registrationOf(_ *openStore, g *Gateway, r *registry.Record, err error) adminapi.Registration {
+func registrationOf(g *Gateway, r *registry.Record, err error) adminapi.Registration {
 	out := adminapi.Registration{Partner: g.name(), URL: g.registration(), Used: g.AIC}
 	if r != nil {
 		out.Registry, out.Former, out.Asked, out.Trouble = r.Registry, r.Former, r.Asked, r.Trouble

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,7 +92,7 @@ func (c *Certificates) provision(ctx caddy.Context) error {
 	if c == nil {
 		return nil
 	}
-	if err := agentca.CheckDirectory(c.Directory); err != nil {
+	if _, err := registry.CheckURL(c.Directory); err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
 	for i, aic := range c.Partners {
@@ -118,10 +119,13 @@ func (c *Certificates) provision(ctx caddy.Context) error {
 			return fmt.Errorf("certificates: the roots of the system: %w", err)
 		}
 	}
-	host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Directory, "https://"), "http://"), "/")
-	scheme, _, _ := strings.Cut(c.Directory, "://")
+	authority, err := url.Parse(c.Directory)
+	if err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	authority.Path = ""
 	c.status, err = revocation.New(revocation.Config{Log: slog.New(slog.DiscardHandler), Agent: agentOf,
-		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: scheme + "://" + host, Roots: roots}}})
+		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: authority.String(), Roots: roots}}})
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}

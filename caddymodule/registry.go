@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/registry"
 )
 
@@ -107,19 +105,11 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 	case time.Duration(r.Poll) < minPoll:
 		return nil, fmt.Errorf("poll is %s, but must be %s or more", time.Duration(r.Poll), minPoll)
 	}
-	var roots *x509.CertPool
-	for _, file := range r.CA {
-		all, err := doctor.ReadCertificates(file)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %s: %w", file, err)
-		}
-		if roots == nil {
-			roots = x509.NewCertPool()
-		}
-		for _, cert := range all {
-			roots.AddCert(cert)
-		}
+	certificates, err := readRootFiles(r.CA)
+	if err != nil {
+		return nil, err
 	}
+	roots := poolOf(certificates)
 	repl := caddy.NewReplacer()
 	url, err := replaceAll(repl, r.URL)
 	if err != nil {

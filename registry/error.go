@@ -54,12 +54,11 @@ var kinds = map[Kind]string{
 // Error is a failure. It holds no secrets: of what was sent, only the path is in it.
 type Error struct {
 	Kind       Kind
-	Status     int             // of HTTP; 0 if there was no answer
-	Name       string          // the registry's own name or code of the error; may be empty
-	Detail     string          // what the registry says about it; may be empty
-	Data       json.RawMessage // further members; may be empty
-	RetryAfter time.Duration   // for how long the registry asks to wait; 0 if it does not
-	Cause      error           // of the connection; may be nil
+	Status     int           // of HTTP; 0 if there was no answer
+	Name       string        // the registry's own name or code of the error; may be empty
+	Detail     string        // what the registry says about it; may be empty
+	RetryAfter time.Duration // for how long the registry asks to wait; 0 if it does not
+	Cause      error         // of the connection; may be nil
 }
 
 // Error implements error.
@@ -136,14 +135,13 @@ func readError(status int, body []byte) *Error {
 		detail += fmt.Sprintf(" %v: %s;", one.Loc, one.Msg)
 	}
 	var coded struct {
-		Code    int             `json:"code"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	}
 	var name string
 	switch {
 	case json.Unmarshal(said.Error, &coded) == nil && coded.Code != 0:
-		e.Name, e.Data, detail = strconv.Itoa(coded.Code), coded.Data, coded.Message
+		e.Name, detail = strconv.Itoa(coded.Code), coded.Message
 	case json.Unmarshal(said.Error, &name) == nil:
 		e.Name, detail = printable(name), said.Text
 	}
