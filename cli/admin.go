@@ -44,10 +44,6 @@ func (f *adminFlags) ask(method, path string, q url.Values, body, into any) ([]b
 
 // request sends a request to the admin API. The caller closes the body of the answer.
 func (f *adminFlags) request(method, path string, q url.Values, body any) (*http.Response, error) {
-	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
-	if err != nil {
-		return nil, err
-	}
 	var content io.Reader
 	header := make(http.Header)
 	if body != nil {
@@ -61,7 +57,16 @@ func (f *adminFlags) request(method, path string, q url.Values, body any) (*http
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	res, err := caddycmd.AdminAPIRequest(address, method, path, header, content)
+	return f.send(method, path, header, content)
+}
+
+// send sends a request with a body, which may be nil, to the admin API. The caller closes the body of the answer.
+func (f *adminFlags) send(method, path string, header http.Header, body io.Reader) (*http.Response, error) {
+	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
+	if err != nil {
+		return nil, err
+	}
+	res, err := caddycmd.AdminAPIRequest(address, method, path, header, body)
 	if err != nil && strings.Contains(err.Error(), "connect: ") { // Caddy does not wrap the cause
 		return nil, fmt.Errorf("%w; is Caddy running, with its admin API at this address? See --address and --config", err)
 	}

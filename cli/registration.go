@@ -5,15 +5,13 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
-
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
@@ -45,7 +43,7 @@ func registrationStatus(a *asking) func([]string) error {
 	}
 }
 
-// registrationText returns what people are told about a registration.
+// registrationText returns a registration for people, a line for each fact.
 func registrationText(r *adminapi.Registration) string {
 	var lines []string
 	line := func(name, format string, args ...any) {
@@ -203,46 +201,31 @@ func (a *asking) reloaded(r *adminapi.Registration) (found *adminapi.Registratio
 
 // withdrawPartner takes a registration back.
 func withdrawPartner(a *asking) func([]string) error {
-	var remove bool
-	a.Flags().BoolVar(&remove, "delete", false, "delete it for ever")
-	a.jsonFlag("")
-	return func([]string) error {
-		var r adminapi.Registration
-		raw, err := a.ask(a.route, nil, adminapi.Withdrawal{Partner: a.text("partner"), AIC: a.text("aic"), Delete: remove},
-			&r)
-		if err != nil {
-			return err
-		}
-		if err := a.print(raw, registrationText(&r)); err != nil {
-			return err
-		}
-		if r.Problem != "" || r.Login != nil {
-			return errors.New("nothing is withdrawn")
-		}
-		return nil
+	remove := a.Flags().Bool("delete", false, "delete it for ever")
+	withdrawal := func(a *asking, _ url.Values, _ []string) (any, error) {
+		return adminapi.Withdrawal{Partner: a.text("partner"), AIC: a.text("aic"), Delete: *remove}, nil
 	}
+	return action(withdrawal, sayWithdrawn)(a)
+}
+
+func sayWithdrawn(r *adminapi.Registration) (string, error) {
+	if r.Problem != "" || r.Login != nil {
+		return registrationText(r), errors.New("nothing is withdrawn")
+	}
+	return registrationText(r), nil
 }
 
 // reload loads the running configuration again.
 func (f *adminFlags) reload() error {
-	res, err := f.request(http.MethodGet, "/config/", nil, nil)
-	if err != nil {
-		return err
-	}
-	config, err := io.ReadAll(res.Body)
-	res.Body.Close()
-	if err != nil {
-		return err
-	}
-	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
-	if err != nil {
+	var config json.RawMessage
+	if _, err := f.ask(http.MethodGet, "/config/", nil, nil, &config); err != nil {
 		return err
 	}
 	// Without this header, Caddy does nothing for a configuration that it has.
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"must-revalidate"}}
-	res, err = caddycmd.AdminAPIRequest(address, http.MethodPost, "/load", header, bytes.NewReader(config))
+	res, err := f.send(http.MethodPost, "/load", header, bytes.NewReader(config))
 	if err != nil {
-		return answered(err)
+		return err
 	}
 	return res.Body.Close()
 }
