@@ -3,11 +3,9 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
@@ -18,17 +16,10 @@ var obtained = &listing[adminapi.CertificateList, adminapi.Certificate]{
 	entries: func(l *adminapi.CertificateList) ([]adminapi.Certificate, string) { return l.Certificates, "" },
 	header:  "PARTNER\tUSAGE\tSTATE\tUNTIL\tRENEWAL\tNAMES\tERROR",
 	row: func(c *adminapi.Certificate) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", clean(c.Partner), clean(cmp.Or(c.Usage, "-")), clean(c.State),
-			dayOf(c.Until), dayOf(c.Renewal), clean(cmp.Or(strings.Join(c.Names, " "), "-")), clean(cmp.Or(c.Error, "-")))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", clean(c.Partner), clean(orDash(c.Usage)), clean(c.State),
+			utc(c.Until), utc(c.Renewal), clean(orDash(strings.Join(c.Names, " "))), clean(orDash(c.Error)))
 	},
 	none: "No certificates are obtained: the configuration has no certificates, or no Partner with an AIC.",
-}
-
-func dayOf(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func certificatesOf(_ *asking, _ url.Values, args []string) (any, error) {

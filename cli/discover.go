@@ -5,8 +5,8 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"time"
 
+	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
@@ -16,26 +16,22 @@ var discoveries = &listing[adminapi.DiscoveredList, adminapi.Discovered]{
 	entries: func(l *adminapi.DiscoveredList) ([]adminapi.Discovered, string) { return l.Agents, "" },
 	header:  "PARTNER\tSTATE\tSEEN\tSERVER\tREASON",
 	row: func(d *adminapi.Discovered) string {
-		seen := "-"
-		if !d.Seen.IsZero() {
-			seen = d.Seen.UTC().Format(time.RFC3339)
-		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", clean(d.Partner), clean(d.State), seen, clean(d.Server),
-			clean(cmp.Or(d.Reason, advised(d.State))))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", clean(d.Partner), clean(d.State), utc(d.Seen), clean(d.Server),
+			clean(cmp.Or(d.Reason, advised(adp.State(d.State)))))
 	},
 	none: "No Partner has an AIC.",
 }
 
 // advised says what to do about a state.
-func advised(state string) string {
+func advised(state adp.State) string {
 	switch state {
-	case "not-alive":
+	case adp.NotAlive:
 		return "its heartbeats do not reach the monitor: see the option amp, and its forwarder"
-	case "hidden":
+	case adp.Hidden:
 		return "the server takes it for unavailable: its poller does not reach it, see aip_healthz"
-	case "inactive":
+	case adp.Inactive:
 		return "the registry has disabled it"
-	case "missing":
+	case adp.NotSynced:
 		return "the server has not got it from the registry yet, or it is not registered there"
 	}
 	return "-"

@@ -40,13 +40,6 @@ func stateOf(g *adminapi.Group) string {
 	return state
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 func printGroup(table *tabwriter.Writer, g *adminapi.Group) error {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return printLines(table, [][2]string{

@@ -3,9 +3,7 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
@@ -16,12 +14,8 @@ var issuers = &listing[adminapi.IssuerList, adminapi.Issuer]{
 	entries: func(l *adminapi.IssuerList) ([]adminapi.Issuer, string) { return l.Issuers, "" },
 	header:  "ISSUER\tKEYS\tFETCHED\tAGENT\tERROR",
 	row: func(i *adminapi.Issuer) string {
-		fetched := "-"
-		if !i.Fetched.IsZero() {
-			fetched = i.Fetched.UTC().Format(time.RFC3339)
-		}
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", clean(i.Issuer), i.Keys, fetched, agentOf(i.OfAgent, i.Partner),
-			clean(cmp.Or(i.Error, "-")))
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s", clean(i.Issuer), i.Keys, utc(i.Fetched),
+			agentOf(i.OfAgent, i.Partner), clean(orDash(i.Error)))
 	},
 	none: "No Partner accepts tokens.",
 }

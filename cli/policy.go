@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -40,7 +39,7 @@ var quotaUses = &listing[adminapi.QuotaPage, adminapi.QuotaUse]{
 	header:  "QUOTA\tDAY\tSTARTS\tBYTES\tOF",
 	row: func(u *adminapi.QuotaUse) string {
 		return fmt.Sprintf("%s\t%s\t%d\t%d\t%s", clean(u.Quota), u.Day.Format(time.DateOnly), u.Starts, u.Bytes,
-			clean(cmp.Or(u.Of, "-")))
+			clean(orDash(u.Of)))
 	},
 	none: "No quota has counted anything.",
 }

@@ -163,6 +163,22 @@ func describe(e *leader.Error) string {
 // stamp returns a time in the local time zone, in milliseconds.
 func stamp(t time.Time) string { return t.Local().Truncate(time.Millisecond).Format(time.RFC3339Nano) }
 
+// utc returns a time in UTC, in seconds; - for none.
+func utc(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// orDash returns a text; - for an empty one.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
 // joined joins the parts that are not empty.
 func joined(parts ...string) string {
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })

@@ -50,7 +50,7 @@ func registrationText(r *adminapi.Registration) string {
 		lines = append(lines, fmt.Sprintf("%-9s ", name)+clean(fmt.Sprintf(format, args...)))
 	}
 	line("partner", "%s", r.URL)
-	line("registry", "%s", cmp.Or(r.Registry, "-"))
+	line("registry", "%s", orDash(r.Registry))
 	version := func(name string, v *adminapi.RegisteredVersion) {
 		if v == nil {
 			return
