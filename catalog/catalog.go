@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog holds what is known of the agents that this process fronts: their cards, and the ACS that are made of
-// them. All that shows agents to others reads it: agent.md and search.* of AUN, and the answers of ADP. It reads a card
-// when somebody asks, at most once a minute, so that an agent is asked no more often than that, whoever asks.
+// Package catalog holds the cards of all agents that this process fronts, and the ACS that are made of them. What shows
+// several agents at once reads it: agent.md and search.* of AUN, and the answers of ADP. A request has it read them all
+// again where the last reading is a minute old.
+//
+// The documents of one mount, such as .well-known/acs.json, are not read from it: they depend on the URL and the
+// version of A2A of the request, and are made for each. Both are made of the one card that upstream/discovery keeps of
+// an agent, so that the agent itself is asked no more often.
 package catalog
 
 import (
@@ -49,7 +53,7 @@ type Catalog struct {
 	read    time.Time
 }
 
-// Set replaces the agents. What is known of those that stay is kept, and read again when somebody asks.
+// Set replaces the agents. What is known of those that stay is kept, and read again at the next request.
 func (c *Catalog) Set(agents []Agent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

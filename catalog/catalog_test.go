@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestEntries: agents are read when somebody asks, once a minute, whoever asks. What cannot be read stays as it was,
+// TestEntries: agents are read at a request, once a minute for all requests. What cannot be read stays as it was,
 // and what has not changed is the same entry.
 func TestEntries(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
