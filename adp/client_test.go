@@ -8,25 +8,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
 // captured returns the body of an answer that a real discovery server has given.
 func captured(t testing.TB, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, answer, _ := strings.Cut(string(content), "--------------------\n")
-	_, body, ok := strings.Cut(answer, "\n\n")
-	if !ok {
-		t.Fatalf("%s has no answer", name)
-	}
+	_, body := registrytest.Captured(t, "discovery/"+name)
 	return body
 }
 

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +17,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/registry"
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
-// The agents of testdata.
+// The agents of the answers that were captured.
 const (
 	partnerAIC   = "1.2.156.3088.1.0001.00001.NENBED.MH2BLU.0VKU"
 	entityAIC    = "1.2.156.3088.1.0001.00001.YWG8FE.OGVPSG.0ZO8"
@@ -29,24 +28,8 @@ const (
 	v1AIC        = "10001000011K912345E789ABCDEF2353"
 )
 
-// captured returns an answer in testdata: what the servers of ACPs 2.1 have said.
-func captured(t testing.TB, name string) (status int, body string) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, answer, _ := strings.Cut(string(text), "\n--------------------\n")
-	head, body, _ := strings.Cut(answer, "\n\n")
-	line, _, _ := strings.Cut(head, "\n")
-	if status, err = strconv.Atoi(strings.TrimPrefix(line, "HTTP/1.1 ")); err != nil {
-		t.Fatal(err)
-	}
-	return status, body
-}
-
 func body(t testing.TB, name string) json.RawMessage {
-	_, body := captured(t, name)
+	_, body := registrytest.Captured(t, name)
 	return json.RawMessage(body)
 }
 
@@ -103,7 +86,7 @@ func server(t *testing.T, answers map[string]string) *registry.Client {
 			}
 			return
 		}
-		status, body := captured(t, name)
+		status, body := registrytest.Captured(t, name)
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	}))
@@ -118,6 +101,7 @@ func server(t *testing.T, answers map[string]string) *registry.Client {
 // TestFind goes through the sources: what a registry says by each of its answers decides who else is asked.
 func TestFind(t *testing.T) {
 	const acs = "/acps-atr-v2/acs/" + discoveryAIC
+	const listed, notListed = "discovery/01-filtered-by-aic", "discovery/07-aic-unknown"
 	fixed := map[string]Agent{discoveryAIC: {URL: "https://fixed", Dialect: V2, Source: "map"}}
 	for name, tt := range map[string]struct {
 		registry, discovery string
@@ -125,15 +109,15 @@ func TestFind(t *testing.T) {
 		want                string        // the source, or what the error says
 		kind                registry.Kind // of the error
 	}{
-		"unknown at the registry":   {"10-acs-unknown-aic", "01-filtered-by-aic", fixed, "discovery", 0},
-		"inactive at the registry":  {"33-acs-inactive", "01-filtered-by-aic", fixed, "not active (403", registry.Inactive},
-		"refused by the registry":   {"20c-acs-bad-checksum", "07-aic-unknown", nil, "refuses it (400", registry.Refused},
-		"the registry breaks off":   {"", "01-filtered-by-aic", fixed, "discovery", 0},
-		"unknown to both":           {"10-acs-unknown-aic", "07-aic-unknown", fixed, "map", 0},
-		"unknown to all":            {"10-acs-unknown-aic", "07-aic-unknown", nil, "no such agent", registry.Refused},
-		"unknown, by 404":           {"404-acs", "07-aic-unknown", nil, "no such agent (404", registry.NotFound},
+		"unknown at the registry":   {"10-acs-unknown-aic", listed, fixed, "discovery", 0},
+		"inactive at the registry":  {"33-acs-inactive", listed, fixed, "not active (403", registry.Inactive},
+		"refused by the registry":   {"20c-acs-bad-checksum", notListed, nil, "refuses it (400", registry.Refused},
+		"the registry breaks off":   {"", listed, fixed, "discovery", 0},
+		"unknown to both":           {"10-acs-unknown-aic", notListed, fixed, "map", 0},
+		"unknown to all":            {"10-acs-unknown-aic", notListed, nil, "no such agent", registry.Refused},
+		"unknown, by 404":           {"404-acs", notListed, nil, "no such agent (404", registry.NotFound},
 		"the discovery breaks off":  {"10-acs-unknown-aic", "", fixed, "map", 0},
-		"the registry has another":  {"20-acs-by-aic", "01-filtered-by-aic", nil, "discovery", 0},
+		"the registry has another":  {"20-acs-by-aic", listed, nil, "discovery", 0},
 		"all break off":             {"", "", nil, "not available", registry.Unavailable},
 		"discovery is no discovery": {"10-acs-unknown-aic", "20-acs-by-aic", nil, "not as a discovery", registry.Refused},
 	} {

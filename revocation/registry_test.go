@@ -27,7 +27,6 @@ type directory struct {
 	news    chan struct{} // receives when there are
 	fails   int
 	asked   map[string]int // by path
-	after   []string       // of the requests for changes
 }
 
 func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,7 +56,6 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.URL.Path != "/acps-dsp-v2/changes" || query.Get("wait") != "30":
 		d.t.Errorf("a request for %s", r.URL)
 	}
-	d.set(func() { d.after = append(d.after, query.Get("seq")) })
 	timer := time.NewTimer(30 * time.Second)
 	defer timer.Stop()
 	select {

@@ -23,7 +23,8 @@ import (
 //go:embed answers
 var answers embed.FS
 
-// Captured returns an answer that a registry of ACPs 2.1 has given.
+// Captured returns an answer that a registry of ACPs 2.1 has given, or a discovery server, if the name begins with
+// discovery/.
 func Captured(t testing.TB, name string) (status int, body string) {
 	t.Helper()
 	text, err := answers.ReadFile("answers/" + name + ".txt")
