@@ -162,14 +162,14 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	} else if c.call, err = f.call(command, args[2:]); err == nil && f.webhooks != (webhookFlags{}) {
 		err = fmt.Errorf("--webhook and --token are for webhook, not for %s", command)
 	}
+	if err == nil && !c.streamed && (f.follow || f.after > 0) {
+		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
+	}
 	if err == nil {
 		err = c.locate(args[0])
 	}
 	if err == nil {
 		err = f.checkDialect()
-	}
-	if err == nil && !c.streamed && (f.follow || f.after > 0) {
-		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
 	}
 	if err != nil {
 		return 1, err
