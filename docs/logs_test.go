@@ -28,8 +28,8 @@ type logLine struct {
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]logLine)
 	for _, room := range []string{"aac", "agentca", "amp", "aun", "caddymodule", "cluster", "directory", "gateway",
-		"group", "identity", "mailbox", "notify", "partner", "policy",
-		"replay", "shard", "sseproxy", "standing", "token", "upstream"} {
+		"group", "identity", "mailbox", "notify", "onbehalf", "partner", "policy", "registry", "replay", "revocation",
+		"shard", "sseproxy", "standing", "token", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
