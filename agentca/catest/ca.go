@@ -53,6 +53,7 @@ type CA struct {
 	revoked  map[string]bool // serial numbers
 	dead     int             // nonces that end at once
 	noStatus bool
+	fetch    Fetch // nil for an authority of ACPs v2.1
 	crl      []byte
 	counts   Counts
 }
@@ -69,9 +70,8 @@ type eab struct {
 }
 
 type account struct {
-	key  *ecdsa.PublicKey
-	aic  string
-	dead bool
+	key *ecdsa.PublicKey
+	aic string // empty at an authority of v01.00, where accounts are of any agents
 }
 
 type order struct {
@@ -80,6 +80,8 @@ type order struct {
 	status     string
 	chain      []byte // PEM
 	serial     string
+	token      string // of its challenge
+	met        int    // how often the authorization was asked for since the challenge was to be met, from 1
 }
 
 // New makes an authority without agents.

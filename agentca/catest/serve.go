@@ -149,6 +149,10 @@ func (ca *CA) acme(w http.ResponseWriter, r *http.Request, path string) {
 		bad = ca.newOrder(q)
 	case kind == "order":
 		bad = ca.order(q, rest)
+	case kind == "authz":
+		bad = ca.authorization(q, rest)
+	case kind == "challenge":
+		bad = ca.challenge(q, rest)
 	case kind == "cert":
 		bad = ca.certificate(q, rest)
 	case kind == "revoke-cert":
@@ -188,9 +192,6 @@ func (ca *CA) read(r *http.Request) (*request, *failure) {
 		if n < 1 || n > len(ca.accounts) {
 			return nil, fail(404, "ACCOUNT_NOT_FOUND", "Account not found")
 		}
-		if ca.accounts[n-1].dead {
-			return nil, fail(403, "UNAUTHORIZED", "Account is deactivated")
-		}
 		q.account, q.key = n, ca.accounts[n-1].key
 	}
 	sum, raw := sha256.Sum256([]byte(s.Protected+"."+s.Payload)), decode(s.Signature)
@@ -214,12 +215,14 @@ func (ca *CA) newAccount(q *request) *failure {
 	_ = json.Unmarshal(q.payload, &p)
 	for i, a := range ca.accounts {
 		if p.OnlyReturnExisting && a.key.Equal(q.key) {
-			return ca.giveAccount(q, i+1, http.StatusCreated)
+			return ca.giveAccount(q, i+1)
 		}
 	}
 	switch b := p.ExternalAccountBinding; {
 	case p.OnlyReturnExisting:
 		return fail(404, "ACCOUNT_NOT_FOUND", "Account does not exist")
+	case ca.fetch != nil:
+		return ca.addAccount(q, "")
 	case b == nil:
 		return fail(400, "EXTERNAL_ACCOUNT_REQUIRED", "externalAccountBinding is required for new account")
 	default:
@@ -239,17 +242,21 @@ func (ca *CA) newAccount(q *request) *failure {
 		if h.Alg != "HS256" || !hmac.Equal(mac.Sum(nil), decode(b.Signature)) {
 			return fail(400, "BAD_SIGNATURE", "Invalid externalAccountBinding signature")
 		}
-		ca.accounts = append(ca.accounts, &account{key: q.key, aic: e.aic})
-		ca.counts.Accounts++
-		return ca.giveAccount(q, len(ca.accounts), http.StatusCreated)
+		return ca.addAccount(q, e.aic)
 	}
 }
 
-func (ca *CA) giveAccount(q *request, n, status int) *failure {
+func (ca *CA) addAccount(q *request, aic string) *failure {
+	ca.accounts = append(ca.accounts, &account{key: q.key, aic: aic})
+	ca.counts.Accounts++
+	return ca.giveAccount(q, len(ca.accounts))
+}
+
+func (ca *CA) giveAccount(q *request, n int) *failure {
 	kid := fmt.Sprintf("%s/acps-atr-v2/acme/acct/%d", ca.URL, n)
 	ca.giveNonce(q.response)
 	q.response.Header().Set("Location", kid)
-	answer(q.response, status, map[string]any{"status": "valid", "contact": []string{}, "termsOfServiceAgreed": true,
+	answer(q.response, http.StatusCreated, map[string]any{"status": "valid", "contact": []string{}, "termsOfServiceAgreed": true,
 		"orders": kid + "/orders"})
 	return nil
 }
@@ -266,13 +273,16 @@ func (ca *CA) newOrder(q *request) *failure {
 	switch aic := strings.ToUpper(id.Value); {
 	case id.Type != "agent":
 		return fail(400, "UNSUPPORTED_IDENTIFIER", "Unsupported identifier type: "+id.Type)
-	case aic != ca.accounts[q.account-1].aic:
+	case aic != ca.accounts[q.account-1].aic && ca.fetch == nil:
 		return fail(400, "INVALID_IDENTIFIER", "Order identifier does not match account-bound AIC")
 	case ca.agents[aic] == nil || !ca.agents[aic].Active:
 		return fail(400, "INVALID_IDENTIFIER", "Invalid or inactive agent: "+aic)
 	}
-	ca.orders = append(ca.orders, &order{account: q.account, aic: strings.ToUpper(id.Value), usage: id.Usage,
-		status: "ready"})
+	o := &order{account: q.account, aic: strings.ToUpper(id.Value), usage: id.Usage, status: "ready", token: random(16)}
+	if ca.fetch != nil {
+		o.status = "pending"
+	}
+	ca.orders = append(ca.orders, o)
 	ca.counts.Orders++
 	return ca.giveOrder(q, len(ca.orders), http.StatusCreated)
 }
@@ -294,8 +304,8 @@ func (ca *CA) giveOrder(q *request, n, status int) *failure {
 
 func (ca *CA) order(q *request, rest string) *failure {
 	number, finalize := strings.CutSuffix(rest, "/finalize")
-	n, _ := strconv.Atoi(number)
-	if n < 1 || n > len(ca.orders) || ca.orders[n-1].account != q.account {
+	o, n := ca.orderOf(q, number)
+	if o == nil {
 		return fail(404, "ORDER_NOT_FOUND", "Order not found")
 	}
 	if !finalize {
@@ -304,13 +314,12 @@ func (ca *CA) order(q *request, rest string) *failure {
 	var p struct{ CSR string }
 	_ = json.Unmarshal(q.payload, &p)
 	csr, err := x509.ParseCertificateRequest(decode(p.CSR))
-	o := ca.orders[n-1]
 	switch {
 	case o.status != "ready":
 		return fail(400, "ORDER_NOT_READY", "Order is not ready for finalization")
 	case err != nil:
 		return &failure{500, "urn:ietf:params:acme:error:SERVER_INTERNAL", "SERVER_INTERNAL", "Internal server error"}
-	case csr.Subject.CommonName != o.aic:
+	case csr.Subject.CommonName != ca.nameOf(o):
 		return fail(400, "INVALID_CERTIFICATE_FORMAT",
 			"CSR Common Name '"+csr.Subject.CommonName+"' does not match any ordered identifiers")
 	}
@@ -318,6 +327,14 @@ func (ca *CA) order(q *request, rest string) *failure {
 		return fail(500, "SERVER_INTERNAL", "Certificate signing failed for agent "+o.aic)
 	}
 	return ca.giveOrder(q, n, http.StatusOK)
+}
+
+// nameOf returns the common name in the certificate of an order.
+func (ca *CA) nameOf(o *order) string {
+	if ca.fetch != nil {
+		return o.aic + ".acps.pub"
+	}
+	return o.aic
 }
 
 // issue issues the certificate of an order.
@@ -331,13 +348,16 @@ func (ca *CA) issue(o *order, csr *x509.CertificateRequest) error {
 	if err != nil {
 		return err
 	}
-	usage := x509.ExtKeyUsageClientAuth
-	if o.usage == "serverAuth" {
-		usage = x509.ExtKeyUsageServerAuth
+	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	switch o.usage {
+	case "serverAuth":
+		usages = usages[:1]
+	case "clientAuth":
+		usages = usages[1:]
 	}
 	template := &x509.Certificate{SerialNumber: number, NotBefore: time.Now(), NotAfter: time.Now().Add(lifetime),
-		Subject:  pkix.Name{CommonName: o.aic, Organization: []string{"Test Org"}, Country: []string{"CN"}},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}, BasicConstraintsValid: true,
+		Subject:  pkix.Name{CommonName: ca.nameOf(o), Organization: []string{"Test Org"}, Country: []string{"CN"}},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages, BasicConstraintsValid: true,
 		DNSNames: agent.DNS, URIs: []*url.URL{{Scheme: "acps", Host: o.aic}},
 		CRLDistributionPoints: []string{ca.URL + "/acps-atr-v2/crl/current"}}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.between.cert, csr.PublicKey, ca.between.key)
@@ -354,13 +374,13 @@ func (ca *CA) issue(o *order, csr *x509.CertificateRequest) error {
 }
 
 func (ca *CA) certificate(q *request, rest string) *failure {
-	n, _ := strconv.Atoi(rest)
-	if n < 1 || n > len(ca.orders) || ca.orders[n-1].account != q.account || ca.orders[n-1].status != "valid" {
+	o, _ := ca.orderOf(q, rest)
+	if o == nil || o.status != "valid" {
 		return fail(404, "CERTIFICATE_NOT_FOUND", "Certificate not found")
 	}
 	ca.giveNonce(q.response)
 	q.response.Header().Set("Content-Type", "application/pem-certificate-chain")
-	_, _ = q.response.Write(ca.orders[n-1].chain)
+	_, _ = q.response.Write(o.chain)
 	return nil
 }
 
