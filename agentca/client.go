@@ -281,6 +281,15 @@ func (c *Client) order(ctx context.Context, s signer, to string, id identifier) 
 	return readOrder(got.body, id)
 }
 
+// challenge gets the challenge of an authorization that is not met yet; nil if it is valid.
+func (c *Client) challenge(ctx context.Context, s signer, to string) (*challenge, error) {
+	got, err := c.post(ctx, s, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	return readAuthorization(got.body)
+}
+
 // finalize sends the request for the certificate of an order.
 func (c *Client) finalize(ctx context.Context, s signer, o *order, id identifier, csr []byte) (*order, error) {
 	got, err := c.post(ctx, s, o.Finalize, map[string]string{"csr": base64url(csr)})

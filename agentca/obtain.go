@@ -236,32 +236,25 @@ func (k *Keeper) prove(ctx context.Context, s signer, o *order) error {
 	return nil
 }
 
-// meet meets one challenge, and waits until the authority has seen the file.
+// meet meets the challenge of an authorization, and waits until the authority has seen the file.
 func (k *Keeper) meet(ctx context.Context, s signer, to, print string) error {
-	for step := range maxSteps {
-		got, err := k.Client.post(ctx, s, to, nil)
-		if err != nil {
+	asked, err := k.Client.challenge(ctx, s, to)
+	if err != nil || asked == nil {
+		return err
+	}
+	file := challengeKey(k.AIC, asked.Token)
+	if err := k.Challenges.Store(ctx, file, []byte(asked.Token+"."+print)); err != nil {
+		return err
+	}
+	defer func() { _ = k.Challenges.Delete(context.WithoutCancel(ctx), file) }()
+	if _, err := k.Client.post(ctx, s, asked.URL, struct{}{}); err != nil {
+		return err
+	}
+	for range maxSteps {
+		if waits, err := k.Client.challenge(ctx, s, to); err != nil || waits == nil {
 			return err
 		}
-		a, file, err := readAuthorization(got.body)
-		switch {
-		case err != nil:
-			return err
-		case a.Status == "valid":
-			return nil
-		case file == nil:
-			return fmt.Errorf("the authorization is %s: %w", cut(a.Status, 20), errOrderLost)
-		case step > 0:
-			if err := pause(ctx, processWait); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := k.Challenges.Store(ctx, challengeKey(k.AIC, file.Token), []byte(file.Token+"."+print)); err != nil {
-			return err
-		}
-		defer func() { _ = k.Challenges.Delete(context.WithoutCancel(ctx), challengeKey(k.AIC, file.Token)) }()
-		if _, err := k.Client.post(ctx, s, file.URL, struct{}{}); err != nil {
+		if err := pause(ctx, processWait); err != nil {
 			return err
 		}
 	}

@@ -144,20 +144,24 @@ type challenge struct {
 
 const maxToken = 200 // bytes
 
-// readAuthorization reads an authorization, and returns the challenge that can be met by a file; none if it is valid.
-func readAuthorization(body []byte) (a authorization, file *challenge, err error) {
+// readAuthorization reads an authorization, and returns the challenge that can be met by a file; nil if it is valid.
+func readAuthorization(body []byte) (*challenge, error) {
+	var a authorization
 	if json.Unmarshal(body, &a) != nil || a.Status == "" {
-		return a, nil, errors.New("the authority has answered no authorization")
+		return nil, errors.New("the authority has answered no authorization")
 	}
-	if a.Status != "pending" {
-		return a, nil, nil
-	}
-	for _, c := range a.Challenges {
-		if c.Type == "http-01" && IsToken(c.Token) {
-			return a, &c, nil
+	switch a.Status {
+	case "valid":
+		return nil, nil
+	case "pending":
+		for _, c := range a.Challenges {
+			if c.Type == "http-01" && IsToken(c.Token) {
+				return &c, nil
+			}
 		}
+		return nil, errors.New("the authority asks for no challenge that a file can meet")
 	}
-	return a, nil, errors.New("the authority asks for no challenge that a file can meet")
+	return nil, fmt.Errorf("the authorization is %s: %w", cut(a.Status, 20), errOrderLost)
 }
 
 // IsToken reports whether a text can be the token of a challenge: it is part of a path.
