@@ -256,8 +256,8 @@ func (ca *CA) giveAccount(q *request, n int) *failure {
 	kid := fmt.Sprintf("%s/acps-atr-v2/acme/acct/%d", ca.URL, n)
 	ca.giveNonce(q.response)
 	q.response.Header().Set("Location", kid)
-	answer(q.response, http.StatusCreated, map[string]any{"status": "valid", "contact": []string{}, "termsOfServiceAgreed": true,
-		"orders": kid + "/orders"})
+	answer(q.response, http.StatusCreated, map[string]any{"status": "valid", "contact": []string{},
+		"termsOfServiceAgreed": true, "orders": kid + "/orders"})
 	return nil
 }
 
