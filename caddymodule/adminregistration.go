@@ -24,7 +24,7 @@ const registrationTimeout = 2 * time.Minute
 // shownWithin is how old what an operator is shown may be.
 const shownWithin = 10 * time.Second
 
-// registrations answers with what is known of registrations, or registers a Partner.
+// registrations answers with what the gateway knows of registrations, or registers a Partner.
 func registrations(o *openStore, r *http.Request) (any, error) {
 	if r.Method == http.MethodPost {
 		return registerPartner(o, r)

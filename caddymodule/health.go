@@ -69,7 +69,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(w).Encode(health)
 }
 
-// readiness returns whether the running configuration accepts new tasks, and what is known of its agents.
+// readiness returns whether the running configuration accepts new tasks, and what it knows of its agents.
 func readiness() adminapi.Health {
 	h := adminapi.Health{Status: adminapi.Ready}
 	o, app := running(), (*App)(nil)
@@ -99,7 +99,7 @@ func readiness() adminapi.Health {
 	return h
 }
 
-// agentsHealth returns what is known of the agents of this configuration, once for each Partner.
+// agentsHealth returns what the gateway knows of the agents of this configuration, once for each Partner.
 func (a *App) agentsHealth() (all []adminapi.AgentHealth) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +114,7 @@ func (a *App) agentsHealth() (all []adminapi.AgentHealth) {
 	return all
 }
 
-// health returns what is known of the agent of this Partner.
+// health returns what the gateway knows of the agent of this Partner.
 func (g *Gateway) health() adminapi.AgentHealth {
 	now := g.gateway.Health()
 	h := adminapi.AgentHealth{Name: g.title(), URL: g.mountURL(), Partner: g.name(), Agent: g.Agent.name(),

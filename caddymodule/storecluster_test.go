@@ -113,7 +113,7 @@ func TestClusterReport(t *testing.T) {
 	}
 
 	if err := one.Move(t.Context(), 0, "three"); err == nil {
-		t.Error("a shard moves to nobody")
+		t.Error("a shard moves to a gateway that there is not")
 	}
 	to := map[string]string{"one": "two", "two": "one"}[r.Shards[0].Owner]
 	if err := one.Move(t.Context(), 0, to); err != nil {

@@ -36,7 +36,7 @@ type natsServer struct {
 }
 
 // askServer asks the monitoring endpoint of a server whether the gateway can use it. The error is an unfitError if it
-// cannot, and otherwise says why that is not known.
+// cannot, and otherwise says why the question is open.
 func askServer(ctx context.Context, endpoint string) (s natsServer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
@@ -93,8 +93,8 @@ func notMonitoring(endpoint string) error {
 		"correct monitor", endpoint)
 }
 
-// checkServers returns an unfitError for the first server that cannot be used. It calls unknown for each one of which
-// that is not known. It returns how many servers of their cluster no endpoint names.
+// checkServers returns an unfitError for the first server that cannot be used. It calls unknown for each one that
+// has not answered the question. It returns how many servers of their cluster no endpoint names.
 func (s *JetStreamStore) checkServers(ctx context.Context, unknown func(string, error)) (unnamed int, err error) {
 	named, silent, peers := make(map[string]bool), 0, 0
 	for _, endpoint := range s.Monitor {

@@ -36,7 +36,7 @@ type Health struct {
 	Roots      []RootsHealth  `json:"roots,omitempty"`      // likewise: of trust_pool aip_file
 }
 
-// SourceHealth is what is known of a source of revocation.
+// SourceHealth is what the gateway knows of a source of revocation.
 type SourceHealth struct {
 	Kind       string    `json:"kind"`
 	Location   string    `json:"location"`
@@ -49,7 +49,7 @@ type SourceHealth struct {
 	Reason     string    `json:"reason,omitempty"` // why there is nothing newer
 }
 
-// RootsHealth is what is known of files of roots.
+// RootsHealth is what the gateway knows of files of roots.
 type RootsHealth struct {
 	Files    string   `json:"files"`
 	Removed  []string `json:"removed,omitempty"`    // subjects of roots that were taken out of the files
@@ -64,7 +64,7 @@ type StoreHealth struct {
 	Reason   string `json:"reason,omitempty"` // why it is not writable
 }
 
-// AgentHealth is what is known of the agent of a Partner, from the latest requests to it.
+// AgentHealth is what the gateway knows of the agent of a Partner, from the latest requests to it.
 type AgentHealth struct {
 	Name     string    `json:"name"`              // of the Partner, for people
 	URL      string    `json:"url,omitempty"`     // of its mount, for callers on this machine; missing if it is not known

@@ -22,7 +22,7 @@ type RegisteredVersion struct {
 	Processed time.Time `json:"processed,omitzero"`
 }
 
-// Registration is what is known of the registration of a Partner.
+// Registration is what the gateway knows of the registration of a Partner.
 type Registration struct {
 	Partner  string             `json:"partner"`
 	URL      string             `json:"url"` // the Partner's, by which it is registered

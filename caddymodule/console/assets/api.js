@@ -62,7 +62,7 @@ export class Alarm extends EventTarget {
 const shortest = 300; // ms between two loads
 
 // follow calls load now, and again when the alarm rings, or some time after it has ended, until the signal aborts. A page
-// that nobody looks at is not loaded, and one that takes long to load is loaded less often. What fails is passed to
+// in a hidden tab is not loaded, and one that takes long to load is loaded less often. What fails is passed to
 // failed, and tried again.
 export async function follow(signal, interval, load, failed, alarm = new Alarm()) {
   while (!signal.aborted) {
