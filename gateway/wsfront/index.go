@@ -43,8 +43,10 @@ type home struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	// positions counts the positions of each AID. Those of an earlier process are counted in the background.
+	// positions counts the positions of each AID. Those of an earlier process are counted in the background; until then
+	// none is written or dropped.
 	positions quota.Counter
+	counted   chan struct{} // closed then
 }
 
 // recheck is how long after its last write the store is asked whether the task of an entry or a position is still
@@ -69,7 +71,8 @@ func (x *Index) shardOf(log string) int { return logname.ShardOf(x.set.Count(), 
 
 func openHome(ctx context.Context, store replay.Store, log *slog.Logger) *home {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	h := &home{store: store, log: log, stop: stop, scanner: replay.NewDueScanner(store, logname.AUN, time.Now)}
+	h := &home{store: store, log: log, stop: stop, counted: make(chan struct{}),
+		scanner: replay.NewDueScanner(store, logname.AUN, time.Now)}
 	h.done.Go(func() {
 		h.countPositions(ctx)
 		for h.scanner.Wait(ctx) {

@@ -4,8 +4,10 @@ package wsfront
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -64,6 +66,61 @@ func TestChangesOfEntries(t *testing.T) {
 		}
 		if e, err := x.get(t.Context(), "slow"); err != nil || len(e.Children) != 1 {
 			t.Errorf("%+v, %v", e, err)
+		}
+	})
+}
+
+// slowList is a store whose lists begin when they may.
+type slowList struct {
+	replay.Store
+	goOn chan struct{}
+}
+
+func (s *slowList) List(ctx context.Context, prefix, after string) iter.Seq2[replay.Entry, error] {
+	<-s.goOn
+	return s.Store.List(ctx, prefix, after)
+}
+
+// TestPositionsAreCountedOnce: a position that is written, or dropped, while those of an earlier process are counted
+// counts once.
+func TestPositionsAreCountedOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := replay.NewMemory(replay.Settings{})
+		defer memory.Close()
+		position := func(x *Index, id string) *follow.Cursor {
+			c, err := x.cursor(t.Context(), id, "t"+id, follower{"alice.aid.test", "d1", ""})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &c
+		}
+		write := func(x *Index, id string) {
+			c := position(x, id)
+			if c.Seq = 1; x.write(t.Context(), c) != nil {
+				t.Error("the position was not written")
+			}
+		}
+		before := OpenIndex(shard.One(memory), slog.New(slog.DiscardHandler))
+		write(before, "stays")
+		write(before, "ends")
+		before.Close()
+		store := &slowList{memory, make(chan struct{})}
+		x := OpenIndex(shard.One(store), slog.New(slog.DiscardHandler))
+		defer x.Close()
+		var changes sync.WaitGroup
+		changes.Go(func() { write(x, "new") })
+		changes.Go(func() {
+			c := position(x, "ends")
+			if err := x.end(t.Context(), "ends", follower{"alice.aid.test", "d1", ""}, c); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		close(store.goOn)
+		changes.Wait()
+		synctest.Wait()
+		if n := x.homes.Of(0).positions.Total(); n != 2 {
+			t.Errorf("%d positions are counted", n)
 		}
 	})
 }

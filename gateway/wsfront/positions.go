@@ -41,6 +41,7 @@ func (x *Index) cursor(ctx context.Context, taskID, log string, f follower) (fol
 
 // countPositions counts the positions that an earlier process has left.
 func (h *home) countPositions(ctx context.Context) {
+	defer close(h.counted)
 	for e, err := range h.store.List(ctx, string(logname.AUN), "") {
 		if err != nil {
 			h.log.Warn("the positions of subscriptions could not be counted", "error", err)
@@ -52,8 +53,21 @@ func (h *home) countPositions(ctx context.Context) {
 	}
 }
 
+// awaitCounted waits until the positions of an earlier process are counted, so that each is counted once.
+func (h *home) awaitCounted(ctx context.Context) error {
+	select {
+	case <-h.counted:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // write stores a cursor, unless its AID has too many.
 func (h *home) write(ctx context.Context, c *follow.Cursor) error {
+	if err := h.awaitCounted(ctx); err != nil {
+		return err
+	}
 	aid, isNew := logname.FollowerOf(c.Name), !c.Stored()
 	if isNew && h.positions.Take(aid, 1, positionLimits) != nil {
 		return nil
@@ -102,6 +116,9 @@ func (x *Index) end(ctx context.Context, taskID string, f follower, c *follow.Cu
 
 // dropCursor drops a cursor.
 func (h *home) dropCursor(ctx context.Context, c *follow.Cursor) error {
+	if err := h.awaitCounted(ctx); err != nil {
+		return err
+	}
 	dropped, err := c.Drop(ctx, h.store)
 	if dropped {
 		h.positions.Give(logname.FollowerOf(c.Name), 1)
