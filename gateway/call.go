@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -203,10 +203,11 @@ func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webho
 // all shards are asked, since a task that was started a moment ago may be at any of them.
 func (g *Gateway) leaderOf(ctx context.Context, taskID string) (string, error) {
 	q := idOfTask{g.config.Partner.Name, taskID}
-	if n := g.owned.Count(); n > 1 {
-		return g.tasks.askAll(ctx, n, q)
+	all := make([]int, g.owned.Count())
+	for i := range all {
+		all[i] = i
 	}
-	return g.tasks.leaders.Of(ctx, 0, q)
+	return shard.First(all, partner.Anyone, func(i int) (string, error) { return g.tasks.leaders.Of(ctx, i, q) })
 }
 
 // idOfTask is the id of a task at a Partner.
@@ -219,20 +220,4 @@ func (t *Tasks) leaderIn(ctx context.Context, shard int, q idOfTask) (string, er
 		return "", partner.Moved()
 	}
 	return partner.LeaderOf(ctx, e.logs, q.Partner, q.Task, identity.Claimable)
-}
-
-// askAll asks for the Leader of a task in all shards.
-func (t *Tasks) askAll(ctx context.Context, shards int, q idOfTask) (string, error) {
-	leaders, errs := make([]string, shards), make([]error, shards)
-	var asking sync.WaitGroup
-	for i := range shards {
-		asking.Go(func() { leaders[i], errs[i] = t.leaders.Of(ctx, i, q) })
-	}
-	asking.Wait()
-	for i, leader := range leaders {
-		if errs[i] == nil && leader != partner.Anyone {
-			return leader, nil
-		}
-	}
-	return partner.Anyone, errors.Join(errs...)
 }

@@ -147,18 +147,7 @@ func (x *Index) get(ctx context.Context, taskID string) (*entry, error) {
 			return e, err
 		}
 	}
-	found, errs := make([]*entry, len(elsewhere)), make([]error, len(elsewhere))
-	var reading sync.WaitGroup
-	for at, i := range elsewhere {
-		reading.Go(func() { found[at], errs[at] = x.getIn(ctx, i, taskID) })
-	}
-	reading.Wait()
-	for _, e := range found {
-		if e != nil {
-			return e, nil
-		}
-	}
-	return nil, errors.Join(errs...)
+	return shard.First(elsewhere, nil, func(i int) (*entry, error) { return x.getIn(ctx, i, taskID) })
 }
 
 // getIn is get in one shard.
