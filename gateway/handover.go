@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -41,19 +42,13 @@ func NotBegun(err error) error {
 // HandOver has calls handed to the owners of other shards. It is called before a gateway is registered.
 func (t *Tasks) HandOver(to Owners) { t.owners = to }
 
-// While a shard moves it has no owner, and while the lease of its owner is over it has none for certain: its calls are
-// tried again, until handOverLimit, which does not count the time that an owner has worked on them. A new owner reads
-// what is under way before it answers.
-const (
-	handOverFirst = 5 * time.Millisecond // until the next try; it doubles each time
-	handOverMost  = 250 * time.Millisecond
-	handOverLimit = 10 * time.Second
-)
-
-// handOver executes a call wherever its shard is owned. A command that was stored by an owner which has lost the shard
-// since is a repeated one for the next owner, where it waits on for the agent. Only a message without an id that
-// continues a task, or may, is a new one each time, so it is not tried again if an owner may have begun with it. A
-// webhook gets its id here, so that it is the same one each time.
+// handOver executes a call wherever its shard is owned. While a shard moves it has no owner, and while the lease of its
+// owner is over it has none for certain: the call is tried again for ask.Patience, without the time that owners have
+// worked on it. A new owner reads what is under way before it answers.
+//
+// A command that was stored by an owner which has lost the shard since is a repeated one for the next owner, where it
+// waits on for the agent. Only a message without an id that continues a task, or may, is a new one each time, so it is
+// not tried again if an owner may have begun with it. A webhook gets its id here, so that it is the same one each time.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	began, m := time.Now(), &c.Message
 	unowned, response := began, g.ownTime(c)
@@ -65,7 +60,7 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 	}
 	started := false
 	once := m.ID == "" && (m.Command == task.Continue || m.Command == task.Start && c.Continues())
-	for wait := handOverFirst; ; wait = min(2*wait, handOverMost) {
+	for tries := (ask.Tries{}); ; {
 		tried := time.Now()
 		if g.in(c.Leader) != nil {
 			r, err = g.executeHere(ctx, c, reserve)
@@ -81,16 +76,14 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		if !unbegun {
 			unowned = unowned.Add(time.Since(tried))
 		}
-		left := min(handOverLimit-time.Since(unowned), response-time.Since(began))
+		left := min(ask.Patience-time.Since(unowned), response-time.Since(began))
 		if once && !unbegun || left <= 0 {
 			return r, moved(err)
 		}
-		select {
-		case <-time.After(min(wait, left)):
-			c.Waited = time.Since(began)
-		case <-ctx.Done():
-			return r, ctx.Err()
+		if err := tries.Wait(ctx, left); err != nil {
+			return r, err
 		}
+		c.Waited = time.Since(began)
 	}
 }
 

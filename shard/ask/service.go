@@ -14,15 +14,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Patience is how long a question waits for a shard that has no owner.
-const Patience = 10 * time.Second
-
-// A shard that moves is asked again, first after firstTry, then after twice as long, but at least each mostTry.
-const (
-	firstTry = 5 * time.Millisecond
-	mostTry  = 250 * time.Millisecond
-)
-
 // Service is a function of the owner of a shard, or of each process. Its argument and result have a form in JSON. It
 // may be used by any number of goroutines at once.
 type Service[Q, A any] struct {
@@ -82,19 +73,18 @@ func (s *Service[Q, A]) Try(ctx context.Context, shard int, question Q) (a A, er
 // Of asks the owner of a shard, for which it waits.
 func (s *Service[Q, A]) Of(ctx context.Context, shard int, question Q) (a A, err error) {
 	limit := time.Now().Add(Patience)
-	for wait := firstTry; ; wait = min(2*wait, mostTry) {
+	for tries := (Tries{}); ; {
 		here := s.set.Owns(shard)
 		a, err = s.Try(ctx, shard, question)
 		if err == nil || s.set.Peers() == nil || !errors.Is(err, replay.ErrClosed) {
 			return a, err
 		}
-		if s.Once && !here || !time.Now().Before(limit) {
+		left := time.Until(limit)
+		if s.Once && !here || left <= 0 {
 			return a, unanswered(err)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return a, ctx.Err()
+		if err := tries.Wait(ctx, left); err != nil {
+			return a, err
 		}
 	}
 }
