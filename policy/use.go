@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -143,10 +144,7 @@ func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {
 		one := &u.of[i]
 		err := one.entry.stored(ctx, starts[i])
 		if errors.Is(err, replay.ErrClosed) { // its shard is lost, and the start with it
-			one.started = false
-			if starts[i], full, err = u.start(ctx, one); err == nil && full == nil {
-				err = one.entry.stored(ctx, starts[i])
-			}
+			starts[i], full, err = u.startAgain(ctx, one)
 		}
 		if err != nil || full != nil {
 			u.unstart()
@@ -170,6 +168,22 @@ func (u *Use) start(ctx context.Context, one *used) (s started, full *task.Error
 		one.day, one.started = s.day, true
 	}
 	return s, full, err
+}
+
+// startAgain counts a start whose shard was lost before it was stored. The next owner counts it, as soon as this
+// process has noticed that it is not the owner any more.
+func (u *Use) startAgain(ctx context.Context, one *used) (s started, full *task.Error, err error) {
+	limit := time.Now().Add(ask.Patience)
+	for tries := (ask.Tries{}); ; {
+		one.started = false
+		if s, full, err = u.start(ctx, one); err == nil && full == nil {
+			err = one.entry.stored(ctx, s)
+		}
+		left := time.Until(limit)
+		if !errors.Is(err, replay.ErrFenced) || left <= 0 || tries.Wait(ctx, left) != nil {
+			return s, full, err
+		}
+	}
 }
 
 // Started says whether the call has started a task. Otherwise the start is taken back.
