@@ -95,84 +95,63 @@ func (w *World) Link() *Link {
 	return l
 }
 
-// SetMax sets how many bytes of data a message may have.
-func (l *Link) SetMax(n int) {
+// set changes the link under the mutex of the world.
+func (l *Link) set(change func()) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.max = n
+	change()
 }
+
+// SetMax sets how many bytes of data a message may have.
+func (l *Link) SetMax(n int) { l.set(func() { l.max = n }) }
 
 // Cut has the link reach nothing, or everything again. What waits for an answer meanwhile gets it afterwards, as in a
 // process that is stopped, or one whose network is silent.
 func (l *Link) Cut(cut bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.cut = cut
-	l.of.change()
+	l.set(func() {
+		l.cut = cut
+		l.of.change()
+	})
 }
 
 // Disconnect is Cut with the knowledge of the process: to send is an error, and nobody hears what is sent to it.
 func (l *Link) Disconnect(cut bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.disconnected = cut
-	l.of.change()
+	l.set(func() {
+		l.disconnected = cut
+		l.of.change()
+	})
 }
 
 // SetDelay has each claim take a time.
-func (l *Link) SetDelay(d time.Duration) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.delay = d
-}
+func (l *Link) SetDelay(d time.Duration) { l.set(func() { l.delay = d }) }
 
 // Lose has messages that the process sends lost for which f is true; nil for none.
-func (l *Link) Lose(f func(cluster.Message) bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.lose = f
-}
+func (l *Link) Lose(f func(cluster.Message) bool) { l.set(func() { l.lose = f }) }
 
 // LoseAnswers has the answers to what the process writes to the registry lost; what it writes is kept.
-func (l *Link) LoseAnswers(lose bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.unanswered = lose
-}
+func (l *Link) LoseAnswers(lose bool) { l.set(func() { l.unanswered = lose }) }
 
 // LoseWrites has what the process writes to the registry lost: its heartbeats do not come, and all else does.
-func (l *Link) LoseWrites(lose bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.unwritten = lose
-}
+func (l *Link) LoseWrites(lose bool) { l.set(func() { l.unwritten = lose }) }
 
 // SetBroken has claims fail when they were written: the shard cannot be opened.
-func (l *Link) SetBroken(broken bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.broken = broken
-}
+func (l *Link) SetBroken(broken bool) { l.set(func() { l.broken = broken }) }
 
 // SetStale has the process read the owners of now from here on, as leaders answer that were deposed, or the present
 // ones.
 func (l *Link) SetStale(stale bool) {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.stale = nil
-	for i := range l.of.shards {
-		if stale {
-			l.stale = append(l.stale, l.of.shards[i].owner)
+	l.set(func() {
+		l.stale = nil
+		for i := range l.of.shards {
+			if stale {
+				l.stale = append(l.stale, l.of.shards[i].owner)
+			}
 		}
-	}
+	})
 }
 
 // Deaf has the process see no more of what others write to the registry, unless it asks.
-func (l *Link) Deaf() {
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	l.watching = nil
-}
+func (l *Link) Deaf() { l.set(func() { l.watching = nil }) }
 
 // Kill ends all that listens by the link, as the death of the process does.
 func (l *Link) Kill() {
@@ -245,11 +224,10 @@ func (l *Link) Claim(
 	if s.owner != after {
 		return nil, cluster.ErrClaimed
 	}
-	if l.broken { // after the record was written
-		s.owner, s.store = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}, nil
+	s.owner, s.store = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}, nil
+	if l.broken {
 		return nil, replay.ErrUnavailable
 	}
-	s.owner = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}
 	s.store = &store{Store: s.logs, link: l, of: s, fenced: make(chan struct{})}
 	return s.store, nil
 }
@@ -284,20 +262,14 @@ type store struct {
 func (s *store) Append(ctx context.Context, a replay.Append) error {
 	ctx, cancel := context.WithTimeout(ctx, giveUp)
 	defer cancel()
-	if err := s.link.pass(ctx, true); err != nil {
-		return err
-	}
-	s.of.appending.RLock()
-	defer s.of.appending.RUnlock()
-	if s.of.store != s {
-		s.once.Do(func() { close(s.fenced) })
-		return replay.ErrFenced
-	}
-	return s.Store.Append(ctx, a)
+	return s.write(ctx, func() error { return s.Store.Append(ctx, a) })
 }
 
 // Confirm implements cluster.Store.
-func (s *store) Confirm(ctx context.Context) error {
+func (s *store) Confirm(ctx context.Context) error { return s.write(ctx, func() error { return nil }) }
+
+// write calls f if the stream takes a write of the owner.
+func (s *store) write(ctx context.Context, f func() error) error {
 	if err := s.link.pass(ctx, true); err != nil {
 		return err
 	}
@@ -307,7 +279,7 @@ func (s *store) Confirm(ctx context.Context) error {
 		s.once.Do(func() { close(s.fenced) })
 		return replay.ErrFenced
 	}
-	return nil
+	return f()
 }
 
 // giveUp is how long an append waits for a leader.
