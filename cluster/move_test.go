@@ -98,9 +98,7 @@ func TestMove(t *testing.T) {
 		bubble.Pass(20 * time.Second)
 		for _, to := range []string{"a", "b", "a"} {
 			for shard := range 3 {
-				if err := b.Move(w.Context(), shard, to); err != nil {
-					t.Fatal(err)
-				}
+				w.move(b, shard, to)
 			}
 			bubble.Pass(10 * time.Second)
 			for shard := range 3 {
@@ -124,9 +122,7 @@ func TestMoveIsLoggedOnce(t *testing.T) {
 		w.log = slog.New(slog.NewTextHandler(&log, nil))
 		a, b := w.start("a"), w.start("b")
 		bubble.Pass(20 * time.Second)
-		if err := a.Move(w.Context(), w.ownedBy("a"), "b"); err != nil {
-			t.Fatal(err)
-		}
+		w.move(a, w.ownedBy("a"), "b")
 		bubble.Pass(10 * time.Second)
 		before := len(log.String())
 		bubble.Pass(time.Minute)
@@ -144,16 +140,12 @@ func TestStray(t *testing.T) {
 		bubble.Pass(20 * time.Second)
 		of := w.ownedBy("b")
 		a.link.SetBroken(true)
-		if err := b.Move(w.Context(), of, "a"); err != nil {
-			t.Fatal(err)
-		}
+		w.move(b, of, "a")
 		bubble.Pass(10 * time.Second)
 		if o := w.Owner(of); o.Node != "a" || a.opened()[of] != nil {
 			t.Fatalf("the shard has %+v", o)
 		}
-		if err := a.Move(w.Context(), of, "b"); err != nil {
-			t.Fatal(err)
-		}
+		w.move(a, of, "b")
 		bubble.Pass(5 * time.Second)
 		if o := w.Owner(of); o.Node != "b" || b.opened()[of] == nil {
 			t.Errorf("the shard has %+v", o)

@@ -16,9 +16,7 @@ func TestRefusal(t *testing.T) {
 		bubble.Pass(20 * time.Second)
 		of := w.ownedBy("b")
 		a.link.SetBroken(true)
-		if err := b.Move(w.Context(), of, "a"); err != nil {
-			t.Fatal(err)
-		}
+		w.move(b, of, "a")
 		bubble.Pass(5*lease + 2*time.Second)
 		if o := w.Owner(of); o.Node != "b" || b.opened()[of] == nil {
 			t.Fatalf("the shard that cannot be opened has %+v", o)
@@ -45,9 +43,7 @@ func TestAllRefuse(t *testing.T) {
 		a.link.SetBroken(true)
 		b.link.SetBroken(true)
 		of := w.ownedBy("b")
-		if err := b.Move(w.Context(), of, "a"); err != nil {
-			t.Fatal(err)
-		}
+		w.move(b, of, "a")
 		bubble.Pass(time.Minute)
 		a.link.SetBroken(false)
 		b.link.SetBroken(false)

@@ -197,6 +197,14 @@ func (w *world) ownedBy(name string) int {
 	return slices.IndexFunc(w.owners(), func(o cluster.Owner) bool { return o.Node == name })
 }
 
+// move has an operator move a shard to a node, by way of one.
+func (w *world) move(by *node, shard int, to string) {
+	w.Helper()
+	if err := by.Move(w.Context(), shard, to); err != nil {
+		w.Fatal(err)
+	}
+}
+
 // lastOf returns when a node has acted last, before a time.
 func (w *world) lastOf(n *node, before time.Duration) (last time.Duration) {
 	w.mu.Lock()
