@@ -9,6 +9,6 @@
 // What was found is kept. While a registry's feed is heard, it counts until the registry has another ACS, or has the
 // agent as not active; else for a minute. An agent that was found once goes on to count while no source answers.
 //
-// An ACS is not signed, and anybody may register one that names any URL. So an agent is only reached by https, and it
-// is for the caller to check that the certificate of the server has the AIC.
+// An ACS is not signed, and any user of a registry may register one that names any URL. So an agent is only reached by
+// https, and the caller must check that the certificate of the server has the AIC.
 package find

@@ -137,7 +137,7 @@ func (f *Finder) keep(aic string, k found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.kept) >= maxKept {
-		clear(f.kept) // whoever needs one asks again
+		clear(f.kept) // a caller that needs one asks again
 	}
 	f.kept[aic] = k
 }

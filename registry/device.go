@@ -116,7 +116,7 @@ func (d *Device) renew(ctx context.Context, s *session, ask bool, kept func() er
 	if err := d.begin(ctx, at, s); err != nil {
 		return err
 	}
-	if err := kept(); err != nil { // whoever continues after a crash asks nobody again
+	if err := kept(); err != nil { // a process that goes on after a crash asks no second time
 		return err
 	}
 	return s.Asked.error()

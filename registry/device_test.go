@@ -30,7 +30,7 @@ func (d *deviceLogin) kept(change func(*asked)) (a asked) {
 	d.t.Helper()
 	s, err := load[session](d.t.Context(), d.storage, d.key)
 	if err != nil || s.Asked == nil {
-		d.t.Fatalf("nobody is asked: %v", err)
+		d.t.Fatalf("no person is asked to log in: %v", err)
 	}
 	change(s.Asked)
 	if err := store(d.t.Context(), d.storage, d.key, s); err != nil {

@@ -111,7 +111,7 @@ const (
 	nameBadStatus = "INVALID_STATUS_TRANSITION"
 )
 
-// readError reads the body of an error in any of the three forms. What has no form is told by its status.
+// readError reads the body of an error in any of the three forms. Where there is no form, the status decides.
 func readError(status int, body []byte) *Error {
 	var said struct {
 		Name   string          `json:"error_name"`

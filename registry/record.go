@@ -35,7 +35,7 @@ type Entry struct {
 	Processed time.Time       `json:"processed,omitzero"`
 }
 
-// Record is what is kept of a Partner's registration. It is told by the Partner's URL, with the placeholder of its AIC.
+// Record is what is kept of a registration. The URL of the Partner, with the placeholder of its AIC, identifies it.
 type Record struct {
 	Registry string `json:"registry"` // its URL
 	Partner  string `json:"partner"`  // the Partner's URL

@@ -110,7 +110,7 @@ func (a *Account) look(ctx context.Context, r *Record, draft draftBody) (f found
 	return f, nil
 }
 
-// check refuses what would make a second registration that nobody means.
+// check refuses an order that would make a second registration without asking for one.
 func (f *found) check(r *Record, o *Order) error {
 	is := func(e *Entry) bool { return e != nil && e.ID == f.same.ID }
 	goesOn := f.same != nil && (f.same.Status == Pending || is(r.Current) || is(r.Next) && f.same.AIC != "")
