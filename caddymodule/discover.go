@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -161,9 +162,12 @@ func (d *Discover) listCards(w http.ResponseWriter, r *http.Request) error {
 	if err := d.app.ready(r.Context()); err != nil {
 		return caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}
+	entries := fronted.Entries(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), listPatience)
+	defer cancel()
 	list := []json.RawMessage{}
-	for _, e := range fronted.Entries(r.Context()) {
-		if card := d.app.a2aCard(r, e); card != nil {
+	for _, e := range entries {
+		if card := d.app.a2aCard(ctx, r, e); card != nil {
 			list = append(list, card)
 		}
 	}
@@ -175,15 +179,18 @@ func (d *Discover) listCards(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// listPatience is how long a list waits for cards. A mount that has one of its agent, of whatever age, does not wait.
+const listPatience = 2 * time.Second
+
 // a2aCard returns the A2A card of the first mount of an agent that has one, and a public URL, and that the sender of a
 // request may call; nil for none.
-func (a *App) a2aCard(r *http.Request, e *catalog.Entry) []byte {
+func (a *App) a2aCard(ctx context.Context, r *http.Request, e *catalog.Entry) []byte {
 	for _, g := range a.mounts[e.Name] {
 		document := g.gateway.Document(".well-known/agent-card.json")
 		if document == nil || g.PublicURL == "" || !a.mayCallAt(r, g) {
 			continue
 		}
-		if card, err := document(r.Context(), g.publicURL(), ""); err == nil && card != nil {
+		if card, err := document(ctx, g.publicURL(), ""); err == nil && card != nil {
 			return card
 		}
 	}

@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -102,4 +103,37 @@ func TestDiscoverByPolicy(t *testing.T) {
 	if status, text := ask("GET", "/healthz", ""); status != 503 || text != "unavailable\n" {
 		t.Errorf("while it drains, /healthz: %d %s", status, text)
 	}
+}
+
+// TestListWithoutCard: a caller does not wait for an agent that shows no card until that fails.
+func TestListWithoutCard(t *testing.T) {
+	s := newSite(t)
+	failed := make(chan struct{}, 100)
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		failed <- struct{}{}
+	}))
+	defer hangs.Close()
+	partner := func(path, agent, aic string) string {
+		return "aip_gateway " + path + " a2a/legacy " + agent + " {\nidentity off\ncallers aip a2a\naic " + aic +
+			"\npublic_url http://" + s.addr + path + "\n}\n"
+	}
+	s.mustLoad([]byte(adapt(t, string(caddyfile.Format([]byte("{\nadmin off\nauto_https off\naip {\nstore memory\n"+
+		"}\n}\nhttp://"+s.addr+" {\naip_discovery\n"+partner("/one", s.agent, "10001000011K912345E789ABCDEF2353")+
+		partner("/two", hangs.URL, "10001000011K94ZH3VDXLP4S5EB63614")+"}\n"))))))
+	res, err := http.Get("http://" + s.addr + "/agents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(res.Body)
+	if res.StatusCode != 200 || gjson.GetBytes(text, "agents.#").Int() != 1 {
+		t.Errorf("the list is %s %s", res.Status, text)
+	}
+	select {
+	case <-failed:
+		t.Error("the list came when the agent had failed")
+	default:
+	}
+	hangs.CloseClientConnections()
 }

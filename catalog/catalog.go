@@ -5,8 +5,8 @@
 // again where the last reading is a minute old.
 //
 // The documents of one mount, such as .well-known/acs.json, are not read from it: they depend on the URL and the
-// version of A2A of the request, and are made for each. Both are made of the one card that upstream/discovery keeps of
-// an agent, so that the agent itself is asked no more often.
+// version of A2A of the request, and are made for each. Both are made of the card that upstream/discovery keeps for the
+// mount, so that the agent is asked no more often for them.
 package catalog
 
 import (
