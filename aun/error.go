@@ -24,6 +24,19 @@ func Errorf(code int64, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// ErrorOf returns an error as the other end receives it, which faultOf says of those that are no Error; nil for none.
+func ErrorOf(err error, faultOf func(error) (code int64, message string, data []byte)) *Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := new(Error)
+	e.Code, e.Message, e.Data = faultOf(err)
+	return e
+}
+
 // CloseCode is the status with which a connection is closed.
 type CloseCode = websocket.StatusCode
 

@@ -58,12 +58,7 @@ func (m *Mailbox) openNodes() {
 		if err == nil || errors.Is(err, replay.ErrClosed) {
 			return back, err
 		}
-		if e, ok := errors.AsType[*aun.Error](err); ok {
-			back.Fault = e
-		} else {
-			back.Fault = new(aun.Error)
-			back.Fault.Code, back.Fault.Message, back.Fault.Data = codec.Fault(err)
-		}
+		back.Fault = aun.ErrorOf(err, codec.Fault)
 		return back, nil
 	})
 	m.senders = ask.New(m.set, "mailbox.sent", func(_ context.Context, _ int, id string) (s sentMessage, _ error) {

@@ -5,7 +5,6 @@ package wsfront
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -54,18 +53,6 @@ type worked struct {
 	Fault  *aun.Error // that the turn refuses it with; nil for none
 }
 
-// packFault returns an error as it is written to a client; nil for none.
-func packFault(err error) *aun.Error {
-	if err == nil {
-		return nil
-	}
-	if e, ok := errors.AsType[*aun.Error](err); ok {
-		return e
-	}
-	code, message, data := codec.Fault(err)
-	return &aun.Error{Code: code, Message: message, Data: data}
-}
-
 // ShareAssignees returns the tasks of agents at all processes, of which those in this one are given.
 func ShareAssignees(set *shard.Set, here Assignees) Assignees {
 	if set.Peers() == nil {
@@ -100,7 +87,7 @@ func (a *nodeAssignees) answer(ctx context.Context, _ int, w work) (r worked, er
 	case showTasks:
 		r.Tasks = a.here.Tasks(w.Agent)
 	}
-	r.Fault = packFault(err)
+	r.Fault = aun.ErrorOf(err, codec.Fault)
 	return r, nil
 }
 
