@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -320,14 +319,8 @@ func (e *errand) hook(ctx context.Context, gateway int) ([]string, error) {
 
 // check says what is wrong with the task as it is in the end.
 func (e *errand) check(t *task.Task, product string) error {
-	var text strings.Builder
-	for _, p := range t.Products {
-		for _, item := range p.DataItems {
-			text.WriteString(item.Text)
-		}
-	}
-	if text.String() != product {
-		return fmt.Errorf("the products are %.200q, and should be %.200q", text.String(), product)
+	if err := checkProducts(t, product); err != nil {
+		return err
 	}
 	for _, id := range e.told {
 		if n := e.cluster.agent.times(id); n > 1 || n == 0 && t.Status.State == task.Completed {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,19 +153,12 @@ func (n *node) owned(ctx context.Context) int {
 func (n *node) get(ctx context.Context, path string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.admin+path, nil)
+	s := fixture{Admin: n.admin}
+	content, err := s.get(ctx, path)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", n.name, err)
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", n.name, path, res.Status)
-	}
-	return json.NewDecoder(res.Body).Decode(v)
+	return json.Unmarshal(content, v)
 }
 
 // await calls f until it returns nil, for a time.

@@ -257,14 +257,19 @@ func (j *journey) check(t *task.Task, product string) error {
 	if !slices.Equal(got, j.sent) && !(j.refused && slices.Equal(got, j.sent[:1])) {
 		return fmt.Errorf("the messages %q are in the history, and %q were sent", got, j.sent)
 	}
+	return checkProducts(t, product)
+}
+
+// checkProducts returns an error if the text of the products of a task is another one.
+func checkProducts(t *task.Task, want string) error {
 	var text strings.Builder
 	for _, p := range t.Products {
 		for _, item := range p.DataItems {
 			text.WriteString(item.Text)
 		}
 	}
-	if text.String() != product {
-		return fmt.Errorf("the products are %.200q, and should be %.200q", text.String(), product)
+	if text.String() != want {
+		return fmt.Errorf("the products are %.200q, and should be %.200q", text.String(), want)
 	}
 	return nil
 }
