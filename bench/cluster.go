@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -101,19 +101,7 @@ func (c *trio) awaitBalance(ctx context.Context) error {
 
 // get reads a page of JSON.
 func get(ctx context.Context, url string, v any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, res.Status)
-	}
-	return json.NewDecoder(res.Body).Decode(v)
+	return fetch(ctx, url, func(body io.Reader) error { return json.NewDecoder(body).Decode(v) })
 }
 
 // manyLeaders is how many Leaders start tasks, so that every shard has some of them.
@@ -152,6 +140,18 @@ func (c *trio) loadAll(ctx context.Context, leaders int64, callers int, d time.D
 	return all, failed
 }
 
+// startTasks has callers start tasks at all gateways, in rounds, until there are so many at least. It returns how many.
+func (c *trio) startTasks(ctx context.Context, least, callers int, round time.Duration) (n int, err error) {
+	for n < least {
+		r, err := c.loadAll(ctx, manyLeaders, callers, round)
+		if err != nil {
+			return n, err
+		}
+		n += len(r.latencies)
+	}
+	return n, nil
+}
+
 // starts measures starts at all gateways beside one that has Pebble, and beside a client that publishes as many
 // messages of the same size, to as many streams like those of the gateways, with as many at once.
 func (c *trio) starts(ctx context.Context, o settings) error {
@@ -160,13 +160,9 @@ func (c *trio) starts(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	n := 0
-	for n < warm {
-		r, err := c.loadAll(ctx, manyLeaders, o.conns, o.round/2)
-		if err != nil {
-			return err
-		}
-		n += len(r.latencies)
+	n, err := c.startTasks(ctx, warm, o.conns, o.round/2)
+	if err != nil {
+		return err
 	}
 	after, err := c.stored(ctx)
 	if err != nil {
@@ -310,13 +306,9 @@ func (c *trio) memory(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	n := 0
-	for n < o.tasks {
-		r, err := c.loadAll(ctx, manyLeaders, o.conns, o.round)
-		if err != nil {
-			return err
-		}
-		n += len(r.latencies)
+	n, err := c.startTasks(ctx, o.tasks, o.conns, o.round)
+	if err != nil {
+		return err
 	}
 	after, err := c.held(ctx)
 	if err != nil {

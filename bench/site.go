@@ -268,8 +268,20 @@ func (s *site) idleRSS(ctx context.Context) (float64, error) {
 
 // profile writes what the gateway's process computes in so many seconds to a file.
 func (s *site) profile(ctx context.Context, path string, seconds int) error {
-	req, err := http.NewRequestWithContext(
-		ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds), nil)
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds)
+	return fetch(ctx, url, func(body io.Reader) error {
+		f, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, body)
+		return errors.Join(err, f.Close())
+	})
+}
+
+// fetch reads what a URL answers.
+func fetch(ctx context.Context, url string, read func(body io.Reader) error) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -279,14 +291,9 @@ func (s *site) profile(ctx context.Context, path string, seconds int) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("no profile: %s", res.Status)
+		return fmt.Errorf("%s: %s", url, res.Status)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, res.Body)
-	return errors.Join(err, f.Close())
+	return read(res.Body)
 }
 
 // cpu returns the time that the gateway's process has computed.
