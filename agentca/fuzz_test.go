@@ -29,6 +29,7 @@ func seeds(f *testing.F) {
 // FuzzAuthority reads whatever an authority or a registry may answer.
 func FuzzAuthority(f *testing.F) {
 	seeds(f)
+	f.Add([]byte(`{"type":"urn:acps:error:"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if e, err := ReadEAB(body); err == nil && (e.KeyID == "" || len(e.mac) < minMAC) {
 			t.Errorf("an EAB lacks something: %+v", e)

@@ -3,6 +3,7 @@
 package agentca
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func readProblem(status int, header http.Header, body []byte) *Problem {
 		return p
 	}
 	kind := strings.NewReplacer("_", "", "-", "").Replace(doc.Type[strings.LastIndexByte(doc.Type, ':')+1:])
-	p.Kind, p.Detail = cut(strings.ToLower(kind), 60), cut(doc.Detail, maxDetail)
+	p.Kind, p.Detail = cmp.Or(cut(strings.ToLower(kind), 60), p.Kind), cut(doc.Detail, maxDetail)
 	if p.Detail == "" {
 		p.Detail = cut(doc.Title, maxDetail)
 	}
