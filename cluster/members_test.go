@@ -203,7 +203,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestNoLeader: while the registry and the streams have no leader, nobody is declared gone, and nobody acts after its
+// TestNoLeader: while the registry and the streams have no leader, no node is declared gone, and none acts after its
 // lease. Then all go on with what they own.
 func TestNoLeader(t *testing.T) {
 	for i := range 10 {
@@ -234,7 +234,7 @@ func TestNoLeader(t *testing.T) {
 				}
 			}
 			if gap := w.gap(at); gap > lease {
-				t.Errorf("nobody has acted for %v more", gap)
+				t.Errorf("no node has acted for %v more", gap)
 			}
 			if !slices.Equal(before, w.owners()) {
 				t.Errorf("shards have moved: %v, %v", before, w.owners())

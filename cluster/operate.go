@@ -52,7 +52,7 @@ type Shard struct {
 	Number int
 	Owner  Owner     // as the leader of its stream has it
 	Err    error     // why the leader was not asked
-	Should string    // the node that should own it; empty while no node is known to live
+	Should string    // the node that should own it; empty while this node knows of none that lives
 	Here   bool      // this node works on it
 	Since  time.Time // since when it does
 	Busy   string    // why it does not move now, where it should and this node owns it

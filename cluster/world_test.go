@@ -241,7 +241,7 @@ func (n *node) setBusy(reason string) {
 	}
 }
 
-// gap returns for how long at most nobody has acted in a shard since a time.
+// gap returns for how long at most no node has acted in a shard since a time.
 func (w *world) gap(since time.Duration) (most time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

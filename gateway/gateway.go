@@ -59,7 +59,7 @@ type Config struct {
 	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.
 	Revocation Revocation
 
-	// Watch is told of each call that is answered, and must not wait; nil for nobody.
+	// Watch is called with each call that is answered, and must not wait; nil: it is not called.
 	Watch func(*Answered)
 
 	// Blocking is how long a blocking call waits for the agent to finish or to need input. Then it is answered with the

@@ -21,10 +21,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// nobody are Owners of which none has the shard.
-type nobody struct{ asked int }
+// ownerless are Owners of which none has the shard.
+type ownerless struct{ asked int }
 
-func (n *nobody) Execute(
+func (n *ownerless) Execute(
 	context.Context, int, string, *gateway.Call, replay.Reserve,
 ) (r gateway.Result, err error) {
 	n.asked++
@@ -99,7 +99,7 @@ func TestLapsed(t *testing.T) {
 				l := &lapsing{Shards: node}
 				var turns turns
 				g := newGatewayAt(t, shard.Join(l, quiet), func(c *gateway.Config) { c.Partner.Agent = &turns },
-					func(tasks *gateway.Tasks) { tasks.HandOver(new(nobody)) })
+					func(tasks *gateway.Tasks) { tasks.HandOver(new(ownerless)) })
 				shards.Assign(0, node, false)
 				do := func(command task.Command, id string) error {
 					m := task.Message{Command: command, TaskID: id, SenderID: "leader",
@@ -156,7 +156,7 @@ func TestHandOver(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				shards := replaytest.NewShards(1)
 				node := shards.Node()
-				var owners nobody
+				var owners ownerless
 				g := newGatewayAt(t, shard.Join(node, quiet), nil, func(tasks *gateway.Tasks) { tasks.HandOver(&owners) })
 				if c.gained > 0 {
 					time.AfterFunc(c.gained, func() { shards.Assign(0, node, false) })
@@ -232,7 +232,7 @@ func TestMovedWhileItWaits(t *testing.T) {
 				l := &lapsing{Shards: node}
 				a := &worker{begun: func() {}}
 				g := newGatewayAt(t, shard.Join(l, quiet), func(c *gateway.Config) { c.Partner.Agent = a },
-					func(tasks *gateway.Tasks) { tasks.HandOver(new(nobody)) })
+					func(tasks *gateway.Tasks) { tasks.HandOver(new(ownerless)) })
 				shards.Assign(0, node, false)
 				do := func(command task.Command, id string) (gateway.Result, error) {
 					m := task.Message{ID: id, Command: command, TaskID: "t", SenderID: "leader",

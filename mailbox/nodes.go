@@ -120,7 +120,7 @@ func (m *Mailbox) callAnywhere(
 	return back.Result, err
 }
 
-// sender returns what is known of a message that was sent, by whichever process has written it.
+// sender returns what the process that has written a message knows of it; known is false where none does.
 func (m *Mailbox) sender(ctx context.Context, id string) (s sentMessage, known bool) {
 	m.mu.Lock()
 	s, known = m.sent.byID[id]

@@ -86,7 +86,7 @@ func (e *errands) during(ctx context.Context, f func(context.Context)) {
 	group.Wait()
 }
 
-// keep takes what is known of a task that has ended.
+// keep keeps the history of a task that has ended, and what is to come to its webhooks.
 func (e *errands) keep(one *errand, paths []string, states []task.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -114,7 +114,7 @@ func (l *Link) Cut(cut bool) {
 	})
 }
 
-// Disconnect is Cut with the knowledge of the process: to send is an error, and nobody hears what is sent to it.
+// Disconnect is Cut with the knowledge of the process: to send is an error, and no process hears what is sent to it.
 func (l *Link) Disconnect(cut bool) {
 	l.set(func() {
 		l.disconnected = cut
