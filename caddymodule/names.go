@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
@@ -168,33 +167,4 @@ func (o *openStore) resolved(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	r.URL.RawQuery = q.Encode()
 	return r
-}
-
-// mountURL returns the URL at which this machine reaches the mount, as far as the configuration says it; empty if it
-// does not.
-func (g *Gateway) mountURL() string {
-	if g.PublicURL != "" {
-		return g.publicURL()
-	}
-	if g.server == nil || len(g.server.Listen) == 0 {
-		return ""
-	}
-	at, err := caddy.ParseNetworkAddress(g.server.Listen[0])
-	if err != nil || at.IsUnixNetwork() || at.IsFdNetwork() {
-		return ""
-	}
-	u := url.URL{Scheme: "http", Host: "localhost", Path: g.BasePath}
-	for _, host := range slices.Backward(g.hosts()) {
-		if !strings.ContainsAny(host, "*{") {
-			u.Host = host
-		}
-	}
-	port := int(at.StartPort)
-	if len(g.server.TLSConnPolicies) > 0 {
-		u.Scheme = "https"
-	}
-	if port != map[string]int{"http": caddyhttp.DefaultHTTPPort, "https": caddyhttp.DefaultHTTPSPort}[u.Scheme] {
-		u.Host += ":" + strconv.Itoa(port)
-	}
-	return u.String()
 }
