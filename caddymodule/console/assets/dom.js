@@ -158,6 +158,18 @@ export function withGateway(entries, names, cells) {
     entries.map((entry) => [...cells(entry), el("span", { class: "id" }, clean(entry.gateway))])];
 }
 
+const numeric = new Set(["Events", "Events sent", "Behind", "Size"]);
+
+// columnClass returns the class of the cells of a column. Those of the gateways are shown where several share a store.
+export function columnClass(name) {
+  return numeric.has(name) ? "number" : name === "Gateway" ? "shared" : null;
+}
+
+// head makes the head of a table whose rows stay and change.
+export function head(names) {
+  return el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col", class: columnClass(name) }, name))));
+}
+
 // table makes a table of rows of cells.
 export function table(names, rows) {
   return el("div", { class: "scroll" }, el("table", {},

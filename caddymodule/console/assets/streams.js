@@ -1,6 +1,7 @@
 // The open streams: which task each sends to whom, and how far behind it is.
 import { follow, get } from "./api.js";
-import { agentName, clean, differs, el, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
+import { agentName, clean, columnClass, differs, el, head, id, incomplete, link, message, setText, shorten,
+  time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Streams";
@@ -83,8 +84,7 @@ function streamTable(ofTask = false) {
   const rows = new Map();
   const body = el("tbody");
   const table = el("table", { hidden: true },
-    el("thead", {}, el("tr", {}, names.map((name) =>
-      el("th", { scope: "col", class: classOf(name) }, name)))), body);
+    head(names), body);
 
   function update(streams) {
     const known = new Set(streams.map(keyOf));
@@ -111,11 +111,6 @@ function keyOf({ number, gateway }) {
   return `${number} ${gateway ?? ""}`;
 }
 
-// classOf returns the class of the cells of a column. Those of the gateways are shown where several share a store.
-function classOf(name) {
-  return ["Events sent", "Behind"].includes(name) ? "number" : name === "Gateway" ? "shared" : null;
-}
-
 function makeRow(names, stream) {
   const { partner, leader, task } = stream;
   const cells = {
@@ -129,7 +124,7 @@ function makeRow(names, stream) {
   };
   const changing = {};
   const element = el("tr", {}, names.map((name) => {
-    const cell = el("td", { "data-label": name, class: classOf(name) }, cells[name]?.());
+    const cell = el("td", { "data-label": name, class: columnClass(name) }, cells[name]?.());
     if (!cells[name]) changing[name] = cell;
     return cell;
   }));

@@ -1,6 +1,6 @@
 // The list of tasks: filtered, in pages, and live.
 import { Alarm, follow, get, tail } from "./api.js";
-import { agentName, badge, bytes, clean, el, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
+import { agentName, badge, bytes, clean, el, head, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Tasks";
@@ -91,8 +91,7 @@ export async function show(main, query, signal) {
   }
 
   const table = el("table", { hidden: true },
-    el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Agent", "Events", "Size", "Leader", "Gateway"].map((name) =>
-      el("th", { scope: "col", class: ["Events", "Size"].includes(name) ? "number" : name === "Gateway" ? "shared" : null }, name)))), body);
+    head(["Task", "State", "Since", "Agent", "Events", "Size", "Leader", "Gateway"]), body);
   main.append(el("h1", {}, title), form, note, lacks.element, el("div", { class: "scroll" }, table),
     el("p", { class: "pager" }, pager.first, pager.more, count));
   pager.turn("");
