@@ -62,11 +62,14 @@ func (f *adminFlags) request(method, path string, q url.Values, body any) (*http
 
 // send sends a request with a body, which may be nil, to the admin API. The caller closes the body of the answer.
 func (f *adminFlags) send(method, path string, header http.Header, body io.Reader) (*http.Response, error) {
-	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
-	if err != nil {
-		return nil, err
+	if f.address == "" { // of the first request; the others go there, too
+		address, err := caddycmd.DetermineAdminAPIAddress("", nil, f.config, f.adapter)
+		if err != nil {
+			return nil, err
+		}
+		f.address = address
 	}
-	res, err := caddycmd.AdminAPIRequest(address, method, path, header, body)
+	res, err := caddycmd.AdminAPIRequest(f.address, method, path, header, body)
 	if err != nil && strings.Contains(err.Error(), "connect: ") { // Caddy does not wrap the cause
 		return nil, fmt.Errorf("%w; is Caddy running, with its admin API at this address? See --address and --config", err)
 	}

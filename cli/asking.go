@@ -21,6 +21,7 @@ type asking struct {
 	table  *adminapi.Command
 	admin  adminFlags
 	asJSON bool
+	yes    bool // nothing is asked; see confirmFlag
 }
 
 // A deed is what a command of the table does. It adds flags of its own, and returns what runs.

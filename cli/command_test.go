@@ -38,10 +38,15 @@ func runAIP(t *testing.T, args ...string) commandResult {
 }
 
 func runAIPWith(ctx context.Context, out, errOut io.Writer, args ...string) int {
+	return runAIPFrom(ctx, strings.NewReader(""), out, errOut, args...)
+}
+
+func runAIPFrom(ctx context.Context, in io.Reader, out, errOut io.Writer, args ...string) int {
 	root := &cobra.Command{Use: "caddy", SilenceUsage: true} // as Caddy's own is
 	aip := &cobra.Command{Use: "aip"}
 	aipCommand(aip)
 	root.AddCommand(aip)
+	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetArgs(append([]string{"aip"}, args...))

@@ -91,22 +91,6 @@ func showTask(a *asking) func([]string) error {
 	}
 }
 
-// endTask returns the deed of a command that ends a task in a state.
-func endTask(end task.State) deed {
-	return action(func(a *asking, _ url.Values, args []string) (any, error) {
-		t, _, err := tasks.find(a, args[0])
-		if err != nil {
-			return nil, err
-		}
-		return adminapi.TaskEnding{TaskName: t.TaskName, Reason: a.text("reason")}, nil
-	}, func(t *adminapi.Task) (sentence string, err error) {
-		if t.State != end {
-			err = errors.New("the task has ended otherwise meanwhile")
-		}
-		return fmt.Sprintf("%s is %s", clean(t.Task), t.State), err
-	})
-}
-
 // overview prints a task without its contents.
 func (p *printer) overview(t *adminapi.Task) {
 	p.begin(t.Task)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -232,7 +233,8 @@ func TestCancelByOperator(t *testing.T) {
 	for want, args := range map[string]string{
 		"Error: the task is canceled, and cannot be canceled any more\n": "cancel a",
 		"there is no task":                       "cancel none",
-		"accepts 1 arg":                          "cancel",
+		"name a task, or say which by flags":     "cancel",
+		"no task that is completed can be made":  "cancel --state completed",
 		"the reason may have 1024 bytes at most": "cancel a --reason " + strings.Repeat("x", 1025),
 	} {
 		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
@@ -383,12 +385,40 @@ func TestFailByOperator(t *testing.T) {
 		t.Errorf("the Leader's start is answered with %+v", status)
 	}
 	sink.waitForChanges("/a", leader.get("a").StatusHistory)
+
+	// Those of a filter, after a question that no one answers.
+	for _, id := range []string{"b", "c"} {
+		leader.starting(id)
+	}
+	eventually(t, "the agent works on them", func() bool { return len(agent.requests("tasks/send")) == 3 })
+	const question = "Fail 2 tasks (2 pending)? [y/N] \nError: nothing was changed; answer y, or add --yes\n"
+	if got := s.tasksCommand(1, "fail", "--partner", agent.url); !strings.Contains(got, question) {
+		t.Errorf("fail of a filter asks %q, want %q", got, question)
+	}
+	if diff := cmp.Diff([]string{"a failed", "b pending", "c pending"}, s.listedTasksSorted()); diff != "" {
+		t.Errorf("the tasks after no answer (-want +got):\n%s", diff)
+	}
+	if got := s.tasksCommand(0, "fail", "--partner", agent.url, "--yes"); got != "2 tasks failed\n" {
+		t.Errorf("fail of a filter prints %q", got)
+	}
+	if diff := cmp.Diff([]string{"a failed", "b failed", "c failed"}, s.listedTasksSorted()); diff != "" {
+		t.Errorf("the tasks of the filter (-want +got):\n%s", diff)
+	}
 	for want, args := range map[string]string{
-		"the task has ended already: it is failed": "fail a",
-		"there is no task":                         "fail none",
+		"the task has ended already: it is failed":   "fail a",
+		"no task that is awaiting-input can be made": "fail --state awaiting-input",
+		"there is no task":                           "fail none",
 	} {
 		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
 			t.Errorf("%s says %q, want %q in it", args, got, want)
 		}
 	}
+}
+
+// listedTasksSorted is listedTasks of all tasks, by their ids.
+func (s *site) listedTasksSorted() []string {
+	s.t.Helper()
+	list := s.listedTasks(url.Values{})
+	slices.Sort(list)
+	return list
 }

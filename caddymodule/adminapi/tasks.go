@@ -5,6 +5,7 @@ package adminapi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -144,8 +145,24 @@ var (
 		{"partner", "of this Partner: its name, its AIC, or its agent's URL", false}, {"leader", "of this Leader", false},
 	}
 	ofState = Flag{"state", "pending, or a state of AIP; may be repeated", true}
-	ending  = append([]Flag{{"reason", "why; the Leader sees it in the status of the task", false}}, ofTask...)
+	ofAge   = []Flag{
+		{"min-age", "whose state has not changed for this time, such as 10m or 2d", false},
+		{"max-age", "whose state has changed within this time", false},
+	}
+	ending = slices.Concat([]Flag{{"reason", "why; the Leader sees it in the status of the task", false}, ofState},
+		ofAge, ofTask)
 )
+
+// Cancelable returns the states in which an operator can cancel a task.
+func Cancelable() []string {
+	return []string{string(PendingTask), string(task.Accepted), string(task.Working), string(task.AwaitingInput),
+		string(task.AwaitingCompletion)}
+}
+
+// Failable returns the states in which an operator can end a task as failed: its agent works on it.
+func Failable() []string {
+	return []string{string(PendingTask), string(task.Accepted), string(task.Working)}
+}
 
 // taskRoutes are the routes of tasks, and their commands.
 var taskRoutes = []Route{
@@ -164,11 +181,7 @@ the first answer. The age of a task is the time since its last change of state.
 			Example: `  $ caddy aip tasks list
   $ caddy aip tasks list --state working --min-age 1h
   $ caddy aip tasks list --state failed --max-age 1d --json`,
-			Flags: append([]Flag{
-				ofState,
-				{"min-age", "whose state has not changed for this time, such as 10m or 2d", false},
-				{"max-age", "whose state has changed within this time", false},
-			}, ofTask...),
+			Flags: slices.Concat([]Flag{ofState}, ofAge, ofTask),
 		}},
 	},
 	{
@@ -208,32 +221,36 @@ one at the present, so that changes may be missing. Ctrl-C ends it.
 		Path: CancelTask, Method: "POST", Console: MayCancel,
 		Commands: []Command{{
 			Name:  "tasks cancel",
-			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <name>]",
-			Short: "Cancels a task as the operator",
+			Args:  "[<task>] [--state <state>] [--min-age <time>] [--reason <text>] [--partner <name>] [...]",
+			Short: "Cancels a task, or those that a filter selects, as the operator",
 			Long: `
 Cancels a task that has not ended. Its agent is asked to stop, as if the Leader had
 canceled the task, and the status says that the operator of the gateway did it, and
 why. The Leader sees that. If several Leaders or Partners have a task with this id, say
-which.
+which. Without a task, it cancels those that the flags select, 1000 at most: it says
+how many they are, and asks before.
 `,
-			Example: `  $ caddy aip tasks cancel task-1 --reason "the agent is taken out of service"`,
-			Flags:   ending,
+			Example: `  $ caddy aip tasks cancel task-1 --reason "the agent is taken out of service"
+  $ caddy aip tasks cancel --partner travel-planner --state working --min-age 1h`,
+			Flags: ending,
 		}},
 	},
 	{
 		Path: FailTask, Method: "POST", Console: MayFail,
 		Commands: []Command{{
 			Name:  "tasks fail",
-			Args:  "<task> [--reason <text>] [--leader <aic>] [--partner <name>]",
-			Short: "Ends a task as failed, as the operator",
+			Args:  "[<task>] [--state <state>] [--min-age <time>] [--reason <text>] [--partner <name>] [...]",
+			Short: "Ends a task, or those that a filter selects, as failed, as the operator",
 			Long: `
 Ends a task that its agent works on as failed. The agent is asked to stop, but the task
 fails whatever it answers. The status says that the operator of the gateway did it, and
 why. The Leader sees that. If several Leaders or Partners have a task with this id, say
-which.
+which. Without a task, it fails those that the flags select, 1000 at most: it says how
+many they are, and asks before.
 `,
-			Example: `  $ caddy aip tasks fail task-1 --reason "the agent has lost its data"`,
-			Flags:   ending,
+			Example: `  $ caddy aip tasks fail task-1 --reason "the agent has lost its data"
+  $ caddy aip tasks fail --partner travel-planner --min-age 1h --reason "the agent hangs"`,
+			Flags: ending,
 		}},
 	},
 }
