@@ -302,6 +302,8 @@ func (f *faults) losesLeader(t *testing.T) {
 	}
 	calls.Wait()
 	for _, l := range leaders {
+		// Where an append took too long, the start is found to be stored, and the agent is asked before it is sent.
+		f.open.waitForSent(t, "echo "+l.aic)
 		if n := f.open.sent("echo " + l.aic); n != 1 {
 			t.Errorf("a start was sent to the agent %d times", n)
 		}
