@@ -35,6 +35,8 @@ var (
 		"Appends that were refused because another gateway had taken their shard over.")
 	metricMissed = newCounter("cluster_missed_total",
 		"Checks of a log of another gateway that have found records without a notification.")
+	metricUnpurged = newCounter("cluster_unpurged_total",
+		"Times that what was dropped was left in its stream: too much waits to be purged.")
 )
 
 // streams adds what the streams of shards have counted.
@@ -45,6 +47,7 @@ func (s samples) streams(c jetstream.Counts) {
 	s.add(metricConflicts, float64(c.Conflicts))
 	s.add(metricFencedWrites, float64(c.Fenced))
 	s.add(metricMissed, float64(c.Missed))
+	s.add(metricUnpurged, float64(c.Unpurged))
 }
 
 // cluster adds what a gateway has counted.

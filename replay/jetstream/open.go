@@ -23,14 +23,15 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 		return nil, fmt.Errorf("the logs of the shard %d cannot be read: %w", st.shard, err)
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.work.Add(3)
+	s.work.Add(2 + purgers)
 	go s.run()
-	go s.clean()
 	go s.expire()
+	for range purgers {
+		go s.clean()
+	}
 	st.mu.Lock()
 	st.local = s
 	st.mu.Unlock()
-	signal(s.purge)
 	return s, nil
 }
 
@@ -69,7 +70,7 @@ func (s *Store) loadHead(ctx context.Context, m message) error {
 		return err
 	}
 	if len(m.data) == 0 { // a log that was dropped, whose purge may have been missed
-		s.purges = append(s.purges, purge{s.st.prefix + token(name) + ".>", m.seq + 1})
+		s.later(purge{s.st.prefix + token(name) + ".>", m.seq + 1})
 		s.unload(name)
 		return nil
 	}

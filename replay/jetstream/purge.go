@@ -15,6 +15,47 @@ type purge struct {
 	before  uint64
 }
 
+const (
+	// maxPurges bounds what waits to be purged in a stream, by subjects.
+	maxPurges = 1 << 16
+	// purgers is how many purges of a stream are under way at once.
+	purgers = 4
+)
+
+// purges wait to be made, in order. One at a subject includes those before it.
+type purges struct {
+	subjects []string
+	before   map[string]uint64 // by subject
+}
+
+// add adds a purge, unless there are as many as there may be.
+func (q *purges) add(p purge, most int) bool {
+	before, waits := q.before[p.subject]
+	if !waits {
+		if len(q.subjects) >= most {
+			return false
+		}
+		q.subjects = append(q.subjects, p.subject)
+	}
+	if q.before == nil {
+		q.before = make(map[string]uint64)
+	}
+	q.before[p.subject] = max(before, p.before)
+	return true
+}
+
+// next takes the first purge; it reports false if there is none.
+func (q *purges) next() (p purge, ok bool) {
+	if len(q.subjects) == 0 {
+		*q = purges{}
+		return p, false
+	}
+	p.subject, q.subjects = q.subjects[0], q.subjects[1:]
+	p.before = q.before[p.subject]
+	delete(q.before, p.subject)
+	return p, true
+}
+
 // trim is what an append drops.
 type trim struct {
 	revision uint64 // of the log when it was looked up
@@ -51,13 +92,23 @@ func (s *Store) trimmed(ctx context.Context, a *replay.Append) (t trim, err erro
 	return t, nil
 }
 
-// later has something purged. s.mu is held.
+// later has something purged. What does not fit any more is left: what was trimmed, until the log is trimmed again, or
+// dropped, and a log that was dropped, until the shard has its next owner, who finds its empty head. s.mu is held.
 func (s *Store) later(p purge) {
-	s.purges = append(s.purges, p)
+	if !s.purges.add(p, s.st.config.maxPurges) {
+		s.st.unpurged.Add(1)
+		return
+	}
 	signal(s.purge)
 }
 
-// clean purges what was dropped.
+// mayDrop reports whether another log that has expired may be dropped: if too much waits to be purged, it is kept for
+// longer. s.mu is held.
+func (s *Store) mayDrop() bool {
+	return len(s.queue)+len(s.purges.subjects) < s.st.config.maxPurges
+}
+
+// clean purges what was dropped, beside others that do.
 func (s *Store) clean() {
 	defer s.work.Done()
 	for {
@@ -68,13 +119,12 @@ func (s *Store) clean() {
 		}
 		for s.ctx.Err() == nil {
 			s.mu.Lock()
-			if len(s.purges) == 0 {
-				s.mu.Unlock()
+			p, ok := s.purges.next()
+			s.mu.Unlock()
+			if !ok {
 				break
 			}
-			p := s.purges[0]
-			s.purges = s.purges[1:]
-			s.mu.Unlock()
+			signal(s.purge) // another one helps
 			if err := s.st.purge(s.ctx, p.subject, p.before); err != nil && s.ctx.Err() == nil {
 				if !errors.Is(err, replay.ErrUnavailable) {
 					s.st.config.Log.Error("what was dropped cannot be purged", "stream", s.st.name, "error", err)

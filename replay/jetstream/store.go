@@ -28,7 +28,7 @@ type Store struct {
 	index       *replay.Index[entry]
 	queue       []*op
 	pending     []*op // that are being written
-	purges      []purge
+	purges      purges
 	closed      bool
 	isFenced    bool
 	fenced      chan struct{}
@@ -96,7 +96,7 @@ func (s *Store) endErr() error {
 func (s *Store) dropExpired() {
 	now := time.Now()
 	dropped := false
-	for {
+	for s.mayDrop() {
 		l := s.index.Expired(now)
 		if l == nil {
 			l = s.index.Surplus(0, nil, now)

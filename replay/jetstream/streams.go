@@ -39,6 +39,8 @@ type Config struct {
 	// GiveUp is how long an append waits until the store knows whether it was written, before it fails with
 	// ErrUnavailable; default 10 s.
 	GiveUp time.Duration
+
+	maxPurges int // see the constant; for tests
 }
 
 // withDefaults returns c with the defaults in place of what is not set.
@@ -61,6 +63,9 @@ func (c Config) withDefaults() Config {
 	if c.GiveUp == 0 {
 		c.GiveUp = 10 * time.Second
 	}
+	if c.maxPurges == 0 {
+		c.maxPurges = maxPurges
+	}
 	return c
 }
 
@@ -75,8 +80,8 @@ type Streams struct {
 
 // counters count what has happened since Open.
 type counters struct {
-	appends                                    measure.Durations
-	batches, resent, conflicts, fenced, missed atomic.Uint64
+	appends                                              measure.Durations
+	batches, resent, conflicts, fenced, missed, unpurged atomic.Uint64
 }
 
 // Counts says what has happened since Open.
@@ -87,12 +92,13 @@ type Counts struct {
 	Conflicts uint64           // appends that another writer was faster than
 	Fenced    uint64           // appends that were refused because another node had claimed the shard
 	Missed    uint64           // checks on another node than the owner's that found an append without a notification of it
+	Unpurged  uint64           // times that what was dropped was left in its stream, since too much waits to be purged
 }
 
 // Counts returns what has happened since Open.
 func (s *Streams) Counts() Counts {
 	return Counts{s.appends.Snapshot(), s.batches.Load(), s.resent.Load(), s.conflicts.Load(), s.fenced.Load(),
-		s.missed.Load()}
+		s.missed.Load(), s.unpurged.Load()}
 }
 
 // ErrClaimed is the error of a claim after a record that is not the present one.
