@@ -85,15 +85,36 @@ export function link(page, query = {}) {
 }
 
 const stamp = new Intl.DateTimeFormat(undefined, {
-  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  fractionalSecondDigits: 3, timeZoneName: "short", hourCycle: "h23",
 });
 
-// time shows a time in the browser's zone, with the exact one as a title.
+// absolute writes a time in the browser's zone.
+export function absolute(at) {
+  return stamp.format(at);
+}
+
+// relative writes a time as people say it now.
+export function relative(at) {
+  const ms = Date.now() - at;
+  const s = Math.round(Math.abs(ms) / 1000);
+  if (s < 1) return "now";
+  const said = s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min` : s < 48 * 3600 ? `${Math.floor(s / 3600)} h`
+    : `${Math.floor(s / 86400)} d`;
+  return ms > 0 ? `${said} ago` : `in ${said}`;
+}
+
+// time shows when something was or will be: relative to now, which it keeps up with, and absolute as the title. It is
+// the only form of a time on a page, but for the absolute one where there is room for both.
 export function time(text) {
   const at = new Date(text);
   if (!text || Number.isNaN(at.valueOf())) return el("span", {}, "–");
-  return el("time", { datetime: at.toISOString(), title: at.toISOString() }, stamp.format(at));
+  return el("time", { datetime: at.toISOString(), title: absolute(at), class: "relative" }, relative(at));
 }
+
+setInterval(() => {
+  for (const one of document.querySelectorAll("time.relative")) setText(one, relative(new Date(one.dateTime)));
+}, 1000);
 
 // duration writes milliseconds for people.
 export function duration(ms) {
