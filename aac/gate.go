@@ -94,7 +94,7 @@ func (g *Gate) Check(ctx context.Context, c *policy.Call, authorization []string
 	}
 	g.config.Meter.count(accepted)
 	if g.config.Log.Enabled(ctx, slog.LevelDebug) {
-		g.config.Log.Debug("an access token was accepted", "leader", c.Leader, "command", c.Command,
+		g.config.Log.DebugContext(ctx, "an access token was accepted", "leader", c.Leader, "command", c.Command,
 			"issuer", claims.Issuer, "jti", claims.ID, "delegation", d.id, "subject", subjectHash(claims), "actors", d.chain)
 	}
 	return claims, nil

@@ -124,7 +124,7 @@ func (h *usedHome) clean(ctx context.Context) {
 			}
 			if err != nil && !errors.Is(err, replay.ErrConflict) {
 				if ctx.Err() == nil {
-					h.log.Debug("used tokens that have expired could not be dropped; it is tried again", "error", err)
+					h.log.DebugContext(ctx, "used tokens that have expired could not be dropped; it is tried again", "error", err)
 				}
 				break
 			}

@@ -181,7 +181,7 @@ func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 
 func (a *Authenticator) refused(what string, r *http.Request, err error) {
 	if a.Log != nil {
-		a.Log.Info(what, "address", r.RemoteAddr, "error", err)
+		a.Log.InfoContext(r.Context(), what, "address", r.RemoteAddr, "error", err)
 	}
 }
 

@@ -70,6 +70,7 @@ func (o *openStore) taskOf(t *partner.Overview) adminapi.Task {
 	return adminapi.Task{
 		TaskName: adminapi.TaskName{Partner: t.Partner, Leader: t.Leader, Task: t.ID}, OfAgent: o.agent(t.Partner),
 		Session: t.Session, State: stateOf(t.State), Since: t.Since, First: t.First, Last: t.Last, Bytes: t.Bytes,
+		TraceID: t.Trace,
 	}
 }
 
@@ -119,7 +120,8 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := adminapi.EventPage{Task: o.taskOf(&of), Events: make([]adminapi.Event, 0, len(list))}
+	page := adminapi.EventPage{Task: o.taskOf(&of), TraceLink: o.traceLink(of.Trace),
+		Events: make([]adminapi.Event, 0, len(list))}
 	for _, ev := range list {
 		page.Events = append(page.Events, eventOf(&ev))
 		if more {

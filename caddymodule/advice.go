@@ -11,6 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -69,7 +70,7 @@ func advised(err error) error {
 	return err
 }
 
-// adviser adds the name of a Partner to log lines, and the advice to those with an error.
+// adviser adds the name of a Partner to log lines, the advice to those with an error, and the trace to those of calls.
 type adviser struct {
 	slog.Handler
 	of *Gateway // nil for none
@@ -87,6 +88,7 @@ func (h adviser) Handle(ctx context.Context, r slog.Record) error {
 	if advice != "" {
 		r.AddAttrs(slog.String("advice", advice))
 	}
+	tracing.AddID(ctx, &r)
 	if h.of != nil {
 		r.AddAttrs(slog.String("name", h.of.title()))
 	}

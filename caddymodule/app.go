@@ -47,6 +47,9 @@ type App struct {
 	// How open streams use the memory of the process.
 	Streams Streams `json:"streams,omitzero"`
 
+	// Where the traces of tasks are shown.
+	Traces Traces `json:"traces,omitzero"`
+
 	// Which ids name the same agent: to the gateway they are then one Leader, or one Partner. The key is the Leader: an
 	// AIC, or the name of a Leader of another kind. The value is an AID, the name of another Leader (jwt:<issuer>|<name>
 	// or key:<name>), or a list of them. Default: none.
@@ -181,12 +184,12 @@ func (a *App) read(ctx caddy.Context) (err error) {
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
-	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate())
+	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(), a.Traces.validate())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
 func (a *App) checkWritten() error {
-	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams}
+	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams, Traces: a.Traces}
 	c.Notify.fillDefaults()
 	c.Streams.provision()
 	_, err := readIdentities(a.Identities)

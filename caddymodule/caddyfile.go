@@ -91,6 +91,7 @@ func (a *App) readFrom(p *parser) {
 			"take_over":      p.word(&a.Streams.TakeOver),
 			"release_memory": p.word(&a.Streams.ReleaseMemory),
 		}),
+		"traces": p.section(options{"link": p.word(&a.Traces.Link)}),
 	})
 }
 

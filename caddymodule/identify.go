@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -115,7 +116,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	if i.proofs, err = i.Identity.authenticator(app.(*App)); err != nil {
 		return err
 	}
-	i.proofs.Log = ctx.Slogger()
+	i.proofs.Log = slog.New(adviser{ctx.Slogger().Handler(), nil})
 	i.previewer.Authenticate = joined(i.proofs, app.(*App).identities)
 	i.previewer.Proofs = i.Identity.proofs(false)
 	return nil

@@ -96,6 +96,11 @@ func TestMistakes(t *testing.T) {
 				`logged, at Caddyfile:2`},
 		{app("drain -1s"),
 			`'aip': drain is -1s, but must not be negative, at Caddyfile:3`},
+		{app("traces {\nlink ftp://traces.example.com/{trace_id}\n}"),
+			`'aip': traces: link is "ftp://traces.example.com/{trace_id}", but must be an http or https URL, at Caddyfile:4`},
+		{app("traces {\nlink https://traces.example.com\n}"),
+			`'aip': traces: link is "https://traces.example.com", but must have {trace_id} where the id of the trace ` +
+				`stands, at Caddyfile:4`},
 		{app("streams {\ntake_over maybe\n}"),
 			`'aip': streams: take_over is "maybe", but must be on or off, at Caddyfile:4`},
 		{app("notify {\nattempts 500\n}"),

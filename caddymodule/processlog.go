@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap/exp/zapslog"
+
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 )
 
 // processLog is the log of objects that outlive a configuration: the current default log of Caddy, because the log of
@@ -26,6 +28,7 @@ func (l processLog) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (l processLog) Handle(ctx context.Context, r slog.Record) error {
+	tracing.AddID(ctx, &r)
 	r.AddAttrs(slog.String("logger", l.name))
 	return l.now().WithAttrs(l.attrs).Handle(ctx, r)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 
@@ -68,6 +69,7 @@ func showTask(a *asking) func([]string) error {
 			} else {
 				if printed == 0 {
 					out.overview(&page.Task)
+					out.trace(page.Task.TraceID, page.TraceLink)
 				}
 				err = out.stored(page.Events)
 			}
@@ -103,6 +105,13 @@ func (p *printer) overview(t *adminapi.Task) {
 		events = "none"
 	}
 	p.line("events", events)
+}
+
+// trace prints the trace of a task, and where it is shown.
+func (p *printer) trace(id, link string) {
+	if id != "" {
+		p.line("trace", strings.TrimSpace(id+"  "+link))
+	}
 }
 
 // stored prints events as they are stored.

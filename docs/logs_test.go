@@ -67,6 +67,54 @@ func TestDocsLogLines(t *testing.T) {
 	}
 }
 
+// TestLogLinesNameTheTrace: in the rooms that handle calls, a line that is logged where there is a context is logged
+// with one, so that it has the trace of what it is about.
+func TestLogLinesNameTheTrace(t *testing.T) {
+	for _, room := range []string{"aac", "gateway", "group", "notify", "partner", "policy", "upstream"} {
+		err := filepath.WalkDir(room, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, nil, 0)
+			if err != nil {
+				return err
+			}
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Body == nil || !slices.ContainsFunc(f.Type.Params.List, isContext) {
+					continue
+				}
+				ast.Inspect(f.Body, func(n ast.Node) bool {
+					if call, ok := n.(*ast.CallExpr); ok && logsWithoutContext(call) {
+						t.Errorf("%s: log the line with the context", files.Position(call.Pos()))
+					}
+					return true
+				})
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// isContext reports whether a parameter is the context.
+func isContext(f *ast.Field) bool { return len(f.Names) == 1 && f.Names[0].Name == "ctx" }
+
+// logsWithoutContext reports whether a call logs a line, and no context with it.
+func logsWithoutContext(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	if _, ok := stringOf(call.Args[0]); !ok {
+		return false
+	}
+	return slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name)
+}
+
 // noteLogCall notes the line of a call of slog.
 func noteLogCall(call *ast.CallExpr, into map[string]logLine) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
@@ -77,6 +125,8 @@ func noteLogCall(call *ast.CallExpr, into map[string]logLine) {
 	switch method.Sel.Name {
 	case "Debug", "Info", "Warn", "Error":
 		level = strings.ToLower(method.Sel.Name)
+	case "DebugContext", "InfoContext", "WarnContext", "ErrorContext":
+		level, at = strings.ToLower(strings.TrimSuffix(method.Sel.Name, "Context")), 1
 	case "Log", "LogAttrs":
 		level, at = "by kind", 2
 		if len(call.Args) > 2 {

@@ -26,7 +26,8 @@ func TestTrace(t *testing.T) {
 	spans := newCollector(t)
 	s := newSite(t)
 	s.env = spans.env()
-	s.start(config{handle: `
+	s.start(config{store: "store memory\ntraces {\nlink https://traces.example.com/{trace_id}\n}", handle: `
+	log
 	handle_path /plain* {
 		aip_gateway a2a/legacy ` + agent.url + `
 	}
@@ -70,6 +71,26 @@ func TestTrace(t *testing.T) {
 		if got := asked[len(asked)-1].header.Get("traceparent"); (got != "") != tc.newSpan || strings.Contains(got, traceID) {
 			t.Errorf("%s: without a caller's trace the agent was given %q", tc.mount, got)
 		}
+	}
+	// The task keeps the trace of its start, and lines of the log and of the access log have it.
+	if shown := s.tasksCommand(0, "show", "task-/plain"); !strings.Contains(shown, traceID) ||
+		!strings.Contains(shown, "https://traces.example.com/"+traceID) {
+		t.Errorf("the task is shown without its trace:\n%s", shown)
+	}
+	if shown := s.tasksCommand(0, "show", "untraced-/plain"); strings.Contains(shown, "traces.example.com") {
+		t.Errorf("a task without a trace is shown with one:\n%s", shown)
+	}
+	refused := leaderOf(t, s.url()+"/plain")
+	_, _ = refused.post("/rpc", []byte(startBody("another", "refused")), "traceparent", "00-"+traceID+"-"+spanID+"-01")
+	has(t, s.logged(t, "a caller was refused")[0], map[string]any{"trace_id": traceID})
+	calls := make(map[any]any)
+	for _, line := range s.logged(t, "handled request") {
+		if call, ok := line["aip"].(map[string]any); ok && call["command"] == "start" {
+			calls[call["task"]] = call["trace_id"]
+		}
+	}
+	if calls["task-/plain"] != traceID || calls["task-/traced"] != traceID || calls["untraced-/plain"] != nil {
+		t.Errorf("the traces in the access log are %v", calls)
 	}
 	id, err := hex.DecodeString(traceID)
 	if err != nil {

@@ -73,7 +73,7 @@ func (m *cardMaker) dated(ctx context.Context, card *translate.Card, changed tim
 		case ctx.Err() != nil:
 			return changed, false // the caller has left; the next one finds it out
 		default:
-			m.log.Warn("when the ACS has changed cannot be kept", "error", err)
+			m.log.WarnContext(ctx, "when the ACS has changed cannot be kept", "error", err)
 		}
 	}
 	m.acsShown = acsContent{digest, changed}
@@ -87,14 +87,14 @@ func (m *cardMaker) warnOfACS(ctx context.Context, body []byte) {
 		for i, mistake := range mistakes {
 			texts[i] = mistake.String()
 		}
-		m.log.Warn("a registry would refuse the ACS", "mistakes", texts, "error", ErrInvalidACS)
+		m.log.WarnContext(ctx, "a registry would refuse the ACS", "mistakes", texts, "error", ErrInvalidACS)
 	}
 	differences, err := m.compareACS(ctx, body)
 	switch {
 	case err != nil:
-		m.log.Warn("the ACS that is served cannot be compared with the one that is registered", "error", err)
+		m.log.WarnContext(ctx, "the ACS that is served cannot be compared with the one that is registered", "error", err)
 	case len(differences) > 0:
-		m.log.Warn("the ACS that is served is not the one that is registered", "differences", paths(differences),
+		m.log.WarnContext(ctx, "the ACS that is served is not the one that is registered", "differences", paths(differences),
 			"error", ErrOtherACS)
 	}
 }

@@ -167,7 +167,7 @@ func (x *exchange) note(err error) {
 	}
 	switch kind {
 	case task.AuthenticationRequired, task.AuthorizationFailed, task.AccessTokenInvalid:
-		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
+		x.g.config.Log.WarnContext(x.ctx, "a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
 			"error", err)
 	}
 }

@@ -112,7 +112,7 @@ func (x *exchange) checkAsked() error {
 		return nil
 	}
 	err := task.Errorf(task.Internal, "this call was read otherwise before it came here").WithCause(ErrReadOtherwise)
-	x.g.config.Log.Error("a call was read otherwise before",
+	x.g.config.Log.ErrorContext(x.ctx, "a call was read otherwise before",
 		"address", x.in.Address, "method", x.method(), "error", err)
 	return err
 }

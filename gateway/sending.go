@@ -413,7 +413,7 @@ func (s *Stream) hold(ctx context.Context, n int64) error {
 
 // broken ends a stream after a panic.
 func (s *Stream) broken(p any) {
-	bug.Log(context.Background(), s.g.config.Log,
+	bug.Log(s.ctx, s.g.config.Log,
 		"the gateway failed while it sent a stream; this is a bug of the gateway", p)
 	s.over, s.err = true, task.Errorf(task.Internal, "the stream has failed; the operator finds the reason in the log")
 	s.why = s.err

@@ -326,7 +326,7 @@ func (s *Stream) finish(err error) {
 	}
 	if err != nil {
 		s.why = err
-		s.g.config.Log.Debug("a stream was cut", "task", s.task.ID, "leader", s.leader, "last", s.last.Load(),
+		s.g.config.Log.DebugContext(s.ctx, "a stream was cut", "task", s.task.ID, "leader", s.leader, "last", s.last.Load(),
 			"error", err)
 	}
 }
@@ -351,7 +351,7 @@ func (s *Stream) Outcome() Outcome {
 // Summary is the summary of the call while the stream is open. It is called by the goroutine that runs the stream.
 func (s *Stream) Summary() Summary {
 	return Summary{Dialect: s.dialect.Name(), Command: s.command, Leader: s.leader, User: s.user,
-		Task: s.task.ID, State: s.reached}
+		Task: s.task.ID, State: s.reached, Trace: trace.SpanContextFromContext(s.ctx).TraceID()}
 }
 
 // fail sends an error as the last frame. It returns the error, joined with that of sending it.

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"log/slog"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -21,6 +24,7 @@ type Summary struct {
 	State   task.State // of the task, when the call was answered or its stream ended
 	Error   string     // the name of the error's kind, or CallerLeft
 	Rule    string     // of the policy, that has denied the call
+	Trace   trace.TraceID
 }
 
 // CallerLeft is the error of a call whose caller has left before it was answered.
@@ -35,7 +39,7 @@ func (s Summary) LogValue() slog.Value {
 
 // Each calls f with the name and the value of each field that is known, but for User.
 func (s *Summary) Each(f func(name, value string)) {
-	for _, name := range [...]string{"dialect", "command", "leader", "task", "state", "error", "rule"} {
+	for _, name := range [...]string{"dialect", "command", "leader", "task", "state", "error", "rule", tracing.IDKey} {
 		if value, _ := s.Field(name); value != "" {
 			f(name, value)
 		}
@@ -59,6 +63,11 @@ func (s *Summary) Field(name string) (value string, ok bool) {
 		return s.Error, true
 	case "rule":
 		return s.Rule, true
+	case tracing.IDKey:
+		if !s.Trace.IsValid() {
+			return "", true
+		}
+		return s.Trace.String(), true
 	}
 	return "", false
 }
@@ -67,7 +76,7 @@ func (s *Summary) Field(name string) (value string, ok bool) {
 func (x *exchange) summary(err error) Summary {
 	s := Summary{
 		Dialect: x.call.Dialect, Command: methodNames[methodOf(&x.call.Call)], Leader: x.call.Leader, User: x.peer.ID,
-		State: x.result.Task.Status.State,
+		State: x.result.Task.Status.State, Trace: trace.SpanContextFromContext(x.ctx).TraceID(),
 	}
 	if x.decoded {
 		s.Task = x.call.Message.TaskID

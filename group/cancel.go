@@ -101,7 +101,7 @@ func (t *groupTasks) cancelAll(ctx context.Context) bool {
 				again.Store(true)
 			default:
 				_, _, id := logname.Split(log)
-				t.logger().Warn("a task could not be canceled when its group ended", "task", id, "error", err)
+				t.logger().WarnContext(ctx, "a task could not be canceled when its group ended", "task", id, "error", err)
 			}
 		})
 	}

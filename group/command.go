@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -82,7 +84,7 @@ func (t *groupTasks) carryOut(c *command) (done bool) {
 	}()
 	for {
 		reopened := t.store.Reopened()
-		err := t.guard(func() error { return t.try(c) })
+		err := t.guard(withTrace(t.base, c.trace), func() error { return t.try(c) })
 		switch {
 		case err == nil:
 			return true
@@ -115,7 +117,7 @@ func (t *groupTasks) try(c *command) error {
 	}
 	m := &c.call.Message
 	c.summary = gateway.Summary{Dialect: c.call.Dialect, Command: string(m.Command), Leader: t.leader, User: t.peer().ID,
-		Task: m.TaskID}
+		Task: m.TaskID, Trace: trace.SpanContextFromContext(withTrace(t.base, c.trace)).TraceID()}
 	log := logname.New(t.partner, t.leader, m.TaskID)
 	followed := t.trace(m.TaskID, c.trace)
 	if !followed && m.Command != task.Start && m.Command != task.Get {
@@ -174,7 +176,8 @@ var errNoTask = task.Errorf(task.TaskNotFound, "there is no such task")
 func (t *groupTasks) dropped(c *command, err error, reason any) {
 	m := &c.call.Message
 	c.summary.Error = task.KindOf(err).String()
-	t.logger().Info("a command of a group is dropped", "task", m.TaskID, "command", string(m.Command), "reason", reason)
+	t.logger().InfoContext(withTrace(t.base, c.trace), "a command of a group is dropped", "task", m.TaskID,
+		"command", string(m.Command), "reason", reason)
 }
 
 // log logs that a command was executed, or dropped.

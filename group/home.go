@@ -31,7 +31,7 @@ func (e *Engine) openHome(ctx context.Context, shard int, store replay.Store) (*
 		return nil, err
 	}
 	if damaged != nil {
-		e.log.Error("some memberships of groups are left alone", "error", damaged)
+		e.log.ErrorContext(ctx, "some memberships of groups are left alone", "error", damaged)
 	}
 	h := &home{engine: e, shard: shard, store: store, mayAct: replay.WhenHeld(store)}
 	h.base, h.stop = context.WithCancel(context.WithoutCancel(ctx))

@@ -13,11 +13,11 @@ import (
 var errPanic = errors.New("group: a panic")
 
 // guard calls f, and turns a panic into errPanic, so that a message which meets a bug does not end the process, again
-// and again.
-func (t *groupTasks) guard(f func() error) (err error) {
+// and again. The panic is logged in the trace of ctx.
+func (t *groupTasks) guard(ctx context.Context, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			bug.Log(context.Background(), t.logger(),
+			bug.Log(ctx, t.logger(),
 				"the gateway failed while it handled a message of a group; this is a bug of the gateway", p)
 			err = errPanic
 		}

@@ -123,7 +123,7 @@ func (t *groupTasks) run() {
 		}
 		t.mu.Unlock()
 		var more bool
-		err := t.guard(func() (err error) {
+		err := t.guard(t.base, func() (err error) {
 			more, err = f.advance(t.base)
 			return err
 		})

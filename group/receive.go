@@ -37,7 +37,8 @@ const (
 // read reads a message and has it handled.
 func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack func()) {
 	o := poison // if reading it meets a bug
-	err := t.guard(func() (err error) {
+	ctx := propagation.TraceContext{}.Extract(t.base, carrier(header))
+	err := t.guard(ctx, func() (err error) {
 		o, err = t.handle(d, header, ack)
 		return err
 	})
@@ -58,7 +59,7 @@ func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack fu
 		if o == poison {
 			level = slog.LevelWarn
 		}
-		t.logger().Log(t.base, level, "a message of a group is dropped", "reason", err, "message", d.ID)
+		t.logger().Log(ctx, level, "a message of a group is dropped", "reason", err, "message", d.ID)
 	}
 	ack()
 }

@@ -38,7 +38,7 @@ func (e *Engine) Accept(
 	}
 	if err != nil {
 		if bad := done.Undo(context.WithoutCancel(ctx)); bad != nil {
-			e.logger().Warn("a webhook of a task that was refused could not be given back", "error", bad)
+			e.logger().WarnContext(ctx, "a webhook of a task that was refused could not be given back", "error", bad)
 		}
 		return partner.Accepted{}, err
 	}

@@ -51,7 +51,7 @@ func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 	err := replay.RetryConflict(func() error { return b.append(ctx, changes) })
 	if err != nil {
 		e.reconciler.request()
-		b.logger().Error("a change cannot be appended to the outbox; trying again later", "error", err)
+		b.logger().ErrorContext(ctx, "a change cannot be appended to the outbox; trying again later", "error", err)
 	}
 }
 

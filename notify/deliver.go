@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -104,7 +105,11 @@ func (n *notification) Encode(h http.Header) (body []byte, traceparent string, e
 
 // Log implements delivery.Message.
 func (n *notification) Log() *slog.Logger {
-	return n.log().With("webhook", n.webhook.ID, "host", hostOf(n.URL), "webhook-id", n.ID)
+	log := n.log().With("webhook", n.webhook.ID, "host", hostOf(n.URL), "webhook-id", n.ID)
+	if head, _, err := decodeRecord(n.record); err == nil && head.Trace != "" {
+		log = log.With(tracing.IDKey, tracing.IDOf(head.Trace))
+	}
+	return log
 }
 
 var errWaits = errors.New("notify: the notification waits")
@@ -233,7 +238,7 @@ func (d *deliverer) finish(n *notification, o *delivery.Outcome) {
 	})
 	switch {
 	case err != nil:
-		b.logger().Error("the outcome of an attempt cannot be stored; the notification is sent again", "error", err)
+		n.Log().Error("the outcome of an attempt cannot be stored; the notification is sent again", "error", err)
 		d.queue.Quarantine(b.name, time.Now())
 		if errors.Is(err, replay.ErrUnavailable) {
 			d.queue.Pause(reopened)

@@ -168,7 +168,7 @@ func (e *Engine) disable(ctx context.Context, name string) error {
 		return err
 	}
 	e.outboxes.reviewAll(e.ctx, e.queue.Disable(name))
-	e.logger().Info("a webhook endpoint is disabled", "endpoint", name)
+	e.logger().InfoContext(ctx, "a webhook endpoint is disabled", "endpoint", name)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (e *Engine) enable(ctx context.Context, name string) error {
 		return err
 	}
 	e.queue.Enable(name)
-	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
+	e.logger().InfoContext(ctx, "a webhook endpoint is enabled", "endpoint", name)
 	for outbox, err := range e.outboxes.all(ctx) {
 		if err != nil {
 			return partner.StoreError(err, "the store cannot be read; enable the endpoint again")

@@ -160,7 +160,7 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 	}
 	if lost > 0 {
 		b.of.dropped.Add(uint64(lost))
-		b.logger().Warn("an outbox is full; its oldest notifications are dropped", "dropped", lost)
+		b.logger().WarnContext(ctx, "an outbox is full; its oldest notifications are dropped", "dropped", lost)
 	}
 	for i := range m.Hooks {
 		h := &m.Hooks[i]

@@ -148,7 +148,7 @@ func (b *outbox) review(ctx context.Context) error {
 func (o *outboxes) reviewAll(ctx context.Context, names []string) {
 	for _, name := range names {
 		if err := o.review(ctx, name); err != nil && ctx.Err() == nil {
-			background(o.log(), err).Error("a delivery cannot be postponed", "error", err)
+			background(o.log(), err).ErrorContext(ctx, "a delivery cannot be postponed", "error", err)
 			o.queue.Rescan(time.Now().Add(soon))
 		}
 	}

@@ -73,7 +73,8 @@ func (r *reconciler) run(ctx context.Context) {
 		case err == nil:
 			wait = reconcileSoon
 		default:
-			background(r.log(), err).Error("outboxes cannot be reconciled with their tasks; trying again", "error", err)
+			background(r.log(), err).ErrorContext(ctx, "outboxes cannot be reconciled with their tasks; trying again",
+				"error", err)
 			wait = min(2*wait, reconcileMax)
 			r.request()
 		}
@@ -116,7 +117,7 @@ func (b *outbox) reconcile(ctx context.Context) error {
 		if m.Seen == 0 || !m.Ended.IsZero() {
 			return nil
 		}
-		b.logger().Warn("the log of a task was dropped before its webhooks could be notified of its end")
+		b.logger().WarnContext(ctx, "the log of a task was dropped before its webhooks could be notified of its end")
 		now := time.Now()
 		m.Ended, m.Epoch = now, epoch
 		return b.write(ctx, now, nil, false)

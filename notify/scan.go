@@ -34,7 +34,7 @@ func (s *scanner) run(ctx context.Context) {
 			return s.visit(ctx, due, now)
 		})
 		if err != nil && ctx.Err() == nil {
-			background(s.log(), err).Error("outboxes that are due cannot be read; trying again", "error", err)
+			background(s.log(), err).ErrorContext(ctx, "outboxes that are due cannot be read; trying again", "error", err)
 		}
 		if complete {
 			s.queue.NothingLeft()
@@ -54,7 +54,7 @@ func (s *scanner) visit(ctx context.Context, due replay.DueLog, now time.Time) e
 	if err == nil || ctx.Err() != nil || errors.Is(err, replay.ErrUnavailable) {
 		return err
 	}
-	s.log().Error("an outbox cannot be read; trying again", "error", err)
+	s.log().ErrorContext(ctx, "an outbox cannot be read; trying again", "error", err)
 	s.queue.Quarantine(due.Log, now)
 	return nil
 }

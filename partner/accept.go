@@ -94,7 +94,7 @@ func (done acceptance) undo(ctx context.Context, tk *activeTask) {
 			continue
 		}
 		if err := a.Undo(context.WithoutCancel(ctx)); err != nil {
-			tk.logger().Warn("a command failed, and what it had set before could not be removed", "error", err)
+			tk.logger().WarnContext(ctx, "a command failed, and what it had set before could not be removed", "error", err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -214,6 +216,15 @@ func (tk *activeTask) logger() *slog.Logger {
 		l = slog.Default()
 	}
 	return l.With("task", id, "leader", leader)
+}
+
+// traced returns a context for a log line about the task: with the trace of its start, unless it has one of its own.
+// tk.mu is held.
+func (tk *activeTask) traced(ctx context.Context) context.Context {
+	if tk.meta.Trace == (traceID{}) || trace.SpanContextFromContext(ctx).HasTraceID() {
+		return ctx
+	}
+	return trace.ContextWithSpanContext(ctx, trace.SpanContext{}.WithTraceID(trace.TraceID(tk.meta.Trace)))
 }
 
 // snapshot returns the task as it is now, without its histories. It shares slices with the fold, which never changes

@@ -150,7 +150,7 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	tk.engine.deadlines.ScanBy(a.DueAt)
 	if p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
-		tk.logger().Debug("task", "state", string(b.state), "events", n, "last", tk.logState.last)
+		tk.logger().DebugContext(tk.traced(ctx), "task", "state", string(b.state), "events", n, "last", tk.logState.last)
 	}
 	return nil
 }

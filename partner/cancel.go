@@ -142,7 +142,7 @@ func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Mess
 		return err
 	}
 	if c.Operator {
-		tk.logger().Info("the operator has canceled a task")
+		tk.logger().InfoContext(tk.traced(ctx), "the operator has canceled a task")
 	}
 	if tk.run != nil {
 		tk.run.stop()
@@ -177,7 +177,7 @@ func (tk *activeTask) awaitEndReport(ctx context.Context, r *run) {
 	}
 	ctx, stop := context.WithTimeout(ctx, refusedTimeout)
 	defer stop()
-	guard(tk.logger, func() (any, error) {
+	guard(ctx, tk.logger, func() (any, error) {
 		for rep, err := range r.partner.Agent.Resume(ctx, turn) {
 			if err == nil && rep.EndsTurn() {
 				if rested, _ := tk.handleReport(ctx, r, rep, nil); rested {
@@ -207,7 +207,7 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 func cancelAgent(ctx context.Context, tk *activeTask, a Agent, t *agent.Turn) (agent.Report, error) {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()
-	rep, err := guard(tk.logger, func() (agent.Report, error) { return a.Cancel(ctx, t) })
+	rep, err := guard(ctx, tk.logger, func() (agent.Report, error) { return a.Cancel(ctx, t) })
 	if task.KindOf(err) == task.TaskNotFound {
 		return agent.Report{}, nil
 	}

@@ -33,7 +33,7 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	defer tk.mu.Unlock()
 	err := tk.update(e.base, func() error { return tk.timeOut(e.base, now) })
 	if err != nil && task.KindOf(err) != task.StoreUnavailable { // such a store has logged that itself
-		tk.logger().Error("a deadline cannot be executed", "error", err)
+		tk.logger().ErrorContext(tk.traced(e.base), "a deadline cannot be executed", "error", err)
 	}
 	return err
 }

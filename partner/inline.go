@@ -55,7 +55,7 @@ func (r *run) carryOutInline(until time.Time) bool {
 	var rep agent.Report
 	var last uint64
 	var ended bool
-	answered, err := tk.guardRun(func() (answered bool, err error) {
+	answered, err := tk.guardRun(r.ctx, func() (answered bool, err error) {
 		if rep, answered = r.inline.Wait(r.ctx, until); answered {
 			ended, last, err = tk.tryReport(r.ctx, r, &rep)
 		}

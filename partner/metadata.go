@@ -4,8 +4,11 @@ package partner
 
 import (
 	"bytes"
+	"encoding/hex"
 	"strconv"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -42,6 +45,8 @@ type metadata struct {
 	WithoutTask bool `json:"withoutTask,omitempty"`
 	// Proof is how the Leader has proven who it is, with the last start or continue.
 	Proof string `json:"proof,omitempty"`
+	// Trace is that of the start; zero for none.
+	Trace traceID `json:"trace,omitzero"`
 	// Subject is for whom the Leader acted with it; empty for itself, and where the agent is not told.
 	Subject string `json:"subject,omitempty"`
 }
@@ -139,5 +144,26 @@ func (n *metadata) append(dst []byte) []byte {
 	if n.Subject != "" {
 		dst = task.AppendString(append(dst, `,"subject":`...), n.Subject)
 	}
+	if n.Trace != (traceID{}) {
+		dst = append(hex.AppendEncode(append(dst, `,"trace":"`...), n.Trace[:]), '"')
+	}
 	return append(dst, '}')
+}
+
+// traceID is the id of a trace, which is stored in hexadecimal digits.
+type traceID trace.TraceID
+
+// String implements fmt.Stringer.
+func (t traceID) String() string {
+	if t == (traceID{}) {
+		return ""
+	}
+	return trace.TraceID(t).String()
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *traceID) UnmarshalText(text []byte) error {
+	id, err := trace.TraceIDFromHex(string(text))
+	*t = traceID(id)
+	return err
 }

@@ -28,6 +28,7 @@ func TestMetadataSurvives(t *testing.T) {
 			Watched: true, SelfResuming: true},
 		{State: task.Working, Unreported: true},
 		{State: task.Completed, WithoutTask: true},
+		{State: task.Completed, Trace: traceID{0x0a, 15: 0xff}},
 	} {
 		var got metadata
 		if err := json.Unmarshal(n.encode(), &got); err != nil {

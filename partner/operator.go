@@ -30,6 +30,7 @@ type Overview struct {
 	First   uint64     // number of the oldest event kept; Last+1 if none is
 	Last    uint64     // number of the newest event; 0 if there is none yet
 	Bytes   int64      // size of the events kept
+	Trace   string     // id of the trace of the start, in hexadecimal digits; empty for none
 }
 
 // TaskFilter selects tasks. A field that is not set selects all.
@@ -144,7 +145,7 @@ func overviewOf(log string, head *replay.Head) (o Overview, err error) {
 		return o, err
 	}
 	o = Overview{Session: m.Session, State: m.State, Since: m.Changed,
-		First: head.First, Last: head.Last, Bytes: head.Bytes}
+		First: head.First, Last: head.Last, Bytes: head.Bytes, Trace: m.Trace.String()}
 	o.Partner, o.Leader, o.ID = logname.Split(log)
 	if m.Pending != nil {
 		o.Since, o.Session = m.PendingAt, m.Pending.SessionID

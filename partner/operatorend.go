@@ -123,7 +123,7 @@ func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error 
 	if err != nil {
 		return err
 	}
-	tk.logger().Info("the operator has failed a task")
+	tk.logger().InfoContext(tk.traced(ctx), "the operator has failed a task")
 	if tk.run != nil {
 		tk.run.stop()
 	}

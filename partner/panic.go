@@ -15,11 +15,11 @@ import (
 var errPanic = errors.New("partner: a panic")
 
 // guard calls f, which calls an agent, and turns a panic into an error of kind Internal, so that a bug in a codec does
-// not end other tasks.
-func guard[T any](logger func() *slog.Logger, f func() (T, error)) (v T, err error) {
+// not end other tasks. The panic is logged in the trace of ctx.
+func guard[T any](ctx context.Context, logger func() *slog.Logger, f func() (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			bug.Log(context.Background(), logger(),
+			bug.Log(ctx, logger(),
 				"the gateway failed while it spoke with the agent; this is a bug of the gateway", p)
 			err = task.Errorf(task.Internal, "the gateway failed while it spoke with the agent; "+
 				"the operator finds the reason in its log").WithCause(errPanic)

@@ -63,7 +63,7 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 	if taken {
 		kind := task.KindOf(refusal)
 		r.span.SetStatus(codes.Error, kind.String())
-		tk.logger().Info("the agent refused a message", "kind", kind.String(), "reason", withoutKind{refusal})
+		tk.logger().InfoContext(r.ctx, "the agent refused a message", "kind", kind.String(), "reason", withoutKind{refusal})
 	}
 	return taken, err
 }

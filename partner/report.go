@@ -18,7 +18,7 @@ import (
 func (tk *activeTask) consume(
 	ctx context.Context, r *run, reports iter.Seq2[agent.Report, error],
 ) (ended bool, _ error) {
-	return tk.guardRun(func() (bool, error) {
+	return tk.guardRun(ctx, func() (bool, error) {
 		for rep, err := range reports {
 			if ended, err := tk.handleReport(ctx, r, rep, err); ended || err != nil {
 				return ended, err
@@ -28,9 +28,9 @@ func (tk *activeTask) consume(
 	})
 }
 
-// guardRun is guard for a part of a run. After a panic the task is loaded again.
-func (tk *activeTask) guardRun(f func() (bool, error)) (bool, error) {
-	ended, err := guard(tk.logger, f)
+// guardRun is guard for a part of a run with the context ctx. After a panic the task is loaded again.
+func (tk *activeTask) guardRun(ctx context.Context, f func() (bool, error)) (bool, error) {
+	ended, err := guard(ctx, tk.logger, f)
 	if errors.Is(err, errPanic) {
 		tk.mu.Lock()
 		tk.invalidate()

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
@@ -45,10 +46,10 @@ type run struct {
 	err         error         // why the result could not be stored
 }
 
-// beginTurn has the agent carry out a turn. The context of the turn has the trace of ctx and nothing else of it: the
-// turn outlives its caller. Without stream, the caller must call awaitSettled or handOver, which carry the turn out.
-// tk.mu is held, and tk must be in use by the caller.
-func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message, from task.State, stream bool) *run {
+// beginTurn has the agent carry out a turn. caller is the span of the call that causes it: the turn outlives the call,
+// so nothing else of its context counts. Without stream, the caller must call awaitSettled or handOver, which carry the
+// turn out. tk.mu is held, and tk must be in use by the caller.
+func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
 	}
@@ -57,7 +58,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
 		History: tk.fold.Task().MessageHistory, MayAct: p.engine.mayAct,
 	}
-	r := p.newRun(ctx, nil, tk, t)
+	r := p.newRun(caller, nil, tk, t)
 	if r.done.happened {
 		return r
 	}
@@ -72,7 +73,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 // newRun returns a run of the task, which must be started. If the engine is closed, the run has ended already: the next
 // engine resumes the turn. A turn that is a part of a call is traced where its caller is; tracer is that of other
 // turns, or nil. tk.mu is held.
-func (p *Partner) newRun(ctx context.Context, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
+func (p *Partner) newRun(caller trace.Span, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
 	e := p.engine
 	r := &run{partner: p, tk: tk, turn: t, began: time.Now()}
 	e.mu.RLock()
@@ -86,8 +87,8 @@ func (p *Partner) newRun(ctx context.Context, tracer trace.TracerProvider, tk *a
 	e.acquire(tk.log)
 	e.work.Add()
 	base := e.base
-	if span := trace.SpanFromContext(ctx); span.SpanContext().IsValid() {
-		base = trace.ContextWithSpan(base, span)
+	if caller.SpanContext().IsValid() {
+		base = trace.ContextWithSpan(base, caller)
 	}
 	r.ctx, r.cancel = context.WithCancel(base)
 	r.ctx, r.span = tracing.Start(r.ctx, tracer, trace.SpanKindInternal, "aip.run",
@@ -178,7 +179,7 @@ func (r *run) conclude(ended bool, err error) error {
 	if err != nil && mayBeRunning(err) && ctx.Err() == nil {
 		r.span.AddEvent("aip.resume")
 		r.partner.Meter.resumed.Add(1)
-		tk.logger().Info("asking the agent again", "reason", err)
+		tk.logger().InfoContext(ctx, "asking the agent again", "reason", err)
 		var again error
 		ended, again = tk.consume(r.ctx, r, r.partner.Agent.Resume(ctx, r.resumed(err)))
 		if errors.Is(again, errStore) || task.KindOf(again) == task.AgentTimeout {
@@ -190,14 +191,14 @@ func (r *run) conclude(ended bool, err error) error {
 		return nil
 	case errors.Is(err, errStore):
 		if !errors.Is(err, replay.ErrClosed) {
-			tk.logger().Error("a task cannot be stored", "error", err)
+			tk.logger().ErrorContext(ctx, "a task cannot be stored", "error", err)
 		}
 		return err
 	}
 	r.span.SetStatus(codes.Error, task.KindOf(err).String())
 	r.partner.Meter.fail(task.KindOf(err))
 	if !tk.isCanceling() { // what ends then is what the cancel has stopped
-		tk.logger().Warn("the agent failed", "kind", task.KindOf(err).String(), "reason", withoutKind{err})
+		tk.logger().WarnContext(ctx, "the agent failed", "kind", task.KindOf(err).String(), "reason", withoutKind{err})
 	}
 	return tk.persist(ctx, r, func() error {
 		end := agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}
@@ -300,11 +301,11 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 	if !tk.exists || tk.run != nil || state.Settled() && !mayResume {
 		return false
 	}
-	tk.logger().Debug("resuming an unfinished task", "state", string(state))
+	tk.logger().DebugContext(tk.traced(p.engine.base), "resuming an unfinished task", "state", string(state))
 	t := tk.turn()
 	pending := tk.meta.Pending != nil
 	stream, unsent, cut := tk.meta.Stream, tk.meta.Unsent, tk.logState.cut
-	r := p.newRun(p.engine.base, tk.engine.tracing, tk, t)
+	r := p.newRun(noop.Span{}, tk.engine.tracing, tk, t)
 	if r.done.happened {
 		return true
 	}

@@ -39,10 +39,14 @@ func TestTraces(t *testing.T) {
 		}
 		agent := answers("hello")
 		agent.resume = agent.run
-		setUpWith(t, store, agent, o)
+		again := setUpWith(t, store, agent, o)
 		synctest.Wait()
 		if got := names(own); len(got) != 1 || got[0] != "aip.run" {
 			t.Errorf("after the restart, the engine's own tracer has %v", got)
+		}
+		list, _, err := Engines{again.engine}.Tasks(t.Context(), TaskFilter{})
+		if want := span.SpanContext().TraceID().String(); err != nil || len(list) != 1 || list[0].Trace != want {
+			t.Errorf("the task is listed as %+v, %v; want the trace %s of its start", list, err, want)
 		}
 	})
 }

@@ -126,6 +126,6 @@ func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
 	tk.logState.kept -= n
 	tk.logState.bytes = bytes
 	tk.size = int64(len(a.Snapshot)) + bytes
-	tk.logger().Info("dropping a task's oldest events", "through", a.Trim)
+	tk.logger().InfoContext(tk.traced(ctx), "dropping a task's oldest events", "through", a.Trim)
 	return nil
 }

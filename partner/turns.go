@@ -7,6 +7,8 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -49,6 +51,8 @@ func (p *Partner) start(
 	if err != nil {
 		return nil, err
 	}
+	caller := trace.SpanFromContext(ctx)
+	meta.Trace = traceID(caller.SpanContext().TraceID())
 	tk.meta = meta
 	p.engine.states.start(tk.log)
 	if err := tk.appendPending(); err != nil {
@@ -59,7 +63,7 @@ func (p *Partner) start(
 	tk.lease().Take(tk.size)
 	tk.publish(task.None, meta.PendingAt)
 	accepted.stored()
-	r := p.beginTurn(ctx, tk, m, task.None, stream)
+	r := p.beginTurn(caller, tk, m, task.None, stream)
 	r.awaited, r.accepted = c.Refusable, accepted
 	return r, nil
 }
@@ -150,19 +154,19 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 		accepted.undo(ctx, tk)
 		return nil, err
 	}
-	return p.beginTurn(ctx, tk, m, from, stream), nil
+	return p.beginTurn(trace.SpanFromContext(ctx), tk, m, from, stream), nil
 }
 
 // forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
 // nothing. tk.mu is held.
 func (p *Partner) forwardComplete(tk *activeTask, m task.Message, c *Request) {
 	t := &agent.Turn{Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, MayAct: tk.engine.mayAct}
-	logger := tk.logger()
+	logger, about := tk.logger(), tk.traced(p.engine.base)
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)
 		defer done()
-		if _, err := guard(tk.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
-			logger.Debug("the agent was not informed that its task is completed", "reason", err)
+		if _, err := guard(about, tk.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
+			logger.DebugContext(about, "the agent was not informed that its task is completed", "reason", err)
 		}
 	})
 }

@@ -132,7 +132,7 @@ func (b *Book) flush(ctx context.Context) {
 			if err := e.write(ctx, started{}); err != nil {
 				failed = append(failed, e.home.Load())
 				if ctx.Err() == nil && !errors.Is(err, replay.ErrClosed) {
-					b.log.Warn("what a quota has counted could not be written; it is tried again", "quota", e.account.name,
+					b.log.WarnContext(ctx, "what a quota has counted could not be written; it is tried again", "quota", e.account.name,
 						"error", err)
 				}
 			}

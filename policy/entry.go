@@ -275,7 +275,7 @@ func (e *entry) load(ctx context.Context, h *home) error {
 		return unreadable(ctx, err)
 	default:
 		if s, err = decodeState(head.Metadata); err != nil {
-			e.account.book.log.Error("what a quota has counted cannot be read, and begins anew",
+			e.account.book.log.ErrorContext(ctx, "what a quota has counted cannot be read, and begins anew",
 				"quota", e.account.name, "error", err)
 		}
 	}

@@ -129,7 +129,7 @@ func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	if c.isOperator() {
 		return nil
 	}
-	if err := p.allow(c); err != nil {
+	if err := p.allow(ctx, c); err != nil {
 		return err
 	}
 	if err := p.count(ctx, c, u); err != nil {
@@ -160,7 +160,7 @@ func (p *Policy) further(ctx context.Context, c *Call) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case p.config.DryRun:
-		p.tried(Further, counts, c, err)
+		p.tried(ctx, Further, counts, c, err)
 		return nil
 	}
 	counts.denied.Add(1)
@@ -168,9 +168,9 @@ func (p *Policy) further(ctx context.Context, c *Call) error {
 }
 
 // tried counts and logs a refusal that is none, since the policy is only tried.
-func (p *Policy) tried(rule string, counts *decisions, c *Call, err error) {
+func (p *Policy) tried(ctx context.Context, rule string, counts *decisions, c *Call, err error) {
 	counts.dry.Add(1)
-	p.config.Log.Info("a policy that is tried would deny a call", "rule", rule, "leader", c.Leader,
+	p.config.Log.InfoContext(ctx, "a policy that is tried would deny a call", "rule", rule, "leader", c.Leader,
 		"dialect", c.Dialect, "command", c.Command, "error", err)
 }
 
@@ -216,7 +216,7 @@ func (p *Policy) Denies(c *Call) error {
 }
 
 // allow asks the rules.
-func (p *Policy) allow(c *Call) error {
+func (p *Policy) allow(ctx context.Context, c *Call) error {
 	r := p.deciding(c)
 	switch {
 	case r == nil:
@@ -225,7 +225,7 @@ func (p *Policy) allow(c *Call) error {
 		r.counts.allowed.Add(1)
 		return nil
 	case p.config.DryRun:
-		p.tried(r.name, r.counts, c, &Refusal{Rule: r.name})
+		p.tried(ctx, r.name, r.counts, c, &Refusal{Rule: r.name})
 		return nil
 	}
 	r.counts.denied.Add(1)
@@ -252,7 +252,7 @@ func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
 		if err == nil {
 			var full *task.Error
 			if full, err = e.call(ctx, q.Quota, now); err == nil {
-				err = p.refused(q, c.Leader, full)
+				err = p.refused(ctx, q, c.Leader, full)
 			}
 			if err != nil {
 				e.release()
@@ -262,13 +262,13 @@ func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
 			u.uncall()
 			return err
 		}
-		u.add(p, q, e, c.Leader, now)
+		u.add(ctx, p, q, e, c.Leader, now)
 	}
 	return nil
 }
 
 // refused returns what is left of the error of a quota, which may be nil: it is counted, and in a dry run it is logged.
-func (p *Policy) refused(q *limited, leader string, err *task.Error) error {
+func (p *Policy) refused(ctx context.Context, q *limited, leader string, err *task.Error) error {
 	if err == nil {
 		return nil
 	}
@@ -278,6 +278,6 @@ func (p *Policy) refused(q *limited, leader string, err *task.Error) error {
 		return err
 	}
 	q.counts.dry.Add(1)
-	p.config.Log.Info("a quota that is tried would refuse a call", "limit", limit, "leader", leader)
+	p.config.Log.InfoContext(ctx, "a quota that is tried would refuse a call", "limit", limit, "leader", leader)
 	return nil
 }

@@ -22,7 +22,8 @@ const maxQuotas = 8
 type Use struct {
 	policy *Policy
 	leader string
-	at     time.Time // when the call was made; zero for a stream, which may last
+	ctx    context.Context // of the call, for the log; only where a quota is tried
+	at     time.Time       // when the call was made; zero for a stream, which may last
 	n      int
 	of     [maxQuotas]used
 }
@@ -35,8 +36,11 @@ type used struct {
 	stream  bool // one is counted
 }
 
-func (u *Use) add(p *Policy, q *limited, e *entry, leader string, now time.Time) {
+func (u *Use) add(ctx context.Context, p *Policy, q *limited, e *entry, leader string, now time.Time) {
 	u.policy, u.leader, u.at = p, leader, now
+	if q.DryRun { // only that is logged
+		u.ctx = ctx
+	}
 	u.of[u.n] = used{quota: q, entry: e}
 	u.n++
 }
@@ -54,7 +58,7 @@ func (u *Use) End() {
 		u.of[i].entry.release()
 		u.of[i] = used{}
 	}
-	u.policy, u.leader, u.n = nil, "", 0
+	u.policy, u.leader, u.ctx, u.n = nil, "", nil, 0
 }
 
 // Move returns the Use for a stream, whose owner has to End it, and leaves nothing.
@@ -94,7 +98,7 @@ func (u *Use) OpenStream() error {
 		}
 		limits := quota.Limits{Total: math.MaxInt64, PerLeader: q.Streams}
 		if q.account.streams.Take(one.entry.key, 1, limits) != nil {
-			err := u.policy.refused(q, u.leader, exceeded(q.Quota, limitStreams, q.Streams, unknownWait))
+			err := u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitStreams, q.Streams, unknownWait))
 			if err != nil {
 				u.CloseStream()
 				return err
@@ -195,7 +199,7 @@ func (u *Use) Started(started bool) {
 	for i := range u.all() {
 		one := &u.of[i]
 		if q := one.quota; one.started && q.DryRun && one.entry.startsOf(one.day) > q.Starts {
-			_ = u.policy.refused(q, u.leader, exceeded(q.Quota, limitStarts, q.Starts, unknownWait)) // in a dry run, nil
+			_ = u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitStarts, q.Starts, unknownWait)) // in a dry run, nil
 		}
 		one.started = false
 	}
@@ -214,7 +218,7 @@ func (u *Use) unstart() {
 func (u *Use) Refuse(err *task.Error) error {
 	for i := range u.all() {
 		if q := u.of[i].quota; err.Data["limit"] == q.Name+"."+limitStarts {
-			return u.policy.refused(q, u.leader, err)
+			return u.policy.refused(u.ctx, q, u.leader, err)
 		}
 	}
 	return err
@@ -253,7 +257,7 @@ func (u *Use) Unfinished(ofLeader, ofAll int64) {
 			n = ofAll
 		}
 		if q.Tasks > 0 && q.DryRun && n > int64(q.Tasks) {
-			_ = u.policy.refused(q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait)) // nil
+			_ = u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait)) // nil
 		}
 	}
 }
@@ -274,7 +278,7 @@ func (u *Use) TooManyTasks(ofAll bool) error {
 	}
 	for i := range u.all() {
 		if q := u.of[i].quota; q.Tasks == most && (q.Of == OfAgent) == ofAll && !q.DryRun {
-			return u.policy.refused(q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait))
+			return u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait))
 		}
 	}
 	return nil
@@ -286,7 +290,7 @@ func (u *Use) Send(n int64) error {
 	for i := range u.all() {
 		one := &u.of[i]
 		if q := one.quota; q.Bytes > 0 && n > 0 {
-			if err := u.policy.refused(q, u.leader, one.entry.send(q.Quota, n, u.now(one.entry))); err != nil {
+			if err := u.policy.refused(u.ctx, q, u.leader, one.entry.send(q.Quota, n, u.now(one.entry))); err != nil {
 				return err
 			}
 		}

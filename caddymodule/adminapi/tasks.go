@@ -42,6 +42,8 @@ type Task struct {
 	First   uint64     `json:"first"` // number of the oldest event kept; last+1 if none is
 	Last    uint64     `json:"last"`  // number of the newest event; 0 if there is none yet
 	Bytes   int64      `json:"bytes"` // size of the events kept
+	// TraceID is the id of the trace of its start, if that had one.
+	TraceID string `json:"trace_id,omitempty"`
 }
 
 // TaskEnding names a task that the operator ends, and says why.
@@ -107,9 +109,10 @@ func (e *Event) Decode() (ev task.Event, err error) {
 
 // EventPage is a task with a page of its events.
 type EventPage struct {
-	Task   Task    `json:"task"`
-	Events []Event `json:"events"`
-	Next   uint64  `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
+	Task      Task    `json:"task"`
+	TraceLink string  `json:"trace_link,omitempty"` // of Task.TraceID; missing where the configuration has none
+	Events    []Event `json:"events"`
+	Next      uint64  `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
 }
 
 // The names of the server-sent events of TailTasks. A query that names a task is answered with its events, and every

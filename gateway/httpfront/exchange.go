@@ -69,7 +69,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		w.Header().Set("Connection", "close")
 		a = f.gateway.Refuse(e.ctx, e.peer, &e.request, err)
 	default:
-		f.config.Log.Debug("a request was not received", "error", err)
+		f.config.Log.DebugContext(e.ctx, "a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	case a.Reply == nil: // the caller has left
 	default:
 		if err := e.reply(w, r, &a); err != nil {
-			f.config.Log.Debug("an answer was not delivered", "error", err)
+			f.config.Log.DebugContext(e.ctx, "an answer was not delivered", "error", err)
 		}
 	}
 	return nil, nil
@@ -148,7 +148,7 @@ func describe(q *gateway.Request, r *http.Request) {
 // traced returns a context with the trace of the caller's traceparent, unless the server has begun a span.
 func traced(r *http.Request) context.Context {
 	ctx := r.Context()
-	if !trace.SpanContextFromContext(ctx).IsValid() && r.Header["Traceparent"] != nil {
+	if r.Header["Traceparent"] != nil && !trace.SpanContextFromContext(ctx).IsValid() {
 		return propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
 	}
 	return ctx

@@ -36,7 +36,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 		Lasting: r.ProtoMajor == 1,
 	})
 	if err != nil {
-		f.config.Log.Debug("a stream could not be opened", "error", err)
+		f.config.Log.DebugContext(traced(r), "a stream could not be opened", "error", err)
 		return s.Summary()
 	}
 	if reply != nil {

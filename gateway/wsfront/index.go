@@ -80,7 +80,7 @@ func openHome(ctx context.Context, store replay.Store, log *slog.Logger) *home {
 				return h.visit(ctx, due.Log, now)
 			})
 			if err != nil && ctx.Err() == nil {
-				h.log.Warn("the index of AUN could not be read", "error", err)
+				h.log.WarnContext(ctx, "the index of AUN could not be read", "error", err)
 			}
 		}
 	})

@@ -44,7 +44,7 @@ func (h *home) countPositions(ctx context.Context) {
 	defer close(h.counted)
 	for e, err := range h.store.List(ctx, string(logname.AUN), "") {
 		if err != nil {
-			h.log.Warn("the positions of subscriptions could not be counted", "error", err)
+			h.log.WarnContext(ctx, "the positions of subscriptions could not be counted", "error", err)
 			return
 		}
 		if aid := logname.FollowerOf(e.Log); aid != "" && e.Head.Ended.IsZero() {

@@ -65,7 +65,7 @@ func (s *Session) executeBeforeLogin(ctx context.Context, r *request) {
 		}
 		return
 	}
-	s.front.config.Log.Debug("a login was refused", "method", r.Method, "address", s.address, "error", err)
+	s.front.config.Log.DebugContext(ctx, "a login was refused", "method", r.Method, "address", s.address, "error", err)
 	s.fail(r, err)
 	switch closing {
 	case 0:
