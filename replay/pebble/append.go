@@ -118,7 +118,9 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 		s.sweeper.counting.RLock()
 		defer s.sweeper.counting.RUnlock()
 	}
-	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Durable
+	// A large batch that is not durable would be synced with the next one that is, which would wait for all of it.
+	durable := settings.Sync == replay.SyncAlways ||
+		settings.Sync == replay.SyncState && (a.Durable || b.Len() > s.sizes.Part)
 	if err := s.commit(b, len(a.Records), durable); err != nil {
 		return nil, err
 	}

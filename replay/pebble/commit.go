@@ -38,7 +38,7 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 func (g *generation) openJournal(s *Store, mode openMode, found *wal.Recovery) error {
 	found.Write = mode.writes()
 	j, err := found.Replay(tables{g}, wal.Config{
-		Disk: g.disk, Dir: s.dir, Meter: &s.meter.journal, Size: s.sizes.Segment, Fill: s.sizes.Fill,
+		Disk: g.disk, Dir: s.dir, Meter: &s.meter.journal, Size: s.sizes.Segment, Fill: s.sizes.Fill, Part: s.sizes.Part,
 	})
 	if err != nil || !mode.writes() {
 		return err

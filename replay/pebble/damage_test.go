@@ -24,10 +24,12 @@ import (
 )
 
 // flipLogs is the number of logs of the stores whose files are damaged. Each gets flipRecords records, by appends of
-// which every third is durable.
+// which every third is durable. The batches
+// of log 2 are written in parts of flipPart bytes.
 const (
 	flipLogs    = 4
 	flipRecords = 2
+	flipPart    = 64
 )
 
 // flipStore makes a store on a disk. If several, its journal has several segments, of which the tables have some. It
@@ -41,8 +43,14 @@ func flipStore(t *testing.T, several bool) (killed, closed *vfs.MemFS) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	part := s.sizes.Part
 	for i := range flipLogs {
 		log := fmt.Sprint("t", i)
+		if i == 2 {
+			s.sizes.Part, s.journal.Part = flipPart, flipPart
+		} else {
+			s.sizes.Part, s.journal.Part = part, part
+		}
 		for n := range uint64(flipRecords) {
 			a := replay.Append{Log: log, Expect: n, Records: [][]byte{fmt.Appendf(nil, "%s %d", log, n+1)},
 				Metadata: []byte{byte(n)}, DueAt: replay.Recover, Durable: (i+int(n))%3 == 0,

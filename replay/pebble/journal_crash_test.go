@@ -107,7 +107,8 @@ func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
 	return all, last
 }
 
-// tear makes a copy of the last segment of a journal end as if the process had died while it wrote a record.
+// tear makes a copy of the last segment of a journal end as if the process had died while it wrote a record, perhaps
+// the second part of a batch.
 func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *wal.Journal) {
 	t.Helper()
 	number, length := j.Position()
@@ -115,12 +116,18 @@ func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *wal.Journal) {
 		return
 	}
 	payload := bytes.Repeat([]byte{0xa5}, rnd.IntN(1000))
-	b := segment.Append(nil, number, segment.KindBatch, payload, segment.Sum(payload))
+	var b []byte
+	if rnd.IntN(2) == 0 {
+		part := (&segment.Part{Bytes: payload}).Append(nil)
+		b = segment.Append(b, number, segment.KindPart, part, segment.Sum(part))
+	}
+	whole := len(b)
+	b = segment.Append(b, number, segment.KindBatch, payload, segment.Sum(payload))
 	f, err := system.OpenReadWrite(segmentPath(number), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WriteAt(b[:rnd.IntN(len(b))], length)
+	_, err = f.WriteAt(b[:whole+rnd.IntN(len(b)-whole)], length)
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,26 +17,32 @@ type Sizes struct {
 	MemTable uint64
 	Segment  int64  // of the journal
 	Fill     int64  // what a new segment is filled with; 0 where the system does not say how large the disk is
+	Part     int    // of a batch that one sync of the journal writes
 	Reserve  int64  // of the file of the Reserve
 	Least    uint64 // free space below which no new log is begun
 }
 
 // Of a disk of less than 2 GiB, a memtable is a 64th. A segment is three quarters of one, so that what is in it fits
-// into one memtable, with what that takes for each key: then each segment is flushed as one.
+// into one memtable, with what that takes for each key: then each segment is flushed as one. A part is what others wait
+// for who commit while a large batch is written: 256 KiB, about a millisecond where a disk writes 200 MB a second.
 const (
 	maxMemTable  = 32 << 20
 	minMemTable  = 256 << 10
-	memTablePart = 64
+	memTablePart = 64  // of the disk
+	batchPart    = 128 // of the memtable
 )
 
 // SizesFor returns the sizes for a store in dir.
 func SizesFor(system vfs.FS, dir string) Sizes {
 	usage, err := system.GetDiskUsage(dir)
 	if err != nil { // the system does not say
-		return Sizes{MemTable: maxMemTable, Segment: maxMemTable / 4 * 3}
+		return Sizes{MemTable: maxMemTable, Segment: maxMemTable / 4 * 3, Part: maxMemTable / batchPart}
 	}
 	m := min(max(usage.TotalBytes/memTablePart, minMemTable), maxMemTable)
-	return Sizes{MemTable: m, Segment: int64(m / 4 * 3), Fill: int64(m / 4 * 3), Reserve: int64(m), Least: 8 * m}
+	segment := int64(m / 4 * 3)
+	return Sizes{
+		MemTable: m, Segment: segment, Fill: segment, Part: int(m / batchPart), Reserve: int64(m), Least: 8 * m,
+	}
 }
 
 // Space says whether the disk has space for new logs. With less space, existing logs may still be appended to, end

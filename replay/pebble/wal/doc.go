@@ -14,6 +14,13 @@
 // is replayed in about 0.15 s. Where the disk can only be read, the journal is replayed into a database that writes to
 // memory.
 //
+// # Large batches
+//
+// All who commit wait for one file. So that they do not wait for megabytes that one caller sends, a durable batch that
+// is large is written in parts, each in a round with what others commit meanwhile. One batch at a time is written so.
+// Its parts lie in one segment, and only the last one makes it a batch: others, of a batch that a crash or the end of
+// the segment has cut off, are ignored.
+//
 // # Damage
 //
 // Recovery distinguishes damaged bytes from bytes that may be torn. Each write to the journal ends with a trailer: its

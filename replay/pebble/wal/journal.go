@@ -25,6 +25,7 @@ type Config struct {
 	Meter *Meter       // counts what the journal writes
 	Size  int64        // of a segment, in bytes; a batch that is larger has one of its own
 	Fill  int64        // zeros that a new file is filled with, in bytes
+	Part  int          // bytes of a batch that one round writes, at most
 }
 
 // Meter counts what journals write, one after the other.
@@ -68,6 +69,8 @@ type Journal struct {
 	Config
 	boot uint32 // of trailers
 
+	parts sync.Mutex // held by the one that appends a batch in parts
+
 	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
 	idle    sync.Cond  // signals that writing or syncing has become false
 	round   *round     // the one that commits can still join; nil if there is none
@@ -105,17 +108,29 @@ type round struct {
 // error is that of the fence of the disk.
 func (j *Journal) Append(batch []byte, records int, durable bool) (s *Segment, err error) {
 	durable = durable || records >= MaxRecords
-	sum := segment.Sum(batch)
-	n := int64(segment.HeaderLen + len(batch))
+	kind, sum := byte(segment.KindBatch), uint32(0)
+	inParts := durable && len(batch) > j.Part
+	if inParts {
+		j.parts.Lock()
+		defer j.parts.Unlock()
+	} else {
+		sum = segment.Sum(batch)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for !j.fits(n, records) {
-		if err := j.rotate(); err != nil {
+	if err := j.makeRoom(len(batch), records); err != nil {
+		return nil, err
+	}
+	if inParts {
+		kind, batch = j.addParts(batch, records)
+		sum = segment.Sum(batch)
+		if err := j.makeRoom(len(batch), records); err != nil {
 			return nil, err
 		}
 	}
+	n := int64(segment.HeaderLen + len(batch))
 	s = j.segment
-	j.add(segment.KindBatch, batch, sum)
+	j.add(kind, batch, sum)
 	s.batches++
 	s.records += records
 	s.applying.Add(1)
@@ -133,11 +148,46 @@ func (j *Journal) Append(batch []byte, records int, durable bool) (s *Segment, e
 	return s, nil
 }
 
-// fits returns whether the segment takes a record of n bytes. The caller holds j.mu.
-func (j *Journal) fits(n int64, records int) bool {
+// addParts appends a batch but for its last part, each part in a round of its own: so others who commit wait for the
+// sync of a part, and not of the whole. It returns the record that is left to be appended: the last part, or all of the
+// batch if the segment has become full meanwhile. The caller holds j.parts, and j.mu, which is released meanwhile.
+func (j *Journal) addParts(batch []byte, records int) (kind byte, left []byte) {
 	s := j.segment
-	end := n + segment.HeaderLen + segment.TrailerLen
-	return s != nil && (s.batches == 0 || s.length+end <= j.Size && s.records+records < MaxRecords)
+	var payload []byte
+	for at := 0; j.segment == s && !s.full && j.Disk.Err() == nil; at += j.Part {
+		part := segment.Part{Offset: uint32(at), Bytes: batch[at:min(at+j.Part, len(batch))]}
+		payload = part.Append(payload[:0])
+		if at+j.Part >= len(batch) {
+			if !j.fits(len(payload), records) {
+				break
+			}
+			return segment.KindLast, payload
+		}
+		j.add(segment.KindPart, payload, segment.Sum(payload))
+		j.sync(j.appended)
+	}
+	return segment.KindBatch, batch
+}
+
+// makeRoom begins a new segment if this one does not take a payload of n bytes. The caller holds j.mu, which may be
+// released meanwhile: not if the segment takes it.
+func (j *Journal) makeRoom(n, records int) error {
+	for !j.fits(n, records) {
+		if j.segment != nil {
+			j.segment.full = true
+		}
+		if err := j.rotate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits returns whether the segment takes a record with a payload of n bytes. The caller holds j.mu.
+func (j *Journal) fits(n, records int) bool {
+	s := j.segment
+	end := int64(n + 2*segment.HeaderLen + segment.TrailerLen)
+	return s != nil && !s.full && (s.batches == 0 || s.length+end <= j.Size && s.records+records < MaxRecords)
 }
 
 // add appends a record to the segment's, to be written by writeTo. The caller holds j.mu.

@@ -215,19 +215,10 @@ func (r *Recovery) replaySegment(tables Tables, j *Journal, found []foundSegment
 		}
 		data = data[:limit]
 	}
-	apply := func(kind byte, payload []byte) error {
-		switch kind {
-		case segment.KindStart, segment.KindTrailer:
-			return nil
-		case segment.KindBatch:
-			return tables.Apply(payload)
-		}
-		return fmt.Errorf("it has a record of kind %d", kind)
-	}
-	lost := int64(0)
+	records := replayed{tables: tables}
 	for {
 		rest := data[end:]
-		n, err := segment.Scan(bytes.NewReader(rest), int64(len(rest)), s.number, apply)
+		n, err := segment.Scan(bytes.NewReader(rest), int64(len(rest)), s.number, records.apply)
 		if err != nil {
 			return 0, fmt.Errorf("replay/pebble: %s cannot be replayed: %w", s.path, err)
 		}
@@ -244,12 +235,60 @@ func (r *Recovery) replaySegment(tables Tables, j *Journal, found []foundSegment
 			end = t.At
 			break
 		}
-		lost += end - from
+		records.skipped(end - from)
 	}
-	if lost > 0 {
-		r.Damaged = append(r.Damaged, Damage{s.path, lost})
+	if records.lost > 0 {
+		r.Damaged = append(r.Damaged, Damage{s.path, records.lost})
 	}
 	return end, nil
+}
+
+// replayed are the records of a segment while it is replayed.
+type replayed struct {
+	tables Tables
+	parts  []byte // of the batch whose last part is still to come
+	lost   int64  // bytes that were skipped, and the parts of batches that have others there
+}
+
+// apply applies a record's batch, if that is whole with it.
+func (r *replayed) apply(kind byte, payload []byte) error {
+	switch kind {
+	case segment.KindStart, segment.KindTrailer:
+		return nil
+	case segment.KindBatch:
+		return r.tables.Apply(payload)
+	case segment.KindPart, segment.KindLast:
+		return r.join(kind, payload)
+	}
+	return fmt.Errorf("it has a record of kind %d", kind)
+}
+
+// join adds a part to those before it, and applies the batch with the last one.
+func (r *replayed) join(kind byte, payload []byte) error {
+	var p segment.Part
+	if err := p.Parse(payload); err != nil {
+		return err
+	}
+	if p.Offset == 0 { // parts before this one are of a batch that was not finished
+		r.parts = nil
+	}
+	if int(p.Offset) != len(r.parts) { // what is before it was skipped
+		r.lost += int64(len(payload))
+		return nil
+	}
+	r.parts = append(r.parts, p.Bytes...)
+	if kind == segment.KindPart {
+		return nil
+	}
+	batch := r.parts
+	r.parts = nil // the batch is the database's
+	return r.tables.Apply(batch)
+}
+
+// skipped says that so many bytes of damage were skipped.
+func (r *replayed) skipped(n int64) {
+	r.parts = nil
+	r.lost += n
 }
 
 // judge reports whether bytes of a segment that are no record are damage. Without damage, what follows them is cut off.

@@ -20,6 +20,7 @@ type Segment struct {
 	length   int64    // bytes of its records
 	batches  int
 	records  int            // records of logs that are in them
+	full     bool           // a batch did not fit, so no other follows
 	applying sync.WaitGroup // commits that are in it, and that the database has not taken up yet
 }
 

@@ -21,6 +21,8 @@ const (
 	KindStart   = 1 // the first record of each segment, a Header
 	KindBatch   = 2 // what was committed
 	KindTrailer = 3 // the last record of each write, a Trailer
+	KindPart    = 4 // a Part of a batch that is to be continued
+	KindLast    = 5 // the last Part of a batch
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
