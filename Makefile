@@ -53,7 +53,7 @@ interop/bin/opa: interop/opa/go.mod interop/opa/go.sum
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-manifests: ## container files, Kubernetes manifests, and a release for this platform, against their schemas
+manifests: ## container files, Kubernetes manifests, the Helm chart, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy rabbitmq nats contrib chromium $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
