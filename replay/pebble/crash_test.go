@@ -273,7 +273,7 @@ func TestInUse(t *testing.T) {
 		}
 	}
 	cmd, _ := child(t, dir, "hold")
-	wantError("is in use: another process has opened the store there")
+	wantError(fmt.Sprintf("is in use: another process (pid %d) has opened the store there", cmd.Process.Pid))
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func Lock(system vfs.FS, dir string) (*pebble.Lock, error) {
 		return nil, fmt.Errorf("replay/pebble: %w", err)
 	}
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return nil, fmt.Errorf("replay/pebble: %s is in use: another process has opened the store there", dir)
+		return nil, fmt.Errorf("replay/pebble: %s is in use: another process%s has opened the store there", dir,
+			holder(system.PathJoin(dir, "LOCK")))
 	}
 	return nil, fmt.Errorf("replay/pebble: %s is in use: %w", dir, err)
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package disk
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// holder says which process has locked a file, for a sentence; nothing if the system does not say, as of a process
+// of another container.
+func holder(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // which would release a lock of this process: it has none
+	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
+	err = syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock)
+	if err != nil || lock.Type == syscall.F_UNLCK || lock.Pid <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (pid %d)", lock.Pid)
+}
