@@ -5,12 +5,14 @@ package caddymodule
 import (
 	"errors"
 	"iter"
+	"runtime"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aip-gateway/aip-gateway/amp"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/build"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -44,6 +46,8 @@ func newGauge(name, help string, labels ...string) metric {
 
 // The metrics of calls, tasks, agents and streams.
 var (
+	metricBuild = newGauge("build_info", "Always 1; its labels are the versions of the gateway, of Caddy and of Go.",
+		"version", "caddy", "go")
 	metricCalls = newCounter("calls_total", "Calls that were answered, by the kind of their error.",
 		"agent", "dialect", "method", "kind")
 	metricCallTook = describe("call_duration_seconds",
@@ -118,6 +122,7 @@ func (collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	s := samples{out}
+	s.add(metricBuild, 1, build.Version(build.Module), build.Version("github.com/caddyserver/caddy/v2"), runtime.Version())
 	s.add(metricStreams, float64(process.Streams.Total()))
 	s.add(metricMemory, float64(process.Memory.Total()))
 	s.aun()

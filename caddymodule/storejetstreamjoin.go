@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cluster/handover"
 	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/build"
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 )
 
@@ -78,7 +77,7 @@ func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host Shared
 		return nil, err
 	}
 	m, err := newClusterMember(ctx, cluster.Config{
-		Name: s.Node, Version: gatewayVersion(), Streams: natsdriver.Streams{Streams: streams}, Registry: registry,
+		Name: s.Node, Version: build.Version(build.Module), Streams: natsdriver.Streams{Streams: streams}, Registry: registry,
 		Network: natsdriver.NewNetwork(conn, s.Prefix),
 		Lease:   time.Duration(s.Lease), Log: log,
 	}, host, func(c *cluster.Cluster) gateway.Owners { return handover.New(c, host.Gateway) })
@@ -88,21 +87,6 @@ func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host Shared
 	m.close, m.counts = conn.Close, streams.Counts
 	m.stream = func(ctx context.Context, shard *adminapi.ClusterShard) { s.describe(ctx, js, shard) }
 	return m, nil
-}
-
-// gatewayVersion returns the version of the gateway in this program; empty where it is not known.
-func gatewayVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	here := reflect.TypeFor[JetStreamStore]().PkgPath()
-	for _, m := range append(info.Deps, &info.Main) {
-		if strings.HasPrefix(here, m.Path+"/") {
-			return m.Version
-		}
-	}
-	return ""
 }
 
 // noPeers is the code of the error that a stream cannot be made because too few servers are there.

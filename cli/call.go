@@ -63,8 +63,8 @@ this machine may also be given by its name, and one that a registry or a discove
 server knows by its AIC: it is called where its ACS says, in the version of AIP that
 its ACS says, and only if its certificate has the AIC.
 
-start makes a task and prints its id first, which all other commands need. The
-agent gets the texts, --data and --file, in this order. A start with the id of
+start makes a task and prints its id, which all other commands need. The agent
+gets the texts, --data and --file, in this order. A start with the id of
 an existing task changes nothing, and says so.
 
 stream also starts a task, and prints its events, with their numbers, until the
@@ -218,9 +218,6 @@ func (f *callFlags) checkDialect() error {
 func (c *leaderCall) send(ctx context.Context) (int, error) {
 	out := printer{w: c.cmd.OutOrStdout()}
 	m := &c.call.Message
-	if m.Command == task.Start && !c.json {
-		out.begin(m.TaskID) // before the answer, because a caller who gets none needs it
-	}
 	if c.streamed {
 		if c.timeout > 0 {
 			var cancel context.CancelFunc

@@ -187,7 +187,7 @@ func TestCall(t *testing.T) {
 		{"a message", start,
 			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p",` +
 				`"dataItems":[{"type":"text","text":"Hi"}]}`,
-			commandResult{0, "task      task-1\nmessage   2025-09-01T20:00:00+08:00  msg-9  p\nsays      Hi\n", ""}},
+			commandResult{0, "message   2025-09-01T20:00:00+08:00  msg-9  p\nsays      Hi\n", ""}},
 		{"an answer that makes no sense", []string{"get", "--task", "task-1"}, `"result":1`,
 			commandResult{1, "", "Error: the answer is neither a task nor a message\n"}},
 		{"forged senderId", []string{"get", "--task", "task-1", "--sender", "someone"}, awaiting,
@@ -430,12 +430,17 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		{"a port without TLS", append([]string{"https" + strings.TrimPrefix(silent.URL, "http")}, get...),
 			"the server takes no TLS at this port"},
 		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
-		{"start says the id", []string{gone.URL, "start"}, " get --task task-"},
+		{"start that may have come", []string{closing.URL, "start"}, " get --task task-"},
+		{"start that nobody got", []string{gone.URL, "start"}, "connection refused; is the gateway running"},
+		{"start at another root", []string{url, "start", "--ca", elsewhere.CA.Cert}, "give the root that signs"},
+		{"start of a Leader of another root", []string{url, "start", "--cert", elsewhere.Leader.Cert}, "does not trust"},
 	} {
 		got := runAIP(t, append([]string{"call"}, tt.args...)...)
-		printed := strings.Contains(got.Stdout, "\n")
-		if got.Status != 1 || printed != (tt.args[1] == "start") || !strings.Contains(got.Stderr, tt.want) {
+		if got.Status != 1 || got.Stdout != "" || !strings.Contains(got.Stderr, tt.want) {
 			t.Errorf("%s: %+v, want %s", tt.name, got, tt.want)
+		}
+		if may := strings.Contains(got.Stderr, "if the task was started"); may != (tt.name == "start that may have come") {
+			t.Errorf("%s: a task that is not there is spoken of, or one that may be is not: %+v", tt.name, got)
 		}
 	}
 

@@ -40,7 +40,11 @@ func aipCommand(cmd *cobra.Command) {
 		cmd.AddCommand(c)
 	}
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), keyCommand(),
-		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand())
+		webhookKeyCommand(), aunIDCommand(), doctorCommand(), consoleCommand(), versionCommand())
+	footer(cmd, "operations.md#commands-and-the-admin-api")
+	for _, c := range cmd.Commands() {
+		footer(c, pageOf[c.Name()])
+	}
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/build"
 )
 
 // commandResult is what is left of a finished `caddy` command.
@@ -78,17 +79,36 @@ func TestCommandGroup(t *testing.T) {
 	}
 }
 
-// Every command says what it does, and gives an example of itself.
+// Every command says what it does, gives an example of itself, and names its page, and not that of Caddy's commands.
 func TestCommandHelp(t *testing.T) {
 	aip := &cobra.Command{Use: "aip"}
 	aipCommand(aip)
 	root := &cobra.Command{Use: "caddy"}
+	root.SetHelpTemplate("that of Caddy")
 	root.AddCommand(aip)
+	slug := strings.NewReplacer(" ", "-", ",", "", "`", "")
+	documented := func(c *cobra.Command) {
+		_, address, _ := strings.Cut(c.HelpTemplate(), build.Docs)
+		page, anchor, _ := strings.Cut(strings.TrimSpace(address), "#")
+		text, err := os.ReadFile("../docs/" + page)
+		if err != nil || !regexp.MustCompile(`(?m)^#+ `).Match(text) {
+			t.Errorf("%s: there is no page %q: %v", c.CommandPath(), page, err)
+		}
+		there := anchor == ""
+		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+			there = there || slug.Replace(strings.ToLower(m[1])) == anchor
+		}
+		if !there {
+			t.Errorf("%s: %s has no heading %q", c.CommandPath(), page, anchor)
+		}
+	}
+	documented(aip)
 	seen := 0
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
 			seen++
+			documented(c)
 			if c.Short == "" || c.Long == "" {
 				t.Errorf("%s has no help", c.CommandPath())
 			}
@@ -103,7 +123,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 59 {
+	if seen != 60 {
 		t.Errorf("%d commands", seen)
 	}
 }

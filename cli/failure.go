@@ -4,8 +4,10 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -36,9 +39,8 @@ func (c *leaderCall) explain(err error) error {
 
 // resume returns lines with the command that continues after an error. They are empty if there is nothing to continue.
 func (c *leaderCall) resume(err error) string {
-	var status *leader.StatusError
-	if errors.As(err, &status) || errors.Is(err, leader.ErrEmpty) {
-		return "" // no Partner has got the command
+	if unsent(err) && c.last == 0 {
+		return ""
 	}
 	started := c.call.Message.Command == task.Start
 	line := func(why string, args ...string) string {
@@ -169,4 +171,20 @@ func excerpt(body []byte) string {
 		return ""
 	}
 	return "\n  " + strings.ReplaceAll(clean(strings.ToValidUTF8(text, "\ufffd")), "\n", "\n  ")
+}
+
+// unsent reports whether an error says that no Partner has got the command: nothing was connected, a side has refused
+// the other's certificate, or another server has answered.
+func unsent(err error) bool {
+	var status *leader.StatusError
+	if errors.As(err, &status) || errors.Is(err, leader.ErrEmpty) {
+		return true
+	}
+	if of, ok := errors.AsType[*net.OpError](err); ok && (of.Op == "dial" || of.Op == "remote error") {
+		return true
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, other := errors.AsType[*identity.OtherServerError](err)
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	return untrusted || other || plain
 }

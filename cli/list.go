@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -44,8 +45,9 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 			return errors.New("--limit must be above 0")
 		}
 		printed, shared := 0, false
+		filter := a.query(a.route)
 		table := tabwriter.NewWriter(a.OutOrStdout(), 0, 0, 2, ' ', 0)
-		err := l.pages(a, a.query(a.route), limit, func(entries []E, raw []byte) error {
+		err := l.pages(a, maps.Clone(filter), limit, func(entries []E, raw []byte) error {
 			if a.asJSON {
 				_, err := a.OutOrStdout().Write(raw)
 				return err
@@ -70,7 +72,7 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 			return err
 		}
 		if printed == 0 && !a.asJSON {
-			fmt.Fprintln(table, l.none)
+			fmt.Fprintln(table, strings.TrimSpace(l.none+" "+l.there(a, filter)))
 		}
 		return table.Flush()
 	}

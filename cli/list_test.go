@@ -35,3 +35,33 @@ func TestSharedList(t *testing.T) {
 		t.Errorf("the list is\n%s%s", got.Stdout, got.Stderr)
 	}
 }
+
+// TestListWithoutAMatch: a list that a filter leaves empty says what there is without it.
+func TestListWithoutAMatch(t *testing.T) {
+	stream := func(task, agent string) adminapi.Stream {
+		return adminapi.Stream{TaskName: adminapi.TaskName{Partner: "https://agent", Leader: "ann", Task: task},
+			OfAgent: adminapi.OfAgent{AgentName: agent}}
+	}
+	all := []adminapi.Stream{stream("a", "travel"), stream("b", "travel"), stream("c\x1b", ""), stream("d", "travel"),
+		stream("e", "travel"), stream("f", "travel")}
+	none := adminapi.StreamPage{Streams: []adminapi.Stream{}}
+	for _, tt := range []struct {
+		args  []string
+		pages []any
+		want  string
+	}{
+		{[]string{"--task", "x", "--partner", "y"}, []any{none, adminapi.StreamPage{Streams: all}},
+			"No such stream is open. Without this filter: 6, with partner https://agent, travel; " +
+				"task a, b, c\ufffd, d, e and 1 more.\n"},
+		{[]string{"--leader", "x"}, []any{none, adminapi.StreamPage{Streams: all[:1]}},
+			"No such stream is open. Without this filter: 1, with leader ann.\n"},
+		{[]string{"--leader", "x"}, []any{none, none}, "No such stream is open.\n"},
+		{nil, []any{none}, "No such stream is open.\n"},
+	} {
+		address, _ := answeringAdmin(t, tt.pages...)
+		got := runAIP(t, append([]string{"streams", "--address", address}, tt.args...)...)
+		if diff := cmp.Diff(commandResult{Stdout: tt.want}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
+		}
+	}
+}

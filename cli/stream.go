@@ -12,14 +12,15 @@ import (
 )
 
 // stream sends a command by stream and prints its events when they arrive.
-func (c *leaderCall) stream(ctx context.Context, begun printer) (int, error) {
-	out := eventPrinter{printer: begun}
+func (c *leaderCall) stream(ctx context.Context, to printer) (int, error) {
+	out := eventPrinter{printer: to}
 	c.last = c.after
 	history, err := c.existing(ctx)
 	if err != nil {
 		return 1, c.explain(err)
 	}
 	rest := rest{get: c.get, history: history || c.call.Message.Command == task.ReStream}
+	begun := false
 	waiting := c.progress("waiting for events")
 	defer waiting.stop()
 	interrupted := func(err error) {
@@ -33,6 +34,10 @@ func (c *leaderCall) stream(ctx context.Context, begun printer) (int, error) {
 			out.endText()
 			return 1, c.explain(err)
 		}
+		if !begun && !c.json && c.call.Message.Command == task.Start {
+			out.begin(c.call.Message.TaskID) // now there is one
+		}
+		begun = true
 		if c.json {
 			err = out.raw(ev.Raw)
 			out.note(&ev.Event)

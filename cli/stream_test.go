@@ -147,7 +147,7 @@ func TestCallPrintsHowToContinue(t *testing.T) {
 			" re-stream --task t1 --after 2 --json" + sender},
 		{"stream without an answer", []string{silent.URL, "stream", "x", "--timeout", "20ms"}, "", 1,
 			"if the task was started, this prints its events:\n  "},
-		{"start", []string{silent.URL, "start", "x"}, "task ", exitInterrupted,
+		{"start", []string{silent.URL, "start", "x", "--timeout", "20ms"}, "", 1,
 			"if the task was started, this prints it:\n  " + os.Args[0] + " aip call " + silent.URL + " get --task task-"},
 		{"continue", []string{silent.URL, "continue", "--task", "t 1", "--timeout", "20ms"}, "", 1,
 			" get --task 't 1'" + sender},

@@ -37,12 +37,12 @@ func TestListStreams(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 
-	address, asked = answeringAdmin(t, adminapi.StreamPage{})
+	address, asked = answeringAdmin(t, adminapi.StreamPage{}, adminapi.StreamPage{})
 	got = runAIP(t, "streams", "--task", "t", "--partner", "P", "--address", address)
 	if diff := cmp.Diff(commandResult{Stdout: "No such stream is open.\n"}, got); diff != "" {
 		t.Errorf("no stream (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"GET /aip/streams?limit=100&partner=P&task=t"}, asked()); diff != "" {
+	if diff := cmp.Diff([]string{"GET /aip/streams?limit=100&partner=P&task=t", "GET /aip/streams?limit=1000"}, asked()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if got := runAIP(t, "streams", "--limit", "0"); got.Status != 1 {

@@ -1,5 +1,10 @@
+// The page. Credentials that were typed into its URL are left out: the browser sends them by itself, and refuses to fetch
+// a URL that has some.
+const page = new URL(document.baseURI);
+page.username = page.password = "";
+
 // The routes of the admin API, relative to the page, so that the console works below any path.
-const base = new URL("../", document.baseURI);
+const base = new URL("../", page);
 
 // get returns the JSON of a route. A query's value may be a list.
 export function get(route, query = {}, signal) {
@@ -44,7 +49,7 @@ async function request(method, route, query, body, signal) {
 
 // permissions returns what this console may change.
 export async function permissions() {
-  return new Set(await request("GET", new URL("permissions.json", document.baseURI), {}));
+  return new Set(await request("GET", new URL("permissions.json", page), {}));
 }
 
 const light = document.getElementById("live");
