@@ -42,7 +42,8 @@ func TestListStreams(t *testing.T) {
 	if diff := cmp.Diff(commandResult{Stdout: "No such stream is open.\n"}, got); diff != "" {
 		t.Errorf("no stream (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"GET /aip/streams?limit=100&partner=P&task=t", "GET /aip/streams?limit=1000"}, asked()); diff != "" {
+	want = []string{"GET /aip/streams?limit=100&partner=P&task=t", "GET /aip/streams?limit=1000"}
+	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if got := runAIP(t, "streams", "--limit", "0"); got.Status != 1 {

@@ -33,7 +33,8 @@ aip_build_info has the versions of the process that runs.
 					Go      string `json:"go"`
 				}{gateway, caddy, runtime.Version()})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "gateway  %s\ncaddy    %s\ngo       %s\n", gateway, caddy, runtime.Version())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "gateway  %s\ncaddy    %s\ngo       %s\n", gateway, caddy,
+				runtime.Version())
 			return err
 		},
 	}

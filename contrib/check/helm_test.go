@@ -30,10 +30,10 @@ func (dir chartFiles) Get(name string) string {
 	return string(content)
 }
 
-// helmTemplate returns the files of a chart that `helm template --strict` would make of values. Helm itself needs a client
-// of Kubernetes, which takes longer to compile than all else here, so this does what it does: it puts the values upon
-// those of the chart, holds them to the schema, and executes the templates with the functions of sprig and three
-// of Helm. A chart with dependencies, or a function that is missing here, does not pass.
+// helmTemplate returns the files of a chart that `helm template` would make of values. Helm itself needs a client of
+// Kubernetes, which takes longer to compile than all else here, so this does what it does: it puts the values upon those
+// of the chart, holds them to the schema, and executes the templates with the functions of sprig and three of Helm. A
+// chart with dependencies, or a function that is missing here, does not pass.
 func helmTemplate(dir, release, values string) (map[string]string, error) {
 	content := make(map[string]map[string]any)
 	for _, name := range []string{"Chart.yaml", "values.yaml", "values.schema.json"} {
