@@ -31,9 +31,9 @@ func (dir chartFiles) Get(name string) string {
 }
 
 // helmTemplate returns the files of a chart that `helm template` would make of values. Helm itself needs a client of
-// Kubernetes, which takes longer to compile than all else here, so this does what it does: it puts the values upon those
-// of the chart, holds them to the schema, and executes the templates with the functions of sprig and three of Helm. A
-// chart with dependencies, or a function that is missing here, does not pass.
+// Kubernetes, which takes longer to compile than all else here, so this does what it does: it puts the values upon
+// those of the chart, holds them to the schema, and executes the templates with the functions of sprig and three of
+// Helm. A chart with dependencies, or a function that is missing here, does not pass.
 func helmTemplate(dir, release, values string) (map[string]string, error) {
 	content := make(map[string]map[string]any)
 	for _, name := range []string{"Chart.yaml", "values.yaml", "values.schema.json"} {
