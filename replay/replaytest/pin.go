@@ -19,8 +19,8 @@ func testPin(e *env) {
 	if !e.Bubble {
 		return // the times are long
 	}
-	const day = 24 * time.Hour
-	settings := replay.Settings{Retention: day, PinFor: 5 * day}
+	const retention = 3 * time.Hour // more would be more ticks of the store's own
+	settings := replay.Settings{Retention: retention, PinFor: 5 * retention}
 	s := e.store(settings)
 	r := numbered("a", 1, 3)
 	pin := func(log string, after uint64, of ...string) {
@@ -60,7 +60,7 @@ func testPin(e *env) {
 		}
 		e.append(s, a)
 	}
-	e.pass(day + slack)
+	e.pass(retention + slack)
 	pinned := slices.DeleteFunc(slices.Clone(all), func(log string) bool { return log == "log free" })
 	kept("after the retention", pinned...)
 	e.wantLoad(s, "log trimmed", state{replay.Head{First: 3, Last: 4, Bytes: size(r[2:]) + size(r[:1]),
@@ -72,7 +72,7 @@ func testPin(e *env) {
 	if e.Reopen != nil {
 		s = e.Reopen(e.T, s, settings)
 		e.Cleanup(func() { _ = s.Close() }) // the suite closes the one before
-		e.pass(day + slack)
+		e.pass(retention + slack)
 		kept("after it was opened again", pinned...)
 	}
 	pin("pin moved", 3, "log that is not there")
@@ -89,7 +89,7 @@ func testPin(e *env) {
 	if _, pinned, err := replay.Pinned(e.Context(), s, "log free"); pinned || err != nil {
 		e.Errorf("log free is pinned: %v, %v", pinned, err)
 	}
-	e.pass(5 * day)
+	e.pass(5 * retention)
 	kept("after the longest time")
 }
 
