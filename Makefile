@@ -7,6 +7,9 @@ SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'cad
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
 MODULES := . bench release soak
 
+empty :=
+space := $(empty) $(empty)
+
 .PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak chaos release module clean
 
 help: ## list the targets
@@ -33,9 +36,17 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
+# The packages that take longest begin first, so that no core waits for them in the end. Those whose tests try less with
+# -short are run once more without it and without the race detector, with which that would take ten times as long.
+LONGEST := replay/pebble notify replay/jetstream gateway/httpfront
+SPARSE  := ./replay/pebble
+
 unit: nats ## unit tests, with the race detector; those of groups and the models are apart
-	@set -e; for module in $(MODULES); do ( set -x; cd $$module; \
-	  $(GO) test -race -shuffle=on -count=1 -timeout=20m $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model)$$') ); done
+	$(GO) test -race -short -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
+	  $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model|$(subst $(space),|,$(LONGEST)))$$')
+	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
+	@set -e; for module in $(filter-out .,$(MODULES)); do ( set -x; cd $$module; \
+	  $(GO) test -race -vet=off -shuffle=on -count=1 ./... ); done
 
 groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
 	$(GO) test -race -shuffle=on -count=1 ./group/...

@@ -228,7 +228,7 @@ func TestIntentsCrash(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const logs = 24
-	for round := range uint64(60) {
+	for round := range uint64(60 / sparse()) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		disk := crashableDisk()
 		setBoot(t, disk, "one")
