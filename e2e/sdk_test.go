@@ -108,6 +108,8 @@ var sdkDifferences = []struct{ pair, step, direct, through, why string }{
 		"likewise",
 	},
 	{"a2a-go-10 -grpc", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
+	{"", "msg by stream", `message  "direct: hi" ""`, `status completed "" "direct: hi"`,
+		"the gateway shows the task of an agent that does not say at once that it makes none"},
 	{
 		"a2a-go-03",
 		"resubscribe to what has ended",
