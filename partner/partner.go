@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"cmp"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,10 @@ type Config struct {
 	MaxEvents int   // events kept of a task; the oldest are replaced by a snapshot
 	MaxBytes  int64 // bytes kept of a task, likewise; also a bound of its products
 	MaxTasks  int   // unfinished tasks of a Leader
+
+	// FirstReport is how long a stream waits for the agent's first report before it begins without one. Until it has
+	// begun, the agent may still reject the task. Default: a quarter of a second.
+	FirstReport time.Duration
 
 	// Memory counts the memory of running tasks and of tasks that are read for callers. What an agent adds to a task
 	// that it works on is counted, but never refused. Zero means no bound.
@@ -56,6 +61,7 @@ type Partner struct {
 // the turns of that name that no run works on. Several may share a name, as the old and the new configuration do during
 // a reload; the one registered last is responsible for the tasks that no other one works on.
 func (e *Engine) Register(c Config) *Partner {
+	c.FirstReport = cmp.Or(c.FirstReport, 250*time.Millisecond)
 	if c.Meter == nil {
 		c.Meter = new(Meter)
 	}

@@ -14,10 +14,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// firstReportWait is how long a stream waits for the agent's first report before it begins without one. Until it has
-// begun, the agent may still reject the task.
-const firstReportWait = 250 * time.Millisecond
-
 // Stream executes a start, continue or re-stream, and returns after which event those follow that answer it: all events
 // of a start, those that a continue causes, those after the given one of a re-stream. A start of a task that exists is
 // a re-stream from the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a
@@ -53,7 +49,7 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result
 		}
 	}
 	if r.turn != nil && c.Message.Command == task.Start {
-		if err := r.tk.awaitFirstReport(ctx, r.turn); err != nil {
+		if err := r.tk.awaitFirstReport(ctx, r.turn, p.FirstReport); err != nil {
 			return Result{New: r.New}, err
 		}
 		r.tk.mu.Lock()
@@ -63,12 +59,13 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result
 	return s, nil
 }
 
-// awaitFirstReport waits until the agent has reported something about a task that was just started, but not for long.
-func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
+// awaitFirstReport waits until the agent has reported something about a task that was just started, but not for longer
+// than most.
+func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run, most time.Duration) error {
 	tk.mu.Lock()
 	reported, settled := turn.reported.wait(), turn.settled.wait()
 	tk.mu.Unlock()
-	timeout := time.NewTimer(firstReportWait)
+	timeout := time.NewTimer(most)
 	defer timeout.Stop()
 	var left error
 	select {

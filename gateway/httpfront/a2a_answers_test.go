@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
@@ -60,6 +61,7 @@ func (a *taskless) before(t *testing.T, confirm bool) *gate {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(confirm), a2a.V1RESTServer(confirm),
 			a2a.V03Server(confirm), a2a.V03RESTServer(confirm), a2a.LegacyServer(confirm)}
 		h.Agent.Dialect, h.Agent.HTTP.URL = "a2a/"+a.version, behind.URL
+		h.Partner.FirstReport = time.Minute // a stream that began before it would show a task
 	})
 }
 
