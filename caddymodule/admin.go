@@ -47,6 +47,7 @@ var adminAnswers = map[string]adminAnswer{
 	adminapi.LeaveGroup:       leaveGroup,
 	adminapi.AgentCardOf:      showAgentCard,
 	adminapi.Tasks:            listTasks,
+	adminapi.TaskCounts:       countTasks,
 	adminapi.TaskEvents:       listTaskEvents,
 	adminapi.CancelTask:       endTask((*partner.Engine).Cancel),
 	adminapi.FailTask:         endTask((*partner.Engine).Fail),

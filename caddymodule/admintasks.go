@@ -3,9 +3,12 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -16,7 +19,21 @@ import (
 )
 
 // taskFilterOf reads a filter of tasks from a query.
-func taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
+func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
+	switch sort := q.Get("sort"); sort {
+	case "", adminapi.SortNewest:
+	case adminapi.SortName:
+		f.ByName = true
+	default:
+		return f, task.Errorf(task.InvalidParams, "sort is %q, but must be newest or name", sort)
+	}
+	if f.Search = q.Get("search"); f.Search != "" {
+		for _, g := range o.members() {
+			if strings.HasPrefix(g.title(), f.Search) || strings.HasPrefix(g.name(), f.Search) {
+				f.SearchPartners = append(f.SearchPartners, g.name())
+			}
+		}
+	}
 	f.Partner, f.Leader, f.Task, f.After = q.Get("partner"), q.Get("leader"), q.Get("task"), q.Get("after")
 	if f.States, err = statesOf(q); err != nil {
 		return f, err
@@ -29,6 +46,20 @@ func taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
 		if *into, err = caddy.ParseDuration(text); err != nil || *into <= 0 {
 			return f, task.Errorf(task.InvalidParams, "%s is %q, but must be a duration such as 90s, 10m or 2d",
 				name, text)
+		}
+	}
+	if since := q.Get("since"); since != "" {
+		age, err := caddy.ParseDuration(since)
+		if at, bad := time.Parse(time.RFC3339, since); bad == nil {
+			age, err = time.Since(at), nil
+		}
+		if err != nil || age <= 0 {
+			return f, task.Errorf(task.InvalidParams,
+				"since is %q, but must be a time that is over, such as 2026-03-01T10:00:00Z, or how long it is ago, "+
+					"such as 10m", since)
+		}
+		if f.MaxAge == 0 || age < f.MaxAge {
+			f.MaxAge = age
 		}
 	}
 	f.Limit, err = readLimit(q)
@@ -51,7 +82,7 @@ func statesOf(q url.Values) (states []task.State, err error) {
 }
 
 func listTasks(o *openStore, r *http.Request) (any, error) {
-	f, err := taskFilterOf(r.URL.Query())
+	f, err := o.taskFilterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +92,106 @@ func listTasks(o *openStore, r *http.Request) (any, error) {
 	}
 	page := adminapi.TaskPage{Tasks: make([]adminapi.Task, 0, len(list)), Next: next}
 	for i := range list {
-		page.Tasks = append(page.Tasks, o.taskOf(&list[i]))
+		t := o.taskOf(&list[i])
+		if e, _, err := o.tasks.Of(t.Partner, t.Leader); err == nil {
+			t.Reason = e.Reason(r.Context(), &list[i])
+		}
+		page.Tasks = append(page.Tasks, t)
 	}
 	return page, nil
+}
+
+// countTasks answers with how many tasks are in each state.
+func countTasks(o *openStore, r *http.Request) (any, error) {
+	f, err := o.taskFilterOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	counts, err := o.tasks.Engines().Count(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	list := adminapi.TaskCountList{Counts: []adminapi.TaskCount{}}
+	for _, c := range counts {
+		if c.Count > 0 || c.More {
+			list.Counts = append(list.Counts, adminapi.TaskCount{State: stateOf(c.State), Count: c.Count, More: c.More})
+		}
+	}
+	return list, nil
+}
+
+// allCounts answers with how many tasks of all gateways are in each state.
+func allCounts(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	all, missing, err := askNodes[adminapi.TaskCountList](o, r, q)
+	if err != nil {
+		return nil, err
+	}
+	sum := adminapi.TaskCountList{Partial: adminapi.Partial{Missing: missing}, Counts: []adminapi.TaskCount{}}
+	for _, state := range append([]task.State{adminapi.PendingTask}, task.States()...) {
+		total := adminapi.TaskCount{State: state}
+		for _, one := range all {
+			for _, c := range one.page.Counts {
+				if c.State == state {
+					total.Count, total.More = total.Count+c.Count, total.More || c.More
+				}
+			}
+		}
+		if total.Count > 0 || total.More {
+			sum.Counts = append(sum.Counts, total)
+		}
+	}
+	return sum, nil
+}
+
+// allTasks answers with the tasks of all gateways in the order of their last changes.
+func allTasks(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	if r.URL.Query().Get("sort") == adminapi.SortName {
+		return tasksByGateway(o, r, q)
+	}
+	limit, err := readLimit(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	all, missing, err := askNodes[adminapi.TaskPage](o, r, q)
+	if err != nil {
+		return nil, err
+	}
+	into := newestOf(all, min(cmp.Or(limit, defaultAdminPage), maxAdminPage))
+	into.Missing = missing
+	return into, nil
+}
+
+// newestOf makes one page of those of all gateways. Each has what its gateway has behind the cursor, and how far that
+// has looked; the page ends where the first one has stopped to look.
+func newestOf(all []ofNode[adminapi.TaskPage], limit int) adminapi.TaskPage {
+	into := adminapi.TaskPage{Tasks: []adminapi.Task{}}
+	for _, one := range all {
+		for i := range one.page.Tasks {
+			one.page.Tasks[i].Gateway = one.name
+		}
+		into.Tasks = append(into.Tasks, one.page.Tasks...)
+		if next := one.page.Next; next != "" && (into.Next == "" || partner.CompareCursors(next, into.Next) < 0) {
+			into.Next = next
+		}
+	}
+	slices.SortStableFunc(into.Tasks, func(a, b adminapi.Task) int {
+		return partner.CompareCursors(cursorOf(&a), cursorOf(&b))
+	})
+	if into.Next != "" {
+		into.Tasks = slices.DeleteFunc(into.Tasks, func(t adminapi.Task) bool {
+			return partner.CompareCursors(into.Next, cursorOf(&t)) < 0
+		})
+	}
+	if len(into.Tasks) > limit {
+		into.Tasks = into.Tasks[:limit]
+		into.Next = cursorOf(&into.Tasks[limit-1])
+	}
+	return into
+}
+
+// cursorOf returns where the page behind a task begins.
+func cursorOf(t *adminapi.Task) string {
+	return (&partner.Overview{Partner: t.Partner, Leader: t.Leader, ID: t.Task, Since: t.Since}).Cursor()
 }
 
 func (o *openStore) taskOf(t *partner.Overview) adminapi.Task {

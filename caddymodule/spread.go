@@ -254,12 +254,15 @@ const (
 	maxAdminPage     = 1000
 )
 
+var tasksByGateway = paged(func(p *adminapi.TaskPage) listFields[adminapi.Task] {
+	return listFields[adminapi.Task]{&p.Tasks, &p.Missing, &p.Next}
+}, func(t *adminapi.Task) *string { return &t.Gateway })
+
 // spreadAnswers are the answers of several gateways: of all of them, or of the owner of a shard. The other routes of
 // adminAnswers are answered by the gateway that is asked.
 var spreadAnswers = map[string]sharedAnswer{
-	adminapi.Tasks: paged(func(p *adminapi.TaskPage) listFields[adminapi.Task] {
-		return listFields[adminapi.Task]{&p.Tasks, &p.Missing, &p.Next}
-	}, func(t *adminapi.Task) *string { return &t.Gateway }),
+	adminapi.Tasks:      allTasks,
+	adminapi.TaskCounts: allCounts,
 	adminapi.Streams: paged(func(p *adminapi.StreamPage) listFields[adminapi.Stream] {
 		return listFields[adminapi.Stream]{&p.Streams, &p.Missing, (*string)(&p.Next)}
 	}, func(s *adminapi.Stream) *string { return &s.Gateway }),

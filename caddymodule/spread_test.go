@@ -154,6 +154,7 @@ func TestSpread(t *testing.T) {
 	for _, a := range all {
 		var got []string
 		gateways := make(map[string]bool)
+		last := ""
 		for after, pages := "", 0; ; pages++ {
 			var page adminapi.TaskPage
 			if err := a.ask(t, "GET", adminapi.Tasks, "limit=3&after="+after, "", &page); err != nil || pages > 20 {
@@ -161,6 +162,11 @@ func TestSpread(t *testing.T) {
 			}
 			for _, one := range page.Tasks {
 				got, gateways[one.Gateway] = append(got, one.Leader), true
+				at := cursorOf(&one)
+				if last != "" && partner.CompareCursors(last, at) >= 0 {
+					t.Errorf("the task of %s, of %s, is not behind the one that has changed before", one.Leader, one.Since)
+				}
+				last = at
 			}
 			if len(page.Tasks) > 3 || len(page.Missing) > 0 {
 				t.Errorf("a page has %d tasks, and lacks %s", len(page.Tasks), page.Missing)

@@ -138,9 +138,27 @@ func askingCommand(route *adminapi.Route, c *adminapi.Command) *cobra.Command {
 			a.Flags().String(f.Name, "", f.Help)
 		}
 	}
+	for name, values := range completions {
+		if a.Flags().Lookup(name) != nil && (name != "state" || words[0] == "tasks") {
+			_ = a.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
 	run := deeds[c.Name](a)
 	a.RunE = func(_ *cobra.Command, args []string) error { return run(args) }
 	return a.Command
+}
+
+// completions are the values that a shell completes, by the flag.
+var completions = map[string][]cobra.Completion{
+	"state": append([]cobra.Completion{string(adminapi.PendingTask)}, statesOfAIP()...),
+	"sort":  {adminapi.SortNewest, adminapi.SortName},
+}
+
+func statesOfAIP() (names []cobra.Completion) {
+	for _, s := range task.States() {
+		names = append(names, string(s))
+	}
+	return names
 }
 
 // argsOf returns how many arguments a command takes, by how its help begins.

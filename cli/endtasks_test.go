@@ -86,7 +86,8 @@ func TestCancelTasks(t *testing.T) {
 		"none": {0, []string{"--state", "working"}, "", commandResult{Stdout: "There is no such task.\n"},
 			"limit=1000&state=working", 0},
 		"all": {3, nil, "", commandResult{Status: 1,
-			Stderr: "Error: name a task, or say which by flags: --state, --min-age, --max-age, --partner, --leader\n"}, "", 0},
+			Stderr: "Error: name a task, or say which by flags: --state, --min-age, --max-age, --since, " +
+				"--search, --partner, --leader\n"}, "", 0},
 		"ended": {3, []string{"--state", "failed"}, "", commandResult{Status: 1,
 			Stderr: "Error: no task that is failed can be made canceled; --state is one of pending, accepted, working, " +
 				"awaiting-input, awaiting-completion\n"}, "", 0},

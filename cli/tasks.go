@@ -20,10 +20,11 @@ var tasks = &listing[adminapi.TaskPage, adminapi.Task]{
 	path:    adminapi.Tasks,
 	what:    "tasks",
 	entries: func(p *adminapi.TaskPage) ([]adminapi.Task, string) { return p.Tasks, p.Next },
-	header:  "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tAGENT",
+	header:  "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tAGENT\tREASON",
 	row: func(t *adminapi.Task) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", clean(t.Task), t.State, stamp(t.Since), t.Last,
-			humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), agentOf(t.OfAgent, t.Partner))
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s", clean(t.Task), t.State, stamp(t.Since), t.Last,
+			humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), agentOf(t.OfAgent, t.Partner),
+			clean(orDash(t.Reason)))
 	},
 	none:    "There is no such task.",
 	name:    "task",

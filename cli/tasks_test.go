@@ -50,9 +50,9 @@ func TestListTasks(t *testing.T) {
 	got := runAIP(t, "tasks", "list", "--leader", "L", "--state", "working", "--state", "pending", "--min-age", "1h",
 		"--limit", "2", "--address", address)
 	if diff := cmp.Diff(commandResult{Stdout: "" +
-		"TASK      STATE    SINCE                      EVENTS  SIZE     LEADER  AGENT\n" +
-		"one�[31m  working  2026-11-22T18:00:00+08:00  3       2.0 KiB  L       P\n" +
-		"two       working  2026-11-22T18:00:00+08:00  3       2.0 KiB  L       P\n"}, got); diff != "" {
+		"TASK      STATE    SINCE                      EVENTS  SIZE     LEADER  AGENT  REASON\n" +
+		"one�[31m  working  2026-11-22T18:00:00+08:00  3       2.0 KiB  L       P      -\n" +
+		"two       working  2026-11-22T18:00:00+08:00  3       2.0 KiB  L       P      -\n"}, got); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{

@@ -74,7 +74,7 @@ func TestConsoleShowsTasks(t *testing.T) {
 	p.Wait(`document.querySelectorAll("tbody tr").length === 2`)
 
 	// One task by the keyboard: its states, its events, and their contents when they are unfolded.
-	p.Press("j", "j", "Enter")
+	p.Press("j", "Enter") // the row that has changed last is the first one
 	p.WaitText("awaiting-input")
 	p.Wait(`document.querySelector("h1").textContent === "b"`)
 	p.Wait(`document.querySelectorAll(".bar").length >= 3`)
@@ -93,10 +93,10 @@ func TestConsoleShowsTasks(t *testing.T) {
 		s.dispatchEvent(new Event("change", {bubbles: true})) })()`, nil)
 	p.Wait(`document.querySelectorAll("tbody tr").length === 1`)
 	p.Press("/")
-	p.Eval(`document.querySelector("input[name=task]").focus()`, nil)
+	p.Eval(`document.querySelector("input[name=search]").focus()`, nil)
 	p.Type("none")
 	p.Press("Enter")
-	p.WaitText("No task matches the filter.")
+	p.WaitText("No task matches the filter. There are 1 completed, 1 canceled; the agents are 127.0.0.1:")
 	p.Go(strings.Replace(url, "console/", "console/#/task?task=none&leader=x&partner=y", 1))
 	p.WaitText("there is no such task; it may have ended and been dropped")
 	good(t, p, url, "404")

@@ -45,3 +45,41 @@ func TestNamesOfAgents(t *testing.T) {
 	p.Wait(`document.querySelector("select[name=partner]").textContent === "travel-planner"`)
 	good(t, p, url)
 }
+
+// TestNewestTasksFirst proves that what has changed last is on the first row of the console and of the list of the
+// command, that the columns sort, and that the states are counted above the list.
+func TestNewestTasksFirst(t *testing.T) {
+	t.Parallel()
+	s, url := consoleOf(t, asksForInput(t).url+" {\nname travel-planner\n}", "")
+	leader := leaderOf(t, s.url())
+	for _, id := range []string{"c", "a", "b"} {
+		leader.start(id, "ask me")
+	}
+	p := browser.Start(t).Open(1440, 900)
+	p.Go(url)
+	order := `[...document.querySelectorAll("tbody a")].map((a) => a.textContent).join("")`
+	p.Wait(order + ` === "bac"`)
+	leader.cancel("c")
+	p.Wait(order + ` === "cba"`) // what has just happened is on the first row
+	p.Wait(`document.querySelector(".counts").textContent.replace(/\s+/g, " ").trim() === "awaiting-input 2 canceled 1"`)
+	p.ClickText("th button", "Task")
+	p.Wait(order + ` === "abc"`)
+	p.ClickText("th button", "Task")
+	p.Wait(order + ` === "cba" && document.querySelector("th").getAttribute("aria-sort") === "descending"`)
+	p.Wait(`[...document.querySelectorAll("#known option")].some((o) => o.value === "travel-planner")`)
+	p.Click(".counts a")
+	p.Wait(order + ` === "ba"`)
+	good(t, p, url)
+
+	out := s.tasksCommand(0, "list", "--search", "travel", "--since", "1h")
+	if c, b := strings.Index(out, "\nc "), strings.Index(out, "\nb "); c < 0 || b < c || !strings.Contains(out, "REASON") {
+		t.Errorf("the list is\n%s", out)
+	}
+	out = s.tasksCommand(0, "list", "--state", "failed")
+	if !strings.Contains(out, "Without this filter: 3 tasks, with state awaiting-input, canceled.") {
+		t.Errorf("without a match the list says\n%s", out)
+	}
+	if out := s.tasksCommand(0, "list", "--sort", "name"); !strings.HasPrefix(strings.SplitN(out, "\n", 3)[1], "a ") {
+		t.Errorf("the list by names is\n%s", out)
+	}
+}

@@ -18,20 +18,10 @@ import (
 
 // BenchmarkSettled measures a get of a task whose turn has settled, after some turns.
 func BenchmarkSettled(b *testing.B) {
-	stores := map[string]func(*testing.B) replay.Store{
-		"memory": func(*testing.B) replay.Store { return replay.NewMemory(replay.Settings{}) },
-		"pebble": func(b *testing.B) replay.Store {
-			s, err := pebble.Open(b.TempDir(), replay.Settings{}, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			return s
-		},
-	}
-	for name, open := range stores {
+	for _, name := range []string{"memory", "pebble"} {
 		for _, turns := range []int{1, 20} {
 			b.Run(fmt.Sprintf("%s/turns=%d", name, turns), func(b *testing.B) {
-				store := open(b)
+				store := openStore(b, name)
 				defer store.Close()
 				e, err := Open(b.Context(), store, Options{})
 				if err != nil {
@@ -61,6 +51,42 @@ func BenchmarkSettled(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkStart measures a start that its agent answers at once, many of them one after the other.
+func BenchmarkStart(b *testing.B) {
+	for _, name := range []string{"memory", "pebble"} {
+		b.Run(name, func(b *testing.B) {
+			store := openStore(b, name)
+			defer store.Close()
+			e, err := Open(b.Context(), store, Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			p := e.Register(Config{Name: "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4", Terms: terms, MaxEvents: 1000,
+				Agent: answers(strings.Repeat("hello ", 100)), MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+			defer p.Unregister()
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if _, err := p.Do(b.Context(), leader, call(task.Start, fmt.Sprint("task-", n))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// openStore opens a store of a kind.
+func openStore(b *testing.B, kind string) replay.Store {
+	if kind == "memory" {
+		return replay.NewMemory(replay.Settings{})
+	}
+	s, err := pebble.Open(b.TempDir(), replay.Settings{}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
 }
 
 // BenchmarkReport measures a piece of text of an agent's stream, from its report to the task, where so many of them

@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -14,12 +15,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// A task is in three lists of the store: in that of its Leader and its state, in that of its session, and, for callers
-// who are not identified, in that of its id. So a page of tasks costs what it shows, whatever it is selected by.
+// A task is in four lists of the store: in that of its Leader and its state, in that of its session, for callers who
+// are not identified in that of its id, and for operators in that of its state. So a page of tasks costs what it shows,
+// whatever it is selected by.
 
 // rank says where a task stands in the lists that are in order of time.
 type rank struct {
-	state   string // see stateKey; empty while the task is in none of these lists
+	state   string // see stateKey; empty while the task is in none of these lists but that for operators
 	at      time.Time
 	session string
 }
@@ -27,8 +29,18 @@ type rank struct {
 // The keys of states that are no states of AIP. They are stored.
 const (
 	tentativeKey = "tentative" // metadata.Tentative, while the start is pending
+	pendingKey   = "pending"   // any other start that is pending; for operators only
 	selfResuming = "*"         // behind AwaitingInput: the agent may resume by itself
 )
+
+// listsOfAll are the names of the lists for operators, by the keys of their states.
+var listsOfAll = func() map[string]string {
+	names := make(map[string]string)
+	for _, key := range (&TaskFilter{}).keys() {
+		names[key] = logname.ListOfAll(key)
+	}
+	return names
+}()
 
 // stateKey returns what a state is in the names of lists and in labels.
 func stateKey(s task.State, resumes bool) string {
@@ -45,6 +57,8 @@ func (n *metadata) rank() rank {
 		return rank{stateKey(n.State, n.SelfResuming), n.Changed, n.Session}
 	case n.Pending != nil && n.Tentative:
 		return rank{tentativeKey, n.PendingAt, n.Pending.SessionID}
+	case n.Pending != nil:
+		return rank{at: n.PendingAt}
 	}
 	return rank{}
 }
@@ -74,9 +88,12 @@ func (tk *activeTask) encodeListings() []replay.Listing {
 // name is ofID, if that is known.
 func listingsOf(log string, r rank, ofID string) []replay.Listing {
 	partner, leader, id := logname.Split(log)
-	all := make([]replay.Listing, 1, 3)
+	all := make([]replay.Listing, 1, 4)
 	if all[0].List = ofID; ofID == "" {
 		all[0].List = logname.ListOfID(partner, id)
+	}
+	if !r.at.IsZero() {
+		all = append(all, replay.Listing{List: listsOfAll[cmp.Or(r.state, pendingKey)], At: r.at})
 	}
 	if r.state != "" {
 		all = append(all, replay.Listing{List: logname.ListOfState(partner, leader, r.state), At: r.at})

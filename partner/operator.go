@@ -39,6 +39,11 @@ type TaskFilter struct {
 	States                []task.State // task.None selects pending starts
 	// MinAge and MaxAge bound the time since the last change of state.
 	MinAge, MaxAge time.Duration
+	// Search selects the tasks whose id or Leader begins with it, and those of the Partners in SearchPartners.
+	Search         string
+	SearchPartners []string
+
+	ByName bool // in the order of Partners, Leaders and ids, and not of the last changes
 
 	After string // the second result of Tasks for the page before
 	Limit int    // tasks on a page; default 100, at most 1000
@@ -68,9 +73,17 @@ func (f *TaskFilter) prefix() string {
 
 // selects is wants without the ages.
 func (f *TaskFilter) selects(partner, leader, id string, s task.State) bool {
-	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
-		(f.Task == "" || f.Task == id) && (f.States == nil || slices.Contains(f.States, s))
+	return f.names(partner, leader, id) && (f.States == nil || slices.Contains(f.States, s))
 }
+
+// names is wants for what the name of a task's log says.
+func (f *TaskFilter) names(partner, leader, id string) bool {
+	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
+		(f.Task == "" || f.Task == id) && (f.Search == "" || strings.HasPrefix(id, f.Search) ||
+		strings.HasPrefix(leader, f.Search) || slices.Contains(f.SearchPartners, partner))
+}
+
+func (f *TaskFilter) limit() int { return min(cmp.Or(max(f.Limit, 0), defaultTaskPage), maxTaskPage) }
 
 func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
 	age := now.Sub(o.Since)
@@ -78,18 +91,24 @@ func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
 		(f.MinAge == 0 || age >= f.MinAge) && (f.MaxAge == 0 || age <= f.MaxAge)
 }
 
-// Tasks returns a page of the tasks of all Partners, in the order of their Partners, Leaders and ids, and the
-// TaskFilter.After of the next page, empty where there is none. A page is selected from a bounded number of tasks, so
-// it may have fewer tasks than TaskFilter.Limit, or none, and a next page all the same. It reads the heads of logs
-// only, and no task waits for it. A task that is started between two pages may be left out. A task whose metadata
-// cannot be read is not listed.
+// Tasks returns a page of the tasks of all Partners, those that have changed last first, and the TaskFilter.After of
+// the next page, empty where there is none. A page is selected from a bounded number of tasks, so it may have fewer
+// tasks than TaskFilter.Limit, or none, and a next page all the same. It reads the heads of logs only, and no task
+// waits for it. A task that changes between two pages may be left out. A task whose metadata cannot be read is not
+// listed.
 func (e Engines) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next string, err error) {
+	if f.ByName {
+		return e.byName(ctx, &f)
+	}
+	return e.newest(ctx, &f)
+}
+
+func (e Engines) byName(ctx context.Context, f *TaskFilter) (list []Overview, next string, err error) {
 	after, err := base64.RawURLEncoding.DecodeString(f.After)
 	if err != nil || len(after) > 0 && after[0] != logname.Task {
-		return nil, "", task.Errorf(task.InvalidParams, "after must be the value that the page before returned").
-			WithField("after")
+		return nil, "", errAfter
 	}
-	limit := min(cmp.Or(max(f.Limit, 0), defaultTaskPage), maxTaskPage)
+	limit := f.limit()
 	var now time.Time
 	if len(e) > 0 {
 		now = e[0].wall()

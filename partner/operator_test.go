@@ -89,14 +89,14 @@ func TestTasks(t *testing.T) {
 		"in between":         {TaskFilter{MinAge: 30 * time.Second, MaxAge: 150 * time.Minute}, "1 10 1"},
 	} {
 		for _, limit := range []int{0, 1, 2} {
-			tt.filter.Limit = limit
+			tt.filter.Limit, tt.filter.ByName = limit, true
 			ids, pages := b.idsOf(tt.filter)
 			if got := strings.Join(ids, " "); got != tt.want || limit == 0 && pages != 1 {
 				t.Errorf("%s, %d on a page: %q on %d pages, want %q", name, limit, got, pages, tt.want)
 			}
 		}
 	}
-	list, _, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{Partner: "b"})
+	list, _, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{Partner: "b", ByName: true})
 	if diff := cmp.Diff([]Overview{
 		{Partner: "b", Leader: "l", ID: "1", Session: "s", State: task.AwaitingInput, Since: now.Add(-time.Minute),
 			First: 1, Last: 1, Bytes: 5},
@@ -105,7 +105,7 @@ func TestTasks(t *testing.T) {
 		t.Errorf("the tasks of a Partner: %v (-want +got):\n%s", err, diff)
 	}
 	for _, after := range []string{"?", "eA"} {
-		_, _, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{After: after})
+		_, _, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{After: after, ByName: len(after) > 1})
 		if task.KindOf(err) != task.InvalidParams {
 			t.Errorf("a page after %q: %v", after, err)
 		}
@@ -123,11 +123,11 @@ func TestTasksBounded(t *testing.T) {
 		}
 		storeTask(t, b.store, logname.New("a", "l", fmt.Sprintf("%06d", i)), m)
 	}
-	ids, pages := b.idsOf(TaskFilter{States: []task.State{task.Failed}})
+	ids, pages := b.idsOf(TaskFilter{States: []task.State{task.Failed}, ByName: true})
 	if diff := cmp.Diff([]string{fmt.Sprintf("%06d", n-1)}, ids); diff != "" || pages != 3 {
 		t.Errorf("%d pages, want 3 (-want +got):\n%s", pages, diff)
 	}
-	list, next, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{Limit: n})
+	list, next, err := Engines{b.engine}.Tasks(t.Context(), TaskFilter{Limit: n, ByName: true})
 	if len(list) != maxTaskPage || next == "" || err != nil {
 		t.Errorf("a page has %d tasks: %v", len(list), err)
 	}

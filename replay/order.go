@@ -14,7 +14,8 @@ type order[T any] struct {
 
 type orderNode[T any] struct {
 	value T
-	next  []*orderNode[T] // on each level that has the node
+	next  []*orderNode[T]  // on each level that has the node
+	one   [1]*orderNode[T] // what next is made of, for a node on one level, as most are
 }
 
 // orderLevels is enough for 4^12 values.
@@ -43,7 +44,10 @@ func (o *order[T]) add(v T) {
 	for levels < orderLevels && rand.Uint32N(4) == 0 {
 		levels++
 	}
-	n := &orderNode[T]{value: v, next: make([]*orderNode[T], levels)}
+	n := &orderNode[T]{value: v}
+	if n.next = n.one[:]; levels > 1 {
+		n.next = make([]*orderNode[T], levels)
+	}
 	for level := range n.next {
 		n.next[level], *at[level] = *at[level], n
 	}

@@ -14,6 +14,7 @@ import (
 // The routes of tasks.
 const (
 	Tasks      = "/aip/tasks"        // GET: TaskPage
+	TaskCounts = "/aip/tasks/counts" // GET: TaskCountList
 	TaskEvents = "/aip/tasks/events" // GET: EventPage
 	TailTasks  = "/aip/tasks/tail"   // GET: a stream of server-sent events; see TailChange
 	CancelTask = "/aip/tasks/cancel" // POST TaskEnding: Task
@@ -44,7 +45,29 @@ type Task struct {
 	Bytes   int64      `json:"bytes"` // size of the events kept
 	// TraceID is the id of the trace of its start, if that had one.
 	TraceID string `json:"trace_id,omitempty"`
+	// Reason is the beginning of what the status says, in a list, of a task that failed, was rejected or was canceled.
+	Reason string `json:"reason,omitempty"`
 }
+
+// TaskCount is how many tasks are in a state.
+type TaskCount struct {
+	State task.State `json:"state"` // or PendingTask
+	Count int        `json:"count"`
+	More  bool       `json:"more,omitempty"` // there are more than are counted
+}
+
+// TaskCountList has the states in which there are tasks.
+type TaskCountList struct {
+	Partial
+
+	Counts []TaskCount `json:"counts"`
+}
+
+// The orders of a list of tasks.
+const (
+	SortNewest = "newest" // those that have changed last first
+	SortName   = "name"   // by their Partners, Leaders and ids
+)
 
 // TaskEnding names a task that the operator ends, and says why.
 type TaskEnding struct {
@@ -147,13 +170,15 @@ var (
 	ofTask = []Flag{
 		{"partner", "of this Partner: its name, its AIC, or its agent's URL", false}, {"leader", "of this Leader", false},
 	}
-	ofState = Flag{"state", "pending, or a state of AIP; may be repeated", true}
-	ofAge   = []Flag{
+	ofState  = Flag{"state", "pending, or a state of AIP; may be repeated", true}
+	selected = []Flag{
 		{"min-age", "whose state has not changed for this time, such as 10m or 2d", false},
 		{"max-age", "whose state has changed within this time", false},
+		{"since", "whose state has changed since then: a time such as 2026-03-01T10:00:00Z, or 10m for as long ago", false},
+		{"search", "whose id, Leader or agent begins with this text", false},
 	}
 	ending = slices.Concat([]Flag{{"reason", "why; the Leader sees it in the status of the task", false}, ofState},
-		ofAge, ofTask)
+		selected, ofTask)
 )
 
 // Cancelable returns the states in which an operator can cancel a task.
@@ -171,21 +196,29 @@ func Failable() []string {
 var taskRoutes = []Route{
 	{
 		Path: Tasks, Method: "GET", Console: MayRead,
-		Query: []string{"partner", "leader", "task", "state", "min_age", "max_age", "after", "limit"},
+		Query: []string{"partner", "leader", "task", "search", "state", "min_age", "max_age", "since", "sort", "after",
+			"limit"},
 		Commands: []Command{{
 			Name:  "tasks list",
-			Args:  "[--state <state>] [--min-age <time>] [--leader <aic>] [--partner <name>] [...]",
+			Args:  "[--state <state>] [--since <time>] [--search <text>] [--partner <name>] [...]",
 			Short: "Lists the tasks of the gateway",
 			Long: `
-Lists the tasks of the gateway, those that have ended included while they are kept, in
-the order of their Partners, Leaders and ids. A task is pending until its Leader gets
-the first answer. The age of a task is the time since its last change of state.
+Lists the tasks of the gateway, those that have ended included while they are kept.
+Those that have changed last come first. A task is pending until its Leader gets the
+first answer. The age of a task is the time since its last change of state. REASON is
+why a task failed, was rejected or was canceled.
 `,
 			Example: `  $ caddy aip tasks list
+  $ caddy aip tasks list --since 10m --search travel
   $ caddy aip tasks list --state working --min-age 1h
   $ caddy aip tasks list --state failed --max-age 1d --json`,
-			Flags: slices.Concat([]Flag{ofState}, ofAge, ofTask),
+			Flags: slices.Concat([]Flag{ofState}, selected, []Flag{
+				{"sort", "newest (the last changes first), or name (by agent, Leader and id)", false},
+			}, ofTask),
 		}},
+	},
+	{
+		Path: TaskCounts, Method: "GET", Console: MayRead, Query: []string{"partner", "leader", "search"},
 	},
 	{
 		Path: TaskEvents, Method: "GET", Console: MayRead,

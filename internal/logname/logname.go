@@ -39,6 +39,9 @@ func New(partner, leader, taskID string) string {
 // OfPartner begins the names of the logs of all tasks at a Partner.
 func OfPartner(partner string) string { return string(Task) + partner + Separator }
 
+// BehindPartner comes behind the names of the logs of all tasks at a Partner, and before those of the next Partner.
+func BehindPartner(partner string) string { return string(Task) + partner + "\x01" }
+
 // OfLeader begins the names of the logs of all tasks of a Leader at a Partner.
 func OfLeader(partner, leader string) string { return OfPartner(partner) + leader + Separator }
 
@@ -107,6 +110,7 @@ const (
 	byState   = 'l' // the tasks of a Leader that are in a state, by when they changed
 	bySession = 's' // the tasks of a Leader in a session, likewise
 	byID      = 'i' // the tasks at a Partner that have an id, of all Leaders
+	byChange  = 'a' // the tasks of all Partners and Leaders that are in a state, by when they changed
 )
 
 // ListOfState returns the name of the list of a Leader's tasks that are in a state.
@@ -121,6 +125,9 @@ func StateOfList(list string) (state string, ok bool) {
 	}
 	return list[strings.LastIndex(list, Separator)+1:], true
 }
+
+// ListOfAll returns the name of the list of all tasks that are in a state.
+func ListOfAll(state string) string { return string(byChange) + state }
 
 // ListOfSession returns the name of the list of a Leader's tasks in a session, of which a short key is given.
 func ListOfSession(partner, leader, session string) string {

@@ -186,9 +186,10 @@ export function columnClass(name) {
   return numeric.has(name) ? "number" : name === "Gateway" ? "shared" : null;
 }
 
-// head makes the head of a table whose rows stay and change.
-export function head(names) {
-  return el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col", class: columnClass(name) }, name))));
+// head makes the head of a table whose rows stay and change. make makes the contents of a cell of a name.
+export function head(names, make = (name) => name) {
+  return el("thead", {}, el("tr", {}, names.map((name) =>
+    el("th", { scope: "col", class: columnClass(name) }, make(name)))));
 }
 
 // table makes a table of rows of cells.

@@ -1,6 +1,6 @@
 // The list of tasks: filtered, in pages, and live.
-import { Alarm, follow, get, tail } from "./api.js";
-import { agentName, badge, bytes, clean, el, head, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
+import { Alarm, follow, get, RequestError, tail } from "./api.js";
+import { agentName, badge, bytes, clean, differs, el, head, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Tasks";
@@ -11,8 +11,15 @@ const pageSize = 100;
 const emptyPages = 20; // pages without a task that are skipped at most before the next look
 
 const filters = [
-  ["task", "Task id"], ["leader", "Leader"], ["partner", "Agent"],
+  ["search", "Id, Leader or agent begins with"], ["leader", "Leader"], ["partner", "Agent"],
 ];
+
+// The columns, each with what its rows are sorted by when its head is pressed.
+const columns = {
+  Task: (t) => t.task, State: (t) => states.indexOf(t.state), Since: (t) => t.since, Agent: (t) => t.agent_name ?? t.partner,
+  Events: (t) => t.last, Size: (t) => t.bytes, Leader: (t) => t.leader, Reason: (t) => t.reason ?? "",
+  Gateway: (t) => t.gateway ?? "",
+};
 
 export async function show(main, query, signal) {
   const rows = new Map();
@@ -20,13 +27,18 @@ export async function show(main, query, signal) {
   const note = el("div", { "aria-live": "polite" });
   const body = el("tbody");
   const lacks = incomplete();
+  const counts = el("p", { class: "counts" });
+  const known = el("datalist", { id: "known" });
+  const order = { column: "", up: true }; // of the rows that are shown; empty for the order of the gateway
+  let agents = [];
   const count = el("span", { class: "count", role: "status" });
   const pager = new Pager(signal, run);
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter tasks" },
     el("label", {}, "State", el("select", { name: "state" }, el("option", { value: "" }, "all"),
       states.map((state) => el("option", { value: state, selected: query.state === state }, state)))),
     filters.map(([name, label]) =>
-      el("label", {}, label, el("input", { name, value: query[name] ?? "", autocomplete: "off", spellcheck: "false" }))),
+      el("label", {}, label, el("input", { name, value: query[name] ?? "", autocomplete: "off", spellcheck: "false",
+        list: "known" }))), known,
     el("label", {}, "Changed within", el("select", { name: "max_age" }, el("option", { value: "" }, "any time"),
       ["1m", "10m", "1h", "1d", "7d"].map((age) => el("option", { value: age, selected: query.max_age === age }, age)))),
     el("button", { type: "submit" }, "Filter"));
@@ -59,20 +71,66 @@ export async function show(main, query, signal) {
     pager.shown(page.next);
     lacks.update(page.missing);
     render(page.tasks);
+    const { search, leader, partner } = query;
+    showCounts((await get("tasks/counts", { search, leader, partner }, view)).counts);
+    if (page.tasks.length === 0 && Object.values(query).some(Boolean)) await sayWhatThereIs(view);
   }
 
+  // showCounts shows how many tasks are in each state; a press selects these.
+  function showCounts(list) {
+    if (!differs(counts, [list, query.state])) return;
+    counts.replaceChildren(...list.flatMap(({ state, count: n, more }) => [
+      el("a", { href: link("tasks", { ...query, state: query.state === state ? "" : state }),
+        "aria-current": query.state === state ? "true" : null }, badge(state), ` ${n}${more ? "+" : ""}`), " "]));
+  }
+
+  async function sayWhatThereIs(view) {
+    const all = (await get("tasks/counts", {}, view)).counts;
+    if (all.length === 0) return;
+    const text = all.map(({ state, count: n, more }) => `${n}${more ? "+" : ""} ${state}`).join(", ");
+    note.replaceChildren(message(`${emptyText()} There are ${text}; the agents are ${agents.join(", ") || "gone"}.`));
+  }
+
+  async function suggest(list) {
+    const found = new Set([...agents, ...list.slice(0, 20).flatMap(({ leader, task }) => [leader, task])]);
+    if (differs(known, [...found])) known.replaceChildren(...[...found].map((value) => el("option", { value: clean(value) })));
+  }
+
+  function sorted(list) {
+    if (!order.column) return list;
+    const of = columns[order.column];
+    return [...list].sort((a, b) => (of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0) * (order.up ? 1 : -1));
+  }
+
+  function sortBy(name) {
+    if (order.column !== name) Object.assign(order, { column: name, up: true });
+    else if (order.up) order.up = false;
+    else order.column = "";
+    for (const head of table.querySelectorAll("th")) {
+      const mine = head.textContent === order.column;
+      if (mine) head.setAttribute("aria-sort", order.up ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    }
+    render(shownTasks);
+  }
+
+  let shownTasks = [];
+
   function render(list) {
-    const known = new Set();
+    shownTasks = list;
+    suggest(list);
+    list = sorted(list);
+    const present = new Set();
     list.forEach((task, i) => {
       const key = JSON.stringify([task.partner, task.leader, task.task]);
-      known.add(key);
+      present.add(key);
       let row = rows.get(key);
       if (!row) rows.set(key, row = makeRow(task));
       row.update(task);
       if (body.children[i] !== row.element) body.insertBefore(row.element, body.children[i] ?? null);
     });
     for (const [key, row] of rows) {
-      if (!known.has(key)) {
+      if (!present.has(key)) {
         row.element.remove();
         rows.delete(key);
       }
@@ -91,8 +149,14 @@ export async function show(main, query, signal) {
   }
 
   const table = el("table", { hidden: true },
-    head(["Task", "State", "Since", "Agent", "Events", "Size", "Leader", "Gateway"]), body);
-  main.append(el("h1", {}, title), form, note, lacks.element, el("div", { class: "scroll" }, table),
+    head(Object.keys(columns), (name) => el("button", { type: "button", class: "sort", onclick: () => sortBy(name) }, name)),
+    body);
+  try {
+    agents = ((await get("health/ready", {}, signal)).agents ?? []).map(({ name }) => name);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error; // the names are suggestions only
+  }
+  main.append(el("h1", {}, title), form, counts, note, lacks.element, el("div", { class: "scroll" }, table),
     el("p", { class: "pager" }, pager.first, pager.more, count));
   pager.turn("");
 }
@@ -103,13 +167,14 @@ function makeRow(task) {
   const events = el("td", { "data-label": "Events", class: "number" });
   const gateway = el("td", { "data-label": "Gateway", class: "shared" });
   const size = el("td", { "data-label": "Size", class: "number" });
+  const reason = el("td", { "data-label": "Reason", class: "reason" });
   const { partner, leader, task: name } = task;
   const element = el("tr", {},
     el("td", { "data-label": "Task" },
       el("a", { href: link("task", { partner, leader, task: name }), class: "id", title: clean(name), "data-row": true },
         shorten(name, 36))),
     state, since, el("td", { "data-label": "Agent" }, agentName(task)), events, size,
-    el("td", { "data-label": "Leader" }, id(leader)), gateway);
+    el("td", { "data-label": "Leader" }, id(leader)), reason, gateway);
   let shown = "";
   return {
     element,
@@ -117,6 +182,7 @@ function makeRow(task) {
       setText(events, String(now.last));
       setText(size, bytes(now.bytes));
       setText(gateway, clean(now.gateway));
+      if (setText(reason, clean(now.reason))) reason.title = clean(now.reason);
       if (shown === now.state + now.since) return;
       if (shown) flash(element);
       shown = now.state + now.since;
