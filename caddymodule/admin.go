@@ -49,6 +49,7 @@ var adminAnswers = map[string]adminAnswer{
 	adminapi.Tasks:            listTasks,
 	adminapi.TaskCounts:       countTasks,
 	adminapi.TaskEvents:       listTaskEvents,
+	adminapi.ShowTask:         showContents,
 	adminapi.CancelTask:       endTask((*partner.Engine).Cancel),
 	adminapi.FailTask:         endTask((*partner.Engine).Fail),
 	adminapi.Streams:          listStreams,

@@ -291,6 +291,7 @@ var spreadAnswers = map[string]sharedAnswer{
 
 	adminapi.Webhooks:   atOwner,
 	adminapi.TaskEvents: atOwner,
+	adminapi.ShowTask:   atOwner,
 	adminapi.CancelTask: atOwner,
 	adminapi.FailTask:   atOwner,
 	adminapi.LeaveGroup: atOwner,

@@ -145,8 +145,7 @@ func overviewIn(ctx context.Context, logs replay.Logs, log string) (Overview, er
 	head, err := logs.Head(ctx, log)
 	if errors.Is(err, replay.ErrNotFound) {
 		_, _, id := logname.Split(log)
-		return Overview{}, task.Errorf(task.TaskNotFound, "there is no such task; it may have ended and been dropped").
-			WithData("taskId", id)
+		return Overview{}, noSuchTask(id)
 	}
 	if err != nil {
 		return Overview{}, listError(ctx, err)
@@ -156,6 +155,11 @@ func overviewIn(ctx context.Context, logs replay.Logs, log string) (Overview, er
 		return Overview{}, damaged(err)
 	}
 	return o, nil
+}
+
+func noSuchTask(id string) error {
+	return task.Errorf(task.TaskNotFound, "there is no such task; it may have ended and been dropped").
+		WithData("taskId", id)
 }
 
 func overviewOf(log string, head *replay.Head) (o Overview, err error) {

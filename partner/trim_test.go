@@ -47,6 +47,16 @@ func TestTrim(t *testing.T) {
 		t.Errorf("products after a restart (-before +after):\n%s", diff)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+
+	// An operator sees the whole task, too: the states that the events have lost, and the products.
+	o, whole, err := b.engine.Contents(t.Context(), "agent", leader, "t1")
+	if err != nil || o.Last != head.Last || len(whole.StatusHistory) != 3 || len(whole.MessageHistory) != 1 {
+		t.Errorf("an operator sees %+v, %d states and %d messages: %v", o, len(whole.StatusHistory),
+			len(whole.MessageHistory), err)
+	}
+	if diff := cmp.Diff(got.Products, whole.Products); diff != "" {
+		t.Errorf("products for an operator (-Leader +operator):\n%s", diff)
+	}
 }
 
 // TestTrimWaitsForReaders: an agent that sends faster than a stream is sent on does not cost the stream its events. A

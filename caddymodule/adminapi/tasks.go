@@ -16,6 +16,7 @@ const (
 	Tasks      = "/aip/tasks"        // GET: TaskPage
 	TaskCounts = "/aip/tasks/counts" // GET: TaskCountList
 	TaskEvents = "/aip/tasks/events" // GET: EventPage
+	ShowTask   = "/aip/tasks/show"   // GET: TaskContents
 	TailTasks  = "/aip/tasks/tail"   // GET: a stream of server-sent events; see TailChange
 	CancelTask = "/aip/tasks/cancel" // POST TaskEnding: Task
 	FailTask   = "/aip/tasks/fail"   // POST TaskEnding: Task
@@ -138,6 +139,55 @@ type EventPage struct {
 	Next      uint64  `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
 }
 
+// TaskContents is a task with its result, and with the states that it has had.
+type TaskContents struct {
+	Task      Task   `json:"task"`
+	TraceLink string `json:"trace_link,omitempty"` // of Task.TraceID; missing where the configuration has none
+	Group     string `json:"group,omitempty"`      // missing outside of groups
+
+	Said         []Item    `json:"said,omitempty"`          // by the agent, with the present state
+	Products     []Product `json:"products,omitempty"`      // that the task offers
+	MoreProducts int       `json:"more_products,omitempty"` // that are left out, beyond 1000
+
+	States        []StateChange `json:"states"`                   // the newest 1000, the oldest first
+	EarlierStates int           `json:"earlier_states,omitempty"` // that are left out
+	Commands      []CommandAt   `json:"commands"`                 // of the Leader, likewise
+}
+
+// Product is a product of a task. The items of all products have at most 1 MiB together.
+type Product struct {
+	ID          string `json:"id"`
+	Name        string `json:"name,omitempty"`
+	Description string `json:"description,omitempty"`
+	Bytes       int64  `json:"bytes"` // size of all items
+	Items       []Item `json:"items,omitempty"`
+	Cut         bool   `json:"cut,omitempty"` // something is left out
+}
+
+// Item is a data item of AIP without its metadata.
+type Item struct {
+	Kind     task.ItemKind   `json:"type"`
+	Text     string          `json:"text,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	MIMEType string          `json:"mime_type,omitempty"`
+	URI      string          `json:"uri,omitempty"`
+	Bytes    string          `json:"bytes,omitempty"` // base64
+	Data     json.RawMessage `json:"data,omitempty"`
+	Cut      bool            `json:"cut,omitempty"` // the rest of a text is left out, or what another item has
+}
+
+// StateChange is a state of a task and since when it had that.
+type StateChange struct {
+	State task.State `json:"state"`
+	At    time.Time  `json:"at"`
+}
+
+// CommandAt is a command of a Leader.
+type CommandAt struct {
+	Command task.Command `json:"command"`
+	At      time.Time    `json:"at"`
+}
+
 // The names of the server-sent events of TailTasks. A query that names a task is answered with its events, and every
 // other one with the changes of state of the tasks that it selects.
 const (
@@ -235,6 +285,10 @@ Leaders or Partners have a task with this id, say which.
   $ caddy aip tasks show task-1 --after 100 --json`,
 			Flags: ofTask,
 		}},
+	},
+	{
+		Path: ShowTask, Method: "GET", Console: MayRead,
+		Query: []string{"partner", "leader", "task"},
 	},
 	{
 		Path: TailTasks, Method: "GET", Console: MayRead,
