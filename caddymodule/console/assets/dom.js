@@ -78,6 +78,13 @@ export function differs(element, value) {
   return true;
 }
 
+// outside makes a link to another site, which is opened by a click only, and not told from where. What is no URL of the
+// web is shown as text.
+export function outside(url, text) {
+  if (!/^https?:$/.test(URL.parse?.(url)?.protocol ?? "")) return el("span", { class: "id" }, clean(text));
+  return el("a", { href: url, class: "id outside", target: "_blank", rel: "noopener noreferrer" }, clean(text));
+}
+
 // link returns the address of a page of the console.
 export function link(page, query = {}) {
   const q = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined));
@@ -89,9 +96,19 @@ const stamp = new Intl.DateTimeFormat(undefined, {
   fractionalSecondDigits: 3, timeZoneName: "short", hourCycle: "h23",
 });
 
+const short = new Intl.DateTimeFormat(undefined, {
+  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
+  hourCycle: "h23",
+});
+
+// moment writes a time in the browser's zone where there is little room.
+export function moment(at) {
+  return Number.isNaN(Number(at)) ? "–" : short.format(at);
+}
+
 // absolute writes a time in the browser's zone.
 export function absolute(at) {
-  return stamp.format(at);
+  return Number.isNaN(Number(at)) ? "–" : stamp.format(at);
 }
 
 // relative writes a time as people say it now.

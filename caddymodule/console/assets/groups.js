@@ -1,7 +1,7 @@
 // The groups in which Partners take part.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { agentName, badge, clean, differs, el, id, incomplete, message, time } from "./dom.js";
+import { agentName, badge, clean, differs, el, id, incomplete, link, message, time } from "./dom.js";
 
 export const title = "Groups";
 
@@ -9,14 +9,15 @@ export async function show(main, query, signal, may) {
   const note = el("div", { "aria-live": "polite" });
   const list = el("div", { class: "cards" });
   const lacks = incomplete();
-  main.append(el("h1", {}, title), note, lacks.element, list);
+  main.append(el("h1", {}, title), query.group ? el("p", {}, el("a", { href: link("groups") }, "All groups")) : "", note, lacks.element, list);
   let lost = false; // the note says that the gateway does not answer
   const failed = (text) => note.replaceChildren(message(text, "error"));
   await follow(signal, 3000, async () => {
-    const { groups, missing } = await get("groups", {}, signal);
+    const { groups: all, missing } = await get("groups", {}, signal);
     lacks.update(missing);
+    const groups = query.group ? all.filter(({ group }) => group === query.group) : all;
     if (differs(list, groups)) list.replaceChildren(...(groups.length > 0 ? groups.map((group) => groupCard(group, may, failed))
-      : [message("No Partner is in a group. A Leader invites it: see the guide on groups.")]));
+      : [message(query.group ? "No Partner is in this group any more." : "No Partner is in a group. A Leader invites it: see the guide on groups.")]));
     if (lost) note.replaceChildren();
     lost = false;
   }, (text) => {

@@ -1,11 +1,12 @@
-// One task as a picture: its states on a time line, its events, the streams that send them, its webhooks and their
+// One task: its result, its states on a time line, its events, the streams that send them, its webhooks and their
 // notifications.
 import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
-import { agentName, badge, bytes, clean, differs, el, fold, id, message, time } from "./dom.js";
+import { agentName, badge, bytes, clean, differs, el, fold, id, link, message, moment, outside, time } from "./dom.js";
 import { deliveryTable, webhookTable } from "./deliveries.js";
+import { resultView } from "./result.js";
 import { followStreams } from "./streams.js";
-import { timeline } from "./timeline.js";
+import { timelineView } from "./timeline.js";
 import { answerForm } from "./try.js";
 
 export const title = "Task";
@@ -14,7 +15,6 @@ const pageSize = 200; // events that are read at once
 const mostEvents = 1000; // that are shown while the task is followed
 const running = ["accepted", "working"];
 const operator = "operator:console"; // the Leader of the page "Try"
-const mostText = 200_000; // characters of a product that are shown
 const ended = ["completed", "canceled", "failed", "rejected"];
 
 export async function show(main, query, signal, may) {
@@ -23,52 +23,25 @@ export async function show(main, query, signal, may) {
   const actions = el("p", { class: "actions" });
   const note = el("div", { "aria-live": "polite" });
   const said = el("div", { "aria-live": "polite" }); // by actions
-  const picture = el("div");
+  const result = resultView();
+  const timeline = timelineView();
   const list = el("ol", { class: "events" });
   const streams = el("div", { id: "streams" });
   const webhooks = el("div", { id: "webhooks" });
   const deliveries = el("div", { id: "deliveries" });
   const earlier = el("button", { type: "button", hidden: true }, "Show earlier events");
   const mine = name.leader === operator && may.has("try");
-  const answers = el("div");
   const form = mine ? answerForm(name, (why) => said.replaceChildren(message(why, "error"))) : null;
   main.append(el("h1", { class: "id" }, clean(name.task)), actions, said, note, facts,
-    mine ? el("h2", {}, "Answer") : "", answers, form?.element ?? "",
-    el("h2", {}, "Time line"), picture, el("h2", {}, "Events"), earlier, list,
-    el("h2", {}, "Streams"), streams, el("h2", {}, "Webhooks"), webhooks, el("h2", {}, "Notifications that were not delivered"), deliveries);
+    el("h2", {}, "Result"), result.element, form?.element ?? "",
+    el("h2", {}, "Time line"), timeline.element, el("h2", {}, "Events"), earlier, list,
+    el("h2", {}, "Streams"), streams, el("h2", {}, "Webhooks"), webhooks,
+    el("h2", {}, "Notifications that were not delivered"), deliveries);
 
   let overview;
+  let contents; // of the task, with all events up to contents.task.last
   let last = 0; // number of the last event that was read
   let firstShown = 0; // number of the first event in the list
-  const history = new Map(); // all states that are known, by their time
-  const commands = []; // of the Leader
-  const products = new Map(); // elements with the texts of products, by their ids
-
-  function learn(event, newest = true) {
-    if (event.kind === "task") event.value?.statusHistory?.forEach(learnStatus);
-    if (event.kind === "task" && event.value) learnStatus(event.value.status);
-    if (event.kind === "status" && event.value) learnStatus(event.value);
-    if (mine && newest && event.kind === "product" && event.value) learnProduct(event.value);
-    if (event.cause) commands.push({ at: event.cause.sentAt, text: event.cause.command });
-  }
-
-  // learnProduct writes the text of a product as it grows.
-  function learnProduct({ product, append: grows }) {
-    let shown = products.get(product.id);
-    if (!shown) {
-      products.set(product.id, shown = el("pre", { class: "answer", tabindex: "0" }));
-      answers.append(shown);
-    }
-    const text = (product.dataItems ?? []).map((item) => item.text ?? `[${item.type}]`).join("");
-    if (!grows) shown.replaceChildren();
-    if (shown.childNodes.length === 0) shown.size = 0;
-    shown.append(clean(text).slice(0, mostText - shown.size));
-    shown.size = Math.min(shown.size + text.length, mostText);
-  }
-
-  function learnStatus(status) {
-    if (status && !history.has(status.stateChangedAt)) history.set(status.stateChangedAt, status.state);
-  }
 
   async function events(after, limit) {
     const page = await get("tasks/events", { ...name, after, limit }, signal);
@@ -76,34 +49,41 @@ export async function show(main, query, signal, may) {
     return page;
   }
 
-  // begin reads the oldest event, which has the history before it, and the newest ones.
-  async function begin() {
-    let page = await events(0, 1);
-    for (const event of page.events) learn(event);
-    const oldest = page.events[0]?.seq ?? 0;
-    if (overview.last - oldest < pageSize) {
-      append(page.events);
-      last = oldest;
-    } else {
-      last = overview.last - pageSize;
-    }
+  async function read() {
+    contents = await get("tasks/show", name, signal);
+    result.show(contents);
   }
 
+  // load reads what is new. A piece of a product is added to the result; what else has happened may have changed more.
   async function load() {
-    if (!overview) await begin();
+    if (!overview) {
+      await read();
+      last = Math.max(contents.task.first - 1, contents.task.last - pageSize, 0);
+    }
+    let stale = false;
     for (;;) {
       const page = await events(last, pageSize);
-      for (const event of page.events) learn(event);
+      for (const event of page.events) {
+        if (event.seq <= contents.task.last) continue;
+        if (event.kind === "product" && event.value) result.grow(event.value);
+        else stale = true;
+      }
       append(page.events);
       last = page.events.at(-1)?.seq ?? last;
       if (!page.next) break;
     }
+    if (stale || overview.state !== contents.task.state) await read();
     render();
+  }
+
+  // start is when the task began; empty where that is not known.
+  function start() {
+    return contents.earlier_states ? "" : contents.states[0]?.at ?? "";
   }
 
   function append(some) {
     if (some.length > 0 && list.childElementCount === 0) firstShown = some[0].seq;
-    list.append(...some.map(eventItem));
+    list.append(...items(some, start()));
     while (list.childElementCount > mostEvents) {
       list.firstElementChild.remove();
       firstShown = Number(list.firstElementChild.dataset.seq);
@@ -115,8 +95,7 @@ export async function show(main, query, signal, may) {
     try {
       const from = Math.max(overview.first - 1, firstShown - 1 - pageSize);
       const page = await events(from, firstShown - 1 - from);
-      for (const event of page.events) learn(event, false);
-      list.prepend(...page.events.map(eventItem));
+      list.prepend(...items(page.events, start()));
       firstShown = page.events[0]?.seq ?? overview.first;
       render();
     } catch (error) {
@@ -128,16 +107,25 @@ export async function show(main, query, signal, may) {
 
   function render() {
     note.replaceChildren();
+    const { partner, leader } = overview;
     const lines = [
-      ["State", badge(overview.state)], ["Since", time(overview.since)], ["Session", clean(overview.session)],
-      ["Leader", id(overview.leader, 40)], ["Agent", agentName(overview)], ["Partner", id(overview.partner, 40)],
+      ["State", badge(overview.state)], ["Since", time(overview.since)],
+      ["Session", [id(overview.session, 40), " ", to("tasks", { leader, session: overview.session }, "the session's tasks")]],
+      ["Leader", [id(leader, 40), " ", to("tasks", { leader }, "the Leader's tasks")]],
+      ["Agent", [agentName(overview), " ", to("agent", { partner: overview.agent_name || partner }, "the agent")]],
+      ["Partner", id(partner, 40)],
       ["Events kept", overview.first > overview.last ? "none" : `${overview.first} to ${overview.last}`],
       ["Size", bytes(overview.bytes)],
     ];
-    facts.replaceChildren(...lines.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
+    const { group } = contents;
+    if (group) lines.push(["Group", [id(group, 40), " ", to("groups", { group }, "the group")]]);
+    const { trace_id: trace } = overview;
+    if (trace) lines.push(["Trace", contents.trace_link ? outside(contents.trace_link, trace) : id(trace, 40)]);
+    if (differs(facts, [overview, contents.group, contents.trace_link])) {
+      facts.replaceChildren(...lines.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
+    }
     earlier.hidden = firstShown <= overview.first;
-    if (list.childElementCount === 0) picture.replaceChildren(message("The task is pending: it has no event yet."));
-    else picture.replaceChildren(timeline([...history], commands, ended.includes(overview.state)));
+    timeline.update(contents, ended.includes(contents.task.state));
     form?.update(overview.state);
     renderActions();
   }
@@ -191,13 +179,39 @@ export async function show(main, query, signal, may) {
   }, (text) => note.replaceChildren(message(text, "error")), alarm);
 }
 
+function to(page, query, text) {
+  return el("a", { href: link(page, query), class: "to" }, text);
+}
+
+// items shows events that follow one another. A piece of a product is stored without a time: it came after the event
+// before it that has one.
+function items(some, start) {
+  let before = start;
+  return some.map((event) => {
+    const at = timeOf(event);
+    before = at || before;
+    return eventItem(event, before, !at);
+  });
+}
+
+function timeOf({ value, cause }) {
+  return value?.stateChangedAt ?? value?.status?.stateChangedAt ?? value?.sentAt ?? cause?.sentAt;
+}
+
+function when(at, after) {
+  if (!at) return el("span", { class: "when", title: "Pieces of products are stored without their times." }, "–");
+  return el("span", { class: "when" }, after ? "after " : "", time(at),
+    el("span", { class: "moment" }, ` ${moment(new Date(at))}`));
+}
+
 // eventItem shows an event: a line, and its contents when it is unfolded.
-function eventItem(event) {
+function eventItem(event, at, after) {
   const summary = el("summary", { "data-row": true },
-    el("span", { class: "number", title: "number of the event" }, String(event.seq)), " ", kindOf(event), " ",
-    el("span", { class: "preview" }, previewOf(event)));
+    el("span", { class: "number", title: "number of the event" }, String(event.seq)), " ", when(at, after), " ",
+    kindOf(event), " ", el("span", { class: "preview" }, previewOf(event)));
   return el("li", { "data-seq": event.seq },
-    event.cause ? fold("leader", el("summary", {}, el("span", { class: "kind" }, `Leader: ${clean(event.cause.command)}`), " ",
+    event.cause ? fold("leader", el("summary", {}, el("span", { class: "number" }), " ", when(event.cause.sentAt), " ",
+      el("span", { class: "kind" }, `Leader: ${clean(event.cause.command)}`), " ",
       el("span", { class: "preview" }, preview(event.cause.dataItems))), event.cause) : null,
     fold(event.kind, summary, event.value));
 }
