@@ -35,6 +35,7 @@ func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error)
 		}
 	}
 	f.Partner, f.Leader, f.Task, f.After = q.Get("partner"), q.Get("leader"), q.Get("task"), q.Get("after")
+	f.Session = q.Get("session")
 	if f.States, err = statesOf(q); err != nil {
 		return f, err
 	}

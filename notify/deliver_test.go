@@ -275,6 +275,7 @@ func TestTraceOfTheChange(t *testing.T) {
 		l := w.task("a")
 		l.silent = true
 		w.hook(l.log, here, At{})
+		w.sink.set(func(*notice) (time.Duration, int, error) { return 0, 410, nil })
 		must(t, l.move(task.Accepted))
 		ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
 			TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
@@ -284,6 +285,11 @@ func TestTraceOfTheChange(t *testing.T) {
 		want := "00-01000000000000000000000000000000-0200000000000000-01"
 		if got := w.sink.all(); len(got) != 1 || got[0].header.Get("traceparent") != want {
 			t.Errorf("%+v", got)
+		}
+		line := "a webhook is disabled: its receiver wants no more notifications"
+		id := "trace_id=01000000000000000000000000000000"
+		if s := w.log.String(); !strings.Contains(s, line) || !strings.Contains(s, id) {
+			t.Errorf("the log has no line with the trace: %s", s)
 		}
 	})
 }

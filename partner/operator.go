@@ -43,6 +43,8 @@ type TaskFilter struct {
 	Search         string
 	SearchPartners []string
 
+	Session string
+
 	ByName bool // in the order of Partners, Leaders and ids, and not of the last changes
 
 	After string // the second result of Tasks for the page before
@@ -71,7 +73,7 @@ func (f *TaskFilter) prefix() string {
 	return logname.OfLeader(f.Partner, f.Leader) + f.Task
 }
 
-// selects is wants without the ages.
+// selects is wants without the session and the ages.
 func (f *TaskFilter) selects(partner, leader, id string, s task.State) bool {
 	return f.names(partner, leader, id) && (f.States == nil || slices.Contains(f.States, s))
 }
@@ -87,7 +89,7 @@ func (f *TaskFilter) limit() int { return min(cmp.Or(max(f.Limit, 0), defaultTas
 
 func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
 	age := now.Sub(o.Since)
-	return f.selects(o.Partner, o.Leader, o.ID, o.State) &&
+	return f.selects(o.Partner, o.Leader, o.ID, o.State) && (f.Session == "" || f.Session == o.Session) &&
 		(f.MinAge == 0 || age >= f.MinAge) && (f.MaxAge == 0 || age <= f.MaxAge)
 }
 

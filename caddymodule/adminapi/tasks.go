@@ -246,8 +246,8 @@ func Failable() []string {
 var taskRoutes = []Route{
 	{
 		Path: Tasks, Method: "GET", Console: MayRead,
-		Query: []string{"partner", "leader", "task", "search", "state", "min_age", "max_age", "since", "sort", "after",
-			"limit"},
+		Query: []string{"partner", "leader", "task", "session", "search", "state", "min_age", "max_age", "since",
+			"sort", "after", "limit"},
 		Commands: []Command{{
 			Name:  "tasks list",
 			Args:  "[--state <state>] [--since <time>] [--search <text>] [--partner <name>] [...]",
@@ -264,6 +264,7 @@ why a task failed, was rejected or was canceled.
   $ caddy aip tasks list --state failed --max-age 1d --json`,
 			Flags: slices.Concat([]Flag{ofState}, selected, []Flag{
 				{"sort", "newest (the last changes first), or name (by agent, Leader and id)", false},
+				{"session", "of this session", false},
 			}, ofTask),
 		}},
 	},

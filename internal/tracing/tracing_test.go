@@ -4,6 +4,8 @@ package tracing_test
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -68,6 +70,40 @@ func TestTracerOf(t *testing.T) {
 				t.Error("the context does not hold the span")
 			}
 		})
+	}
+}
+
+// TestLogLines: a line has the id of the trace of its context, sampled or not, and none where there is none.
+func TestLogLines(t *testing.T) {
+	const id = "0102030405060708090a0b0c0d0e0f10"
+	traced, err := trace.TraceIDFromHex(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ctx  context.Context
+		want string
+	}{
+		{t.Context(), ""},
+		{trace.ContextWithSpanContext(t.Context(), trace.SpanContext{}.WithTraceID(traced)), id},
+		{trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: traced, SpanID: trace.SpanID{1}, Remote: true})), id},
+	} {
+		var r slog.Record
+		tracing.AddID(c.ctx, &r)
+		got := ""
+		r.Attrs(func(a slog.Attr) bool {
+			got += a.String()
+			return true
+		})
+		if want := strings.TrimSuffix(tracing.IDKey+"="+c.want, tracing.IDKey+"="); got != want {
+			t.Errorf("a line has %q, want %q", got, want)
+		}
+	}
+	for text, want := range map[string]string{"00-" + id + "-0102030405060708-00": id, "": "", "00-" + id: ""} {
+		if got := tracing.IDOf(text); got != want {
+			t.Errorf("the trace of %q is %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ const pageSize = 100;
 const emptyPages = 20; // pages without a task that are skipped at most before the next look
 
 const filters = [
-  ["search", "Id, Leader or agent begins with"], ["leader", "Leader"], ["partner", "Agent"],
+  ["search", "Id, Leader or agent begins with"], ["leader", "Leader"], ["partner", "Agent"], ["session", "Session"],
 ];
 
 // The columns, each with what its rows are sorted by when its head is pressed.
