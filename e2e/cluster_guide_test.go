@@ -199,3 +199,41 @@ func freePorts(t *testing.T, n int) int {
 	t.Fatal("there are no ports")
 	return 0
 }
+
+// TestServersOfContrib runs servers with contrib/nats/nats.conf, and types what docs/cluster.md says of one that is
+// lost: their user admin may do that, and the user of the gateways may not.
+func TestServersOfContrib(t *testing.T) {
+	t.Parallel()
+	ports := make(map[string]int)
+	for _, first := range []string{"422", "622", "822"} {
+		ports[first] = freePorts(t, 3)
+	}
+	g := &clusterGuide{openPage(t, "cluster.md", ports)}
+	noError(t, os.Symlink(binary(t, "", "../internal/natstest/cli/bin/nats", "make nats"), filepath.Join(g.dir, "nats")))
+	server := binary(t, "", "../internal/natstest/server/bin/nats-server", "make nats")
+	conf := string(must(os.ReadFile("../contrib/nats/nats.conf"))(t))
+	var routes []string
+	for n := 1; n <= 3; n++ {
+		routes = append(routes, fmt.Sprintf("nats://route:p@127.0.0.1:%d%d", ports["622"], n))
+	}
+	var servers []*process
+	for n := 1; n <= 3; n++ {
+		file := filepath.Join(g.dir, fmt.Sprintf("nats-%d.conf", n))
+		here := []string{"/data", filepath.Join(g.dir, fmt.Sprint("data-", n))}
+		for _, first := range []string{"422", "622", "822"} {
+			here = append(here, "0.0.0.0:"+first+"2", fmt.Sprintf("127.0.0.1:%d%d", ports[first], n))
+		}
+		noError(t, os.WriteFile(file, []byte(strings.NewReplacer(here...).Replace(conf)), 0o600))
+		servers = append(servers, startProcess(t, g.dir, []string{fmt.Sprint("NATS_NAME=nats-", n), "NATS_PASSWORD=p",
+			"NATS_ADMIN_PASSWORD=secret", "NATS_ROUTES=[" + strings.Join(routes, ", ") + "]"}, server, "--config", file))
+	}
+	g.succeeds(fmt.Sprintf("./nats -s nats://127.0.0.1:%d1 --user gateway --password p stream add aip-0 "+
+		"--subjects 'aip.0.>' --replicas 3 --defaults", ports["422"]))
+	servers[1].kill()
+	remove := g.block(lostServer, 1)
+	of := strings.Replace(remove, "--user admin --password secret", "--user gateway --password p", 1)
+	if status, stdout, _ := runProcess(t, g.dir, g.env, "bash", "-ec", of); status == 0 || of == remove {
+		t.Errorf("the user of the gateways may look after the servers: %s", stdout)
+	}
+	g.succeeds(remove)
+}

@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -126,10 +127,15 @@ func TestComposeCluster(t *testing.T) {
 			Environment: environment,
 		})
 	}
-	if _, err := load(types.Mapping{}); err == nil || !strings.Contains(err.Error(), "NATS_PASSWORD") {
-		t.Errorf("without a password: %v", err)
+	passwords := types.Mapping{"NATS_PASSWORD": "p1", "NATS_ADMIN_PASSWORD": "p2"}
+	for name := range passwords {
+		others := maps.Clone(passwords)
+		delete(others, name)
+		if _, err := load(others); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
 	}
-	project, err := load(types.Mapping{"NATS_PASSWORD": "p1"})
+	project, err := load(passwords)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +157,9 @@ func TestComposeCluster(t *testing.T) {
 		}
 		if strings.HasPrefix(name, "nats-") && *service.Environment["NATS_NAME"] != name {
 			t.Errorf("%s has the name %s", name, *service.Environment["NATS_NAME"])
+		}
+		if service.Environment["NATS_ADMIN_PASSWORD"] != nil != strings.HasPrefix(name, "nats-") {
+			t.Errorf("%s: the password of who looks after the servers is that of the servers alone", name)
 		}
 	}
 	gateway := project.Services["gateway-3"]
