@@ -7,8 +7,9 @@
 // third of a lease. Its lease runs from before it sent a record that a quorum has, by a clock that counts suspension.
 // Other nodes declare it gone after they have seen nothing new of it for a lease and a margin, by their own clock. They
 // decide only right after a record of their own was written, which was sent after that time; so while no node can write
-// to the Registry, no node is gone. A node whose own lease had lapsed counts the silence of others from its renewal on.
-// The Registry is asked once more before a node is declared gone, as its leader has it: notices of records may be lost.
+// to the Registry, no node is gone. A node whose own lease had lapsed gives the others the time of two tries from its
+// renewal on, since they could not renew theirs either. The Registry is asked once more before a node is declared gone,
+// as its leader has it: notices of records may be lost.
 //
 // That is liveness alone. What keeps two nodes from writing to one shard is the owner's record in the stream of the
 // shard: each append expects it (Streams.Claim). A node acts outside its store only while Held says so: its lease

@@ -203,47 +203,6 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestNoLeader: while the registry and the streams have no leader, no node is declared gone, and none acts after its
-// lease. Then all go on with what they own.
-func TestNoLeader(t *testing.T) {
-	for i := range 10 {
-		inBubble(t, func(w *world) {
-			nodes := []*node{w.start("a"), w.start("b"), w.start("c")}
-			bubble.Pass(20*time.Second + time.Duration(i)*100*time.Millisecond)
-			before := w.owners()
-			at := w.at()
-			w.SetDown(true)
-			bubble.Pass(8 * time.Second)
-			for _, n := range nodes {
-				if last := w.lastOf(n, w.at()); last > at+lease {
-					t.Errorf("%s has acted %v after the leader was lost", n.name, last-at)
-				}
-				if err := n.Ready(); !errors.Is(err, replay.ErrUnavailable) {
-					t.Errorf("%s is ready: %v", n.name, err)
-				}
-			}
-			w.SetDown(false)
-			at = w.at()
-			bubble.Pass(10 * time.Second)
-			for _, n := range nodes {
-				if s := n.Stats(); s.Gone+s.Fenced > 0 || s.Lapses != 1 {
-					t.Errorf("%s has seen %+v", n.name, s)
-				}
-				if err := n.Ready(); err != nil {
-					t.Errorf("%s is not ready: %v", n.name, err)
-				}
-			}
-			if gap := w.gap(at); gap > lease {
-				t.Errorf("no node has acted for %v more", gap)
-			}
-			if !slices.Equal(before, w.owners()) {
-				t.Errorf("shards have moved: %v, %v", before, w.owners())
-			}
-			w.end(nodes...)
-		})
-	}
-}
-
 // TestNames: a second process under the name of a node that lives is refused, and does no harm.
 func TestNames(t *testing.T) {
 	inBubble(t, func(w *world) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+)
+
+// join writes the first record of this incarnation, unless a process with its name lives.
+func (c *Cluster) join(ctx context.Context) error {
+	err := c.tryJoin(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.joined, c.problem = true, nil
+		c.log.Info("this node has joined the cluster", "incarnation", c.incarnation)
+	} else if c.ctx.Err() == nil {
+		c.problem = err
+	}
+	c.change()
+	return err
+}
+
+func (c *Cluster) tryJoin(ctx context.Context) error {
+	all, err := c.config.Registry.All(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.self.revision = 0
+	c.mu.Unlock()
+	for _, r := range all {
+		if r.Name != c.config.Name {
+			c.see(r)
+			continue
+		}
+		if err := c.takeName(ctx, r); err != nil {
+			return err
+		}
+	}
+	return c.write(ctx, false)
+}
+
+// takeName finds out whether the process lives that has written the record under the name of this node. One that is not
+// listening any more is dead, or cut off. One that neither answers nor is dead is given a lease to be heard of.
+func (c *Cluster) takeName(ctx context.Context, r Record) error {
+	var former record
+	err := json.Unmarshal(r.Data, &former)
+	if err == nil && former.Incarnation != c.incarnation && !former.Left {
+		alive, heard := c.probe(ctx, former.Incarnation)
+		if alive {
+			return &NameTakenError{c.config.Name, former.Incarnation}
+		}
+		if !heard {
+			if err := c.silent(r); err != nil {
+				return err
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.self.revision = r.Revision
+	if former.Incarnation != c.incarnation && c.members[c.config.Name] == nil {
+		c.replaced(&member{record: former, revision: r.Revision, seen: c.config.Clock()})
+	}
+	return nil
+}
+
+// errSilent says that a process may live that has the name of this node.
+var errSilent = errors.New("a process that had the name of this node does not answer; waiting until its lease is over")
+
+// silent returns nil if the record under the name of this node has been the same for a lease and a margin. Until then
+// the error is errSilent.
+func (c *Cluster) silent(r Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.config.Clock()
+	m := c.members[c.config.Name]
+	if m == nil || m.revision != r.Revision {
+		m = &member{revision: r.Revision, seen: now}
+		if err := json.Unmarshal(r.Data, &m.record); err != nil {
+			return err
+		}
+		c.members[c.config.Name] = m
+	}
+	if now < c.lastOf(m)+c.config.Lease+c.margin() {
+		return errSilent
+	}
+	c.replaced(m)
+	return nil
+}

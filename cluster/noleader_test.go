@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestNoLeader: while the registry and the streams have no leader, no node is declared gone, and none acts after its
+// lease. Then all go on with what they own.
+func TestNoLeader(t *testing.T) {
+	for i := range 10 {
+		inBubble(t, func(w *world) {
+			nodes := []*node{w.start("a"), w.start("b"), w.start("c")}
+			bubble.Pass(20*time.Second + time.Duration(i)*100*time.Millisecond)
+			before := w.owners()
+			at := w.at()
+			w.SetDown(true)
+			bubble.Pass(8 * time.Second)
+			for _, n := range nodes {
+				if last := w.lastOf(n, w.at()); last > at+lease {
+					t.Errorf("%s has acted %v after the leader was lost", n.name, last-at)
+				}
+				if err := n.Ready(); !errors.Is(err, replay.ErrUnavailable) {
+					t.Errorf("%s is ready: %v", n.name, err)
+				}
+			}
+			w.SetDown(false)
+			at = w.at()
+			bubble.Pass(10 * time.Second)
+			for _, n := range nodes {
+				if s := n.Stats(); s.Gone+s.Fenced > 0 || s.Lapses != 1 {
+					t.Errorf("%s has seen %+v", n.name, s)
+				}
+				if err := n.Ready(); err != nil {
+					t.Errorf("%s is not ready: %v", n.name, err)
+				}
+			}
+			if gap := w.gap(at); gap > lease {
+				t.Errorf("no node has acted for %v more", gap)
+			}
+			if !slices.Equal(before, w.owners()) {
+				t.Errorf("shards have moved: %v, %v", before, w.owners())
+			}
+			w.end(nodes...)
+		})
+	}
+}
+
+// TestDeathWithoutLeader: what a node owned that has died is taken over soon after there is a leader again. A node that
+// lives has the time until then for a try to renew its lease that fails, and the next one.
+func TestDeathWithoutLeader(t *testing.T) {
+	const tries, soon = lease*2/3 + lease/15, lease / 10
+	for i := range 20 {
+		for hangs, most := range map[bool]time.Duration{false: tries + soon, true: 2*tries + soon} {
+			inBubble(t, func(w *world) {
+				a, b, c := w.start("a"), w.start("b"), w.start("c")
+				bubble.Pass(20 * time.Second)
+				w.SetDown(true)
+				c.die()
+				bubble.Pass(8*time.Second + time.Duration(i)*100*time.Millisecond)
+				b.link.LoseWrites(hangs) // the one that is under way
+				w.SetDown(false)
+				bubble.Pass(time.Millisecond)
+				b.link.LoseWrites(false)
+				at := w.at()
+				bubble.Pass(5 * time.Second)
+				w.shares("a", "b")
+				if gap := w.gap(at); gap > most {
+					t.Errorf("a shard had no owner for %v more", gap)
+				}
+				for _, n := range []*node{a, b} {
+					if s := n.Stats(); s.Gone != 1 || s.Fenced > 0 {
+						t.Errorf("%s has seen %+v", n.name, s)
+					}
+				}
+				w.alone()
+				w.end(a, b)
+			})
+		}
+	}
+}
