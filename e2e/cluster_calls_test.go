@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,5 +103,44 @@ func (c *aunCluster) atOnce(t *testing.T, agent *fakeAgent) {
 				t.Errorf("%q was sent to the agent %d times", text, sent[text])
 			}
 		}
+	}
+}
+
+// disables disables an endpoint at one gateway: all of them see it, and none delivers anything to it, until it is
+// enabled at another one.
+func (c *aunCluster) disables(t *testing.T) {
+	to := newSink(t)
+	c.gateways[0].turn("disable", to.origin())
+	for i, s := range c.gateways {
+		if !slices.ContainsFunc(s.endpoints(), func(e endpoint) bool {
+			return e.Endpoint == to.origin() && e.State == "disabled"
+		}) {
+			t.Errorf("gateway %d does not see that the endpoint is disabled: %+v", i, s.endpoints())
+		}
+	}
+	ended := make(map[string][]task.Status)
+	for i := range 6 {
+		id := fmt.Sprint("held-", i)
+		at := callerWith(t, c.gateways[i%3].url()+"/open", id)
+		at.setHook(hook{URL: to.origin() + "/" + id, Token: id, TaskID: id})
+		at.start(id, "hello")
+		at.complete(id)
+		ended["/"+id] = at.get(id).StatusHistory
+	}
+	for i, s := range c.gateways {
+		tasks := make(map[string]bool)
+		for _, d := range s.deliveries("status=disabled") {
+			tasks[d.Task] = true
+		}
+		if len(tasks) != len(ended) {
+			t.Errorf("gateway %d holds back the notifications of %d tasks, want %d", i, len(tasks), len(ended))
+		}
+	}
+	if n := len(to.arrived("")); n != 0 {
+		t.Errorf("a disabled endpoint was sent %d notifications", n)
+	}
+	c.gateways[2].turn("enable", to.origin())
+	for path, history := range ended {
+		to.waitForChanges(path, history)
 	}
 }

@@ -185,6 +185,7 @@ func TestClusterIsOne(t *testing.T) {
 	})
 
 	t.Run("an agent pushes to any gateway", func(t *testing.T) { c.callbacks(t, pushes) })
+	t.Run("a disabled endpoint", c.disables)
 	t.Run("a command at all gateways at once", func(t *testing.T) { c.atOnce(t, open) })
 
 	t.Run("webhooks of callers that are not known", func(t *testing.T) {

@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,4 +66,44 @@ func TestClockSteps(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestClocksDiffer has owners of a shard whose clocks differ go on with a task, one after the other. No time of a state
+// is before the one before it, or the same.
+func TestClocksDiffer(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := memory(t)
+		b := setUp(t, memory(t), bringTo(task.AwaitingInput))
+		var got task.Task
+		for i, c := range []struct {
+			ahead   time.Duration
+			command task.Command
+		}{
+			{time.Hour, task.Start}, {-time.Hour, task.Continue}, {0, task.Continue}, {-time.Minute, task.Cancel},
+		} {
+			e, err := Open(t.Context(), store, Options{wall: func() time.Time { return time.Now().Add(c.ahead) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := e.Register(b.Config)
+			r, err := p.Do(t.Context(), leader, call(c.command, "t", func(q *Request) { q.Message.ID = fmt.Sprint(i) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, err = p.Do(t.Context(), leader, call(task.Get, "t")); err != nil {
+				t.Fatal(err)
+			}
+			got = r.Task
+			p.Unregister()
+			e.Close()
+		}
+		if n := len(got.StatusHistory); n < 8 || got.Status.State != task.Canceled {
+			t.Fatalf("the task has %d states, and is %s", n, got.Status.State)
+		}
+		for i, s := range got.StatusHistory[1:] {
+			if before := got.StatusHistory[i]; !s.ChangedAt.After(before.ChangedAt) {
+				t.Errorf("%s at %v comes after %s at %v", s.State, s.ChangedAt, before.State, before.ChangedAt)
+			}
+		}
+	})
 }
