@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +37,7 @@ const maxAdminBody = 1 << 20
 // adminAnswers are the answers of a gateway for itself, by path.
 var adminAnswers = map[string]adminAnswer{
 	adminapi.Deliveries:       listDeliveries,
+	adminapi.Exchanges:        listExchanges,
 	adminapi.ReplayDeliveries: ofWebhooks(replayDeliveries),
 	adminapi.Webhooks:         listWebhooks,
 	adminapi.Endpoints:        ofWebhooks(listEndpoints),
@@ -219,119 +219,6 @@ func readNumber(q url.Values, name, of string) (uint64, error) {
 		return 0, task.Errorf(task.InvalidParams, "%s is %q, but must be %s", name, text, of)
 	}
 	return n, nil
-}
-
-// filterOf reads a filter of deliveries from a query.
-func filterOf(q url.Values) (f notify.Filter, err error) {
-	f = notify.Filter{Status: notify.Status(q.Get("status")), Partner: q.Get("partner"), Leader: q.Get("leader"),
-		Task: q.Get("task"), Webhook: q.Get("webhook"), Host: q.Get("host"), IDs: q["id"], After: q.Get("after")}
-	switch f.Status {
-	case "", notify.Pending, notify.Failing, notify.Dead, notify.Disabled:
-	default:
-		return f, task.Errorf(task.InvalidParams,
-			"status is %q, but must be pending, failing, dead or disabled", f.Status)
-	}
-	f.Limit, err = readLimit(q)
-	return f, err
-}
-
-func listDeliveries(o *openStore, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	list, next, err := o.tasks.Webhooks().Deliveries(r.Context(), f)
-	if err != nil {
-		return nil, err
-	}
-	page := adminapi.DeliveryPage{Deliveries: make([]adminapi.Delivery, 0, len(list)), Next: next}
-	for i := range list {
-		d := &list[i]
-		page.Deliveries = append(page.Deliveries, adminapi.Delivery{
-			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook,
-			Endpoint: d.Endpoint, Event: d.Event, State: d.State, At: d.At,
-			Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
-			Recent: attemptsOf(d.Recent), OfAgent: o.agent(d.Partner),
-		})
-	}
-	return page, nil
-}
-
-func attemptsOf(list []notify.Attempt) (out []adminapi.Attempt) {
-	for _, a := range list {
-		out = append(out, adminapi.Attempt{
-			At: a.At, DurationMS: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
-		})
-	}
-	return out
-}
-
-// replayDeliveries has the same query as listDeliveries, so that listed deliveries can be replayed by the same filter.
-func replayDeliveries(e notify.Engines, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	if f.IDs == nil && f.Status == "" && f.Partner+f.Leader+f.Task+f.Webhook+f.Host == "" {
-		return nil, task.Errorf(task.InvalidParams,
-			"say which: by id, task, webhook, host, leader or partner, or all of them by status=dead")
-	}
-	n, err := e.Replay(r.Context(), f)
-	return adminapi.Replayed{Replayed: n}, err
-}
-
-// listWebhooks answers with the webhooks of a task.
-func listWebhooks(o *openStore, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	if q.Get("partner") == "" || q.Get("leader") == "" || q.Get("task") == "" {
-		return nil, errUnnamedTask
-	}
-	_, e, err := o.tasks.Of(q.Get("partner"), q.Get("leader"))
-	if err != nil {
-		return nil, err
-	}
-	list, err := e.Progress(r.Context(), q.Get("partner"), q.Get("leader"), q.Get("task"))
-	if err != nil {
-		return nil, err
-	}
-	out := make([]adminapi.Webhook, 0, len(list))
-	for _, p := range list {
-		out = append(out, adminapi.Webhook(p))
-	}
-	return adminapi.WebhookList{Webhooks: out}, nil
-}
-
-func listEndpoints(e notify.Engines, r *http.Request) (any, error) {
-	list, err := e.Endpoints(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	out := make([]adminapi.Endpoint, 0, len(list))
-	for _, p := range list {
-		out = append(out, adminapi.Endpoint{URL: p.URL, State: p.State, InFlight: p.InFlight, Queued: p.Queued,
-			Failures: p.Failures, Until: p.Until})
-	}
-	return adminapi.EndpointList{Endpoints: out}, nil
-}
-
-// switchEndpoint disables or enables the endpoint that the body names.
-func switchEndpoint(
-	to func(notify.Engines, context.Context, string) error,
-) func(notify.Engines, *http.Request) (any, error) {
-	return func(e notify.Engines, r *http.Request) (any, error) {
-		var body adminapi.EndpointName
-		if err := readBody(r, &body, `{"endpoint": "https://host"}`, &body.Endpoint); err != nil {
-			return nil, err
-		}
-		name, err := notify.ParseEndpoint(body.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		if err := to(e, r.Context(), name); err != nil {
-			return nil, err
-		}
-		return adminapi.EndpointName{Endpoint: name}, nil
-	}
 }
 
 // Interface guards.

@@ -35,6 +35,7 @@ func init() {
 //			allow_networks <cidr>...
 //			signing_key    <key>
 //			callback       <url>
+//			keep_bodies
 //		}
 //		streams {
 //			take_over      on|off
@@ -106,7 +107,8 @@ func (p *parser) notify(n *Notify) func() {
 			p.word(&key)()
 			n.SigningKeys = append(n.SigningKeys, key)
 		},
-		"callback": p.word(&n.Callback),
+		"callback":    p.word(&n.Callback),
+		"keep_bodies": p.flag(&n.KeepBodies),
 	})
 }
 

@@ -42,6 +42,11 @@ type Notify struct {
 	// Default: none; such agents are polled.
 	Callback string `json:"callback,omitempty"`
 
+	// Keep the bodies of the last attempts, of requests and of answers, so that an operator who may replay notifications
+	// sees them: 4 KiB of each, of the last 10 attempts at each URL, in memory. Header fields are not kept. Default: no
+	// body is kept.
+	KeepBodies bool `json:"keep_bodies,omitempty"`
+
 	guard *egress.Policy
 	keys  sign.Keys
 }
@@ -101,6 +106,7 @@ func (n *Notify) config() *notify.Config {
 		Concurrency: n.Concurrency,
 		Egress:      n.guard,
 		Keys:        n.keys,
+		KeepBodies:  n.KeepBodies,
 		Dialects:    gateway.Wire,
 	}
 }

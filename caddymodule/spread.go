@@ -285,9 +285,12 @@ var spreadAnswers = map[string]sharedAnswer{
 		func(a, b adminapi.Endpoint) int { return cmp.Compare(a.URL, b.URL) }),
 	adminapi.PolicyRules: allRules,
 
-	adminapi.ReplayDeliveries: everywhere(func(into, of *adminapi.Replayed) { into.Replayed += of.Replayed }),
-	adminapi.DisableEndpoint:  everywhere(func(into, of *adminapi.EndpointName) { *into = *of }),
-	adminapi.EnableEndpoint:   everywhere(func(into, of *adminapi.EndpointName) { *into = *of }),
+	adminapi.Exchanges: allExchanges,
+	adminapi.ReplayDeliveries: everywhere(func(into, of *adminapi.Replayed) {
+		into.Replayed, into.Selected = into.Replayed+of.Replayed, into.Selected+of.Selected
+	}),
+	adminapi.DisableEndpoint: everywhere(func(into, of *adminapi.EndpointName) { *into = *of }),
+	adminapi.EnableEndpoint:  everywhere(func(into, of *adminapi.EndpointName) { *into = *of }),
 
 	adminapi.Webhooks:   atOwner,
 	adminapi.TaskEvents: atOwner,

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,8 @@ var deeds = map[string]deed{
 	"streams":              streams.list,
 	"deliveries list":      deliveries.list,
 	"deliveries show":      deliveries.show(printDelivery),
-	"deliveries replay":    action(replayed, sayReplayed),
+	"deliveries attempts":  showAttempts,
+	"deliveries replay":    replayDeliveries,
 	"deliveries endpoints": endpoints.list,
 	"deliveries disable":   action(endpointName, saySwitched("disabled")),
 	"deliveries enable":    action(endpointName, saySwitched("enabled")),
@@ -197,10 +199,30 @@ func (a *asking) query(route *adminapi.Route) url.Values {
 		if list, err := a.Flags().GetStringArray(f.Name); err == nil && len(list) > 0 {
 			q[name] = list
 		} else if text := a.text(f.Name); text != "" {
-			q.Set(name, text)
+			q.Set(name, momentOf(name, text))
 		}
 	}
 	return q
+}
+
+// momentOf returns the value of a parameter: of a time, such as 14:00, when the clock here showed that last.
+func momentOf(name, text string) string {
+	if name != "since" && name != "until" {
+		return text
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		clock, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		now := time.Now()
+		at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, time.Local)
+		if at.After(now) {
+			at = at.AddDate(0, 0, -1)
+		}
+		return at.Format(time.RFC3339)
+	}
+	return text
 }
 
 // ask sends a request to a route by its first method. It decodes the answer, and also returns it.

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -19,8 +21,8 @@ var deliveries = &listing[adminapi.DeliveryPage, adminapi.Delivery]{
 	entries: func(p *adminapi.DeliveryPage) ([]adminapi.Delivery, string) { return p.Deliveries, p.Next },
 	header:  "STATUS\tSTATE\tTASK\tENDPOINT\tTRIED\tNEXT\tLAST\tID",
 	row: func(d *adminapi.Delivery) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s", d.Status, d.State, clean(d.Task),
-			d.Endpoint, d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s", clean(cmp.Or(d.Reason, string(d.Status))), d.State,
+			clean(d.Task), clean(d.Endpoint+d.Path), d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
 	},
 	none:    "Nothing waits to be delivered.",
 	name:    "id",
@@ -29,10 +31,11 @@ var deliveries = &listing[adminapi.DeliveryPage, adminapi.Delivery]{
 
 func printDelivery(table *tabwriter.Writer, d *adminapi.Delivery) error {
 	err := printLines(table, [][2]string{
-		{"id", d.ID}, {"status", string(d.Status)}, {"task", d.Task}, {"event", strconv.FormatUint(d.Event, 10)},
+		{"id", d.ID}, {"status", cmp.Or(d.Reason, string(d.Status))}, {"task", d.Task},
+		{"event", strconv.FormatUint(d.Event, 10)},
 		{"state", string(d.State) + " since " + stamp(d.At)}, {"agent", joined(d.AgentName, d.Partner)},
 		{"leader", d.Leader},
-		{"webhook", d.Webhook}, {"endpoint", d.Endpoint}, {"attempts", strconv.Itoa(d.Attempts)},
+		{"webhook", d.Webhook}, {"endpoint", d.Endpoint + d.Path}, {"attempts", strconv.Itoa(d.Attempts)},
 		{"last", lastOf(d)}, {"next", soon(d.Next)},
 	})
 	if err != nil || len(d.Recent) == 0 {
@@ -72,27 +75,41 @@ func soon(at time.Time) string {
 	}
 }
 
-// replayed selects the notifications whose ids are arguments, too.
-func replayed(_ *asking, q url.Values, args []string) (any, error) {
-	for _, id := range args {
-		q.Add("id", id)
+// replayDeliveries is the deed of the command that replays dead letters: those that arguments name, or after a question
+// those that flags select.
+func replayDeliveries(a *asking) func([]string) error {
+	a.jsonFlag("")
+	a.confirmFlag()
+	return func(ids []string) error {
+		q := a.query(a.route)
+		for _, id := range ids {
+			q.Add("id", id)
+		}
+		var selected adminapi.Replayed
+		if len(ids) == 0 && !a.yes {
+			q.Set("dry_run", "true")
+			if _, err := a.ask(a.route, q, nil, &selected); err != nil {
+				return err
+			}
+			q.Del("dry_run")
+			if selected.Selected == 0 {
+				return errors.New("no dead notification is selected")
+			}
+			if err := a.confirm(fmt.Sprintf("Send %d dead notifications again?", selected.Selected)); err != nil {
+				return err
+			}
+		}
+		var out adminapi.Replayed
+		raw, err := a.ask(a.route, q, nil, &out)
+		if err != nil {
+			return err
+		}
+		sentence := fmt.Sprintf("%d to be sent again", out.Replayed)
+		if more := selected.Selected - out.Replayed; more > 0 && out.Replayed > 0 {
+			sentence += fmt.Sprintf("; repeat the command for %d more", more)
+		}
+		return a.print(raw, sentence)
 	}
-	return nil, nil
-}
-
-func sayReplayed(r *adminapi.Replayed) (string, error) {
-	return fmt.Sprintf("%d to be sent again", r.Replayed), nil
-}
-
-// endpoints are where webhooks are delivered to.
-var endpoints = &listing[adminapi.EndpointList, adminapi.Endpoint]{
-	path:    adminapi.Endpoints,
-	entries: func(l *adminapi.EndpointList) ([]adminapi.Endpoint, string) { return l.Endpoints, "" },
-	header:  "ENDPOINT\tSTATE\tWAITING\tIN FLIGHT\tFAILURES\tUNTIL",
-	row: func(e *adminapi.Endpoint) string {
-		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", e.URL, e.State, e.Queued, e.InFlight, e.Failures, soon(e.Until))
-	},
-	none: "No notifications were delivered recently, and none wait.",
 }
 
 func endpointName(_ *asking, _ url.Values, args []string) (any, error) {

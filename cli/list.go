@@ -80,8 +80,8 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 
 // gatewayOf returns which of several gateways has an entry; empty where one is alone.
 func gatewayOf(entry any) string {
-	if of, ok := entry.(interface{ At() string }); ok {
-		return of.At()
+	if of, ok := entry.(interface{ AtGateway() string }); ok {
+		return of.AtGateway()
 	}
 	return ""
 }

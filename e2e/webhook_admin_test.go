@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type delivery struct {
 	Task       string     `json:"task"`
 	Webhook    string     `json:"webhook"`
 	Endpoint   string     `json:"endpoint"`
+	Path       string     `json:"path"`
 	State      task.State `json:"state"`
 	Attempts   int        `json:"attempts"`
 	Next       time.Time  `json:"next"`
@@ -43,6 +45,13 @@ type endpoint struct {
 	State    string `json:"state"`
 	InFlight int    `json:"in_flight"`
 	Queued   int    `json:"queued"`
+	URLs     []struct {
+		Path      string  `json:"path"`
+		Dead      int     `json:"dead"`
+		Attempts  int     `json:"attempts"`
+		Delivered int     `json:"delivered"`
+		Median    float64 `json:"median_ms"`
+	} `json:"urls"`
 }
 
 // asked sends a request to the admin API and returns the status and the body of the answer.
@@ -164,7 +173,8 @@ func TestDeliveries(t *testing.T) {
 	agent, to := newFakeAgent(t, nil), newSink(t)
 	s := serve(
 		t,
-		config{store: "store memory", notify: here + "attempts 1", handle: "aip_gateway a2a/legacy " + agent.url},
+		config{store: "store memory", notify: here + "attempts 1\nkeep_bodies",
+			handle: "aip_gateway a2a/legacy " + agent.url},
 	)
 	leader := leaderOf(t, s.url())
 	s.awake()
@@ -186,7 +196,7 @@ func TestDeliveries(t *testing.T) {
 		t.Fatalf("the list is\n%s", list)
 	}
 	for i, d := range dead {
-		want := []string{"dead", string(history[i].State), "a", to.origin(), "1", "-", d.ID}
+		want := []string{"dead", string(history[i].State), "a", to.origin() + "/d…d", "1", "-", d.ID}
 		fields := strings.Fields(lines[i+1])
 		got := append(append([]string{}, fields[:6]...), fields[len(fields)-1])
 		if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(lines[i+1], "400") {
@@ -216,7 +226,13 @@ func TestDeliveries(t *testing.T) {
 	}
 	to.waitForChanges("/dead", history[2:3])
 	s.dead(len(history) - 1)
-	if got := s.aip(0, "replay", "--task", "a"); got != fmt.Sprintf("%d to be sent again\n", len(history)-1) {
+	const question = "dead notifications again? [y/N] \nError: nothing was changed; answer y, or add --yes\n"
+	if got := s.aip(1, "replay", "--task", "a", "--since", "1h"); got != fmt.Sprintf("Send %d ", len(history)-1)+question {
+		t.Errorf("before a replay of a task, it asks %q", got)
+	}
+	s.dead(len(history) - 1)
+	if got := s.aip(0, "replay", "--yes", "--task", "a", "--endpoint", to.origin()+"/d…d"); got !=
+		fmt.Sprintf("%d to be sent again\n", len(history)-1) {
 		t.Errorf("a replay of a task says %q", got)
 	}
 	s.dead(0)
@@ -245,7 +261,8 @@ func TestDeliveries(t *testing.T) {
 	if got := s.aip(0, "endpoints", "--json"); !strings.Contains(got, `"endpoint":"`+to.origin()+`"`) {
 		t.Errorf("the endpoints are, in JSON,\n%s", got)
 	}
-	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"  disabled  ") {
+	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"/h…d  disabled by the operator since ") &&
+		!strings.Contains(got, to.origin()+"  disabled by the operator since ") {
 		t.Errorf("the endpoints are\n%s", got)
 	}
 	if n := len(to.arrived("")) - had; n != 0 {
@@ -257,14 +274,29 @@ func TestDeliveries(t *testing.T) {
 	to.waitForChanges("/held", held)
 	to.inOrder("/held")
 	s.idle()
-	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"  closed  ") {
+	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"  sending  ") ||
+		!regexp.MustCompile(`(?m)^  /d…d +0 +0 +50% of \d+ +[0-9.]+[mµ]?s, 95% [0-9.]+[mµ]?s$`).MatchString(got) {
 		t.Errorf("the endpoints are\n%s", got)
+	}
+
+	// What was sent, and what came back.
+	got := s.aip(0, "attempts", "--task", "a", "--until", "2h")
+	if got != "No such attempt is kept.\n" {
+		t.Errorf("two hours ago, the attempts were\n%s", got)
+	}
+	got = s.aip(0, "attempts", dead[2].ID)
+	if strings.Count(got, to.origin()+"/d…d\n") != 2 || !strings.Contains(got, "HTTP 400 after ") ||
+		!strings.Contains(got, "HTTP 200 after ") || strings.Count(got, `    {"type":"task","id":"a"`) != 2 {
+		t.Errorf("the attempts are\n%s", got)
 	}
 
 	for _, tc := range []struct{ want, args string }{
 		{"say which", "replay"},
 		{"must be pending, failing, dead or disabled", "list --status deaf"},
 		{"limit", "list --limit 0"},
+		{"an endpoint is written as", "list --endpoint nonsense"},
+		{"since is \"soon\", but must be", "list --since soon"},
+		{"no dead notification is selected", "replay --task none"},
 		{"https://host", "disable nonsense"},
 		{"https://host", "enable ftp://example.com"},
 		{"arg", "disable"},
@@ -324,6 +356,12 @@ func TestDeliveriesAPI(t *testing.T) {
 		"task=a&webhook=" + hooks["b"].ID:    nil,
 		"id=" + all[0].ID + "&status=dead":   all[:1],
 		"status=failing&task=" + all[0].Task: nil,
+		"endpoint=" + one.origin():           of("a"),
+		"endpoint=" + one.origin() + "/a":    of("a"),
+		"endpoint=" + two.origin() + "/b":    of("b"),
+		"endpoint=" + two.origin() + "/bcde": nil,
+		"since=1h":                           all,
+		"since=1h&until=1m":                  nil,
 	} {
 		if diff := cmp.Diff(want, s.deliveries(query), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", query, diff)
@@ -339,6 +377,7 @@ func TestDeliveriesAPI(t *testing.T) {
 			"a",
 			hooks["a"].ID,
 			one.origin(),
+			"/…",
 			d.State,
 			1,
 			time.Time{},
@@ -371,6 +410,9 @@ func TestDeliveriesAPI(t *testing.T) {
 		{"POST", "/aip/deliveries/replay", "", 400, "say which"},
 		{"POST", "/aip/deliveries/replay?limit=1", "", 400, "say which"},
 		{"POST", "/aip/deliveries/replay?status=none", "", 400, "must be pending"},
+		{"POST", "/aip/deliveries/replay?status=dead&dry_run=yes", "", 400, "must be true or false"},
+		{"GET", "/aip/deliveries?until=later", "", 400, "until is \"later\", but must be a time"},
+		{"POST", "/aip/deliveries/attempts", "", 405, "use GET"},
 		{"POST", "/aip/endpoints", "", 405, "use GET"},
 		{"POST", "/aip/endpoints/disable", "", 400, "the body must be"},
 		{"POST", "/aip/endpoints/disable", `{"endpoint":""}`, 400, "the body must be"},
@@ -401,7 +443,17 @@ func TestDeliveriesAPI(t *testing.T) {
 
 	// A replay that fails is another dead letter of the same id; one that does not is none.
 	two.answers(always(taken()))
-	var answer struct{ Replayed int }
+	var answer struct{ Replayed, Selected int }
+	if s.adminCall("POST", "/aip/deliveries/replay?status=dead&dry_run=true", "", &answer); answer.Selected != 6 {
+		t.Errorf("%d would be replayed", answer.Selected)
+	}
+	var kept struct {
+		Kept     bool
+		Attempts []any
+	}
+	if s.adminCall("GET", "/aip/deliveries/attempts", "", &kept); kept.Kept || len(kept.Attempts) != 0 {
+		t.Errorf("without keep_bodies, there is %+v", kept)
+	}
 	if s.adminCall("POST", "/aip/deliveries/replay?status=dead", "", &answer); answer.Replayed != 6 {
 		t.Errorf("%d were replayed", answer.Replayed)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"iter"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -34,9 +35,11 @@ type Delivery struct {
 	ID                             string // its webhook-id
 	Partner, Leader, Task, Webhook string
 	Endpoint                       string // scheme://host:port
+	Path                           string // of its URL: of each segment the first and the last letter
 	Event                          uint64 // number of the event in the task's log
 	State                          task.State
 	Status                         Status
+	Reason                         string // why it is Disabled
 	Attempts                       int
 	Next                           time.Time // of the next attempt; zero where none is planned
 	At                             time.Time // when the event happened, or the notification became a dead letter
@@ -51,20 +54,35 @@ type Delivery struct {
 type Filter struct {
 	Status                         Status
 	Partner, Leader, Task, Webhook string
-	Host                           string   // of the endpoint, with or without its port
-	IDs                            []string // webhook-ids
-	After                          string   // the second result of Deliveries for the page before
-	Limit                          int      // deliveries on a page; default 100, at most 1000
+	Host                           string    // of the endpoint, with or without its port
+	URL                            string    // an endpoint; with a path, as it is or as Delivery.Path has it, only that
+	IDs                            []string  // webhook-ids
+	Since, Until                   time.Time // bound Delivery.At; Until is excluded
+	After                          string    // the second result of Deliveries for the page before
+	Limit                          int       // deliveries on a page; default 100, at most 1000
 }
 
 const (
 	defaultPage = 100
 	maxPage     = 1000
+	maxReplayed = 1000 // dead letters, by one call
 )
+
+// Check refuses a filter that can select nothing.
+func (f *Filter) Check() error {
+	if f.URL == "" {
+		return nil
+	}
+	_, _, err := splitURL(f.URL)
+	return err
+}
 
 // matches reports whether an outbox, by its name, may have deliveries that are selected.
 func (f *Filter) matches(outbox string) bool {
-	partner, leader, id := logname.Split(outbox)
+	return f.ofTask(logname.Split(outbox))
+}
+
+func (f *Filter) ofTask(partner, leader, id string) bool {
 	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
 		(f.Task == "" || f.Task == id)
 }
@@ -75,6 +93,15 @@ func (f *Filter) wants(d *Delivery) bool {
 		if err != nil || !strings.EqualFold(f.Host, u.Host) && !strings.EqualFold(f.Host, u.Hostname()) {
 			return false
 		}
+	}
+	if f.URL != "" {
+		endpoint, paths, err := splitURL(f.URL)
+		if err != nil || endpoint != d.Endpoint || paths != nil && !slices.Contains(paths, d.Path) {
+			return false
+		}
+	}
+	if d.At.Before(f.Since) || !f.Until.IsZero() && !d.At.Before(f.Until) {
+		return false
 	}
 	return (f.Status == "" || f.Status == d.Status) && (f.Webhook == "" || f.Webhook == d.Webhook) &&
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, d.ID))
@@ -190,8 +217,9 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 		h := &m.Hooks[i]
 		base := Delivery{
 			Partner: b.partner, Leader: b.leader, Task: b.task, Webhook: h.Webhook.ID, Endpoint: h.endpoint(),
+			Path: h.path(),
 		}
-		held := h.Disabled != "" || e.queue.Disabled(base.Endpoint) || e.stopped(b.leader)
+		held := e.held(h, b.leader)
 		fill := func(d Delivery, record uint64) {
 			en := m.entry(record)
 			d.ID, d.Event, d.State = webhookID(name, h.Webhook.ID, en), en.Event, en.State
@@ -200,8 +228,8 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 			}
 			switch {
 			case d.Status == Dead:
-			case held:
-				d.Status, d.Next = Disabled, time.Time{}
+			case held != "":
+				d.Status, d.Reason, d.Next = Disabled, held, time.Time{}
 			case d.Attempts > 0:
 				d.Status = Failing
 			default:
@@ -235,12 +263,36 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 	return out, nil
 }
 
-// Replay makes the selected dead letters due again, under their webhook-ids and with all attempts, and returns how
-// many. Each is then delivered on its own, in the order of the events; pending deliveries are not held up. Dead letters
-// of disabled webhooks stay dead. After and Limit are ignored.
+// held returns why nothing is sent to a webhook; empty where that is not so.
+func (e *Engine) held(h *hook, leader string) string {
+	since, disabled := e.queue.Disabled(h.endpoint())
+	switch {
+	case h.Disabled != "":
+		return "disabled by its receiver: " + h.Disabled
+	case disabled:
+		return "disabled by the operator since " + since.UTC().Format(time.RFC3339)
+	case e.stopped(leader):
+		return "disabled by the gateway: no certificate of its Leader counts now"
+	}
+	return ""
+}
+
+// Replay makes selected dead letters due again, at most 1000, under their webhook-ids and with all attempts, and
+// returns how many. Each is then delivered on its own, in the order of the events; pending deliveries are not held up.
+// Dead letters of disabled webhooks stay dead. After and Limit are ignored.
 func (e Engines) Replay(ctx context.Context, f Filter) (total int, err error) {
+	return e.eachDead(ctx, f, maxReplayed, false)
+}
+
+// Replayable returns how many dead letters Replay would make due, if it had no bound.
+func (e Engines) Replayable(ctx context.Context, f Filter) (total int, err error) {
+	return e.eachDead(ctx, f, math.MaxInt, true)
+}
+
+// eachDead counts the dead letters that a filter selects, up to a number, and makes them due unless it only counts.
+func (e Engines) eachDead(ctx context.Context, f Filter, most int, count bool) (total int, err error) {
 	for _, of := range e {
-		n, err := of.replayAll(ctx, f)
+		n, err := of.eachDead(ctx, f, most-total, count)
 		if total += n; err != nil {
 			return total, err
 		}
@@ -248,16 +300,19 @@ func (e Engines) Replay(ctx context.Context, f Filter) (total int, err error) {
 	return total, nil
 }
 
-// replayAll is Replay for one engine.
-func (e *Engine) replayAll(ctx context.Context, f Filter) (total int, _ error) {
+// eachDead is Engines.eachDead for one engine.
+func (e *Engine) eachDead(ctx context.Context, f Filter, most int, count bool) (total int, _ error) {
 	for outbox, err := range e.outboxes.all(ctx) {
 		if err != nil {
 			return total, unreadable(err)
 		}
+		if total == most {
+			break
+		}
 		if !f.matches(outbox) {
 			continue
 		}
-		n, err := e.replay(ctx, outbox, &f)
+		n, err := e.replay(ctx, outbox, &f, most-total, count)
 		if total += n; err != nil {
 			return total, err
 		}
@@ -265,8 +320,8 @@ func (e *Engine) replayAll(ctx context.Context, f Filter) (total int, _ error) {
 	return total, nil
 }
 
-// replay is Replay for one outbox.
-func (e *Engine) replay(ctx context.Context, name string, f *Filter) (count int, _ error) {
+// replay is eachDead for one outbox.
+func (e *Engine) replay(ctx context.Context, name string, f *Filter, most int, only bool) (count int, _ error) {
 	b := e.outboxes.lock(name)
 	defer b.unlock()
 	err := b.update(ctx, true, func(m *metadata, now time.Time) (bool, error) {
@@ -277,15 +332,17 @@ func (e *Engine) replay(ctx context.Context, name string, f *Filter) (count int,
 				l := &h.Dead[j]
 				d := Delivery{
 					ID:      webhookID(name, h.Webhook.ID, m.entry(l.Record)),
-					Webhook: h.Webhook.ID, Endpoint: h.endpoint(), Status: Dead,
+					Webhook: h.Webhook.ID, Endpoint: h.endpoint(), Path: h.path(), Status: Dead, At: l.At,
 				}
-				if h.Disabled == "" && l.Next.IsZero() && f.wants(&d) {
+				if count == most || h.Disabled != "" || !l.Next.IsZero() || !f.wants(&d) {
+					continue
+				}
+				if count++; !only {
 					l.Next, l.Attempts = now, 0
-					count++
 				}
 			}
 		}
-		return count > 0, nil
+		return count > 0 && !only, nil
 	})
 	if err != nil {
 		return 0, err

@@ -45,6 +45,7 @@ type deliverer struct {
 	outboxes *outboxes
 	queue    *schedule.Queue
 	sender   *delivery.Sender
+	results  *results
 	config   func() *Config
 	ctx      context.Context             // ends when the engine closes
 	mayAct   func(context.Context) error // see replay.WhenHeld
@@ -67,6 +68,7 @@ func (d *deliverer) run(a *schedule.Attempt) {
 	}
 	outcome := d.sender.Send(&n.Attempt)
 	n.duration = time.Since(n.Began)
+	d.results.add(n, &outcome)
 	waiting := d.queue.Report(a, &outcome)
 	d.finish(n, &outcome)
 	d.outboxes.reviewAll(d.ctx, waiting)
@@ -83,6 +85,10 @@ type notification struct {
 	webhook  task.Webhook
 	dialect  translate.Notifier
 	record   []byte // of the outbox
+
+	leader, task, path string // path: see hook.path
+	event              uint64 // number of it in the task's log
+	state              task.State
 
 	maxAttempts int
 	log         func() *slog.Logger // names the task
@@ -177,6 +183,7 @@ func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 			Began: now},
 		job: j, target: t, revision: h.Revision, since: time.UnixMilli(en.At),
 		webhook: h.Webhook, dialect: dialect, record: data, maxAttempts: config.Attempts, log: b.logger,
+		leader: b.leader, task: b.task, path: h.path(), event: en.Event, state: en.State,
 	}
 	n.Message = n
 	return n, nil

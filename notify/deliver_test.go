@@ -379,7 +379,7 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 				must(t, err)
 				open := 0
 				for _, p := range ends {
-					if p.State == "open" || p.State == "half-open" {
+					if p.State == Paused || p.State == TryingOne {
 						open++
 					}
 				}

@@ -23,22 +23,46 @@ import (
 // Endpoint is one scheme, host and port of webhooks.
 type Endpoint struct {
 	URL      string
-	State    string // closed (it works), open (it does not), half-open (the next attempt decides), disabled
+	State    string
 	InFlight int
 	Queued   int       // deliveries that wait, in memory or in the store
 	Failures int       // in a row
-	Until    time.Time // when an open one is attempted again
+	Until    time.Time // when one that is paused is attempted again
+	Since    time.Time // when a disabled one was disabled
+
+	URLs []EndpointURL // by Path
 }
 
-// Endpoints returns the endpoints for which deliveries wait, to which something was sent lately, or which are disabled,
-// by URL. It reads every outbox.
+// The states of an endpoint.
+const (
+	Sending   = "sending"
+	TryingOne = "trying one" // it has failed, and the next attempt decides
+	Paused    = "paused"     // it fails
+	// or Disabled
+)
+
+// EndpointURL is one of the URLs of an endpoint; or several whose paths look alike.
+type EndpointURL struct {
+	Path         string // see Delivery.Path
+	Queued, Dead int    // deliveries
+	Rate         Rate   // of the last attempts; the zero Rate if there was none lately
+}
+
+// Endpoints returns the endpoints for which deliveries wait or are dead, to which something was sent lately, or which
+// are disabled, by URL. It reads every outbox.
 func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
-	all := make(map[string]*Endpoint)
+	all, urls := make(map[string]*Endpoint), make(map[urlName]*EndpointURL)
 	get := func(name string) *Endpoint {
 		if all[name] == nil {
-			all[name] = &Endpoint{URL: name, State: "closed"}
+			all[name] = &Endpoint{URL: name, State: Sending}
 		}
 		return all[name]
+	}
+	url := func(name urlName) *EndpointURL {
+		if urls[name] == nil {
+			urls[name] = &EndpointURL{Path: name.path}
+		}
+		return urls[name]
 	}
 	for _, of := range e {
 		for outbox, err := range of.outboxes.all(ctx) {
@@ -51,8 +75,13 @@ func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
 			}
 			for i := range list {
 				// The deliveries of a disabled webhook wait for its Leader, and not for the endpoint.
-				if d := &list[i]; d.Status != Dead && (d.Status != Disabled || of.queue.Disabled(d.Endpoint)) {
+				d := &list[i]
+				u := url(urlName{d.Endpoint, d.Path})
+				if d.Status == Dead {
+					u.Dead++
+				} else if _, disabled := of.queue.Disabled(d.Endpoint); d.Status != Disabled || disabled {
 					get(d.Endpoint).Queued++
+					u.Queued++
 				}
 			}
 		}
@@ -61,9 +90,17 @@ func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
 		for _, s := range e[0].process.scheduler.States() {
 			get(s.Endpoint).merge(s)
 		}
+		for name, rate := range e[0].process.results.rates() {
+			url(name).Rate = rate
+		}
+	}
+	for name, u := range urls {
+		o := get(name.endpoint)
+		o.URLs = append(o.URLs, *u)
 	}
 	out := make([]Endpoint, 0, len(all))
 	for _, o := range all {
+		slices.SortFunc(o.URLs, func(a, b EndpointURL) int { return cmp.Compare(a.Path, b.Path) })
 		out = append(out, *o)
 	}
 	slices.SortFunc(out, func(a, b Endpoint) int { return cmp.Compare(a.URL, b.URL) })
@@ -76,11 +113,11 @@ func (o *Endpoint) merge(s schedule.State) {
 	o.Failures = max(o.Failures, s.Failures)
 	switch {
 	case s.Breaker == schedule.Disabled:
-		o.State, o.Until = "disabled", time.Time{}
-	case s.Breaker == schedule.Open && o.State != "disabled":
-		o.State, o.Until = "open", later(o.Until, s.Until)
-	case s.Breaker == schedule.HalfOpen && o.State == "closed":
-		o.State = "half-open"
+		o.State, o.Until, o.Since = string(Disabled), time.Time{}, s.Since
+	case s.Breaker == schedule.Open && o.State != string(Disabled):
+		o.State, o.Until = Paused, later(o.Until, s.Until)
+	case s.Breaker == schedule.HalfOpen && o.State == Sending:
+		o.State = TryingOne
 	}
 }
 
@@ -128,7 +165,7 @@ func (e *Engine) loadDisabled(ctx context.Context) error {
 			return task.Errorf(task.Internal, "the stored state of a webhook endpoint is damaged").WithCause(err)
 		}
 		if m.Disabled {
-			e.queue.Disable(entry.Log[1:])
+			e.queue.Disable(entry.Log[1:], m.At)
 		}
 	}
 	return nil
@@ -164,10 +201,11 @@ func (e *Engine) disable(ctx context.Context, name string) error {
 		return task.Errorf(task.LimitExceeded, "%d endpoints are disabled; enable some", limit).
 			WithData("limit", "endpoints").WithData("max", limit)
 	}
-	if err := e.storeDisabled(ctx, name, true, time.Now()); err != nil {
+	now := time.Now()
+	if err := e.storeDisabled(ctx, name, true, now); err != nil {
 		return err
 	}
-	e.outboxes.reviewAll(e.ctx, e.queue.Disable(name))
+	e.outboxes.reviewAll(e.ctx, e.queue.Disable(name, now))
 	e.logger().InfoContext(ctx, "a webhook endpoint is disabled", "endpoint", name)
 	return nil
 }

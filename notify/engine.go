@@ -32,6 +32,10 @@ type Config struct {
 	Timeout     time.Duration // of one attempt, from the lookup of the host to the end of the answer; default 15s
 	Concurrency int           // attempts at the same time, without attempts that take more than a second; default 64
 
+	// KeepBodies has the bodies of the last attempts kept in memory, of requests and of answers, at most 4 KiB of each
+	// and 16 MiB together. Default: no body is kept.
+	KeepBodies bool
+
 	Egress   *egress.Policy // which addresses may be reached; default: public ones, by https
 	Keys     sign.Keys      // sign notifications; default: they are not signed
 	Resolver *net.Resolver  // default: net.DefaultResolver
@@ -107,7 +111,7 @@ func open(ctx context.Context, store replay.Store, p *Process, trip http.RoundTr
 		return nil, err
 	}
 	e.deliverer = &deliverer{
-		outboxes: e.outboxes, queue: e.queue, sender: e.sender, config: e.config.Load, ctx: e.ctx,
+		outboxes: e.outboxes, queue: e.queue, sender: e.sender, results: p.results, config: e.config.Load, ctx: e.ctx,
 		mayAct: replay.WhenHeld(store), unknown: make(map[string]bool),
 	}
 	e.scanner = &scanner{outboxes: e.outboxes, queue: e.queue, due: due, log: e.logger}
@@ -149,10 +153,12 @@ func (e *Engine) Configure(c Config) {
 	}
 	e.sender.Configure(delivery.Config{
 		Timeout: c.Timeout, Connections: 4 * c.Concurrency, PerEndpoint: schedule.InFlightPerEndpoint,
-		Egress: c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS, Certificates: c.Certificates,
+		KeepBodies: c.KeepBodies,
+		Egress:     c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS, Certificates: c.Certificates,
 		TracerProvider: c.TracerProvider, Log: c.Log,
 	})
 	e.config.Store(&c)
+	e.process.results.configure(c.KeepBodies)
 	e.deliverer.configured()
 	e.queue.Start(c.Concurrency)
 	if !e.scanning {

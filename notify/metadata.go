@@ -59,7 +59,7 @@ type hook struct {
 	DisabledAt time.Time    `json:"disabledAt,omitzero"`
 	Dead       []deadLetter `json:"dead,omitempty"` // oldest record first
 
-	endpointName string // of Webhook.URL; empty until it is needed
+	endpointName, pathName string // of Webhook.URL; empty until they are needed
 }
 
 // endpoint returns the endpoint of the webhook.
@@ -70,10 +70,18 @@ func (h *hook) endpoint() string {
 	return h.endpointName
 }
 
+// path returns the path of the webhook, as an operator sees it.
+func (h *hook) path() string {
+	if h.pathName == "" {
+		h.pathName = maskedPath(h.Webhook.URL)
+	}
+	return h.pathName
+}
+
 // replace makes w the webhook.
 func (h *hook) replace(w task.Webhook) {
 	w.States = slices.Clone(w.States) // it stays in memory
-	h.Webhook, h.endpointName = w, ""
+	h.Webhook, h.endpointName, h.pathName = w, "", ""
 }
 
 // deadLetter is a notification whose attempts are used up.

@@ -17,6 +17,7 @@ import (
 type Process struct {
 	log       *slog.Logger
 	scheduler *schedule.Scheduler
+	results   *results
 
 	mu      sync.Mutex
 	config  *Config // in force; nil until Configure
@@ -31,7 +32,9 @@ func newProcess(log *slog.Logger, limits schedule.Limits) *Process {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Process{log: log, scheduler: schedule.New(limits), engines: make(map[*Engine]struct{})}
+	return &Process{
+		log: log, scheduler: schedule.New(limits), results: newResults(), engines: make(map[*Engine]struct{}),
+	}
 }
 
 // Open makes an engine over a store, which stays the caller's and is closed after the engine. Nothing is delivered

@@ -109,7 +109,7 @@ func TestEnginesOfAProcess(t *testing.T) {
 		ends, err := Engines{a.e, b.e}.Endpoints(t.Context())
 		must(t, err)
 		for _, end := range ends {
-			if end.URL == "https://fails.example.org:443" && (end.State != "open" || end.Queued != 2) {
+			if end.URL == "https://fails.example.org:443" && (end.State != Paused || end.Queued != 2) {
 				t.Errorf("%+v", end)
 			}
 		}

@@ -18,6 +18,7 @@ const Delivered Status = "delivered"
 type Progress struct {
 	Webhook    string
 	Endpoint   string       // scheme://host:port
+	Path       string       // see Delivery.Path
 	States     []task.State // of which it is notified; empty for all
 	Status     Status       // of its next delivery; Dead or Delivered if there is none
 	Reached    uint64       // number of the event up to which each notification was delivered, or became a dead letter
@@ -40,17 +41,17 @@ func (e *Engine) Progress(ctx context.Context, partner, leader, id string) ([]Pr
 	out := make([]Progress, 0, len(b.metadata.Hooks))
 	for i := range b.metadata.Hooks {
 		h := &b.metadata.Hooks[i]
-		out = append(out, b.metadata.progress(h, e.queue.Disabled(h.endpoint())))
+		out = append(out, b.metadata.progress(h, e.held(h, leader)))
 	}
 	return out, nil
 }
 
-// progress returns how far a webhook is. held says that its endpoint is disabled.
-func (m *metadata) progress(h *hook, held bool) Progress {
+// progress returns how far a webhook is. held is why nothing is sent to it.
+func (m *metadata) progress(h *hook, held string) Progress {
 	p := Progress{
-		Webhook: h.Webhook.ID, Endpoint: h.endpoint(), States: append([]task.State(nil), h.Webhook.States...),
+		Webhook: h.Webhook.ID, Endpoint: h.endpoint(), Path: h.path(), States: append([]task.State(nil), h.Webhook.States...),
 		Reached: m.Seen, Attempts: h.Attempts, Next: m.next(h),
-		LastStatus: h.LastStatus, LastError: h.LastError, Reason: h.Disabled,
+		LastStatus: h.LastStatus, LastError: h.LastError, Reason: held,
 	}
 	if m.pending(h) {
 		p.Reached = 0 // an earlier task with the same id
@@ -71,7 +72,7 @@ func (m *metadata) progress(h *hook, held bool) Progress {
 		}
 	}
 	switch {
-	case h.Disabled != "" || held:
+	case held != "":
 		p.Status, p.Next = Disabled, time.Time{}
 	case p.Attempts > 0:
 		p.Status = Failing

@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 			synctest.Wait()
 			got, err := w.e.Progress(t.Context(), "partner", "leader", "a")
 			must(t, err)
-			want.Endpoint = "https://hooks.example.org:443"
+			want.Endpoint, want.Path = "https://hooks.example.org:443", "/…?…"
 			if len(got) != 1 {
 				t.Fatalf("%s: %+v", when, got)
 			}
@@ -66,8 +66,10 @@ func TestProgress(t *testing.T) {
 		}
 		check("replayed", Progress{Status: Delivered, Reached: 2, LastStatus: 200})
 
+		since := time.Now().UTC().Format(time.RFC3339)
 		must(t, w.all().Disable(t.Context(), here))
 		must(t, l.move(task.AwaitingInput, task.Working))
-		check("held", Progress{Status: Disabled, Reached: 2, Pending: 2, LastStatus: 200})
+		check("held", Progress{Status: Disabled, Reached: 2, Pending: 2, LastStatus: 200,
+			Reason: "disabled by the operator since " + since})
 	})
 }

@@ -229,6 +229,7 @@ func TestDisableAndEnable(t *testing.T) {
 			}
 		}
 		must(t, w.all().Enable(ctx, "https://never.example.org"))
+		since := time.Now()
 		must(t, w.all().Disable(ctx, "https://HOOKS.example.org"))
 		l := w.task("a")
 		w.hook(l.log, here, At{})
@@ -236,12 +237,14 @@ func TestDisableAndEnable(t *testing.T) {
 		w.restart()
 		time.Sleep(50 * time.Hour)
 		d := w.deliveries(Filter{Status: Disabled})
-		if len(w.sink.all()) != 0 || len(d) != 2 || d[0].Attempts != 0 {
+		if len(w.sink.all()) != 0 || len(d) != 2 || d[0].Attempts != 0 ||
+			d[0].Reason != "disabled by the operator since "+since.UTC().Format(time.RFC3339) {
 			t.Errorf("%+v", d)
 		}
 		ends, err := w.all().Endpoints(ctx)
 		must(t, err)
-		want := []Endpoint{{URL: "https://hooks.example.org:443", State: "disabled", Queued: 2}}
+		want := []Endpoint{{URL: "https://hooks.example.org:443", State: "disabled", Queued: 2, Since: since,
+			URLs: []EndpointURL{{Path: "/…?…", Queued: 2}}}}
 		if d := cmp.Diff(want, ends); d != "" {
 			t.Error(d)
 		}
@@ -251,7 +254,7 @@ func TestDisableAndEnable(t *testing.T) {
 			t.Error(d)
 		}
 		w.restart()
-		if w.e.queue.Disabled("https://hooks.example.org:443") {
+		if _, is := w.e.queue.Disabled("https://hooks.example.org:443"); is {
 			t.Error("it is disabled again")
 		}
 	})

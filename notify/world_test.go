@@ -4,6 +4,7 @@ package notify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ type sink struct {
 	got    []notice // answered, in order
 	answer func(n *notice) (delay time.Duration, status int, err error)
 	after  http.Header
+	body   string // of answers; default "ok"
 	news   chan struct{}
 }
 
@@ -88,7 +90,8 @@ func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h == nil {
 		h = http.Header{}
 	}
-	return &http.Response{StatusCode: n.status, Header: h, Body: io.NopCloser(strings.NewReader("ok"))}, nil
+	answer := io.NopCloser(strings.NewReader(cmp.Or(s.body, "ok")))
+	return &http.Response{StatusCode: n.status, Header: h, Body: answer}, nil
 }
 
 // history returns the states that a URL has accepted, each webhook-id once. It fails if one came again after a later

@@ -33,6 +33,13 @@ import (
 // used again.
 const maxAnswer = 64 << 10
 
+// Of a body, an Outcome has maxRequestKept or maxAnswerKept bytes at most. Its reader may leave something out of an
+// answer, and still have 4 KiB then.
+const (
+	maxRequestKept = 4 << 10
+	maxAnswerKept  = 8 << 10
+)
+
 // maxRetryAfter is the longest time for which a receiver may ask not to be sent anything.
 const maxRetryAfter = 24 * time.Hour
 
@@ -74,6 +81,11 @@ type Outcome struct {
 	Status     int           // of HTTP; 0 where there was no answer
 	Error      string        // what failed, without secrets; empty where it was delivered or canceled
 	RetryAfter time.Duration // for how long the receiver asks not to be sent anything; 0 where it does not ask
+
+	// With Config.KeepBodies: the beginnings of the bodies of the request and of the answer, and the sizes of both, of the
+	// answer as far as it was read.
+	Request, Answer           []byte
+	RequestBytes, AnswerBytes int
 }
 
 // Send makes an attempt. A panic fails this attempt and nothing else.
@@ -110,7 +122,11 @@ func (s *Sender) send(c *setup, a *Attempt) (o Outcome) {
 		defer func() { endSpan(span, &o) }()
 	}
 	c.sign(a, header, body, traceparent)
-	return s.roundTrip(c, c.tripOf(a.Partner), req)
+	o = s.roundTrip(c, c.tripOf(a.Partner), req)
+	if c.KeepBodies {
+		o.Request, o.RequestBytes = bytes.Clone(body[:min(len(body), maxRequestKept)]), len(body)
+	}
+	return o
 }
 
 // sign sets the header fields that do not depend on the dialect.
@@ -134,9 +150,17 @@ func (s *Sender) roundTrip(c *setup, trip http.RoundTripper, req *http.Request) 
 	if err != nil {
 		return s.failure(req.Context(), c, err)
 	}
-	_, err = io.CopyN(io.Discard, resp.Body, maxAnswer)
-	_ = resp.Body.Close()
 	o := Outcome{Status: resp.StatusCode}
+	if c.KeepBodies {
+		var start bytes.Buffer
+		_, _ = io.CopyN(&start, resp.Body, maxAnswerKept) // what comes next says how that has ended
+		o.Answer, o.AnswerBytes = start.Bytes(), start.Len()
+	}
+	n, err := io.CopyN(io.Discard, resp.Body, maxAnswer-int64(o.AnswerBytes))
+	if c.KeepBodies {
+		o.AnswerBytes += int(n)
+	}
+	_ = resp.Body.Close()
 	switch {
 	case o.Status >= 200 && o.Status < 300:
 		// The receiver has the notification; the rest of its answer does not matter.

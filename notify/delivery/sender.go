@@ -25,6 +25,7 @@ type Config struct {
 	Timeout     time.Duration // of one attempt, from the lookup of the host to the end of the answer
 	Connections int           // idle connections that are kept, to all receivers
 	PerEndpoint int           // likewise, to one
+	KeepBodies  bool          // an Outcome has the beginnings of the bodies
 
 	Egress   *egress.Policy
 	Keys     sign.Keys     // sign each attempt; without a key, attempts are not signed

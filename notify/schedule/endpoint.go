@@ -80,6 +80,7 @@ type State struct {
 	InFlight int       // attempts
 	Failures int       // in a row
 	Until    time.Time // when an endpoint whose breaker is open is attempted again
+	Since    time.Time // when a disabled one was disabled
 }
 
 // BreakerState is the state of an endpoint's breaker. A greater one is worse.
@@ -112,8 +113,8 @@ func (s *Scheduler) States() []State {
 		}
 	}
 	for q := range s.queues {
-		for name := range q.disabled {
-			states = append(states, State{Endpoint: name, Breaker: Disabled})
+		for name, since := range q.disabled {
+			states = append(states, State{Endpoint: name, Breaker: Disabled, Since: since})
 		}
 	}
 	return states

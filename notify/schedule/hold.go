@@ -67,11 +67,11 @@ func (q *Queue) Resume() {
 }
 
 // Disable has no attempt begin at an endpoint, for any Leader, until Enable. Its deliveries leave memory, and Disable
-// returns their outboxes.
-func (q *Queue) Disable(endpoint string) (outboxes []string) {
+// returns their outboxes. since is when it was disabled.
+func (q *Queue) Disable(endpoint string, since time.Time) (outboxes []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.disabled[endpoint] = true
+	q.disabled[endpoint] = since
 	for _, l := range q.leaders {
 		if p := l.endpoints[endpoint]; p != nil {
 			outboxes = append(outboxes, q.drain(p)...)
@@ -98,12 +98,15 @@ func (q *Queue) Enable(endpoint string) {
 	}
 }
 
-// Disabled reports whether an endpoint is disabled.
-func (q *Queue) Disabled(endpoint string) bool {
+// Disabled reports whether an endpoint is disabled, and since when.
+func (q *Queue) Disabled(endpoint string) (since time.Time, is bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.disabled[endpoint]
+	since, is = q.disabled[endpoint]
+	return since, is
 }
+
+func (q *Queue) isDisabled(endpoint string) bool { _, is := q.disabled[endpoint]; return is }
 
 // MayDisable reports whether another endpoint may be disabled; if not, max is the number that may.
 func (q *Queue) MayDisable() (max int, ok bool) {

@@ -74,7 +74,7 @@ func (q *Queue) take(j Job, leader string, now time.Time) (blocker, bool) {
 		return blocker{}, false
 	}
 	l := q.leaderOf(leader)
-	if b := q.breakerOf(l, j.Endpoint); q.disabled[j.Endpoint] || b.open(now) {
+	if b := q.breakerOf(l, j.Endpoint); q.isDisabled(j.Endpoint) || b.open(now) {
 		q.config.Wake(now.Add(soon)) // since a moment ago; the next scan postpones the delivery
 		return blocker{}, false
 	}
@@ -127,7 +127,7 @@ func (s *Scheduler) capacityFreed(p *endpoint, now time.Time) {
 func (q *Queue) HoldUntil(leader, endpoint string, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.disabled[endpoint] {
+	if q.isDisabled(endpoint) {
 		return now.Add(Jitter(disabledFor))
 	}
 	if b := q.breakerOf(q.leaderOf(leader), endpoint); b.open(now) {

@@ -29,8 +29,8 @@ type Queue struct {
 	// The lock of the Scheduler guards what follows.
 	running  bool
 	closed   bool
-	jobs     map[string][]string // by outbox: the webhooks with a delivery in memory, waiting or in flight
-	disabled map[string]bool     // endpoints
+	jobs     map[string][]string  // by outbox: the webhooks with a delivery in memory, waiting or in flight
+	disabled map[string]time.Time // endpoints, and since when
 
 	// What was left in the store.
 	leftFor     map[uint64]blocker // hashes of outboxes that were left for one reason
@@ -45,7 +45,7 @@ func (s *Scheduler) Open(c Config) *Queue {
 		Scheduler:   s,
 		config:      c,
 		jobs:        make(map[string][]string),
-		disabled:    make(map[string]bool),
+		disabled:    make(map[string]time.Time),
 		leftFor:     make(map[uint64]blocker),
 		quarantined: quarantined,
 	}

@@ -132,7 +132,7 @@ func TestQueuesShareBreakers(t *testing.T) {
 		if !held(other, "one", "https://x:443") || held(other, "two", "https://x:443") {
 			t.Error("the breaker is not that of the Leader in all Queues")
 		}
-		fails.Disable("https://y:443")
+		fails.Disable("https://y:443", now)
 		if !held(fails, "one", "https://y:443") || held(other, "one", "https://y:443") {
 			t.Error("an endpoint is not disabled for one store")
 		}

@@ -147,8 +147,9 @@ func TestHoldUntil(t *testing.T) {
 		if !held("one") || held("two") {
 			t.Errorf("held: %v, and for another Leader: %v", held("one"), held("two"))
 		}
-		r.Disable("https://a:443")
-		if !held("one") || !held("two") || !r.Disabled("https://a:443") {
+		r.Disable("https://a:443", now)
+		since, disabled := r.Disabled("https://a:443")
+		if !held("one") || !held("two") || !disabled || !since.Equal(now) {
 			t.Error("a disabled endpoint holds back nothing")
 		}
 		r.Enable("https://a:443")

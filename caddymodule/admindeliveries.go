@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// filterOf reads a filter of deliveries from a query.
+func filterOf(q url.Values) (f notify.Filter, err error) {
+	f = notify.Filter{Status: notify.Status(q.Get("status")), Partner: q.Get("partner"), Leader: q.Get("leader"),
+		Task: q.Get("task"), Webhook: q.Get("webhook"), Host: q.Get("host"), URL: q.Get("endpoint"),
+		IDs: q["id"], After: q.Get("after")}
+	switch f.Status {
+	case "", notify.Pending, notify.Failing, notify.Dead, notify.Disabled:
+	default:
+		return f, task.Errorf(task.InvalidParams,
+			"status is %q, but must be pending, failing, dead or disabled", f.Status)
+	}
+	if err = f.Check(); err != nil {
+		return f, err
+	}
+	if f.Since, err = readMoment(q, "since"); err != nil {
+		return f, err
+	}
+	if f.Until, err = readMoment(q, "until"); err != nil {
+		return f, err
+	}
+	f.Limit, err = readLimit(q)
+	return f, err
+}
+
+// readMoment reads a time that is over from a query; the zero time if there is none.
+func readMoment(q url.Values, name string) (at time.Time, err error) {
+	text := q.Get(name)
+	if text == "" {
+		return at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	ago, err := caddy.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return at, task.Errorf(task.InvalidParams,
+			"%s is %q, but must be a time such as 2026-03-01T10:00:00Z, or how long it is ago, such as 10m", name, text)
+	}
+	return time.Now().Add(-ago), nil
+}
+
+func listDeliveries(o *openStore, r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := o.tasks.Webhooks().Deliveries(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	page := adminapi.DeliveryPage{Deliveries: make([]adminapi.Delivery, 0, len(list)), Next: next}
+	for i := range list {
+		d := &list[i]
+		page.Deliveries = append(page.Deliveries, adminapi.Delivery{
+			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook,
+			Endpoint: d.Endpoint, Path: d.Path, Event: d.Event, State: d.State, At: d.At, Reason: d.Reason,
+			Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
+			Recent: attemptsOf(d.Recent), OfAgent: o.agent(d.Partner),
+		})
+	}
+	return page, nil
+}
+
+func attemptsOf(list []notify.Attempt) (out []adminapi.Attempt) {
+	for _, a := range list {
+		out = append(out, attemptOf(a))
+	}
+	return out
+}
+
+func attemptOf(a notify.Attempt) adminapi.Attempt {
+	return adminapi.Attempt{At: a.At, DurationMS: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error}
+}
+
+// Sizes of a list of attempts with their bodies.
+const (
+	defaultExchanges = 20
+	maxExchanges     = 100
+)
+
+// listExchanges answers with the last attempts and their bodies.
+func listExchanges(o *openStore, r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list, kept := o.tasks.Webhooks().Exchanges(f, min(cmp.Or(f.Limit, defaultExchanges), maxExchanges))
+	out := adminapi.ExchangeList{Kept: kept, Exchanges: make([]adminapi.Exchange, 0, len(list))}
+	for i := range list {
+		e := &list[i]
+		out.Exchanges = append(out.Exchanges, adminapi.Exchange{
+			Attempt: attemptOf(e.Attempt), OfAgent: o.agent(e.Partner), Delivered: e.Delivered, ID: e.ID, Partner: e.Partner,
+			Leader: e.Leader, Task: e.Task, Webhook: e.Webhook, Endpoint: e.Endpoint, Path: e.Path, Event: e.Event,
+			State: e.State, Request: adminapi.Body(e.Request), Answer: adminapi.Body(e.Answer),
+		})
+	}
+	return out, nil
+}
+
+// allExchanges answers with the last attempts of all gateways.
+func allExchanges(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	all, missing, err := askNodes[adminapi.ExchangeList](o, r, q)
+	if err != nil {
+		return nil, err
+	}
+	limit, _ := readLimit(r.URL.Query())
+	out := adminapi.ExchangeList{Partial: adminapi.Partial{Missing: missing}, Exchanges: []adminapi.Exchange{}}
+	for _, one := range all {
+		out.Kept = out.Kept || one.page.Kept
+		for i := range one.page.Exchanges {
+			one.page.Exchanges[i].Gateway = one.name
+		}
+		out.Exchanges = append(out.Exchanges, one.page.Exchanges...)
+	}
+	slices.SortStableFunc(out.Exchanges, func(a, b adminapi.Exchange) int { return b.At.Compare(a.At) })
+	out.Exchanges = out.Exchanges[:min(len(out.Exchanges), cmp.Or(limit, defaultExchanges), maxExchanges)]
+	return out, nil
+}
+
+// replayDeliveries has the same query as listDeliveries, so that listed deliveries can be replayed by the same filter.
+func replayDeliveries(e notify.Engines, r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	if f.IDs == nil && f.Status == "" && f.Partner+f.Leader+f.Task+f.Webhook+f.Host+f.URL == "" &&
+		f.Since.IsZero() && f.Until.IsZero() {
+		return nil, task.Errorf(task.InvalidParams, "say which: by id, task, webhook, host, endpoint, leader, partner or "+
+			"since, or all of them by status=dead")
+	}
+	switch text := r.URL.Query().Get("dry_run"); text {
+	case "", "false":
+	case "true":
+		n, err := e.Replayable(r.Context(), f)
+		return adminapi.Replayed{Selected: n}, err
+	default:
+		return nil, task.Errorf(task.InvalidParams, "dry_run is %q, but must be true or false", text)
+	}
+	n, err := e.Replay(r.Context(), f)
+	return adminapi.Replayed{Replayed: n}, err
+}
+
+// listWebhooks answers with the webhooks of a task.
+func listWebhooks(o *openStore, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	if q.Get("partner") == "" || q.Get("leader") == "" || q.Get("task") == "" {
+		return nil, errUnnamedTask
+	}
+	_, e, err := o.tasks.Of(q.Get("partner"), q.Get("leader"))
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.Progress(r.Context(), q.Get("partner"), q.Get("leader"), q.Get("task"))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]adminapi.Webhook, 0, len(list))
+	for _, p := range list {
+		out = append(out, adminapi.Webhook(p))
+	}
+	return adminapi.WebhookList{Webhooks: out}, nil
+}
+
+func listEndpoints(e notify.Engines, r *http.Request) (any, error) {
+	list, err := e.Endpoints(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]adminapi.Endpoint, 0, len(list))
+	for _, p := range list {
+		one := adminapi.Endpoint{URL: p.URL, State: p.State, InFlight: p.InFlight, Queued: p.Queued,
+			Failures: p.Failures, Until: p.Until, Since: p.Since, URLs: make([]adminapi.EndpointURL, 0, len(p.URLs))}
+		for _, u := range p.URLs {
+			one.URLs = append(one.URLs, adminapi.EndpointURL{
+				Path: u.Path, Queued: u.Queued, Dead: u.Dead, Attempts: u.Rate.Attempts, Delivered: u.Rate.Delivered,
+				First: u.Rate.Since, MedianMS: milliseconds(u.Rate.Median), P95MS: milliseconds(u.Rate.P95),
+			})
+		}
+		out = append(out, one)
+	}
+	return adminapi.EndpointList{Endpoints: out}, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// switchEndpoint disables or enables the endpoint that the body names.
+func switchEndpoint(
+	to func(notify.Engines, context.Context, string) error,
+) func(notify.Engines, *http.Request) (any, error) {
+	return func(e notify.Engines, r *http.Request) (any, error) {
+		var body adminapi.EndpointName
+		if err := readBody(r, &body, `{"endpoint": "https://host"}`, &body.Endpoint); err != nil {
+			return nil, err
+		}
+		name, err := notify.ParseEndpoint(body.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		if err := to(e, r.Context(), name); err != nil {
+			return nil, err
+		}
+		return adminapi.EndpointName{Endpoint: name}, nil
+	}
+}
