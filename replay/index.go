@@ -119,12 +119,18 @@ func (x *Index[V]) relist(l *Indexed[V], lists []Listing) {
 		return
 	}
 	for _, was := range l.Head.Lists {
+		if slices.Contains(lists, was) {
+			continue
+		}
 		in := x.lists[was.List]
 		if in.remove(ListedLog{Log: l.Name, At: was.At}); in.size == 0 {
 			delete(x.lists, was.List)
 		}
 	}
 	for _, now := range lists {
+		if slices.Contains(l.Head.Lists, now) {
+			continue
+		}
 		in := x.lists[now.List]
 		if in == nil {
 			in = &order[ListedLog]{compare: ListedLog.Compare}

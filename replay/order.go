@@ -23,6 +23,12 @@ const orderLevels = 12
 
 // before returns, for each level, where the pointer is to the first node whose value does not come before v.
 func (o *order[T]) before(v T) (at [orderLevels]**orderNode[T]) {
+	if first := o.first[0]; first == nil || o.compare(first.value, v) >= 0 { // as for what happens now
+		for level := range at {
+			at[level] = &o.first[level]
+		}
+		return at
+	}
 	next := o.first[:]
 	for level := orderLevels - 1; level >= 0; level-- {
 		for next[level] != nil && o.compare(next[level].value, v) < 0 {
