@@ -3,7 +3,9 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -156,5 +159,24 @@ func TestCancelTask(t *testing.T) {
 	if diff := cmp.Diff(commandResult{Status: 1, Stdout: "one is completed\n",
 		Stderr: "Error: the task has ended otherwise meanwhile\n"}, got); diff != "" {
 		t.Errorf("cancel of a task that ends by itself (-want +got):\n%s", diff)
+	}
+}
+
+// TestCompletedFlags: a shell completes the values of flags that have few.
+func TestCompletedFlags(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--sort":  "newest\nname\n",
+		"--state": "pending\naccepted\nworking\nawaiting-input\nawaiting-completion\ncompleted\ncanceled\nfailed\nrejected\n",
+	} {
+		root, aip := &cobra.Command{Use: "caddy"}, &cobra.Command{Use: "aip"}
+		aipCommand(aip)
+		root.AddCommand(aip)
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetErr(io.Discard)
+		root.SetArgs([]string{"__complete", "aip", "tasks", "list", flag, ""})
+		if err := root.ExecuteContext(t.Context()); err != nil || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s is completed with %q, %v", flag, &out, err)
+		}
 	}
 }
