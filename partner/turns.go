@@ -154,7 +154,11 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 		accepted.undo(ctx, tk)
 		return nil, err
 	}
-	return p.beginTurn(trace.SpanFromContext(ctx), tk, m, from, stream), nil
+	r := p.beginTurn(trace.SpanFromContext(ctx), tk, m, from, stream)
+	if r.done.happened { // the engine was closed meanwhile, so nothing is sent
+		_ = tk.recordDelivery(ctx, agent.DeliveryQueued) // else the next engine asks the agent first, for some time
+	}
+	return r, nil
 }
 
 // forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes

@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -117,4 +118,60 @@ func TestUnsent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// closing is a store during whose next append its engine is closed, as where the shard moves.
+type closing struct {
+	replay.Store
+	engine *Engine // nil for not yet
+}
+
+func (c *closing) Append(ctx context.Context, a replay.Append) error {
+	err := c.Store.Append(ctx, a)
+	if e := c.engine; e != nil {
+		c.engine = nil
+		go e.Close()
+		<-e.base.Done()
+	}
+	return err
+}
+
+// TestUnsentByMove: a continue that is stored while the shard moves, and with which nothing was begun, is sent by the
+// next owner, who need not ask the agent whether it has it.
+func TestUnsentByMove(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := &closing{Store: replay.NewMemory(replay.Settings{})}
+		defer store.Close()
+		e, err := Open(t.Context(), store, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := setUp(t, memory(t), bringTo(task.AwaitingInput)).Config
+		p := e.Register(config)
+		if _, err := p.Do(t.Context(), leader, call(task.Start, "t1")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		store.engine = e
+		again := call(task.Continue, "t1", func(c *Request) { c.Message.ID = "again" })
+		if _, err := p.Do(t.Context(), leader, again); !errors.Is(err, replay.ErrFenced) {
+			t.Errorf("the answer of the former owner is %v", err)
+		}
+		synctest.Wait()
+		if e, err = Open(t.Context(), store, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		next := answers("done")
+		next.resume = func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			t.Error("the agent is asked")
+		}
+		config.Agent = next
+		p = e.Register(config)
+		synctest.Wait()
+		got, err := p.Do(t.Context(), leader, call(task.Get, "t1"))
+		if err != nil || got.Task.Status.State != task.AwaitingCompletion || len(next.turns) != 1 {
+			t.Errorf("the task is %s, %v; the agent was given %d turns", got.Task.Status.State, err, len(next.turns))
+		}
+	})
 }
