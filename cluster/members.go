@@ -260,8 +260,8 @@ func (c *Cluster) replaced(m *member) {
 
 // judge declares nodes gone. It is called right after a record of this node was written.
 func (c *Cluster) judge() error {
-	suspects := c.suspects()
-	if len(suspects) == 0 {
+	suspects, quiet := c.suspects()
+	if !quiet {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.config.Lease/3)
@@ -293,24 +293,28 @@ func (c *Cluster) judge() error {
 }
 
 // suspects returns the nodes that were silent for a lease and a margin before the last record was sent, with the
-// revisions of their records.
-func (c *Cluster) suspects() map[string]uint64 {
+// revisions of their records. quiet says whether one was silent for longer than it should: the notice of its record may
+// be lost, and if that is not found out before it is a suspect, its silence counts from then on.
+func (c *Cluster) suspects() (found map[string]uint64, quiet bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := make(map[string]uint64)
+	found = make(map[string]uint64)
 	if !c.joined {
-		return found
+		return found, false
 	}
 	for name, m := range c.members {
 		switch {
 		case name == c.config.Name:
 		case !m.living() && c.self.sent > m.seen+forgetAfter:
 			delete(c.members, name)
-		case m.living() && c.self.sent >= c.limit(c.lastOf(m)):
-			found[name] = m.revision
+		case m.living():
+			quiet = quiet || c.self.sent >= c.lastOf(m)+c.config.Lease*2/5
+			if c.self.sent >= c.limit(c.lastOf(m)) {
+				found[name] = m.revision
+			}
 		}
 	}
-	return found
+	return found, quiet
 }
 
 // leave has others know that this node acts no more.

@@ -86,3 +86,25 @@ func TestDeathWithoutLeader(t *testing.T) {
 		}
 	}
 }
+
+// TestDeathWithoutNotices: what a node owned that has died is taken over by others that do not see its records.
+func TestDeathWithoutNotices(t *testing.T) {
+	for i := range 20 {
+		inBubble(t, func(w *world) {
+			a, b, c := w.start("a"), w.start("b"), w.start("c")
+			bubble.Pass(20 * time.Second)
+			a.link.Deaf()
+			b.link.Deaf()
+			bubble.Pass(10*time.Second + time.Duration(i)*170*time.Millisecond)
+			at := w.at()
+			c.die()
+			bubble.Pass(10 * time.Second)
+			w.shares("a", "b")
+			if gap := w.gap(at); gap > takeOver+lease*2/3 {
+				t.Errorf("a shard had no owner for %v", gap)
+			}
+			w.alone()
+			w.end(a, b)
+		})
+	}
+}
