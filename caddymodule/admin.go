@@ -46,6 +46,8 @@ var adminAnswers = map[string]adminAnswer{
 	adminapi.Groups:           listGroups,
 	adminapi.LeaveGroup:       leaveGroup,
 	adminapi.AgentCardOf:      showAgentCard,
+	adminapi.AgentSettingsOf:  showAgentSettings,
+	adminapi.OverviewOf:       showOverview,
 	adminapi.Tasks:            listTasks,
 	adminapi.TaskCounts:       countTasks,
 	adminapi.TaskEvents:       listTaskEvents,

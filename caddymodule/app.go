@@ -112,7 +112,7 @@ type App struct {
 	drain    context.CancelFunc
 
 	releasing sync.WaitGroup // gives memory back
-	checking  sync.WaitGroup // asks agents whether they can be reached, and judges open connections again
+	checking  sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
 
 	mu           sync.Mutex
 	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
@@ -282,6 +282,7 @@ func (a *App) Start() error {
 	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
 	a.startAMP()
 	a.measured.Store(&measured{a.members, opened, a.certificates})
+	a.checking.Go(a.keepHistory)
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })

@@ -284,6 +284,7 @@ var spreadAnswers = map[string]sharedAnswer{
 	}, func(e *adminapi.Endpoint) *string { return &e.Gateway },
 		func(a, b adminapi.Endpoint) int { return cmp.Compare(a.URL, b.URL) }),
 	adminapi.PolicyRules: allRules,
+	adminapi.OverviewOf:  allOverviews,
 
 	adminapi.Exchanges: allExchanges,
 	adminapi.ReplayDeliveries: everywhere(func(into, of *adminapi.Replayed) {

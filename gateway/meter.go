@@ -113,11 +113,14 @@ type Calls struct {
 	count *[maxKinds + 1]atomic.Uint64
 }
 
-// ByKind yields how many calls there were by the name of the kind of their error; "ok" for none.
+// WithoutError is the name of the kind of calls that no error has answered.
+const WithoutError = "ok"
+
+// ByKind yields how many calls there were by the name of the kind of their error, or WithoutError.
 func (c *Calls) ByKind() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		for i := range c.count {
-			name := "ok"
+			name := WithoutError
 			if i < maxKinds {
 				name = task.Kind(i).String()
 			}

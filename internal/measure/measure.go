@@ -57,6 +57,59 @@ func (d *Durations) add(took time.Duration) int {
 	return i
 }
 
+// Counts is how many durations each bucket of a histogram holds.
+type Counts [len(bounds) + 1]uint64
+
+// Counts returns how many durations each bucket holds.
+func (d *Durations) Counts() (c Counts) {
+	for i := range c {
+		c[i] = d.buckets[i].Load()
+	}
+	return c
+}
+
+// Add adds other counts.
+func (c *Counts) Add(other Counts) {
+	for i, n := range other {
+		c[i] += n
+	}
+}
+
+// Sub returns what was counted after other counts of the same histogram.
+func (c Counts) Sub(other Counts) Counts {
+	for i, n := range other {
+		c[i] -= min(n, c[i])
+	}
+	return c
+}
+
+// Total returns how many durations there are.
+func (c Counts) Total() (n uint64) {
+	for _, one := range c {
+		n += one
+	}
+	return n
+}
+
+// Quantile returns the time that a part q of the durations, between 0 and 1, have not exceeded. Like Prometheus, it
+// supposes that the durations of a bucket are spread evenly, and that none exceeds the last bound. It is 0 for no
+// durations.
+func (c Counts) Quantile(q float64) time.Duration {
+	rank := q * float64(c.Total())
+	var below time.Duration
+	for i, bound := range bounds {
+		n := float64(c[i])
+		if n > 0 && rank <= n {
+			return below + time.Duration(float64(bound-below)*rank/n)
+		}
+		rank, below = rank-n, bound
+	}
+	if c[len(bounds)] == 0 {
+		return 0
+	}
+	return below
+}
+
 // Snapshot is what a histogram holds at a moment.
 type Snapshot struct {
 	Count   uint64

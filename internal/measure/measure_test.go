@@ -56,3 +56,41 @@ func TestExemplars(t *testing.T) {
 		t.Errorf("AddTraced allocates %v times without a trace", n)
 	}
 }
+
+// TestQuantile: a quantile is interpolated in its bucket, and only what was added between two counts is in it.
+func TestQuantile(t *testing.T) {
+	var d Durations
+	for range 100 {
+		d.Add(time.Hour)
+	}
+	before := d.Counts()
+	if got := before.Quantile(0.5); got != 30*time.Minute {
+		t.Errorf("beyond the last bound it is %v, want that", got)
+	}
+	for range 60 {
+		d.Add(3 * time.Millisecond)
+	}
+	for range 40 {
+		d.Add(20 * time.Millisecond)
+	}
+	since := d.Counts().Sub(before)
+	if n := since.Total(); n != 100 {
+		t.Errorf("%d durations, want 100", n)
+	}
+	for q, want := range map[float64]time.Duration{
+		0.3: 3 * time.Millisecond, 0.6: 5 * time.Millisecond, 0.8: 30 * time.Millisecond, 1: 50 * time.Millisecond,
+	} {
+		if got := since.Quantile(q); got.Round(time.Microsecond) != want {
+			t.Errorf("the quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	var sum Counts
+	if got := sum.Quantile(0.5); got != 0 {
+		t.Errorf("that of no durations is %v", got)
+	}
+	sum.Add(since)
+	sum.Add(since)
+	if sum.Total() != 200 || sum.Quantile(0.8) != since.Quantile(0.8) {
+		t.Errorf("the sum is %v", sum)
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminapi
+
+import (
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/measure"
+)
+
+// The routes of the overview.
+const (
+	OverviewOf      = "/aip/overview"        // GET: Overview
+	AgentSettingsOf = "/aip/agents/settings" // GET, with the query partner: AgentSettings
+)
+
+// Overview is what the gateway has counted in the last time, and what there is now. Of several gateways that share a
+// store, it is what all of them have counted.
+type Overview struct {
+	Partial
+	Activity
+
+	From time.Time `json:"from"`          // when the first point begins; the gateway may have begun later
+	Step float64   `json:"step"`          // of each point, in seconds
+	Dead uint64    `json:"dead"`          // notifications that became dead letters in this time
+	Now  *Levels   `json:"now,omitempty"` // of all agents; missing for a query that names one
+
+	Points []OverviewPoint `json:"points"` // the oldest first
+	Agents []AgentOverview `json:"agents"`
+}
+
+// Activity is what was counted in some time.
+type Activity struct {
+	Calls    uint64 `json:"calls"`        // that were answered
+	Errors   uint64 `json:"errors"`       // those of them that were answered with an error
+	Failures uint64 `json:"failed_tasks"` // tasks that have failed
+	First    Took   `json:"first_event"`  // the time of turns until their first event
+	Settled  Took   `json:"rest"`         // the time of turns until they rest: the agent has finished, failed or needs input
+}
+
+// Took is how long something took.
+type Took struct {
+	Count   uint64          `json:"count"`
+	P50     float64         `json:"p50,omitempty"`     // seconds that half of them have not exceeded
+	P99     float64         `json:"p99,omitempty"`     // that 99 of 100 have not exceeded
+	Buckets *measure.Counts `json:"buckets,omitempty"` // of the histogram of the metric; missing if there are none
+}
+
+// OverviewPoint is one point of time of an Overview.
+type OverviewPoint struct {
+	Activity
+
+	Counted float64 `json:"counted"` // seconds of it in which the gateway has counted; of the rest nothing is known
+	Dead    uint64  `json:"dead"`
+	Working int64   `json:"working"` // the highest number at once, as what follows
+	Waiting int64   `json:"waiting"`
+	Pending int64   `json:"pending"`
+	Streams int64   `json:"streams"`
+}
+
+// Levels are how much there is now.
+type Levels struct {
+	Tasks   map[string]int64 `json:"tasks"`   // that have not ended, by state
+	Pending int64            `json:"pending"` // notifications that are neither delivered nor dead
+	Streams int64            `json:"streams"` // that are open
+}
+
+// AgentOverview is one agent of an Overview. Partners with one agent have the same numbers, those of the agent.
+type AgentOverview struct {
+	AgentHealth
+	Activity
+
+	Running int64    `json:"running"` // requests that are open at the agent now
+	Queued  int64    `json:"queued"`  // turns that wait for a free one
+	Series  []uint64 `json:"series"`  // calls, by point
+}
+
+// AgentSettings are the settings of a Partner that are in force, with the defaults of those that were not set.
+type AgentSettings struct {
+	Partner  string    `json:"partner"`
+	Settings []Setting `json:"settings"`
+}
+
+// Setting is one of them. Of a secret, only the placeholders are shown that it has.
+type Setting struct {
+	Name   string `json:"name"` // as in the JSON of the configuration: agent.timeout
+	Value  string `json:"value"`
+	Secret bool   `json:"secret,omitempty"`
+}
+
+// overviewRoutes are the routes of the overview.
+var overviewRoutes = []Route{
+	{Path: OverviewOf, Method: "GET", Query: []string{"since", "partner"}, Console: MayRead},
+	{Path: AgentSettingsOf, Method: "GET", Query: []string{"partner"}, Console: MayRead},
+}

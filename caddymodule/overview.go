@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/caddymodule/history"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// past is the history of the process. Like what is counted, it outlives configurations.
+var past = history.New()
+
+// keepHistory takes samples until the configuration is drained.
+func (a *App) keepHistory() {
+	for {
+		select {
+		case <-a.draining.Done():
+			return
+		case <-time.After(past.UntilNext()):
+			a.sample()
+		}
+	}
+}
+
+// sample takes a sample of the counters, if this configuration is the one in force.
+func (a *App) sample() {
+	m := a.measured.Load()
+	if m == nil || newest.Load() != a {
+		return
+	}
+	levels := m.opened.levels()
+	s := history.Sample{Agents: make(map[string]history.Counts), Dead: m.opened.tasks.Webhooks().Counts().Dead,
+		Levels: history.Levels{Pending: levels.Pending, Streams: levels.Streams}}
+	for state, n := range levels.Tasks {
+		if task.State(state).Settled() {
+			s.Levels.Waiting += n
+		} else {
+			s.Levels.Working += n
+		}
+	}
+	for _, g := range m.members {
+		s.Agents[g.Agent.name()] = counted(g.gateway.Meter())
+	}
+	past.Take(s)
+}
+
+// counted returns what was counted of an agent.
+func counted(m *gateway.Meter) history.Counts {
+	c := history.Counts{Failed: m.Tasks.Entered(task.Failed),
+		First: m.Tasks.FirstReport.Counts(), Settled: m.Tasks.Settled.Counts()}
+	for calls := range m.Calls() {
+		for kind, n := range calls.ByKind() {
+			c.Calls += n
+			if kind != gateway.WithoutError {
+				c.Errors += n
+			}
+		}
+	}
+	return c
+}
+
+// levels returns how much there is now.
+func (o *openStore) levels() *adminapi.Levels {
+	engines := o.tasks.Engines()
+	l := &adminapi.Levels{Tasks: make(map[string]int64), Streams: process.Streams.Total(),
+		Pending: int64(o.tasks.Webhooks().Counts().Pending)}
+	for _, state := range append([]task.State{task.None}, task.States()...) {
+		if !state.Terminal() {
+			l.Tasks[string(stateOf(state))] = engines.InState(state)
+		}
+	}
+	return l
+}
+
+// defaultSince is the time that an overview is about.
+const defaultSince = time.Hour
+
+// showOverview answers with what was counted in the last time, until now.
+func showOverview(o *openStore, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	since := defaultSince
+	if text := q.Get("since"); text != "" {
+		var err error
+		if since, err = caddy.ParseDuration(text); err != nil || since < time.Minute || since > history.Longest {
+			return nil, task.Errorf(task.InvalidParams,
+				"since is %q, but must be a duration from 1m to 24h, such as 5m or 6h", text)
+		}
+	}
+	members := o.members()
+	if name := q.Get("partner"); name != "" {
+		g := o.member(name)
+		if g == nil {
+			return nil, errUnknownPartner(name)
+		}
+		members = []*Gateway{g}
+	}
+	if app := o.newest(); app != nil {
+		app.sample()
+	}
+	report := past.Last(since)
+	out := overviewOf(&report, members)
+	if q.Get("partner") == "" {
+		out.Now = o.levels()
+	}
+	return out, nil
+}
+
+// overviewOf makes an overview of the agents of some Partners.
+func overviewOf(report *history.Report, members []*Gateway) *adminapi.Overview {
+	points := make([]history.Counts, len(report.Points)) // of all these agents
+	length := time.Duration(len(points)) * report.Step
+	out := &adminapi.Overview{From: time.Now().Add(-length).Truncate(time.Second), Step: report.Step.Seconds(),
+		Points: make([]adminapi.OverviewPoint, len(points)), Agents: []adminapi.AgentOverview{}}
+	seen, added := make(map[string]bool), make(map[string]bool)
+	for _, g := range members {
+		if seen[g.name()] {
+			continue
+		}
+		seen[g.name()] = true
+		of := report.Agents[g.Agent.name()]
+		out.Agents = append(out.Agents, agentOverview(g, of, len(points)))
+		if added[g.Agent.name()] {
+			continue // another Partner with this agent
+		}
+		added[g.Agent.name()] = true
+		for i := range of {
+			points[i].Add(&of[i])
+		}
+	}
+	slices.SortFunc(out.Agents, func(a, b adminapi.AgentOverview) int { return cmp.Compare(a.Name, b.Name) })
+	var all history.Counts
+	for i := range points {
+		all.Add(&points[i])
+		p := &report.Points[i]
+		out.Dead += p.Dead
+		out.Points[i] = adminapi.OverviewPoint{Activity: activityOf(&points[i]), Counted: p.Counted.Seconds(), Dead: p.Dead,
+			Working: p.Levels.Working, Waiting: p.Levels.Waiting, Pending: p.Levels.Pending, Streams: p.Levels.Streams}
+	}
+	out.Activity = activityOf(&all)
+	return out
+}
+
+// agentOverview returns what was counted of an agent, in points.
+func agentOverview(g *Gateway, points []history.Counts, n int) adminapi.AgentOverview {
+	var all history.Counts
+	series := make([]uint64, n)
+	for i := range points {
+		all.Add(&points[i])
+		series[i] = points[i].Calls
+	}
+	out := adminapi.AgentOverview{AgentHealth: g.health(), Activity: activityOf(&all), Series: series}
+	if slots := g.gateway.Slots(); slots != nil {
+		running, queued := slots.Use()
+		out.Running, out.Queued = int64(running), int64(queued)
+	}
+	return out
+}
+
+func activityOf(c *history.Counts) adminapi.Activity {
+	return adminapi.Activity{Calls: c.Calls, Errors: c.Errors, Failures: c.Failed,
+		First: tookOf(c.First), Settled: tookOf(c.Settled)}
+}
+
+func tookOf(c measure.Counts) adminapi.Took {
+	if c == (measure.Counts{}) {
+		return adminapi.Took{}
+	}
+	return adminapi.Took{Count: c.Total(), P50: c.Quantile(0.5).Seconds(), P99: c.Quantile(0.99).Seconds(), Buckets: &c}
+}

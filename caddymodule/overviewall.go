@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/internal/measure"
+)
+
+// allOverviews answers with what all gateways have counted together. An agent is down where it is so for one of them.
+func allOverviews(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	all, missing, err := askNodes[adminapi.Overview](o, r, q)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	sum := all[0].page
+	for _, one := range all[1:] {
+		addOverview(sum, one.page)
+	}
+	sum.Missing = missing
+	return sum, nil
+}
+
+// addOverview adds an overview of the same time. Its points are as long; there are as many, or those at the end count.
+func addOverview(into, of *adminapi.Overview) {
+	addActivity(&into.Activity, &of.Activity)
+	into.Dead += of.Dead
+	if into.Now != nil && of.Now != nil {
+		for state, n := range of.Now.Tasks {
+			into.Now.Tasks[state] += n
+		}
+		into.Now.Pending += of.Now.Pending
+		into.Now.Streams += of.Now.Streams
+	}
+	for i := range min(len(into.Points), len(of.Points)) {
+		p, other := &into.Points[i], &of.Points[i]
+		addActivity(&p.Activity, &other.Activity)
+		p.Counted = max(p.Counted, other.Counted)
+		p.Dead += other.Dead
+		p.Working += other.Working
+		p.Waiting += other.Waiting
+		p.Pending += other.Pending
+		p.Streams += other.Streams
+	}
+	for i := range of.Agents {
+		addAgent(into, &of.Agents[i])
+	}
+}
+
+func addAgent(into *adminapi.Overview, of *adminapi.AgentOverview) {
+	for i := range into.Agents {
+		a := &into.Agents[i]
+		if a.Partner != of.Partner {
+			continue
+		}
+		addActivity(&a.Activity, &of.Activity)
+		a.Running += of.Running
+		a.Queued += of.Queued
+		for j := range min(len(a.Series), len(of.Series)) {
+			a.Series[j] += of.Series[j]
+		}
+		if a.State == adminapi.AgentUnknown || of.State == adminapi.AgentDown {
+			a.AgentHealth = of.AgentHealth
+		}
+		return
+	}
+	into.Agents = append(into.Agents, *of)
+}
+
+func addActivity(into, of *adminapi.Activity) {
+	into.Calls += of.Calls
+	into.Errors += of.Errors
+	into.Failures += of.Failures
+	into.First = addTook(into.First, of.First)
+	into.Settled = addTook(into.Settled, of.Settled)
+}
+
+func addTook(one, two adminapi.Took) adminapi.Took {
+	var sum measure.Counts
+	for _, t := range []adminapi.Took{one, two} {
+		if t.Buckets != nil {
+			sum.Add(*t.Buckets)
+		}
+	}
+	return tookOf(sum)
+}
