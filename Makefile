@@ -10,7 +10,7 @@ MODULES := . bench release soak
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium manifests e2e fuzz bench soak chaos release module clean
+.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium axe manifests e2e fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 manifests: ## container files, Kubernetes manifests, the Helm chart, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq nats contrib chromium $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 -timeout=30m ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
@@ -89,11 +89,13 @@ contrib: ## HAProxy, nginx, Prometheus and systemd's tools for the tests of cont
 chromium: ## a Chromium without a window for the tests of the console, unpacked in the same way
 	@./internal/browser/install.sh
 
+axe: internal/browser/axe/node_modules/.package-lock.json ## axe-core, by which the tests check that the console is accessible
+
 interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod
 	cd interop && $(GO) build -o bin/$* ./$*
 
-interop/%/node_modules/.package-lock.json: interop/%/package-lock.json
-	cd interop/$* && npm ci --ignore-scripts --no-audit --no-fund
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund
 
 fuzz: ## every fuzz target, for FUZZ (20s) each
 	@set -e; for p in $$($(GO) list ./...); do \

@@ -16,8 +16,10 @@ func allOverviews(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 		return nil, err
 	}
 	sum := all[0].page
-	for _, one := range all[1:] {
-		addOverview(sum, one.page)
+	for i, one := range all {
+		if sum.Gateways = append(sum.Gateways, one.name); i > 0 {
+			addOverview(sum, one.page)
+		}
 	}
 	sum.Missing = missing
 	return sum, nil

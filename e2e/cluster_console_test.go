@@ -29,7 +29,7 @@ func TestClusterConsole(t *testing.T) {
 	}
 	url := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.Wait(`[...document.querySelectorAll("tbody .shared")].some((cell) => cell.textContent.startsWith("gateway-"))`)
 	asked := 0
 	for _, request := range p.Requests() {

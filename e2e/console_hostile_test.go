@@ -101,7 +101,7 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 	}
 
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(console)
+	p.Go(console + "#/tasks")
 	p.WaitText("awaiting-input")
 	p.Eval(watch, nil)
 	p.Wait(fmt.Sprintf(`document.querySelectorAll("tbody tr").length === %d`, len(hostile)))

@@ -29,7 +29,7 @@ func TestConsoleAtALocalPort(t *testing.T) {
 	}
 
 	p := browser.Start(t).Open(1200, 800)
-	p.Go("http://" + address + "/")
+	p.Go("http://" + address + "/#/tasks")
 	p.WaitText("No task yet.")
 	leader := leaderOf(t, s.url())
 	leader.start("a", "ask me")

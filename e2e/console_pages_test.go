@@ -32,7 +32,7 @@ func TestConsoleSteersTasks(t *testing.T) {
 		})
 	}
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.Wait(`document.querySelectorAll("tbody .badge[data-state=working]").length === 2`)
 	for id, tc := range map[string][2]string{"a": {"Cancel the task", "canceled"}, "b": {"Fail the task", "failed"}} {
 		p.Press("t")
@@ -73,7 +73,7 @@ func TestConsoleTriesAPartner(t *testing.T) {
 	})
 	_, url := consoleOf(t, agent.url+" {\nallow "+string(certificates(t).Leader.AIC)+"\n}", "try")
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.Wait(`document.querySelector("nav a[data-page=try]")`)
 	p.Press("y")
 	p.Wait(`document.activeElement.name === "text"`)
@@ -167,7 +167,7 @@ func TestConsoleLooks(t *testing.T) {
 	leaderOf(t, s.url()).start("a", "ask me")
 	p := browser.Start(t).Open(1200, 800)
 	p.Prefer("light")
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.WaitText("awaiting-input")
 	ground := func() (color string) {
 		p.Eval(`getComputedStyle(document.documentElement).backgroundColor`, &color)
@@ -186,7 +186,7 @@ func TestConsoleLooks(t *testing.T) {
 	p.Press("l")
 	p.Prefer("light")
 	p.Go("about:blank")
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.WaitText("awaiting-input")
 	if ground() != dark {
 		t.Error("the choice does not last")
@@ -243,7 +243,7 @@ func TestConsoleLooks(t *testing.T) {
 	// By the keyboard alone, the focus is always seen.
 	p.Resize(1200, 800)
 	p.Go("about:blank")
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.WaitText("awaiting-input")
 	p.Press("Tab")
 	p.Wait(`document.activeElement.id === "skip" && document.activeElement.getBoundingClientRect().left >= 0`)
@@ -306,7 +306,7 @@ func TestConsoleOfManyTasks(t *testing.T) {
 	starting.Wait()
 
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.Wait(`document.querySelectorAll("tbody tr").length === 100`)
 	p.Eval(`void new PerformanceObserver((list) => (window.longest = Math.max(window.longest ?? 0,
 		...list.getEntries().map((e) => e.duration)))).observe({type: "longtask", buffered: true})`, nil)

@@ -16,7 +16,7 @@ func TestConsoleShowsStreams(t *testing.T) {
 	_, agent := sampleAgent(t)
 	s, console := consoleOf(t, "http://"+agent, "")
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(console)
+	p.Go(console + "#/tasks")
 	p.WaitText("No task yet.")
 	p.Press("s")
 	p.WaitText("No stream is open.")

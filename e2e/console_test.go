@@ -60,7 +60,7 @@ func TestConsoleShowsTasks(t *testing.T) {
 	t.Parallel()
 	s, url := consoleOf(t, asksForInput(t).url, "")
 	p := browser.Start(t).Open(1200, 800)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.WaitText("No task yet. Start one with: caddy aip call")
 
 	// What happens is shown without a reload.

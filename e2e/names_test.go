@@ -30,7 +30,7 @@ func TestNamesOfAgents(t *testing.T) {
 	}
 
 	p := browser.Start(t).Open(1440, 900)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	p.Wait(`document.querySelectorAll("tbody tr").length === 1`)
 	p.Wait(`document.querySelector(".agent").textContent === "travel-planner"`)
 	p.Wait(`document.querySelector(".agent").title === "` + aic + `"`)

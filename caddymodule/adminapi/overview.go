@@ -20,6 +20,8 @@ type Overview struct {
 	Partial
 	Activity
 
+	Gateways []string `json:"gateways,omitempty"` // whose numbers these are; missing for one that is alone
+
 	From time.Time `json:"from"`          // when the first point begins; the gateway may have begun later
 	Step float64   `json:"step"`          // of each point, in seconds
 	Dead uint64    `json:"dead"`          // notifications that became dead letters in this time

@@ -66,6 +66,15 @@ function sourceHealth(source) {
 function agentHealth(agent, card) {
   const facts = [
     ["Tasks", el("a", { href: link("tasks", { partner: agent.name }), "data-row": true }, "of this agent")],
+    ...agentFacts(agent),
+  ];
+  return el("article", { class: "card" }, el("h2", {},
+    el("a", { href: link("agent", { partner: agent.name }) }, clean(agent.name)), " ", badge(agent.state)), list(facts), card);
+}
+
+// agentFacts are what the gateway knows of an agent, in terms and values.
+export function agentFacts(agent) {
+  const facts = [
     ["Partner", id(agent.partner, 40)],
     ["Agent", el("span", { class: "id" }, clean(agent.agent))],
     ["Dialect", clean(agent.dialect || "not found out yet")],
@@ -73,16 +82,16 @@ function agentHealth(agent, card) {
     ["Last failed", time(agent.failed)],
   ];
   if (agent.reason) facts.push(["Why", clean(agent.reason)]);
-  return el("article", { class: "card" }, el("h2", {}, clean(agent.name), " ", badge(agent.state)),
-    list(facts), card);
+  return facts;
 }
 
-function list(facts) {
+// list shows terms and values.
+export function list(facts) {
   return el("dl", { class: "facts" }, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
 }
 
-// foldedCard reads the agent's card when it is unfolded.
-function foldedCard(partner, signal) {
+// foldedCard reads and shows the agent's card when it is unfolded.
+export function foldedCard(partner, signal) {
   const contents = el("div", { "aria-live": "polite" });
   const details = el("details", { class: "agent-card" }, el("summary", {}, "Card"), contents);
   details.addEventListener("toggle", async () => {

@@ -1,10 +1,12 @@
 // The frame of the console: which page is shown, its keys, and light or dark.
 import { get, permissions, RequestError } from "./api.js";
 import { el, link, message } from "./dom.js";
+import * as agent from "./agent.js";
 import * as agents from "./agents.js";
 import * as cluster from "./cluster.js";
 import * as deliveries from "./deliveries.js";
 import * as groups from "./groups.js";
+import * as overview from "./overview.js";
 import * as policy from "./policy.js";
 import * as streams from "./streams.js";
 import * as task from "./task.js";
@@ -12,10 +14,14 @@ import * as tasks from "./tasks.js";
 import * as trial from "./try.js";
 
 // A page fills the main element by show(main, query, signal, may), until the signal aborts.
-const pages = { tasks, task, streams, deliveries, agents, groups, policy, cluster, try: trial };
+const pages = { overview, tasks, task, streams, deliveries, agents, agent, groups, policy, cluster, try: trial };
+
+// The pages that belong to another one of the navigation.
+const parts = { task: "tasks", agent: "agents" };
 
 // The pages of the navigation, by their keys.
-const keys = { t: "tasks", s: "streams", d: "deliveries", a: "agents", g: "groups", o: "policy", c: "cluster", y: "try" };
+const keys = { v: "overview", t: "tasks", s: "streams", d: "deliveries", a: "agents", g: "groups", o: "policy", c: "cluster",
+  y: "try" };
 
 const main = document.getElementById("main");
 const dialog = document.getElementById("keys");
@@ -24,13 +30,13 @@ let may = new Set();
 
 function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const name = Object.hasOwn(pages, path) ? path : "tasks";
+  const name = Object.hasOwn(pages, path) ? path : "overview";
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
   document.title = `${pages[name].title} · AIP console`;
   for (const a of document.querySelectorAll("#pages a")) {
-    if (a.dataset.page === name || (name === "task" && a.dataset.page === "tasks")) a.setAttribute("aria-current", "page");
+    if (a.dataset.page === (parts[name] ?? name)) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
   }
   main.replaceChildren();
