@@ -175,6 +175,7 @@ func TestConsoleOverview(t *testing.T) {
 	if t.Logf("the first page is shown after %.0f ms, with %.0f bytes", weight.Shown, weight.Bytes); weight.Bytes > 150<<10 {
 		t.Errorf("the first page takes %.0f bytes", weight.Bytes)
 	}
+	picture(t, p, "overview")
 	looks(t, p, "overview")
 
 	// The numbers change, and the element with the focus stays.
@@ -207,5 +208,9 @@ func TestConsoleOverview(t *testing.T) {
 	p.Wait(`document.querySelector("h1").textContent === "Tasks" && document.querySelectorAll("tbody tr").length === 4`)
 	p.Eval(`void (location.hash = "#/agent?partner=none")`, nil)
 	p.WaitText(`the Partner "none" is not in the configuration`)
+	p.Eval(`void document.querySelector("main").append(document.createElement("button"))`, nil)
+	if len(p.Inaccessible()) == 0 {
+		t.Error("a button without a name is found accessible")
+	}
 	good(t, p, url, "409")
 }

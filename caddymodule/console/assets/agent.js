@@ -16,7 +16,7 @@ export async function show(main, query, signal) {
   const lacks = incomplete();
   const numbers = figures(query);
   const failures = el("div");
-  const settings = el("div");
+  const settings = el("div", { class: "settings" });
   main.append(heading, note, facts,
     el("p", { class: "links" }, el("a", { href: link("tasks", { partner }), "data-row": true }, "Its tasks"), " ",
       el("a", { href: link("streams", { partner }), "data-row": true }, "Its open streams"), " ",

@@ -25,9 +25,9 @@ export function figures(query) {
   const tasks = (state) => link("tasks", { partner, state, max_age: state ? ages[since] : undefined });
   const open = (state) => number(link("tasks", { state }), (o) => `${count(o.now.tasks[state])} ${state}`);
   const all = [
-    figure("Calls", [number(tasks(), (o) => rate(o.calls, counted(o)))], [["", ratesOf("calls")], ["bad", ratesOf("errors")]],
+    figure("Calls", [number(tasks(), (o) => rate(o.calls, counted(o)))], [["", rates("calls")], ["bad", rates("errors")]],
       (o) => `${count(o.calls)} calls, ${percent(o.errors, o.calls)} answered with an error`),
-    figure("Failed tasks", [number(tasks("failed"), (o) => count(o.failed_tasks))], [["bad", ratesOf("failed_tasks")]],
+    figure("Failed tasks", [number(tasks("failed"), (o) => count(o.failed_tasks))], [["bad", rates("failed_tasks")]],
       (o) => `${count(o.rest.count)} turns came to rest`),
     figure("Time to the first event", tookNumbers(tasks(), "first_event"), [["", tooksOf("first_event")]],
       (o) => highest(o, tooksOf("first_event"), seconds)),
@@ -74,7 +74,8 @@ function figure(title, numbers, curves, note) {
     update(overview) {
       numbers.forEach((one) => one.update(overview));
       setText(line, note(overview));
-      drawn.update(curves.map(([, of]) => of(overview)), `${numbers.map((one) => one.element.textContent).join(", ")}; ${line.textContent}`);
+      const texts = [...numbers.map((one) => one.element.textContent), line.textContent];
+      drawn.update(curves.map(([, of]) => of(overview)), texts.join("; "));
     },
   };
 }
@@ -82,7 +83,10 @@ function figure(title, numbers, curves, note) {
 // known reports whether enough is known of a point: of the last one, it is often only a moment.
 const known = (point) => point.counted >= 2.5;
 
-const ratesOf = (name) => (o) => o.points.map((p) => known(p) ? p[name] / p.counted : null);
+// ratesOf returns how often something happened in each second of a point, by how often it did in the point.
+export const ratesOf = (series, overview) => overview.points.map((p, i) => known(p) ? series[i] / p.counted : null);
+
+const rates = (name) => (o) => ratesOf(o.points.map((p) => p[name]), o);
 const levelsOf = (name) => (o) => o.points.map((p) => known(p) ? p[name] : null);
 const tooksOf = (name) => (o) => o.points.map((p) => p[name].count > 0 ? p[name].p99 ?? 0 : null);
 
@@ -103,7 +107,8 @@ export const count = (n) => digits.format(n ?? 0);
 export function rate(n, time) {
   if (!n || !time) return "0/s";
   const each = n / time;
-  return each >= 1 ? `${each < 10 ? each.toFixed(1) : count(Math.round(each))}/s` : `${(each * 60).toFixed(each < 1 / 6 ? 1 : 0)}/min`;
+  if (each < 1) return `${(each * 60).toFixed(each < 1 / 6 ? 1 : 0)}/min`;
+  return `${each < 10 ? each.toFixed(1) : count(Math.round(each))}/s`;
 }
 
 // percent writes a part of a whole.

@@ -3,7 +3,7 @@ import { follow, get } from "./api.js";
 import { chart } from "./chart.js";
 import { agentName, badge, clean, differs, duration, el, head, incomplete, link, message, setText, shorten, table,
   time } from "./dom.js";
-import { both, count, counted, figures, percent, rate, spanLinks, spanOf } from "./figures.js";
+import { both, count, counted, figures, percent, rate, ratesOf, spanLinks, spanOf } from "./figures.js";
 
 export const title = "Overview";
 
@@ -82,10 +82,11 @@ function agentRow(names, { name, partner }, since) {
     update(now, overview) {
       setText(shown, clean(now.name));
       if (differs(health, [now.state, now.reason])) {
-        health.replaceChildren(badge(now.state), now.reason ? el("span", { class: "why", title: clean(now.reason) }, ` ${clean(now.reason)}`) : "");
+        health.replaceChildren(el("span", { title: clean(now.reason) }, badge(now.state), " ",
+          el("span", { class: "why" }, clean(now.reason))));
       }
       setText(calls, rate(now.calls, counted(overview)));
-      drawn.update([now.series.map((n, i) => overview.points[i].counted >= 2.5 ? n / overview.points[i].counted : null)], calls.textContent);
+      drawn.update([ratesOf(now.series, overview)], calls.textContent);
       setText(errors, percent(now.errors, now.calls));
       setText(failed, count(now.failed_tasks));
       setText(running, count(now.running));
@@ -105,8 +106,8 @@ export function followFailures(element, query, signal) {
     const { tasks } = await get("tasks", { ...query, state: ["failed", "rejected"], limit: 10 }, signal);
     if (differs(note, "")) note.replaceChildren();
     if (!differs(list, tasks)) return;
-    list.replaceChildren(tasks.length === 0 ? message("No task has failed.") : table(["Task", "State", "Since", "Agent", "Reason"],
-      tasks.map((t) => [
+    list.replaceChildren(tasks.length === 0 ? message("No task has failed.") : table(
+      ["Task", "State", "Since", "Agent", "Reason"], tasks.map((t) => [
         el("a", { href: link("task", { partner: t.partner, leader: t.leader, task: t.task }), class: "id", title: clean(t.task),
           "data-row": true }, shorten(t.task, 36)),
         badge(t.state), time(t.since), agentName(t), el("span", { title: clean(t.reason) }, clean(t.reason || "–")),
