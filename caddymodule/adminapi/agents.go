@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// AgentCardOf is the route of the card of a Partner's agent, as the gateway has read it.
-const AgentCardOf = "/aip/agents/card" // GET, with the query partner: AgentCard
+// The routes of one Partner. Each is a GET with the query partner.
+const (
+	AgentCardOf     = "/aip/agents/card"     // AgentCard: that of its agent, as the gateway has read it
+	AgentSettingsOf = "/aip/agents/settings" // AgentSettings
+)
 
 // AgentCard is what the card of an agent says, unchecked. Callers are shown a card that the gateway makes of it.
 type AgentCard struct {
@@ -40,4 +43,17 @@ type CardSkill struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
+}
+
+// AgentSettings are the settings of a Partner that are in force, with the defaults of those that were not set.
+type AgentSettings struct {
+	Partner  string    `json:"partner"`
+	Settings []Setting `json:"settings"`
+}
+
+// Setting is one of them. Of a secret, only the placeholders are shown that it has.
+type Setting struct {
+	Name   string `json:"name"` // as in the JSON of the configuration: agent.timeout
+	Value  string `json:"value"`
+	Secret bool   `json:"secret,omitempty"`
 }

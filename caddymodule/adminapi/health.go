@@ -77,9 +77,10 @@ type AgentHealth struct {
 	Reason   string    `json:"reason,omitempty"`  // why it is down
 }
 
-// healthRoutes are the routes of health and of agents' cards, and their commands.
+// healthRoutes are the routes of health, and of agents' cards and settings.
 var healthRoutes = []Route{
 	{Path: HealthLive, Method: "GET, HEAD"},
 	{Path: HealthReady, Method: "GET, HEAD", Console: MayRead},
 	{Path: AgentCardOf, Method: "GET", Query: []string{"partner"}, Console: MayRead},
+	{Path: AgentSettingsOf, Method: "GET", Query: []string{"partner"}, Console: MayRead},
 }

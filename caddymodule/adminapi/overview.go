@@ -8,11 +8,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 )
 
-// The routes of the overview.
-const (
-	OverviewOf      = "/aip/overview"        // GET: Overview
-	AgentSettingsOf = "/aip/agents/settings" // GET, with the query partner: AgentSettings
-)
+// OverviewOf is the route of the overview.
+const OverviewOf = "/aip/overview" // GET: Overview
 
 // Overview is what the gateway has counted in the last time, and what there is now. Of several gateways that share a
 // store, it is what all of them have counted.
@@ -77,21 +74,7 @@ type AgentOverview struct {
 	Series  []uint64 `json:"series"`  // calls, by point
 }
 
-// AgentSettings are the settings of a Partner that are in force, with the defaults of those that were not set.
-type AgentSettings struct {
-	Partner  string    `json:"partner"`
-	Settings []Setting `json:"settings"`
-}
-
-// Setting is one of them. Of a secret, only the placeholders are shown that it has.
-type Setting struct {
-	Name   string `json:"name"` // as in the JSON of the configuration: agent.timeout
-	Value  string `json:"value"`
-	Secret bool   `json:"secret,omitempty"`
-}
-
-// overviewRoutes are the routes of the overview.
+// overviewRoutes is the route of the overview.
 var overviewRoutes = []Route{
 	{Path: OverviewOf, Method: "GET", Query: []string{"since", "partner"}, Console: MayRead},
-	{Path: AgentSettingsOf, Method: "GET", Query: []string{"partner"}, Console: MayRead},
 }

@@ -142,16 +142,10 @@ function frame() {
   setTheme(storedTheme());
 }
 
-try {
-  may = await permissions();
-} catch {
-  // Without an answer nothing may be changed; the page itself says that the gateway does not answer.
-}
+const [allowed, brief] = await Promise.allSettled([permissions(), get("cluster", { brief: true })]);
+// Without an answer nothing may be changed; the page itself says that the gateway does not answer.
+if (allowed.status === "fulfilled") may = allowed.value;
 if (!may.has("try")) delete keys.y;
-try {
-  if ((await get("cluster", { brief: true })).nodes.length === 0) delete keys.c; // the store is not shared
-} catch {
-  // Likewise.
-}
+if (brief.value?.nodes.length === 0) delete keys.c; // the store is not shared
 frame();
 route();
