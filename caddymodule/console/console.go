@@ -89,6 +89,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(append([]adminapi.Permission{}, h.Allow...)) // the client may have left
 	case name == "":
+		header.Set("Link", preload)
 		http.ServeFileFS(w, r, assets, "assets/index.html")
 	case isAsset(name):
 		http.ServeFileFS(w, r, assets, "assets/"+name)
@@ -124,6 +125,17 @@ func Refuse(w http.ResponseWriter, status int, reason string) {
 
 //go:embed assets
 var assets embed.FS
+
+// preload is the header field by which a browser loads all modules of the page at once, and not one after another as it
+// finds them.
+var preload = func() string {
+	var links []string
+	modules, _ := fs.Glob(assets, "assets/*.js") // the pattern is good
+	for _, module := range modules {
+		links = append(links, "<"+path.Base(module)+">; rel=modulepreload")
+	}
+	return strings.Join(links, ", ")
+}()
 
 func isAsset(name string) bool {
 	info, err := fs.Stat(assets, "assets/"+name)
