@@ -209,7 +209,7 @@ func TestConsoleOverview(t *testing.T) {
 	p.Eval(`void (location.hash = "#/agent?partner=none")`, nil)
 	p.WaitText(`the Partner "none" is not in the configuration`)
 	if os.Getenv("AIP_PICTURES") != "" { // with curves
-		for i := range 100 {
+		for i := range 40 {
 			for n := range 1 + i/10%4 {
 				leader.start(fmt.Sprintf("trip-%d-%d", i, n), "hello")
 			}
