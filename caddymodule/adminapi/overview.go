@@ -34,7 +34,7 @@ type Activity struct {
 	Errors   uint64 `json:"errors"`       // those of them that were answered with an error
 	Failures uint64 `json:"failed_tasks"` // tasks that have failed
 	First    Took   `json:"first_event"`  // the time of turns until their first event
-	Settled  Took   `json:"rest"`         // the time of turns until they rest: the agent has finished, failed or needs input
+	Settled  Took   `json:"rest"`         // … until the agent has finished, failed or needs input
 }
 
 // Took is how long something took.

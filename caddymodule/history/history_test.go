@@ -124,8 +124,8 @@ func TestHistoryForgets(t *testing.T) {
 	})
 }
 
-// TestHistoryOfAPause: a time without a sample is not known, and a counter that begins again takes nothing away. What is
-// sampled more often is counted once.
+// TestHistoryOfAPause: a time without a sample is not known, and a counter that begins again takes nothing away. What
+// is sampled more often is counted once.
 func TestHistoryOfAPause(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCounters(t)

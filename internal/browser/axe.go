@@ -22,8 +22,8 @@ func (p *Page) Inaccessible() (all []string) {
 		ID, Impact, Help string
 		Nodes            []struct{ HTML, FailureSummary string }
 	}
-	p.Eval(`axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.filter((v) => v.impact !== "minor"))`,
-		&found)
+	p.Eval(`axe.run(document, {resultTypes: ["violations"]})
+		.then((r) => r.violations.filter((v) => v.impact !== "minor"))`, &found)
 	for _, v := range found {
 		for _, n := range v.Nodes {
 			all = append(all, fmt.Sprintf("%s, %s: %s: %s (%s)", v.Impact, v.ID, v.Help, n.HTML, n.FailureSummary))
