@@ -56,7 +56,7 @@ func TestNewestTasksFirst(t *testing.T) {
 		leader.start(id, "ask me")
 	}
 	p := browser.Start(t).Open(1440, 900)
-	p.Go(url)
+	p.Go(url + "#/tasks")
 	order := `[...document.querySelectorAll("tbody a")].map((a) => a.textContent).join("")`
 	p.Wait(order + ` === "bac"`)
 	leader.cancel("c")
