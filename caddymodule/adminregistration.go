@@ -56,12 +56,10 @@ func registerPartner(o *openStore, r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(registry.Asking(r.Context()), registrationTimeout)
 	defer cancel()
-	what, err := g.order(ctx)
-	if err != nil {
+	record, err := g.register(ctx, &order)
+	if record == nil {
 		return nil, task.Errorf(task.UnsupportedOperation, "%v", advised(err))
 	}
-	what.NewVersion, what.Resubmit = order.NewVersion, order.Resubmit
-	record, err := g.app.account.Register(ctx, what)
 	out := registrationOf(g, record, err)
 	if record.AIC() != "" && (errors.Is(err, registry.ErrNewVersion) || order.NewVersion) {
 		out.Depends = dependents(o, g, record.AIC())
@@ -155,7 +153,7 @@ func versionOf(e *registry.Entry) *adminapi.RegisteredVersion {
 		return nil
 	}
 	return &adminapi.RegisteredVersion{ID: e.ID, Name: e.Name, Version: e.Version, Status: string(e.Status),
-		Comments: e.Comments, AIC: e.AIC, Submitted: e.Submitted, Processed: e.Processed}
+		Comments: e.Comments, AIC: e.AIC, Ontology: e.Ontology, Submitted: e.Submitted, Processed: e.Processed}
 }
 
 // advisedOnRegistry returns an error of a registration with what to do.
@@ -164,6 +162,8 @@ func advisedOnRegistry(err error) string {
 	switch {
 	case errors.Is(err, registry.ErrNewVersion):
 		advice = "an approved ACS can never change, and a new version gets another AIC: if that is meant, say --new-version"
+	case errors.Is(err, registry.ErrNoNames):
+		advice = "leave ontology out of registry, so that the Partner is registered as an agent"
 	case errors.Is(err, registry.ErrChanged):
 		advice = "undo the change, or raise the version, in the agent's card or by version in card, and register it with " +
 			"--new-version: it gets another AIC"

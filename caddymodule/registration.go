@@ -71,7 +71,7 @@ func (g *Gateway) cards() (gateway.Cards, error) {
 		case g.registered:
 			cards.Registered = func(ctx context.Context) ([]byte, error) {
 				record, err := account.Record(ctx, g.registration())
-				if err != nil || record.Current == nil {
+				if err != nil || record.Current == nil || record.Current.Ontology != "" { // an entity's is not its own
 					return nil, err
 				}
 				return record.Current.ACS, nil

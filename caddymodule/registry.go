@@ -40,15 +40,20 @@ type Registry struct {
 
 	// How often the registry is asked what has become of a submission. Default: 1m.
 	Poll caddy.Duration `json:"poll,omitempty"`
+
+	// The ontology as whose entities Partners are registered, at a registry of ACPs 2.2. Default: none; each is an agent
+	// of its own.
+	Ontology *Ontology `json:"ontology,omitempty"`
 }
 
 // registry returns what reads the option registry. Syntax:
 //
 //	registry <url> {
-//		user <name> <password>
-//		oidc <issuer> [<client_id> [<client_secret>]]
-//		ca   <file>...
-//		poll <duration>
+//		user     <name> <password>
+//		oidc     <issuer> [<client_id> [<client_secret>]]
+//		ca       <file>...
+//		poll     <duration>
+//		ontology <cert> <key> [<url>]
 //	}
 func (p *parser) registry(into **Registry) func() {
 	return func() {
@@ -69,6 +74,8 @@ func (p *parser) registry(into **Registry) func() {
 			},
 			"ca":   p.words(&r.CA),
 			"poll": p.duration(&r.Poll),
+
+			"ontology": p.ontology(&r.Ontology),
 		})
 	}
 }
@@ -102,8 +109,15 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		return nil, errors.New("use user, for a registry of ACPs 2.1, or oidc, for one of 2.2, not both")
 	case r.User != "" && r.Password == "":
 		return nil, errors.New("user needs a password")
+	case r.Ontology != nil && r.Issuer == "":
+		return nil, errNoEntities
 	case time.Duration(r.Poll) < minPoll:
 		return nil, fmt.Errorf("poll is %s, but must be %s or more", time.Duration(r.Poll), minPoll)
+	}
+	if r.Ontology != nil {
+		if _, _, err := r.Ontology.open(r); err != nil {
+			return nil, err
+		}
 	}
 	certificates, err := readRootFiles(r.CA)
 	if err != nil {

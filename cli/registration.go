@@ -59,6 +59,9 @@ func registrationText(r *adminapi.Registration) string {
 		if v.AIC != "" {
 			line("aic", "%s", v.AIC)
 		}
+		if v.Ontology != "" {
+			line("ontology", "%s", v.Ontology)
+		}
 		if v.Comments != "" {
 			line("comments", "%s", v.Comments)
 		}

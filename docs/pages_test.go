@@ -24,8 +24,10 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
 // pages returns every document, by its path.
@@ -112,8 +114,10 @@ func TestDocsExamples(t *testing.T) {
 	all := pages(t)
 	// The examples name certificates as getting-started.md makes them.
 	t.Chdir(t.TempDir())
-	if _, err := devpki.Make(devpki.Options{Dir: ".pki"}); err != nil {
-		t.Fatal(err)
+	for dir, leader := range map[string]identity.AIC{".pki": "", ".ontology": registrytest.Ontology} {
+		if _, err := devpki.Make(devpki.Options{Dir: dir, Leader: leader}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	aunFiles(t)
 	_, line, err := authn.MakeKey("billing")
@@ -142,6 +146,7 @@ func TestDocsExamples(t *testing.T) {
 				"/etc/caddy/aun/", ".pki/aun-",
 				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
 				"/etc/caddy/partner-key.pem", ".pki/server-key.pem",
+				"/etc/caddy/ontology", ".ontology/leader",
 				"/etc/caddy/sign.pem", ".pki/leader-key.pem", "/etc/caddy/sign-before.pem", ".pki/server-key.pem",
 				"/etc/caddy/aip-keys", ".pki/keys", "/etc/caddy/registry-password", ".pki/password")
 			if err := validate(here.Replace(formatted)); err != nil {

@@ -3,11 +3,15 @@
 package e2e
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,5 +235,65 @@ func TestRegistrationByOpenID(t *testing.T) {
 	r.waitFor(t, "the registry has assigned an AIC")
 	if registry.Asked() != 1 {
 		t.Errorf("a person was asked to log in %d times", registry.Asked())
+	}
+}
+
+// TestRegistrationAsEntity registers a Partner at a registry of ACPs 2.2 as an entity of an ontology, whose certificate
+// it shows there. No person decides, and the AIC is used at once. At a registry of ACPs 2.1 the configuration is refused.
+func TestRegistrationAsEntity(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.NewOIDC(t)
+	registry.KeepNames()
+	r := newRegistering(t, registry)
+	root := newRoot(t, "root")
+	pair := root.leader(registrytest.Ontology)
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	noError(t, err)
+	noError(t, os.WriteFile(r.inDir("onto.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: pair.Leaf.Raw}), 0o600))
+	noError(t, os.WriteFile(r.inDir("onto-key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		0o600))
+	var shown atomic.Pointer[string]
+	entities := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		shown.Store(&q.TLS.PeerCertificates[0].Subject.CommonName)
+		registry.ServeHTTP(w, q)
+	}))
+	entities.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	entities.StartTLS()
+	t.Cleanup(entities.Close)
+	noError(t, os.WriteFile(r.inDir("ca.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: entities.Certificate().Raw}), 0o600))
+
+	ontology := fmt.Sprintf("\n\t\t\tca %s\n\t\t\tontology %s %s %s", r.inDir("ca.pem"), r.inDir("onto.pem"),
+		r.inDir("onto-key.pem"), entities.URL)
+	settings := func(login string) config {
+		c := r.settings(login, "")
+		c.handle = strings.Replace(c.handle, "/{AIC}", "", 1)
+		return c
+	}
+	c := settings("oidc " + registry.Issuer() + " " + registrytest.ClientID + ontology)
+	r.start(c)
+	if refused := r.reload(settings(r.byPassword() + ontology)); !strings.Contains(refused, "ACPs 2.1 keeps no names") {
+		t.Errorf("at a registry of ACPs 2.1: %s", refused)
+	}
+	done := make(chan string, 1)
+	go func() {
+		status, out, errs := r.acs("register")
+		done <- fmt.Sprint(status, " ", out, errs)
+	}()
+	eventually(t, "the login is asked for", func() bool { return registry.Asked() == 1 })
+	registry.LogIn(true)
+	got, all := <-done, registry.Entities()
+	if len(all) != 1 || !strings.HasPrefix(got, "0 ") || !strings.Contains(got, "ontology  "+registrytest.Ontology) {
+		t.Fatalf("register: %s; there are the entities %v", got, all)
+	}
+	if cn := shown.Load(); cn == nil || *cn != registrytest.Ontology {
+		t.Errorf("the registry was shown the certificate of %v", cn)
+	}
+	if aic := r.served(t, "aic"); aic != all[0] {
+		t.Errorf("the Partner has the AIC %q, want %s", aic, all[0])
+	}
+	if status, out, errs := r.acs("register"); status != 0 || len(registry.Entities()) != 1 {
+		t.Errorf("register again: %d %s %s", status, out, errs)
 	}
 }

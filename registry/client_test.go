@@ -136,7 +136,7 @@ func TestReadError(t *testing.T) {
 			Error{Kind: Refused, Name: "INVALID_ACS", Detail: "'aic' is a required property"}},
 		{401, `{"detail":"Not authenticated"}`, Error{Kind: Unauthorized, Detail: "Not authenticated"}},
 		{409, `{"status":"error","error":{"code":40901,"message":"taken","data":{"existingAic":"A"}}}`,
-			Error{Kind: Conflict, Name: "40901", Detail: "taken"}},
+			Error{Kind: Conflict, Name: "40901", Detail: "taken", Existing: "A"}},
 		{422, `{"title":"T","errors":[{"loc":["body","x"],"msg":"bad"},{"loc":[],"msg":"worse"}]}`,
 			Error{Kind: Refused, Detail: "[body x]: bad; []: worse"}},
 		{400, `{"error":"authorization_pending","error_description":"wait"}`,

@@ -57,6 +57,7 @@ type Error struct {
 	Status     int           // of HTTP; 0 if there was no answer
 	Name       string        // the registry's own name or code of the error; may be empty
 	Detail     string        // what the registry says about it; may be empty
+	Existing   string        // the AIC of the agent that stands against it; may be empty
 	RetryAfter time.Duration // for how long the registry asks to wait; 0 if it does not
 	Cause      error         // of the connection; may be nil
 }
@@ -137,11 +138,14 @@ func readError(status int, body []byte) *Error {
 	var coded struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
+		Data    struct {
+			Existing string `json:"existingAic"`
+		} `json:"data"`
 	}
 	var name string
 	switch {
 	case json.Unmarshal(said.Error, &coded) == nil && coded.Code != 0:
-		e.Name, detail = strconv.Itoa(coded.Code), coded.Message
+		e.Name, detail, e.Existing = strconv.Itoa(coded.Code), coded.Message, printable(coded.Data.Existing)
 	case json.Unmarshal(said.Error, &name) == nil:
 		e.Name, detail = printable(name), said.Text
 	}

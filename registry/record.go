@@ -30,6 +30,7 @@ type Entry struct {
 	Status    Status          `json:"status"`
 	Comments  string          `json:"comments,omitempty"` // of the person who has decided
 	AIC       string          `json:"aic,omitempty"`      // from the approval on
+	Ontology  string          `json:"ontology,omitempty"` // the AIC; of an entity only
 	ACS       json.RawMessage `json:"acs,omitempty"`      // as the registry has it
 	Submitted time.Time       `json:"submitted,omitzero"`
 	Processed time.Time       `json:"processed,omitzero"`
@@ -67,7 +68,7 @@ func (r *Record) take(e *Entry) {
 	r.Asked, r.Trouble = time.Now(), ""
 	switch {
 	case r.Current != nil && r.Current.ID == e.ID:
-		e.AIC = cmp.Or(e.AIC, r.Current.AIC)
+		e.AIC, e.Ontology = cmp.Or(e.AIC, r.Current.AIC), cmp.Or(e.Ontology, r.Current.Ontology)
 		r.Current = e
 	case e.AIC != "" && (e.Status == Approved || e.Status == Disabled):
 		if old := r.AIC(); old != "" && old != e.AIC {

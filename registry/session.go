@@ -130,20 +130,25 @@ func (a *Account) token(ctx context.Context, refused string) (token string, err 
 	return token, err
 }
 
-// do sends a request as the user. A request that is refused because the session has ended, such as by a login
-// elsewhere, is sent once more after one new login.
-func (a *Account) do(ctx context.Context, q call, into any) (err error) {
+// do sends a request as the user.
+func (a *Account) do(ctx context.Context, q call, into any) error {
+	return a.doAt(ctx, a.client, q, into)
+}
+
+// doAt is do by another client of the registry. A request that is refused because the session has ended, such as by a
+// login elsewhere, is sent once more after one new login.
+func (a *Account) doAt(ctx context.Context, at *Client, q call, into any) (err error) {
 	if q.token, err = a.token(ctx, ""); err != nil {
 		return err
 	}
-	err = a.client.do(ctx, q, into)
+	err = at.do(ctx, q, into)
 	if !Is(err, Unauthorized) {
 		return err
 	}
 	if q.token, err = a.token(ctx, q.token); err != nil {
 		return err
 	}
-	return a.client.do(ctx, q, into)
+	return at.do(ctx, q, into)
 }
 
 // asking is the key of a context whose operation a person waits for.

@@ -18,6 +18,7 @@ type RegisteredVersion struct {
 	Status    string    `json:"status"` // draft, pending, rejected, approved, disabled or deleted
 	Comments  string    `json:"comments,omitempty"`
 	AIC       string    `json:"aic,omitempty"`
+	Ontology  string    `json:"ontology,omitempty"` // the AIC of the ontology that it is an entity of
 	Submitted time.Time `json:"submitted,omitzero"`
 	Processed time.Time `json:"processed,omitzero"`
 }
@@ -93,6 +94,9 @@ until a person of the registry has decided. That may take hours: it may be inter
 and the same command goes on where it was. The gateway asks the registry meanwhile, also
 after a restart. Once it is approved, the configuration is loaded again, so that the
 Partner uses its AIC.
+
+With the option ontology of registry, it is registered as an entity of that ontology,
+about which no person decides.
 
 An ACS that is approved can never change. Another content is a new version, which gets
 another AIC: --new-version allows it, and what depends on the old AIC is printed.

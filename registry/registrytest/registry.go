@@ -74,7 +74,9 @@ type Registry struct {
 	// Fail says what goes wrong with a request.
 	fail func(method, path string) Fault
 	oidc *provider // nil for version 2.1
-	eabs int
+	// keepsNames says that of an entity the names for its certificate are kept.
+	keepsNames bool
+	eabs       int
 }
 
 // New starts a registry, which ends with the test.
@@ -216,6 +218,8 @@ func (r *Registry) answer(q *http.Request, body []byte) (int, string) {
 		return r.draft(body)
 	case strings.HasPrefix(path, "/api/v1/agent/client/"):
 		return r.change(q.Method, strings.TrimPrefix(path, "/api/v1/agent/client/"), body)
+	case path == "/acps-atr-v2/entity":
+		return r.entity(body)
 	case strings.HasPrefix(path, "/acps-atr-v2/eab/"):
 		return r.eab(strings.TrimPrefix(path, "/acps-atr-v2/eab/"))
 	}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/registry"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Ontology is an agent without an endpoint, as whose entities Partners are registered. It is registered by other means.
+type Ontology struct {
+	// The PEM file with its certificate for clients, which names its AIC. It is read at each registration. Required.
+	Cert string `json:"cert"`
+
+	// The PEM file with the key of cert. Required.
+	Key string `json:"key"`
+
+	// Where the registry takes entities, without a path: https, or http on this host. Default: the registry's URL.
+	URL string `json:"url,omitempty"`
+}
+
+// ontology reads the option.
+func (p *parser) ontology(into **Ontology) func() {
+	return func() {
+		args := p.RemainingArgs()
+		if len(args) < 2 || len(args) > 3 {
+			p.fail("ontology is written as: ontology <cert> <key> [<url>]")
+			return
+		}
+		*into = &Ontology{Cert: args[0], Key: args[1], URL: strings.Join(args[2:], "")}
+	}
+}
+
+// errNoEntities refuses entities at a registry of ACPs 2.1.
+var errNoEntities = errors.New("ontology needs oidc, and so a registry of ACPs 2.2: one of ACPs 2.1 keeps no names for " +
+	"the certificate of an entity, so that no Leader would accept it for the Partner's host")
+
+// open reads the certificate. It returns the AIC in it, and the client that shows it to the registry.
+func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error) {
+	pair, err := readClientCert(caddy.NewReplacer(), o.Cert, o.Key)
+	if err != nil {
+		return "", nil, fmt.Errorf("ontology: %w", err)
+	}
+	named, err := identity.FromCertificate(pair.Leaf)
+	if err != nil {
+		return "", nil, fmt.Errorf("ontology: %s: %s", o.Cert, explained(err))
+	}
+	levels := strings.Split(string(named), ".")
+	if len(levels) < 2 || strings.Trim(levels[len(levels)-2], "0") != "" {
+		return "", nil, fmt.Errorf("ontology: the AIC %s in %s is of no ontology, whose instance is all zeros", named, o.Cert)
+	}
+	roots, err := readRootFiles(r.CA)
+	if err != nil {
+		return "", nil, err
+	}
+	url, err := replaceAll(caddy.NewReplacer(), cmp.Or(o.URL, r.URL))
+	if err != nil {
+		return "", nil, fmt.Errorf("ontology: its URL %w", err)
+	}
+	at, err = registry.New(registry.Config{URL: url, Roots: poolOf(roots), Certificate: pair})
+	if err != nil {
+		return "", nil, fmt.Errorf("ontology: %w", err)
+	}
+	return string(named), at, nil
+}
+
+// register registers the Partner, as an agent or, with an ontology, as an entity of it. The record may be there beside
+// an error; without it nothing was sent.
+func (g *Gateway) register(ctx context.Context, order *adminapi.RegistrationOrder) (*registry.Record, error) {
+	what, err := g.order(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := g.app.Registry.Ontology
+	if o == nil {
+		what.NewVersion, what.Resubmit = order.NewVersion, order.Resubmit
+		return g.app.account.Register(ctx, what)
+	}
+	aic, at, err := o.open(g.app.Registry)
+	if err != nil {
+		return nil, task.Errorf(task.UnsupportedOperation, "%v", err)
+	}
+	defer at.Close()
+	return g.app.account.RegisterEntity(ctx, registry.Entity{Partner: what.Partner, ACS: what.ACS, Ontology: aic, At: at,
+		NewVersion: order.NewVersion})
+}
