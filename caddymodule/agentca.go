@@ -57,6 +57,7 @@ type Certificates struct {
 	storage agentca.Storage
 	client  *agentca.Client
 	status  *revocation.Checker // asks the authority whether certificates are revoked; nil before start
+	feed    *sharedFeed         // of the registry of the app's option registry; nil for none
 
 	keepers atomic.Pointer[map[string]*agentca.Keeper] // by AIC; nil before start
 	work    sync.WaitGroup
@@ -87,10 +88,15 @@ func (p *parser) certificates(into **Certificates) func() {
 	}
 }
 
-// provision checks the settings, and asks nothing.
-func (c *Certificates) provision(ctx caddy.Context) error {
+// provision checks the settings, and asks nothing. from is the app's option registry; nil for none.
+func (c *Certificates) provision(ctx caddy.Context, from *Registry) (err error) {
 	if c == nil {
 		return nil
+	}
+	if from != nil {
+		if c.feed, err = from.feed(); err != nil {
+			return fmt.Errorf("certificates: %w", err)
+		}
 	}
 	if _, err := registry.CheckURL(c.Directory); err != nil {
 		return fmt.Errorf("certificates: %w", err)
@@ -145,7 +151,7 @@ func (c *Certificates) start(members []*Gateway, others []*Revocation, account r
 	keepers := make(map[string]*agentca.Keeper)
 	for _, g := range members {
 		aic, err := identity.ParseAIC(g.AIC)
-		if err != nil || keepers[string(aic)] != nil || len(c.Partners) > 0 && !slices.Contains(c.Partners, string(aic)) {
+		if err != nil || keepers[string(aic)] != nil || !c.obtains(string(aic)) {
 			continue
 		}
 		config := agentca.Config{AIC: string(aic), Client: c.client, Storage: c.storage, Log: log,
@@ -181,6 +187,38 @@ func (c *Certificates) start(members []*Gateway, others []*Revocation, account r
 	if c.TrustBundle != "" {
 		c.work.Go(func() { c.followBundle(ctx, log) })
 	}
+	if c.feed != nil {
+		c.feed.Start()
+		c.work.Go(func() { c.followRegistry(ctx, keepers) })
+	}
+}
+
+// obtains reports whether the certificates of an agent are obtained.
+func (c *Certificates) obtains(aic string) bool {
+	return c != nil && aic != "" && (len(c.Partners) == 0 || slices.Contains(c.Partners, aic))
+}
+
+// followRegistry has the certificates of an agent looked after at once when the registry has disabled it, which revokes
+// them, and when it has enabled it again.
+func (c *Certificates) followRegistry(ctx context.Context, keepers map[string]*agentca.Keeper) {
+	active := make(map[string]bool)
+	for {
+		changed := c.feed.Changed()
+		for aic, k := range keepers {
+			now := c.feed.Agent(aic)
+			if was, is := active[aic]; now.Known && is && was != now.Active {
+				k.Wake()
+			}
+			if now.Known {
+				active[aic] = now.Active
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
 }
 
 // stop ends the work, between two steps. What is there goes on to be served.
@@ -201,6 +239,10 @@ func (c *Certificates) close() {
 	c.stop()
 	if c != nil && c.status != nil {
 		c.status.Close()
+	}
+	if c != nil && c.feed != nil {
+		c.feed.leave()
+		c.feed = nil
 	}
 }
 

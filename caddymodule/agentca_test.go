@@ -46,7 +46,8 @@ func (a *account) EAB(_ context.Context, aic string) (*registry.EAB, error) {
 }
 
 // TestCredentialOfRegistry: an agent without a credential in the configuration gets one from the registry, once. While
-// the registry has the agent as inactive, its revoked certificates are not replaced, and that is reported.
+// the registry has the agent as inactive, its revoked certificates are not replaced, and that is reported. Both are so as
+// soon as the registry tells its followers that it has disabled the agent, and enabled it again.
 func TestCredentialOfRegistry(t *testing.T) {
 	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 	ca := catest.New(t)
@@ -64,20 +65,20 @@ func TestCredentialOfRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c.feed, err = (&Registry{URL: ca.URL}).feed(); err != nil {
+		t.Fatal(err)
+	}
 	from := &account{CA: ca, client: client}
 	c.start([]*Gateway{{AIC: aic}}, nil, from)
-	t.Cleanup(c.stop)
+	t.Cleanup(c.close)
 	asynctest.Eventually(t, "there are certificates", func() bool { return len(c.of(aic).Status().Certificates) == 2 })
+	asynctest.Eventually(t, "the registry is followed", func() bool { return c.feed.Agent(aic).Active })
 	if n := from.asked.Load(); n != 1 {
 		t.Errorf("the registry was asked for a credential %d times", n)
 	}
 	ca.Disable(aic)
-	asynctest.Eventually(t, "the agent is reported as inactive", func() bool {
-		c.of(aic).Wake()
-		return c.of(aic).Status().Inactive
-	})
+	asynctest.Eventually(t, "the agent is reported as inactive", func() bool { return c.of(aic).Status().Inactive })
 	ca.Enable(aic)
-	c.of(aic).Wake()
 	asynctest.Eventually(t, "the certificates are replaced", func() bool {
 		s := c.of(aic).Status()
 		return s.Err == nil && !s.Inactive && ca.Counts().Orders == 4

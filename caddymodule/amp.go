@@ -53,6 +53,10 @@ type AMP struct {
 	// The certificates whose keys sign the records of audit, each with the AIC of a Partner. Default: none.
 	Sign []KeyPair `json:"sign,omitempty"`
 
+	// Whether the records of other Partners are signed by the key of the certificate for clients that the app's option
+	// certificates obtains for each. Default: false.
+	SignObtained bool `json:"sign_obtained,omitempty"`
+
 	signers ampSigners
 }
 
@@ -74,7 +78,7 @@ type KeyPair struct {
 //		interval <duration>
 //		max_size <size>
 //		keep     <n>
-//		sign     <cert> <key>
+//		sign     <cert> <key> | aip
 //	}
 func (p *parser) amp(into **AMP) func() {
 	return func() {
@@ -96,9 +100,16 @@ func (p *parser) amp(into **AMP) func() {
 				a.Keep = new(int)
 				p.number(a.Keep)()
 			},
-			"sign": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
-				a.Sign = append(a.Sign, KeyPair{cert, key})
-			}),
+			"sign": func() {
+				switch args := p.RemainingArgs(); {
+				case len(args) == 1 && args[0] == "aip":
+					a.SignObtained = true
+				case len(args) == 2:
+					a.Sign = append(a.Sign, KeyPair{args[0], args[1]})
+				default:
+					p.fail("sign needs a certificate and a key, both PEM files, or aip for those that are obtained")
+				}
+			},
 		})
 	}
 }
@@ -170,7 +181,8 @@ func (a *AMP) provision() error {
 
 // check refuses a Partner whose records cannot be written as the settings ask for it.
 func (a *AMP) check(g *Gateway) error {
-	if a == nil || g.AIC == "" || !slices.Contains(a.Records, string(amp.Audit)) || a.signers.pairs[g.AIC].Cert != "" {
+	if a == nil || g.AIC == "" || !slices.Contains(a.Records, string(amp.Audit)) || a.signers.pairs[g.AIC].Cert != "" ||
+		a.SignObtained && g.app.Certificates.obtains(g.AIC) {
 		return nil
 	}
 	return fmt.Errorf("amp: records has audit, which is signed, but no certificate of sign has the AIC %s", g.AIC)
@@ -213,7 +225,19 @@ func (s *ampSigners) read(pairs []KeyPair) error {
 	return nil
 }
 
-// of returns what signs the records of a Partner, by the certificate as it is now.
+// signer returns what signs the records of a Partner, by the certificate as it is now.
+func (a *App) signer(aic string) (*amp.Signer, error) {
+	if a.AMP.signers.pairs[aic].Cert != "" {
+		return a.AMP.signers.of(aic)
+	}
+	pair, err := a.Certificates.clientCert(aic)
+	if err != nil {
+		return nil, err
+	}
+	return amp.NewSigner(pair)
+}
+
+// of returns what signs the records of a Partner by a certificate that is configured.
 func (s *ampSigners) of(aic string) (*amp.Signer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +272,7 @@ func (a *App) startAMP() {
 	host, _ := os.Hostname()
 	config := amp.Config{Dir: a.AMP.Dir, Name: a.AMP.Name, Names: amp.Names(a.AMP.Names), MaxSize: a.AMP.MaxSize,
 		Keep: *a.AMP.Keep, Resource: amp.Object{"service.name": a.AMP.Name, "host.name": host},
-		Signer: a.AMP.signers.of, Counts: &ampCounts, Log: log}
+		Signer: a.signer, Counts: &ampCounts, Log: log}
 	for _, r := range a.AMP.Records {
 		config.Types = append(config.Types, amp.Type(r))
 	}

@@ -151,9 +151,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.read(ctx); err != nil {
 		return err
 	}
-	if a.account, err = a.Registry.account(ctx.Storage()); err != nil {
-		return err
-	}
 	if a.AUN != nil {
 		warnOfOrphans(ctx.Slogger(), a.AUN.roots)
 	}
@@ -170,8 +167,10 @@ func (a *App) read(ctx caddy.Context) (err error) {
 	if a.issuer, err = a.Issuer.read(); err != nil {
 		return err
 	}
-	if _, err := a.Registry.account(nil); err != nil {
-		return err
+	if a.Registry != nil {
+		if a.account, err = a.Registry.account(ctx.Storage()); err != nil {
+			return err
+		}
 	}
 	if a.AUN != nil {
 		if err := a.AUN.provision(); err != nil {
@@ -179,7 +178,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		}
 	}
 	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
-		a.Discovery.provision(), a.Find.provision(), a.Certificates.provision(ctx))
+		a.Discovery.provision(), a.Find.provision(a.Registry), a.Certificates.provision(ctx, a.Registry))
 }
 
 // Validate checks the configuration.

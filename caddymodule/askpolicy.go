@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -19,17 +18,19 @@ import (
 )
 
 // AskPolicies implements doctor.PolicyAsker.
-func (a *App) AskPolicies(partners []doctor.Partner, q *doctor.Question) (list []doctor.Decision, err error) {
+func (a *App) AskPolicies(
+	ctx caddy.Context, partners []doctor.Partner, q *doctor.Question,
+) (list []doctor.Decision, err error) {
 	if !slices.Contains(gateway.Commands(), q.Command) {
 		return nil, fmt.Errorf("there is no command %q; use %s", q.Command, oneOf(gateway.Commands()))
 	}
-	provisioning, end := caddy.NewContext(caddy.Context{Context: context.Background()})
+	provisioning, end := caddy.NewContext(ctx)
 	defer end()
 	if err := errors.Join(a.read(provisioning), a.Validate()); err != nil {
 		return nil, err
 	}
 	for _, p := range partners {
-		g, _, err := a.examined(p)
+		g, _, err := a.examined(ctx, p)
 		if err != nil {
 			return nil, advised(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
@@ -124,7 +125,7 @@ func TestExamineDecide(t *testing.T) {
 			`"policy":{"decide":{"url":%q}}}`, server.URL)
 		app := &App{StoreRaw: json.RawMessage(`{"driver":"memory"}`)}
 		said := ""
-		for _, f := range app.Examine(t.Context(), []doctor.Partner{{Handler: json.RawMessage(handler)}}) {
+		for _, f := range app.Examine(caddy.Context{Context: t.Context()}, []doctor.Partner{{Handler: json.RawMessage(handler)}}) {
 			if f.Check == doctor.CheckPolicy {
 				said += string(f.Status) + " " + f.Text
 			}

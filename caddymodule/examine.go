@@ -56,9 +56,9 @@ func (e *examination) add(check string, s doctor.Status, subject, text string) {
 }
 
 // Examine implements doctor.Examiner.
-func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.Finding {
+func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner) []doctor.Finding {
 	var e examination
-	provisioning, end := caddy.NewContext(caddy.Context{Context: ctx})
+	provisioning, end := caddy.NewContext(ctx)
 	defer end()
 	if err := errors.Join(a.read(provisioning), a.Validate()); err != nil {
 		e.add(doctor.CheckConfiguration, doctor.Broken, "aip", err.Error())
@@ -80,7 +80,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 		err   error
 	}, len(partners))
 	for i, p := range partners {
-		all[i].Gateway, all[i].agent, all[i].err = a.examined(p)
+		all[i].Gateway, all[i].agent, all[i].err = a.examined(ctx, p)
 	}
 	a.assignTitles()
 	asked := make(map[string]bool) // the agents, by the names of their Partners
@@ -99,6 +99,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 			asked[name] = true
 			e.agent(ctx, g, agent, p.Served)
 		}
+		e.registration(ctx, g)
 		e.acs(ctx, g)
 		e.brokers(ctx, g)
 		e.issuers(ctx, g)
@@ -118,7 +119,7 @@ func (a *App) Examine(ctx context.Context, partners []doctor.Partner) []doctor.F
 }
 
 // examined returns the handler of a Partner, with its agent, to which nothing was sent yet.
-func (a *App) examined(p doctor.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
+func (a *App) examined(ctx context.Context, p doctor.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
 	g = &Gateway{log: slog.New(slog.DiscardHandler), logsAccess: p.LogsAccess, logsCredentials: p.LogsCredentials}
 	var settings map[string]json.RawMessage
 	if err := json.Unmarshal(p.Handler, &settings); err != nil {
@@ -134,6 +135,9 @@ func (a *App) examined(p doctor.Partner) (g *Gateway, agent gateway.AgentConfig,
 	}
 	g.fillDefaults()
 	if err := g.check(); err != nil {
+		return g, agent, err
+	}
+	if err := g.findAIC(ctx, a); err != nil {
 		return g, agent, err
 	}
 	config, err := g.prepare(a)

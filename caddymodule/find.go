@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/find"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
@@ -19,7 +20,7 @@ import (
 // Find says how agents are found that are given by their AIC.
 type Find struct {
 	// The registries, which are asked in this order. Each is followed, so that an agent that moves, or is disabled, is
-	// known at once. Default: none.
+	// known at once. Default: that of the app's option registry, if it is set.
 	Registries []FindServer `json:"registries,omitempty"`
 
 	// The discovery servers (ADP v02), which are asked afterwards. Default: none.
@@ -34,8 +35,9 @@ type Find struct {
 
 // FindServer is a registry or a discovery server.
 type FindServer struct {
-	// Its URL: https, or http on this host. That of a registry has no path.
-	URL string `json:"url"`
+	// Its URL: https, or http on this host. That of a registry has no path. Default, of a registry: that of the app's
+	// option registry, with its ca.
+	URL string `json:"url,omitempty"`
 
 	// The PEM files of the roots that its certificate is checked against. Default: those of the system.
 	CA []string `json:"ca,omitempty"`
@@ -62,7 +64,7 @@ type FoundAgent struct {
 // find returns what reads the option. Syntax:
 //
 //	find {
-//		registry  <url> {
+//		registry  [<url>] {
 //			ca <file>...
 //		}
 //		discovery <url> {
@@ -111,14 +113,19 @@ func (p *parser) findServer(kind string, into *[]FindServer) func() {
 	}
 }
 
-// provision reads files, and sends nothing. stop must be called afterwards.
-func (f *Find) provision() error {
+// provision reads files, and sends nothing. stop must be called afterwards. own is the app's option registry; nil for
+// none.
+func (f *Find) provision(own *Registry) error {
 	if f == nil {
 		return nil
 	}
+	registries := f.Registries
+	if len(registries) == 0 && own != nil {
+		registries = []FindServer{{}}
+	}
 	var sources []find.Source
-	for i := range f.Registries {
-		s, err := f.registry(&f.Registries[i])
+	for i := range registries {
+		s, err := f.registry(&registries[i], own)
 		if err != nil {
 			return fmt.Errorf("find: registry: %w", err)
 		}
@@ -147,7 +154,17 @@ func (f *Find) provision() error {
 }
 
 // registry returns a registry as a source, with its feed.
-func (f *Find) registry(s *FindServer) (source find.Source, err error) {
+func (f *Find) registry(s *FindServer, own *Registry) (source find.Source, err error) {
+	switch {
+	case s.URL == "" && own == nil:
+		return source, errors.New("it has no URL, and there is no option registry whose URL it could be")
+	case s.URL == "":
+		server, err := own.server()
+		if err != nil {
+			return source, err
+		}
+		s = &server
+	}
 	if u, err := url.Parse(s.URL); err == nil && u.Path != "" && u.Path != "/" {
 		return source, fmt.Errorf("%q has a path; write the URL of the registry without one", s.URL)
 	}
@@ -223,6 +240,7 @@ func (f *Find) stop() {
 // agentFinder finds the agent of a Partner. It implements discovery.Finder.
 type agentFinder struct {
 	finder  *find.Finder
+	feeds   []*sharedFeed
 	aic     string
 	dialect string // as configured; empty for that of the ACS
 }
@@ -250,19 +268,37 @@ func (f *agentFinder) Find(ctx context.Context) (discovery.Found, error) {
 	return discovery.Found{}, task.Errorf(task.AgentUnavailable, "%s", why).WithCause(err)
 }
 
-// finder returns what finds the agent; nil for one that has a URL.
-func (a *AgentConfig) finder(f *Find) (discovery.Finder, error) {
+// errDisabled ends turns of an agent that was disabled in the middle. Nobody asks it whether it goes on with them.
+var errDisabled = task.Errorf(task.AgentTimeout, "the agent is not active at its registry any more")
+
+// lost has f called when a registry says that the agent is not active.
+func (f *agentFinder) lost(call func(*task.Error)) (stop func()) {
+	stops := make([]func() bool, len(f.feeds))
+	for i, feed := range f.feeds {
+		stops[i] = context.AfterFunc(feed.Active(f.aic), func() { call(errDisabled) })
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// find has an agent that is given by its AIC found, and its turns end when it is disabled.
+func (a *AgentConfig) find(f *Find, c *gateway.AgentConfig) error {
 	switch {
 	case a.AIC == "":
-		return nil, nil
+		return nil
 	case f == nil:
-		return nil, errors.New("an agent by its AIC needs the global option aip { find { registry <url> } }")
+		return errors.New("an agent by its AIC needs the global option aip { find { registry <url> } }")
 	}
 	pinned := a.Dialect
 	if pinned == find.V1 {
 		pinned = "" // of any version
 	}
-	return &agentFinder{f.finder, a.AIC, pinned}, nil
+	finder := &agentFinder{f.finder, f.feeds, a.AIC, pinned}
+	c.Finder, c.Turns.Lost = finder, finder.lost
+	return nil
 }
 
 // requireAIC has the connections to an agent that was found by its AIC fail where the server has another one.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
@@ -56,7 +57,7 @@ func TestExaminedTitles(t *testing.T) {
 	}
 	subjects := make(map[string]int)
 	app := &App{StoreRaw: json.RawMessage(`{"driver": "memory"}`)}
-	for _, f := range app.Examine(t.Context(), partners) {
+	for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners) {
 		if f.Check == doctor.CheckClientAuth {
 			subjects[f.Subject]++
 		}

@@ -340,7 +340,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
-	if agent.Finder, err = g.Agent.finder(g.app.Find); err != nil {
+	if err := g.Agent.find(g.app.Find, &agent); err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
 	if agent.HTTP.Introducer, err = g.introducer(g.log); err != nil {

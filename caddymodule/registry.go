@@ -125,11 +125,11 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 	}
 	roots := poolOf(certificates)
 	repl := caddy.NewReplacer()
-	url, err := replaceAll(repl, r.URL)
+	server, err := r.server()
 	if err != nil {
-		return nil, fmt.Errorf("its URL %w", err)
+		return nil, err
 	}
-	client, err := registry.New(registry.Config{URL: url, Roots: roots})
+	client, err := registry.New(registry.Config{URL: server.URL, Roots: roots})
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +151,28 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		device.Secret = readSecret(r.ClientSecret)
 	}
 	return registry.NewAccount(client, device, s), nil
+}
+
+// server returns the registry as one that is asked where agents are.
+func (r *Registry) server() (s FindServer, err error) {
+	s = FindServer{CA: r.CA}
+	if s.URL, err = replaceAll(caddy.NewReplacer(), r.URL); err != nil {
+		return s, fmt.Errorf("its URL %w", err)
+	}
+	return s, nil
+}
+
+// feed returns the feed of the registry.
+func (r *Registry) feed() (*sharedFeed, error) {
+	s, err := r.server()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := readRootFiles(s.CA)
+	if err != nil {
+		return nil, err
+	}
+	return useFeed(strings.TrimRight(s.URL, "/"), roots)
 }
 
 // readSecret returns what reads a secret anew, whose file may have changed.

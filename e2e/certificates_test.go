@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
@@ -31,10 +33,15 @@ func TestCertificatesAreObtained(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.Root())
 
-	var caller atomic.Pointer[string] // what the agent has seen
+	var caller, serials atomic.Pointer[string] // what the agent has seen
 	sample := legacyagent.New(legacyagent.Options{})
 	agent := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller.Store(&r.TLS.PeerCertificates[0].Subject.CommonName)
+		all := strings.ToUpper(r.TLS.PeerCertificates[0].SerialNumber.Text(16))
+		if before := serials.Load(); before != nil {
+			all += " " + *before
+		}
+		serials.Store(&all)
 		sample.ServeHTTP(w, r)
 	}))
 	agent.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
@@ -62,6 +69,10 @@ func TestCertificatesAreObtained(t *testing.T) {
 			contact ops@example.org
 			trust_bundle %s
 		}
+		amp %s {
+			records audit
+			sign aip
+		}
 	}
 }
 https://localhost:%d {
@@ -82,8 +93,11 @@ https://localhost:%d {
 		}
 	}
 }
-`, s.admin, s.inDir("storage"), s.inDir("store"), ca.Directory(), s.inDir("eab.json"), s.inDir("bundle.pem"), s.port,
+`, s.admin, s.inDir("storage"), s.inDir("store"), ca.Directory(), s.inDir("eab.json"), s.inDir("bundle.pem"), s.inDir("amp"), s.port,
 		pki.CA.Cert, aic, agent.URL, s.inDir("agent-ca.pem"))), 0o600))
+	if status, stdout, stderr := s.caddy("aip", "doctor", "--config", path); !strings.Contains(stdout, "Caddy accepts") {
+		t.Errorf("doctor: %d %s %s", status, stdout, stderr)
+	}
 	s.run(path)
 
 	shown := func() *x509.Certificate {
@@ -116,6 +130,17 @@ https://localhost:%d {
 	}
 	if name := caller.Load(); name == nil || *name != aic {
 		t.Errorf("the agent was called by %v", name)
+	}
+	// The call is reported, signed by the certificate that the agent was shown.
+	var kid string
+	eventually(t, "a signed record", func() bool {
+		text, _ := os.ReadFile(s.inDir("amp/amp_audit_aip-gateway.jsonl"))
+		line, _, _ := strings.Cut(string(text), "\n")
+		kid = gjson.Get(line, "integrity.kid").Str
+		return kid != ""
+	})
+	if serial := serials.Load(); serial == nil || !strings.Contains(*serial, kid) {
+		t.Errorf("a record is signed by %s, and the agent was shown %v", kid, serial)
 	}
 	eventually(t, "another certificate", func() bool {
 		next := shown()

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -107,10 +108,18 @@ func shows(t *testing.T, root *authority, aic, host, behind string) string {
 }
 
 // TestFindByAIC has a gateway in front of the Partner of another gateway, which is found by its AIC at a registry: with
-// a certificate for another host, when it has moved, while it is disabled, and where another server answers.
+// a certificate for another host, when it has moved, while it is disabled, which also ends the turn that runs, and where
+// another server answers. The registry that is asked is that of the option registry.
 func TestFindByAIC(t *testing.T) {
 	t.Parallel()
-	one, two := newFakeAgent(t, nil), newFakeAgent(t, nil)
+	var held atomic.Bool // the second agent does not answer
+	one, two := newFakeAgent(t, nil), newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		if held.Load() && h.Method == "tasks/send" {
+			<-r.Context().Done()
+			return
+		}
+		writeTask(w, h, "completed", "done")
+	})
 	partner := func(agent *fakeAgent) string {
 		port := freePort(t)
 		serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url, otherSites: fmt.Sprintf(`http://localhost:%d {
@@ -132,7 +141,8 @@ func TestFindByAIC(t *testing.T) {
 	roots := s.inDir("root.pem")
 	writeRoots(t, roots, root)
 	s.start(config{
-		store: "store pebble " + s.inDir("store") + "\n\t\tfind {\n\t\t\tregistry " + d.URL + "\n\t\t}",
+		store: "store pebble " + s.inDir("store") + "\n\t\tregistry " + d.URL + " {\n\t\t\tuser a b\n\t\t}" +
+			"\n\t\tfind {\n\t\t\tregistry\n\t\t}",
 		handle: "aip_gateway {\n\t\tagent aip " + foundAIC + " {\n\t\t\tretry_for 0\n\t\t\ttls {\n\t\t\t\tca " + roots +
 			"\n\t\t\t}\n\t\t}\n\t}",
 	})
@@ -160,7 +170,20 @@ func TestFindByAIC(t *testing.T) {
 		return len(two.requests("tasks/send")) > before
 	})
 
+	held.Store(true)
+	ended := make(chan *task.Task, 1)
+	go func() {
+		got, _ := c.try(startCall("running", "hello"))
+		ended <- got
+	}()
+	eventually(t, "the turn runs", func() bool { return len(two.requests("tasks/send")) > before+1 })
 	d.change(moved, false)
+	held.Store(false) // for the turns of others
+	got := <-ended
+	text, _ := json.Marshal(got)
+	if got == nil || got.Status.State != task.Failed || !strings.Contains(string(text), "not active at its registry any more") {
+		t.Errorf("the turn that ran has ended with %s", text)
+	}
 	failed := func(why string) {
 		t.Helper()
 		eventually(t, why, func() bool {

@@ -53,6 +53,18 @@ func (r *registering) settings(login, card string) config {
 	}
 }
 
+// examined returns what doctor says about the registration, without asking the registry.
+func (r *registering) examined(t *testing.T, c config) (said string) {
+	t.Helper()
+	_, found := r.doctor(c)
+	for _, f := range found {
+		if strings.Contains(f, "registration") {
+			said += f
+		}
+	}
+	return said
+}
+
 func (r *registering) byPassword() string {
 	return fmt.Sprintf("user %s {file.%s}", registrytest.User, r.inDir("password"))
 }
@@ -87,6 +99,9 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("status: %d %s %s", status, out, errs)
 	}
 	name, version := r.drafted(t)
+	if said := r.examined(t, c); !strings.Contains(said, "the Partner is not registered") {
+		t.Errorf("doctor: %s", said)
+	}
 
 	lost := true
 	registry.Fail(func(method, path string) registrytest.Fault {
@@ -107,6 +122,9 @@ func TestRegistration(t *testing.T) {
 	}
 	if got := fmt.Sprint(registry.Agents(name)); got != "["+version+" PENDING]" {
 		t.Errorf("the registry has %s", got)
+	}
+	if said := r.examined(t, c); !strings.Contains(said, "waits for a person of the registry since 20") {
+		t.Errorf("doctor: %s", said)
 	}
 	registry.Process(name, version, false, "name the department")
 	r.waitFor(t, "the registry has rejected the registration")
@@ -146,6 +164,9 @@ func TestRegistration(t *testing.T) {
 	r.start(c)
 	if got := r.served(t, "aic"); got != aic {
 		t.Errorf("after a crash the Partner has the AIC %q, want %s", got, aic)
+	}
+	if said := r.examined(t, c); !strings.Contains(said, "the AIC is "+aic) {
+		t.Errorf("doctor: %s", said)
 	}
 	if strings.Contains(r.out.String(), "the ACS that is served is not the one that is registered") {
 		t.Errorf("it warns of the same ACS: %s", r.out.String())

@@ -55,6 +55,13 @@ type Feed struct {
 	answered time.Time     // the last time
 	err      error         // why there is nothing newer
 	changed  chan struct{} // closed at the next change
+	spans    map[agentKey]span
+}
+
+// span is the time in which an agent is active.
+type span struct {
+	context.Context
+	end context.CancelFunc
 }
 
 // agentKey stands for an AIC, in less memory.
@@ -90,7 +97,7 @@ type FeedHealth struct {
 
 // NewFeed returns the feed of a registry. Nothing is sent before Start. The caller must close it.
 func NewFeed(client *Client, log *slog.Logger) *Feed {
-	f := &Feed{client: client, log: log, changed: make(chan struct{})}
+	f := &Feed{client: client, log: log, changed: make(chan struct{}), spans: make(map[agentKey]span)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -112,6 +119,23 @@ func (f *Feed) Agent(aic string) Standing {
 	defer f.mu.RUnlock()
 	s, known := f.agents[keyOf(aic)]
 	return Standing{Known: known, Active: s.active, Revision: s.digest, Answered: f.answered}
+}
+
+// Active returns a context that ends when the registry says that an agent is not active. It goes on where nothing is
+// known. There is one for each agent, for which the caller asks by its AIC in its canonical form.
+func (f *Feed) Active(aic string) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := keyOf(aic)
+	s, is := f.spans[key]
+	if known, has := f.agents[key]; !is || s.Err() != nil && (!has || known.active) {
+		s.Context, s.end = context.WithCancel(context.Background())
+		f.spans[key] = s
+		if has && !known.active {
+			s.end()
+		}
+	}
+	return s
 }
 
 // Changed returns a channel that is closed when an agent becomes known, active or inactive the next time.
@@ -224,6 +248,9 @@ func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, e
 		}
 		if !s.active {
 			f.inactive++
+			if active, is := f.spans[key]; is {
+				active.end()
+			}
 		}
 		next[key] = s
 	}

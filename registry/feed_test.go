@@ -163,8 +163,14 @@ func TestFeed(t *testing.T) {
 		check(11*time.Second, partnerAIC, false, false) // what came before the end of a broken answer does not count
 		before := check(30*time.Second, partnerAIC, true, true)
 		check(40*time.Second, disabledAIC, true, true)
-		turned := f.Changed()
+		turned, active, other := f.Changed(), f.Active(disabledAIC), f.Active(partnerAIC)
+		if active.Err() != nil {
+			t.Error("an active agent is said to be none")
+		}
 		check(50*time.Second, disabledAIC, true, false)
+		if active.Err() == nil || f.Active(disabledAIC).Err() == nil || other.Err() != nil {
+			t.Error("it is not said of the agent alone that it was disabled")
+		}
 		select {
 		case <-turned:
 		default:

@@ -19,6 +19,7 @@ var _ partner.InlineAgent = (*Agent)(nil)
 type inlineTurn struct {
 	run
 	ends Interrupt // of Wait
+	end  func()    // of the context
 }
 
 // begun is the exchange with which a turn was begun inline.
@@ -41,8 +42,12 @@ func (t *inlineTurn) Interrupt() { t.ends.End() }
 func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Report, ended bool) {
 	r := &t.run
 	t.ends.Until = until
-	r.ctx, r.interrupt = ctx, &t.ends
+	r.ctx, t.end = r.untilLost(ctx, &t.ends)
+	r.interrupt = &t.ends
 	defer func() {
+		if ended {
+			t.end()
+		}
 		if r.interrupt = nil; ended || r.begun == nil && r.inbox == nil {
 			r.unname() // carryOut begins anew
 			r.Endpoint = nil
@@ -89,6 +94,7 @@ func (r *run) isOneRequest() bool {
 func (t *inlineTurn) Rest() iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		t.yield = yield
+		defer t.end()
 		defer t.unname()
 		t.expectName()
 		t.finish(t.carryOut(false))

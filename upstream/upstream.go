@@ -37,6 +37,9 @@ type Config struct {
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.
 	Listener Listener
+	// Lost has f called, at most once, when no turn may go on at the agent any more, with the error of those that run.
+	// stop ends that. Nil: it is never known.
+	Lost func(f func(*task.Error)) (stop func())
 	// Traffic counts the requests by their outcome. Default: one that no other Agent shares.
 	Traffic *Traffic
 
@@ -150,6 +153,8 @@ func (a *Agent) CanResume() bool {
 // Run implements partner.Agent.
 func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
+		ctx, end := a.untilLost(ctx, nil)
+		defer end()
 		r := run{Agent: a, ctx: ctx, turn: t, yield: yield}
 		defer r.unname()
 		r.expectName()
@@ -160,6 +165,8 @@ func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[a
 // Resume implements partner.Agent.
 func (a *Agent) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
+		ctx, end := a.untilLost(ctx, nil)
+		defer end()
 		r := run{Agent: a, ctx: ctx, turn: t, yield: yield}
 		defer r.unname()
 		r.expectName()
@@ -167,9 +174,30 @@ func (a *Agent) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Repor
 	}
 }
 
+// untilLost returns the context of a turn that ends also when no turn may go on at the agent any more; i, which may be
+// nil, ends then, too.
+func (a *Agent) untilLost(ctx context.Context, i *Interrupt) (_ context.Context, end func()) {
+	if a.config.Lost == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := a.config.Lost(func(why *task.Error) {
+		if cancel(why); i != nil {
+			i.End()
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // Ended is the error of a request that is given up because ctx is done.
 func Ended(ctx context.Context) *task.Error {
 	cause := context.Cause(ctx)
+	if why, is := errors.AsType[*task.Error](cause); is {
+		return why
+	}
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return task.Errorf(task.AgentTimeout, "the agent did not answer in time").WithCause(cause)
 	}

@@ -56,6 +56,8 @@ type CA struct {
 	fetch    Fetch // nil for an authority of ACPs v2.1
 	crl      []byte
 	counts   Counts
+	seq      int           // of the last change in which agents are active
+	news     chan struct{} // closed at the next one
 }
 
 type issuer struct {
@@ -88,7 +90,7 @@ type order struct {
 func New(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{URL: "http://localhost:29003", agents: make(map[string]*Agent), eabs: make(map[string]*eab),
-		nonces: make(map[string]bool), revoked: make(map[string]bool)}
+		nonces: make(map[string]bool), revoked: make(map[string]bool), news: make(chan struct{})}
 	ca.counts.Issued = make(map[string]int)
 	ca.root = authority(t, "Root", nil)
 	ca.between = authority(t, "Intermediate", &ca.root)
@@ -157,6 +159,7 @@ func (ca *CA) Disable(aic string) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
 	ca.agents[aic].Active = false
+	defer ca.turned()
 	for _, o := range ca.orders {
 		if o.aic == aic && o.serial != "" {
 			ca.revoked[o.serial] = true
@@ -169,6 +172,7 @@ func (ca *CA) Enable(aic string) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
 	ca.agents[aic].Active = true
+	ca.turned()
 }
 
 // Active reports whether the registry has an agent as active.

@@ -59,6 +59,10 @@ func (f *failure) write(w http.ResponseWriter) {
 
 // ServeHTTP implements http.Handler.
 func (ca *CA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/acps-dsp-v2/") {
+		ca.sync(w, r)
+		return
+	}
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
 	path, _ := strings.CutPrefix(r.URL.Path, "/acps-atr-v2")

@@ -20,7 +20,8 @@ import (
 
 // configuration is what is read of an adapted configuration.
 type configuration struct {
-	Apps struct {
+	Storage json.RawMessage `json:"storage"`
+	Apps    struct {
 		AIP  json.RawMessage `json:"aip"`
 		HTTP struct {
 			Servers map[string]server `json:"servers"`
@@ -76,7 +77,7 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 		findings = append(findings, partners[i].examineBasePath()...)
 	}
 	findings = append(findings, c.examineConsoles()...)
-	examined, err := examineApp(ctx, c.Apps.AIP, partners)
+	examined, err := c.examineApp(ctx, partners)
 	if err != nil {
 		return broken(err)
 	}
@@ -114,9 +115,19 @@ func named(file string) string {
 	return file
 }
 
+// provisioning returns a context in which modules find the storage of the configuration. Nothing is started.
+func (c *configuration) provisioning(ctx context.Context) (caddy.Context, error) {
+	whole, err := caddy.ProvisionContext(&caddy.Config{Logging: discard(), StorageRaw: c.Storage})
+	if err != nil {
+		return whole, fmt.Errorf("the storage cannot be used: %w; correct it", err)
+	}
+	whole.Context = ctx
+	return whole, nil
+}
+
 // examineApp examines the app aip and its Partners.
-func examineApp(ctx context.Context, app json.RawMessage, mounted []mounted) ([]Finding, error) {
-	module, err := decodeApp(app)
+func (c *configuration) examineApp(ctx context.Context, mounted []mounted) ([]Finding, error) {
+	module, err := decodeApp(c.Apps.AIP)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +135,11 @@ func examineApp(ctx context.Context, app json.RawMessage, mounted []mounted) ([]
 	if !ok {
 		return nil, errors.New("the app aip of this program cannot be examined")
 	}
-	return examiner.Examine(ctx, handlers(mounted)), nil
+	provisioning, err := c.provisioning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return examiner.Examine(provisioning, handlers(mounted)), nil
 }
 
 // discard is logging of Caddy that writes nothing. It has a level and not the writer discard, because Caddy logs that a

@@ -3,9 +3,9 @@
 package doctor
 
 import (
-	"context"
 	"encoding/json"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
@@ -25,6 +25,8 @@ const (
 	CheckPolicy        = "policy"
 	CheckRevocation    = "revocation"
 	CheckKeys          = "keys" // of callers
+
+	CheckRegistration = "registration"
 )
 
 // Status is how grave a Finding is.
@@ -59,5 +61,6 @@ type Partner struct {
 // Examiner is the app aip of a configuration, decoded but not provisioned.
 type Examiner interface {
 	// Examine examines the app and its Partners. It changes nothing, and sends agents only requests that change nothing.
-	Examine(ctx context.Context, partners []Partner) []Finding
+	// The context has the storage of the configuration.
+	Examine(ctx caddy.Context, partners []Partner) []Finding
 }

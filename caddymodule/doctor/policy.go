@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
@@ -62,7 +63,8 @@ func (d *Decision) String() string {
 // PolicyAsker is the app aip of a configuration, decoded but not provisioned.
 type PolicyAsker interface {
 	// AskPolicies returns what the policies of Partners say about a call. It changes nothing, and counts nothing.
-	AskPolicies(partners []Partner, q *Question) ([]Decision, error)
+	// The context has the storage of the configuration.
+	AskPolicies(ctx caddy.Context, partners []Partner, q *Question) ([]Decision, error)
 }
 
 // AskPolicies returns what the policies of a configuration say about a call; without a file, of the Caddyfile of the
@@ -87,7 +89,11 @@ func AskPolicies(file, adapter string, q *Question) ([]Decision, error) {
 	if !ok {
 		return nil, fmt.Errorf("the app aip of this program has no policies")
 	}
-	return asker.AskPolicies(handlers(c.partners()), q)
+	provisioning, err := c.provisioning(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return asker.AskPolicies(provisioning, handlers(c.partners()), q)
 }
 
 // decodeApp decodes the app aip.
