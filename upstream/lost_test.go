@@ -3,6 +3,7 @@
 package upstream_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,24 +21,22 @@ func TestLost(t *testing.T) {
 			"get": says(is("working"))},
 	} {
 		for _, way := range append(ways(true), ways(false)...) {
-			var lost func(*task.Error)
-			stopped := 0
+			why := task.Errorf(task.AgentTimeout, "it is not active any more")
+			var stopped atomic.Int32
 			change := func(s *settings) {
 				s.Lost = func(f func(*task.Error)) func() {
-					lost = f
-					return func() { stopped++ }
+					time.AfterFunc(10*time.Second, func() { f(why) })
+					return func() { stopped.Add(1) }
 				}
 			}
 			withAgent(t, s.handler(), change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
-				why := task.Errorf(task.AgentTimeout, "it is not active any more")
 				begun := time.Now()
-				time.AfterFunc(10*time.Second, func() { lost(why) })
 				var last error
 				for _, err := range way.run(t.Context(), a, turn("x")) {
 					last = err
 				}
-				if took := time.Since(begun); last != error(why) || took > 70*time.Second || stopped != 1 {
-					t.Errorf("%s, %s: %v after %v, stopped %d times", name, way.name, last, took, stopped)
+				if took := time.Since(begun); last != error(why) || took != 10*time.Second || stopped.Load() != 1 {
+					t.Errorf("%s, %s: %v after %v, stopped %d times", name, way.name, last, took, stopped.Load())
 				}
 			})
 		}
