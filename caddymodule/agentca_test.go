@@ -46,8 +46,8 @@ func (a *account) EAB(_ context.Context, aic string) (*registry.EAB, error) {
 }
 
 // TestCredentialOfRegistry: an agent without a credential in the configuration gets one from the registry, once. While
-// the registry has the agent as inactive, its revoked certificates are not replaced, and that is reported. Both are so as
-// soon as the registry tells its followers that it has disabled the agent, and enabled it again.
+// the registry has the agent as inactive, its revoked certificates are not replaced, and that is reported. Both are so
+// as soon as the registry tells its followers that it has disabled the agent, and enabled it again.
 func TestCredentialOfRegistry(t *testing.T) {
 	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 	ca := catest.New(t)

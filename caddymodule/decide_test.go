@@ -125,7 +125,8 @@ func TestExamineDecide(t *testing.T) {
 			`"policy":{"decide":{"url":%q}}}`, server.URL)
 		app := &App{StoreRaw: json.RawMessage(`{"driver":"memory"}`)}
 		said := ""
-		for _, f := range app.Examine(caddy.Context{Context: t.Context()}, []doctor.Partner{{Handler: json.RawMessage(handler)}}) {
+		partners := []doctor.Partner{{Handler: json.RawMessage(handler)}}
+		for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners) {
 			if f.Check == doctor.CheckPolicy {
 				said += string(f.Status) + " " + f.Text
 			}

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/registry"
 )
@@ -76,4 +78,27 @@ func readRootFiles(files []string) (all []*x509.Certificate, err error) {
 		all = append(all, found...)
 	}
 	return all, nil
+}
+
+// followRegistry has the certificates of an agent looked after at once when the registry has disabled it, which revokes
+// them, and when it has enabled it again.
+func (c *Certificates) followRegistry(ctx context.Context, keepers map[string]*agentca.Keeper) {
+	active := make(map[string]bool)
+	for {
+		changed := c.feed.Changed()
+		for aic, k := range keepers {
+			now := c.feed.Agent(aic)
+			if was, is := active[aic]; now.Known && is && was != now.Active {
+				k.Wake()
+			}
+			if now.Known {
+				active[aic] = now.Active
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
 }

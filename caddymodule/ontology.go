@@ -42,8 +42,8 @@ func (p *parser) ontology(into **Ontology) func() {
 }
 
 // errNoEntities refuses entities at a registry of ACPs 2.1.
-var errNoEntities = errors.New("ontology needs oidc, and so a registry of ACPs 2.2: one of ACPs 2.1 keeps no names for " +
-	"the certificate of an entity, so that no Leader would accept it for the Partner's host")
+var errNoEntities = errors.New("ontology needs oidc, and so a registry of ACPs 2.2: one of ACPs 2.1 keeps no names " +
+	"for the certificate of an entity, so that no Leader would accept it for the Partner's host")
 
 // open reads the certificate. It returns the AIC in it, and the client that shows it to the registry.
 func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error) {

@@ -93,10 +93,11 @@ https://localhost:%d {
 		}
 	}
 }
-`, s.admin, s.inDir("storage"), s.inDir("store"), ca.Directory(), s.inDir("eab.json"), s.inDir("bundle.pem"), s.inDir("amp"), s.port,
+`, s.admin, s.inDir("storage"), s.inDir("store"), ca.Directory(), s.inDir("eab.json"), s.inDir("bundle.pem"),
+		s.inDir("amp"), s.port,
 		pki.CA.Cert, aic, agent.URL, s.inDir("agent-ca.pem"))), 0o600))
-	if status, stdout, stderr := s.caddy("aip", "doctor", "--config", path); !strings.Contains(stdout, "Caddy accepts") {
-		t.Errorf("doctor: %d %s %s", status, stdout, stderr)
+	if _, stdout, stderr := s.caddy("aip", "doctor", "--config", path); !strings.Contains(stdout, "Caddy accepts") {
+		t.Errorf("doctor: %s %s", stdout, stderr)
 	}
 	s.run(path)
 

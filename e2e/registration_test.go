@@ -260,7 +260,8 @@ func TestRegistrationByOpenID(t *testing.T) {
 }
 
 // TestRegistrationAsEntity registers a Partner at a registry of ACPs 2.2 as an entity of an ontology, whose certificate
-// it shows there. No person decides, and the AIC is used at once. At a registry of ACPs 2.1 the configuration is refused.
+// it shows there. No person decides, and the AIC is used at once. At a registry of ACPs 2.1 the configuration is
+// refused.
 func TestRegistrationAsEntity(t *testing.T) {
 	t.Parallel()
 	registry := registrytest.NewOIDC(t)

@@ -27,8 +27,8 @@ type Entity struct {
 }
 
 // ErrNoNames: the registry has not kept which names the certificate of an entity is to have. One of ACPs 2.1 does not.
-var ErrNoNames = errors.New("the registry keeps no names for the certificate of an entity, so that its authority would " +
-	"issue one that no Leader accepts for the Partner's host")
+var ErrNoNames = errors.New("the registry keeps no names for the certificate of an entity, so that its authority " +
+	"would issue one that no Leader accepts for the Partner's host")
 
 const entityPath = "/acps-atr-v2/entity"
 
