@@ -365,6 +365,9 @@ func (s *Stream) deliver() error {
 	return s.out.Flush()
 }
 
+// Taken says that the caller has taken a piece of what is sent: it reads, if slowly. A front calls it while Flush runs.
+func (s *Stream) Taken() { s.memory.Renew() }
+
 // reclaim cuts a stream whose caller does not read, because others need the memory of its frame.
 func (s *Stream) reclaim() {
 	s.Cut(errUnread)

@@ -10,14 +10,14 @@ const lendFor = time.Second
 // loan is a lease whose owner waits for another party, such as a caller that reads nothing.
 type loan struct {
 	lease *Lease
-	since time.Time
-	back  func() // see Lend
-	asked bool   // back was called
+	since time.Time // when it was lent or renewed
+	back  func()    // see Lend
+	asked bool      // back was called
 }
 
 // Lend says that the owner of the lease waits for another party from now on, and can do without what it holds. If
 // another lease waits for that meanwhile, in Wait, back is called, once: the owner then has to release the lease soon.
-// Those that were lent first are asked first. back is called by any goroutine, must not wait, and must not use the
+// Those that were lent or renewed first are asked first. back is called by any goroutine, must not wait, and must not use the
 // counter. The owner calls TakeBack when it waits no longer.
 func (l *Lease) Lend(back func()) {
 	c := l.budget.Counter
@@ -28,6 +28,19 @@ func (l *Lease) Lend(back func()) {
 	defer c.mu.Unlock()
 	l.lent = c.loans.PushBack(&loan{lease: l, since: time.Now(), back: back})
 	c.askSoon(lendFor)
+}
+
+// Renew says that the other party has taken a part of what it is waited for: the time of the loan, if there is one,
+// begins anew. It is called by the goroutine of the owner.
+func (l *Lease) Renew() {
+	if l.lent == nil {
+		return
+	}
+	c := l.budget.Counter
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.lent.Value.(*loan).since = time.Now()
+	c.loans.MoveToBack(l.lent)
 }
 
 // TakeBack ends Lend, if it was called. The function given to Lend is not called any more, nor is it being called.

@@ -4,6 +4,7 @@ package quota
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,40 @@ func TestLend(t *testing.T) {
 		wait("d1", unit)
 		time.Sleep(time.Minute)
 		l.want("of another Leader, where the total is reached", "c1", "b1 is asked", "d1")
+	})
+}
+
+// TestRenew: a lease is not asked back while the other party takes part after part, but is when it has stopped.
+func TestRenew(t *testing.T) {
+	testLine(t, 8, 2, func(t *testing.T, l *line) {
+		l.wait(t.Context(), "a1", 2*unit)
+		lease := l.leases["a1"]
+		lease.Renew() // is nothing to a lease that is not lent
+		lease.Lend(func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.said = append(l.said, "a1 is asked")
+			go func() {
+				lease.TakeBack()
+				lease.Release()
+			}()
+		})
+		waits := l.budget.Lease("a")
+		l.leases["a2"] = &waits
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := waits.Wait(context.Background(), unit); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 10 {
+			time.Sleep(lendFor - time.Millisecond)
+			lease.Renew()
+		}
+		l.want("at once, and while it is renewed", "a1")
+		time.Sleep(lendFor)
+		all.Wait()
+		l.want("when it is not renewed", "a1 is asked")
 	})
 }
 

@@ -39,10 +39,12 @@ type Writer struct {
 // Options are how a stream is written.
 type Options struct {
 	Heartbeat time.Duration // how long a stream may be silent before a comment is sent
-	Timeout   time.Duration // how long one write may take
+	Timeout   time.Duration // how long the write of a piece may take
 
 	// HeartbeatDue is called when a heartbeat has to be sent. It has a goroutine call Flush, and does not wait.
 	HeartbeatDue func()
+	// Taken is called when the caller has taken a piece of what Flush sends, and more is to follow. nil: nothing is called.
+	Taken func()
 	// Lasting says that a deadline may pass while nothing is written: it is a connection's, as on HTTP/1.1, and not
 	// that of a stream of a connection, as on HTTP/2 and 3, which ends with it.
 	Lasting bool
@@ -65,6 +67,9 @@ var ErrNotRead = errors.New("sseproxy: the caller reads nothing")
 
 // largest is the capacity up to which buffers are kept, in bytes.
 const largest = 128 << 10
+
+// pieceSize is how much is written at a time, in bytes.
+const pieceSize = 64 << 10
 
 var frames = bufpool.Pool{Largest: largest}
 
@@ -185,9 +190,7 @@ func (s *Writer) send(b []byte) error {
 	if !s.busy.Load() {
 		s.busy.Store(true)
 	}
-	if len(b) > 0 {
-		_, s.err = s.w.Write(b)
-	}
+	s.write(b)
 	if s.err == nil {
 		s.err = s.control.Flush()
 	}
@@ -198,6 +201,21 @@ func (s *Writer) send(b []byte) error {
 		s.disarm()
 	}
 	return s.err
+}
+
+// write writes b, in pieces. The caller must take each piece in time.
+func (s *Writer) write(b []byte) {
+	for ; len(b) > pieceSize && s.err == nil; b = b[pieceSize:] {
+		if _, s.err = s.w.Write(b[:pieceSize]); s.err == nil {
+			if s.options.Taken != nil {
+				s.options.Taken()
+			}
+			s.arm()
+		}
+	}
+	if len(b) > 0 && s.err == nil {
+		_, s.err = s.w.Write(b)
+	}
 }
 
 // arm sets the deadline of a write. Where deadlines are lasting, it is moved about once a second only. A connection

@@ -77,6 +77,38 @@ func send(t *testing.T, w *Writer) {
 	}
 }
 
+// TestPieces: what is large is sent in pieces, each with a time of its own.
+func TestPieces(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		taken := 0
+		c, w := begin(t, Options{Heartbeat: time.Hour, Timeout: 10 * time.Second, Lasting: true, Taken: func() {
+			taken++
+			time.Sleep(3 * time.Second) // of the next piece
+		}})
+		defer w.Close()
+		large := strings.Repeat("x", 2*pieceSize)
+		w.Data(func(b []byte) []byte { return append(b, large...) })
+		if err := w.Flush(); err != nil {
+			t.Error(err)
+		}
+		var sent strings.Builder
+		var moved []string
+		for _, did := range c.did {
+			if _, written, ok := strings.Cut(did, " write "); ok {
+				sent.WriteString(written)
+			} else {
+				moved = append(moved, did)
+			}
+		}
+		if sent.String() != "data: "+large+"||" || taken != 2 {
+			t.Errorf("%d bytes are sent, of which %d pieces were taken", sent.Len(), taken)
+		}
+		if diff := cmp.Diff([]string{"0s deadline 10s", "3s deadline 13s", "6s deadline 16s"}, moved); diff != "" {
+			t.Errorf("the deadlines (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestDeadlines: a deadline that lasts is moved once a second while events are sent, and is never nearer than the
 // timeout less that second when a write begins. Another one stands for a write only.
 func TestDeadlines(t *testing.T) {

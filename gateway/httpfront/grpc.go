@@ -99,6 +99,7 @@ func answerGRPC(
 	if err := sink.open(); err != nil {
 		return err
 	}
+	c.writer.taken = stream.Taken
 	stream.Run(sink)
 	outcome := stream.Outcome()
 	*c.summary = outcome.Summary

@@ -89,6 +89,7 @@ type grpcWriter struct {
 	timeout time.Duration
 	holding bool // Flush does nothing
 	aborted atomic.Bool
+	taken   func() // is called when the caller has taken a piece, and more is to follow; nil: nothing is called
 }
 
 func newGRPCWriter(w http.ResponseWriter, timeout time.Duration) *grpcWriter {
@@ -120,6 +121,9 @@ func (w *grpcWriter) Write(data []byte) (n int, err error) {
 		m, err := w.ResponseWriter.Write(piece)
 		if n += m; err != nil {
 			return n, err
+		}
+		if n < len(data) && w.taken != nil {
+			w.taken()
 		}
 	}
 	return n, nil

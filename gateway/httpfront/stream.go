@@ -33,7 +33,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	var err error
 	o.out, err = sseproxy.NewWriter(w, sseproxy.Options{
 		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, HeartbeatDue: s.Wake,
-		Lasting: r.ProtoMajor == 1,
+		Taken: s.Taken, Lasting: r.ProtoMajor == 1,
 	})
 	if err != nil {
 		f.config.Log.DebugContext(traced(r), "a stream could not be opened", "error", err)
