@@ -36,13 +36,14 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
-# The packages that take longest begin first, so that no core waits for them in the end. Those whose tests try less with
-# -short are run once more without it and without the race detector, with which that would take ten times as long.
+# The packages that take longest begin first, so that no core waits for them in the end, and there are three at a time,
+# since one of them waits. Those whose tests try less with -short are run once more without it and without the race
+# detector, with which that would take ten times as long.
 LONGEST := replay/pebble notify replay/jetstream gateway/httpfront
 SPARSE  := ./replay/pebble
 
 unit: nats ## unit tests, with the race detector; those of groups and the models are apart
-	$(GO) test -race -short -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
+	$(GO) test -p 3 -parallel 4 -race -short -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
 	  $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model|$(subst $(space),|,$(LONGEST)))$$')
 	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
 	@set -e; for module in $(filter-out .,$(MODULES)); do ( set -x; cd $$module; \
