@@ -17,8 +17,8 @@ type loan struct {
 
 // Lend says that the owner of the lease waits for another party from now on, and can do without what it holds. If
 // another lease waits for that meanwhile, in Wait, back is called, once: the owner then has to release the lease soon.
-// Those that were lent or renewed first are asked first. back is called by any goroutine, must not wait, and must not use the
-// counter. The owner calls TakeBack when it waits no longer.
+// Those that were lent or renewed first are asked first. back is called by any goroutine, must not wait, and must not
+// use the counter. The owner calls TakeBack when it waits no longer.
 func (l *Lease) Lend(back func()) {
 	c := l.budget.Counter
 	if l.n == 0 || c == nil {

@@ -43,7 +43,8 @@ type Options struct {
 
 	// HeartbeatDue is called when a heartbeat has to be sent. It has a goroutine call Flush, and does not wait.
 	HeartbeatDue func()
-	// Taken is called when the caller has taken a piece of what Flush sends, and more is to follow. nil: nothing is called.
+	// Taken is called when the caller has taken a piece of what Flush sends, and more is to follow. nil: nothing is
+	// called.
 	Taken func()
 	// Lasting says that a deadline may pass while nothing is written: it is a connection's, as on HTTP/1.1, and not
 	// that of a stream of a connection, as on HTTP/2 and 3, which ends with it.
