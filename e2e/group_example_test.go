@@ -129,7 +129,7 @@ func TestGroupExample(t *testing.T) {
 	})
 	for _, tt := range []struct{ command, want string }{
 		{"list", `(?m)^trip-2 +\S+ +joined +1 +\d+ +0 +0 +localhost:\d+ +10001000011K94ZH3VDXLP4S5EB63614 +-$`},
-		{"list --state waiting", "^No Partner takes part in such a group.\n$"},
+		{"list --state waiting", "^No Partner takes part in such a group. Without this filter: 1, with state joined.\n$"},
 		{"list --json", `"queue":"group_10001000011K94ZH3VDXLP4S5EB63614_trip-2_10001000011K912345E789ABCDEF2353"`},
 		{"show trip-2", `(?m)^executed +2$`},
 		{"leave trip-2", "^10001000011K912345E789ABCDEF2353 leaves the group trip-2\n$"},
