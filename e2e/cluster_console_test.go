@@ -16,11 +16,13 @@ import (
 func TestClusterConsole(t *testing.T) {
 	t.Parallel()
 	_, address := sampleAgent(t)
-	c := newCluster(t, 2, gatewayTo(address), "")
+	// A gateway that is silent for longer than its lease is gone, and the page may be slow.
+	handle, settings := "aip_gateway a2a/legacy http://"+address+" {\nagent {\nresend after 40s\n}\n}", "lease 20s"
+	c := newCluster(t, 2, handle, settings)
 	port := freePort(t)
 	s := c.gateways[0]
 	s.stop(t)
-	with := c.config(0, gatewayTo(address), "")
+	with := c.config(0, handle, settings)
 	with.otherSites = fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}", port)
 	s.start(with)
 	c.allOwned(2)
