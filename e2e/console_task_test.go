@@ -162,7 +162,7 @@ func TestConsoleShowsATask(t *testing.T) {
 	p.ClickText("main button", "Show earlier events")
 	p.Wait(`document.querySelector(".events li").dataset.seq === "1"`)
 	p.Wait(`[...document.querySelectorAll(".events .when")]
-		.filter((e) => e.textContent.startsWith("after ")).length > 100`)
+		.filter((e) => e.textContent.startsWith("at most ")).length > 100`)
 	// Its session's tasks, and no others, are one click away.
 	p.ClickText(".facts a", "the session's tasks")
 	p.Wait(`[...document.querySelectorAll("tbody a[data-row]")].map((e) => e.textContent).join() === "story"`)

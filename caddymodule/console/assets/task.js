@@ -200,8 +200,8 @@ function timeOf({ value, cause }) {
 
 function when(at, after) {
   if (!at) return el("span", { class: "when", title: "Pieces of products are stored without their times." }, "–");
-  return el("span", { class: "when" }, after ? "after " : "", time(at),
-    el("span", { class: "moment" }, ` ${moment(new Date(at))}`));
+  return el("span", { class: "when" }, after ? "at most " : "", time(at),
+    el("span", { class: "moment" }, ` ${after ? "from " : ""}${moment(new Date(at))}`));
 }
 
 // eventItem shows an event: a line, and its contents when it is unfolded.
