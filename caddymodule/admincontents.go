@@ -92,6 +92,7 @@ func itemsWithin(items []task.DataItem, left *int) (shown []adminapi.Item, cut b
 // mediaTypeOf returns the type of a text, which dialects keep in its metadata; empty where there is none.
 func mediaTypeOf(it *task.DataItem) string {
 	var m struct {
+		// As the dialects of A2A keep it. Default: none.
 		MediaType string `json:"mediaType"`
 	}
 	_ = json.Unmarshal(it.Metadata, &m) // what is no such object has none

@@ -41,6 +41,9 @@ func init() {
 //			take_over      on|off
 //			release_memory on|off
 //		}
+//		traces {
+//			link <url>
+//		}
 //		identities {
 //			<aic> <aid>
 //		}

@@ -68,6 +68,8 @@ aip {
 	}
 	streams {
 	}
+	traces {
+	}
 	aun {
 		limits {
 		}
