@@ -232,6 +232,9 @@ func (a *App) add(g *Gateway) error {
 func (a *App) Start() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.refuseOpenConsoles(); err != nil {
+		return err
+	}
 	opened, err := open(a.store)
 	if err != nil {
 		return err
@@ -275,8 +278,8 @@ func (a *App) Start() error {
 	a.followRegistrations()
 	a.checking.Go(func() { a.recheck(a.draining, slog.New(processLog{name: "aip"})) })
 	a.warnOfUnrouted()
+	a.warnOfUnreachable(slog.New(processLog{name: "aip"}))
 	a.warnOfSharedTasks()
-	a.warnOfOpenConsoles()
 	a.certificates = a.loadedCertificates()
 	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
 	a.startAMP()

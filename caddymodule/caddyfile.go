@@ -253,8 +253,13 @@ func handler[T any, H interface {
 	*T
 	directive
 }](h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	m := H(new(T))
-	return m, m.UnmarshalCaddyfile(h.Dispenser)
+	m, d := H(new(T)), h.Dispenser
+	d.Next()
+	at := d.Token()
+	d.Reset()
+	err := m.UnmarshalCaddyfile(d)
+	noteLine(m, at)
+	return m, err
 }
 
 // mounted reads the directive of a handler for a Partner. A path in its matcher says where the Partner is mounted,
@@ -265,6 +270,7 @@ func mounted(h httpcaddyfile.Helper, m directive, base *string) ([]httpcaddyfile
 	}
 	h.Reset()
 	h.Next()
+	at := h.Token()
 	matcher, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
@@ -272,6 +278,7 @@ func mounted(h httpcaddyfile.Helper, m directive, base *string) ([]httpcaddyfile
 	if err := m.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
+	noteLine(m, at)
 	return h.NewRoute(matcher, m), nil
 }
 

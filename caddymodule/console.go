@@ -32,6 +32,11 @@ type Console struct {
 	// and try (start and continue tasks as the operator). Default: nothing; the page only reads.
 	Allow []string `json:"allow,omitempty"`
 
+	// Whether everyone may open the page who gets to its site. Without it, a configuration is refused in which the site
+	// is for more than this machine and admits clients without asking who they are, or admits the Leaders of a Partner.
+	Public bool `json:"public,omitempty"`
+
+	says     fingerprint // of the settings as they stand in the configuration
 	handler  console.Handler
 	server   *caddyhttp.Server
 	policies json.RawMessage // of the server, as they stand in the configuration
@@ -45,6 +50,7 @@ func (*Console) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (c *Console) Provision(ctx caddy.Context) error {
+	c.says = fingerprintOf(c)
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -110,10 +116,11 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //
 //	aip_console {
 //		allow <permission>...
+//		public
 //	}
 func (c *Console) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return readOptions(d, c, func(p *parser, c *Console) options {
-		return options{"allow": p.words(&c.Allow)}
+		return options{"allow": p.words(&c.Allow), "public": p.flag(&c.Public)}
 	}, (*Console).check)
 }
 

@@ -110,6 +110,7 @@ type Gateway struct {
 	front   *httpfront.Front
 	callers *authn.Authenticator // nil before Provision
 
+	says       fingerprint       // of the settings as they stand in the configuration
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
 	trusted    []string          // the files that the server checks the certificates of callers against

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,32 +15,35 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-// warnOfOpenConsoles warns of each console that may change something, on a site that does not authenticate its
-// clients.
-func (a *App) warnOfOpenConsoles() {
-	warned := make(map[*caddyhttp.Server]bool)
+// refuseOpenConsoles returns an error if others than operators can open a console that does not say it is public. It
+// warns of each that may change something, and is for all users of this machine.
+func (a *App) refuseOpenConsoles() error {
+	examined := make(map[*caddyhttp.Server]bool)
 	for _, c := range a.consoles {
-		if warned[c.server] {
+		if examined[c.server] {
 			continue
 		}
-		warned[c.server] = true
+		examined[c.server] = true
 		text, err := json.Marshal(map[string]any{
-			"tls_connection_policies": c.policies, "routes": written(c.server.Routes),
+			"listen": c.server.Listen, "tls_connection_policies": c.policies, "routes": written(c.server.Routes),
 		})
 		var open []doctor.OpenConsole
 		if err == nil {
 			open, err = doctor.OpenConsoles(text)
 		}
 		if err != nil {
-			c.log.Warn("who may use the console is not known", "error", err)
-			continue
+			return fmt.Errorf("who may use aip_console is not known: %w", err)
 		}
 		for _, o := range open {
+			site := strings.Join(append(o.Hosts, c.server.Listen...), " ")
+			if !o.Local {
+				return fmt.Errorf("aip_console at %s: %s", site, o.Why)
+			}
 			c.log.Warn("the console may change tasks, and its site does not authenticate its clients",
-				"site", strings.Join(append(o.Hosts, c.server.Listen...), " "), "allow", strings.Join(o.Allow, " "),
-				"advice", doctor.OpenConsoleAdvice)
+				"site", site, "allow", strings.Join(o.Allow, " "), "advice", o.Why)
 		}
 	}
+	return nil
 }
 
 // written returns routes that are provisioned as they stand in a configuration, as far as it says who gets where.
@@ -54,6 +58,8 @@ func written(routes caddyhttp.RouteList) (out []caddyhttp.Route) {
 					raw["path"] = caddyconfig.JSON(m, nil)
 				case *caddyhttp.MatchHost:
 					raw["host"] = caddyconfig.JSON(m, nil)
+				case caddy.Module: // that it is there is what counts
+					raw[m.CaddyModule().ID.Name()] = json.RawMessage("true")
 				}
 			}
 			w.MatcherSetsRaw = append(w.MatcherSetsRaw, raw)
@@ -77,7 +83,7 @@ func said(h caddyhttp.MiddlewareHandler) map[string]any {
 	case *reverseproxy.Handler:
 		return map[string]any{"handle_response": make([]struct{}, len(h.HandleResponse))}
 	case *Console:
-		return map[string]any{"allow": h.Allow}
+		return map[string]any{"allow": h.Allow, "public": h.Public}
 	}
 	return make(map[string]any)
 }

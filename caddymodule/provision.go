@@ -29,6 +29,7 @@ import (
 
 // Provision sets up the handler.
 func (g *Gateway) Provision(ctx caddy.Context) error {
+	g.says = fingerprintOf(g)
 	if err := g.provision(ctx); err != nil {
 		return fmt.Errorf("%s%w", g.subject(), err)
 	}

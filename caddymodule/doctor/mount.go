@@ -32,6 +32,13 @@ type route struct {
 	Match []struct {
 		Path []string `json:"path"`
 		Host []string `json:"host"`
+
+		// These say of a client, and not of a request, who gets through.
+		RemoteIP   json.RawMessage `json:"remote_ip"`
+		ClientIP   json.RawMessage `json:"client_ip"`
+		Expression json.RawMessage `json:"expression"`
+		Vars       json.RawMessage `json:"vars"`
+		VarsRegexp json.RawMessage `json:"vars_regexp"`
 	} `json:"match"`
 	Handle   []json.RawMessage `json:"handle"`
 	Group    string            `json:"group"`

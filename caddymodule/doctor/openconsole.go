@@ -5,22 +5,28 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
-// OpenConsole is a handler aip_console that may change something, on a site that does not authenticate its
-// clients.
+// OpenConsole is a handler aip_console that others than operators can open, and that does not say it is public.
 type OpenConsole struct {
 	Hosts []string // of the site; none for any
-	Allow []string
+	Allow []string // what it may change
+	Local bool     // only others on this machine can
+	Why   string   // others can open it, and what mends that
 }
 
-// OpenConsoleAdvice is what closes an OpenConsole.
-const OpenConsoleAdvice = `add client_auth with "mode require_and_verify" to the tls block of its site, ` +
+// openConsoleAdvice is what closes an OpenConsole that asks nobody who they are.
+const openConsoleAdvice = `add client_auth with "mode require_and_verify" to the tls block of its site, ` +
 	"or basic_auth or forward_auth to the site"
+
+// orPublic ends the advice about an OpenConsole that is refused.
+const orPublic = "; or, if everyone may see all tasks, write public in aip_console"
 
 // OpenConsoles returns the open consoles of a server of Caddy's app http, which is given as JSON.
 func OpenConsoles(text []byte) ([]OpenConsole, error) {
@@ -31,33 +37,105 @@ func OpenConsoles(text []byte) ([]OpenConsole, error) {
 	return s.openConsoles(), nil
 }
 
+// openConsoles returns the consoles that are refused, and those of which is warned: that may change something, and are
+// for the users of this machine, whoever they are.
 func (s *server) openConsoles() (open []OpenConsole) {
+	local := s.isLocal()
 	for _, r := range s.Routes {
-		var hosts []string
-		for _, set := range r.Match {
-			hosts = append(hosts, set.Host...)
-		}
-		if s.requiresClients(hosts) {
-			continue
-		}
-		found, _ := openIn([]route{r})
-		for _, allow := range found {
-			open = append(open, OpenConsole{hosts, allow})
+		found, _ := consolesIn([]route{r})
+		hosts := r.hosts()
+		byCertificate := s.requiresClients(hosts)
+		for _, c := range found {
+			one := OpenConsole{Hosts: hosts, Allow: c.Allow, Local: local && !byCertificate}
+			switch {
+			case c.Public, one.Local && len(c.Allow) == 0, byCertificate && !s.sharesClients(hosts):
+				continue
+			case byCertificate:
+				one.Why = "each certificate that opens an aip_gateway on this server opens the console, and it shows all " +
+					"tasks; give its site another trust_pool, or add basic_auth or forward_auth to the site" + orPublic
+			case local:
+				one.Why = fmt.Sprintf("the console may %s, and its site does not authenticate its clients; %s",
+					strings.Join(c.Allow, ", "), openConsoleAdvice)
+			default:
+				one.Why = "the console shows all tasks, and its site does not authenticate its clients; " +
+					openConsoleAdvice + "; or bind 127.0.0.1 in it" + orPublic
+			}
+			open = append(open, one)
 		}
 	}
 	return open
 }
 
-// examineConsoles says which consoles are open to everyone.
+// isLocal reports whether only clients on this machine can connect to the server.
+func (s *server) isLocal() bool {
+	return len(s.Listen) > 0 && !slices.ContainsFunc(s.Listen, func(address string) bool {
+		at, err := caddy.ParseNetworkAddress(address)
+		if err != nil {
+			return true
+		}
+		ip, err := netip.ParseAddr(at.Host)
+		return !at.IsUnixNetwork() && at.Host != "localhost" && (err != nil || !ip.IsLoopback())
+	})
+}
+
+// sharesClients reports whether a Partner of the server takes certificates of the CAs that the console of a host does.
+func (s *server) sharesClients(hosts []string) bool {
+	trusts := func(hosts []string) (all []string) {
+		if len(hosts) == 0 {
+			hosts = []string{""}
+		}
+		for _, host := range hosts {
+			i := slices.IndexFunc(s.Policies, func(p *caddytls.ConnectionPolicy) bool { return isFor(p, host) })
+			if i < 0 || s.Policies[i].ClientAuthentication == nil {
+				continue
+			}
+			c := *s.Policies[i].ClientAuthentication
+			c.Mode = ""
+			if text, err := json.Marshal(&c); err == nil {
+				all = append(all, string(text))
+			}
+		}
+		return all
+	}
+	of := trusts(hosts)
+	return slices.ContainsFunc(s.Routes, func(r route) bool {
+		return r.leadsTo("aip_gateway") &&
+			slices.ContainsFunc(trusts(r.hosts()), func(trust string) bool { return slices.Contains(of, trust) })
+	})
+}
+
+// hosts returns the hosts that a route is for; none for any.
+func (r *route) hosts() (hosts []string) {
+	for _, set := range r.Match {
+		hosts = append(hosts, set.Host...)
+	}
+	return hosts
+}
+
+// leadsTo reports whether a route has a handler of a kind, at any depth.
+func (r *route) leadsTo(kind string) bool {
+	return slices.ContainsFunc(r.Handle, func(raw json.RawMessage) bool {
+		var h struct {
+			Handler string  `json:"handler"`
+			Routes  []route `json:"routes"`
+		}
+		return json.Unmarshal(raw, &h) == nil && (h.Handler == kind ||
+			slices.ContainsFunc(h.Routes, func(r route) bool { return r.leadsTo(kind) }))
+	})
+}
+
+// examineConsoles says which consoles are open to others than operators.
 func (c *configuration) examineConsoles() (found []Finding) {
 	for _, s := range c.Apps.HTTP.Servers {
 		for _, open := range s.openConsoles() {
-			subject := "aip_console"
+			subject, status := "aip_console", Broken
 			if len(open.Hosts) > 0 {
 				subject = strings.Join(open.Hosts, " ")
 			}
-			found = append(found, Finding{CheckConsole, Warning, subject, fmt.Sprintf("the console may %s, and its site "+
-				"does not authenticate its clients; %s", strings.Join(open.Allow, ", "), OpenConsoleAdvice)})
+			if open.Local {
+				status = Warning
+			}
+			found = append(found, Finding{CheckConsole, status, subject, open.Why})
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int { return strings.Compare(a.Subject, b.Subject) })
@@ -104,16 +182,26 @@ func RequiresClients(p *caddytls.ConnectionPolicy) bool {
 	return false
 }
 
-// openIn returns the permissions of the consoles in routes that may change something, and before which no
-// handler authenticates the client. authenticated says whether a request that gets past these routes is authenticated.
-func openIn(routes []route) (open [][]string, authenticated bool) {
+// consoleSettings is what is read of a handler aip_console.
+type consoleSettings struct {
+	Allow  []string `json:"allow"`
+	Public bool     `json:"public"`
+}
+
+// consolesIn returns the consoles in routes before which nothing says which clients get to them: no handler that
+// authenticates, and no matcher. authenticated says whether a request that gets past these routes is authenticated.
+func consolesIn(routes []route) (open []consoleSettings, authenticated bool) {
 	for _, r := range routes {
+		if r.selectsClients() {
+			continue
+		}
 		for _, raw := range r.Handle {
 			var h struct {
+				consoleSettings
+
 				Handler        string            `json:"handler"`
 				Routes         []route           `json:"routes"`
 				HandleResponse []json.RawMessage `json:"handle_response"`
-				Allow          []string          `json:"allow"`
 			}
 			if json.Unmarshal(raw, &h) != nil {
 				continue // Caddy refuses it
@@ -125,13 +213,11 @@ func openIn(routes []route) (open [][]string, authenticated bool) {
 			case "reverse_proxy":
 				authenticates = len(h.HandleResponse) > 0 // forward_auth: some answers let the request pass
 			case "subroute":
-				var more [][]string
-				more, authenticates = openIn(h.Routes)
+				var more []consoleSettings
+				more, authenticates = consolesIn(h.Routes)
 				open = append(open, more...)
 			case "aip_console":
-				if len(h.Allow) > 0 {
-					open = append(open, h.Allow)
-				}
+				open = append(open, h.consoleSettings)
 			}
 			if !authenticates {
 				continue
@@ -143,6 +229,16 @@ func openIn(routes []route) (open [][]string, authenticated bool) {
 		}
 	}
 	return open, false
+}
+
+// selectsClients reports whether a route takes the requests of some clients only.
+func (r *route) selectsClients() bool {
+	for _, set := range r.Match {
+		if len(set.RemoteIP)+len(set.ClientIP)+len(set.Expression)+len(set.Vars)+len(set.VarsRegexp) == 0 {
+			return false
+		}
+	}
+	return len(r.Match) > 0
 }
 
 // takesConsole reports whether a route takes the requests of the console, as far as their path is known.
