@@ -32,8 +32,8 @@ type Console struct {
 	// and try (start and continue tasks as the operator). Default: nothing; the page only reads.
 	Allow []string `json:"allow,omitempty"`
 
-	// Whether everyone may open the page who gets to its site. Without it, a configuration is refused in which the site
-	// is for more than this machine and admits clients without asking who they are, or admits the Leaders of a Partner.
+	// Whether everyone may open the page who gets to its site. Default: false; a configuration is refused in which the
+	// site is for more than this machine and does not ask clients who they are, or admits the Leaders of a Partner.
 	Public bool `json:"public,omitempty"`
 
 	says     fingerprint // of the settings as they stand in the configuration

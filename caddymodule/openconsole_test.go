@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,12 +14,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// TestOpenConsoles holds of which consoles an operator is warned: those that may change something on a site that
-// does not authenticate its clients. What stands in a configuration, and the handlers that are made of it, say the
-// same.
+// TestOpenConsoles holds which consoles are refused, and of which an operator is warned. What stands in a
+// configuration, and the handlers that are made of it, say the same.
 func TestOpenConsoles(t *testing.T) {
 	pki := makePKI(t, devpki.Options{})
 	const console = "aip_console {\nallow cancel\n}\n"
+	const public = "aip_console {\nallow cancel\npublic\n}\n"
+	const partner = "aip_gateway a2a/0.3 http://127.0.0.1:1\n"
 	hash := "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG"
 	basic := func(matcher string) string { return "basic_auth " + matcher + " {\nann " + hash + "\n}\n" }
 	const forward = "forward_auth 127.0.0.1:1 {\nuri /check\n}\n"
@@ -28,49 +30,77 @@ func TestOpenConsoles(t *testing.T) {
 	trust := "trust_pool file " + pki.CA.Cert
 	required, given := tls("client_auth {\nmode require_and_verify\n"+trust+"\n}"),
 		tls("client_auth {\nmode verify_if_given\n"+trust+"\n}")
+	const open, shared, warned = "does not authenticate its clients", "each certificate that opens", "may change tasks"
 	for name, c := range map[string]struct {
 		sites string // PLAIN and PORT stand for addresses
-		want  int
+		want  string // empty: nothing is said
 	}{
-		"nothing":                      {"http://PLAIN {\n" + console + "}\n", 1},
-		"it only reads":                {"http://PLAIN {\naip_console\n}\n", 0},
-		"basic_auth":                   {"http://PLAIN {\n" + basic("") + console + "}\n", 0},
-		"basic_auth of the console":    {"http://PLAIN {\n" + basic("/aip/*") + console + "}\n", 0},
-		"basic_auth of other paths":    {"http://PLAIN {\n" + basic("/other/*") + console + "}\n", 1},
-		"basic_auth of the page alone": {"http://PLAIN {\n" + basic("/aip/console/*") + console + "}\n", 1},
+		"nothing":                      {"http://PLAIN {\n" + console + "}\n", open},
+		"it only reads":                {"http://PLAIN {\naip_console\n}\n", open},
+		"public":                       {"http://PLAIN {\n" + public + "}\n", ""},
+		"of this machine":              {"http://PLAIN {\nbind 127.0.0.1\n" + console + "}\n", warned},
+		"of this machine, it reads":    {"http://PLAIN {\nbind ::1 127.0.0.1\naip_console\n}\n", ""},
+		"of this machine, public":      {"http://PLAIN {\nbind 127.0.0.1\n" + public + "}\n", ""},
+		"at a socket":                  {"http://PLAIN {\nbind unix/SOCKET\naip_console\n}\n", ""},
+		"basic_auth":                   {"http://PLAIN {\n" + basic("") + console + "}\n", ""},
+		"basic_auth of the console":    {"http://PLAIN {\n" + basic("/aip/*") + console + "}\n", ""},
+		"basic_auth of other paths":    {"http://PLAIN {\n" + basic("/other/*") + console + "}\n", open},
+		"basic_auth of the page alone": {"http://PLAIN {\n" + basic("/aip/console/*") + console + "}\n", open},
 		"basic_auth of another handle": {"http://PLAIN {\nhandle /x/* {\n" + basic("") + "}\nhandle {\n" +
-			console + "}\n}\n", 1},
-		"basic_auth in the handle":       {"http://PLAIN {\nhandle /aip/* {\n" + basic("") + console + "}\n}\n", 0},
-		"basic_auth behind it":           {"http://PLAIN {\nroute {\n" + console + basic("") + "}\n}\n", 1},
-		"forward_auth":                   {"http://PLAIN {\n" + forward + console + "}\n", 0},
-		"a proxy of other paths":         {"http://PLAIN {\nreverse_proxy /x/* 127.0.0.1:1\n" + console + "}\n", 1},
-		"below a path":                   {"http://PLAIN {\nhandle_path /ops/* {\n" + console + "}\n}\n", 1},
-		"certificates":                   {"https://localhost:PORT {\n" + required + console + "}\n", 0},
-		"TLS alone":                      {"https://localhost:PORT {\n" + tls("") + console + "}\n", 1},
-		"certificates, if there are any": {"https://localhost:PORT {\n" + given + console + "}\n", 1},
+			console + "}\n}\n", open},
+		"basic_auth in the handle": {"http://PLAIN {\nhandle /aip/* {\n" + basic("") + console + "}\n}\n", ""},
+		"basic_auth behind it":     {"http://PLAIN {\nroute {\n" + console + basic("") + "}\n}\n", open},
+		"forward_auth":             {"http://PLAIN {\n" + forward + console + "}\n", ""},
+		"a proxy of other paths":   {"http://PLAIN {\nreverse_proxy /x/* 127.0.0.1:1\n" + console + "}\n", open},
+		"below a path":             {"http://PLAIN {\nhandle_path /ops/* {\n" + console + "}\n}\n", open},
+		"some addresses": {"http://PLAIN {\n@ops remote_ip 10.0.0.0/8\nhandle @ops {\n" + console +
+			"}\n}\n", ""},
+		"some methods":                   {"http://PLAIN {\n@get method GET\nhandle @get {\n" + console + "}\n}\n", open},
+		"certificates":                   {"https://localhost:PORT {\n" + required + console + "}\n", ""},
+		"TLS alone":                      {"https://localhost:PORT {\n" + tls("") + console + "}\n", open},
+		"certificates, if there are any": {"https://localhost:PORT {\n" + given + console + "}\n", open},
 		"certificates of another site": {"https://localhost:PORT {\n" + tls("") + console + "}\n" +
-			"https://a.localhost:PORT {\n" + required + "respond 404\n}\n", 1},
+			"https://a.localhost:PORT {\n" + required + "respond 404\n}\n", open},
 		"certificates of its site alone": {"https://localhost:PORT {\n" + tls("") + "respond 404\n}\n" +
-			"https://*.localhost:PORT {\n" + required + console + "}\n", 0},
-		"two consoles": {"http://PLAIN {\nhandle /a/* {\n" + console + "}\nhandle {\n" + console + "}\n}\n", 2},
+			"https://*.localhost:PORT {\n" + required + console + "}\n", ""},
+		"certificates of Leaders": {"https://localhost:PORT {\n" + required + partner + console + "}\n", shared},
+		"certificates of Leaders, and basic_auth": {"https://localhost:PORT {\n" + required + partner + basic("") +
+			console + "}\n", ""},
+		"certificates of Leaders, some subjects": {"https://localhost:PORT {\n" + required + partner +
+			"@ops expression {http.request.tls.client.subject}.contains('ops')\nhandle @ops {\n" + console +
+			"}\n}\n", ""},
+		"certificates of Leaders, public": {"https://localhost:PORT {\n" + required + partner + public + "}\n", ""},
+		"certificates of Leaders of another site": {"https://localhost:PORT {\n" + required + console + "}\n" +
+			"https://a.localhost:PORT {\n" + required + partner + "}\n", shared},
+		"Leaders of another authority": {"https://localhost:PORT {\n" + required + console + "}\n" +
+			"https://a.localhost:PORT {\n" + tls("client_auth {\nmode require_and_verify\ntrust_pool file "+
+			pki.Server.Cert+"\n}") + partner + "}\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			_, port, _ := strings.Cut(s.addr, ":")
-			config, out := s.loadLogged("auto_https off\n", strings.NewReplacer("PLAIN", s.addr, "PORT", port).Replace(c.sites))
-			found := 0
+			config, out, err := s.tryLogged("auto_https off\n", strings.NewReplacer("PLAIN", s.addr, "PORT", port,
+				"SOCKET", filepath.Join(s.dir, "s")).Replace(c.sites))
+			said := ""
 			for _, server := range gjson.Get(config, "apps.http.servers").Map() {
 				open, err := doctor.OpenConsoles([]byte(server.Raw))
 				if err != nil {
 					t.Fatal(err)
 				}
-				found += len(open)
+				for _, o := range open {
+					said += o.Why
+				}
 			}
-			if found != c.want {
-				t.Errorf("the configuration has %d open consoles, want %d", found, c.want)
+			if (said != "") != (c.want != "") || c.want != warned && !strings.Contains(said, c.want) {
+				t.Errorf("of the configuration is said %q, want %q", said, c.want)
 			}
-			if got := bytes.Count(out, []byte("the console may change tasks")); got != c.want {
-				t.Errorf("there are %d warnings, want %d:\n%s", got, c.want, out)
+			refused := c.want == open || c.want == shared
+			if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "aip_console at ") ||
+				err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the configuration is answered with %v, want %q", err, c.want)
+			}
+			if got := bytes.Contains(out, []byte("the console may change tasks")); got != (c.want == warned) {
+				t.Errorf("there is a warning: %t\n%s", got, out)
 			}
 		})
 	}

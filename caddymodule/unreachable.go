@@ -74,28 +74,33 @@ func (p placed) name() string {
 	return name
 }
 
-// takesAllOf reports whether a handler answers every request that would get to a later one. It is false where that is
-// not certain.
+// takesAllOf reports whether no request gets past a handler to a later one: of blocks handle that exclude each other,
+// the first one takes the request, and a handler answers what one with the same settings would. It is false where that
+// is not certain.
 func (p placed) takesAllOf(later placed) bool {
 	shared := 0
 	for shared < len(p.through) && shared < len(later.through) && p.through[shared] == later.through[shared] {
 		shared++
 	}
 	way, other := p.through[shared:], later.through[shared:]
-	if len(way) > 0 && !(len(other) > 0 && takesAllOf(way[0], other[0])) && len(way[0].MatcherSets) > 0 {
+	if len(way) > 0 && len(way[0].MatcherSets) > 0 && !(len(other) > 0 && takesAllOf(way[0], other[0])) {
 		return false
 	}
-	for i, r := range way {
-		if i > 0 && len(r.MatcherSets) > 0 || r.Group != "" && (i > 0 || len(other) == 0 || other[0].Group != r.Group) {
-			return false
-		}
+	if len(way) > 0 && way[0].Group != "" {
+		return len(other) > 0 && other[0].Group == way[0].Group
+	}
+	if slices.ContainsFunc(way[min(1, len(way)):], func(r *caddyhttp.Route) bool {
+		return len(r.MatcherSets) > 0 || r.Group != ""
+	}) {
+		return false
 	}
 	switch h := p.handler.(type) {
 	case *SampleAgent, *Callback:
 		return true
-	case *Gateway:
+	case *Gateway: // which passes on what its callers do not ask for
 		g, ok := later.handler.(*Gateway)
-		return h.BasePath == "" || ok && strings.HasPrefix(g.BasePath+"/", h.BasePath+"/")
+		return ok && g.BasePath == h.BasePath &&
+			!slices.ContainsFunc(g.Callers, func(dialect string) bool { return !slices.Contains(h.Callers, dialect) })
 	}
 	return reflect.TypeOf(p.handler) == reflect.TypeOf(later.handler)
 }

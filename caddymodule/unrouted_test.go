@@ -41,16 +41,26 @@ func TestWarnOfUnrouted(t *testing.T) {
 // was logged meanwhile.
 func (s *site) loadLogged(options, sites string) (config string, log []byte) {
 	s.t.Helper()
+	config, log, err := s.tryLogged(options, sites)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return config, log
+}
+
+// tryLogged is loadLogged of what may be refused.
+func (s *site) tryLogged(options, sites string) (config string, log []byte, refused error) {
+	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "log")
 	config = adapt(s.t, string(caddyfile.Format(fmt.Appendf(nil,
 		"{\nadmin off\n%slog {\noutput file %s\n}\naip {\nstore memory\n}\n}\n%s", options, path, sites))))
 	if strings.HasPrefix(config, "error") {
 		s.t.Fatalf("%s: of the sites\n%s", config, sites)
 	}
-	s.mustLoad([]byte(config))
+	refused = s.load([]byte(config))
 	log, err := os.ReadFile(path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return config, log
+	return config, log, refused
 }

@@ -23,7 +23,7 @@ func TestClusterConsole(t *testing.T) {
 	s := c.gateways[0]
 	s.stop(t)
 	with := c.config(0, handle, settings)
-	with.otherSites = fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}", port)
+	with.otherSites = fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}", port)
 	s.start(with)
 	c.allOwned(2)
 	for i := range 8 {

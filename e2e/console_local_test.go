@@ -28,7 +28,11 @@ func TestConsoleAtALocalPort(t *testing.T) {
 		t.Errorf("the command prints %q", said)
 	}
 
-	p := browser.Start(t).Open(1200, 800)
+	b := browser.Start(t)
+	withCredentials := b.Open(1200, 800)
+	withCredentials.Go("http://ann:secret@" + address + "/aip/console/#/tasks")
+	withCredentials.WaitText("No task yet.")
+	p := b.Open(1200, 800)
 	p.Go("http://" + address + "/#/tasks")
 	p.WaitText("No task yet.")
 	leader := leaderOf(t, s.url())

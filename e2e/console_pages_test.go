@@ -100,7 +100,7 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	agent, to, port := newFakeAgent(t, nil), newSink(t), freePort(t)
 	s := serve(t, config{
 		store: "store memory", notify: here + "attempts 1", handle: "aip_gateway a2a/legacy " + agent.url,
-		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console {\nallow replay endpoints\n}\n}", port),
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console {\nallow replay endpoints\n}\n}", port),
 	})
 	s.awake()
 	url := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
@@ -286,7 +286,7 @@ func TestConsoleOfManyTasks(t *testing.T) {
 	agent, port := newFakeAgent(t, nil), freePort(t)
 	s := serve(t, config{
 		store: "store memory", handle: "aip_gateway a2a/legacy " + agent.url + " {\nlimits {\ntasks_per_leader 20000\n}\n}",
-		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}", port),
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}", port),
 	})
 	s.awake()
 	url := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)

@@ -23,7 +23,7 @@ func TestConsoleShowsPolicy(t *testing.T) {
 			starts 5/day
 		}
 	}`,
-		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}\n", port),
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}\n", port),
 	})
 	console := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
 	one := leaderOf(t, s.url())

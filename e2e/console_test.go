@@ -24,7 +24,7 @@ func consoleOf(t testing.TB, agent, allow string) (s *site, url string) {
 	}
 	s = serve(t, config{
 		handle:     "aip_gateway a2a/legacy " + agent,
-		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console %s\n}", port, allow),
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console %s\n}", port, allow),
 	})
 	s.awake()
 	return s, fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
