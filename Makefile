@@ -74,6 +74,8 @@ e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
 
+unit: rabbitmq # its packages have the Python that runs a receiver of webhooks
+
 NATS := internal/natstest
 
 nats: $(NATS)/server/bin/nats-server $(NATS)/cli/bin/nats ## NATS servers and their tool, for tests of several gateways
