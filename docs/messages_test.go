@@ -14,12 +14,11 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 )
 
-// TestDocsMessages provokes every message of docs/configuration.md that `caddy validate` can say.
+// TestDocsMessages provokes the messages that `caddy validate` can say, those of docs/configuration.md among them.
 func TestDocsMessages(t *testing.T) {
 	store := func(option string) string { return "{\n" + option + "\n}\n:8443 {\n}\n" }
 	jetstream := func(settings string) string { return store("aip {\nstore jetstream " + settings + "\n}") }
@@ -406,13 +405,16 @@ func TestDocsMessages(t *testing.T) {
 		pattern := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(it.message), "…", ".+"))
 		err := validate(string(caddyfile.Format([]byte(it.config))))
 		if err == nil || !pattern.MatchString(err.Error()) {
-			t.Errorf("docs/configuration.md has the message %q, but Caddy says: %v", it.message, err)
+			t.Errorf("Caddy does not say %q, but: %v", it.message, err)
 		}
 	}
-	slices.Sort(provoked)
-	slices.Sort(inPage)
-	if diff := cmp.Diff(provoked, inPage); diff != "" {
-		t.Errorf("docs/configuration.md does not have the messages that this test provokes (-test +page):\n%s", diff)
+	for _, message := range inPage { // which has those to which it adds something
+		if !slices.Contains(provoked, message) {
+			t.Errorf("docs/configuration.md has the message %q, which this test does not provoke", message)
+		}
+	}
+	if len(inPage) < 50 {
+		t.Errorf("only %d messages were found", len(inPage))
 	}
 }
 
