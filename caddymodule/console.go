@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -77,10 +76,8 @@ func (c *Console) Provision(ctx caddy.Context) error {
 
 // check checks the settings.
 func (c *Console) check() (err error) {
-	if c.handler.Allow, err = console.ParsePermissions(c.Allow); err != nil {
-		return fmt.Errorf("aip_console: %w", err)
-	}
-	return nil
+	c.handler.Allow, err = console.ParsePermissions(c.Allow)
+	return err
 }
 
 // adminHandler returns the gateway's routes of the admin API as a handler for a site, with errors as Caddy writes those

@@ -89,7 +89,7 @@ func (j *JWKS) Provision(ctx caddy.Context) error {
 	}
 	issuer := app.(*App).issuer
 	if issuer == nil {
-		return errors.New("aip_jwks: there are no keys; set issuer in the global option aip")
+		return errors.New("there are no keys; set issuer in the global option aip")
 	}
 	j.keys = issuer.JWKS()
 	return nil

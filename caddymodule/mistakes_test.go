@@ -113,7 +113,7 @@ func TestMistakes(t *testing.T) {
 		{app("amp /var/log/amp {\ninterval 1s\n}"),
 			`'aip': amp: interval is 1s, but must be from 10s to 60s, at Caddyfile:4`},
 		{":8443 {\naip_console {\nallow cancel everything\n}\n}\n",
-			`'aip_console': aip_console: allow has "everything", but must have some of [cancel fail replay ` +
+			`'aip_console': allow has "everything", but must have some of [cancel fail replay ` +
 				`endpoints leave try], at Caddyfile:3`},
 		{":8443 {\naip_discovery {\nredirect example.com\n}\n}\n",
 			`'aip_discovery': redirect: "example.com" is no http or https URL, at Caddyfile:3`},

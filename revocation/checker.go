@@ -94,7 +94,7 @@ func New(config Config) (*Checker, error) {
 	}
 	switch {
 	case len(config.Sources) == 0:
-		return nil, errors.New("revocation has no source")
+		return nil, errors.New("it has no source")
 	case config.MaxSize < 0, config.Refresh < 0:
 		return nil, errors.New("the largest size of a list, and how often it is fetched, must not be negative")
 	case config.MaxAge < 0, config.Grace < 0, config.Degrade < 0:
