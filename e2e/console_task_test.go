@@ -67,7 +67,7 @@ func TestConsoleShowsATask(t *testing.T) {
 	s := serve(t, config{
 		store:      "store memory\n\t\ttraces {\n\t\t\tlink https://traces.example.com/{trace_id}\n\t\t}",
 		handle:     "aip_gateway a2a/legacy " + agent.url,
-		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}", port),
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}", port),
 	})
 	s.awake()
 	console := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
