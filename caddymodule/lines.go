@@ -11,8 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// lines are where handlers were written in a Caddyfile that this process has read. What Caddy hands on is JSON, in which
-// a handler has no line: so it is known by what it says. One that came as JSON has no line here.
+// lines are where handlers were written in a Caddyfile that this process has read. What Caddy hands on is JSON, in
+// which a handler has no line: so it is known by what it says. One that came as JSON has no line here.
 var lines struct {
 	sync.Mutex
 
