@@ -116,7 +116,7 @@ func TestConsoleOverview(t *testing.T) {
 				}
 			}
 		}`, agent.url, secret, freePort(t)),
-		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}\n", port),
+		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}\n", port),
 	}
 	s := serve(t, c)
 	s.awake()
