@@ -76,7 +76,7 @@ func TestNewestTasksFirst(t *testing.T) {
 		t.Errorf("the list is\n%s", out)
 	}
 	out = s.tasksCommand(0, "list", "--state", "failed")
-	if !strings.Contains(out, "Without this filter: 3 tasks, with state awaiting-input, canceled.") {
+	if !strings.Contains(out, "Without this filter: 3, with state awaiting-input, canceled.") {
 		t.Errorf("without a match the list says\n%s", out)
 	}
 	if out := s.tasksCommand(0, "list", "--sort", "name"); !strings.HasPrefix(strings.SplitN(out, "\n", 3)[1], "a ") {
