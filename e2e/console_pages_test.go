@@ -99,7 +99,7 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	t.Parallel()
 	agent, to, port := newFakeAgent(t, nil), newSink(t), freePort(t)
 	s := serve(t, config{
-		store: "store memory", notify: here + "attempts 1", handle: "aip_gateway a2a/legacy " + agent.url,
+		store: "store memory", notify: here + "attempts 1\nkeep_bodies", handle: "aip_gateway a2a/legacy " + agent.url,
 		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console {\nallow replay endpoints\n}\n}", port),
 	})
 	s.awake()
@@ -117,6 +117,12 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	n := len(s.dead(len(leader.get("a").StatusHistory)))
 	p.Wait(fmt.Sprintf(`document.querySelector("tbody")?.rows.length === %d`, n))
 	p.WaitText("HTTP 400")
+	p.WaitText("0 % of " + fmt.Sprint(n) + " delivered in ")
+	p.Wait(`document.querySelector(".urls a").textContent === "/d…d"`)
+	p.Click("details.attempts summary")
+	p.ClickText("details.attempts button", "Bodies")
+	p.Wait(`document.querySelector(".bodies pre").textContent.startsWith('{"type":"task","id":"a"')`)
+	p.Click("details.attempts summary")
 	picture(t, p, "deliveries")
 	p.Press("j", "Enter") // the task of the first one
 	p.Wait(fmt.Sprintf(`document.querySelectorAll("#deliveries tbody tr").length === %d`, n))
@@ -145,6 +151,7 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	p.ClickText("main td button", "Replay")
 	s.dead(n - 1)
 	p.Click("main .actions button")
+	p.WaitText(fmt.Sprintf("Replay %d dead letters?", n-1))
 	p.Click("dialog[open] button[type=submit]")
 	p.WaitText("All notifications are delivered.")
 	s.dead(0)
