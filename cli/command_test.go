@@ -123,7 +123,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 60 {
+	if seen != 61 {
 		t.Errorf("%d commands", seen)
 	}
 }
