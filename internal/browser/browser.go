@@ -60,7 +60,9 @@ func Start(t testing.TB) *Browser {
 	}
 	cmd := exec.Command(filepath.Join(root, "usr/lib/chromium/chromium-headless-shell"),
 		"--remote-debugging-port=0", "--user-data-dir="+filepath.Join(dir, "profile"), "--disable-gpu",
-		"--no-sandbox", // which needs rights that a container does not give; the pages are the test's own
+		// The sandbox needs rights that a container does not give; the pages are the test's own. The protection would
+		// leave out navigations of a test that goes on quickly.
+		"--no-sandbox", "--disable-ipc-flooding-protection",
 		"--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run", "--disable-extensions",
 		"--force-device-scale-factor=1", "--hide-scrollbars", "--lang=en-US", "about:blank")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "TZ=UTC", "FONTCONFIG_FILE=" + fonts,
