@@ -24,7 +24,7 @@ func TestConsoleSteersTasks(t *testing.T) {
 	leader := leaderOf(t, s.url())
 	var starting sync.WaitGroup
 	defer starting.Wait()
-	for _, id := range []string{"a", "b"} {
+	for _, id := range []string{"a", "b", "c1", "c2"} {
 		starting.Go(func() {
 			if _, err := leader.try(startCall(id, "hello")); err != nil {
 				t.Error(err)
@@ -33,7 +33,7 @@ func TestConsoleSteersTasks(t *testing.T) {
 	}
 	p := browser.Start(t).Open(1200, 800)
 	p.Go(url + "#/tasks")
-	p.Wait(`document.querySelectorAll("tbody .badge[data-state=working]").length === 2`)
+	p.Wait(`document.querySelectorAll("tbody .badge[data-state=working]").length === 4`)
 	for id, tc := range map[string][2]string{"a": {"Cancel the task", "canceled"}, "b": {"Fail the task", "failed"}} {
 		p.Press("t")
 		p.Click(`a[href*="task=` + id + `"]`)
@@ -56,6 +56,21 @@ func TestConsoleSteersTasks(t *testing.T) {
 			t.Errorf("the Leader gets %+v", got.Status)
 		}
 	}
+	// All tasks of a filter.
+	p.Go(url + "#/tasks?search=c")
+	p.Wait(`document.querySelectorAll("tbody tr").length === 2`)
+	p.ClickText("main .actions button", "Fail the tasks of this filter")
+	p.WaitText("Fail 2 tasks?")
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("dialog[open]")`)
+	p.ClickText("main .actions button", "Cancel the tasks of this filter")
+	p.WaitText("Cancel 2 tasks?")
+	p.Type("because of a test")
+	p.Press("Enter")
+	p.WaitText("2 tasks canceled.")
+	p.Wait(`document.querySelectorAll("tbody .badge[data-state=canceled]").length === 2`)
+	p.ClickText("main .actions button", "Cancel the tasks of this filter")
+	p.WaitText("No task of the filter is under way.")
 	good(t, p, url)
 }
 
@@ -124,6 +139,7 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	p.Wait(`document.querySelector(".bodies pre").textContent.startsWith('{"type":"task","id":"a"')`)
 	p.Click("details.attempts summary")
 	picture(t, p, "deliveries")
+	looks(t, p, "deliveries")
 	p.Press("j", "Enter") // the task of the first one
 	p.Wait(fmt.Sprintf(`document.querySelectorAll("#deliveries tbody tr").length === %d`, n))
 	cells := func(want ...string) { // of the task's webhook, from its states on
@@ -235,6 +251,9 @@ func TestConsoleLooks(t *testing.T) {
 			for _, element := range bad {
 				t.Errorf("%s, %s: too little contrast: %s", title, scheme, element)
 			}
+			for _, problem := range p.Inaccessible() {
+				t.Errorf("%s, %s: %s", title, scheme, problem)
+			}
 			p.Resize(360, 740)
 			var over int
 			p.Eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over)
@@ -321,16 +340,32 @@ func TestConsoleOfManyTasks(t *testing.T) {
 		p.Eval(`document.querySelectorAll("*").length`, &nodes)
 		return nodes
 	}
+	names := func() (names []string) {
+		p.Eval(`[...document.querySelectorAll("tbody a[data-row]")].map((a) => a.textContent)`, &names)
+		return names
+	}
 	first, asked := count(), len(p.Requests())
+	begin := names()
+	seen := map[string]bool{}
 	const turned = 20
-	for page := 1; page <= turned; page++ {
-		p.Press("n")
-		p.Wait(fmt.Sprintf(`document.querySelector("tbody a")?.textContent === "t%05d"`, page*100))
+	for page := range turned + 1 {
+		shown := names()
+		for _, name := range shown {
+			seen[name] = true
+		}
+		if page < turned {
+			p.Press("n")
+			p.Wait(`document.querySelectorAll("tbody tr").length === 100 &&
+				document.querySelector("tbody a").textContent !== ` + browser.Quote(shown[0]))
+		}
+	}
+	if len(seen) != (turned+1)*100 {
+		t.Errorf("%d pages have %d tasks", turned+1, len(seen))
 	}
 	if nodes := count(); nodes > first+50 || nodes > 2500 {
 		t.Errorf("the page has %d elements, %d at first", nodes, first)
 	}
-	// For each page: the list, and the stream of changes.
+	// For each page: the list, the counts, and the stream of changes.
 	if n := len(p.Requests()) - asked; n > 3*turned {
 		t.Errorf("%d pages took %d requests", turned, n)
 	}
@@ -340,7 +375,7 @@ func TestConsoleOfManyTasks(t *testing.T) {
 
 	// Tasks that change while the page is shown cost a bounded number of requests.
 	p.Press("p")
-	p.Wait(`document.querySelector("tbody a")?.textContent === "t00000"`)
+	p.Wait(`document.querySelector("tbody a")?.textContent === ` + browser.Quote(begin[0]))
 	asked = len(p.Requests())
 	for n := range 500 {
 		leader.complete(fmt.Sprintf("t%05d", n))

@@ -115,6 +115,7 @@ func TestConsoleShowsATask(t *testing.T) {
 		.querySelector("button").click()`, nil)
 	p.Wait(`window.saved?.type === "application/octet-stream" && saved.size === 25`)
 	harmless(t, p, "the result")
+	looks(t, p, "task")
 	p.Resize(1200, 1500)
 	picture(t, p, "result")
 	p.Resize(1200, 900)

@@ -1,12 +1,13 @@
 // The list of tasks: filtered, in pages, and live.
+import { bulkActions } from "./bulk.js";
 import { Alarm, follow, get, RequestError, tail } from "./api.js";
 import { agentName, badge, bytes, clean, differs, el, head, id, incomplete, link, message, setText, shorten, time } from "./dom.js";
 import { Pager } from "./pager.js";
 
 export const title = "Tasks";
 
-const states = ["pending", "accepted", "working", "awaiting-input", "awaiting-completion", "completed", "canceled",
-  "failed", "rejected"];
+const underWay = ["pending", "accepted", "working", "awaiting-input", "awaiting-completion"];
+const states = [...underWay, "completed", "canceled", "failed", "rejected"];
 const pageSize = 100;
 const emptyPages = 20; // pages without a task that are skipped at most before the next look
 
@@ -21,7 +22,7 @@ const columns = {
   Gateway: (t) => t.gateway ?? "",
 };
 
-export async function show(main, query, signal) {
+export async function show(main, query, signal, may) {
   const rows = new Map();
 
   const note = el("div", { "aria-live": "polite" });
@@ -33,6 +34,10 @@ export async function show(main, query, signal) {
   let agents = [];
   const count = el("span", { class: "count", role: "status" });
   const pager = new Pager(signal, run);
+  const said = el("div", { "aria-live": "polite" }); // by actions
+  const tools = el("p", { class: "actions" }, bulkActions(may, () => query,
+    () => underWay.filter((state) => !query.state || state === query.state),
+    (text, failed) => said.replaceChildren(message(text, failed ? "error" : undefined))));
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter tasks" },
     el("label", {}, "State", el("select", { name: "state" }, el("option", { value: "" }, "all"),
       states.map((state) => el("option", { value: state, selected: query.state === state }, state)))),
@@ -156,7 +161,7 @@ export async function show(main, query, signal) {
   } catch (error) {
     if (!(error instanceof RequestError)) throw error; // the names are suggestions only
   }
-  main.append(el("h1", {}, title), form, counts, note, lacks.element, el("div", { class: "scroll" }, table),
+  main.append(el("h1", {}, title), form, counts, tools, said, note, lacks.element, el("div", { class: "scroll" }, table),
     el("p", { class: "pager" }, pager.first, pager.more, count));
   pager.turn("");
 }
