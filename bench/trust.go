@@ -37,8 +37,8 @@ var rulesAndQuotas = func() string {
 const revokedCertificates = 100_000
 
 // trusted measures what the checks of a caller cost: starts over mutual TLS, with nothing configured, and with rules
-// and quotas, an access token, and a list of revoked certificates, each in turns with nothing. What is compared with
-// itself says how much of a ratio is chance. The list is an option of the whole process, so it has one of its own.
+// and quotas, an access token, and a list of revoked certificates, each in turns with nothing. Another site with nothing
+// says how much of a ratio is chance. The list is an option of the whole process, so it has one of its own.
 func trusted(ctx context.Context, o settings) error {
 	issuer, err := newIssuer()
 	if err != nil {
@@ -46,7 +46,7 @@ func trusted(ctx context.Context, o settings) error {
 	}
 	defer issuer.server.Close()
 	token := issuer.block("require")
-	sites, err := sitesWith(rulesAndQuotas, token)
+	sites, err := sitesWith("", "", rulesAndQuotas, token)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func trusted(ctx context.Context, o settings) error {
 		return err
 	}
 	defer one.close()
-	both, err := sitesWith(rulesAndQuotas + token)
+	both, err := sitesWith("", rulesAndQuotas+token)
 	if err != nil {
 		return err
 	}
@@ -73,16 +73,16 @@ func trusted(ctx context.Context, o settings) error {
 			return err
 		}
 	}
-	nothing := way{target: aipStart(one, mtls1), process: one.gateway}
+	nothing := sites.way(one, 0, nil)
 	list := []struct {
 		name string
 		way
 	}{
-		{"nothing, with itself", nothing},
-		{"ten rules, two quotas", sites.way(one, 0, nil)},
-		{"access token", sites.way(one, 1, always(tokens[0]))},
-		{"list of revoked certificates", way{target: aipStart(two, mtls1), process: two.gateway}},
-		{"all of them", both.way(two, 0, always(tokens[1]))},
+		{"nothing, at another site", sites.way(one, 1, nil)},
+		{"ten rules, two quotas", sites.way(one, 2, nil)},
+		{"access token", sites.way(one, 3, always(tokens[0]))},
+		{"list of revoked certificates", both.way(two, 0, nil)},
+		{"all of them", both.way(two, 1, always(tokens[1]))},
 	}
 	for _, callers := range []int{1, o.conns} {
 		t := o.table("what callers are checked by, to nothing: unary start, mutual TLS, "+plural(callers, "connection"),

@@ -132,19 +132,25 @@ func TestListOfAllShards(t *testing.T) {
 		w.at(0, leader, "start", "task", leader)
 		want = append(want, peerOf(leader).Leader())
 	}
-	filter := partner.TaskFilter{Limit: 7}
-	for more := true; more; more = filter.After != "" {
-		page, next, err := w.processes[0].tasks.Engines().Tasks(t.Context(), filter)
-		if err != nil {
-			t.Fatal(err)
+	for _, byName := range []bool{true, false} {
+		got = nil
+		filter := partner.TaskFilter{Limit: 7, ByName: byName}
+		for more := true; more; more = filter.After != "" {
+			page, next, err := w.processes[0].tasks.Engines().Tasks(t.Context(), filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range page {
+				got = append(got, page[i].Leader)
+			}
+			filter.After = next
 		}
-		for i := range page {
-			got = append(got, page[i].Leader)
+		if !byName {
+			slices.Sort(got) // some began in the same millisecond
 		}
-		filter.After = next
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the tasks are those of (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("by name %v: the tasks are those of (-want +got):\n%s", byName, diff)
+		}
 	}
 	page, _, err := w.processes[1].tasks.Engines().Tasks(t.Context(), partner.TaskFilter{})
 	if len(page) > 0 || err != nil {
