@@ -69,7 +69,7 @@ manifests: ## container files, Kubernetes manifests, the Helm chart, and a relea
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
-	$(GO) test -shuffle=on -count=1 -timeout=30m ./e2e
+	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
