@@ -4,6 +4,7 @@ package pebble
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,5 +152,50 @@ func testLargeBatch(t *testing.T, durable bool, fill, size int) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkBesideLargeBatches appends something small while four others append 4 MiB each, all the time, with a journal
+// that writes these in parts, and with one that writes each at once. It says what the slowest hundredth of the small
+// appends took.
+func BenchmarkBesideLargeBatches(b *testing.B) {
+	for name, part := range map[string]int{"in parts": 0, "whole": 1 << 30} {
+		b.Run(name, func(b *testing.B) {
+			s, err := Open(b.TempDir(), replay.Settings{}, quiet)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			if part > 0 {
+				s.sizes.Part, s.journal.Part = part, part
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			var large sync.WaitGroup
+			for i := range 4 {
+				large.Go(func() {
+					for n := 0; ctx.Err() == nil; n++ {
+						a := replay.Append{Log: fmt.Sprintf("large%d-%d", i, n), Records: [][]byte{make([]byte, 4<<20)},
+							Durable: true, End: true}
+						if err := s.Append(b.Context(), a); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			var took []time.Duration
+			for n := 0; b.Loop(); n++ {
+				began := time.Now()
+				a := replay.Append{Log: fmt.Sprint("small", n), Records: [][]byte{make([]byte, 300)}, Durable: true}
+				if err := s.Append(b.Context(), a); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+			}
+			cancel()
+			large.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+		})
 	}
 }
