@@ -93,22 +93,15 @@ func trusted(ctx context.Context, o settings) error {
 				return err
 			}
 			p := pairs{gateway: rounds[0], proxy: rounds[1]}
-			a, b := cpuEach(rounds[0]), cpuEach(rounds[1])
-			t.row(c.name, append(spread(p.ratios()), a/b, a-b)...)
+			var ratios, more []float64 // of the CPU time of a call, round by round
+			for i := range rounds[0] {
+				a, b := micros(rounds[0][i].cpu), micros(rounds[1][i].cpu)
+				ratios, more = append(ratios, a/b), append(more, a-b)
+			}
+			t.row(c.name, append(spread(p.ratios()), median(ratios), median(more))...)
 		}
 	}
 	return nil
-}
-
-// cpuEach returns the CPU time of a call over all rounds, in microseconds.
-func cpuEach(rounds []result) float64 {
-	var all time.Duration
-	n := 0
-	for _, r := range rounds {
-		all += r.cpu * time.Duration(len(r.latencies))
-		n += len(r.latencies)
-	}
-	return micros(all) / float64(max(n, 1))
 }
 
 // extraSites are sites of aip_gateway over mutual TLS beside those that every site has.
