@@ -37,8 +37,8 @@ var rulesAndQuotas = func() string {
 const revokedCertificates = 100_000
 
 // trusted measures what the checks of a caller cost: starts over mutual TLS, with nothing configured, and with rules
-// and quotas, an access token, and a list of revoked certificates, each in turns with nothing. Another site with nothing
-// says how much of a ratio is chance. The list is an option of the whole process, so it has one of its own.
+// and quotas, an access token, and a list of revoked certificates, each in turns with nothing. Another site with
+// nothing says how much of a ratio is chance. The list is an option of the whole process, so it has one of its own.
 func trusted(ctx context.Context, o settings) error {
 	issuer, err := newIssuer()
 	if err != nil {

@@ -140,6 +140,13 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	p.Click("details.attempts summary")
 	picture(t, p, "deliveries")
 	looks(t, p, "deliveries")
+	p.Eval(`document.querySelector("input[name=task]").focus()`, nil)
+	p.Type("none")
+	p.Press("Enter")
+	p.WaitText("No delivery matches the filter.")
+	p.Go("about:blank")
+	p.Go(url + "#/deliveries")
+	p.Wait(fmt.Sprintf(`document.querySelector("tbody")?.rows.length === %d`, n))
 	p.Press("j", "Enter") // the task of the first one
 	p.Wait(fmt.Sprintf(`document.querySelectorAll("#deliveries tbody tr").length === %d`, n))
 	cells := func(want ...string) { // of the task's webhook, from its states on

@@ -48,6 +48,10 @@ func good(t *testing.T, p *browser.Page, url string, expected ...string) {
 	for _, problem := range p.Problems(expected...) {
 		t.Errorf("on the page: %s", problem)
 	}
+	var text string
+	if p.Eval(`document.body.innerText`, &text); strings.Contains(text, "[object ") {
+		t.Errorf("the page shows an object: %s", text)
+	}
 	origin := url[:strings.Index(url, "/aip/")] + "/"
 	for _, request := range p.Requests() {
 		if !strings.HasPrefix(request, origin) {

@@ -18,7 +18,7 @@ export async function show(main, query, signal, may) {
   const select = el("select", { name: "status" }, el("option", { value: "" }, "all"),
     ["pending", "failing", "dead", "disabled"].map((status) =>
       el("option", { value: status, selected: query.status === status }, status)));
-  form.append(el("label", {}, "Status", select), [["endpoint", "Endpoint or URL"], ["task", "Task id"], ["leader", "Leader"],
+  form.append(el("label", {}, "Status", select), ...[["endpoint", "Endpoint or URL"], ["task", "Task id"], ["leader", "Leader"],
     ["since", "Since, such as 2h"]].map(([name, label]) =>
     el("label", {}, label, el("input", { name, value: query[name] ?? "", autocomplete: "off", spellcheck: "false" }))),
   el("button", { type: "submit" }, "Filter"));
