@@ -38,6 +38,11 @@ func (a *App) sample() {
 	if m == nil || newest.Load() != a {
 		return
 	}
+	past.Take(m.sample)
+}
+
+// sample reads the counters.
+func (m *measured) sample() history.Sample {
 	levels := m.opened.levels()
 	s := history.Sample{Agents: make(map[string]history.Counts), Dead: m.opened.tasks.Webhooks().Counts().Dead,
 		Levels: history.Levels{Pending: levels.Pending, Streams: levels.Streams}}
@@ -48,10 +53,10 @@ func (a *App) sample() {
 			s.Levels.Working += n
 		}
 	}
-	for _, g := range m.members {
+	for g := range measuredAgents(m.members) {
 		s.Agents[g.Agent.name()] = counted(g.gateway.Meter())
 	}
-	past.Take(s)
+	return s
 }
 
 // counted returns what was counted of an agent.

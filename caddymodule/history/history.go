@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package history keeps what the process has counted in the last day, so that an overview needs no Prometheus. It
-// counts nothing itself: it is shown the counters that are served as metrics every Interval, and keeps how much they
+// counts nothing itself: it reads the counters that are served as metrics every Interval, and keeps how much they
 // have grown, every 5 s for an hour and every minute for a day. The memory is bounded: at most 321 KiB for an agent
 // that is called all the time, 17 KiB for one that is not, and 120 KiB beside them. It is lost with the process.
 package history
@@ -106,10 +106,12 @@ func (h *History) UntilNext() time.Duration {
 	return Interval - (time.Since(h.began)+Interval/2)%Interval
 }
 
-// Take adds a sample. There may be more of them than the regular ones.
-func (h *History) Take(s Sample) {
+// Take reads the counters and adds them as a sample. There may be more of them than the regular ones. It calls read
+// alone, so that no sample comes after one with later counters, whose growth would be counted twice.
+func (h *History) Take(read func() Sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	s := read()
 	at := time.Since(h.began)
 	counted := at - h.taken
 	if counted > 2*Interval {

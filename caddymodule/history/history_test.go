@@ -3,6 +3,8 @@
 package history
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -35,12 +37,15 @@ func (c *counters) count(name string, calls uint64) {
 	c.Agents[name] = n
 }
 
+// take takes a sample now.
+func (c *counters) take() { c.h.Take(func() Sample { return c.Sample }) }
+
 // run takes the regular samples of a time, after doing something before each.
 func (c *counters) run(span time.Duration, before func()) {
 	for range span / Interval {
 		time.Sleep(c.h.UntilNext())
 		before()
-		c.h.Take(c.Sample)
+		c.take()
 	}
 }
 
@@ -117,7 +122,7 @@ func TestHistoryForgets(t *testing.T) {
 			}
 		}
 		c.count("a", 1)
-		c.h.Take(c.Sample)
+		c.take()
 		if all, _ := sums(c.h.Last(5 * time.Minute)); all["a"].Calls != 1 {
 			t.Errorf("after a day there are %d calls, want 1", all["a"].Calls)
 		}
@@ -129,7 +134,7 @@ func TestHistoryForgets(t *testing.T) {
 func TestHistoryOfAPause(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCounters(t)
-		c.run(time.Minute, func() { c.Dead += 2; c.Levels.Working = 5; c.h.Take(c.Sample); c.h.Take(c.Sample) })
+		c.run(time.Minute, func() { c.Dead += 2; c.Levels.Working = 5; c.take(); c.take() })
 		time.Sleep(2 * time.Minute)
 		c.Dead, c.Levels.Working = 0, 1 // the engines of another process
 		c.run(time.Minute, func() { c.Dead++ })
@@ -154,6 +159,25 @@ func TestHistoryOfAPause(t *testing.T) {
 	})
 }
 
+// TestSamplesAtOnce: samples that are taken at the same time count everything once.
+func TestSamplesAtOnce(t *testing.T) {
+	h := New()
+	var calls atomic.Uint64
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			for range 2000 {
+				calls.Add(1)
+				h.Take(func() Sample { return Sample{Agents: map[string]Counts{"a": {Calls: calls.Load()}}} })
+			}
+		})
+	}
+	work.Wait()
+	if all, _ := sums(h.Last(Longest)); all["a"].Calls != calls.Load() {
+		t.Errorf("there are %d calls in the history, want %d", all["a"].Calls, calls.Load())
+	}
+}
+
 // TestMemory: the bounds that the comment of the package says.
 func TestMemory(t *testing.T) {
 	const slots = int(fine + coarse)
@@ -168,8 +192,9 @@ func TestMemory(t *testing.T) {
 		t.Errorf("the process takes %d bytes", n)
 	}
 	h, s := New(), Sample{Agents: map[string]Counts{"a": {Calls: 1, First: measure.Counts{1}}}}
-	h.Take(s)
-	if n := testing.AllocsPerRun(100, func() { h.Take(s) }); n > 2 { // the slots of the process, once in a while
+	read := func() Sample { return s }
+	h.Take(read)
+	if n := testing.AllocsPerRun(100, func() { h.Take(read) }); n > 2 { // the slots of the process, once in a while
 		t.Errorf("a sample in which nothing has changed allocates %v times", n)
 	}
 }
