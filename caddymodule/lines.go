@@ -12,14 +12,14 @@ import (
 )
 
 // lines are where handlers were written in a Caddyfile that this process has read. What Caddy hands on is JSON, in
-// which a handler has no line: so it is known by what it says. One that came as JSON has no line here.
+// which a handler has no line: so its settings identify it. One that came as JSON has no line here.
 var lines struct {
 	sync.Mutex
 
 	of map[fingerprint][]string // of handlers that say the same, in the order in which they were read
 }
 
-// fingerprint is a hash of what a handler says.
+// fingerprint is a hash of what a handler says, and of which kind it is: those without settings all say the same.
 type fingerprint [sha256.Size]byte
 
 // The bounds of lines.
@@ -30,7 +30,7 @@ const (
 
 func fingerprintOf(handler any) (f fingerprint) {
 	if text, err := json.Marshal(handler); err == nil {
-		f = sha256.Sum256(text)
+		f = sha256.Sum256(fmt.Appendf(nil, "%T %s", handler, text))
 	}
 	return f
 }
@@ -47,8 +47,8 @@ func noteLine(handler any, at caddyfile.Token) {
 	lines.of[f] = all[max(0, len(all)-maxSame):]
 }
 
-// lineOf returns where the handler is written that is number i of n in a configuration that say the same; empty if that
-// is not known. The Caddyfile may have been read several times: the last time counts.
+// lineOf returns where the handler is written that is number i of n in a configuration that say the same; empty if this
+// process has not read it in a Caddyfile. It may have read that several times: the last time counts.
 func lineOf(f fingerprint, i, n int) string {
 	lines.Lock()
 	defer lines.Unlock()

@@ -139,28 +139,29 @@ func patternsTake(wide, narrow []string) bool {
 	})
 }
 
-// writtenAt returns where a handler is written in the Caddyfile; empty where that is not known.
+// writtenAt returns where a handler is written in the Caddyfile; empty for one that has no line there.
 func (a *App) writtenAt(handler caddyhttp.MiddlewareHandler) string {
-	var all []caddyhttp.MiddlewareHandler
-	says := make(map[caddyhttp.MiddlewareHandler]fingerprint)
-	for _, g := range a.members {
-		all, says[g] = append(all, g), g.says
-	}
-	for _, c := range a.consoles {
-		all, says[c] = append(all, c), c.says
-	}
-	i, n := -1, 0
-	for _, h := range all {
-		if says[h] != says[handler] {
-			continue
+	var says fingerprint
+	var same []caddyhttp.MiddlewareHandler // that say the same
+	switch h := handler.(type) {
+	case *Gateway:
+		says = h.says
+		for _, g := range a.members {
+			if g.says == says {
+				same = append(same, g)
+			}
 		}
-		if h == handler {
-			i = n
+	case *Console:
+		says = h.says
+		for _, c := range a.consoles {
+			if c.says == says {
+				same = append(same, c)
+			}
 		}
-		n++
 	}
+	i := slices.Index(same, handler)
 	if i < 0 {
 		return ""
 	}
-	return lineOf(says[handler], i, n)
+	return lineOf(says, i, len(same))
 }
