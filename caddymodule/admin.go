@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -221,6 +222,23 @@ func readNumber(q url.Values, name, of string) (uint64, error) {
 		return 0, task.Errorf(task.InvalidParams, "%s is %q, but must be %s", name, text, of)
 	}
 	return n, nil
+}
+
+// readMoment reads a time, or how long it is ago, from a query; the zero time if there is none.
+func readMoment(q url.Values, name string) (at time.Time, err error) {
+	text := q.Get(name)
+	if text == "" {
+		return at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	ago, err := caddy.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return at, task.Errorf(task.InvalidParams,
+			"%s is %q, but must be a time such as 2026-03-01T10:00:00Z, or how long it is ago, such as 10m", name, text)
+	}
+	return time.Now().Add(-ago), nil
 }
 
 // Interface guards.

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -39,23 +37,6 @@ func filterOf(q url.Values) (f notify.Filter, err error) {
 	}
 	f.Limit, err = readLimit(q)
 	return f, err
-}
-
-// readMoment reads a time that is over from a query; the zero time if there is none.
-func readMoment(q url.Values, name string) (at time.Time, err error) {
-	text := q.Get(name)
-	if text == "" {
-		return at, nil
-	}
-	if at, err = time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
-	}
-	ago, err := caddy.ParseDuration(text)
-	if err != nil || ago <= 0 {
-		return at, task.Errorf(task.InvalidParams,
-			"%s is %q, but must be a time such as 2026-03-01T10:00:00Z, or how long it is ago, such as 10m", name, text)
-	}
-	return time.Now().Add(-ago), nil
 }
 
 func listDeliveries(o *openStore, r *http.Request) (any, error) {

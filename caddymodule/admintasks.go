@@ -49,15 +49,14 @@ func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error)
 				name, text)
 		}
 	}
-	if since := q.Get("since"); since != "" {
-		age, err := caddy.ParseDuration(since)
-		if at, bad := time.Parse(time.RFC3339, since); bad == nil {
-			age, err = time.Since(at), nil
-		}
-		if err != nil || age <= 0 {
-			return f, task.Errorf(task.InvalidParams,
-				"since is %q, but must be a time that is over, such as 2026-03-01T10:00:00Z, or how long it is ago, "+
-					"such as 10m", since)
+	since, err := readMoment(q, "since")
+	if err != nil {
+		return f, err
+	}
+	if !since.IsZero() {
+		age := time.Since(since)
+		if age <= 0 {
+			return f, task.Errorf(task.InvalidParams, "since is %q, but must be a time that is over", q.Get("since"))
 		}
 		if f.MaxAge == 0 || age < f.MaxAge {
 			f.MaxAge = age
