@@ -99,21 +99,21 @@ func listExchanges(o *openStore, r *http.Request) (any, error) {
 
 // allExchanges answers with the last attempts of all gateways.
 func allExchanges(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+	limit, err := pageLimit(r.URL.Query(), defaultExchanges, maxExchanges)
+	if err != nil {
+		return nil, err
+	}
 	all, missing, err := askNodes[adminapi.ExchangeList](o, r, q)
 	if err != nil {
 		return nil, err
 	}
-	limit, _ := readLimit(r.URL.Query())
 	out := adminapi.ExchangeList{Partial: adminapi.Partial{Missing: missing}, Exchanges: []adminapi.Exchange{}}
 	for _, one := range all {
 		out.Kept = out.Kept || one.page.Kept
-		for i := range one.page.Exchanges {
-			one.page.Exchanges[i].Gateway = one.name
-		}
-		out.Exchanges = append(out.Exchanges, one.page.Exchanges...)
+		out.Exchanges = append(out.Exchanges, named(one.page.Exchanges, one.name)...)
 	}
 	slices.SortStableFunc(out.Exchanges, func(a, b adminapi.Exchange) int { return b.At.Compare(a.At) })
-	out.Exchanges = out.Exchanges[:min(len(out.Exchanges), cmp.Or(limit, defaultExchanges), maxExchanges)]
+	out.Exchanges = out.Exchanges[:min(len(out.Exchanges), limit)]
 	return out, nil
 }
 

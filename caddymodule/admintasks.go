@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -148,7 +147,7 @@ func allTasks(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 	if r.URL.Query().Get("sort") == adminapi.SortName {
 		return tasksByGateway(o, r, q)
 	}
-	limit, err := readLimit(r.URL.Query())
+	limit, err := pageLimit(r.URL.Query(), defaultAdminPage, maxAdminPage)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +155,7 @@ func allTasks(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	into := newestOf(all, min(cmp.Or(limit, defaultAdminPage), maxAdminPage))
+	into := newestOf(all, limit)
 	into.Missing = missing
 	return into, nil
 }
@@ -166,10 +165,7 @@ func allTasks(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 func newestOf(all []ofNode[adminapi.TaskPage], limit int) adminapi.TaskPage {
 	into := adminapi.TaskPage{Tasks: []adminapi.Task{}}
 	for _, one := range all {
-		for i := range one.page.Tasks {
-			one.page.Tasks[i].Gateway = one.name
-		}
-		into.Tasks = append(into.Tasks, one.page.Tasks...)
+		into.Tasks = append(into.Tasks, named(one.page.Tasks, one.name)...)
 		if next := one.page.Next; next != "" && (into.Next == "" || partner.CompareCursors(next, into.Next) < 0) {
 			into.Next = next
 		}

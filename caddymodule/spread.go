@@ -180,18 +180,28 @@ type listFields[T any] struct {
 	next    *string // where the next page begins; nil for a list that is one page
 }
 
-// add adds the entries of a gateway, each with its name.
-func (l listFields[T]) add(of listFields[T], gateway func(*T) *string, name string) {
-	for i := range *of.entries {
-		*gateway(&(*of.entries)[i]) = name
-	}
-	*l.entries = append(*l.entries, *of.entries...)
+// entry is a pointer to an entry of a list, which says which gateway has it.
+type entry[T any] interface {
+	*T
+	SetGateway(name string)
 }
 
-// merged makes an answer of a list in one page. fields returns those of an answer, and gateway that of an entry.
-func merged[P, T any](
-	fields func(*P) listFields[T], gateway func(*T) *string, order func(a, b T) int,
-) sharedAnswer {
+// named has the entries of a gateway say its name, and returns them.
+func named[T any, E entry[T]](entries []T, gateway string) []T {
+	for i := range entries {
+		E(&entries[i]).SetGateway(gateway)
+	}
+	return entries
+}
+
+// pageLimit reads how many entries a page of several gateways has.
+func pageLimit(q url.Values, standard, most int) (int, error) {
+	limit, err := readLimit(q)
+	return min(cmp.Or(limit, standard), most), err
+}
+
+// merged makes an answer of a list in one page. fields returns those of an answer.
+func merged[P, T any, E entry[T]](fields func(*P) listFields[T], order func(a, b T) int) sharedAnswer {
 	return func(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 		all, missing, err := askNodes[P](o, r, q)
 		if err != nil {
@@ -201,7 +211,7 @@ func merged[P, T any](
 		l := fields(into)
 		*l.entries, *l.missing = []T{}, missing
 		for _, one := range all {
-			l.add(fields(one.page), gateway, one.name)
+			*l.entries = append(*l.entries, named[T, E](*fields(one.page).entries, one.name)...)
 		}
 		slices.SortStableFunc(*l.entries, order)
 		return into, nil
@@ -209,14 +219,13 @@ func merged[P, T any](
 }
 
 // paged makes an answer of a list in pages, which are those of one gateway after the other. fields returns those of an
-// answer, and gateway that of an entry.
-func paged[P, T any](fields func(*P) listFields[T], gateway func(*T) *string) sharedAnswer {
+// answer.
+func paged[P, T any, E entry[T]](fields func(*P) listFields[T]) sharedAnswer {
 	return func(o *openStore, r *http.Request, q adminQuestion) (any, error) {
-		limit, err := readLimit(r.URL.Query())
+		limit, err := pageLimit(r.URL.Query(), defaultAdminPage, maxAdminPage)
 		if err != nil {
 			return nil, err
 		}
-		limit = min(cmp.Or(limit, defaultAdminPage), maxAdminPage)
 		after, ok := r.URL.Query().Get("after"), false
 		if q.From, q.After, ok = strings.Cut(after, nodeMark); !ok && after != "" {
 			return nil, task.Errorf(task.InvalidParams, "after must be the value that the page before returned")
@@ -235,7 +244,7 @@ func paged[P, T any](fields func(*P) listFields[T], gateway func(*T) *string) sh
 				*l.next = one.name + nodeMark
 				break
 			}
-			l.add(part, gateway, one.name)
+			*l.entries = append(*l.entries, named[T, E](*part.entries, one.name)...)
 			if *part.next != "" {
 				*l.next = one.name + nodeMark + *part.next
 				break
@@ -256,7 +265,7 @@ const (
 
 var tasksByGateway = paged(func(p *adminapi.TaskPage) listFields[adminapi.Task] {
 	return listFields[adminapi.Task]{&p.Tasks, &p.Missing, &p.Next}
-}, func(t *adminapi.Task) *string { return &t.Gateway })
+})
 
 // spreadAnswers are the answers of several gateways: of all of them, or of the owner of a shard. The other routes of
 // adminAnswers are answered by the gateway that is asked.
@@ -265,24 +274,23 @@ var spreadAnswers = map[string]sharedAnswer{
 	adminapi.TaskCounts: allCounts,
 	adminapi.Streams: paged(func(p *adminapi.StreamPage) listFields[adminapi.Stream] {
 		return listFields[adminapi.Stream]{&p.Streams, &p.Missing, (*string)(&p.Next)}
-	}, func(s *adminapi.Stream) *string { return &s.Gateway }),
+	}),
 	adminapi.Deliveries: paged(func(p *adminapi.DeliveryPage) listFields[adminapi.Delivery] {
 		return listFields[adminapi.Delivery]{&p.Deliveries, &p.Missing, &p.Next}
-	}, func(d *adminapi.Delivery) *string { return &d.Gateway }),
+	}),
 	adminapi.QuotaUses: paged(func(p *adminapi.QuotaPage) listFields[adminapi.QuotaUse] {
 		return listFields[adminapi.QuotaUse]{&p.Quotas, &p.Missing, &p.Next}
-	}, func(u *adminapi.QuotaUse) *string { return &u.Gateway }),
+	}),
 
 	adminapi.Groups: merged(func(l *adminapi.GroupList) listFields[adminapi.Group] {
 		return listFields[adminapi.Group]{entries: &l.Groups, missing: &l.Missing}
-	}, func(g *adminapi.Group) *string { return &g.Gateway }, func(a, b adminapi.Group) int {
+	}, func(a, b adminapi.Group) int {
 		return cmp.Or(cmp.Compare(a.Partner, b.Partner), cmp.Compare(a.Leader, b.Leader),
 			cmp.Compare(a.GroupName.Group, b.GroupName.Group))
 	}),
 	adminapi.Endpoints: merged(func(l *adminapi.EndpointList) listFields[adminapi.Endpoint] {
 		return listFields[adminapi.Endpoint]{entries: &l.Endpoints, missing: &l.Missing}
-	}, func(e *adminapi.Endpoint) *string { return &e.Gateway },
-		func(a, b adminapi.Endpoint) int { return cmp.Compare(a.URL, b.URL) }),
+	}, func(a, b adminapi.Endpoint) int { return cmp.Compare(a.URL, b.URL) }),
 	adminapi.PolicyRules: allRules,
 	adminapi.OverviewOf:  allOverviews,
 

@@ -23,6 +23,9 @@ type Of struct {
 // AtGateway returns the name of the gateway.
 func (o Of) AtGateway() string { return o.Gateway }
 
+// SetGateway sets the name of the gateway.
+func (o *Of) SetGateway(name string) { o.Gateway = name }
+
 // OfAgent is the name for people of the Partner that something belongs to; empty if it is in no configuration now.
 type OfAgent struct {
 	AgentName string `json:"agent_name,omitempty"`

@@ -41,6 +41,9 @@ type QuotaUse struct {
 	Bytes  int64     `json:"bytes"`
 }
 
+// SetGateway sets the name of the gateway.
+func (u *QuotaUse) SetGateway(name string) { u.Gateway = name }
+
 // QuotaPage is a page of what quotas have counted.
 type QuotaPage struct {
 	Partial
