@@ -34,6 +34,12 @@ func TestSharedList(t *testing.T) {
 		!strings.HasSuffix(lines[2], "  west\ufffd") {
 		t.Errorf("the list is\n%s%s", got.Stdout, got.Stderr)
 	}
+	address, _ = answeringAdmin(t, adminapi.QuotaPage{Quotas: []adminapi.QuotaUse{{Gateway: "east", Quota: "q"}}})
+	got = runAIP(t, "policy", "quotas", "--address", address)
+	lines = strings.Split(got.Stdout, "\n")
+	if len(lines) != 3 || !strings.HasSuffix(lines[0], "  GATEWAY") || !strings.HasSuffix(lines[1], "  east") {
+		t.Errorf("the list of quotas is\n%s%s", got.Stdout, got.Stderr)
+	}
 }
 
 // TestListWithoutAMatch: a list that a filter leaves empty says what there is without it.

@@ -41,6 +41,9 @@ type QuotaUse struct {
 	Bytes  int64     `json:"bytes"`
 }
 
+// AtGateway returns the name of the gateway.
+func (u QuotaUse) AtGateway() string { return u.Gateway }
+
 // SetGateway sets the name of the gateway.
 func (u *QuotaUse) SetGateway(name string) { u.Gateway = name }
 
