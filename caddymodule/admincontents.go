@@ -19,19 +19,19 @@ const (
 
 // showContents answers with the contents of a task.
 func showContents(o *openStore, r *http.Request) (any, error) {
-	f, err := eventFilterOf(r.URL.Query())
+	of, err := taskNameOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := o.tasks.Of(f.Partner, f.Leader)
+	e, _, err := o.tasks.Of(of.Partner, of.Leader)
 	if err != nil {
 		return nil, err
 	}
-	of, t, err := e.Contents(r.Context(), f.Partner, f.Leader, f.Task)
+	overview, t, err := e.Contents(r.Context(), of.Partner, of.Leader, of.Task)
 	if err != nil {
 		return nil, err
 	}
-	out := adminapi.TaskContents{Task: o.taskOf(&of), TraceLink: o.traceLink(of.Trace), Group: t.GroupID}
+	out := adminapi.TaskContents{Task: o.taskOf(&overview), TraceLink: o.traceLink(overview.Trace), Group: t.GroupID}
 	left := maxContents
 	out.States, out.Commands = []adminapi.StateChange{}, []adminapi.CommandAt{}
 	out.Said, _ = itemsWithin(t.Status.DataItems, &left)

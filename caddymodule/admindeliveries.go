@@ -142,15 +142,15 @@ func replayDeliveries(e notify.Engines, r *http.Request) (any, error) {
 
 // listWebhooks answers with the webhooks of a task.
 func listWebhooks(o *openStore, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	if q.Get("partner") == "" || q.Get("leader") == "" || q.Get("task") == "" {
-		return nil, errUnnamedTask
-	}
-	_, e, err := o.tasks.Of(q.Get("partner"), q.Get("leader"))
+	of, err := taskNameOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	list, err := e.Progress(r.Context(), q.Get("partner"), q.Get("leader"), q.Get("task"))
+	_, e, err := o.tasks.Of(of.Partner, of.Leader)
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.Progress(r.Context(), of.Partner, of.Leader, of.Task)
 	if err != nil {
 		return nil, err
 	}

@@ -215,15 +215,22 @@ func eventOf(ev *partner.StoredEvent) adminapi.Event {
 	return adminapi.Event{Seq: ev.Seq, Kind: eventKinds[ev.Kind], Bytes: ev.Bytes, Value: ev.Value, Cause: ev.Cause}
 }
 
-var errUnnamedTask = task.Errorf(task.InvalidParams,
-	"name the task by partner, leader and task, as the list of tasks does")
+// taskNameOf reads which task a query names.
+func taskNameOf(q url.Values) (adminapi.TaskName, error) {
+	of := adminapi.TaskName{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
+	if of.Partner == "" || of.Leader == "" || of.Task == "" {
+		return of, task.Errorf(task.InvalidParams, "name the task by partner, leader and task, as the list of tasks does")
+	}
+	return of, nil
+}
 
 // eventFilterOf reads a filter of events from a query.
 func eventFilterOf(q url.Values) (f partner.EventFilter, err error) {
-	f = partner.EventFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
-	if f.Partner == "" || f.Leader == "" || f.Task == "" {
-		return f, errUnnamedTask
+	of, err := taskNameOf(q)
+	if err != nil {
+		return f, err
 	}
+	f = partner.EventFilter{Partner: of.Partner, Leader: of.Leader, Task: of.Task}
 	if f.Limit, err = readLimit(q); err != nil {
 		return f, err
 	}
