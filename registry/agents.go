@@ -91,6 +91,20 @@ func (a *Account) change(ctx context.Context, method, path string, body any) (*E
 	return got.entry()
 }
 
+// page is one of the pages in which the registry lists agents.
+type page struct {
+	Items []agent `json:"items"`
+	Total int     `json:"total"`
+	Size  int     `json:"page_size"`
+}
+
+// list returns a page of the agents of the user that a query selects, also of those that are not active.
+func (a *Account) list(ctx context.Context, query url.Values) (p page, err error) {
+	query.Set("include_inactive", "true")
+	err = a.do(ctx, call{method: http.MethodGet, path: agentsPath, query: query}, &p)
+	return p, err
+}
+
 const (
 	pageSize = 50
 	maxPages = 40 // of the agents of one name
@@ -99,14 +113,9 @@ const (
 // find returns the agents of the user with a name, of any version, but for those that were deleted. A registry that
 // knows no such filter gives all agents of the user.
 func (a *Account) find(ctx context.Context, name string) (found []*Entry, err error) {
-	for page := 1; page <= maxPages; page++ {
-		var got struct {
-			Items []agent `json:"items"`
-			Total int     `json:"total"`
-			Size  int     `json:"page_size"`
-		}
-		err := a.do(ctx, call{method: http.MethodGet, path: agentsPath, query: url.Values{"name": {name},
-			"page_num": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(pageSize)}, "include_inactive": {"true"}}}, &got)
+	for n := 1; n <= maxPages; n++ {
+		got, err := a.list(ctx, url.Values{"name": {name}, "page_num": {strconv.Itoa(n)},
+			"page_size": {strconv.Itoa(pageSize)}})
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +132,7 @@ func (a *Account) find(ctx context.Context, name string) (found []*Entry, err er
 		if got.Size <= 0 {
 			got.Size = pageSize
 		}
-		if len(got.Items) == 0 || page*got.Size >= got.Total {
+		if len(got.Items) == 0 || n*got.Size >= got.Total {
 			return found, nil
 		}
 	}

@@ -125,10 +125,7 @@ func family(aic string) string {
 
 // byAIC returns the agent of the user with an AIC.
 func (a *Account) byAIC(ctx context.Context, aic string) (*Entry, error) {
-	var got struct {
-		Items []agent `json:"items"`
-	}
-	err := a.do(ctx, call{method: http.MethodGet, path: agentsPath, query: url.Values{"aic": {aic}}}, &got)
+	got, err := a.list(ctx, url.Values{"aic": {aic}})
 	if err != nil {
 		return nil, err
 	}

@@ -119,6 +119,24 @@ func TestEntityRefused(t *testing.T) {
 	}
 }
 
+// TestEntityDisabled: an entity that a person has disabled is found again after the record of it was lost.
+func TestEntityDisabled(t *testing.T) {
+	r := registrytest.New(t)
+	r.KeepNames()
+	a := account(t, r, newMemory())
+	entity := entityOf(a.client, "https://agent.example/rpc")
+	record, err := a.RegisterEntity(t.Context(), entity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aic := record.AIC()
+	r.Disable(aic, "complaint")
+	record, err = account(t, r, newMemory()).RegisterEntity(t.Context(), entity)
+	if err != nil || record.AIC() != aic || record.Current.Status != Disabled || record.Current.Comments != "complaint" {
+		t.Errorf("got %+v, %v", record, err)
+	}
+}
+
 // TestEntityWithoutVersion reads the ACS of an entity that a registry of ACPs 2.1 has made: it has no protocolVersion.
 func TestEntityWithoutVersion(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()

@@ -285,6 +285,9 @@ func (r *Registry) list(q *http.Request) (int, string) {
 		if name := query.Get("name"); name != "" && a["name"] != name {
 			continue
 		}
+		if a["is_active"] == false && query.Get("include_inactive") != "true" {
+			continue
+		}
 		all = append(all, a)
 	}
 	page, _ := strconv.Atoi(query.Get("page_num"))
