@@ -55,12 +55,12 @@ type Feed struct {
 	answered time.Time     // the last time
 	err      error         // why there is nothing newer
 	changed  chan struct{} // closed at the next change
-	spans    map[agentKey]span
+	active   map[agentKey]active
 }
 
-// span is the time in which an agent is active.
-type span struct {
-	context.Context
+// active is a context that ends when the registry says that an agent is not active.
+type active struct {
+	ctx context.Context
 	end context.CancelFunc
 }
 
@@ -97,7 +97,7 @@ type FeedHealth struct {
 
 // NewFeed returns the feed of a registry. Nothing is sent before Start. The caller must close it.
 func NewFeed(client *Client, log *slog.Logger) *Feed {
-	f := &Feed{client: client, log: log, changed: make(chan struct{}), spans: make(map[agentKey]span)}
+	f := &Feed{client: client, log: log, changed: make(chan struct{}), active: make(map[agentKey]active)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -127,15 +127,17 @@ func (f *Feed) Active(aic string) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(aic)
-	s, is := f.spans[key]
-	if known, has := f.agents[key]; !is || s.Err() != nil && (!has || known.active) {
-		s.Context, s.end = context.WithCancel(context.Background())
-		f.spans[key] = s
-		if has && !known.active {
-			s.end()
-		}
+	if one, is := f.active[key]; is {
+		return one.ctx
 	}
-	return s
+	var one active
+	one.ctx, one.end = context.WithCancel(context.Background())
+	if s, known := f.agents[key]; known && !s.active {
+		one.end()
+	} else {
+		f.active[key] = one
+	}
+	return one.ctx
 }
 
 // Changed returns a channel that is closed when an agent becomes known, active or inactive the next time.
@@ -248,8 +250,9 @@ func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, e
 		}
 		if !s.active {
 			f.inactive++
-			if active, is := f.spans[key]; is {
-				active.end()
+			if one, is := f.active[key]; is {
+				one.end()
+				delete(f.active, key)
 			}
 		}
 		next[key] = s

@@ -207,6 +207,29 @@ func TestFeed(t *testing.T) {
 	})
 }
 
+// TestActive: one context of an agent lasts until it is disabled, and there is another one when it is enabled.
+func TestActive(t *testing.T) {
+	f := NewFeed(nil, slog.New(slog.DiscardHandler))
+	first := f.Active(partnerAIC)
+	step := func(active bool, firstErr, err error) {
+		t.Helper()
+		if _, _, err := f.merge(map[agentKey]state{keyOf(partnerAIC): {active: active}}, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Active(partnerAIC).Err(); first.Err() != firstErr || got != err {
+			t.Errorf("active %t: the first context has %v, the present one %v", active, first.Err(), got)
+		}
+	}
+	step(true, nil, nil)
+	if f.Active(partnerAIC) != first {
+		t.Error("an agent that is active has another context")
+	}
+	step(false, context.Canceled, context.Canceled)
+	step(false, context.Canceled, context.Canceled)
+	step(true, context.Canceled, nil)
+	step(false, context.Canceled, context.Canceled)
+}
+
 // TestFeedOfHurry: a registry that answers at once with what is known, or has no snapshot, is not asked all the time.
 func TestFeedOfHurry(t *testing.T) {
 	hurry := []answer{wholeSnapshot("18", line(partnerAIC, `{"active":true}`))}
