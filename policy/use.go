@@ -88,6 +88,11 @@ func (u *Use) uncall() {
 	u.End()
 }
 
+// refused returns what is left of the error of a quota: see Policy.refused.
+func (u *Use) refused(q *limited, err *task.Error) error {
+	return u.policy.refused(u.ctx, q, u.leader, err)
+}
+
 // OpenStream counts a stream until CloseStream, or returns why it is refused.
 func (u *Use) OpenStream() error {
 	for i := range u.all() {
@@ -98,7 +103,7 @@ func (u *Use) OpenStream() error {
 		}
 		limits := quota.Limits{Total: math.MaxInt64, PerLeader: q.Streams}
 		if q.account.streams.Take(one.entry.key, 1, limits) != nil {
-			err := u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitStreams, q.Streams, unknownWait))
+			err := u.refused(q, exceeded(q.Quota, limitStreams, q.Streams, unknownWait))
 			if err != nil {
 				u.CloseStream()
 				return err
@@ -199,7 +204,7 @@ func (u *Use) Started(started bool) {
 	for i := range u.all() {
 		one := &u.of[i]
 		if q := one.quota; one.started && q.DryRun && one.entry.startsOf(one.day) > q.Starts {
-			_ = u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitStarts, q.Starts, unknownWait)) // in a dry run, nil
+			_ = u.refused(q, exceeded(q.Quota, limitStarts, q.Starts, unknownWait)) // in a dry run, nil
 		}
 		one.started = false
 	}
@@ -218,7 +223,7 @@ func (u *Use) unstart() {
 func (u *Use) Refuse(err *task.Error) error {
 	for i := range u.all() {
 		if q := u.of[i].quota; err.Data["limit"] == q.Name+"."+limitStarts {
-			return u.policy.refused(u.ctx, q, u.leader, err)
+			return u.refused(q, err)
 		}
 	}
 	return err
@@ -257,7 +262,7 @@ func (u *Use) Unfinished(ofLeader, ofAll int64) {
 			n = ofAll
 		}
 		if q.Tasks > 0 && q.DryRun && n > int64(q.Tasks) {
-			_ = u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait)) // nil
+			_ = u.refused(q, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait)) // nil
 		}
 	}
 }
@@ -278,7 +283,7 @@ func (u *Use) TooManyTasks(ofAll bool) error {
 	}
 	for i := range u.all() {
 		if q := u.of[i].quota; q.Tasks == most && (q.Of == OfAgent) == ofAll && !q.DryRun {
-			return u.policy.refused(u.ctx, q, u.leader, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait))
+			return u.refused(q, exceeded(q.Quota, limitTasks, int64(q.Tasks), unknownWait))
 		}
 	}
 	return nil
@@ -290,7 +295,7 @@ func (u *Use) Send(n int64) error {
 	for i := range u.all() {
 		one := &u.of[i]
 		if q := one.quota; q.Bytes > 0 && n > 0 {
-			if err := u.policy.refused(u.ctx, q, u.leader, one.entry.send(q.Quota, n, u.now(one.entry))); err != nil {
+			if err := u.refused(q, one.entry.send(q.Quota, n, u.now(one.entry))); err != nil {
 				return err
 			}
 		}
