@@ -145,16 +145,14 @@ func (n *node) ready(ctx context.Context) error {
 func (n *node) owned(ctx context.Context) int {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	s := fixture{Admin: n.admin}
-	return int(s.counters(ctx)["aip_cluster_shards_owned"])
+	return int(counters(ctx, n.admin)["aip_cluster_shards_owned"])
 }
 
 // get reads what the admin API answers.
 func (n *node) get(ctx context.Context, path string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	s := fixture{Admin: n.admin}
-	content, err := s.get(ctx, path)
+	content, err := get(ctx, n.admin, path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", n.name, err)
 	}

@@ -19,10 +19,11 @@ const (
 	processor   = "process_cpu_seconds_total"
 )
 
-// counters returns the gateway's counters, by name and labels. It is empty where the gateway does not answer.
-func (s *fixture) counters(ctx context.Context) map[string]float64 {
+// counters returns the counters of the gateway whose admin API is at an address, by name and labels. It is empty where
+// the gateway does not answer.
+func counters(ctx context.Context, admin string) map[string]float64 {
 	all := make(map[string]float64)
-	text, err := s.get(ctx, "/metrics")
+	text, err := get(ctx, admin, "/metrics")
 	if err != nil {
 		return all
 	}

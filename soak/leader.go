@@ -61,7 +61,7 @@ const workers = 256
 func (l *leaders) phase(
 	ctx context.Context, rate int, d time.Duration, faults bool, alongside func(context.Context),
 ) *measured {
-	m := &measured{began: time.Now(), before: l.site.counters(ctx)}
+	m := &measured{began: time.Now(), before: counters(ctx, l.site.Admin)}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var group sync.WaitGroup
@@ -92,7 +92,7 @@ func (l *leaders) phase(
 	}
 	group.Wait()
 	m.took = time.Since(m.began)
-	m.after = l.site.counters(context.WithoutCancel(ctx))
+	m.after = counters(context.WithoutCancel(ctx), l.site.Admin)
 	return m
 }
 

@@ -25,7 +25,7 @@ var profiles = []struct{ file, query string }{
 func (s *site) profile(ctx context.Context, dir string, after time.Duration) error {
 	wait(ctx, after)
 	for _, p := range profiles {
-		content, err := s.get(ctx, "/debug/pprof/"+p.query)
+		content, err := get(ctx, s.Admin, "/debug/pprof/"+p.query)
 		if err != nil {
 			return err
 		}
@@ -36,9 +36,9 @@ func (s *site) profile(ctx context.Context, dir string, after time.Duration) err
 	return nil
 }
 
-// get returns what the admin API answers.
-func (s *fixture) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+path, nil)
+// get returns what the admin API at an address answers.
+func get(ctx context.Context, admin, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+path, nil)
 	if err != nil {
 		return nil, err
 	}
