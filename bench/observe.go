@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -91,14 +90,10 @@ func (s *site) scrape(ctx context.Context, every time.Duration) (stop func()) {
 		ticks := time.NewTicker(every)
 		defer ticks.Stop()
 		for ctx.Err() == nil {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr(portAdmin)+"/metrics", nil)
-			if err != nil {
-				return
-			}
-			if res, err := http.DefaultClient.Do(req); err == nil {
-				_, _ = io.Copy(io.Discard, res.Body) // what is lost is read the next time
-				res.Body.Close()
-			}
+			_ = fetch(ctx, "http://"+s.addr(portAdmin)+"/metrics", func(body io.Reader) error {
+				_, err := io.Copy(io.Discard, body)
+				return err
+			}) // what is lost is read the next time
 			select {
 			case <-ticks.C:
 			case <-ctx.Done():
