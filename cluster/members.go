@@ -293,8 +293,9 @@ func (c *Cluster) judge() error {
 }
 
 // suspects returns the nodes that were silent for a lease and a margin before the last record was sent, with the
-// revisions of their records. quiet says whether one was silent for longer than it should: the notice of its record may
-// be lost, and if that is not found out before it is a suspect, its silence counts from then on.
+// revisions of their records. quiet says whether one was silent for longer than a third of a lease, and some time for
+// the way: the notice of its record may be lost, and if that is not found out before it is a suspect, its silence
+// counts from then on.
 func (c *Cluster) suspects() (found map[string]uint64, quiet bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,8 +29,8 @@ func (ca *CA) authorization(q *request, rest string) *failure {
 	if o == nil || ca.fetch == nil {
 		return fail(404, "AUTHORIZATION_NOT_FOUND", "Authorization not found")
 	}
-	status := map[string]string{"pending": "pending", "invalid": "invalid"}[o.status]
-	if status == "" {
+	status := o.status
+	if status != "pending" && status != "invalid" {
 		status = "valid"
 	}
 	ca.giveNonce(q.response)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// turned tells who follows the registry that an agent was enabled or disabled. ca.mu is held.
+// turned answers the requests that wait until an agent is enabled or disabled. ca.mu is held.
 func (ca *CA) turned() {
 	ca.seq++
 	close(ca.news)
