@@ -136,16 +136,18 @@ func readError(status int, body []byte) *Error {
 		detail += fmt.Sprintf(" %v: %s;", one.Loc, one.Msg)
 	}
 	var coded struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Data    struct {
-			Existing string `json:"existingAic"`
-		} `json:"data"`
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"` // of any form
+	}
+	var data struct {
+		Existing string `json:"existingAic"`
 	}
 	var name string
 	switch {
 	case json.Unmarshal(said.Error, &coded) == nil && coded.Code != 0:
-		e.Name, detail, e.Existing = strconv.Itoa(coded.Code), coded.Message, printable(coded.Data.Existing)
+		_ = json.Unmarshal(coded.Data, &data)
+		e.Name, detail, e.Existing = strconv.Itoa(coded.Code), coded.Message, printable(data.Existing)
 	case json.Unmarshal(said.Error, &name) == nil:
 		e.Name, detail = printable(name), said.Text
 	}
