@@ -67,8 +67,9 @@
 //   - An agent that calls the gateway is answered when the report of its call is stored (agent.Report.Stored), and
 //     that append is durable.
 //   - A message that waits to be sent is marked in the log's metadata (Report.Delivery), so that it is sent after a
-//     crash even if the agent does not know the task. A message that the agent has acknowledged without acting on it
-//     is marked, too, so that it is not sent again.
+//     crash even if the agent does not know the task; that of a pending start, which is sent then in any case, only
+//     when the engine closes (handOn). The next engine takes the mark away before it sends (takeOn). A message that
+//     the agent has acknowledged without acting on it is marked, too, so that it is not sent again.
 //   - After a reload a server may still take one request on a connection of before, because Caddy closes such
 //     connections in the background. A Partner that was unregistered hands its commands to the one that was
 //     registered last under its name, so the configuration that the operator has replaced begins no turn.

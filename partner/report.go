@@ -82,6 +82,9 @@ func (tk *activeTask) tryReport(ctx context.Context, r *run, rep *agent.Report) 
 // recordReport is tryReport while tk.mu is held.
 func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Report) (ended bool, _ error) {
 	if ctx.Err() != nil || tk.run != r {
+		if rep.Delivery == agent.DeliveryQueued && tk.run == r && tk.loaded {
+			tk.meta.Unsent = true // see handOn
+		}
 		return true, nil // the run was stopped: the report comes too late
 	}
 	if rep.Delivery != agent.DeliveryUnknown {
@@ -122,6 +125,33 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 // exceeds a limit. tk.mu is held.
 func (tk *activeTask) failedInPlaceOf(rep *agent.Report) bool {
 	return tk.fold.Status().State == task.Failed && rep.State != task.Failed && rep.State != task.Rejected
+}
+
+// handOn records for the next engine, when this one closes, that nothing of the message of the turn has been sent: so
+// it is sent at once. While the engine runs, that is not stored of a start that is pending. tk.mu is held.
+func (tk *activeTask) handOn() {
+	if tk.engine.base.Err() == nil || !tk.loaded || !tk.meta.Unsent || tk.fold.Status().State.Settled() {
+		return
+	}
+	_ = tk.appendMetadata(replay.Recover, false) // else the next engine asks the agent first, for some time
+}
+
+// takeOn records that the message of a turn is about to be sent, which an earlier engine has handed on: so the engine
+// after this one asks the agent first.
+func (tk *activeTask) takeOn(ctx context.Context, r *run) error {
+	return tk.persist(ctx, r, func() error {
+		if ctx.Err() != nil || tk.run != r {
+			return nil
+		}
+		if err := tk.load(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+		tk.meta.Unsent = false
+		if err := tk.appendMetadata(replay.Recover, false); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+		return nil
+	})
 }
 
 // recordDelivery records how far the delivery of the message of the turn has come, so that after a crash it is sent if

@@ -114,6 +114,7 @@ func (r *run) end(err error) {
 	}
 	r.err = err
 	if tk.run == r {
+		tk.handOn()
 		tk.run = nil
 	}
 	r.settled.set()
@@ -312,6 +313,9 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 	r.start(func() (bool, error) {
 		run := func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, t, stream)) }
 		if unsent && !cut {
+			if err := tk.takeOn(r.ctx, r); err != nil || r.ctx.Err() != nil {
+				return false, err
+			}
 			return run()
 		}
 		p.Meter.resumed.Add(1)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,4 +175,94 @@ func TestUnsentByMove(t *testing.T) {
 			t.Errorf("the task is %s, %v; the agent was given %d turns", got.Task.Status.State, err, len(next.turns))
 		}
 	})
+}
+
+// TestUnsentHeldBack: a turn whose message was held back until the shard moved, or waited for the agent, is sent at
+// once by the next owner. From then on it may have been sent, so the owner after that one asks the agent first.
+func TestUnsentHeldBack(t *testing.T) {
+	held := func(before ...agent.Delivery) func(context.Context, *agent.Turn, func(agent.Report, error) bool) {
+		return func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			for _, d := range before {
+				yield(agent.Report{Delivery: d}, nil)
+			}
+			<-ctx.Done()
+			if len(before) > 0 || yield(agent.Report{Delivery: agent.DeliveryQueued}, nil) {
+				yield(agent.Report{}, ctx.Err())
+			}
+		}
+	}
+	for _, tc := range []struct {
+		name    string
+		command task.Command
+		inline  bool
+		run     func(context.Context, *agent.Turn, func(agent.Report, error) bool)
+		asked   bool // the next owner asks the agent first
+	}{
+		{"a start", task.Start, false, held(), false},
+		{"a start, inline", task.Start, true, held(), false},
+		{"a start that waits", task.Start, false, held(agent.DeliveryQueued), false},
+		{"a start that was sent", task.Start, false, held(agent.DeliveryQueued, agent.DeliverySending), true},
+		{"a continue", task.Continue, false, held(), false},
+		{"a continue, inline", task.Continue, true, held(), false},
+		{"a continue that was sent", task.Continue, true, held(agent.DeliveryQueued, agent.DeliverySending), true},
+		{"nothing is known", task.Start, true, hangs().run, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				store := memory(t)
+				var agentOf [3]*script
+				for i := range agentOf {
+					agentOf[i] = hangs()
+				}
+				agentOf[0].run = func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+					if turn.Message.Command != tc.command {
+						yield(agent.Report{State: task.AwaitingInput, NativeState: "input-required"}, nil)
+						return
+					}
+					tc.run(ctx, turn, yield)
+				}
+				var asked, given [3]int
+				for i, a := range agentOf {
+					a.resume = func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+						asked[i]++
+						hangs().run(ctx, turn, yield)
+					}
+					e, err := Open(t.Context(), store, Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					config := Config{Name: "agent", Agent: a, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20,
+						MaxTasks: 100, Log: slog.New(slog.DiscardHandler)}
+					if tc.inline {
+						config.Agent = inlined{a}
+					}
+					p := e.Register(config)
+					var caller sync.WaitGroup
+					if i == 0 {
+						if tc.command == task.Continue {
+							if _, err := p.Do(t.Context(), leader, call(task.Start, "t1")); err != nil {
+								t.Fatal(err)
+							}
+						}
+						caller.Go(func() { p.Do(t.Context(), leader, call(tc.command, "t1")) })
+					}
+					synctest.Wait()
+					e.Close()
+					caller.Wait()
+					given[i] = a.turnCount()
+				}
+				first, next := 1, [3]int{0, 0, 1}
+				if tc.command == task.Continue {
+					first = 2
+				}
+				want := [3]int{first, 1, 0}
+				if tc.asked {
+					want, next = [3]int{first, 0, 0}, [3]int{0, 1, 1}
+				}
+				if given != want || asked != next {
+					t.Errorf("the agent was given turns %v, want %v; and was asked %v, want %v", given, want, asked, next)
+				}
+			})
+		})
+	}
 }

@@ -184,7 +184,7 @@ func (r *run) roundTripBy(
 ) (rep agent.Report, err error) {
 	defer func() { r.config.Traffic.note(ctx, err) }()
 	if q.Operation != translate.Get { // which changes nothing
-		if err := mayAct(ctx, r.turn); err != nil {
+		if err := r.mayAct(ctx, q.Operation); err != nil {
 			return rep, err
 		}
 	}

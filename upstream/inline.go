@@ -58,6 +58,9 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 	}
 	routes := r.transport.Routes(translate.Send)
 	x, err := r.open(routes[0], translate.Send)
+	if isHeldBack(err) {
+		return rep, false
+	}
 	if err != nil {
 		r.begun = &begun{routes: routes, err: err}
 		return rep, false

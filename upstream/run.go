@@ -29,6 +29,7 @@ type run struct {
 	others    int     // how often the agent has answered another request
 	heard     bool    // in this attempt, the agent has reported something, or has acknowledged the message
 	acted     bool    // the agent has reported something of the turn that is not its end
+	doubted   bool    // the agent may have received the message before
 	stopped   bool    // the caller takes no more reports
 }
 
@@ -44,6 +45,10 @@ func (r *run) carryOut(stream bool) error {
 	for {
 		r.heard = false
 		err := r.attempt(stream)
+		if isHeldBack(err) && !r.doubted {
+			r.report(agent.Report{Delivery: agent.DeliveryQueued}) // so the next process need not ask the agent for it
+			return err
+		}
 		if err == nil || r.heard || r.stopped || r.ctx.Err() != nil {
 			return err
 		}
@@ -56,6 +61,7 @@ func (r *run) carryOut(stream bool) error {
 		case reason == Overloaded && !r.unknowable():
 			again, err = retry.busy(err)
 		case reason.unsent() || reason.transient():
+			r.doubted = r.doubted || reason.transient()
 			again, err = retry.undelivered(err)
 		}
 		if !again {
@@ -117,6 +123,7 @@ func (r *run) carryOn() error {
 			return err
 		}
 		if r.facets.Resender != nil {
+			r.doubted = true
 			return r.carryOut(true)
 		}
 		if r.turn.Answered && !r.turn.Named && r.unnamed(r.turn) && !r.canLocate() {

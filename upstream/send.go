@@ -103,19 +103,40 @@ func (r *run) open(route Route, op translate.Operation) (x asked, err error) {
 	}()
 	q := r.requestOf(op)
 	x.codec = q.codec
-	if err := mayAct(r.ctx, r.turn); err != nil {
+	if err := r.mayAct(r.ctx, op); err != nil {
 		return x, err
 	}
 	x.Exchange, err = route.Open(r.ctx, &q.Request)
 	return x, err
 }
 
-// mayAct waits until something may be sent about a turn.
-func mayAct(ctx context.Context, t *agent.Turn) error {
-	if t.MayAct == nil {
+// heldBack is the error of the message of a turn that was not sent, because the process may not act for its task.
+type heldBack struct{ error }
+
+// Unwrap returns the reason.
+func (h heldBack) Unwrap() error { return h.error }
+
+// isHeldBack reports whether an error is a heldBack.
+func isHeldBack(err error) bool {
+	_, is := errors.AsType[heldBack](err)
+	return is
+}
+
+// mayAct waits until a request of the turn may be sent; inline, for as long as that may take.
+func (r *run) mayAct(ctx context.Context, op translate.Operation) error {
+	if r.turn.MayAct == nil {
 		return nil
 	}
-	return t.MayAct(ctx)
+	if r.interrupt != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, r.interrupt.Until)
+		defer cancel()
+	}
+	err := r.turn.MayAct(ctx)
+	if err != nil && (op == translate.Send || op == translate.SendStream) {
+		return heldBack{err}
+	}
+	return err
 }
 
 // receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec
