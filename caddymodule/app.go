@@ -409,6 +409,11 @@ func (a *App) ready(ctx context.Context) error {
 	select {
 	case <-a.started:
 		return nil
+	default: // a context makes its channel when that is asked for
+	}
+	select {
+	case <-a.started:
+		return nil
 	case <-ctx.Done():
 		return task.Errorf(task.Internal, "the gateway is starting").WithCause(ctx.Err())
 	}

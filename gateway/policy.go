@@ -47,7 +47,8 @@ func (x *exchange) authorize() (err error) {
 		if x.token != nil {
 			x.peer.Claims = x.token
 			// It may be a person, and is stored with the task: only where the agent is told of it.
-			if s := x.token.Subject; s != "agent:"+x.call.Leader && x.g.config.Agent.HTTP.Introducer != nil {
+			s := x.token.Subject
+			if x.g.config.Agent.HTTP.Introducer != nil && s != "agent:"+x.call.Leader {
 				x.call.Subject = s
 			}
 		}
@@ -143,7 +144,8 @@ func (x *exchange) carryOut() (r Result, err error) {
 	}
 	command := c.Message.Command
 	starts := c.Op == translate.Command && command == task.Start
-	counted := starts && u.CountsStarts() && !x.isRepeated()
+	// A repeated start that costs the store nothing is counted, and taken back.
+	counted := starts && u.CountsStarts() && (u.HasStarts() || !x.isRepeated())
 	var full *task.Error
 	if counted {
 		if full, err = u.Start(x.ctx); err != nil {

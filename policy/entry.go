@@ -186,6 +186,13 @@ func (e *entry) start(
 	return s, exceeded(q, limit, most, wait), nil
 }
 
+// hasStarts reports whether the store counts one more start than there are.
+func (e *entry) hasStarts(now time.Time) bool {
+	here := e.lock(now)
+	defer e.mu.Unlock()
+	return here && e.state.starts < e.state.kept
+}
+
 // started is a start that is counted.
 type started struct {
 	home    *home // where it is counted; nil where it is stored already

@@ -208,6 +208,9 @@ func (c *Call) Skill() string {
 	if named := skillIn(c.Message.Params); named != "" {
 		return named
 	}
+	if len(c.Message.Extensions) == 0 {
+		return ""
+	}
 	var families map[string]json.RawMessage
 	if json.Unmarshal(c.Message.Extensions, &families) != nil {
 		return ""

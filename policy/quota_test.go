@@ -70,6 +70,42 @@ func limitOf(err error) string {
 	return e.Data["limit"].(string)
 }
 
+// TestHasStarts: starts are left that cost no write once some were written ahead, and none without a look at the store.
+func TestHasStarts(t *testing.T) {
+	for _, c := range []struct {
+		starts int64
+		want   []bool // before each start
+	}{
+		{3, []bool{false, false, false, false}},
+		{200, []bool{false, true, true, false}},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			store := replay.NewMemory(replay.Settings{})
+			defer store.Close()
+			p, b := counting(t, store, new(clock), Quota{Name: "q", Starts: c.starts},
+				Quota{Name: "calls", Calls: Rate{9, time.Hour, 9}})
+			defer b.Close()
+			var got []bool
+			for range c.want {
+				var u Use
+				if err := p.Decide(t.Context(), callOf(leaderOf(1)), &u); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, u.HasStarts())
+				full, err := u.Start(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				u.Started(full == nil)
+				u.End()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%d starts: %s", c.starts, diff)
+			}
+		})
+	}
+}
+
 // TestTheSameStartAgain: a repeated start is a call and no start, also where no start is left.
 func TestTheSameStartAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -136,6 +136,17 @@ func (u *Use) CountsStarts() bool {
 	return false
 }
 
+// HasStarts reports whether each of these quotas has a start left that the store counts already, so that to count it
+// is no write.
+func (u *Use) HasStarts() bool {
+	for i := range u.all() {
+		if one := &u.of[i]; one.quota.Starts > 0 && !one.entry.hasStarts(u.now(one.entry)) {
+			return false
+		}
+	}
+	return true
+}
+
 // Start counts a task that is about to be started. full is the error of a quota that has no start left: then none is
 // counted, and the call must start no task. An error says that the start could not be counted.
 func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {

@@ -112,7 +112,7 @@ func BenchmarkUnary(b *testing.B) {
 // tenRules are a policy as a Partner with many kinds of callers has it.
 func tenRules(t testing.TB) func(*setup) {
 	c := policy.Config{Quotas: []policy.Quota{
-		{Name: "calls", Calls: policy.Rate{N: 1e9, Per: time.Second, Burst: 1e9}, Bytes: 1 << 50},
+		{Name: "calls", Calls: policy.Rate{N: 1e9, Per: time.Second, Burst: 1e9}, Starts: 1 << 40, Bytes: 1 << 50},
 		{Name: "all", Of: policy.OfAgent, Calls: policy.Rate{N: 1e9, Per: time.Second, Burst: 1e9}},
 	}}
 	for range 9 {
