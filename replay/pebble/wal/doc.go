@@ -44,5 +44,5 @@
 // provide a page, because the disk has failed or is full, the process does not end: the record is written by a system
 // call, whose error raises the fence. System calls alone are also used on other systems than Linux, on other file
 // systems than ext4, XFS, Btrfs and tmpfs, in the first segment after a restart (which is not filled with zeros), and
-// for a batch of more than 4 KiB.
+// for a batch of more than 1 KiB, since the first write to each page is a fault.
 package wal

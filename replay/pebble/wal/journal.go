@@ -207,9 +207,9 @@ const (
 	writeBack = 1 << 20
 )
 
-// mappedBatch is the greatest size, in bytes, of a record that is written through the mapping. For a larger
-// one, a single system call costs less than the faults of its pages.
-const mappedBatch = 4 << 10
+// mappedBatch is the greatest size, in bytes, of a record that is written through the mapping. The first write to a
+// page is a fault, which costs more than a system call: it pays only where several records fit into a page.
+const mappedBatch = 1 << 10
 
 // writeTo writes what was appended before end, unless the segment has ended: through its mapping if inMemory says so.
 // Before a sync, a system call costs less, since the first write to a page after each sync is a page fault. The caller
