@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/heap"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/registry"
@@ -111,8 +111,7 @@ type App struct {
 	draining context.Context // done when the streams of this configuration must end
 	drain    context.CancelFunc
 
-	releasing sync.WaitGroup // gives memory back
-	checking  sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
+	checking sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
 
 	mu           sync.Mutex
 	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
@@ -286,9 +285,10 @@ func (a *App) Start() error {
 	a.measured.Store(&measured{a.members, opened, a.certificates})
 	a.checking.Go(a.keepHistory)
 	close(a.started)
-	if a.Streams.ReleaseMemory == switchOn {
-		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })
-	}
+	a.checking.Go(func() {
+		heap.Follow(a.draining, heap.NewGo(),
+			heap.Settings{Spread: !heap.IsSet(), Release: a.Streams.ReleaseMemory == switchOn})
+	})
 	return nil
 }
 
@@ -299,7 +299,6 @@ func (a *App) Stop() error {
 	if caddy.Exiting() {
 		detached.wait(time.Duration(a.Drain) + detachedGrace)
 	}
-	a.releasing.Wait()
 	a.checking.Wait()
 	a.Certificates.stop()
 	a.mu.Lock()

@@ -51,7 +51,7 @@ http://%s {
 // health asks the site for a health route.
 func (s *site) health(route string) (status int, h adminapi.Health) {
 	s.t.Helper()
-	res, err := http.Get("http://" + s.addr + route)
+	res, err := overReload(func() (*http.Response, error) { return http.Get("http://" + s.addr + route) })
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -125,11 +125,7 @@ func (s *site) open() *openStore {
 func (s *site) call(ctx context.Context, command, id, text string) (state string, err error) {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":%q,"senderId":"leader",`+
 		`"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, rand.Text(), command, id, text)
-	res, err := s.post(ctx, body)
-	for errors.Is(err, syscall.ECONNRESET) {
-		// Caddy's old listener had not accepted the connection yet when a reload closed it. The message has the same id.
-		res, err = s.post(ctx, body)
-	}
+	res, err := overReload(func() (*http.Response, error) { return s.post(ctx, body) }) // with the same message id
 	if err != nil {
 		return "", err
 	}
@@ -145,6 +141,16 @@ func (s *site) call(ctx context.Context, command, id, text string) (state string
 		return "", fmt.Errorf("%s", answer.Error)
 	}
 	return answer.Result.Status.State, nil
+}
+
+// overReload sends a request again while its connection is reset: Caddy's old listener had not accepted the connection
+// yet when a reload closed it.
+func overReload(send func() (*http.Response, error)) (res *http.Response, err error) {
+	for {
+		if res, err = send(); !errors.Is(err, syscall.ECONNRESET) {
+			return res, err
+		}
+	}
 }
 
 func (s *site) post(ctx context.Context, body string) (*http.Response, error) {

@@ -44,7 +44,7 @@ http://%s {
 // metrics returns the samples of the gateway, by name and labels.
 func (s *site) metrics() map[string]string {
 	s.t.Helper()
-	res, err := http.Get("http://" + s.addr + "/metrics")
+	res, err := overReload(func() (*http.Response, error) { return http.Get("http://" + s.addr + "/metrics") })
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ type Streams struct {
 	// Caddy, and needs a third of the memory or less. Default: on.
 	TakeOver string `json:"take_over,omitempty"`
 
-	// Whether the process gives memory back to the system, in a pause, after half of its streams have ended: on or off.
-	// Default: off, so that the memory is used again for the next streams.
+	// Whether the process gives memory back to the system, in a pause, after a burst of streams or of other work has
+	// ended: on or off. Default: on.
 	ReleaseMemory string `json:"release_memory,omitempty"`
 }
 
@@ -29,7 +29,7 @@ const (
 
 func (s *Streams) provision() {
 	orDefault(&s.TakeOver, switchOn)
-	orDefault(&s.ReleaseMemory, switchOff)
+	orDefault(&s.ReleaseMemory, switchOn)
 }
 
 func (s *Streams) validate() error {
