@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -30,6 +32,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -260,7 +263,7 @@ func TestTailAll(t *testing.T) {
 	asynctest.Eventually(t, "all changes are seen", func() bool {
 		follower.mu.Lock()
 		defer follower.mu.Unlock()
-		for _, c := range follower.found.Changes {
+		for _, c := range follower.found.changes {
 			seen[c.Leader] = true
 		}
 		return len(seen) == len(names)
@@ -273,6 +276,115 @@ func TestTailAll(t *testing.T) {
 		}
 		a.tails.mu.Unlock()
 	}
+}
+
+// TestTailAllLost: what a stream over several gateways leaves out is counted, also where an answer is lost and where a
+// gateway is not reached for minutes; and where it cannot be counted, the gateway is named.
+func TestTailAllLost(t *testing.T) {
+	change := func(n int) (all []partner.Change) {
+		for i := range n {
+			all = append(all, partner.Change{ID: fmt.Sprint(i)})
+		}
+		return all
+	}
+	var sent tailed
+	f := &allFollower{places: make(map[string]*place), news: make(chan struct{}, 1)}
+	steps := []struct {
+		name     string
+		changes  int
+		answered bool // the answer arrives
+		begun    bool // the gateway has begun again
+		lost     uint64
+		want     found
+	}{
+		{"three", 3, true, false, 0, found{changes: change(3)}},
+		{"none", 0, true, false, 0, found{}},
+		{"an answer is lost", 2, false, false, 0, found{}},
+		{"it comes again", 1, true, false, 0, found{changes: change(3)}},
+		{"a slow reader", 4, true, false, 7, found{changes: change(4), lost: 7}},
+		{"more than are kept", maxTailed + 5, false, false, 0, found{}},
+		{"counted", 2, true, false, 0, found{changes: change(maxTailed), lost: 7}},
+		{"it goes on", 1, true, false, 0, found{changes: change(1)}},
+		{"begun again", 2, true, true, 0, found{changes: change(2), unknown: []string{"b"}}},
+		{"and then", 1, true, false, 0, found{changes: change(1)}},
+	}
+	for _, step := range steps {
+		if step.begun || sent.Tail == "" {
+			sent = tailed{Tail: step.name}
+		}
+		if p := f.places["b"]; p != nil && p.tail == sent.Tail {
+			sent.see(p.seen)
+		}
+		sent.add(change(step.changes), step.lost)
+		f.found = found{}
+		if step.answered {
+			answer := sent
+			f.take("b", &answer)
+		}
+		if len(f.found.changes) != len(step.want.changes) || f.found.lost != step.want.lost ||
+			!slices.Equal(f.found.unknown, step.want.unknown) {
+			t.Errorf("%s: there are %d changes, %d are lost, and %v are not known", step.name, len(f.found.changes),
+				f.found.lost, f.found.unknown)
+		}
+	}
+}
+
+// TestTailAllGone: a stream says which gateway has gone, since its last changes may not have come.
+func TestTailAllGone(t *testing.T) {
+	all := adminNodes(t, 2)
+	f, err := followAll(t.Context(), all[0].openStore, partner.TaskFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all[1].node.Kill()
+	asynctest.Eventually(t, "the gateway is named", func() bool {
+		w := httptest.NewRecorder()
+		s, err := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: time.Hour, HeartbeatDue: func() {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := f.gather(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		s.Flush()
+		return strings.Contains(w.Body.String(), `{"gateway":"`+all[1].node.Name()+`"}`)
+	})
+}
+
+// TestTailAllForgotten: a gateway keeps a tail that is not asked for any more for ten minutes, if no other one needs
+// its place.
+func TestTailAllForgotten(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p, quiet := partner.NewProcess(), new(tails)
+		ask := func(id string, want error) {
+			t.Helper()
+			if _, err := quiet.answer(p, tailQuestion{ID: id}); !errors.Is(err, want) {
+				t.Errorf("the error is %v, want %v", err, want)
+			}
+		}
+		for i := range maxTails {
+			ask(fmt.Sprint(i), nil)
+			time.Sleep(time.Second)
+		}
+		for i := maxTails - 20; i < maxTails; i++ {
+			ask(fmt.Sprint(i), nil)
+		}
+		open := func() (n int, first bool) {
+			quiet.mu.Lock()
+			defer quiet.mu.Unlock()
+			return len(quiet.open), quiet.open["0"] != nil
+		}
+		ask("another", nil) // in place of the first one
+		if n, first := open(); n != maxTails || first {
+			t.Errorf("there are %d tails, the first one is among them: %v", n, first)
+		}
+		time.Sleep(forgetTail + time.Second)
+		if n, _ := open(); n > 0 {
+			t.Errorf("there are %d tails", n)
+		}
+	})
 }
 
 // TestTailAllLimit: who asks for changes learns that a gateway sends them to as many as it may already.

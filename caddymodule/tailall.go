@@ -5,74 +5,104 @@ package caddymodule
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// The changes of tasks at several gateways are asked for: each keeps those that a stream has not asked for yet, as it
-// keeps them for streams of its own.
+// The changes of tasks at several gateways are asked for: each keeps those that a stream has not taken yet, up to a
+// bound, and counts the rest. So what a stream leaves out is known, also where answers are lost, or do not come for a
+// time.
 
 const (
 	askChanges   = 500 * time.Millisecond // how often
-	forgetTail   = 30 * time.Second       // without a question, after which a tail ends
+	forgetTail   = 10 * time.Minute       // without a question, after which a tail ends
+	quietTail    = 30 * time.Second       // without a question, after which a tail makes room for another one
 	maxAllTailed = 10_000                 // changes of all gateways that wait for one client
+	maxTailed    = 1000                   // changes of one gateway that it keeps for a stream of another one
 )
 
-// tailQuestion asks for the changes since the question before with the same ID. The first one begins a tail, and one
-// with End ends it.
+// tailQuestion asks for the changes that the stream with an ID has not seen. The first one begins a tail, and one with
+// End ends it.
 type tailQuestion struct {
 	ID     string
 	Filter partner.TaskFilter
 	End    bool
+	Seen   map[string]uint64 // how many changes of each tail have come, by its name
 }
 
-// tailed are the changes at one gateway.
+// tailed are the changes at one gateway, and how many came after them that were not kept.
 type tailed struct {
 	Changes []partner.Change
 	Lost    uint64
+	Tail    string // the name of the tail, which is another one when it has begun again
+	After   uint64 // how many changes of the tail came before
 }
 
 // tails are those that other gateways ask for. The zero value is ready for use.
 type tails struct {
 	mu   sync.Mutex
-	open map[string]*askedTail
+	open map[string]*askedTail // by the ID of the stream
 }
 
 type askedTail struct {
 	*partner.Tail
+	unseen tailed // what may not have been seen yet
 	forget *time.Timer
+	asked  time.Time
 }
 
 // answer answers a question.
-func (t *tails) answer(p *partner.Process, q tailQuestion) (a tailed, err error) {
+func (t *tails) answer(p *partner.Process, q tailQuestion) (tailed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one := t.open[q.ID]
-	switch {
-	case q.End:
+	if q.End {
 		t.end(q.ID)
-		return a, nil
-	case one == nil && len(t.open) >= maxTails:
-		return a, errTails
-	case one == nil:
+		return tailed{}, nil
+	}
+	one := t.open[q.ID]
+	if one == nil {
+		if len(t.open) >= maxTails && !t.makeRoom() {
+			return tailed{}, errTails
+		}
 		one = &askedTail{Tail: p.Tail(q.Filter), forget: time.AfterFunc(forgetTail, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.end(q.ID)
 		})}
+		one.unseen.Tail = rand.Text()
 		if t.open == nil {
 			t.open = make(map[string]*askedTail)
 		}
 		t.open[q.ID] = one
 	}
 	one.forget.Reset(forgetTail)
-	a.Changes, a.Lost = one.Next()
-	return a, nil
+	one.asked = time.Now()
+	one.unseen.see(q.Seen[one.unseen.Tail])
+	one.unseen.add(one.Next())
+	return one.unseen, nil
+}
+
+// makeRoom ends the tail that was asked for least recently, if that is long ago.
+func (t *tails) makeRoom() bool {
+	var oldest string
+	for id, one := range t.open {
+		if oldest == "" || one.asked.Before(t.open[oldest].asked) {
+			oldest = id
+		}
+	}
+	if time.Since(t.open[oldest].asked) < quietTail {
+		return false
+	}
+	t.end(oldest)
+	return true
 }
 
 // end ends a tail. t.mu is held.
@@ -84,6 +114,29 @@ func (t *tails) end(id string) {
 	}
 }
 
+// last returns how many changes the tail had in all.
+func (t *tailed) last() uint64 { return t.After + uint64(len(t.Changes)) + t.Lost }
+
+// see leaves out what has been seen.
+func (t *tailed) see(seen uint64) {
+	if seen <= t.After {
+		return
+	}
+	n := min(seen, t.last()) - t.After
+	kept := min(n, uint64(len(t.Changes)))
+	t.Changes, t.Lost, t.After = t.Changes[kept:], t.Lost-(n-kept), t.After+n
+}
+
+// add adds changes, and how many were lost after them.
+func (t *tailed) add(changes []partner.Change, lost uint64) {
+	n := 0
+	if t.Lost == 0 {
+		n = min(len(changes), maxTailed-len(t.Changes))
+	}
+	t.Changes = slices.Concat(t.Changes, changes[:n]) // the answer before may still be written
+	t.Lost += uint64(len(changes)-n) + lost
+}
+
 // openTails has the gateway answer others.
 func (o *openStore) openTails() {
 	o.tailing = ask.New(o.shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
@@ -93,20 +146,35 @@ func (o *openStore) openTails() {
 
 // allFollower sends the changes of state of the tasks at all gateways.
 type allFollower struct {
-	o    *openStore
-	q    tailQuestion
-	stop context.CancelFunc
-	done chan struct{}
-	news chan struct{}
+	o      *openStore
+	q      tailQuestion
+	places map[string]*place // by the name of the gateway; used by one goroutine at a time
+	stop   context.CancelFunc
+	done   chan struct{}
+	news   chan struct{}
 
 	mu    sync.Mutex
-	found tailed
+	found found
+}
+
+// place is how far a stream has come with the changes at a gateway.
+type place struct {
+	tail string
+	seen uint64
+	gone bool // the gateway is not there any more
+}
+
+// found is what waits for the client.
+type found struct {
+	changes []partner.Change
+	lost    uint64
+	unknown []string // gateways of which it is not known how many changes are lost
 }
 
 // followAll begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
 func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (follower, error) {
-	f := &allFollower{o: o, q: tailQuestion{ID: rand.Text(), Filter: filter}, done: make(chan struct{}),
-		news: make(chan struct{}, 1)}
+	f := &allFollower{o: o, q: tailQuestion{ID: rand.Text(), Filter: filter}, places: make(map[string]*place),
+		done: make(chan struct{}), news: make(chan struct{}, 1)}
 	ctx, f.stop = context.WithCancel(ctx)
 	if full := f.ask(ctx); full != nil {
 		close(f.done)
@@ -134,37 +202,80 @@ func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (fo
 func (f *allFollower) ask(ctx context.Context) (full error) {
 	ctx, done := context.WithTimeout(ctx, nodesPatience)
 	defer done()
+	f.q.Seen = make(map[string]uint64)
+	for _, p := range f.places {
+		f.q.Seen[p.tail] = p.seen
+	}
+	asked := make(map[string]bool)
 	for answer, err := range f.o.tailing.All(ctx, f.q) {
-		if err != nil {
-			if task.KindOf(err) == task.LimitExceeded {
-				full = err
-			}
-			continue
+		asked[answer.Node] = true
+		if err == nil {
+			f.take(answer.Node, &answer.Value)
+		} else if task.KindOf(err) == task.LimitExceeded {
+			full = err
 		}
-		f.mu.Lock()
-		f.found.Changes = append(f.found.Changes, answer.Value.Changes...)
-		f.found.Lost += answer.Value.Lost
-		if n := len(f.found.Changes) - maxAllTailed; n > 0 {
-			f.found.Changes, f.found.Lost = f.found.Changes[:maxAllTailed], f.found.Lost+uint64(n)
-		}
-		some := len(f.found.Changes) > 0 || f.found.Lost > 0
-		f.mu.Unlock()
-		if some {
-			select {
-			case f.news <- struct{}{}:
-			default:
-			}
+	}
+	for node, p := range f.places {
+		if !asked[node] && !p.gone {
+			p.gone = true
+			f.show(found{unknown: []string{node}})
 		}
 	}
 	return full
 }
 
+// take takes what a gateway has answered.
+func (f *allFollower) take(node string, a *tailed) {
+	p := f.places[node]
+	var fresh found
+	if p == nil || p.tail != a.Tail {
+		if p != nil && !p.gone {
+			fresh.unknown = []string{node} // it was started again, or has not been asked for long
+		}
+		p = &place{tail: a.Tail}
+		f.places[node] = p
+	}
+	p.gone = false
+	a.see(p.seen)
+	fresh.changes, fresh.lost = a.Changes, a.Lost
+	if a.After > p.seen {
+		fresh.lost += a.After - p.seen
+	}
+	p.seen = a.last()
+	f.show(fresh)
+}
+
+// show has the client see what is fresh. What it does not take is bounded.
+func (f *allFollower) show(fresh found) {
+	if len(fresh.changes) == 0 && fresh.lost == 0 && len(fresh.unknown) == 0 {
+		return
+	}
+	f.mu.Lock()
+	n := min(len(fresh.changes), maxAllTailed-len(f.found.changes))
+	f.found.changes = append(f.found.changes, fresh.changes[:n]...)
+	f.found.lost += uint64(len(fresh.changes)-n) + fresh.lost
+	for _, node := range fresh.unknown {
+		if !slices.Contains(f.found.unknown, node) {
+			f.found.unknown = append(f.found.unknown, node)
+		}
+	}
+	f.mu.Unlock()
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
 func (f *allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
 	f.mu.Lock()
-	found := f.found
-	f.found = tailed{}
+	now := f.found
+	f.found = found{}
 	f.mu.Unlock()
-	return len(found.Changes) > 0, f.o.sendChanges(s, found.Changes, found.Lost)
+	err = f.o.sendChanges(s, now.changes, now.lost)
+	for _, node := range now.unknown {
+		err = errors.Join(err, sendJSON(s, 0, adminapi.TailLost, adminapi.Lost{Gateway: node}))
+	}
+	return len(now.changes) > 0, err
 }
 
 func (f *allFollower) News() <-chan struct{} { return f.news }

@@ -131,9 +131,13 @@ func (t *tail) show(ev *sseproxy.Event) error {
 			return err
 		}
 		t.out.endText()
-		if lost.Changes > 0 {
-			t.PrintErrf("%d changes are left out, because they were read too slowly\n", lost.Changes)
-		} else {
+		switch {
+		case lost.Changes > 0:
+			t.PrintErrf("%d changes are left out, because they were not read in time\n", lost.Changes)
+		case lost.Gateway != "":
+			t.PrintErrf("changes at %s may be left out, because it has stopped, or was not reached for long\n",
+				clean(lost.Gateway))
+		default:
 			t.after = int64(lost.Events)
 			t.PrintErrf("the events up to %d are left out, because they are no longer kept\n", lost.Events)
 		}

@@ -208,10 +208,11 @@ type TaskChange struct {
 	Last    uint64     `json:"last"`  // number of the event of the change; 0 for a pending task
 }
 
-// Lost says what a stream leaves out: changes, because the client reads slower than they happen, or events, because
-// they are no longer kept.
+// Lost says what a stream leaves out: changes, because they happen faster than they are read, or while the client's
+// gateway did not reach that of the task; or events, because they are no longer kept.
 type Lost struct {
 	Changes uint64 `json:"changes,omitempty"` // how many
+	Gateway string `json:"gateway,omitempty"` // it has stopped, or begun again: it is not known how many of its changes
 	Events  uint64 `json:"events,omitempty"`  // those up to this number
 }
 
