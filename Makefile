@@ -111,7 +111,7 @@ bench: caddy rabbitmq ## the measured comparison with other proxies
 soak: caddy rabbitmq nats ## the real binary under load, faults and attacks, for 12 minutes; SOAK="-cluster -for 1h": several
 	cd soak && $(GO) run . $(SOAK)
 
-chaos: caddy nats ## three gateways and their NATS servers under disturbances, for 2.5 minutes; make soak has a longer form
+chaos: caddy rabbitmq nats ## three gateways and their NATS servers under disturbances, for 2.5 minutes; make soak has a longer form
 	cd soak && $(GO) run . -cluster -for 2m -takeover 0
 
 release: ## archives, bills of materials and checksums of the commit, in dist/

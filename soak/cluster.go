@@ -35,7 +35,7 @@ type clusterSettings struct {
 }
 
 // cluster is three gateways that share a store on three NATS servers, each a process of its own, with an agent and a
-// receiver of webhooks in this one.
+// receiver of webhooks in this one, and groups at a broker.
 type cluster struct {
 	*fixture
 	out     string // the directory for histories, drawings and logs
@@ -45,6 +45,8 @@ type cluster struct {
 	clients [][]*leader.Client // of each Leader, at each gateway
 	agent   *countingAgent
 	hooks   *hooks
+	broker  *broker
+	groups  []*clusterGroup
 	serving []*http.Server
 	*findings
 }
@@ -99,7 +101,7 @@ func newCluster(ctx context.Context, s clusterSettings) (_ *cluster, err error) 
 	if err := c.whole(ctx); err != nil {
 		return nil, err
 	}
-	return c, c.makeLeaders(s.leaders)
+	return c, errors.Join(c.makeLeaders(s.leaders), c.makeGroups(ctx))
 }
 
 func (c *cluster) makeLeaders(n int) error {
@@ -156,13 +158,17 @@ https://%s {
 	}
 	aip_gateway a2a/legacy http://%s {
 		aic %s
+		group {
+			allow_brokers localhost
+			token_key %s
+		}
 		limits {
 			tasks_per_leader 1000000
 		}
 	}
 }
 `, n.admin, strings.Join(urls, " "), n.name, strings.Join(monitors, " "), lease, n.front, c.PKI.Server.Cert,
-		c.PKI.Server.Key, c.PKI.CA.Cert, c.Agent, c.AIC)
+		c.PKI.Server.Key, c.PKI.CA.Cert, c.Agent, c.AIC, groupTokenKey)
 }
 
 // healLimit is how long it may take until all is well again when a disturbance is over.
@@ -195,6 +201,12 @@ func (c *cluster) whole(ctx context.Context) error {
 }
 
 func (c *cluster) close() {
+	for _, g := range c.groups {
+		g.close()
+	}
+	if c.broker != nil {
+		_ = c.broker.Close()
+	}
 	for _, n := range c.nodes {
 		n.kill()
 		for _, p := range n.proxies {
@@ -244,7 +256,14 @@ func runCluster(ctx context.Context, s clusterSettings) (err error) {
 	}
 	d.print()
 	l.awaitHooks(ctx)
-	fmt.Printf("\n%d tasks in %v, of them %d with webhooks; %d notifications; the agent was told %d messages\n",
-		l.count.Load(), time.Since(began).Round(time.Second), len(l.hooked), c.hooks.count(), c.agent.count())
+	fmt.Printf("\n%d tasks in %v, of them %d with webhooks and %d in groups; %d notifications; the agent was told %d "+
+		"messages\n", l.count.Load(), time.Since(began).Round(time.Second), len(l.hooked), l.grouped.Load(),
+		c.hooks.count(), c.agent.count())
+	heard, repeated := 0, 0
+	for _, g := range c.groups {
+		n, again := g.count()
+		heard, repeated = heard+n, repeated+again
+	}
+	fmt.Printf("%d messages were published in %d groups, of them %d again\n", heard+repeated, len(c.groups), repeated)
 	return errors.Join(d.judge(), c.verdict())
 }

@@ -25,8 +25,9 @@ type errand struct {
 	at      []*leader.Client // of its Leader, at each gateway
 	began   time.Time
 	history *history.Task
-	clients atomic.Int64 // numbers what calls at the same time
-	exists  atomic.Bool  // its start was answered
+	clients atomic.Int64  // numbers what calls at the same time
+	exists  atomic.Bool   // its start was answered
+	group   *clusterGroup // nil for a task of none
 
 	mu     sync.Mutex
 	chance *rand.Rand
@@ -44,9 +45,14 @@ const (
 
 func newErrand(e *errands, name int64) *errand {
 	id := fmt.Sprintf("chaos-%d", name)
-	return &errand{errands: e, id: id, at: e.cluster.clients[name%int64(len(e.cluster.clients))],
+	one := &errand{errands: e, id: id, at: e.cluster.clients[name%int64(len(e.cluster.clients))],
 		history: &history.Task{ID: id}, chance: rand.New(rand.NewPCG(e.seed, uint64(name))),
 		events: make(map[uint64][sha256.Size]byte)}
+	if name%groupShare == 0 {
+		one.group = e.groups[name/groupShare%int64(len(e.groups))]
+		one.at = one.group.at
+	}
+	return one
 }
 
 // random returns a number below n.
@@ -74,7 +80,11 @@ func (e *errand) run(ctx context.Context) {
 	var hook []string
 	var followed bool
 	var err error
-	switch kind := e.random(5); kind {
+	kind := e.random(5)
+	if e.group != nil {
+		kind = 5
+	}
+	switch kind {
 	case 0: // with a webhook, started at two gateways at once, and completed likewise
 		if hook, err = e.hook(ctx, first); err == nil {
 			beside.Go(func() { e.follow(ctx, first+2, true) })
@@ -134,6 +144,9 @@ func (e *errand) run(ctx context.Context) {
 			both.Wait()
 			err = errors.Join(err, other)
 		}
+	case 5:
+		e.grouped.Add(1)
+		product, err = e.inGroup(ctx)
 	}
 	var last *task.Task
 	if err == nil {
@@ -151,6 +164,9 @@ func (e *errand) run(ctx context.Context) {
 	}
 	if err == nil {
 		err = e.check(last, product)
+	}
+	if err == nil && e.group != nil {
+		err = e.awaitGroup(ctx, last.StatusHistory)
 	}
 	if err == nil {
 		e.errands.keep(e, hook, last.StatusHistory)

@@ -24,6 +24,7 @@ type errands struct {
 	seed        uint64
 	names       atomic.Int64
 	count       atomic.Int64 // of tasks that were checked
+	grouped     atomic.Int64 // of them, those of groups
 
 	mu     sync.Mutex
 	hooked []expected

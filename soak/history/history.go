@@ -29,7 +29,7 @@ import (
 // Op is a call of one client, at one gateway.
 type Op struct {
 	Client   int          `json:"client"`
-	Gateway  int          `json:"gateway"`
+	Gateway  int          `json:"gateway"` // -1 for a group
 	Command  task.Command `json:"command"`
 	Message  string       `json:"message,omitempty"` // its id; none for a get
 	Called   int64        `json:"called"`            // nanoseconds, by the clock of the process that checks

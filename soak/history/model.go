@@ -35,6 +35,9 @@ var model = porcupine.Model{
 	DescribeOperation: func(in, out any) string {
 		i := in.(input)
 		at := fmt.Sprintf(" at gateway %d", i.op.Gateway)
+		if i.op.Gateway < 0 {
+			at = " in its group"
+		}
 		switch {
 		case i.write && out.(*Seen) == nil:
 			return fmt.Sprintf("%s %s%s, without an answer", i.op.Command, i.op.Message, at)
