@@ -290,7 +290,7 @@ func (a *App) startAMP() {
 
 // isAlive reports whether a Partner takes new tasks, and its agent is not known to be down.
 func (a *App) isAlive(g *Gateway) bool {
-	if a.ends() {
+	if a.ends() || g.inactive() != nil {
 		return false
 	}
 	if assignee := g.Agent.assignee(); assignee != "" {

@@ -91,6 +91,7 @@ type App struct {
 	identities *identity.Identities
 	issuer     *onbehalf.Issuer     // nil for none
 	account    *registry.Account    // at the registry; nil for none
+	feed       *sharedFeed          // of the registry; nil for none
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN
 	aunSite    *directory.Site      // likewise
@@ -168,6 +169,9 @@ func (a *App) read(ctx caddy.Context) (err error) {
 	}
 	if a.Registry != nil {
 		if a.account, err = a.Registry.account(ctx.Storage()); err != nil {
+			return err
+		}
+		if a.feed, err = a.Registry.feed(); err != nil {
 			return err
 		}
 	}
@@ -275,6 +279,7 @@ func (a *App) Start() error {
 	a.checkAgents()
 	a.checkACS()
 	a.followRegistrations()
+	a.startActive()
 	a.checking.Go(func() { a.recheck(a.draining, slog.New(processLog{name: "aip"})) })
 	a.warnOfUnrouted()
 	a.warnOfUnreachable(slog.New(processLog{name: "aip"}))
@@ -325,6 +330,9 @@ func (a *App) Cleanup() error {
 	}
 	a.Find.stop()
 	a.Certificates.close()
+	if a.feed != nil {
+		a.feed.leave()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain() // after a failed start there was no Stop

@@ -24,9 +24,9 @@ func init() {
 }
 
 // Healthz answers pollers of discovery servers, which have no certificate, on a site of its own: /healthz with 200 and
-// "ok" if new tasks are accepted, else with 503, and /healthz/<aic> for one Partner, whose agent must not be down
-// either. It says nothing else, so that the site may be public. All other requests go to the next handler. It has no
-// options.
+// "ok" if new tasks are accepted, else with 503, and /healthz/<aic> for one Partner, which must be active at its
+// registry, and whose agent must not be down. It says nothing else, so that the site may be public. All other requests
+// go to the next handler. It has no options.
 type Healthz struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -65,7 +65,7 @@ func (*Healthz) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return err
 }
 
-// partnerIsUp reports whether the agent of a Partner is not known to be down, and whether there is one with the AIC.
+// partnerIsUp reports whether a Partner takes calls, as far as is known, and whether there is one with the AIC.
 func partnerIsUp(aic string) (up, known bool) {
 	name, err := identity.ParseAIC(aic)
 	o := running()
@@ -76,7 +76,7 @@ func partnerIsUp(aic string) (up, known bool) {
 	if g == nil || g.AIC == "" {
 		return false, false
 	}
-	return g.health().State != adminapi.AgentDown, true
+	return g.inactive() == nil && g.health().State != adminapi.AgentDown, true
 }
 
 // Interface guards.

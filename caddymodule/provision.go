@@ -396,6 +396,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Guard:          guard,
 		Schemes:        g.Identity.schemes(callers),
 		Revocation:     &g.app.trust,
+		Inactive:       g.inactive,
 		AAC:            tokens,
 		Policy:         decides,
 		Watch:          g.watch(),

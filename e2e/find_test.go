@@ -32,6 +32,7 @@ type directory struct {
 	mu      sync.Mutex
 	url     string // of the agent
 	active  bool
+	lacks   atomic.Bool // its snapshots lack agents that are not active
 	seq     int
 	changed chan struct{} // closed at the next change
 }
@@ -70,7 +71,9 @@ func (d *directory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Snapshot-Id", "snap")
 		w.Header().Set("X-Snapshot-Seq", fmt.Sprint(d.seq))
 		w.Header().Set("X-Snapshot-Chunk-Total", "1")
-		_, _ = io.WriteString(w, line)
+		if d.active || !d.lacks.Load() {
+			_, _ = io.WriteString(w, line)
+		}
 	case "/acps-dsp-v2/changes":
 		if r.URL.Query().Get("seq") == fmt.Sprint(d.seq) {
 			changed := d.changed

@@ -37,6 +37,7 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	doc := m.makeACS(card, base, m.aic)
 	modified, isNew := m.dated(ctx, card, changed)
 	doc.At(modified)
+	doc.Active = m.inactive() == nil
 	body := doc.Encode()
 	if isNew {
 		m.warnOfACS(ctx, body)

@@ -56,7 +56,8 @@ type cardMaker struct {
 	schemes     map[string]a2a.Schemes // by the name of a dialect
 	identified  bool                   // callers can prove who they are; otherwise there is no extended card
 	http2       HTTP2
-	groups      bool // the Partner takes part in groups
+	groups      bool         // the Partner takes part in groups
+	inactive    func() error // of Config
 	log         *slog.Logger
 
 	acsMu    sync.Mutex

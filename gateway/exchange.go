@@ -124,6 +124,9 @@ func (x *exchange) receive() error {
 	if err := x.checkRevoked(); err != nil {
 		return err
 	}
+	if err := x.g.config.Inactive(); err != nil {
+		return err
+	}
 	if !x.decoded {
 		if err := x.decode(); err != nil {
 			return err

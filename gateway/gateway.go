@@ -58,6 +58,9 @@ type Config struct {
 	Policy Policy
 	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.
 	Revocation Revocation
+	// Inactive returns why the Partner takes no calls now, as an error of kind AgentUnavailable; nil if it does. Its
+	// tasks go on meanwhile. nil: it always takes calls. It may be called by any number of goroutines at once.
+	Inactive func() error
 
 	// Watch is called with each call that is answered, and must not wait; nil: it is not called.
 	Watch func(*Answered)
@@ -102,6 +105,9 @@ type Gateway struct {
 
 // New composes a gateway. It opens nothing and sends nothing: Register begins the work.
 func New(c Config) (*Gateway, error) {
+	if c.Inactive == nil {
+		c.Inactive = func() error { return nil }
+	}
 	about := described{name: c.AIC, since: time.Now()}
 	if d := dialectOf(c.Agent.Dialect); d != nil {
 		about.dialect = *d
@@ -127,7 +133,7 @@ func New(c Config) (*Gateway, error) {
 		described: about, config: c.Cards, aic: c.AIC, publicURL: c.PublicURL, document: c.Partner.Name,
 		generations: names(c.Callers),
 		schemes:     c.Schemes, identified: c.Guard.Mode != identity.Off,
-		http2: c.HTTP2, groups: c.Groups, log: c.Log,
+		http2: c.HTTP2, groups: c.Groups, inactive: c.Inactive, log: c.Log,
 	}}
 	g.documents = g.cards.documents()
 	return g, nil

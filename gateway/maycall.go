@@ -13,6 +13,9 @@ import (
 // MayCall returns why a peer may not start a task, in any of the dialects that are served; nil if it may, as far as
 // that is known without a call: an external decision point is not asked, and no quota is counted.
 func (g *Gateway) MayCall(ctx context.Context, peer identity.Peer) (err error) {
+	if err = g.config.Inactive(); err != nil {
+		return err
+	}
 	for _, dialect := range g.config.Callers {
 		if err = g.mayCallIn(ctx, dialect.Name(), peer); err == nil {
 			return nil

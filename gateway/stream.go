@@ -186,7 +186,8 @@ func (x *exchange) newStream() *Stream {
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
 	s.use = x.use.Move() // after the codec, which may panic
 	x.g.config.Process.open.add(s)
-	s.mu.Lock() // a time may have come already
+	s.cutInactive() // it may have become so since the call was admitted
+	s.mu.Lock()     // a time may have come already
 	defer s.mu.Unlock()
 	s.undrain = context.AfterFunc(s.drainAt(), s.drain)
 	if !s.expires.IsZero() {
@@ -307,7 +308,8 @@ func (s *Stream) finish(err error) {
 		}
 		s.span.AddEvent("aip.stream.drained")
 	case task.KindOf(cause) == task.AuthenticationRequired, // the caller's proof has ended
-		task.KindOf(cause) == task.AccessTokenInvalid:
+		task.KindOf(cause) == task.AccessTokenInvalid,
+		task.KindOf(cause) == task.AgentUnavailable: // the Partner takes no calls any more
 		err = s.fail(cause)
 		s.span.AddEvent("aip.stream.cut")
 	case cause == nil:

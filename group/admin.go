@@ -86,10 +86,19 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 // LeaveAll makes all Partners leave all groups of a Leader that may lead no more, and does not wait for it. Tasks that
 // run go on, without the groups. A leave that cannot be stored is tried again by the next call.
 func (e *Engine) LeaveAll(leader string) {
+	e.leaveAll(func(k key) bool { return k.leader == leader })
+}
+
+// LeaveAllOf makes a Partner leave all its groups, as LeaveAll does.
+func (e *Engine) LeaveAllOf(partner string) {
+	e.leaveAll(func(k key) bool { return k.partner == partner })
+}
+
+func (e *Engine) leaveAll(selects func(key) bool) {
 	e.mu.Lock()
 	var all []*membership
 	for k, m := range e.memberships {
-		if k.leader == leader {
+		if selects(k) {
 			all = append(all, m)
 		}
 	}
@@ -100,8 +109,7 @@ func (e *Engine) LeaveAll(leader string) {
 		}
 		m.ask(func() {
 			if err := m.leaveNow(&departure{KeepTasks: true}); err != nil {
-				m.logger().Warn("a group of a Leader whose certificates count no more cannot be left now; it is tried again",
-					m.about("error", err)...)
+				m.logger().Warn("a group that must be left cannot be left now; it is tried again", m.about("error", err)...)
 			}
 		})
 	}

@@ -328,6 +328,13 @@ func TestLeaveAll(t *testing.T) {
 		m.store.setDown(false)
 		m.engine.LeaveAll(testLeader)
 		m.checkState("")
+
+		// The groups of one Partner.
+		m.mustInvite()
+		m.engine.LeaveAllOf("another")
+		m.checkState(Joined)
+		m.engine.LeaveAllOf(testPartner)
+		m.checkState("")
 	})
 }
 

@@ -140,7 +140,38 @@ func (f *Feed) Active(aic string) context.Context {
 	return one.ctx
 }
 
-// Changed returns a channel that is closed when an agent becomes known, active or inactive the next time.
+// Ask asks the registry about an agent that the Feed does not know: what it has told so far may lack agents that are
+// not active. The error says that the registry cannot be asked now.
+func (f *Feed) Ask(ctx context.Context, aic string) error {
+	if f.Agent(aic).Known {
+		return nil
+	}
+	_, err := f.client.ACS(ctx, aic)
+	if !Is(err, Inactive) {
+		if IsTransient(err) {
+			return err
+		}
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := keyOf(aic)
+	if _, known := f.agents[key]; known { // by a change that came meanwhile
+		return nil
+	}
+	_, _, err = f.merge(map[agentKey]state{key: {}}, false)
+	f.tell()
+	return err
+}
+
+// tell says that something has changed. f.mu is held.
+func (f *Feed) tell() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// Changed returns a channel that is closed when an agent becomes known, active or inactive the next time, or the
+// registry has told all there is for the first time.
 func (f *Feed) Changed() <-chan struct{} {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -211,6 +242,7 @@ func (f *Feed) poll() (news bool, err error) {
 		news, turned, err = f.merge(found, whole)
 	}
 	if f.err = err; err == nil {
+		turned = turned || f.answered.IsZero()
 		f.seq, f.answered = seq, time.Now()
 	}
 	switch {
@@ -220,8 +252,7 @@ func (f *Feed) poll() (news bool, err error) {
 		f.log.Warn("a registry cannot be followed", "source", f.client.URL(), "error", err)
 	}
 	if turned {
-		close(f.changed)
-		f.changed = make(chan struct{})
+		f.tell()
 	}
 	return news, err
 }
@@ -230,7 +261,7 @@ func (f *Feed) poll() (news bool, err error) {
 // being inactive. turned says that an agent has become known, active or inactive. f.mu is held.
 func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, err error) {
 	next := f.agents
-	if whole {
+	if whole || next == nil {
 		next = make(map[agentKey]state, len(found))
 		for key, s := range f.agents {
 			if !s.active {

@@ -298,3 +298,62 @@ func FuzzReadAgents(f *testing.F) {
 		}
 	})
 }
+
+// TestAsk asks once about an agent that the feed does not know; the feed then has it as disabled until it is enabled.
+func TestAsk(t *testing.T) {
+	const missing = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+	inactive := `{"status":"error","error":{"code":40310,"message":"Agent is not active"}}`
+	for name, tt := range map[string]struct {
+		answer answer
+		want   Standing
+		failed bool
+	}{
+		"disabled":    {answer{status: 403, body: inactive}, Standing{Known: true}, false},
+		"active":      {answer{status: 200, body: `{"aic":"` + missing + `","active":true}`}, Standing{}, false},
+		"not its own": {answer{status: 404, body: `{"status":"error"}`}, Standing{}, false},
+		"away":        {answer{status: 503}, Standing{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				s := &script{answers: []answer{tt.answer, {status: 403, body: inactive}}, began: time.Now()}
+				c, err := New(Config{URL: "http://localhost", Transport: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := NewFeed(c, slog.New(slog.DiscardHandler))
+				defer f.Close()
+				active, changed := f.Active(missing), f.Changed()
+				if err := f.Ask(t.Context(), missing); (err != nil) != tt.failed {
+					t.Errorf("asking: %v", err)
+				}
+				told := false
+				select {
+				case <-changed:
+					told = true
+				default:
+				}
+				if got := f.Agent(missing); got != tt.want || told != tt.want.Known || (active.Err() != nil) != told {
+					t.Errorf("it is %+v, and told: %t", got, told)
+				}
+				if !tt.want.Known {
+					return
+				}
+				if err := f.Ask(t.Context(), missing); err != nil || len(s.asked) != 1 {
+					t.Errorf("it is asked again: %v, %v", s.asked, err)
+				}
+				if _, _, err := f.merge(map[agentKey]state{keyOf(partnerAIC): {active: true}}, true); err != nil {
+					t.Fatal(err)
+				}
+				if got := f.Agent(missing); got.Active || f.Health().Inactive != 1 {
+					t.Errorf("after a snapshot without it, it is %+v", got)
+				}
+				if _, _, err := f.merge(map[agentKey]state{keyOf(missing): {active: true}}, false); err != nil {
+					t.Fatal(err)
+				}
+				if !f.Agent(missing).Active || f.Health().Inactive != 0 {
+					t.Error("it is not active after it was enabled")
+				}
+			})
+		})
+	}
+}

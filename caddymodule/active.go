@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// errInactive refuses calls of a Partner that its registry has disabled, and ends the streams that are open.
+var errInactive = task.Errorf(task.AgentUnavailable, "the Partner is not active at its registry")
+
+// inactive returns why the Partner takes no calls: the registry of the option registry has disabled it. One of which
+// the registry says nothing is active.
+func (g *Gateway) inactive() error {
+	if g.app.feed == nil || g.AIC == "" {
+		return nil
+	}
+	if s := g.app.feed.Agent(g.AIC); s.Known && !s.Active {
+		return errInactive
+	}
+	return nil
+}
+
+// startActive begins to follow whether the registry has Partners as active, until the configuration ends. a.mu is held.
+func (a *App) startActive() {
+	own := make(map[string]*Gateway) // by name
+	for _, g := range a.members {
+		if strings.Contains(g.AIC, ".") { // the registry has no others
+			own[g.name()] = g
+		}
+	}
+	if a.feed == nil || len(own) == 0 {
+		return
+	}
+	a.feed.Start()
+	a.checking.Go(func() { a.followActive(a.draining, own) })
+	a.checking.Go(func() { a.askActive(a.draining, maps.Clone(own)) })
+}
+
+// followActive ends the streams of Partners that the registry has disabled, and has them leave their groups. Their
+// tasks go on.
+func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
+	log := slog.New(processLog{name: "aip"})
+	ticker := time.NewTicker(recheckEvery) // for groups that could not be left
+	defer ticker.Stop()
+	disabled := make(map[string]bool)
+	for {
+		changed, any := a.feed.Changed(), false
+		for name, g := range own {
+			now := g.inactive() != nil
+			switch {
+			case now && !disabled[name]:
+				log.Warn("the registry has disabled a Partner: its calls are refused, its streams end, and its groups are left",
+					"partner", name)
+			case !now && disabled[name]:
+				log.Info("the registry has enabled a Partner again: it takes calls", "partner", name)
+			}
+			if disabled[name] = now; now {
+				any = true
+				a.opened.groups.LeaveAllOf(name)
+			}
+		}
+		if any {
+			process.CutInactive()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-ticker.C:
+		}
+	}
+}
+
+const (
+	// askAfter is how long is waited for the feed of a registry before it is asked about Partners that the feed lacks.
+	askAfter = 10 * time.Second
+	// askAgain is when it is asked again after it has not answered.
+	askAgain = time.Minute
+)
+
+// askActive asks the registry once about each Partner that its feed does not know.
+func (a *App) askActive(ctx context.Context, own map[string]*Gateway) {
+	if changed := a.feed.Changed(); a.feed.Health().Answered.IsZero() {
+		select {
+		case <-changed:
+		case <-time.After(askAfter):
+		case <-ctx.Done():
+		}
+	}
+	for timer := time.NewTimer(0); ; timer.Reset(askAgain) {
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		for name, g := range own {
+			if a.feed.Ask(ctx, g.AIC) != nil {
+				break
+			}
+			delete(own, name)
+		}
+		if len(own) == 0 {
+			return
+		}
+	}
+}
