@@ -141,7 +141,7 @@ func (m *clusterMember) addNodes(r *adminapi.ClusterReport, said map[string]desc
 		case n.Draining:
 			state = adminapi.NodeDraining
 		}
-		r.Nodes = append(r.Nodes, adminapi.ClusterNode{Name: n.Name, State: state, Version: n.Version,
+		r.Nodes = append(r.Nodes, adminapi.ClusterNode{Name: n.Name, State: state, Version: n.Version, Protocol: n.Protocol,
 			Started: n.Started.UTC(), Heard: now.Add(-n.Silent).UTC(), Shards: n.Owns, Partners: said[n.Name].Partners})
 	}
 }

@@ -36,6 +36,8 @@ type Config struct {
 
 	// Clock returns the time since something; nil for the clock of the machine, which counts suspension. For tests.
 	Clock func() time.Duration
+
+	protocol int // 0 for Protocol
 }
 
 // DefaultLease is how long a lease runs.
@@ -68,6 +70,7 @@ type Cluster struct {
 
 	lease  atomic.Int64  // until when this node may act, on the clock; 0 for not at all
 	doubts atomic.Uint64 // how often shards may have been lost unseen
+	odd    atomic.Int64  // when a message was logged that cannot be read, on the clock; 0 for never
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change of what follows
@@ -113,7 +116,7 @@ func Open(c Config) (*Cluster, error) {
 	if err := CheckName(c.Name); err != nil {
 		return nil, err
 	}
-	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.Lease, c.protocol = cmp.Or(c.Lease, DefaultLease), cmp.Or(c.protocol, Protocol)
 	if c.Clock == nil {
 		c.Clock = now
 	}

@@ -40,6 +40,9 @@ func (c *Cluster) tryJoin(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.agree(); err != nil {
+		return err
+	}
 	return c.write(ctx, false)
 }
 

@@ -14,6 +14,7 @@ import (
 type record struct {
 	Incarnation string    `json:"incarnation"`
 	Version     string    `json:"version,omitempty"`
+	Protocol    int       `json:"protocol"`
 	Started     time.Time `json:"started"`
 	Draining    bool      `json:"draining,omitempty"`
 	Left        bool      `json:"left,omitempty"` // the process has ended, and acts no more
@@ -114,8 +115,8 @@ func (c *Cluster) beat() error {
 // write writes the record of this node.
 func (c *Cluster) write(ctx context.Context, left bool) error {
 	c.mu.Lock()
-	r := record{Incarnation: c.incarnation, Version: c.config.Version, Started: c.self.started,
-		Draining: c.self.draining, Left: left, Wants: c.self.wants, Refuses: c.refuses(),
+	r := record{Incarnation: c.incarnation, Version: c.config.Version, Protocol: c.config.protocol,
+		Started: c.self.started, Draining: c.self.draining, Left: left, Wants: c.self.wants, Refuses: c.refuses(),
 		Lease: c.config.Lease}
 	for i := range c.shards {
 		if c.shards[i].store != nil {

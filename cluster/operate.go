@@ -23,6 +23,7 @@ type Node struct {
 	Name        string
 	Incarnation string
 	Version     string
+	Protocol    int
 	Started     time.Time
 	Self        bool
 	Living      bool
@@ -39,8 +40,8 @@ func (c *Cluster) Nodes() []Node {
 	all := make([]Node, 0, len(c.members))
 	now := c.config.Clock()
 	for name, m := range c.members {
-		all = append(all, Node{Name: name, Incarnation: m.Incarnation, Version: m.Version, Started: m.Started,
-			Self: m.Incarnation == c.incarnation, Living: m.living(), Left: m.Left, Draining: m.Draining,
+		all = append(all, Node{Name: name, Incarnation: m.Incarnation, Version: m.Version, Protocol: m.Protocol,
+			Started: m.Started, Self: m.Incarnation == c.incarnation, Living: m.living(), Left: m.Left, Draining: m.Draining,
 			Silent: now - m.seen, Owns: m.Owns})
 	}
 	slices.SortFunc(all, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })

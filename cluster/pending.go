@@ -172,6 +172,7 @@ func (c *Cluster) receive(m Message) {
 	}
 	f, err := readFrame(m.Data)
 	if err != nil {
+		c.strange(m.From, err)
 		return
 	}
 	switch f.kind {

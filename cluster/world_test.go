@@ -49,6 +49,7 @@ type world struct {
 	began time.Time
 	lease time.Duration // of nodes that are started
 	log   *slog.Logger  // likewise
+	speak int           // the protocol, likewise; 0 for the present one
 
 	mu   sync.Mutex
 	acts [shardCount][]act
@@ -80,6 +81,7 @@ func (w *world) open(name string) *node {
 	n.ctx, n.kill = context.WithCancel(context.Background())
 	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: w.lease, Log: w.log,
 		Busy: n.isBusy, Clock: func() time.Duration { return time.Hour + time.Since(w.began) }}
+	c.SetProtocol(w.speak)
 	var err error
 	if n.Cluster, err = cluster.Open(c); err != nil {
 		w.Fatal(err)

@@ -39,3 +39,16 @@ func TestMetadataSurvives(t *testing.T) {
 		}
 	}
 }
+
+// TestNewerMetadata: members that a newer version has added to the metadata of a task do not matter to this one.
+func TestNewerMetadata(t *testing.T) {
+	want := metadata{State: task.Working, Session: "s", Changed: time.Unix(2, 0).UTC(), Unsent: true}
+	newer := append([]byte(`{"mood":{"good":[true]},`), want.encode()[1:]...)
+	var got metadata
+	if err := json.Unmarshal(newer, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

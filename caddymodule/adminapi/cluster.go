@@ -31,6 +31,7 @@ type ClusterNode struct {
 	Name     string    `json:"name"`
 	State    string    `json:"state"`
 	Version  string    `json:"version,omitempty"`
+	Protocol int       `json:"protocol"`         // versions whose numbers differ by more than 1 do not work together
 	Started  time.Time `json:"started,omitzero"` // this run of it
 	Heard    time.Time `json:"heard,omitzero"`   // when its last heartbeat came
 	Shards   int       `json:"shards"`           // that it owns

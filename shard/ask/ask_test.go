@@ -31,6 +31,7 @@ type world struct {
 	*testing.T
 	shards *replaytest.Shards
 	nodes  [2]*replaytest.Node
+	sets   [2]*shard.Set
 	ask    [2]*ask.Service[question, answer]
 	err    error // of the service
 	asked  int
@@ -41,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	for i := range w.nodes {
 		node := w.shards.Node()
 		set := shard.Join(node, slog.New(slog.DiscardHandler))
-		w.nodes[i] = node
+		w.nodes[i], w.sets[i] = node, set
 		w.ask[i] = ask.New(set, "echo", func(_ context.Context, s int, q question) (answer, error) {
 			w.asked++
 			return answer{node.Name(), fmt.Sprint(q.Text, s)}, w.err
@@ -158,6 +159,30 @@ func TestErrors(t *testing.T) {
 			if s, ok := errors.AsType[*task.StateError](got); ok != (state != nil) || ok && *s != *state {
 				t.Errorf("%v has become %v", err, got)
 			}
+		}
+	})
+}
+
+// TestNewer: a process of a newer version, which has added members to a question and its answer, is asked, and asks.
+func TestNewer(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		type (
+			newQuestion struct{ Mood, Text string }
+			newAnswer   struct {
+				From, Text string
+				Moods      []string
+			}
+		)
+		w := newWorld(t)
+		newer := ask.New(w.sets[1], "echo", func(_ context.Context, _ int, q newQuestion) (newAnswer, error) {
+			return newAnswer{"newer", q.Text + q.Mood, []string{"good"}}, nil
+		})
+		if a, err := w.ask[0].Of(t.Context(), 1, question{"old"}); err != nil || a != (answer{"newer", "old"}) {
+			t.Errorf("the newer one answers %+v, %v", a, err)
+		}
+		a, err := newer.Of(t.Context(), 0, newQuestion{"good", "new "})
+		if err != nil || a.Text != "new 0" || a.Moods != nil {
+			t.Errorf("the older one answers %+v, %v", a, err)
 		}
 	})
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// Protocol is the number of the form of all that nodes share: their messages, their records and what is in the streams.
+// What a node of an earlier version leaves out of a record, or skips, needs no new number: members of records and of
+// calls may be added. All else does: a kind of message, another meaning, the form of a log. A version that has the next
+// number understands and uses the form before for as long as a node lives that has no other: so two versions that
+// follow each other work together. A node of any other number does not join.
+const Protocol = 1
+
+// ProtocolError says that a node has not joined because another one speaks a protocol that it does not.
+type ProtocolError struct {
+	Node, Version string // the other one, and its version of the program
+	Theirs, Ours  int
+}
+
+func (e *ProtocolError) Error() string {
+	return fmt.Sprintf("the gateway %q has version %s, whose protocol %d does not work together with protocol %d of this "+
+		"one; upgrade all gateways to a version between them first, or stop the others", e.Node, cmp.Or(e.Version, "unknown"),
+		e.Theirs, e.Ours)
+}
+
+// strange logs that a message of another process cannot be read, once a minute: of another version, or damaged.
+func (c *Cluster) strange(from string, err error) {
+	now, last := int64(c.config.Clock()), c.odd.Load()
+	if last != 0 && now < last+int64(time.Minute) || !c.odd.CompareAndSwap(last, now) {
+		return
+	}
+	c.log.Warn("a message of another gateway is ignored; its version may not work together with this one",
+		"from", from, "error", err)
+}
+
+// agree returns a ProtocolError if a node that may live has a protocol that this one does not work together with.
+func (c *Cluster) agree() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.config.Clock()
+	for name, m := range c.members {
+		over := now >= c.lastOf(m)+c.config.Lease+c.margin() // it cannot act any more
+		if name == c.config.Name || m.Left || m.gone || over {
+			continue
+		}
+		if m.Protocol < c.config.protocol-1 || m.Protocol > c.config.protocol+1 {
+			return &ProtocolError{name, m.Version, m.Protocol, c.config.protocol}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/cluster"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+)
+
+// TestProtocol: nodes of two versions that follow each other share the shards, and a rolling upgrade goes from one to
+// the next. A node of any other version does not join while a node lives that it cannot work with.
+func TestProtocol(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		w.speak = cluster.Protocol + 2
+		c := w.open("c")
+		bubble.Pass(time.Minute)
+		refused, ok := errors.AsType[*cluster.ProtocolError](c.Ready())
+		if !ok || refused.Theirs != cluster.Protocol || refused.Ours != cluster.Protocol+2 {
+			t.Errorf("a node two versions later is ready: %v", c.Ready())
+		}
+		w.shares("a", "b")
+		w.speak = cluster.Protocol + 1
+		for _, n := range []**node{&a, &b} { // they are upgraded one by one
+			(*n).end()
+			*n = w.start((*n).name)
+			bubble.Pass(20 * time.Second)
+		}
+		bubble.Pass(20 * time.Second)
+		if err := c.Ready(); err != nil {
+			t.Errorf("it has not joined when it may: %v", err)
+		}
+		w.shares("a", "b", "c")
+		w.alone()
+		for _, n := range c.Nodes() {
+			if want := cluster.Protocol + 1; n.Name != "c" && n.Protocol != want {
+				t.Errorf("%s has protocol %d, want %d", n.Name, n.Protocol, want)
+			}
+		}
+		w.end(a, b, c)
+	})
+}
+
+// TestProtocolOfTheDead: a node whose lease is over cannot keep another one from joining.
+func TestProtocolOfTheDead(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.speak = cluster.Protocol + 5
+		a := w.start("a")
+		bubble.Pass(lease)
+		a.die()
+		w.speak = 0
+		b := w.open("b")
+		bubble.Pass(2 * lease)
+		if err := b.Ready(); err != nil {
+			t.Error(err)
+		}
+		w.end(b)
+	})
+}
+
+// TestNewerRecord: a node whose record has members that this version does not know is a node like any other.
+func TestNewerRecord(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		newer, err := json.Marshal(map[string]any{"incarnation": "0123", "protocol": cluster.Protocol, "version": "v9",
+			"lease": int64(lease), "mood": map[string]any{"good": true}, "started": time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Link().Write(t.Context(), "newer", newer, 0); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(time.Second)
+		if n := a.Nodes(); len(n) != 2 || n[1].Version != "v9" || !n[1].Living {
+			t.Errorf("the nodes are %+v", n)
+		}
+		w.end(a)
+	})
+}
+
+// TestUnknownMessage: a message of a kind that this version does not know changes nothing, and is logged once a minute.
+func TestUnknownMessage(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var lines bytes.Buffer
+		w.log = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		a := w.start("a")
+		for range 10 {
+			for _, data := range [][]byte{{200, 1, 2}, {}} {
+				err := w.Link().Send(cluster.Message{From: "newer", To: a.Nodes()[0].Incarnation, ID: 1, Data: data})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		bubble.Pass(time.Second)
+		if err := a.Ready(); err != nil {
+			t.Error(err)
+		}
+		w.end(a)
+		synctest.Wait()
+		if n := strings.Count(lines.String(), "cannot be read"); n != 1 || !strings.Contains(lines.String(), "newer") {
+			t.Errorf("there are %d lines: %s", n, lines.String())
+		}
+	})
+}
