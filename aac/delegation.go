@@ -195,7 +195,9 @@ func (d *delegation) isBoundTo(cert *x509.Certificate) bool {
 		return true
 	}
 	sum := sha256.Sum256(cert.Raw)
-	return d.thumbprint == base64.RawURLEncoding.EncodeToString(sum[:])
+	var text [(8*sha256.Size + 5) / 6]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return d.thumbprint == string(text[:])
 }
 
 // checkRoute returns what is wrong with the place of the caller in the chain; empty for nothing. self is the Partner.

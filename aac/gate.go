@@ -5,6 +5,7 @@ package aac
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"slices"
 
@@ -39,10 +40,11 @@ type Config struct {
 type Gate struct {
 	config Config
 	used   *Used // set by Open
+	known  delegations
 }
 
 // New returns a Gate.
-func New(c Config) *Gate { return &Gate{config: c} }
+func New(c Config) *Gate { return &Gate{config: c, known: delegations{seed: maphash.MakeSeed()}} }
 
 // Open has used tokens be kept.
 func (g *Gate) Open(u *Used) { g.used = u }
@@ -102,7 +104,7 @@ func (g *Gate) Check(ctx context.Context, c *policy.Call, authorization []string
 
 // judge decides about a token whose signature, audience and times are right.
 func (g *Gate) judge(c *policy.Call, claims *identity.Claims) (d delegation, r *Refusal) {
-	d, err := readDelegation(claims)
+	d, err := g.known.of(claims)
 	switch {
 	case err != nil:
 		return d, &Refusal{Reason: token.Malformed, Detail: err.Error()}

@@ -369,6 +369,28 @@ func TestLogged(t *testing.T) {
 	}
 }
 
+// TestDelegationIsReadOnce: of a token that comes again, the claims are not read again, and what they say is the same.
+func TestDelegationIsReadOnce(t *testing.T) {
+	issuer := tokentest.New(t)
+	g := newGate(t, issuer, Config{})
+	c := &policy.Call{Peer: peer(caller), Leader: caller, Message: &task.Message{Command: task.Start}}
+	good := bearer(issuer.Sign(t, claims(members{"cnf": members{"x5t#S256": tokentest.Thumbprint(certificate)}})))
+	wrong := bearer(issuer.Sign(t, claims(members{"act": members{"sub": "agent:" + other}})))
+	for range 3 {
+		_, err := g.Check(t.Context(), c, good)
+		if got := outcome(t, err); got != "" {
+			t.Errorf("a good token: %s", got)
+		}
+		_, err = g.Check(t.Context(), c, wrong)
+		if got := outcome(t, err); got != "authorization-failed "+string(Actor) {
+			t.Errorf("a token for another caller: %q", got)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = g.Check(t.Context(), c, good) }); n > 0 {
+		t.Errorf("a token that is known is checked with %v allocations", n)
+	}
+}
+
 // BenchmarkCheck measures the check of a call whose token is known.
 func BenchmarkCheck(b *testing.B) {
 	issuer := tokentest.New(b)

@@ -162,7 +162,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*identity.Claims, 
 	if len(token) > MaxSize {
 		return nil, refuse(Malformed, fmt.Sprintf("it has %d bytes, and at most %d are read", len(token), MaxSize))
 	}
-	sum := sha256.Sum256([]byte(token))
+	var buf [maxRemembered]byte // the text is copied to the stack
+	sum := sha256.Sum256(append(buf[:0], token...))
 	place := &v.verified[binary.LittleEndian.Uint32(sum[:])%uint32(len(v.verified))]
 	known, keys := place.Load(), v.keys.current()
 	if known == nil || known.sum != sum || known.keys != keys {
@@ -220,7 +221,10 @@ type Verifiers []*Verifier
 // Verify is that of the first verifier that accepts the token. The error is that of one for the issuer of the token, if
 // there is one.
 func (all Verifiers) Verify(ctx context.Context, token string) (*identity.Claims, error) {
-	var first error = refuse(Issuer, "no issuer is configured")
+	if len(all) == 0 {
+		return nil, refuse(Issuer, "no issuer is configured")
+	}
+	var first error
 	for i, v := range all {
 		claims, err := v.Verify(ctx, token)
 		if err == nil {
