@@ -89,6 +89,6 @@ func (r *run) concludeLater(ended bool, err error) {
 // handOver has the engine carry out a turn whose result is not waited for.
 func (r *run) handOver() {
 	if r.inline != nil {
-		r.start(func() (bool, error) { return r.tk.consume(r.ctx, r, r.partner.Agent.Run(r.ctx, r.turn, false)) })
+		r.start(func() (bool, error) { return r.tk.consume(r.ctx, r, r.partner.Agent.Run(r.ctx, &r.turn, false)) })
 	}
 }

@@ -88,7 +88,11 @@ func (tk *activeTask) encodeListings() []replay.Listing {
 // name is ofID, if that is known.
 func listingsOf(log string, r rank, ofID string) []replay.Listing {
 	partner, leader, id := logname.Split(log)
-	all := make([]replay.Listing, 1, 4)
+	most := 2
+	if r.state != "" {
+		most = 4
+	}
+	all := make([]replay.Listing, 1, most)
 	if all[0].List = ofID; ofID == "" {
 		all[0].List = logname.ListOfID(partner, id)
 	}

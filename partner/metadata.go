@@ -57,18 +57,24 @@ type agreedTerms struct {
 	AutoComplete bool `json:"autoComplete,omitempty"`
 }
 
-// encodedMetadata is a metadata and its JSON.
+// encodedMetadata is the JSON of a metadata.
 type encodedMetadata struct {
-	of   metadata
-	json []byte // never changed: the store and logState keep it
+	of   *metadata // nil for the first: most tasks are written once
+	json []byte    // never changed: the store and logState keep it
 }
 
 // encodeMetadata returns the JSON of the task's metadata, which most writes do not change. tk.mu is held.
 func (tk *activeTask) encodeMetadata() []byte {
-	if e := &tk.encoded; e.json == nil || e.of != tk.meta {
-		e.of, e.json = tk.meta, tk.meta.encode()
+	e := &tk.encoded
+	if e.of != nil && *e.of == tk.meta {
+		return e.json
 	}
-	return tk.encoded.json
+	if e.json != nil {
+		of := tk.meta
+		e.of = &of
+	}
+	e.json = tk.meta.encode()
+	return e.json
 }
 
 // encode returns the JSON that json.Unmarshal reads.

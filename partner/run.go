@@ -26,7 +26,7 @@ import (
 type run struct {
 	partner *Partner
 	tk      *activeTask
-	turn    *agent.Turn
+	turn    agent.Turn
 	ctx     context.Context // ends with the run
 	cancel  context.CancelFunc
 	span    trace.Span
@@ -53,20 +53,19 @@ func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, f
 	if tk.run != nil {
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
 	}
-	t := &agent.Turn{
+	r := p.newRun(caller, nil, tk, &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
 		History: tk.fold.Task().MessageHistory, MayAct: p.engine.mayAct,
-	}
-	r := p.newRun(caller, nil, tk, t)
+	})
 	if r.done.happened {
 		return r
 	}
 	if a, ok := p.Agent.(InlineAgent); ok && !stream {
-		r.inline = a.Inline(t)
+		r.inline = a.Inline(&r.turn)
 		return r
 	}
-	r.start(func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, t, stream)) })
+	r.start(func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, &r.turn, stream)) })
 	return r
 }
 
@@ -75,7 +74,7 @@ func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, f
 // turns, or nil. tk.mu is held.
 func (p *Partner) newRun(caller trace.Span, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
 	e := p.engine
-	r := &run{partner: p, tk: tk, turn: t, began: time.Now()}
+	r := &run{partner: p, tk: tk, turn: *t, began: time.Now()}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.base.Err() != nil {
@@ -238,7 +237,7 @@ func (r *run) isHandedOn(err error) bool {
 
 // resumed returns the turn of the run, to be resumed after an error.
 func (r *run) resumed(err error) *agent.Turn {
-	t := *r.turn
+	t := r.turn
 	t.Answered = !isUnanswered(err)
 	r.tk.mu.Lock()
 	defer r.tk.mu.Unlock()
@@ -303,15 +302,14 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 		return false
 	}
 	tk.logger().DebugContext(tk.traced(p.engine.base), "resuming an unfinished task", "state", string(state))
-	t := tk.turn()
 	pending := tk.meta.Pending != nil
 	stream, unsent, cut := tk.meta.Stream, tk.meta.Unsent, tk.logState.cut
-	r := p.newRun(noop.Span{}, tk.engine.tracing, tk, t)
+	r := p.newRun(noop.Span{}, tk.engine.tracing, tk, tk.turn())
 	if r.done.happened {
 		return true
 	}
 	r.start(func() (bool, error) {
-		run := func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, t, stream)) }
+		run := func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, &r.turn, stream)) }
 		if unsent && !cut {
 			if err := tk.takeOn(r.ctx, r); err != nil || r.ctx.Err() != nil {
 				return false, err
@@ -319,7 +317,7 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 			return run()
 		}
 		p.Meter.resumed.Add(1)
-		ended, err := tk.consume(r.ctx, r, p.Agent.Resume(r.ctx, t))
+		ended, err := tk.consume(r.ctx, r, p.Agent.Resume(r.ctx, &r.turn))
 		if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
 			if cut {
 				return ended, errCut

@@ -32,14 +32,16 @@ func Offer(known, now []Product) []string {
 	if len(now) == 0 {
 		return nil
 	}
-	ids := make([]string, len(now))
 	same := len(known) <= len(now)
-	for i := range now {
-		ids[i] = now[i].ID
-		same = same && (i >= len(known) || known[i].ID == ids[i])
+	for i := 0; same && i < len(known); i++ {
+		same = known[i].ID == now[i].ID
 	}
 	if same {
 		return nil
+	}
+	ids := make([]string, len(now))
+	for i := range now {
+		ids[i] = now[i].ID
 	}
 	return ids
 }

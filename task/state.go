@@ -124,15 +124,28 @@ func Applies(c Command, s State) bool {
 
 // Path returns the states that lead to a state, which is the last of them, if an agent reports a state that the task
 // cannot enter in one move: an agent that has finished has also worked. It returns nil if there is no legal path, or if
-// the task is in that state.
-func Path(from, to State) []State {
+// the task is in that state. The path is not to be changed.
+func Path(from, to State) []State { return paths[[2]State{from, to}] }
+
+// paths are all paths, by their ends.
+var paths = func() map[[2]State][]State {
+	all := make(map[[2]State][]State)
+	for _, from := range append(States(), None) {
+		for _, to := range States() {
+			all[[2]State{from, to}] = pathOf(from, to)
+		}
+	}
+	return all
+}()
+
+func pathOf(from, to State) []State {
 	switch {
 	case from == to:
 		return nil
 	case CanMove(from, to):
 		return []State{to}
 	case from == None:
-		if rest := Path(Accepted, to); rest != nil {
+		if rest := pathOf(Accepted, to); rest != nil {
 			return append([]State{Accepted}, rest...)
 		}
 	case CanMove(from, Working) && CanMove(Working, to):

@@ -46,7 +46,10 @@ func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
 func requestIDs() func() string {
 	prefix := strings.ToLower(rand.Text()[:12]) + "-"
 	var last atomic.Uint64
-	return func() string { return prefix + strconv.FormatUint(last.Add(1), 10) }
+	return func() string {
+		var buf [40]byte
+		return string(strconv.AppendUint(append(buf[:0], prefix...), last.Add(1), 10))
+	}
 }
 
 // asked is the exchange of a query.

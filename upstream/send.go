@@ -235,7 +235,7 @@ func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 
 // encode returns the body of a request that sends a turn whose message has a size.
 func (q *query) encode(t *agent.Turn, size int) []byte {
-	return q.codec.AppendTurn(make([]byte, 0, 256+size), t, q.Operation == translate.SendStream)
+	return q.codec.AppendTurn(make([]byte, 0, 128+size), t, q.Operation == translate.SendStream)
 }
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.

@@ -87,15 +87,16 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 
 // id returns the id of the product that an artifact is, or belongs to.
 func (a *artifacts) id(index int64, name string, adds bool) string {
-	base := "artifact-" + strconv.FormatInt(index, 10)
+	number := strconv.FormatInt(index, 10)
 	if len(name) > maxName {
 		h := fnv.New64a()
 		io.WriteString(h, name)
 		name = strconv.FormatUint(h.Sum64(), 16)
 	}
 	if name != "" {
-		return base + "-" + name
+		return "artifact-" + number + "-" + name
 	}
+	base := "artifact-" + number
 	if adds {
 		for i := len(a.seen) - 1; i >= 0; i-- {
 			if hasIndex(a.seen[i], base) {
