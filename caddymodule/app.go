@@ -92,6 +92,7 @@ type App struct {
 	issuer     *onbehalf.Issuer     // nil for none
 	account    *registry.Account    // at the registry; nil for none
 	feed       *sharedFeed          // of the registry; nil for none
+	admin      caddy.NetworkAddress // of Caddy's admin API; the zero value if it is off
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN
 	aunSite    *directory.Site      // likewise
@@ -172,6 +173,9 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 		if a.feed, err = a.Registry.feed(); err != nil {
+			return err
+		}
+		if a.admin, err = adminAddress(ctx); err != nil {
 			return err
 		}
 	}

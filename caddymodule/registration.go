@@ -143,6 +143,9 @@ func (g *Gateway) followRegistration(ctx context.Context) {
 		default:
 			g.reportRegistration(&before, now, !begun)
 			before = *now
+			if aic := now.AIC(); aic != "" && g.AIC == "" && g.app.canReload() {
+				g.useAIC(ctx, aic)
+			}
 		}
 	}
 }
@@ -162,6 +165,7 @@ func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
 		}
 	}
 	switch {
+	case now.AIC() != "" && g.AIC == "" && g.app.canReload(): // see useAIC
 	case now.AIC() != "" && now.AIC() != g.AIC && now.AIC() != before.AIC():
 		log.Warn("the registry has assigned an AIC, which is used from the next reload of the configuration on",
 			"aic", now.AIC(), "used", cmp.Or(g.AIC, "none"))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/registry/registrytest"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // registering is a gateway whose Partner a registry registers.
@@ -317,5 +318,60 @@ func TestRegistrationAsEntity(t *testing.T) {
 	}
 	if status, out, errs := r.acs("register"); status != 0 || len(registry.Entities()) != 1 {
 		t.Errorf("register again: %d %s %s", status, out, errs)
+	}
+}
+
+// TestAssignedAICIsUsed: a Partner that has one block in the Caddyfile answers under its AIC after the registry has
+// approved it, over a restart meanwhile and without another hand: the gateway has its configuration loaded again, once.
+func TestAssignedAICIsUsed(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.New(t)
+	r := newRegistering(t, registry)
+	c := r.settings(r.byPassword(), "")
+	c.options = "persist_config off"
+	r.start(c)
+	if status, out, errs := r.acs("register", "--no-wait"); status != 0 {
+		t.Fatalf("register: %d %s %s", status, out, errs)
+	}
+	name, version := r.drafted(t)
+	r.kill()
+	r.start(c)
+	r.waitFor(t, "the registration waits for a person of the registry")
+	aic := registry.Process(name, version, true, "ok")
+	r.waitFor(t, "the registry has assigned an AIC: the configuration is loaded again.*"+aic)
+	eventually(t, "the Partner has its AIC", func() bool { return r.served(t, "aic") == aic })
+	if got := leaderOf(t, r.url()).start("one", "hello"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("a start brings %s", got.Status.State)
+	}
+	if n := len(r.logged(t, "the Partner is ready")); n != 2 {
+		t.Errorf("the configuration was loaded %d times", n)
+	}
+}
+
+// TestAssignedAICWithoutAdmin: without the admin API of Caddy, the AIC is used from the next start on.
+func TestAssignedAICWithoutAdmin(t *testing.T) {
+	t.Parallel()
+	registry := registrytest.New(t)
+	r := newRegistering(t, registry)
+	c := r.settings(r.byPassword(), "")
+	r.start(c)
+	if status, out, errs := r.acs("register", "--no-wait"); status != 0 {
+		t.Fatalf("register: %d %s %s", status, out, errs)
+	}
+	name, version := r.drafted(t)
+	r.kill()
+	path := r.write(c)
+	text, err := os.ReadFile(path)
+	noError(t, err)
+	off := strings.Replace(string(text), fmt.Sprintf("admin 127.0.0.1:%d", r.admin), "admin off", 1)
+	noError(t, os.WriteFile(path, []byte(off), 0o600))
+	r.run(path)
+	r.waitFor(t, "the registration waits for a person of the registry")
+	aic := registry.Process(name, version, true, "ok")
+	r.waitFor(t, "the registry has assigned an AIC, which is used from the next reload.*"+aic)
+	r.kill()
+	r.run(path)
+	if got := r.served(t, "aic"); got != aic {
+		t.Errorf("after a restart the Partner has the AIC %q, want %s", got, aic)
 	}
 }
