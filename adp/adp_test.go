@@ -242,10 +242,10 @@ func compacted(t *testing.T, text string) string {
 	return string(out)
 }
 
-// thousand returns a server of so many agents.
-func thousand(t testing.TB) *Server {
+// many returns a server of so many agents.
+func many(t testing.TB, n int) *Server {
 	all := make(map[string]string)
-	for i := range 1000 {
+	for i := range n {
 		aic := fmt.Sprintf("1.2.156.3088.1.1.34C2.478BDF.%d.0000", i)
 		all[aic] = fmt.Sprintf(`{"aic":%q,"name":"Agent %d","description":"Does the work of department %d for customers",
 			"active":true,"version":"1.0.0","provider":{"organization":"Example %d"},
@@ -258,25 +258,61 @@ func thousand(t testing.TB) *Server {
 	return of(t, all)
 }
 
+// queries are those of which the cost is looked at. With each, a query may do work for each agent that there is; else
+// its work is that of its answer.
+var queries = map[string]struct {
+	request string
+	each    bool
+}{
+	"explicit": {`{"query":"plan trips and hotels for sales of department 7","limit":50}`, false},
+	"filtered": {`{"type":"filtered","limit":50,"filter":{"conditions":[{"field":"provider.organization",` +
+		`"op":"contains","value":"example 3"},{"field":"skills.tags","op":"anyOf","value":["t1","t2","data"]}]}}`, true},
+	"nothing": {`{"type":"filtered","filter":{"conditions":[{"field":"skills.tags","op":"allOf","value":["no","x"]}]}}`,
+		true},
+	"trending": {`{"type":"trending"}`, false},
+}
+
+// answered answers a query of a caller who may call every second agent. It returns of how many it was asked whether the
+// caller may call them.
+func answered(t testing.TB, s *Server, request string) (asked int) {
+	r, bad := Parse([]byte(request))
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	_ = s.Find(t.Context(), r, func(*catalog.Entry) bool { asked++; return asked%2 == 0 }).Encode()
+	return asked
+}
+
+// TestCostOfQueries holds what a query costs among 1,000 agents to what it costs among 100, by counts that are always
+// the same: the memory that is taken, and how often it is asked whether the caller may call an agent.
+func TestCostOfQueries(t *testing.T) {
+	hundred, all := many(t, 100), many(t, 1000)
+	for name, q := range queries {
+		t.Run(name, func(t *testing.T) {
+			few, most := answered(t, hundred, q.request), answered(t, all, q.request)
+			small := testing.AllocsPerRun(10, func() { answered(t, hundred, q.request) })
+			large := testing.AllocsPerRun(10, func() { answered(t, all, q.request) })
+			t.Logf("among 100 agents: %v allocations, %d questions; among 1,000: %v and %d", small, few, large, most)
+			factor := 1.2
+			if q.each {
+				factor = 10
+			}
+			if large > factor*small+32 || float64(most) > factor*float64(few)+1 {
+				t.Error("the cost has grown with the number of agents")
+			}
+		})
+	}
+}
+
 // BenchmarkDiscover: an answer about 1,000 agents, of which the caller may call every second one.
 func BenchmarkDiscover(b *testing.B) {
-	s := thousand(b)
+	s := many(b, 1000)
 	s.current(b.Context())
-	for name, request := range map[string]string{
-		"explicit": `{"query":"plan trips and hotels for sales of department 7","limit":50}`,
-		"filtered": `{"type":"filtered","limit":50,"filter":{"conditions":[{"field":"provider.organization",` +
-			`"op":"contains","value":"example 3"},{"field":"skills.tags","op":"anyOf","value":["t1","t2","data"]}]}}`,
-		"nothing":  `{"type":"filtered","filter":{"conditions":[{"field":"skills.tags","op":"allOf","value":["no","x"]}]}}`,
-		"trending": `{"type":"trending"}`,
-	} {
+	for name, q := range queries {
 		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
 			for b.Loop() {
-				r, bad := Parse([]byte(request))
-				if bad != nil {
-					b.Fatal(bad)
-				}
-				n := 0
-				_ = s.Find(b.Context(), r, func(*catalog.Entry) bool { n++; return n%2 == 0 }).Encode()
+				answered(b, s, q.request)
 			}
 		})
 	}
