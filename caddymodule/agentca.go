@@ -307,7 +307,10 @@ func (c *Certificates) of(aic string) *agentca.Keeper {
 // clientCert returns the certificate that a Partner shows as a client.
 func (c *Certificates) clientCert(aic string) (*tls.Certificate, error) {
 	k := c.of(aic)
-	if k == nil {
+	switch {
+	case aic == "":
+		return nil, errors.New("the registry has assigned no AIC to the Partner yet")
+	case k == nil:
 		return nil, fmt.Errorf("no certificate is obtained for %s", aic)
 	}
 	if pair := k.Certificate(agentca.ClientAuth); pair != nil {

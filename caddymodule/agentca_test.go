@@ -146,7 +146,7 @@ func TestOwnCertificateOnList(t *testing.T) {
 		return pair != nil && !pair.Leaf.Equal(client.Leaf)
 	})
 	// Brokers of groups and receivers of webhooks are shown the new one without a reload.
-	broker, err := (&GroupTLS{Obtained: true}).config(caddy.NewReplacer(), c.presenter(aic))
+	broker, err := (&GroupTLS{Obtained: true}).config(caddy.NewReplacer(), c.presenter(&Gateway{AIC: aic}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,12 +111,13 @@ func presentClientCert(c *tls.Config, repl *caddy.Replacer, cert, key string) er
 // presenter returns the client certificate that is obtained for a Partner, for one connection. Nil: none is.
 type presenter func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
-// presenter returns what shows the certificate of a Partner.
-func (c *Certificates) presenter(aic string) presenter {
-	if c == nil || aic == "" {
+// presenter returns what shows the certificate of a Partner. Before the registry has assigned its AIC, there is none to
+// show.
+func (c *Certificates) presenter(g *Gateway) presenter {
+	if c == nil || g.AIC == "" && !g.registered {
 		return nil
 	}
-	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(aic) }
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(g.AIC) }
 }
 
 // shown returns the certificates that receivers of notifications are shown, by Partner: of those that show them to
@@ -124,7 +125,7 @@ func (c *Certificates) presenter(aic string) presenter {
 func (c *Certificates) shown(members []*Gateway) map[string]notify.ClientCertificate {
 	all := make(map[string]notify.ClientCertificate)
 	for _, g := range members {
-		if show := c.presenter(g.AIC); show != nil && g.Agent.TLS.Obtained {
+		if show := c.presenter(g); show != nil && g.Agent.TLS.Obtained {
 			all[g.name()] = show
 		}
 	}

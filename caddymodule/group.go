@@ -136,12 +136,13 @@ func (g *Group) fillDefaults() {
 	orDefault(&g.Prefetch, group.DefaultPrefetch)
 }
 
-// check checks the settings, which may be none. aic and callers are those of the Partner.
-func (g *Group) check(aic string, callers []string) error {
+// check checks the settings, which may be none. named says that the Partner has an AIC, or gets one from the registry;
+// callers are its own.
+func (g *Group) check(named bool, callers []string) error {
 	switch {
 	case g == nil:
 		return nil
-	case aic == "":
+	case !named:
 		return errors.New("group: the Partner needs an aic, which is its name in groups; set aic")
 	case !slices.Contains(callers, "aip") && !slices.Contains(callers, "aip/2"):
 		return errors.New("group: Leaders invite by AIP; add aip or aip/2 to callers")
@@ -168,8 +169,8 @@ func (g *Group) check(aic string, callers []string) error {
 	return g.checkExchanges()
 }
 
-// provision reads what the settings name. own obtains the certificates of the Partner with the AIC.
-func (g *Group) provision(aic string, own *Certificates) (err error) {
+// provision reads what the settings name. own shows the certificate that is obtained for the Partner; nil for none.
+func (g *Group) provision(own presenter) (err error) {
 	for _, pattern := range g.AllowBrokers {
 		broker, err := group.ParseBroker(pattern)
 		if err != nil {
@@ -181,7 +182,7 @@ func (g *Group) provision(aic string, own *Certificates) (err error) {
 	if g.key, err = readTokenKey(repl, g.TokenKey); err != nil {
 		return fmt.Errorf("group: token_key %w", err)
 	}
-	if g.tls, err = g.TLS.config(repl, own.presenter(aic)); err != nil {
+	if g.tls, err = g.TLS.config(repl, own); err != nil {
 		return fmt.Errorf("group: %w", err)
 	}
 	return nil
@@ -244,10 +245,10 @@ func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
 	return key, nil
 }
 
-// register makes the Partner of a handler take part in groups, if g is not nil. The engine keeps its memberships over
-// configurations.
+// register makes the Partner of a handler take part in groups, if g is not nil, and it has an AIC. The engine keeps its
+// memberships over configurations.
 func (g *Group) register(e *group.Engine, of *Gateway) error {
-	if g == nil {
+	if g == nil || of.AIC == "" {
 		return nil
 	}
 	var err error

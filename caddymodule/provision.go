@@ -106,7 +106,7 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 		return c, err
 	}
 	if g.Group != nil {
-		if err := g.Group.provision(g.AIC, app.Certificates); err != nil {
+		if err := g.Group.provision(app.Certificates.presenter(g)); err != nil {
 			return c, err
 		}
 	}
@@ -222,7 +222,7 @@ func (g *Gateway) check() error {
 	}
 	return cmp.Or(g.checkTitle(), checkPublicURL("public_url", g.PublicURL), g.checkAID(),
 		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
-		g.Group.check(g.AIC, g.Callers), g.AAC.check(g), g.checkPolicy())
+		g.Group.check(g.AIC != "" || g.registered, g.Callers), g.AAC.check(g), g.checkPolicy())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
@@ -337,7 +337,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		}
 		g.Agent.TLS.judge = g.app.trust.judgeServer
 	}
-	agent, err := g.Agent.config(g.app.AUN, g.app.Certificates.presenter(g.AIC))
+	agent, err := g.Agent.config(g.app.AUN, g.app.Certificates.presenter(g))
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
@@ -412,7 +412,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			Exit:         exiting,
 			DrainFor:     time.Duration(g.app.Drain),
 		},
-		Groups: g.Group != nil,
+		Groups: g.Group != nil && g.AIC != "",
 		Log:    g.log,
 	}, nil
 }

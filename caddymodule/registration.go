@@ -81,7 +81,7 @@ func (g *Gateway) cards() (gateway.Cards, error) {
 			cards.Registered = func(ctx context.Context) ([]byte, error) { return account.Client().ACS(ctx, g.AIC) }
 		}
 	}
-	g.compared = cards.Registered != nil
+	g.compared, cards.Groups = cards.Registered != nil, g.Group != nil
 	return cards, err
 }
 

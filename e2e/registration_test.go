@@ -321,7 +321,8 @@ func TestRegistrationAsEntity(t *testing.T) {
 	}
 }
 
-// TestAssignedAICIsUsed: a Partner that has one block in the Caddyfile answers under its AIC after the registry has
+// TestAssignedAICIsUsed: a Partner that has one block in the Caddyfile, which also has it take part in groups by the
+// certificate that is obtained for it, answers under its AIC after the registry has
 // approved it, over a restart meanwhile and without another hand: the gateway has its configuration loaded again, once.
 func TestAssignedAICIsUsed(t *testing.T) {
 	t.Parallel()
@@ -329,6 +330,9 @@ func TestAssignedAICIsUsed(t *testing.T) {
 	r := newRegistering(t, registry)
 	c := r.settings(r.byPassword(), "")
 	c.options = "persist_config off"
+	c.store += "\n\t\tcertificates http://127.0.0.1:1/acps-atr-v2/acme/directory"
+	c.handle = strings.Replace(c.handle, "card {", "callers aip aip/2\n\t\tgroup {\n\t\t\tallow_brokers localhost\n\t\t\t"+
+		"tls {\n\t\t\t\tclient_cert aip\n\t\t\t}\n\t\t}\n\t\tcard {", 1)
 	r.start(c)
 	if status, out, errs := r.acs("register", "--no-wait"); status != 0 {
 		t.Fatalf("register: %d %s %s", status, out, errs)
@@ -342,6 +346,10 @@ func TestAssignedAICIsUsed(t *testing.T) {
 	eventually(t, "the Partner has its AIC", func() bool { return r.served(t, "aic") == aic })
 	if got := leaderOf(t, r.url()).start("one", "hello"); got.Status.State != task.AwaitingCompletion {
 		t.Errorf("a start brings %s", got.Status.State)
+	}
+	if queues := r.served(t, "capabilities.messageQueue.0"); queues == "" ||
+		strings.Contains(r.out.String(), "is not the one that is registered") {
+		t.Errorf("its ACS names the brokers %q, or is not the one that is registered", queues)
 	}
 	if n := len(r.logged(t, "the Partner is ready")); n != 2 {
 		t.Errorf("the configuration was loaded %d times", n)

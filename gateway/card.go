@@ -38,6 +38,8 @@ type Cards struct {
 
 	// RequestedValidity is how long the Partner's certificates are to be valid, in days (ACS 02.x); 0 leaves it to the CA.
 	RequestedValidity int
+	// Groups says that the Partner takes part in groups, as its ACS has it, also before it has the AIC it needs there.
+	Groups bool
 	// Dates keeps when the ACS has changed. Default: it is known only while the process lives.
 	Dates Dates
 	// Registered returns the ACS as a registry has it, which the one that is served is compared with; nil for none, as is
@@ -56,7 +58,6 @@ type cardMaker struct {
 	schemes     map[string]a2a.Schemes // by the name of a dialect
 	identified  bool                   // callers can prove who they are; otherwise there is no extended card
 	http2       HTTP2
-	groups      bool         // the Partner takes part in groups
 	inactive    func() error // of Config
 	log         *slog.Logger
 

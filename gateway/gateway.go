@@ -133,7 +133,7 @@ func New(c Config) (*Gateway, error) {
 		described: about, config: c.Cards, aic: c.AIC, publicURL: c.PublicURL, document: c.Partner.Name,
 		generations: names(c.Callers),
 		schemes:     c.Schemes, identified: c.Guard.Mode != identity.Off,
-		http2: c.HTTP2, groups: c.Groups, inactive: c.Inactive, log: c.Log,
+		http2: c.HTTP2, inactive: c.Inactive, log: c.Log,
 	}}
 	g.documents = g.cards.documents()
 	return g, nil

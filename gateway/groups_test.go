@@ -96,7 +96,7 @@ func TestGroups(t *testing.T) {
 		in := new(groups)
 		gatewayWith := func(groups bool, store replay.Store) *gateway.Gateway {
 			return newGatewayOver(t, store, func(c *gateway.Config) {
-				c.Groups, c.Callers = groups, []translate.Server{inviting{aip.Server()}}
+				c.Groups, c.Cards.Groups, c.Callers = groups, groups, []translate.Server{inviting{aip.Server()}}
 			}, in)
 		}
 		without, g := gatewayWith(false, replay.NewMemory(replay.Settings{})), gatewayWith(true, store)
