@@ -65,7 +65,7 @@ func (b *outbox) append(ctx context.Context, changes []Change) error {
 	if !m.Ended.IsZero() && first.Seq <= m.Seen && first.Task.Status.ChangedAt.After(m.SeenAt) {
 		m.beginGeneration()
 	}
-	epoch := *b.of.epoch.Load()
+	epoch := b.of.present()
 	if m.Epoch != epoch && first.Seq > m.Seen+1 {
 		return b.reconcile(ctx)
 	}

@@ -78,7 +78,7 @@ func damaged(err error) error {
 
 // load reads the metadata and the webhooks, unless they are in memory.
 func (b *outbox) load(ctx context.Context) error {
-	epoch := *b.of.epoch.Load()
+	epoch := b.of.present()
 	if b.loaded == epoch {
 		return nil
 	}

@@ -42,7 +42,7 @@ type outboxes struct {
 
 	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store
 	// failed. An outbox with another epoch is reconciled with its task's log before anything is appended to it.
-	epoch atomic.Pointer[string]
+	epoch atomic.Pointer[epoch]
 }
 
 // openOutboxes counts the outboxes of a store, all of which are due at some time until they end.
@@ -64,9 +64,26 @@ func openOutboxes(
 	return o, nil
 }
 
+// epoch is the time until the store is reopened, or fails.
+type epoch struct {
+	name     string
+	reopened <-chan struct{} // of the store, when the epoch began
+}
+
 func (o *outboxes) newEpoch() {
-	epoch := rand.Text()[:12]
-	o.epoch.Store(&epoch)
+	reopened := o.store.Reopened() // before the epoch begins, so that no reopening is missed
+	o.epoch.Store(&epoch{rand.Text()[:12], reopened})
+}
+
+// present returns the name of the present epoch. The next one begins with the reopening of the store, and not when the
+// reconciler has noticed it: a task may change as soon.
+func (o *outboxes) present() string {
+	select {
+	case <-o.epoch.Load().reopened:
+		o.newEpoch()
+	default:
+	}
+	return o.epoch.Load().name
 }
 
 // lock returns an outbox, whose lock is held until unlock.

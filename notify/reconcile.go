@@ -99,7 +99,7 @@ func (r *reconciler) one(ctx context.Context, name string) error {
 	defer b.unlock()
 	return replay.RetryConflict(func() error {
 		err := b.load(ctx)
-		if err != nil || !b.exists || b.metadata.Epoch == *r.outboxes.epoch.Load() {
+		if err != nil || !b.exists || b.metadata.Epoch == r.outboxes.present() {
 			return err
 		}
 		return b.reconcile(ctx)
@@ -110,7 +110,7 @@ func (r *reconciler) one(ctx context.Context, name string) error {
 // would have given it. It writes only if something was missing. The lock of the outbox is held.
 func (b *outbox) reconcile(ctx context.Context) error {
 	m, store, log := &b.metadata, b.of.store, logname.TaskOf(b.name)
-	epoch := *b.of.epoch.Load() // before the task's log is read
+	epoch := b.of.present() // before the task's log is read
 	brief, err := store.Head(ctx, log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound):

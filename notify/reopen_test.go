@@ -4,8 +4,10 @@ package notify
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +136,53 @@ func TestUnavailableIsNotLogged(t *testing.T) {
 		}
 		if n := strings.Count(w.log.String(), "level=ERROR"); n > 6 {
 			t.Errorf("%d lines:\n%.2000s", n, w.log.String())
+		}
+	})
+}
+
+// gated is a fenced store that lists nothing as due while its gate is shut.
+type gated struct {
+	fenced
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (g *gated) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
+	if gate := g.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return g.Store.Due(ctx, class, from, until)
+}
+
+// TestChangeRightAfterReopening: a change that is in the log of its task, though its writer got an error, is not left
+// out when the task changes again before the reconciler has noticed that the store was reopened.
+func TestChangeRightAfterReopening(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		f := &gated{fenced: fenced{Store: memory(), reopened: make(chan struct{})}}
+		w := newWorld(t, f)
+		defer func() { w.e.Close() }()
+		l := w.task("a")
+		w.hook(l.log, here, At{})
+		must(t, l.move(task.Accepted))
+		synctest.Wait()
+		gate := make(chan struct{})
+		f.gate.Store(&gate)
+		w.e.reconciler.request()
+		time.Sleep(2 * time.Second) // it is held up from now on
+		must(t, l.move(task.Working))
+
+		f.set(true)
+		unseen := &writer{w: &world{t: t, store: f.Store, e: w.e}, log: l.log, fold: l.fold, silent: true,
+			revision: l.revision}
+		must(t, unseen.move(task.AwaitingInput))
+		l.fold, l.revision, l.states = unseen.fold, unseen.revision, append(l.states, unseen.states...)
+		f.set(false)
+		must(t, l.move(task.Working))
+
+		close(gate)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff(l.states, w.sink.history(t, here)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

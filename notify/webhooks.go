@@ -164,7 +164,7 @@ func (b *outbox) startAt(m *metadata, at At, now time.Time) {
 		if at.Seq > 0 {
 			m.Seen, m.SeenAt = at.Seq, now
 		}
-		m.Epoch = *b.of.epoch.Load()
+		m.Epoch = b.of.present()
 	case !m.Ended.IsZero() && at.Seq < m.Seen:
 		m.beginGeneration()
 		m.Seen, m.SeenAt = at.Seq, now
