@@ -91,17 +91,19 @@ func (c *cluster) allOwned(gateways int) {
 	})
 }
 
-// owner returns the gateway that owns the tasks of a Leader at a Partner.
+// owner returns the gateway that owns the tasks of a Leader at a Partner; -1 for none at the moment.
 func (c *cluster) owner(partner, leader string) int {
 	c.t.Helper()
 	for i, s := range c.gateways {
 		if s.hasEnded() {
 			continue
 		}
-		r, err := c.report(i)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		var r adminapi.ClusterReport
+		eventually(c.t, "a gateway reports on the cluster", func() bool { // which it does not while servers elect
+			var err error
+			r, err = c.report(i)
+			return err == nil
+		})
 		name := r.Shards[logname.Shard(len(r.Shards), partner, leader)].Owner
 		return slices.IndexFunc(c.gateways, func(s *site) bool { return nodeOf(slices.Index(c.gateways, s)) == name })
 	}
