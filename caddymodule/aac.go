@@ -103,7 +103,7 @@ func (a *AAC) check(g *Gateway) error {
 	switch {
 	case a == nil:
 		return nil
-	case g.AIC == "":
+	case g.AIC == "" && !g.registered: // before the registry has assigned it, no token can name it
 		return errors.New("aac: the handler has no aic, which tokens must name as their audience; set it")
 	case g.Identity.Mode == string(identity.Off):
 		return errors.New("aac: identity is off, so there is no certificate that tokens come beside; " +
