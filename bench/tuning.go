@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// tuning measures what an operator can change about the process, each setting against the default: starts, in turns. With
-// GOGC set, garbage is collected as often as ever while there is work.
+// tuning measures what an operator can change about the process, each setting against the default: starts, in turns.
+// With GOGC set, garbage is collected as often as ever while there is work.
 func tuning(ctx context.Context, o settings) error {
 	var all [][]float64
 	changes := []string{
