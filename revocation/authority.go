@@ -41,6 +41,11 @@ func (c *Checker) learn(issuer *x509.Certificate) *authority {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.admit(issuer)
+}
+
+// admit is learn. c.mu is held.
+func (c *Checker) admit(issuer *x509.Certificate) *authority {
 	known := *c.known.Load()
 	if a := find(known, issuer); a != nil {
 		return a
@@ -48,28 +53,29 @@ func (c *Checker) learn(issuer *x509.Certificate) *authority {
 	if len(known) >= maxAuthorities {
 		return nil
 	}
-	known = append(slices.Clone(known), &authority{cert: issuer})
-	c.known.Store(&known)
+	known = append(slices.Clone(known), &authority{cert: issuer}) // nobody sees it before it has its lists
 	adopted := false
 	for _, l := range c.locations {
 		if p := l.pending; p != nil && p.names(issuer) {
 			l.pending = nil
 			var changed bool
-			changed, l.err = c.offer(l, p)
+			changed, l.err = c.offer(l, p, known)
 			adopted = adopted || changed
 			c.report(l, nil)
 		}
 	}
 	if adopted {
-		c.arrange()
+		c.arrange(known)
+	} else {
+		c.known.Store(&known)
 	}
 	return find(*c.known.Load(), issuer)
 }
 
-// arrange puts the lists in order by their issuers. c.mu is held.
-func (c *Checker) arrange() {
+// arrange puts the lists in order by their issuers, and makes these the known ones. c.mu is held.
+func (c *Checker) arrange(issuers []*authority) {
 	var known []*authority
-	for _, old := range *c.known.Load() {
+	for _, old := range issuers {
 		a := &authority{cert: old.cert}
 		var deltas []*list
 		for _, l := range c.locations {

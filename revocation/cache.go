@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -126,13 +125,11 @@ func (c *Checker) recallFrom(at *location) error {
 	l.got = got
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := *c.known.Load(); find(known, issuer) == nil && len(known) < maxAuthorities {
-		known = append(slices.Clone(known), &authority{cert: issuer})
-		c.known.Store(&known)
-	}
-	if _, err := c.offer(at, l); err != nil {
+	c.admit(issuer)
+	known := *c.known.Load()
+	if _, err := c.offer(at, l, known); err != nil {
 		return err
 	}
-	c.arrange()
+	c.arrange(known)
 	return nil
 }

@@ -3,8 +3,10 @@
 package revocation
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/asn1"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -238,4 +240,46 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", test.config, err, test.want)
 		}
 	}
+}
+
+// TestListsOfANewIssuer: an issuer that is seen the first time is not known before the lists that have waited for it
+// are: else a call at that moment would be decided without them.
+func TestListsOfANewIssuer(t *testing.T) {
+	p := newPKI(t)
+	chain := p.leaf(p.first, 7)
+	var c *Checker
+	logged := 0
+	log := slog.New(watching{slog.DiscardHandler, func() {
+		if a := find(*c.known.Load(), chain[1]); a != nil && len(a.lists) == 0 {
+			t.Error("the issuer is known, and its list is not")
+		}
+		logged++
+	}})
+	c, err := New(Config{Sources: lists(write(t, filepath.Join(t.TempDir(), "list"), p.crl(p.first, 5, []int64{7}))),
+		Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	t.Cleanup(c.Close)
+	waiting := logged
+	if got := reason(t, c.Known(chain)); got != Revoked {
+		t.Errorf("the certificate is %q, want %q", got, Revoked)
+	}
+	if logged == waiting {
+		t.Error("the list was in use before its issuer was seen")
+	}
+}
+
+// watching is a handler that calls a function at each record.
+type watching struct {
+	slog.Handler
+	record func()
+}
+
+func (watching) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w watching) Handle(context.Context, slog.Record) error {
+	w.record()
+	return nil
 }

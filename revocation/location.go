@@ -48,14 +48,14 @@ func (l *list) span() span {
 // errPending says that a list cannot be verified yet.
 var errPending = errors.New("its issuer has not been seen in a certificate's chain yet")
 
-// offer makes a list the current one of its location, unless the one that is there is better. It returns false if it is
-// the one that is there. c.mu is held.
-func (c *Checker) offer(at *location, l *list) (changed bool, err error) {
+// offer makes a list of one of these issuers the current one of its location, unless the one that is there is better.
+// It returns false if it is the one that is there. c.mu is held.
+func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bool, err error) {
 	if ahead := time.Until(l.from); ahead > skew {
 		return false, fmt.Errorf("it is for a time that begins in %v", ahead.Round(time.Second))
 	}
 	err = errPending
-	for _, a := range *c.known.Load() {
+	for _, a := range issuers {
 		if !l.names(a.cert) {
 			continue
 		}
@@ -121,15 +121,15 @@ func (c *Checker) report(at *location, before error) {
 func (c *Checker) got(at *location, l *list, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, changed := at.err, false
+	before, changed, known := at.err, false, *c.known.Load()
 	if err == nil {
-		changed, err = c.offer(at, l)
+		changed, err = c.offer(at, l, known)
 	}
 	if l != nil && l != at.pending {
 		l.drop()
 	}
 	if at.err = err; changed {
-		c.arrange()
+		c.arrange(known)
 	}
 	if changed || before != nil || err != nil {
 		c.report(at, before)
