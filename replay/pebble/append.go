@@ -57,11 +57,14 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		}
 	}
 	next.pending = false
-	records, err := s.write(l, &a, &next, settings)
+	records, inline, err := s.write(l, &a, &next, settings)
 	if err != nil {
 		return err
 	}
 	l.publish(next, records)
+	if a.Durable && !a.End {
+		l.rest(&next, a.Metadata, inline, records)
+	}
 	if next.Last > old.Last || a.End {
 		changed = l
 	}
@@ -89,15 +92,17 @@ func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings)
 	return next, nil
 }
 
-// write commits an append after which the log has the head next, and completes that. It returns the records of the
-// append that the log keeps. The caller holds l.write.
-func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Settings) (records [][]byte, err error) {
+// write commits an append after which the log has the head next, and completes that. It returns what setRecords does.
+// The caller holds l.write.
+func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Settings) (
+	records [][]byte, inline []byte, err error,
+) {
 	old := l.head
 	b := s.db.NewBatchWithSize(batchSize(a))
 	defer b.Close()
-	records, inline, err := s.setRecords(b, l, a, next)
+	records, inline, err = s.setRecords(b, l, a, next)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	due, lists := stampOf(old.DueAt), old.Lists
 	if old.pending {
@@ -108,7 +113,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	var size int64 // when it has ended
 	if a.End {
 		if size, err = s.endedSize(a, next); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
 	}
@@ -121,8 +126,8 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	// A large batch that is not durable would be synced with the next one that is, which would wait for all of it.
 	durable := settings.Sync == replay.SyncAlways ||
 		settings.Sync == replay.SyncState && (a.Durable || b.Len() > s.sizes.Part)
-	if err := s.commit(b, len(a.Records), durable); err != nil {
-		return nil, err
+	if err := s.commitAppend(b, a.Log, len(a.Records), durable); err != nil {
+		return nil, nil, err
 	}
 	s.meter.appends.Add(1)
 	if old.First == 0 || old.pending {
@@ -134,7 +139,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	if a.End {
 		s.sweeper.expect(next.expires, size)
 	}
-	return records, nil
+	return records, inline, nil
 }
 
 // setRecords sets the entries of the records of an append, and of those that the log keeps besides, where they change.

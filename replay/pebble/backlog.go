@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,9 +18,9 @@ import (
 // much as to apply many, and the readers that keep up with a log read its tail: so the batches of logs that run wait
 // here for each other. Of the writes to one key, which are mostly the heads of one log, only the last is applied.
 //
-// A goroutine that reads the database, or applies a batch that was not added to the backlog, applies the backlog first
-// (drainBacklog). So every read finds all that was committed, and the batches of a log are applied in the order of its
-// appends.
+// A goroutine that reads the database applies the backlog first (drainBacklog): so every read finds all that was
+// committed. One that needs a single log does so only if the backlog may have that one (drainBacklogOf), and so does
+// one that applies a batch of a log without the backlog: the batches of a log are applied in the order of its appends.
 type backlog struct {
 	most    int           // the size, in bytes, at which the backlog is applied
 	mu      sync.Mutex    // held while the backlog is applied, too
@@ -27,6 +28,9 @@ type backlog struct {
 	sorted  *pebble.Batch // what is applied; kept for its memory
 	writes  []keyWrite    // those of batch; kept for its memory
 	waiting atomic.Int32  // the number of batches; written under mu, and 0 only when all of them are in the memtable
+
+	seed maphash.Seed
+	logs [backlogBits / 64]atomic.Uint64 // a bit for each log that has a batch here; written under mu
 }
 
 // The backlog is applied when it has so many batches, or so many bytes: a read that comes first waits for that. On a
@@ -37,8 +41,17 @@ const (
 	backlogPart    = 8
 )
 
+// backlogBits is the number of bits of the logs in the backlog. If it is full, 1 of 32 other logs has the bit of one.
+const backlogBits = 32 * backlogBatches
+
 func newBacklog(memTable uint64) backlog {
-	return backlog{most: int(min(backlogBytes, memTable/backlogPart))}
+	return backlog{most: int(min(backlogBytes, memTable/backlogPart)), seed: maphash.MakeSeed()}
+}
+
+// bitOf returns the bit of a log, and the word that has it.
+func (l *backlog) bitOf(log string) (word *atomic.Uint64, bit uint64) {
+	n := maphash.String(l.seed, log) % backlogBits
+	return &l.logs[n/64], 1 << (n % 64)
 }
 
 // keyWrite is a write to a key in a batch. The slices belong to the batch.
@@ -48,8 +61,8 @@ type keyWrite struct {
 	number     int // in the batch
 }
 
-// queue adds a batch to the backlog. The journal has it already.
-func (g *generation) queue(b *pebble.Batch) {
+// queue adds a batch of a log to the backlog. The journal has it already.
+func (g *generation) queue(b *pebble.Batch, log string) {
 	l := &g.backlog
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,6 +72,8 @@ func (g *generation) queue(b *pebble.Batch) {
 	if err := l.batch.Apply(b, nil); err != nil {
 		g.notApplied(err)
 	}
+	word, bit := l.bitOf(log)
+	word.Or(bit)
 	if l.waiting.Add(1) == backlogBatches || l.batch.Len() >= l.most {
 		g.applyBacklog()
 	}
@@ -76,6 +91,14 @@ func (g *generation) drainBacklog() {
 	}
 }
 
+// drainBacklogOf is drainBacklog for the batches of one log. It waits for nothing if the backlog has none of them. The
+// caller has seen what it looks for: the appends that it knows of are in the backlog, or in the memtable.
+func (g *generation) drainBacklogOf(log string) {
+	if word, bit := g.backlog.bitOf(log); word.Load()&bit != 0 {
+		g.drainBacklog()
+	}
+}
+
 // applyBacklog applies the backlog, which is not empty. The caller holds backlog.mu.
 func (g *generation) applyBacklog() {
 	l := &g.backlog
@@ -89,6 +112,9 @@ func (g *generation) applyBacklog() {
 	clear(l.writes)
 	l.batch.Reset()
 	l.sorted.Reset()
+	for i := range l.logs {
+		l.logs[i].Store(0)
+	}
 	l.waiting.Store(0)
 }
 
@@ -146,5 +172,11 @@ func (g *generation) notApplied(err error) {
 // committed returns the database with all that was committed. What only writes to the database need not wait for that.
 func (g *generation) committed() *pebble.DB {
 	g.drainBacklog()
+	return g.db
+}
+
+// committedOf returns the database with all that was committed of a log.
+func (g *generation) committedOf(log string) *pebble.DB {
+	g.drainBacklogOf(log)
 	return g.db
 }

@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -24,7 +26,7 @@ func TestBacklog(t *testing.T) {
 		t.Helper()
 		for range 3 {
 			a := replay.Append{Log: "a", Expect: last, Records: texts("more"), Metadata: content("a", last),
-				DueAt: time.Unix(int64(1000+last), 0)}
+				DueAt: time.Unix(int64(1000+last), 0), Durable: last%2 == 0}
 			if err := s.Append(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
@@ -76,11 +78,12 @@ func TestBacklog(t *testing.T) {
 			h, err := copied.Head(t.Context(), "a")
 			return h.Last, err
 		}},
-		{"an append that is synced", func(t *testing.T) (uint64, error) {
-			a := replay.Append{Log: "b", Records: texts("other"), Durable: true}
+		{"a large append", func(t *testing.T) (uint64, error) {
+			a := replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 2*smallBatch)}}
 			if err := s.Append(t.Context(), a); err != nil {
 				return 0, err
 			}
+			last++
 			h, closer, err := storedHead(s.db, "a", 0)
 			if err != nil {
 				return 0, err
@@ -108,6 +111,134 @@ func TestBacklog(t *testing.T) {
 				t.Errorf("it sees %d appends, %v, want %d", got, err, last)
 			}
 		})
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBacklogOfOthers has calls that need one log leave the batches of another one where they are. So does the next
+// command of a task that rests.
+func TestBacklogOfOthers(t *testing.T) {
+	s := openAt(t, t.TempDir(), replay.Settings{})
+	apart := func(log string) string { // a name whose bit is that of no log in the backlog
+		for {
+			word, bit := s.backlog.bitOf(log)
+			wordA, bitA := s.backlog.bitOf("a")
+			wordB, bitB := s.backlog.bitOf("b")
+			if (word != wordA || bit != bitA) && (word != wordB || bit != bitB) {
+				return log
+			}
+			log += "+"
+		}
+	}
+	inMemory, ended, large := "b", apart("c"), apart("d")
+	appendAll(t, s.Store, []replay.Append{
+		{Log: ended, Records: texts("one"), Durable: true},
+		{Log: ended, Expect: 1, Records: texts("two"), Durable: true, End: true},
+	})
+	s.drainBacklog()
+	appendAll(t, s.Store, []replay.Append{
+		{Log: "a", Records: texts("waits")},
+		{Log: inMemory, Records: texts("one", "two"), Metadata: []byte("of b"), Durable: true},
+	})
+	waiting := s.backlog.waiting.Load()
+	for _, c := range []struct {
+		name string
+		call func() (int, error)
+		want int
+		adds int32 // to the backlog
+	}{
+		{"Head", func() (int, error) {
+			h, err := s.Head(t.Context(), ended)
+			return int(h.Last), err
+		}, 2, 0},
+		{"Load", func() (int, error) {
+			_, _, records, err := s.Load(t.Context(), ended)
+			return len(records), err
+		}, 2, 0},
+		{"Read", func() (int, error) {
+			r := s.Read(ended, 1)
+			defer r.Close()
+			records, _, err := r.Next(t.Context(), nil)
+			return len(records), err
+		}, 1, 0},
+		{"Head of one that rests", func() (int, error) {
+			h, err := s.Head(t.Context(), inMemory)
+			return len(h.Metadata), err
+		}, 4, 0},
+		{"Load of one that rests", func() (int, error) {
+			_, _, records, err := s.Load(t.Context(), inMemory)
+			return len(records), err
+		}, 2, 0},
+		{"the next command of one that rests", func() (int, error) {
+			return 0, s.Append(t.Context(), replay.Append{Log: inMemory, Expect: 1, Records: texts("three"), Durable: true})
+		}, 0, 1},
+		{"a large append", func() (int, error) {
+			return 0, s.Append(t.Context(), replay.Append{Log: large, Records: [][]byte{make([]byte, 2*smallBatch)}})
+		}, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, err := c.call(); got != c.want || err != nil {
+				t.Errorf("%d, %v, want %d", got, err, c.want)
+			}
+			if waiting += c.adds; s.backlog.waiting.Load() != waiting {
+				t.Errorf("%d batches wait, want %d", s.backlog.waiting.Load(), waiting)
+			}
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRestingIsTheSame asks for logs right after each append, and again when what was kept of them is forgotten: the
+// database says the same.
+func TestRestingIsTheSame(t *testing.T) {
+	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := history{rnd: rand.New(rand.NewPCG(1, 3))}
+	type answer struct {
+		Head, Again replay.Head
+		Snapshot    string
+		Records     string
+	}
+	ask := func(log string) (a answer) {
+		var errs [2]error
+		a.Head, errs[0] = s.Head(t.Context(), log)
+		_, snapshot, records, err := s.Load(t.Context(), log)
+		a.Again, errs[1] = s.Head(t.Context(), log)
+		if err := errors.Join(err, errs[0], errs[1]); err != nil {
+			t.Fatal(err)
+		}
+		a.Snapshot = string(snapshot)
+		for _, r := range records {
+			a.Records += fmt.Sprintf("%d %s\n", r.Seq, r.Data)
+		}
+		return a
+	}
+	rested, inline := 0, 0
+	for range 1000 {
+		a := history.next()
+		a.Durable = a.Durable || history.rnd.IntN(2) == 0
+		appendAll(t, s, []replay.Append{a})
+		l := s.logs.use(a.Log)
+		if l.resting != nil {
+			if rested++; l.resting.entry != nil {
+				inline++
+			}
+		}
+		kept := ask(a.Log)
+		l.resting = nil
+		if d := cmp.Diff(ask(a.Log), kept, cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("in the database, and kept (-want +got):\n%s", d)
+		}
+		s.logs.leave(l)
+	}
+	if rested < 300 || inline < 10 {
+		t.Errorf("%d logs rested, %d with an entry: this test shows less than it says", rested, inline)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -15,20 +15,36 @@ import (
 // one more copy.
 const smallBatch = 4 << 10
 
-// commit carries b out, which has so many records of logs, together with the batches of other commits. When it returns
-// nil, b is written to the journal, synced if it is to be durable, and visible in the database (see committed).
-func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
+// commit carries b out together with the batches of other commits. When it returns nil, b is written to the journal,
+// synced if it is to be durable, and visible in the database (see committed).
+func (g *generation) commit(b *pebble.Batch, durable bool) error {
+	s, err := g.journal.Append(b.Repr(), 0, durable)
+	if err != nil {
+		return err
+	}
+	g.drainBacklog()
+	return g.apply(b, s)
+}
+
+// commitAppend is commit for an append to a log, with so many records.
+func (g *generation) commitAppend(b *pebble.Batch, log string, records int, durable bool) error {
 	s, err := g.journal.Append(b.Repr(), records, durable)
 	if err != nil {
 		return err
 	}
-	if records > 0 && !durable && b.Len() <= smallBatch {
-		g.queue(b)
-	} else {
-		g.drainBacklog()
-		if err := b.Commit(pebble.NoSync); err != nil {
-			g.notApplied(err)
-		}
+	if b.Len() <= smallBatch {
+		g.queue(b, log)
+		s.Applied()
+		return g.disk.Err()
+	}
+	g.drainBacklogOf(log)
+	return g.apply(b, s)
+}
+
+// apply applies b, which a segment of the journal has.
+func (g *generation) apply(b *pebble.Batch, s *wal.Segment) error {
+	if err := b.Commit(pebble.NoSync); err != nil {
+		g.notApplied(err)
 	}
 	s.Applied()
 	return g.disk.Err()

@@ -423,7 +423,7 @@ func TestDamagedLog(t *testing.T) {
 				}
 			}
 			b := s.committed().NewBatch()
-			if err := errors.Join(damage(b), s.commit(b, 0, true), b.Close(), s.Close()); err != nil {
+			if err := errors.Join(damage(b), s.commit(b, true), b.Close(), s.Close()); err != nil {
 				t.Fatal(err)
 			}
 			s = openAt(t, dir, replay.Settings{})
@@ -473,6 +473,9 @@ func TestDamagedSnapshot(t *testing.T) {
 	if err := s.committed().Delete(appendNameKey(nil, spaceHead, "a"), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
+	l := s.logs.use("a")
+	l.resting = nil // what is kept of it since Load
+	s.logs.leave(l)
 	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, errDamaged) { // the store has known it
 		t.Errorf("Head: %+v, %v", h, err)
 	}

@@ -36,12 +36,14 @@
 // and cannot be read, all others that have not ended may have lost the last append (Head.Cut), for which the life-cycle
 // resumes a turn but never sends it again, and no intent is taken up, since the journal may have had what followed.
 //
-// A batch with records that is not synced waits for others in the backlog (backlog.go) before it is applied to Pebble's
+// The batch of an append, if it is small, waits for others in the backlog (backlog.go) before it is applied to Pebble's
 // memtable, up to 1024 of them or 512 KiB: sorted by their keys they take Pebble a fraction of the time, and of the
 // heads of one log only the last is written. TestBacklogIsTheSame compares the result with batches that are applied one
-// by one. A goroutine that reads the database, or applies a batch that is synced, applies the backlog first
-// (generation.drainBacklog), so every call finds all that was committed (TestBacklog); a segment that has ended is
-// flushed after that, too. A replay of the journal sets the same keys again.
+// by one. A goroutine that reads the database applies the backlog first (generation.drainBacklog), unless it needs one
+// log that is not there (TestBacklogOfOthers): so every call finds all that was committed (TestBacklog). A segment that
+// has ended is flushed after that, too. A replay of the journal sets the same keys again. The next command of a task
+// needs its head, and the records that lie in it: these are kept in memory after a durable append (log.resting), so
+// that it does not apply the backlog for one log (TestRestingIsTheSame).
 //
 // # After a loss of power
 //

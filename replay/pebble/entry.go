@@ -81,7 +81,7 @@ func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	if !h.inline {
 		return g.readEntries(log, h, from)
 	}
-	stored, closer, err := storedHead(g.committed(), log, 0)
+	stored, closer, err := storedHead(g.committedOf(log), log, 0)
 	if errors.Is(err, replay.ErrNotFound) {
 		return &records{}, nil
 	}
@@ -100,7 +100,7 @@ func (g *generation) readEntries(log string, h *head, from uint64) (*records, er
 	n := entryKeyLen(log)
 	bounds := appendEntryKey(make([]byte, 0, 2*n), log, from)
 	bounds = appendEntryKey(bounds, log, h.Last+1)
-	it, err := g.committed().NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
+	it, err := g.committedOf(log).NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
 	if err != nil {
 		return nil, err
 	}

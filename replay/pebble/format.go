@@ -65,7 +65,7 @@ func (g *generation) claim(dir string, mode openMode) error {
 	if err != nil {
 		return err
 	}
-	if err := g.commit(b, 0, true); err != nil {
+	if err := g.commit(b, true); err != nil {
 		return err
 	}
 	return g.db.Flush() // a version with another journal has to see the format, too

@@ -294,7 +294,7 @@ func (in *intents) store(g *generation) error {
 		for s := range in.all {
 			setIntent(b, s.log, &s.head)
 		}
-		if err := g.commit(b, 0, false); err != nil {
+		if err := g.commit(b, false); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func TestListedCost(t *testing.T) {
 	if err := b.DeleteRange([]byte{spaceHead}, []byte{spaceHead + 1}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.commit(b, 0, false); err != nil {
+	if err := s.commit(b, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := listed(t, s, "list"); len(got) != n {

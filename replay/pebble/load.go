@@ -102,7 +102,7 @@ func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err e
 
 // snapshot returns the snapshot of a log of which something was trimmed.
 func (s *Store) snapshot(name string) ([]byte, error) {
-	value, closer, err := s.committed().Get(appendNameKey(nil, spaceSnapshot, name))
+	value, closer, err := s.committedOf(name).Get(appendNameKey(nil, spaceSnapshot, name))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, errDamaged
 	}

@@ -24,8 +24,9 @@ type log struct {
 	waiters   replay.Waiters   // of the readers that have caught up
 	positions replay.Positions // of all readers
 
-	// resting is the head with its metadata, if it was read since the last change and is short: a task that rests is
-	// asked for again and again. Guarded by write.
+	// resting is the head with its metadata, and with the entry that is inline in it, if that is known: if both are
+	// short, and the last change was durable or the head was read since. A task that rests is asked for again and again,
+	// or continued by its caller's next command, and neither should wait for the backlog. Guarded by write.
 	resting *head
 
 	// write is held by a goroutine that changes the log, until the change is committed, so that nothing that a power
@@ -59,6 +60,26 @@ func (l *log) publish(h head, added [][]byte) {
 		l.tail.add(added, h.Last, &l.of.tails)
 	}
 	l.known, l.head = true, h
+}
+
+// rest keeps the head of l, which has just been published, for the next one that asks for it, with its metadata and
+// what setRecords has returned. The caller holds l.write.
+func (l *log) rest(h *head, metadata, inline []byte, records [][]byte) {
+	size := 0
+	if h.inline {
+		size = entryLen(inline, records)
+	}
+	if len(metadata)+size > restingMost {
+		return
+	}
+	resting, b := *h, make([]byte, 0, len(metadata)+size)
+	b = append(b, metadata...)
+	resting.Metadata = b[:len(b):len(b)]
+	if h.inline {
+		resting.entry = appendEntry(b, inline, records)[len(metadata):]
+	}
+	resting.DueAt = stampOf(h.DueAt).time() // as it is stored
+	l.resting = &resting
 }
 
 // changed has all readers be behind. The caller holds l.mu.
@@ -120,7 +141,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
 	}
-	if l.resting != nil && !entry {
+	if l.resting != nil && (!entry || !l.resting.inline || l.resting.entry != nil) {
 		return *l.resting, nil
 	}
 	if !l.known || l.head.pending {
@@ -135,7 +156,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 		l.publish(head{}, nil)
 		return head{}, replay.ErrNotFound
 	}
-	h, closer, err := storedHead(g.committed(), l.name, l.of.losses.Load())
+	h, closer, err := storedHead(g.committedOf(l.name), l.name, l.of.losses.Load())
 	switch {
 	case errors.Is(err, replay.ErrNotFound) && l.known:
 		return head{}, errDamaged
@@ -157,7 +178,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 	if !l.known {
 		l.publish(h, nil)
 	}
-	if !entry && len(h.Metadata) <= restingMetadata {
+	if len(h.Metadata)+len(h.entry) <= restingMost {
 		l.resting = new(head)
 		*l.resting = h
 	}
@@ -238,11 +259,11 @@ type logs struct {
 	filter  atomic.Pointer[nameFilter] // nil where there is no filter
 }
 
-// idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB, and what is
-// kept of resting logs (log.resting) at most 20 MB.
+// idleLogs is the number of logs that are kept in memory though they are not in use. Each takes about 300 bytes, and
+// what is kept of it while it rests (log.resting) at most restingMost bytes more.
 const (
-	idleLogs        = 16384
-	restingMetadata = 1 << 10
+	idleLogs    = 1024
+	restingMost = 4 << 10
 )
 
 func newLogs(in *intents) *logs {

@@ -152,5 +152,5 @@ func (g *generation) setMark() error {
 	if err := b.Set([]byte{spaceMark}, g.mark.append(nil), nil); err != nil {
 		return err
 	}
-	return g.commit(b, 0, true)
+	return g.commit(b, true)
 }

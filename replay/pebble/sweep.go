@@ -294,7 +294,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 		}
 		size += e.size
 	}
-	if err := s.commit(b, 0, false); err != nil {
+	if err := s.commit(b, false); err != nil {
 		return err
 	}
 	s.sweeper.size.Add(-size)
@@ -345,7 +345,7 @@ func (s *Store) dropNow(l *log) error {
 		if err := s.deleteLog(b, l.name, &l.head); err != nil {
 			return err
 		}
-		if err := s.commit(b, 0, false); err != nil {
+		if err := s.commit(b, false); err != nil {
 			return err
 		}
 	}
