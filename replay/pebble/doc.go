@@ -9,12 +9,12 @@
 // The next append moves them to an entry of their own.
 //
 // A start that no caller has seen (replay.Append.Intent) costs no commit. It is written to a slot of the file INTENTS,
-// by one write and without a sync, and is in memory until the next append of its log, which is the first that the
-// database gets; then the slot is free. The death of the process loses nothing that was written, so the next process
-// finds it there. After a loss of power the slots are void, and no caller was answered about what is lost. A slot can
-// never bring back a log that has been dropped, since it is cleared before. Where no slot is free, the message is long,
-// sync always is set, or the system has no boot id, such a start is an ordinary append. intents.go says why this is
-// sound, and TestIntentsCrash has a process die at random changes of the disk.
+// which is mapped into memory, without a sync, and is kept until the next append of its log, which is the first that
+// the database gets; then its slot is free. The death of the process loses nothing that was written, so the next
+// process finds it there. After a loss of power the slots are void, and no caller was answered about what is lost. A
+// slot can never bring back a log that has been dropped, since it is cleared before. Where no slot is free, the message
+// is long, sync always is set, or the system has no boot id, such a start is an ordinary append. intents.go says why
+// this is sound, and TestIntentsCrash has a process die at random changes of the disk.
 //
 // The names of logs come in no order, so every flush overlaps all tables, and to compact them is the greater part of
 // what the database costs. So compactions wait for 10 flushes, and blocks have 16 KiB: together that takes 4 to 7 µs

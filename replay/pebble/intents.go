@@ -38,12 +38,13 @@ type intents struct {
 	path string // of the file
 	most int    // slots in it
 
-	mu      sync.Mutex   // guards what follows; the file is written under it by forget alone
-	written sync.Cond    // signals that the write of a slot has ended
-	loaded  bool         // the slots have what the file had when the store was opened
-	disk    *disk.Fenced // of the open database
-	file    vfs.File     // nil where no intents are taken
-	sum     uint32       // what the checksums begin with
+	mu      sync.Mutex    // guards what follows; the file is written under it by forget alone
+	written sync.Cond     // signals that the write of a slot has ended
+	loaded  bool          // the slots have what the file had when the store was opened
+	disk    *disk.Fenced  // of the open database
+	file    vfs.File      // nil where no intents are taken
+	mapping *disk.Mapping // of file; nil where there is none
+	sum     uint32        // what the checksums begin with
 	slots   []slot
 	slotOf  map[string]int // by log, of the slots that have one
 	pending int            // slots whose logs are intents
@@ -108,7 +109,7 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 	in.mu.Unlock()
 
 	buf := slotBuffers.Get().(*[slotSize]byte)
-	err = in.disk.WriteAt(in.file, appendSlot(buf[:0], in.sum, log, h), int64(n)*slotSize)
+	err = in.write(appendSlot(buf[:0], in.sum, log, h), int64(n)*slotSize)
 	slotBuffers.Put(buf)
 
 	in.mu.Lock()
@@ -128,6 +129,17 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 	s.head.Metadata = metadata
 	in.pending++
 	return true, nil
+}
+
+// write writes a slot: through memory, or by a system call where that cannot be done. It is called without in.mu.
+func (in *intents) write(b []byte, at int64) error {
+	if err := in.disk.Err(); err != nil {
+		return err
+	}
+	if in.mapping.Write(b, at) {
+		return nil
+	}
+	return in.disk.WriteAt(in.file, b, at)
 }
 
 // complete ends the intent of a log, whose next append is the system's.
@@ -245,7 +257,11 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	}) {
 		return g.disk.Err()
 	}
-	_ = in.file.Preallocate(0, int64(in.most)*slotSize) // not all systems can
+	size := int64(in.most) * slotSize
+	_ = in.file.Preallocate(0, size)                              // not all systems can
+	if _, err := in.file.WriteAt([]byte{0}, size-1); err == nil { // only what a file has can be mapped
+		in.mapping = disk.MapFile(in.file, size)
+	}
 	in.slots, in.free = make([]slot, in.most), make([]int, in.most)
 	for i := range in.free {
 		in.free[i] = in.most - 1 - i
@@ -318,10 +334,11 @@ func (in *intents) close() {
 }
 
 func (in *intents) closeFile() {
+	in.mapping.Close()
 	if in.file != nil {
 		_ = in.file.Close() // what is in it is the system's
 	}
-	in.file = nil
+	in.file, in.mapping = nil, nil
 }
 
 // appendSlot writes what the slot of an intent has. The checksum begins with sum.

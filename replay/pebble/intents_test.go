@@ -225,6 +225,14 @@ func TestIntentsFault(t *testing.T) {
 // TestIntentsCrash begins, continues, ends and drops logs at random, and has the process die at a random change of the
 // disk. All that was acknowledged is there, and nothing that was dropped before.
 func TestIntentsCrash(t *testing.T) {
+	crashIntents(t, func(disk *vfs.MemFS) (vfs.FS, func() *vfs.MemFS) {
+		return disk, func() *vfs.MemFS { return died(disk) }
+	})
+}
+
+// crashIntents is TestIntentsCrash. over returns what the store sees of a disk, and what leaves the disk as the death
+// of the process does.
+func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func() *vfs.MemFS)) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const logs = 24
@@ -236,12 +244,12 @@ func TestIntentsCrash(t *testing.T) {
 		for life := range 3 {
 			var left atomic.Int64 // changes of the disk until the process dies
 			left.Store(rnd.Int64N(120))
-			system := disk
+			system, died := over(disk)
 			var dying atomic.Bool // what is appended from now on may be lost
 			dead := make(chan *vfs.MemFS, 1)
 			die := sync.OnceFunc(func() {
 				dying.Store(true)
-				dead <- died(system)
+				dead <- died()
 			})
 			s, err := open(watchedFS{system, func(op, name string) error {
 				if left.Add(-1) == 0 {
@@ -307,7 +315,7 @@ func TestIntentsCrash(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			disk = died(disk)
+			disk = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rnd})
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

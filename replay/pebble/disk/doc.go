@@ -9,5 +9,6 @@
 //
 // Before the fence is raised, Reserve gives back what the store has set aside for that moment, descriptors and a file
 // that takes up space, and what failed is tried again. Space refuses new logs before the disk is full. Orphans are the
-// tables that a failed database has left. CheckedTables keeps Pebble from tables that it would panic about.
+// tables that a failed database has left. CheckedTables keeps Pebble from tables that it would panic about. Mapping is
+// a file that is written through memory; the process lives where the system cannot provide a page of it.
 package disk

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package disk
 
 import (
 	"runtime/debug"
@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapping is the file of a segment, mapped into memory. The operating system keeps what is copied there, as it keeps
+// Mapping is a file that is mapped into memory. The operating system keeps what is copied there, as it keeps
 // what is written by a system call: it survives the death of the process, and a sync of the file writes it to the disk.
-type mapping struct{ memory []byte }
+type Mapping struct{ memory []byte }
 
 // mappable are the file systems on which a file can be written by system calls and through memory in turns.
 var mappable = []int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC}
 
-// mapFile maps a file of at least size bytes. It returns nil where that cannot be done: the file is shorter, or in the
+// MapFile maps a file of at least size bytes. It returns nil where that cannot be done: the file is shorter, or in the
 // memory of a test, or on another file system.
-func mapFile(f vfs.File, size int64) *mapping {
+func MapFile(f vfs.File, size int64) *Mapping {
 	fd := f.Fd()
 	if fd == vfs.InvalidFd {
 		return nil
@@ -35,12 +35,12 @@ func mapFile(f vfs.File, size int64) *mapping {
 	if err != nil {
 		return nil
 	}
-	return &mapping{memory}
+	return &Mapping{memory}
 }
 
-// write copies p to a place of the file. It reports false if p does not fit, or if the system cannot provide a page of
+// Write copies p to a place of the file. It reports false if p does not fit, or if the system cannot provide a page of
 // the file, because the disk has failed or is full. Then the caller writes p by a system call, whose error says why.
-func (m *mapping) write(p []byte, at int64) (ok bool) {
+func (m *Mapping) Write(p []byte, at int64) (ok bool) {
 	if m == nil || at+int64(len(p)) > int64(len(m.memory)) {
 		return false
 	}
@@ -58,8 +58,8 @@ func (m *mapping) write(p []byte, at int64) (ok bool) {
 	return true
 }
 
-// close ends the mapping. The file keeps what was written.
-func (m *mapping) close() {
+// Close ends the mapping. The file keeps what was written.
+func (m *Mapping) Close() {
 	if m != nil {
 		_ = unix.Munmap(m.memory)
 		m.memory = nil

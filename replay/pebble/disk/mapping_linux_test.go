@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package disk
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // memoryFile returns a file of size bytes that can be mapped on every machine, and what opens it again.
 func memoryFile(t *testing.T, size int64) (vfs.File, string) {
 	t.Helper()
-	fd, err := unix.MemfdCreate("segment", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,19 +36,19 @@ func memoryFile(t *testing.T, size int64) (vfs.File, string) {
 func TestMapping(t *testing.T) {
 	const size = 64 << 10
 	f, _ := memoryFile(t, size)
-	if m := mapFile(f, size+1); m != nil {
+	if m := MapFile(f, size+1); m != nil {
 		t.Error("a file that is shorter is mapped")
 	}
-	m := mapFile(f, size)
+	m := MapFile(f, size)
 	if m == nil {
 		t.Fatal("the file cannot be mapped")
 	}
-	defer m.close()
+	defer m.Close()
 	want := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	for at := 0; at < size; at += 1000 {
 		part := want[at:min(at+1000, size)]
 		if at%2000 == 0 {
-			if !m.write(part, int64(at)) {
+			if !m.Write(part, int64(at)) {
 				t.Fatalf("at %d nothing is written", at)
 			}
 		} else if _, err := f.WriteAt(part, int64(at)); err != nil {
@@ -59,10 +59,10 @@ func TestMapping(t *testing.T) {
 	if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the file has other bytes, %v", err)
 	}
-	if m.write([]byte("more"), size-3) {
+	if m.Write([]byte("more"), size-3) {
 		t.Error("what does not fit is written")
 	}
-	if (*mapping)(nil).write([]byte("a"), 0) {
+	if (*Mapping)(nil).Write([]byte("a"), 0) {
 		t.Error("what is not mapped is written")
 	}
 }
@@ -71,18 +71,18 @@ func TestMapping(t *testing.T) {
 func TestMappingFault(t *testing.T) {
 	const size = 64 << 10
 	f, path := memoryFile(t, size)
-	m := mapFile(f, size)
+	m := MapFile(f, size)
 	if m == nil {
 		t.Fatal("the file cannot be mapped")
 	}
-	defer m.close()
+	defer m.Close()
 	if err := os.Truncate(path, 4096); err != nil {
 		t.Fatal(err)
 	}
-	if !m.write([]byte("there"), 0) {
+	if !m.Write([]byte("there"), 0) {
 		t.Error("where the file has a page, nothing is written")
 	}
-	if m.write(make([]byte, 8192), 0) || m.write([]byte("gone"), size-4) {
+	if m.Write(make([]byte, 8192), 0) || m.Write([]byte("gone"), size-4) {
 		t.Error("where the file has no page, something is written")
 	}
 }

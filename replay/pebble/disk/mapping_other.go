@@ -2,15 +2,18 @@
 
 //go:build !linux
 
-package wal
+package disk
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// mapping would be the file of a segment, mapped into memory. On this system, files are written by system calls only.
-type mapping struct{}
+// Mapping would be a file that is mapped into memory. On this system, files are written by system calls only.
+type Mapping struct{}
 
-func mapFile(vfs.File, int64) *mapping { return nil }
+// MapFile returns nil.
+func MapFile(vfs.File, int64) *Mapping { return nil }
 
-func (*mapping) write([]byte, int64) bool { return false }
+// Write returns false.
+func (*Mapping) Write([]byte, int64) bool { return false }
 
-func (*mapping) close() {}
+// Close does nothing.
+func (*Mapping) Close() {}

@@ -37,7 +37,7 @@
 // # Writes through memory
 //
 // What is not synced is mostly pieces of products, one after the other in many tasks at once, and each is sent when it
-// is stored. To make such an append cheap, the file of the segment is mapped into memory (mapping_linux.go), and the
+// is stored. To make such an append cheap, the file of the segment is mapped into memory (disk.Mapping), and the
 // record is copied there. The operating system keeps it from then on, as it does after a system call; but the system
 // call takes more time than all else in an append of a single slow stream. Records that are synced are written by
 // system calls: the first write to a page after each sync is a page fault, which costs more. If the system cannot

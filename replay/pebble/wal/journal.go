@@ -234,7 +234,7 @@ func (j *Journal) write(inMemory bool) {
 	j.buf = j.spare[:0]
 	j.mu.Unlock()
 	var err error
-	if at := length - int64(len(buf)); !inMemory || !s.mapping.write(buf, at) {
+	if at := length - int64(len(buf)); !inMemory || !s.mapping.Write(buf, at) {
 		err = j.Disk.WriteAt(s.file, buf, at)
 	}
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
@@ -15,9 +16,9 @@ import (
 type Segment struct {
 	number   uint64
 	path     string
-	file     vfs.File // nil when it has ended
-	mapping  *mapping // of file; nil where there is none
-	length   int64    // bytes of its records
+	file     vfs.File      // nil when it has ended
+	mapping  *disk.Mapping // of file; nil where there is none
+	length   int64         // bytes of its records
 	batches  int
 	records  int            // records of logs that are in them
 	full     bool           // a batch did not fit, so no other follows
@@ -67,7 +68,7 @@ func (j *Journal) endSegment() {
 			j.Disk.FailToSync(err)
 		}
 	}
-	s.mapping.close()
+	s.mapping.Close()
 	if err := s.file.Close(); err != nil {
 		j.Disk.Fail(err)
 	}
@@ -93,7 +94,7 @@ func (j *Journal) beginSegment(fill int64) {
 		_ = s.file.Close()
 		return
 	}
-	s.mapping = mapFile(s.file, j.Size)
+	s.mapping = disk.MapFile(s.file, j.Size)
 	j.segment = s
 	j.next++
 	header := segment.Header{First: j.first, End: uint64(j.end)}
