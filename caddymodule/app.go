@@ -47,6 +47,9 @@ type App struct {
 	// How open streams use the memory of the process.
 	Streams Streams `json:"streams,omitzero"`
 
+	// How the connections of callers are served.
+	Connections Connections `json:"connections,omitzero"`
+
 	// Where the traces of tasks are shown.
 	Traces Traces `json:"traces,omitzero"`
 
@@ -162,6 +165,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 func (a *App) read(ctx caddy.Context) (err error) {
 	orDefault(&a.Drain, caddy.Duration(10*time.Second))
 	a.Streams.provision()
+	a.Connections.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err
 	}
@@ -190,14 +194,16 @@ func (a *App) read(ctx caddy.Context) (err error) {
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
-	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(), a.Traces.validate())
+	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(),
+		a.Connections.validate(), a.Traces.validate())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
 func (a *App) checkWritten() error {
-	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams, Traces: a.Traces}
+	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams, Connections: a.Connections, Traces: a.Traces}
 	c.Notify.fillDefaults()
 	c.Streams.provision()
+	c.Connections.provision()
 	_, err := readIdentities(a.Identities)
 	if err == nil && a.written != nil {
 		err = a.written.checkWritten()

@@ -41,6 +41,9 @@ func init() {
 //			take_over      on|off
 //			release_memory on|off
 //		}
+//		connections {
+//			loop on|off
+//		}
 //		traces {
 //			link <url>
 //		}
@@ -95,7 +98,8 @@ func (a *App) readFrom(p *parser) {
 			"take_over":      p.word(&a.Streams.TakeOver),
 			"release_memory": p.word(&a.Streams.ReleaseMemory),
 		}),
-		"traces": p.section(options{"link": p.word(&a.Traces.Link)}),
+		"connections": p.section(options{"loop": p.word(&a.Connections.Loop)}),
+		"traces":      p.section(options{"link": p.word(&a.Traces.Link)}),
 	})
 }
 

@@ -103,6 +103,8 @@ func TestMistakes(t *testing.T) {
 				`stands, at Caddyfile:4`},
 		{app("streams {\ntake_over maybe\n}"),
 			`'aip': streams: take_over is "maybe", but must be on or off, at Caddyfile:4`},
+		{app("connections {\nloop maybe\n}"),
+			`'aip': connections: loop is "maybe", but must be on or off, at Caddyfile:4`},
 		{app("notify {\nattempts 500\n}"),
 			`'aip': notify: attempts is 500, but must be 1 to 100, at Caddyfile:4`},
 		{app("identities {\nmy-agent alice.aid.pub\n}"),

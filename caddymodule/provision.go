@@ -62,6 +62,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		server.RegisterConnContext(httpfront.WithConnection)
 		if !slices.ContainsFunc(app.(*App).members, func(o *Gateway) bool { return o.server == server }) {
 			server.RegisterConnState(noteHandshake)
+			server.RegisterOnStop(waitForLoops)
 		}
 		g.server, g.logsAccess = server, server.Logs != nil
 		g.logsCredentials = g.logsAccess && server.Logs.ShouldLogCredentials
@@ -93,6 +94,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
 		TakeOver:     g.takeOver(),
+		Loop:         g.app.Connections.passes(),
 		Log:          g.log,
 	})
 	return g.app.add(g)

@@ -55,6 +55,9 @@ func (s *site) text(c config) string {
 	if c.store == "" {
 		c.store = "store pebble " + filepath.Join(s.dir, "store")
 	}
+	if loop := os.Getenv("AIP_E2E_LOOP"); loop != "" {
+		c.store += "\n\t\tconnections {\n\t\t\tloop " + loop + "\n\t\t}"
+	}
 	if c.notify != "" {
 		c.store += "\n\t\tnotify {\n" + c.notify + "\n\t\t}"
 	}

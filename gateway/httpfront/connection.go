@@ -4,8 +4,10 @@ package httpfront
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -16,6 +18,8 @@ import (
 // the connection.
 type connection struct {
 	socket syscall.RawConn
+	bare   bool         // TCP, or TLS over it, of which nothing was read ahead
+	calls  atomic.Int32 // that were answered over HTTP/1.1
 
 	mu      sync.Mutex
 	guards  int
@@ -30,6 +34,7 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	if ctx.Value(connectionKey{}) != nil {
 		return ctx // by another handler of the same server
 	}
+	bare := isBare(c)
 	for {
 		switch under := c.(type) {
 		case syscall.Conn:
@@ -37,13 +42,23 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 			if err != nil {
 				return ctx
 			}
-			return context.WithValue(ctx, connectionKey{}, &connection{socket: socket})
+			return context.WithValue(ctx, connectionKey{}, &connection{socket: socket, bare: bare})
 		case interface{ NetConn() net.Conn }: // TLS
 			c = under.NetConn()
 		default:
 			return ctx
 		}
 	}
+}
+
+// isBare reports whether a connection is of TCP, or of TLS over it. One that has come back from a loop is not: it would
+// come back again.
+func isBare(c net.Conn) bool {
+	switch c.(type) {
+	case *net.TCPConn, *tls.Conn:
+		return true
+	}
+	return false
 }
 
 // guardConnection makes the system close the connection of a request if its caller reads nothing for a time. end stops

@@ -27,6 +27,8 @@ type exchange struct {
 	preview *Preview         // nil for none
 	ctx     context.Context
 	peer    identity.Peer
+
+	received int // how many bytes of the body were read
 }
 
 // ServeHTTP answers the request.
@@ -63,6 +65,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	var a gateway.Answer
 	switch err := e.read(w, r); {
 	case err == nil:
+		e.received = len(*e.request.Body)
 		a = f.gateway.Dispatch(e.ctx, e.peer, &e.request)
 	case task.KindOf(err) == task.LimitExceeded:
 		// The rest of the body is not read.
@@ -196,7 +199,10 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 	}
-	return e.front.write(w, r, body, &e.request)
+	if err := e.front.write(w, r, body, &e.request); err != nil {
+		return err
+	}
+	return e.front.loop(w, r, e.received)
 }
 
 // acceptsOnlyEvents reports whether the caller accepts nothing but a stream.

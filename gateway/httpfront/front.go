@@ -24,6 +24,9 @@ type Config struct {
 	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
 	WriteTimeout time.Duration // how long a caller may read nothing of what it is sent
 	TakeOver     TakeOver
+	// Loop has a loop serve the calls that follow on a connection of HTTP/1.1. As TakeOver.Passes, it reports whether a
+	// ResponseWriter of the host passes on unchanged what it is given; a loop begins below such ones only. nil: none does.
+	Loop func(http.ResponseWriter) bool
 	// Authenticate returns who sends a request. An error is a *task.Error of kind AuthenticationRequired. Default: who
 	// the client certificate of the connection proves, as identity.OfConnection has it.
 	Authenticate func(*http.Request) (identity.Peer, error)

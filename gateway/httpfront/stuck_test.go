@@ -73,7 +73,7 @@ func TestACallerThatNeverReads(t *testing.T) {
 			server := httptest.NewUnstartedServer(h)
 			server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 				under := c
-				if over, ok := c.(*tls.Conn); ok {
+				if over, ok := c.(interface{ NetConn() net.Conn }); ok {
 					under = over.NetConn()
 				}
 				if err := under.(*net.TCPConn).SetWriteBuffer(16 << 10); err != nil {

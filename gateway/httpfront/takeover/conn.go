@@ -83,6 +83,9 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	if c.drained == nil {
 		c.drained = context.Background()
 	}
+	if own, ok := base.(*response); ok {
+		own.loop.unwatch()
+	}
 	var err error
 	if c.watch, err = connections.watchSocket(o.Socket, c.leave, c.read); err != nil {
 		return nil, errors.Join(ErrUnable, err)

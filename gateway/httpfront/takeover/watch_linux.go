@@ -108,6 +108,16 @@ func (x *watch) arm() error {
 	return x.control(unix.EPOLL_CTL_MOD, unix.EPOLLIN|unix.EPOLLRDHUP)
 }
 
+// disarm takes back arm. A call of gone or read may still be running.
+func (x *watch) disarm() {
+	w := x.watcher
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byID[x.id] != nil {
+		_ = x.control(unix.EPOLL_CTL_MOD, 0)
+	}
+}
+
 // remove ends the watch, before the connection is closed. A call of gone or read may still be running.
 func (x *watch) remove() {
 	w := x.watcher

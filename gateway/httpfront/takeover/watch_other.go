@@ -24,4 +24,5 @@ func (*watcher) watchSocket(syscall.RawConn, func(), func()) (*watch, error) {
 }
 
 func (*watch) arm() error { return errors.ErrUnsupported }
+func (*watch) disarm()    {}
 func (*watch) remove()    {}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront/takeover"
+)
+
+// loopAfter is after how many calls on a connection a loop serves the following ones: a caller with a connection for
+// each call would only waste the time.
+const loopAfter = 2
+
+// loop has the calls that follow on the connection of a request served by a loop, if they can be. received is how many
+// bytes of the request's body were read. After an error, the connection is lost.
+func (f *Front) loop(w http.ResponseWriter, r *http.Request, received int) error {
+	if f.config.Loop == nil || r.ProtoMajor != 1 || received == 0 || r.ContentLength != int64(received) ||
+		r.Header["Expect"] != nil || f.gateway.Draining() {
+		return nil
+	}
+	c, ok := r.Context().Value(connectionKey{}).(*connection)
+	if !ok || !c.bare || c.calls.Add(1) != loopAfter {
+		return nil
+	}
+	err := takeover.Serve(w, r, takeover.LoopOptions{Socket: c.socket, Passes: f.config.Loop})
+	if errors.Is(err, takeover.ErrUnable) {
+		return nil
+	}
+	return err
+}
+
+// WaitForLoops waits until the calls that loops carry out have ended, on all servers that are shutting down.
+func WaitForLoops(ctx context.Context) error { return takeover.Wait(ctx) }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxRequest is how large a request in a loop may be, with its head and its body, in bytes: as large as the buffers
+	// that net/http has for a connection.
+	maxRequest = 8 << 10
+
+	// bodyPatience is how long a loop waits for the rest of a body, before net/http does.
+	bodyPatience = time.Second
+)
+
+// loop serves the calls of one connection, by one goroutine.
+type loop struct {
+	loops   *loops
+	server  *http.Server
+	conn    net.Conn
+	base    context.Context // of the connection
+	address string
+	tls     *tls.ConnectionState
+
+	buffer    []byte
+	in        []byte // of the buffer: what was read, and is not used yet
+	pipelined bool   // in has bytes that came before the last answer was sent
+	head      head
+	length    int // of the body that follows the head
+
+	watch *watch
+	timer *time.Timer // has the caller watched, once a call has taken some time
+
+	mu      sync.Mutex
+	calling bool // a call is carried out, or its answer is sent
+	over    bool // the connection is closed, or somebody else's
+	listens bool // a caller that leaves is noticed
+	armed   bool
+	leave   context.CancelFunc // of the call
+	early   []byte             // what has arrived during the call
+}
+
+// LoopOptions are how the calls of a connection are served.
+type LoopOptions struct {
+	// Socket is the caller's socket.
+	Socket syscall.RawConn
+	// Passes is as in Options.
+	Passes func(http.ResponseWriter) bool
+}
+
+// Serve has the calls that follow on the connection of a response served by a loop, from the moment at which the
+// handler of this one has returned. The response must have been written to its end, and the body of the request been
+// read to its end. After an error other than ErrUnable, the connection is lost.
+func Serve(w http.ResponseWriter, r *http.Request, o LoopOptions) error {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	base := (&Options{Passes: o.Passes}).base(w)
+	if _, looped := base.(*response); looped || !supported || base == nil || server == nil || !canLoop(server) ||
+		r.Method != http.MethodPost || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || !isWhole(w.Header()) ||
+		r.Context().Done() == nil || r.Context().Err() != nil {
+		return ErrUnable
+	}
+	l := &loop{server: server, loops: loopsOf(server)}
+	var err error
+	if l.watch, err = connections.watchSocket(o.Socket, func() { go l.look() }, l.look); err != nil {
+		return errors.Join(ErrUnable, err)
+	}
+	if !l.loops.add(l) {
+		l.watch.remove()
+		return ErrUnable
+	}
+	if err = http.NewResponseController(w).Flush(); err == nil {
+		err = l.take(base, r)
+	}
+	if err != nil {
+		l.loops.remove(l)
+		l.watch.remove()
+		return err
+	}
+	context.AfterFunc(r.Context(), l.run) // other handlers still use the connection
+	return nil
+}
+
+// canLoop reports whether the connections of a server may be looped. Time-outs of whole requests are left to net/http.
+func canLoop(s *http.Server) bool {
+	return s.ReadTimeout <= 0 && s.WriteTimeout <= 0 && s.BaseContext == nil && s.Handler != nil
+}
+
+// isWhole reports whether a response with a header is complete once its body is written.
+func isWhole(h http.Header) bool {
+	return len(h["Content-Length"]) == 1 && len(h["Connection"]) == 0 && len(h["Transfer-Encoding"]) == 0 &&
+		len(h["Trailer"]) == 0
+}
+
+// take takes the connection.
+func (l *loop) take(base http.Hijacker, r *http.Request) error {
+	conn, buffered, err := base.Hijack()
+	if err != nil {
+		return err
+	}
+	l.buffer = make([]byte, maxRequest)
+	sent, _ := buffered.Peek(buffered.Reader.Buffered())
+	l.in = l.buffer[:copy(l.buffer, sent)] // net/http has a smaller one
+	shareCertificates(r.TLS)
+	if _, ok := conn.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		l.tls = r.TLS
+	}
+	l.address = conn.RemoteAddr().String()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over { // the server is shutting down
+		_ = conn.Close()
+		return http.ErrServerClosed
+	}
+	l.conn = conn
+	return nil
+}
+
+// run serves the calls of the connection.
+func (l *loop) run() {
+	defer l.loops.remove(l)
+	defer l.watch.remove()
+	ctx := context.WithValue(context.Background(), http.ServerContextKey, l.server)
+	if f := l.server.ConnContext; f != nil {
+		ctx = f(ctx, l.conn)
+	}
+	l.base = context.WithValue(ctx, http.LocalAddrContextKey, l.conn.LocalAddr())
+	l.timer = time.AfterFunc(time.Hour, l.listen)
+	defer l.timer.Stop()
+	for {
+		switch err := l.receive(); {
+		case errors.Is(err, errForeign):
+			l.giveBack()
+			return
+		case err != nil, !l.call():
+			l.close()
+			return
+		}
+	}
+}
+
+// errForeign says that net/http is to read what was received.
+var errForeign = errors.New("takeover: the request is left to net/http")
+
+// receive waits for the next request and receives it, with the time-outs of the server.
+func (l *loop) receive() error {
+	if err := l.conn.SetReadDeadline(after(idleTimeout(l.server))); err != nil {
+		return err
+	}
+	var err error
+	for len(l.in) < lineEnds && err == nil {
+		err = l.read()
+	}
+	// Old callers send the end of a line after a body, which net/http skips after POST.
+	for n := 0; n < lineEnds && len(l.in) > 0 && (l.in[0] == '\r' || l.in[0] == '\n'); n++ {
+		l.in = l.in[1:]
+	}
+	if errors.Is(err, errForeign) && len(l.in) == 0 {
+		return io.EOF
+	}
+	if err != nil {
+		return err
+	}
+	if l.pipelined {
+		return errForeign
+	}
+	waitsForHead, waitsForBody := false, false
+	for {
+		size, length, is := l.head.read(l.in)
+		switch {
+		case is == foreign, is == whole && size+length > maxRequest:
+			return errForeign
+		case is == whole && len(l.in) >= size+length:
+			l.in, l.length = l.in[size:], length
+			return nil
+		case is == partial && !waitsForHead:
+			if err := l.conn.SetReadDeadline(after(headTimeout(l.server))); err != nil {
+				return err
+			}
+			waitsForHead = true
+		case is == whole && !waitsForBody:
+			if err := l.conn.SetReadDeadline(after(bodyPatience)); err != nil {
+				return err
+			}
+			waitsForBody = true
+		}
+		if err := l.read(); err != nil {
+			if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && waitsForBody {
+				return errForeign
+			}
+			return err
+		}
+	}
+}
+
+// lineEnds is how many bytes net/http looks at for ends of lines before a request.
+const lineEnds = 4
+
+// read reads more.
+func (l *loop) read() error {
+	l.in = l.buffer[:copy(l.buffer, l.in)]
+	if len(l.in) == len(l.buffer) {
+		return errForeign
+	}
+	n, err := l.conn.Read(l.buffer[len(l.in):])
+	l.in = l.buffer[:len(l.in)+n]
+	switch {
+	case n > 0:
+		return nil
+	case err == io.EOF && len(l.in) > 0:
+		return errForeign // net/http answers what ends too early
+	}
+	return err
+}
+
+// close closes the connection.
+func (l *loop) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closeLocked()
+}
+
+func (l *loop) closeLocked() {
+	if !l.over && l.conn != nil {
+		_ = l.conn.Close()
+	}
+	l.over = true
+}
+
+// stop closes the connection, or has it closed at the end of its call.
+func (l *loop) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.calling {
+		l.closeLocked()
+	}
+}
+
+// giveBack gives the connection back to its server, with what was read.
+func (l *loop) giveBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over = true
+	if l.conn.SetDeadline(time.Time{}) != nil || !giveBack(l.server, readAgain(l.conn, l.in)) {
+		_ = l.conn.Close()
+	}
+}
+
+// after returns the deadline of a time-out; none for 0.
+func after(d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(d)
+}
+
+// headTimeout is how long a server waits for the rest of a head; 0 is for no limit.
+func headTimeout(s *http.Server) time.Duration {
+	if s.ReadHeaderTimeout != 0 {
+		return s.ReadHeaderTimeout
+	}
+	return s.ReadTimeout
+}

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+)
+
+// looped is a server whose connections are in loops from their second call on.
+type looped struct {
+	*httptest.Server
+	t       *testing.T
+	serve   http.HandlerFunc // what calls in a loop are answered by; nil for an answer of net/http's size
+	logged  asynctest.Buffer
+	unable  atomic.Value // why the last connection is in no loop
+	answers atomic.Int64
+}
+
+func serveLoops(t *testing.T, start func(*httptest.Server), change func(*http.Server)) *looped {
+	h := &looped{t: t}
+	h.Server = httptest.NewUnstartedServer(h)
+	h.Config.ErrorLog = log.New(&h.logged, "", 0)
+	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		for {
+			under, ok := c.(interface{ NetConn() net.Conn })
+			if !ok {
+				break
+			}
+			c = under.NetConn()
+		}
+		socket, err := c.(syscall.Conn).SyscallConn()
+		if err != nil {
+			t.Error(err)
+		}
+		return context.WithValue(ctx, socketKey{}, socket)
+	}
+	if change != nil {
+		change(h.Config)
+	}
+	start(h.Server)
+	t.Cleanup(func() {
+		_ = h.Config.Shutdown(context.Background())
+		if err := Wait(context.Background()); err != nil {
+			t.Error(err)
+		}
+		h.Close()
+	})
+	return h
+}
+
+func (h *looped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.answers.Add(1)
+	if _, in := w.(*response); in && h.serve != nil {
+		h.serve(w, r)
+		return
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		h.t.Error(err)
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	w.Header().Set("Content-Length", "2")
+	_, _ = io.WriteString(w, "ok")
+	socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
+	if err := Serve(w, r, LoopOptions{Socket: socket, Passes: func(http.ResponseWriter) bool { return true }}); err != nil {
+		h.unable.Store(err)
+	}
+}
+
+func (h *looped) reason() error {
+	err, _ := h.unable.Load().(error)
+	return err
+}
+
+// caller is a connection in a loop.
+type caller struct {
+	net.Conn
+	in *bufio.Reader
+	t  *testing.T
+}
+
+func (h *looped) dial() *caller {
+	h.t.Helper()
+	c, err := net.Dial("tcp", h.Listener.Addr().String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { c.Close() })
+	if h.TLS != nil {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate()}})
+	}
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		h.t.Fatal(err)
+	}
+	k := &caller{c, bufio.NewReader(c), h.t}
+	k.call("ok")
+	return k
+}
+
+// send begins a call.
+func (k *caller) send(text string) {
+	k.t.Helper()
+	if _, err := io.WriteString(k, text); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// receive reads an answer, and returns it with its body.
+func (k *caller) receive() (*http.Response, string) {
+	k.t.Helper()
+	res := answer(k.t, k.in)
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func (k *caller) call(want string) *http.Response {
+	k.t.Helper()
+	k.send(firstRequest)
+	res, body := k.receive()
+	if body != want {
+		k.t.Fatalf("the answer is %q, want %q", body, want)
+	}
+	return res
+}
+
+// wantEnd wants the connection to be closed without another byte.
+func (k *caller) wantEnd() {
+	k.t.Helper()
+	if b, err := io.ReadAll(k.in); len(b) > 0 || err != nil {
+		k.t.Fatalf("the connection ends with %q, %v", b, err)
+	}
+}
+
+// TestALoopServes has a connection served by a loop, each call with all that is its own.
+func TestALoopServes(t *testing.T) {
+	for way, start := range ways {
+		t.Run(way, func(t *testing.T) {
+			h := serveLoops(t, start, nil)
+			var last *http.Request
+			var lastWriter http.ResponseWriter
+			h.serve = func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if string(body) != "{}" || err != nil {
+					t.Errorf("the body is %q, %v", body, err)
+				}
+				if r.Context().Value(http.ServerContextKey) != h.Config || r.Context().Value(http.LocalAddrContextKey) == nil ||
+					r.Context().Value(socketKey{}) == nil || r.RemoteAddr == "" || (r.TLS != nil) != (h.TLS != nil) {
+					t.Error("the request lacks what net/http gives one")
+				}
+				if r.TLS != nil && len(r.TLS.PeerCertificates) != 1 {
+					t.Errorf("the request has %d certificates of its caller", len(r.TLS.PeerCertificates))
+				}
+				if last != nil {
+					if last.Context().Err() == nil || r.Context().Err() != nil {
+						t.Error("a call does not end with its handler")
+					}
+					if _, err := last.Body.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+						t.Errorf("the body of another call is read: %v", err)
+					}
+					if _, err := lastWriter.Write([]byte("late")); !errors.Is(err, http.ErrHijacked) {
+						t.Errorf("an answer is written to after its end: %v", err)
+					}
+				}
+				want := http.Header{"Content-Length": {"2"}}
+				if diff := cmp.Diff(want, r.Header); diff != "" {
+					t.Errorf("the header (-want +got):\n%s", diff)
+				}
+				r.Header["Content-Length"][0] = "7"
+				r.Header.Set("Mine", "yes")
+				r.URL.Path = "/mine"
+				last, lastWriter = r, w
+				_, _ = io.WriteString(w, "looped")
+			}
+			c := h.dial()
+			for range 3 {
+				c.call("looped")
+			}
+		})
+	}
+}
+
+// TestLoopNotices has callers leave during a call: their connections are closed, or only their half of TLS is.
+func TestLoopNotices(t *testing.T) {
+	for name, leave := range map[string]func(*caller){
+		"plain":           func(c *caller) { c.Close() },
+		"half":            func(c *caller) { _ = c.Conn.(*net.TCPConn).CloseWrite() },
+		"TLS":             func(c *caller) { c.Close() },
+		"TLS, the socket": func(c *caller) { c.Conn.(*tls.Conn).NetConn().Close() },
+		"TLS, half":       func(c *caller) { _ = c.Conn.(*tls.Conn).CloseWrite() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := plain
+			if strings.HasPrefix(name, "TLS") {
+				start = secure
+			}
+			h := serveLoops(t, start, nil)
+			began, left := make(chan bool), make(chan struct{})
+			h.serve = func(_ http.ResponseWriter, r *http.Request) {
+				began <- true
+				<-r.Context().Done()
+				close(left)
+			}
+			c := h.dial()
+			c.send(firstRequest)
+			<-began
+			leave(c)
+			<-left
+		})
+	}
+}
+
+// TestLoopPipelined has a caller send its next request during a call, and leave only then: as by net/http, the call is
+// not canceled, and both are answered.
+func TestLoopPipelined(t *testing.T) {
+	for way, start := range ways {
+		t.Run(way, func(t *testing.T) {
+			h := serveLoops(t, start, nil)
+			began, release := make(chan bool), make(chan bool)
+			h.serve = func(w http.ResponseWriter, r *http.Request) {
+				began <- true
+				<-release
+				if err := r.Context().Err(); err != nil {
+					t.Error(err)
+				}
+				_, _ = io.WriteString(w, "looped")
+			}
+			c := h.dial()
+			c.send(firstRequest)
+			<-began
+			c.send(firstRequest)
+			_ = c.Conn.(interface{ CloseWrite() error }).CloseWrite()
+			// Nothing shows that a caller that has left is not noticed.
+			time.Sleep(5 * listenAfter)
+			release <- true
+			for _, want := range []string{"looped", "ok"} {
+				if _, body := c.receive(); body != want {
+					t.Errorf("the answer is %q, want %q", body, want)
+				}
+			}
+		})
+	}
+}
+
+// TestLoopTimeouts has callers send nothing, half a head or half a body.
+func TestLoopTimeouts(t *testing.T) {
+	const short = 300 * time.Millisecond
+	for way, start := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Run("idle", func(t *testing.T) {
+				h := serveLoops(t, start, func(s *http.Server) { s.IdleTimeout = short })
+				h.dial().wantEnd()
+			})
+			t.Run("head", func(t *testing.T) {
+				h := serveLoops(t, start, func(s *http.Server) { s.ReadHeaderTimeout = short })
+				c := h.dial()
+				c.send("POST /first HTTP")
+				c.wantEnd()
+			})
+			t.Run("body", func(t *testing.T) {
+				h := serveLoops(t, start, func(s *http.Server) { s.ReadHeaderTimeout = short })
+				c := h.dial()
+				before := h.answers.Load()
+				c.send(firstRequest[:len(firstRequest)-1])
+				asynctest.Eventually(t, "net/http has the call", func() bool { return h.answers.Load() > before })
+				c.send("}")
+				if _, body := c.receive(); body != "ok" {
+					t.Errorf("the answer is %q", body)
+				}
+			})
+		})
+	}
+}
+
+// TestLoopShutdown shuts a server down: a connection that rests is closed, and one in a call after its answer, for which
+// Wait waits.
+func TestLoopShutdown(t *testing.T) {
+	for way, start := range ways {
+		t.Run(way, func(t *testing.T) {
+			h := serveLoops(t, start, nil)
+			began, release := make(chan bool), make(chan bool)
+			h.serve = func(w http.ResponseWriter, _ *http.Request) {
+				began <- true
+				<-release
+				_, _ = io.WriteString(w, "looped")
+			}
+			rests, calls := h.dial(), h.dial()
+			calls.send(firstRequest)
+			<-began
+			if err := h.Config.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			rests.wantEnd()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			waited := make(chan error)
+			go func() { waited <- Wait(ctx) }()
+			cancel(errors.New("not yet"))
+			if err := <-waited; err == nil || err.Error() != "not yet" {
+				t.Errorf("Wait returns %v while a call is carried out", err)
+			}
+			release <- true
+			res, body := calls.receive()
+			if body != "looped" || !res.Close {
+				t.Errorf("the answer is %q, and closes the connection: %v", body, res.Close)
+			}
+			calls.wantEnd()
+			if err := Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			servers.mu.Lock()
+			defer servers.mu.Unlock()
+			if servers.loops[h.Config] != nil {
+				t.Error("the server is still known")
+			}
+		})
+	}
+}
+
+// TestLoopAfterShutdown has a call end in net/http when its server shuts down: no loop begins.
+func TestLoopAfterShutdown(t *testing.T) {
+	var h *looped
+	ended := make(chan error, 1)
+	h = serveLoops(t, plain, func(s *http.Server) {
+		inner := s.Handler
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			go func() { ended <- s.Shutdown(context.Background()) }()
+			asynctest.Eventually(t, "the server shuts down", func() bool { return isShutDown(s) })
+			inner.ServeHTTP(w, r)
+		})
+	})
+	c := h.dial()
+	c.wantEnd()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(h.reason(), ErrUnable) {
+		t.Errorf("Serve returns %v", h.reason())
+	}
+}
+
+// TestLoopPanics has handlers panic in a loop.
+func TestLoopPanics(t *testing.T) {
+	for text, value := range map[string]any{"": http.ErrAbortHandler, "a bug": "a bug"} {
+		h := serveLoops(t, plain, nil)
+		h.serve = func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "some")
+			panic(value)
+		}
+		c := h.dial()
+		c.send(firstRequest)
+		c.wantEnd()
+		if log := h.logged.String(); !strings.Contains(log, text) || (text == "") != (log == "") {
+			t.Errorf("the log after a panic by %v is %q", value, log)
+		}
+	}
+}
+
+// TestLoopTaken has a stream that began in a loop taken over, and its connection given back.
+func TestLoopTaken(t *testing.T) {
+	for way, start := range ways {
+		t.Run(way, func(t *testing.T) {
+			h := serveLoops(t, start, nil)
+			taken := make(chan *Conn, 1)
+			h.serve = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.(http.Flusher).Flush()
+				socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
+				c, err := Take(w, r, Options{
+					Socket: socket, Passes: func(http.ResponseWriter) bool { return true }, Gone: func() {}, Timeout: time.Minute,
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				taken <- c
+			}
+			c := h.dial()
+			c.send(firstRequest)
+			s := <-taken
+			if s == nil {
+				return
+			}
+			if _, err := io.WriteString(s, "an event"); err != nil {
+				t.Error(err)
+			}
+			s.End(true, true)
+			if _, body := c.receive(); body != "an event" {
+				t.Errorf("the stream is %q", body)
+			}
+			c.call("ok")
+		})
+	}
+}
+
+// TestNoLoop names the servers and the responses whose connections stay with net/http.
+func TestNoLoop(t *testing.T) {
+	for name, change := range map[string]func(*http.Server){
+		"read timeout":  func(s *http.Server) { s.ReadTimeout = time.Minute },
+		"write timeout": func(s *http.Server) { s.WriteTimeout = time.Minute },
+		"base context":  func(s *http.Server) { s.BaseContext = func(net.Listener) context.Context { return t.Context() } },
+	} {
+		h := serveLoops(t, plain, change)
+		c := h.dial()
+		c.call("ok")
+		if !errors.Is(h.reason(), ErrUnable) {
+			t.Errorf("%s: Serve returns %v", name, h.reason())
+		}
+	}
+	for _, header := range []http.Header{
+		{}, {"Content-Length": {"1"}, "Connection": {"close"}}, {"Content-Length": {"1"}, "Trailer": {"A"}},
+		{"Content-Length": {"1"}, "Transfer-Encoding": {"chunked"}},
+	} {
+		if isWhole(header) {
+			t.Errorf("a response with %v is whole", header)
+		}
+	}
+}
+
+// TestLoopDeadline has a caller read nothing: a write of a loop ends at its deadline, also one that is set meanwhile.
+func TestLoopDeadline(t *testing.T) {
+	for name, set := range map[string]func(*http.ResponseController){
+		"before": func(c *http.ResponseController) { _ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)) },
+		"meanwhile": func(c *http.ResponseController) {
+			time.AfterFunc(200*time.Millisecond, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := serveLoops(t, plain, nil)
+			failed := make(chan error, 1)
+			h.serve = func(w http.ResponseWriter, _ *http.Request) {
+				set(http.NewResponseController(w))
+				for {
+					if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+						failed <- err
+						return
+					}
+				}
+			}
+			c := h.dial()
+			c.send(firstRequest)
+			if late, ok := errors.AsType[net.Error](<-failed); !ok || !late.Timeout() {
+				t.Errorf("a write fails by %v", late)
+			}
+		})
+	}
+}
