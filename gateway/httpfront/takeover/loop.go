@@ -156,19 +156,16 @@ func (l *loop) receive() error {
 	if err := l.conn.SetReadDeadline(after(idleTimeout(l.server))); err != nil {
 		return err
 	}
-	var err error
-	for len(l.in) < lineEnds && err == nil {
-		err = l.read()
+	for len(l.in) < lineEnds {
+		if err := l.read(); errors.Is(err, errForeign) {
+			return io.EOF // net/http closes the connection, too
+		} else if err != nil {
+			return err
+		}
 	}
 	// Old callers send the end of a line after a body, which net/http skips after POST.
 	for n := 0; n < lineEnds && len(l.in) > 0 && (l.in[0] == '\r' || l.in[0] == '\n'); n++ {
 		l.in = l.in[1:]
-	}
-	if errors.Is(err, errForeign) && len(l.in) == 0 {
-		return io.EOF
-	}
-	if err != nil {
-		return err
 	}
 	if l.pipelined {
 		return errForeign

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestLoop has calls follow each other on one connection, and says by whom each was served.
+func TestLoop(t *testing.T) {
+	const std, loop = "*http.response", "*takeover.response"
+	everyWriter := func(http.ResponseWriter) bool { return true }
+	for name, c := range map[string]struct {
+		passes func(http.ResponseWriter) bool
+		header http.Header
+		want   []string
+	}{
+		"on":           {everyWriter, nil, []string{std, std, loop, loop}},
+		"off":          {nil, nil, []string{std, std, std, std}},
+		"other writer": {func(http.ResponseWriter) bool { return false }, nil, []string{std, std, std, std}},
+		"expect":       {everyWriter, http.Header{"Expect": {"100-continue"}}, []string{std, std, std, std}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openSite(t, func(s *setup) {
+				s.Partner.Agent, s.front.Loop = spoken{pieces: make(chan string)}, c.passes
+			})
+			var served []string
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				served = append(served, fmt.Sprintf("%T", w))
+				h.ServeHTTP(w, r)
+			}))
+			server.Config.ConnContext = WithConnection
+			server.Start()
+			defer closeServer(server)
+			for range c.want {
+				req, err := http.NewRequest(http.MethodPost, server.URL+"/rpc", strings.NewReader(message("rpc", "get", "none", "")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, v := range c.header {
+					req.Header[name] = v
+				}
+				res, err := server.Client().Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(res.Body)
+				if err != nil || !strings.Contains(string(body), "error") {
+					t.Fatalf("answered %q, %v", body, err)
+				}
+				res.Body.Close()
+			}
+			if diff := cmp.Diff(c.want, served); diff != "" {
+				t.Errorf("who served the calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
