@@ -14,4 +14,21 @@
 // connections shows that a caller has left or has sent something; what arrives is read through crypto/tls, which learns
 // of its end and of new keys, and is dropped. At the end, Conn.End gives the connection back to its http.Server, by a
 // listener that accepts this one connection, so that a Leader keeps its connection as before.
+//
+// Calls that follow each other, over HTTP/1.1. Front.loop has a loop serve the connection of a call from the next call
+// on (Serve): one goroutine, which receives a request, calls the handler of the http.Server, as net/http does, and sends
+// the answer. So all handlers of the host see each call as before, with a request, a context and a ResponseWriter of its
+// own. What is saved is the goroutine that net/http has read the connection during each call, and the deadlines that it
+// sets. The rules:
+//
+//   - A loop takes only what all readers of HTTP read alike (lengthOf): a POST to a path, with one Host, one
+//     Content-Length, and bytes of ASCII. net/http's own parser reads each head, unless it is that of the call before,
+//     byte by byte, but for the digits of its length. Anything else goes back to net/http with all bytes that were
+//     read, and the connection is in no loop again: Expect, chunks, pipelined requests, more than 8 KiB.
+//   - The body is in memory before the handler runs. A loop waits a second for the rest of a body, then net/http does.
+//   - The caller reads the bytes that net/http would send (response): TestALoopIsTheSame and FuzzLoop compare both.
+//   - A caller that leaves is noticed from 20 ms after the begin of its call, by the same epoll descriptor.
+//   - IdleTimeout and ReadHeaderTimeout count as in net/http. A server with ReadTimeout or WriteTimeout has no loops.
+//   - A loop ends when its server shuts down: at once if it rests, else with its call, whose answer says so. Shutdown
+//     does not wait for that, Wait does.
 package takeover

@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -244,6 +246,9 @@ func (s *twin) exchange(t *testing.T, parts [][]byte) (seen []string, answered s
 	}
 	_ = c.(interface{ CloseWrite() error }).CloseWrite()
 	all, err := io.ReadAll(in)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%q: the connection stays open; with loops: %v", parts, s.loops)
+	}
 	reset = reset || err != nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
