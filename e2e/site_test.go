@@ -55,7 +55,7 @@ func (s *site) text(c config) string {
 	if c.store == "" {
 		c.store = "store pebble " + filepath.Join(s.dir, "store")
 	}
-	if loop := os.Getenv("AIP_E2E_LOOP"); loop != "" {
+	if loop := os.Getenv("AIP_E2E_LOOP"); loop != "" && !strings.Contains(c.store, "connections {") {
 		c.store += "\n\t\tconnections {\n\t\t\tloop " + loop + "\n\t\t}"
 	}
 	if c.notify != "" {

@@ -12,19 +12,34 @@ import (
 )
 
 // TestStopAnswersWaitingCalls stops the gateway while starts wait for their agent: one by the running configuration,
-// one
-// by the one before. The next process continues their tasks.
+// one by the one before. The next process continues their tasks. Their connections are served by Caddy's server, or by
+// loops.
 func TestStopAnswersWaitingCalls(t *testing.T) {
 	t.Parallel()
+	for _, loop := range []string{"off", "on"} {
+		t.Run("loop "+loop, func(t *testing.T) {
+			t.Parallel()
+			stopsWhileCallsWait(t, loop)
+		})
+	}
+}
+
+func stopsWhileCallsWait(t *testing.T, loop string) {
 	_, agent := sampleAgent(t)
 	s := newSite(t)
-	with := config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms"}
+	with := config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms\n\t\t" +
+		"connections {\n\t\t\tloop " + loop + "\n\t\t}"}
 	s.start(with)
 	l := leaderOf(t, s.url())
 	answers := make(map[string]chan answered)
 	start := func(id string) {
 		t.Helper()
 		answers[id] = make(chan answered, 1)
+		for range 3 { // the third call on a connection is in a loop, as the start is then
+			if _, err := l.try(commandCall(task.Get, "none")); err == nil {
+				t.Error("there is a task without a start")
+			}
+		}
 		go func() {
 			call := startCall(id, "slow 600")
 			call.Terms.Response = 10 * time.Minute

@@ -40,7 +40,8 @@ func TestLoop(t *testing.T) {
 			server.Start()
 			defer closeServer(server)
 			for range c.want {
-				req, err := http.NewRequest(http.MethodPost, server.URL+"/rpc", strings.NewReader(message("rpc", "get", "none", "")))
+				sent := strings.NewReader(message("rpc", "get", "none", ""))
+				req, err := http.NewRequest(http.MethodPost, server.URL+"/rpc", sent)
 				if err != nil {
 					t.Fatal(err)
 				}

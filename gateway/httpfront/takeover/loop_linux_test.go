@@ -78,7 +78,8 @@ func (h *looped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", "2")
 	_, _ = io.WriteString(w, "ok")
 	socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
-	if err := Serve(w, r, LoopOptions{Socket: socket, Passes: func(http.ResponseWriter) bool { return true }}); err != nil {
+	o := LoopOptions{Socket: socket, Passes: func(http.ResponseWriter) bool { return true }}
+	if err := Serve(w, r, o); err != nil {
 		h.unable.Store(err)
 	}
 }
@@ -290,8 +291,8 @@ func TestLoopTimeouts(t *testing.T) {
 	}
 }
 
-// TestLoopShutdown shuts a server down: a connection that rests is closed, and one in a call after its answer, for which
-// Wait waits.
+// TestLoopShutdown shuts a server down: a connection that rests is closed, and one in a call after its answer, for
+// which Wait waits.
 func TestLoopShutdown(t *testing.T) {
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {

@@ -294,6 +294,7 @@ func call(path, body string) string {
 
 // requests are what callers send in a loop, and what they may only send to net/http.
 func requests() map[string]string {
+	const post = "POST /first HTTP/1.1\r\nHost: x\r\n"
 	all := map[string]string{
 		"equal":               call("/first", "{}"),
 		"two":                 call("/first", "{}") + call("/first", "{}"),
@@ -310,11 +311,11 @@ func requests() map[string]string {
 		"negative":            "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: -2\r\n\r\n{}",
 		"two lengths":         "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
 		"other lengths":       "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}}",
-		"length and chunks":   "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"length and chunks":   post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"chunks":              "POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
 		"no length":           "POST /first HTTP/1.1\r\nHost: x\r\n\r\n",
 		"expect":              "POST /first HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
-		"upgrade":             "POST /first HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}",
+		"upgrade":             post + "Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}",
 		"close":               "POST /first HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
 		"keep alive":          "POST /first HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n{}",
 		"1.0":                 "POST /first HTTP/1.0\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
@@ -341,12 +342,12 @@ func requests() map[string]string {
 		"same field twice":    "POST /first HTTP/1.1\r\nHost: x\r\nA: 1\r\nContent-Length: 2\r\na: 2\r\n\r\n{}",
 		"other head":          "POST /first HTTP/1.1\r\nHost: x\r\nTraceparent: 00-1\r\nContent-Length: 2\r\n\r\n{}",
 		"pragma":              "POST /first HTTP/1.1\r\nHost: x\r\nPragma: no-cache\r\nContent-Length: 2\r\n\r\n{}",
-		"long head":           "POST /first HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("x", 5000) + "\r\nContent-Length: 2\r\n\r\n{}",
+		"long head":           post + "A: " + strings.Repeat("x", 5000) + "\r\nContent-Length: 2\r\n\r\n{}",
 		"nothing":             "",
 		"a half":              "POST /first HT",
 		"half a body":         "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{}",
 		"no request":          "hello\r\n\r\n",
-		"smuggled":            "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\n\r\n",
+		"smuggled":            post + "Content-Length: 34\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\n\r\n",
 		"expect other":        "POST /first HTTP/1.1\r\nHost: x\r\nExpect: much\r\nContent-Length: 2\r\n\r\n{}",
 	}
 	for path := range answers {
@@ -355,8 +356,8 @@ func requests() map[string]string {
 	return all
 }
 
-// TestALoopIsTheSame has a server with loops and one of net/http alone answer the same, whether the requests come one by
-// one, at once or in pieces.
+// TestALoopIsTheSame has a server with loops and one of net/http alone answer the same, whether the requests come one
+// by one, at once or in pieces.
 func TestALoopIsTheSame(t *testing.T) {
 	for way := range ways {
 		for name, sent := range requests() {
