@@ -18,8 +18,8 @@
 // Calls that follow each other, over HTTP/1.1. Front.loop has a loop serve the connection of a call from the next call
 // on (Serve): one goroutine, which receives a request, calls the handler of the http.Server, as net/http does, and
 // sends the answer. So all handlers of the host see each call as before, with a request, a context and a ResponseWriter
-// of its own. What is saved is the goroutine that net/http has read the connection during each call, and the deadlines that it
-// sets. The rules:
+// of its own. What is saved is the goroutine by which net/http reads the connection during each call, and deadlines.
+// The rules:
 //
 //   - A loop takes only what all readers of HTTP read alike (lengthOf): a POST to a path, with one Host, one
 //     Content-Length, and bytes of ASCII. net/http's own parser reads each head, unless it is that of the call before,
