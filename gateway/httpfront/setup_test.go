@@ -102,8 +102,7 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 			Log:       logger,
 		},
 		front: Config{BodyTimeout: 10 * time.Second, Heartbeat: time.Minute, WriteTimeout: 10 * time.Second,
-			Loop: func(http.ResponseWriter) bool { return true },
-			Log:  logger},
+			Log: logger},
 	}
 	for _, f := range change {
 		f(&s)

@@ -244,6 +244,7 @@ func (l *loop) stop() {
 
 // giveBack gives the connection back to its server, with what was read.
 func (l *loop) giveBack() {
+	l.watch.remove() // a stream may be watched there
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {

@@ -67,7 +67,7 @@ func serveLoops(t *testing.T, start func(*httptest.Server), change func(*http.Se
 
 func (h *looped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answers.Add(1)
-	if _, in := w.(*response); in && h.serve != nil {
+	if _, in := w.(*response); (in || r.TransferEncoding != nil) && h.serve != nil {
 		h.serve(w, r)
 		return
 	}
@@ -374,13 +374,22 @@ func TestLoopPanics(t *testing.T) {
 	}
 }
 
-// TestLoopTaken has a stream that began in a loop taken over, and its connection given back.
+// TestLoopTaken has a stream that began in a loop taken over, or one on a connection that a loop has given back; then
+// its connection is given back.
 func TestLoopTaken(t *testing.T) {
-	for way, start := range ways {
-		t.Run(way, func(t *testing.T) {
+	const chunked = "POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+	for name, sent := range map[string]string{
+		"plain": firstRequest, "TLS": firstRequest, "plain, given back": chunked, "TLS, given back": chunked,
+	} {
+		t.Run(name, func(t *testing.T) {
+			way, _, _ := strings.Cut(name, ",")
+			start := ways[way]
 			h := serveLoops(t, start, nil)
 			taken := make(chan *Conn, 1)
 			h.serve = func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					t.Error(err)
+				}
 				w.Header().Set("Content-Type", "text/event-stream")
 				w.(http.Flusher).Flush()
 				socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
@@ -393,7 +402,7 @@ func TestLoopTaken(t *testing.T) {
 				taken <- c
 			}
 			c := h.dial()
-			c.send(firstRequest)
+			c.send(sent)
 			s := <-taken
 			if s == nil {
 				return
