@@ -49,9 +49,9 @@ const (
 	takeOver  = "github.com/aip-gateway/aip-gateway/gateway/httpfront/takeover"
 )
 
-// passing are the writers that pass on unchanged what they are given: those of net/http and of loops, and those by which Caddy counts
-// bytes, sets deadlines and changes headers. Their types are not exported. A new one of Caddy's, or one of another
-// module, is not known here, so its streams are not taken over.
+// passing are the writers that pass on unchanged what they are given: those of net/http and of loops, and those by
+// which Caddy counts bytes, sets deadlines and changes headers. Their types are not exported. A new one of Caddy's, or
+// one of another module, is not known here, so its streams are not taken over, and its connections are not looped.
 var passing = map[writer]bool{
 	{"net/http", "response"}:                          true,
 	{takeOver, "response"}:                            true,
