@@ -23,7 +23,7 @@ const (
 	// While there is work, garbage of up to three times what lives may gather before it is collected, but of no more
 	// than plenty bytes where what lives is less than that. The runtime's own rule is once what lives.
 	usual, most = 100, 300 // in percent
-	plenty      = 192 << 20
+	plenty      = 128 << 20
 
 	// What a burst has left is given back if it is so many bytes and as much as what lives: once for each burst, and at
 	// most once in often.

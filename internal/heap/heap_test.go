@@ -68,7 +68,7 @@ func TestFollow(t *testing.T) {
 		"a small burst":     {all, looks(10, 31, 0, 50, 0), 0, time.Hour, result{[]int{300, 100}, 0}},
 		"a burst that ends": {all, looks(10, 32, 0, 50, 0), 0, 4 * time.Second, result{[]int{300, 100}, 1}},
 		"much lives":        {all, looks(400, 399, 0, 50, 0), 0, time.Hour, result{nil, 0}},
-		"some lives":        {all, looks(100, 40, 0, 50, 0), 0, time.Hour, result{[]int{175, 100}, 0}},
+		"some lives":        {all, looks(100, 40, 0, 50, 0), 0, time.Hour, result{[]int{125, 100}, 0}},
 		"spare that stays":  {all, looks(10, 50, 0, 50, 0), 0, time.Hour, result{[]int{300, 100}, 1}},
 		"another burst": {all, looks(10, 50, 0, 50, 0, 0, 0, 50, 0), 0, time.Hour,
 			result{[]int{300, 100, 300, 100}, 2}},
