@@ -68,6 +68,8 @@ aip {
 	}
 	streams {
 	}
+	connections {
+	}
 	traces {
 	}
 	aun {
