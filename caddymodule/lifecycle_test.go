@@ -143,14 +143,15 @@ func (s *site) call(ctx context.Context, command, id, text string) (state string
 	return answer.Result.Status.State, nil
 }
 
-// overReload sends a request again while its connection is reset: Caddy's old listener had not accepted the connection
-// yet when a reload closed it.
+// overReload sends a request again, a few times, while its connection ends without an answer: when a reload closed
+// Caddy's old listener, that had not accepted the connection yet, or had not read from it.
 func overReload(send func() (*http.Response, error)) (res *http.Response, err error) {
-	for {
-		if res, err = send(); !errors.Is(err, syscall.ECONNRESET) {
+	for range 10 {
+		if res, err = send(); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
 			return res, err
 		}
 	}
+	return nil, err
 }
 
 func (s *site) post(ctx context.Context, body string) (*http.Response, error) {
