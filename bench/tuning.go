@@ -9,11 +9,10 @@ import (
 )
 
 // tuning measures what an operator can change about the process, each setting against the default: starts, in turns.
-// With GOGC set, garbage is collected as often as ever while there is work.
 func tuning(ctx context.Context, o settings) error {
 	var all [][]float64
 	changes := []string{
-		fmt.Sprintf("GOMAXPROCS=%d", 2*runtime.NumCPU()), "GOGC=50", "GOGC=100", "GOGC=200", "GOGC=400",
+		fmt.Sprintf("GOMAXPROCS=%d", 2*runtime.NumCPU()), "GOGC=50", "GOGC=200", "GOGC=400",
 	}
 	for _, change := range changes {
 		values, err := tuned(ctx, o, change)

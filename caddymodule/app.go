@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -300,10 +301,9 @@ func (a *App) Start() error {
 	a.measured.Store(&measured{a.members, opened, a.certificates})
 	a.checking.Go(a.keepHistory)
 	close(a.started)
-	a.checking.Go(func() {
-		heap.Follow(a.draining, heap.NewGo(),
-			heap.Settings{Spread: !heap.IsSet(), Release: a.Streams.ReleaseMemory == switchOn})
-	})
+	if a.Streams.ReleaseMemory == switchOn {
+		a.checking.Go(func() { heap.Follow(a.draining, heap.Reader(), debug.FreeOSMemory) })
+	}
 	return nil
 }
 

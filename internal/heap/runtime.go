@@ -2,43 +2,24 @@
 
 package heap
 
-import (
-	"os"
-	"runtime/debug"
-	"runtime/metrics"
-)
+import "runtime/metrics"
 
-// IsSet reports whether the process's environment says how its memory is used, by GOGC or GOMEMLIMIT.
-func IsSet() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
-
-// Go is the Runtime of this process. One goroutine may use it.
-type Go struct{ samples [6]metrics.Sample }
-
-// NewGo returns the Runtime of this process.
-func NewGo() *Go {
-	g := new(Go)
+// Reader returns a function that reads the heap of this process, which one goroutine may use.
+func Reader() func() Sample {
+	var samples [5]metrics.Sample
 	for i, name := range [...]string{
-		"/gc/heap/allocs:bytes", "/gc/heap/live:bytes", "/gc/gogc:percent",
+		"/gc/heap/allocs:bytes", "/gc/heap/live:bytes",
 		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes",
 	} {
-		g.samples[i].Name = name
+		samples[i].Name = name
 	}
-	return g
-}
-
-// Read implements Runtime.
-func (g *Go) Read() Sample {
-	metrics.Read(g.samples[:])
-	value := func(i int) uint64 { return g.samples[i].Value.Uint64() }
-	s := Sample{Allocated: value(0), Live: value(1), Percent: int(min(value(2), 1<<30))}
-	if held := value(3) + value(4) + value(5); held > s.Live {
-		s.Spare = held - s.Live
+	return func() Sample {
+		metrics.Read(samples[:])
+		value := func(i int) uint64 { return samples[i].Value.Uint64() }
+		s := Sample{Allocated: value(0), Live: value(1)}
+		if held := value(2) + value(3) + value(4); held > s.Live {
+			s.Spare = held - s.Live
+		}
+		return s
 	}
-	return s
 }
-
-// SetPercent implements Runtime.
-func (*Go) SetPercent(percent int) { debug.SetGCPercent(percent) }
-
-// Release implements Runtime.
-func (*Go) Release() { debug.FreeOSMemory() }
