@@ -111,10 +111,10 @@ func Export(ctx context.Context, s Store, w io.Writer) (n ArchiveCounts, err err
 			return n, fmt.Errorf("the log %q: %w", entry.Log, err)
 		}
 		name := archiveBytes(entry.Log)
-		line := archiveLine{Log: &name, First: h.First, Last: h.Last, DueAt: h.DueAt, Ended: h.Ended,
+		line := archiveLine{Log: &name, First: h.First, Last: h.Last, DueAt: h.DueAt.UTC(), Ended: h.Ended.UTC(),
 			Metadata: h.Metadata, Snapshot: snapshot}
 		for _, l := range h.Lists {
-			line.Lists = append(line.Lists, archiveListing{archiveBytes(l.List), l.At, archiveBytes(l.Label)})
+			line.Lists = append(line.Lists, archiveListing{archiveBytes(l.List), l.At.UTC(), archiveBytes(l.Label)})
 		}
 		if err := e.Encode(line); err != nil {
 			return n, err
