@@ -37,13 +37,13 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
 # The packages that take longest begin first, so that no core waits for them in the end, and there are three at a time,
-# since one of them waits. Those whose tests try less with -short are run once more without it and without the race
-# detector, with which that would take ten times as long.
+# since one of them waits. Those whose tests try less with the race detector, since it would take ten times as long, are
+# run once more without it.
 LONGEST := replay/pebble notify replay/jetstream gateway/httpfront
 SPARSE  := ./replay/pebble
 
 unit: nats ## unit tests, with the race detector; those of groups and the models are apart
-	$(GO) test -p 3 -parallel 4 -race -short -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
+	$(GO) test -p 3 -parallel 4 -race -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
 	  $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model|$(subst $(space),|,$(LONGEST)))$$')
 	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
 	@set -e; for module in $(filter-out .,$(MODULES)); do ( set -x; cd $$module; \

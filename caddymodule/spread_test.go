@@ -366,7 +366,7 @@ func TestTailAllForgotten(t *testing.T) {
 		}
 		for i := range maxTails {
 			ask(fmt.Sprint(i), nil)
-			time.Sleep(time.Second)
+			bubble.Pass(time.Second)
 		}
 		for i := maxTails - 20; i < maxTails; i++ {
 			ask(fmt.Sprint(i), nil)
@@ -380,7 +380,7 @@ func TestTailAllForgotten(t *testing.T) {
 		if n, first := open(); n != maxTails || first {
 			t.Errorf("there are %d tails, the first one is among them: %v", n, first)
 		}
-		time.Sleep(forgetTail + time.Second)
+		bubble.Pass(forgetTail + time.Second)
 		if n, _ := open(); n > 0 {
 			t.Errorf("there are %d tails", n)
 		}

@@ -211,11 +211,13 @@ func TestConsoleOverview(t *testing.T) {
 	p.Eval(`void (location.hash = "#/agent?partner=none")`, nil)
 	p.WaitText(`the Partner "none" is not in the configuration`)
 	if os.Getenv("AIP_PICTURES") != "" { // with curves
+		pace := time.NewTicker(2 * time.Second)
+		defer pace.Stop()
 		for i := range 40 {
 			for n := range 1 + i/10%4 {
 				leader.start(fmt.Sprintf("trip-%d-%d", i, n), "hello")
 			}
-			time.Sleep(2 * time.Second)
+			<-pace.C
 		}
 		p.Go(url + "#/overview?since=5m")
 		p.WaitText("awaiting-completion")

@@ -124,10 +124,14 @@ func TestConsoleShowsATask(t *testing.T) {
 	// A task of more events than are read at once, and of several turns: each state that it has had is on the time line.
 	o, _ := leader.open(t, leader.transports(t)["2"], streamBody(leader.Sender, "start", "story", "tell", ""))
 	o.until("awaiting-completion")
-	// The Leader takes its time, so that more than one state lasts: else the two scales are the same.
-	time.Sleep(50 * time.Millisecond)
+	// More than one state lasts: else the two scales are the same.
+	lasts := func(least time.Duration) {
+		since := leader.get("story").Status.ChangedAt
+		eventually(t, "the state has lasted "+least.String(), func() bool { return time.Since(since) >= least })
+	}
+	lasts(50 * time.Millisecond)
 	leader.goOn("story", "again")
-	time.Sleep(20 * time.Millisecond)
+	lasts(20 * time.Millisecond)
 	leader.complete("story")
 	show("story")
 	history := leader.get("story").StatusHistory

@@ -5,8 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -54,35 +52,6 @@ type endpoint struct {
 	} `json:"urls"`
 }
 
-// asked sends a request to the admin API and returns the status and the body of the answer.
-func (s *site) asked(method, path, body string) (int, []byte) {
-	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.adminURL()+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return res.StatusCode, answer
-}
-
-// adminCall sends a request to the admin API that must succeed, and decodes the answer.
-func (s *site) adminCall(method, path, body string, into any) {
-	s.t.Helper()
-	status, answer := s.asked(method, path, body)
-	if err := json.Unmarshal(answer, into); status != 200 || err != nil {
-		s.t.Fatalf("%s %s is answered with status %d: %s", method, path, status, answer)
-	}
-}
-
 // deliveries returns what the admin API lists, of all pages.
 func (s *site) deliveries(query string) (all []delivery) {
 	s.t.Helper()
@@ -112,15 +81,6 @@ func (s *site) endpoints() []endpoint {
 	}
 	s.adminCall("GET", "/aip/endpoints", "", &answer)
 	return answer.Endpoints
-}
-
-// awake waits until the gateway has started. Its ports may be open before.
-func (s *site) awake() {
-	s.t.Helper()
-	eventually(s.t, "the gateway has started", func() bool {
-		status, _ := s.asked("GET", "/aip/endpoints", "")
-		return status == 200
-	})
 }
 
 // enable has everything that waits for an endpoint tried now. It is how tests need not wait for what comes by itself,

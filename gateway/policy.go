@@ -46,7 +46,7 @@ func (x *exchange) authorize() (err error) {
 		}
 		if x.token != nil {
 			x.peer.Claims = x.token
-			// It may be a person, and is stored with the task: only where the agent is told of it.
+			// It may be a person, and is stored with the task: only where the gateway names it to the agent.
 			s := x.token.Subject
 			if x.g.config.Agent.HTTP.Introducer != nil && s != "agent:"+x.call.Leader {
 				x.call.Subject = s

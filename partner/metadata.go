@@ -47,7 +47,8 @@ type metadata struct {
 	Proof string `json:"proof,omitempty"`
 	// Trace is that of the start; zero for none.
 	Trace traceID `json:"trace,omitzero"`
-	// Subject is for whom the Leader acted with it; empty for itself, and where the agent is not told.
+	// Subject is for whom the Leader acted with it; empty for itself, and where the gateway does not
+	// name it to the agent.
 	Subject string `json:"subject,omitempty"`
 }
 

@@ -140,8 +140,8 @@ func (f *Feed) Active(aic string) context.Context {
 	return one.ctx
 }
 
-// Ask asks the registry about an agent that the Feed does not know: what it has told so far may lack agents that are
-// not active. The error says that the registry cannot be asked now.
+// Ask asks the registry about an agent that the Feed does not know: the feed may lack agents that are not active. The
+// error says that the registry cannot be asked now.
 func (f *Feed) Ask(ctx context.Context, aic string) error {
 	if f.Agent(aic).Known {
 		return nil
@@ -171,7 +171,7 @@ func (f *Feed) tell() {
 }
 
 // Changed returns a channel that is closed when an agent becomes known, active or inactive the next time, or the
-// registry has told all there is for the first time.
+// registry has sent all agents for the first time.
 func (f *Feed) Changed() <-chan struct{} {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -53,7 +53,7 @@ func (c *Checker) admit(issuer *x509.Certificate) *authority {
 	if len(known) >= maxAuthorities {
 		return nil
 	}
-	known = append(slices.Clone(known), &authority{cert: issuer}) // nobody sees it before it has its lists
+	known = append(slices.Clone(known), &authority{cert: issuer}) // no call reads it before it has its lists
 	adopted := false
 	for _, l := range c.locations {
 		if p := l.pending; p != nil && p.names(issuer) {

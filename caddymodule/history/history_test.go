@@ -43,7 +43,7 @@ func (c *counters) take() { c.h.Take(func() Sample { return c.Sample }) }
 // run takes the regular samples of a time, after doing something before each.
 func (c *counters) run(span time.Duration, before func()) {
 	for range span / Interval {
-		time.Sleep(c.h.UntilNext())
+		bubble.Pass(c.h.UntilNext())
 		before()
 		c.take()
 	}
@@ -135,7 +135,7 @@ func TestHistoryOfAPause(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCounters(t)
 		c.run(time.Minute, func() { c.Dead += 2; c.Levels.Working = 5; c.take(); c.take() })
-		time.Sleep(2 * time.Minute)
+		bubble.Pass(2 * time.Minute)
 		c.Dead, c.Levels.Working = 0, 1 // the engines of another process
 		c.run(time.Minute, func() { c.Dead++ })
 		var counted time.Duration

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package pebble
 
-import "testing"
-
-// sparse returns the part, 1 in so many, of the places and the random runs that a test tries. With -short they are
-// fewer: so the race detector, with which they take ten times as long, sees each kind of them, and a run without it
-// tries all.
-func sparse() int {
-	if testing.Short() {
-		return 5
-	}
-	return 1
-}
+// sparse is the part, 1 in so many, of the places and the random runs that a test tries: all.
+const sparse = 1

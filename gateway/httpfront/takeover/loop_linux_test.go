@@ -37,20 +37,7 @@ func serveLoops(t *testing.T, start func(*httptest.Server), change func(*http.Se
 	h := &looped{t: t}
 	h.Server = httptest.NewUnstartedServer(h)
 	h.Config.ErrorLog = log.New(&h.logged, "", 0)
-	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		for {
-			under, ok := c.(interface{ NetConn() net.Conn })
-			if !ok {
-				break
-			}
-			c = under.NetConn()
-		}
-		socket, err := c.(syscall.Conn).SyscallConn()
-		if err != nil {
-			t.Error(err)
-		}
-		return context.WithValue(ctx, socketKey{}, socket)
-	}
+	h.Config.ConnContext = withSocket
 	if change != nil {
 		change(h.Config)
 	}

@@ -133,7 +133,7 @@ func (l *loop) look() {
 	}
 }
 
-// unwatch ends the watch for good: whoever is given the connection may watch it.
+// unwatch ends the watch for good: the next owner of the connection may watch it.
 func (l *loop) unwatch() {
 	l.endListening()
 	l.watch.remove()

@@ -5,7 +5,6 @@ package takeover
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -34,26 +33,11 @@ type twin struct {
 	seen map[string][]string // requests, by the address of the caller
 }
 
-type twinKey struct{}
-
 func newTwin(secure, loops bool) *twin {
 	s := &twin{loops: loops, seen: make(map[string][]string)}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		for {
-			under, ok := c.(interface{ NetConn() net.Conn })
-			if !ok {
-				break
-			}
-			c = under.NetConn()
-		}
-		socket, err := c.(syscall.Conn).SyscallConn()
-		if err != nil {
-			panic(err)
-		}
-		return context.WithValue(ctx, twinKey{}, socket)
-	}
+	s.Config.ConnContext = withSocket
 	if secure {
 		s.StartTLS()
 	} else {
@@ -91,7 +75,7 @@ func (s *twin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["Content-Length"] = []string{fmt.Sprint(len(text))}
 	_, _ = io.WriteString(w, text)
 	if s.loops && err == nil && r.ContentLength >= 0 && r.Header.Get("Expect") == "" {
-		socket, _ := r.Context().Value(twinKey{}).(syscall.RawConn)
+		socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
 		_ = Serve(w, r, LoopOptions{Socket: socket, Passes: func(http.ResponseWriter) bool { return true }})
 	}
 }

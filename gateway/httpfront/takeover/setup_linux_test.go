@@ -45,23 +45,26 @@ func serve(t *testing.T, start func(*httptest.Server)) *host {
 		passes: func(http.ResponseWriter) bool { return true },
 	}
 	h.Server = httptest.NewUnstartedServer(h)
-	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		for {
-			under, ok := c.(interface{ NetConn() net.Conn })
-			if !ok {
-				break
-			}
-			c = under.NetConn()
-		}
-		socket, err := c.(syscall.Conn).SyscallConn()
-		if err != nil {
-			t.Error(err)
-		}
-		return context.WithValue(ctx, socketKey{}, socket)
-	}
+	h.Config.ConnContext = withSocket
 	start(h.Server)
 	t.Cleanup(h.Close)
 	return h
+}
+
+// withSocket has the requests of a connection know its socket.
+func withSocket(ctx context.Context, c net.Conn) context.Context {
+	for {
+		under, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		c = under.NetConn()
+	}
+	socket, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		panic(err) // a connection of TCP has one
+	}
+	return context.WithValue(ctx, socketKey{}, socket)
 }
 
 // plain and secure are how a host may be served.
