@@ -46,7 +46,7 @@ func budgetOf(ctx context.Context, o settings, w wire) error {
 	var r result
 	go func() {
 		var err error
-		r, err = measure(ctx, s.gateway, t, o.conns, (profileSeconds+1)*time.Second)
+		r, err = (&way{target: t, process: s.gateway}).measure(ctx, o.conns, (profileSeconds+1)*time.Second)
 		loaded <- err
 	}()
 	err = s.writeProfile(ctx, path, profileSeconds)

@@ -6,11 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -26,23 +23,15 @@ func latencies(ctx context.Context, o settings) error {
 	}
 	defer s.close()
 	for _, c := range []struct{ kib, rate int }{{1, 1000}, {1, 3000}, {16, 1000}, {16, 3000}} {
-		ways := []target{
-			padded(a2aSend(s, plain, "the agent alone", portAgent), c.kib<<10),
-			padded(a2aSend(s, plain, "reverse_proxy", portProxy), c.kib<<10),
-			padded(aipStart(s, plain), c.kib<<10),
+		var ways []way
+		for _, t := range []target{
+			a2aSend(s, plain, "the agent alone", portAgent), a2aSend(s, plain, "reverse_proxy", portProxy), aipStart(s, plain),
+		} {
+			ways = append(ways, way{target: padded(t, c.kib<<10), process: s.gateway, rate: c.rate})
 		}
-		rounds := make([][]result, len(ways))
-		for round := range o.rounds + 1 {
-			for i := range ways {
-				i = (i + round) % len(ways)
-				r, err := steady(ctx, ways[i], c.rate, o.round)
-				if err != nil {
-					return err
-				}
-				if round > 0 { // the first one warms up
-					rounds[i] = append(rounds[i], r)
-				}
-			}
+		rounds, err := inTurns(ctx, o, steadyConns, ways...)
+		if err != nil {
+			return err
 		}
 		t := o.table(fmt.Sprintf("calls of %d KiB, %d a second", c.kib, c.rate),
 			"per s", "p50 µs", "p99 µs", "p50 more", "p99 more")
@@ -52,7 +41,7 @@ func latencies(ctx context.Context, o settings) error {
 			if i > 0 {
 				values = append(values, values[1]-alone[1], values[2]-alone[2])
 			}
-			t.row(w.name, values...)
+			t.row(w.target.name, values...)
 		}
 	}
 	return nil
@@ -68,27 +57,17 @@ func padded(t target, size int) target {
 	return t
 }
 
-// steady sends requests at a rate, for so long. A request that has to wait for the answer to the one before counts from
-// when it was due.
-func steady(ctx context.Context, t target, rate int, d time.Duration) (result, error) {
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	var all []time.Duration
-	var failed error
-	every := steadyConns * time.Second / time.Duration(rate)
+// steady sends so many requests a second over so many connections, for so long. A request that has to wait for the
+// answer to the one before counts from when it was due.
+func steady(ctx context.Context, t target, callers, rate int, d time.Duration) (result, error) {
+	every := time.Duration(callers) * time.Second / time.Duration(rate)
 	began := time.Now()
-	for i := range steadyConns {
-		group.Go(func() {
-			took, err := t.callSteadily(ctx, began.Add(every*time.Duration(i)/steadyConns), began.Add(d), every)
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, took...)
-			failed = errors.Join(failed, err)
-		})
+	var all []func() ([]time.Duration, error)
+	for i := range callers {
+		first := began.Add(every * time.Duration(i) / time.Duration(callers))
+		all = append(all, func() ([]time.Duration, error) { return t.callSteadily(ctx, first, began.Add(d), every) })
 	}
-	group.Wait()
-	slices.Sort(all)
-	return result{rate: float64(len(all)) / time.Since(began).Seconds(), latencies: all}, failed
+	return gather(all)
 }
 
 // callSteadily sends a request every so often over one connection, from one moment to another.

@@ -51,12 +51,8 @@ var numbers atomic.Int64
 func load(ctx context.Context, t target, callers int, d time.Duration) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	var all []time.Duration
-	var failed error
 	call := t.callHTTP1
-	began := time.Now()
+	var all []func() ([]time.Duration, error)
 	for i := range callers {
 		if t.h2 && i%callsPerConn == 0 {
 			transport := &http.Transport{TLSClientConfig: t.tls.Clone(), ForceAttemptHTTP2: true}
@@ -64,8 +60,21 @@ func load(ctx context.Context, t target, callers int, d time.Duration) (result, 
 			call = func(ctx context.Context) ([]time.Duration, error) { return t.callHTTP2(ctx, transport) }
 		}
 		caller := call
+		all = append(all, func() ([]time.Duration, error) { return caller(ctx) })
+	}
+	return gather(all)
+}
+
+// gather has callers call at the same time, and returns how long all their answers took.
+func gather(callers []func() ([]time.Duration, error)) (result, error) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var all []time.Duration
+	var failed error
+	began := time.Now()
+	for _, caller := range callers {
 		group.Go(func() {
-			latencies, err := caller(ctx)
+			latencies, err := caller()
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, latencies...)

@@ -65,7 +65,7 @@ func observed(ctx context.Context, o settings) error {
 	}
 	var ways []way
 	for _, c := range compared {
-		ways = append(ways, way{c.target, s.gateway, c.during})
+		ways = append(ways, way{target: c.target, process: s.gateway, during: c.during})
 	}
 	rounds, err := inTurns(ctx, o, o.conns, ways...)
 	if err != nil {

@@ -51,7 +51,7 @@ func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
 	defer ticker.Stop()
 	disabled := make(map[string]bool)
 	for {
-		changed, any := a.feed.Changed(), false
+		changed, some := a.feed.Changed(), false
 		for name, g := range own {
 			now := g.inactive() != nil
 			switch {
@@ -62,11 +62,11 @@ func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
 				log.Info("the registry has enabled a Partner again: it takes calls", "partner", name)
 			}
 			if disabled[name] = now; now {
-				any = true
+				some = true
 				a.opened.groups.LeaveAllOf(name)
 			}
 		}
-		if any {
+		if some {
 			process.CutInactive()
 		}
 		select {
