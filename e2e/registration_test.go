@@ -87,6 +87,19 @@ func (r *registering) drafted(t *testing.T) (name, version string) {
 	return r.served(t, "name"), r.served(t, "version")
 }
 
+// submitted submits the agent to the registry from a gateway with a configuration, which is killed then. It returns the
+// agent's name and version there.
+func (r *registering) submitted(t *testing.T, c config) (name, version string) {
+	t.Helper()
+	r.start(c)
+	if status, out, errs := r.acs("register", "--no-wait"); status != 0 {
+		t.Fatalf("register: %d %s %s", status, out, errs)
+	}
+	name, version = r.drafted(t)
+	r.kill()
+	return name, version
+}
+
 // TestRegistration goes from nothing to an AIC in use, over a lost answer, a kill and a rejection, with one draft, and
 // then to a new version.
 func TestRegistration(t *testing.T) {
@@ -333,12 +346,7 @@ func TestAssignedAICIsUsed(t *testing.T) {
 	c.store += "\n\t\tcertificates http://127.0.0.1:1/acps-atr-v2/acme/directory"
 	c.handle = strings.Replace(c.handle, "card {", "callers aip aip/2\n\t\tgroup {\n\t\t\tallow_brokers localhost\n\t\t\t"+
 		"tls {\n\t\t\t\tclient_cert aip\n\t\t\t}\n\t\t}\n\t\tcard {", 1)
-	r.start(c)
-	if status, out, errs := r.acs("register", "--no-wait"); status != 0 {
-		t.Fatalf("register: %d %s %s", status, out, errs)
-	}
-	name, version := r.drafted(t)
-	r.kill()
+	name, version := r.submitted(t, c)
 	r.start(c)
 	r.waitFor(t, "the registration waits for a person of the registry")
 	aic := registry.Process(name, version, true, "ok")
@@ -362,12 +370,7 @@ func TestAssignedAICWithoutAdmin(t *testing.T) {
 	registry := registrytest.New(t)
 	r := newRegistering(t, registry)
 	c := r.settings(r.byPassword(), "")
-	r.start(c)
-	if status, out, errs := r.acs("register", "--no-wait"); status != 0 {
-		t.Fatalf("register: %d %s %s", status, out, errs)
-	}
-	name, version := r.drafted(t)
-	r.kill()
+	name, version := r.submitted(t, c)
 	path := r.write(c)
 	text, err := os.ReadFile(path)
 	noError(t, err)
