@@ -96,6 +96,7 @@ type self struct {
 	started  time.Time
 	sent     time.Duration // when the record was last sent
 	urgent   bool          // it has changed since
+	lapsed   bool          // the lease had lapsed, and others that have joined since were not looked for yet
 }
 
 // shardState is what this node knows of a shard.

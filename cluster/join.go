@@ -40,10 +40,66 @@ func (c *Cluster) tryJoin(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.agree(); err != nil {
+	if err := c.agree(unwritten); err != nil {
 		return err
 	}
-	return c.write(ctx, false)
+	return c.enter(ctx)
+}
+
+// enter has others know that this node joins, looks for those that have joined meanwhile, and only then takes part:
+// so of two nodes that do not work together, and look at once, the one withdraws whose record came later.
+func (c *Cluster) enter(ctx context.Context) error {
+	announced := c.config.Clock()
+	if err := c.write(ctx, joining); err != nil {
+		return err
+	}
+	if err := c.lookAgain(ctx); err != nil {
+		if _, refused := errors.AsType[*ProtocolError](err); refused {
+			return errors.Join(err, c.write(ctx, left))
+		}
+		return err
+	}
+	if err := c.write(ctx, acting); err != nil {
+		return err
+	}
+	if c.config.Clock() >= announced+c.config.Lease { // others may have taken it for gone
+		return c.lookAgain(ctx)
+	}
+	return nil
+}
+
+// back looks for nodes that have joined while others may have taken this one for gone, and gives up all shards if it
+// does not work together with one of them.
+func (c *Cluster) back(ctx context.Context) error {
+	c.mu.Lock()
+	lapsed := c.self.lapsed
+	c.mu.Unlock()
+	if !lapsed {
+		return nil
+	}
+	err := c.lookAgain(ctx)
+	if _, refused := errors.AsType[*ProtocolError](err); refused {
+		return c.expelled(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.self.lapsed = err != nil
+	return err
+}
+
+// lookAgain returns a ProtocolError if this node, whose record is written, does not work together with another one.
+func (c *Cluster) lookAgain(ctx context.Context) error {
+	all, err := c.config.Registry.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		c.see(r)
+	}
+	c.mu.Lock()
+	revision := c.self.revision
+	c.mu.Unlock()
+	return c.agree(revision)
 }
 
 // takeName finds out whether the process lives that has written the record under the name of this node. One that is not

@@ -17,7 +17,8 @@ type record struct {
 	Protocol    int       `json:"protocol"`
 	Started     time.Time `json:"started"`
 	Draining    bool      `json:"draining,omitempty"`
-	Left        bool      `json:"left,omitempty"` // the process has ended, and acts no more
+	Joining     bool      `json:"joining,omitempty"` // it looks whether it may join, and acts not yet
+	Left        bool      `json:"left,omitempty"`    // the process has ended, and acts no more
 	Wants       []want    `json:"wants,omitempty"`
 	Refuses     []int     `json:"refuses,omitempty"` // shards that it could not claim
 	Owns        int       `json:"owns"`              // how many shards
@@ -34,6 +35,15 @@ type member struct {
 }
 
 func (m *member) living() bool { return !m.gone && !m.Left }
+
+// stage is what the record of a node says of its part in the cluster.
+type stage int
+
+const (
+	joining stage = iota
+	acting
+	left
+)
 
 // forgetAfter is how long a node is shown that does not live.
 const forgetAfter = time.Hour
@@ -109,15 +119,18 @@ func (c *Cluster) beat() error {
 	if !joined {
 		return c.join(ctx)
 	}
-	return c.write(ctx, false)
+	if err := c.write(ctx, acting); err != nil {
+		return err
+	}
+	return c.back(ctx)
 }
 
 // write writes the record of this node.
-func (c *Cluster) write(ctx context.Context, left bool) error {
+func (c *Cluster) write(ctx context.Context, as stage) error {
 	c.mu.Lock()
 	r := record{Incarnation: c.incarnation, Version: c.config.Version, Protocol: c.config.protocol,
-		Started: c.self.started, Draining: c.self.draining, Left: left, Wants: c.self.wants, Refuses: c.refuses(),
-		Lease: c.config.Lease}
+		Started: c.self.started, Draining: c.self.draining, Joining: as == joining, Left: as == left,
+		Wants: c.self.wants, Refuses: c.refuses(), Lease: c.config.Lease}
 	for i := range c.shards {
 		if c.shards[i].store != nil {
 			r.Owns++
@@ -134,7 +147,7 @@ func (c *Cluster) write(ctx context.Context, left bool) error {
 	}
 	revision, err := c.config.Registry.Write(ctx, c.config.Name, data, expect)
 	if errors.Is(err, ErrConflict) {
-		return c.conflict(ctx, left)
+		return c.conflict(ctx, as)
 	}
 	if err != nil {
 		return err
@@ -143,12 +156,16 @@ func (c *Cluster) write(ctx context.Context, left bool) error {
 	return nil
 }
 
-// renew counts the lease from when a record was sent that the registry has now.
+// renew counts the lease from when a record was sent that the registry has now. The record of a node that joins begins
+// no lease.
 func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.config.Clock()
 	c.self.revision = revision
+	if r.Joining {
+		return
+	}
 	if m := c.members[c.config.Name]; m != nil && !slices.Equal(m.Refuses, r.Refuses) {
 		c.change()
 		c.kick()
@@ -158,6 +175,7 @@ func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 		c.since = now
 		if until != 0 { // it had lapsed: others may have declared this node gone
 			c.doubts.Add(1)
+			c.self.lapsed = true
 			c.stats.lapses.Add(1)
 			c.log.Warn("the lease of this node had lapsed, and holds again")
 		}
@@ -171,7 +189,7 @@ func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 // conflict does what follows from a record under the name of this node that it has not expected in the registry. Of
 // another process, it says that the name is taken. Of this one, it is that of an earlier write, whose answer was lost;
 // then, and if somebody has deleted the record, this node writes again.
-func (c *Cluster) conflict(ctx context.Context, left bool) error {
+func (c *Cluster) conflict(ctx context.Context, as stage) error {
 	all, err := c.config.Registry.All(ctx)
 	if err != nil {
 		return err
@@ -186,29 +204,30 @@ func (c *Cluster) conflict(ctx context.Context, left bool) error {
 			return err
 		}
 		if found.Incarnation != c.incarnation {
-			return c.replacedBy(found.Incarnation)
+			return c.expelled(&NameTakenError{c.config.Name, found.Incarnation})
 		}
 		revision = r.Revision
 	}
 	c.mu.Lock()
 	c.self.revision = revision
 	c.mu.Unlock()
-	return c.write(ctx, left)
+	return c.write(ctx, as)
 }
 
-// replacedBy gives up all shards, because another process has the name of this node. It returns the error that says so.
-func (c *Cluster) replacedBy(incarnation string) error {
+// expelled gives up all shards for a reason, which it returns: another process has the name of this node, or one lives
+// that it does not work together with.
+func (c *Cluster) expelled(reason error) error {
 	c.lease.Store(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.joined, c.since, c.problem = false, 0, &NameTakenError{c.config.Name, incarnation}
+	c.joined, c.since, c.problem = false, 0, reason
 	for i := range c.shards {
 		if s := c.shards[i].store; s != nil {
 			s.lose()
 		}
 	}
 	c.change()
-	return c.problem
+	return reason
 }
 
 // see takes note of a record in the registry.
@@ -231,7 +250,7 @@ func (c *Cluster) see(r Record) {
 		c.replaced(m)
 	}
 	if m == nil || m.living() != !found.Left || m.Incarnation != found.Incarnation || m.Draining != found.Draining ||
-		!slices.Equal(m.Wants, found.Wants) || !slices.Equal(m.Refuses, found.Refuses) {
+		m.Joining != found.Joining || !slices.Equal(m.Wants, found.Wants) || !slices.Equal(m.Refuses, found.Refuses) {
 		c.log.Info("a node of the cluster has changed", "other", r.Name, "incarnation", found.Incarnation,
 			"left", found.Left, "draining", found.Draining)
 		c.change()
@@ -328,7 +347,7 @@ func (c *Cluster) leave(ctx context.Context) {
 	if !joined {
 		return
 	}
-	if err := c.write(ctx, true); err != nil {
+	if err := c.write(ctx, left); err != nil {
 		c.log.Warn("this node could not say that it leaves; others wait until its lease is over", "error", err)
 	}
 }
@@ -340,7 +359,7 @@ func (c *Cluster) living() (all []candidate) {
 		draining = draining && (m.Draining || !m.living())
 	}
 	for name, m := range c.members {
-		if m.living() && (draining || !m.Draining) {
+		if m.living() && !m.Joining && (draining || !m.Draining) {
 			all = append(all, candidate{name, m.Wants, m.Refuses})
 		}
 	}

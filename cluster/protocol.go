@@ -5,6 +5,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -37,14 +38,19 @@ func (c *Cluster) strange(from string, err error) {
 		"from", from, "error", err)
 }
 
-// agree returns a ProtocolError if a node that may live has a protocol that this one does not work together with.
-func (c *Cluster) agree() error {
+// unwritten is the revision of a node that has no record yet: each other one was before it.
+const unwritten = math.MaxUint64
+
+// agree returns a ProtocolError if a node that may live has a protocol that this one does not work together with. One
+// that joins withdraws by itself if its record came after that of this node, whose revision is given.
+func (c *Cluster) agree(revision uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.config.Clock()
 	for name, m := range c.members {
 		over := now >= c.lastOf(m)+c.config.Lease+c.margin() // it cannot act any more
-		if name == c.config.Name || m.Left || m.gone || over {
+		withdraws := m.Joining && m.revision > revision
+		if name == c.config.Name || m.Left || m.gone || over || withdraws {
 			continue
 		}
 		if m.Protocol < c.config.protocol-1 || m.Protocol > c.config.protocol+1 {

@@ -68,6 +68,75 @@ func TestProtocolOfTheDead(t *testing.T) {
 	})
 }
 
+// TestProtocolsAtOnce: of two nodes that do not work together one joins at most, also where both look before either has
+// written its record.
+func TestProtocolsAtOnce(t *testing.T) {
+	const tick = 10 * time.Millisecond
+	for name, c := range map[string]struct{ a, b, later time.Duration }{
+		"at once":                   {5 * tick, 5 * tick, 0},
+		"the first is slow":         {20 * tick, 5 * tick, 0},
+		"the second is slow":        {5 * tick, 20 * tick, 0},
+		"the second begins later":   {20 * tick, 5 * tick, 10 * tick},
+		"while the first looks":     {5 * tick, 5 * tick, 7 * tick},
+		"the first is slower still": {60 * tick, 5 * tick, 3 * tick},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				link := func(slow time.Duration, speak int) func(string) *node {
+					return func(name string) *node {
+						w.slow, w.speak = slow, speak
+						return w.open(name)
+					}
+				}
+				a := link(c.a, cluster.Protocol)("a")
+				bubble.Pass(c.later)
+				b := link(c.b, cluster.Protocol+2)("b")
+				both := time.Duration(0)
+				for range 1000 {
+					bubble.Pass(tick)
+					if a.Ready() == nil && b.Ready() == nil && both == 0 {
+						both = w.at()
+					}
+				}
+				if both != 0 {
+					t.Errorf("both have joined at %v", both)
+				} else if (a.Ready() == nil) == (b.Ready() == nil) {
+					t.Errorf("none or both have joined: %v, %v", a.Ready(), b.Ready())
+				}
+				w.end(a, b)
+			})
+		})
+	}
+}
+
+// TestProtocolAfterALapse: a node that was taken for dead, and comes back when a node lives that it does not work
+// together with, joins only when that one has left.
+func TestProtocolAfterALapse(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		bubble.Pass(lease)
+		a.link.Cut(true)
+		w.speak = cluster.Protocol + 2
+		b := w.open("b")
+		bubble.Pass(3 * lease)
+		if err := b.Ready(); err != nil {
+			t.Error(err)
+		}
+		a.link.Cut(false)
+		bubble.Pass(lease)
+		if _, refused := errors.AsType[*cluster.ProtocolError](a.Ready()); !refused {
+			t.Errorf("it has joined again: %v", a.Ready())
+		}
+		bubble.Pass(2 * lease) // it was seen to live for a moment
+		w.shares("b")
+		w.end(b)
+		bubble.Pass(20 * time.Second)
+		w.shares("a")
+		w.alone()
+		w.end(a)
+	})
+}
+
 // TestNewerRecord: a node whose record has members that this version does not know is a node like any other.
 func TestNewerRecord(t *testing.T) {
 	inBubble(t, func(w *world) {

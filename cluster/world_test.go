@@ -50,6 +50,7 @@ type world struct {
 	lease time.Duration // of nodes that are started
 	log   *slog.Logger  // likewise
 	speak int           // the protocol, likewise; 0 for the present one
+	slow  time.Duration // how long what they write to the registry takes, likewise
 
 	mu   sync.Mutex
 	acts [shardCount][]act
@@ -78,6 +79,7 @@ func (w *world) start(name string) *node {
 func (w *world) open(name string) *node {
 	w.Helper()
 	n := &node{w: w, name: name, link: w.Link()}
+	n.link.SlowWrites(w.slow)
 	n.ctx, n.kill = context.WithCancel(context.Background())
 	c := cluster.Config{Name: name, Streams: n.link, Registry: n.link, Network: n.link, Lease: w.lease, Log: w.log,
 		Busy: n.isBusy, Clock: func() time.Duration { return time.Hour + time.Since(w.began) }}

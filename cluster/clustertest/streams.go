@@ -83,6 +83,7 @@ type Link struct {
 	broken       bool // claims fail after they were written
 	max          int
 	delay        time.Duration   // of claims
+	slow         time.Duration   // until what is written to the registry arrives
 	stale        []cluster.Owner // what it reads of owners: leaders answer that were deposed; nil for what there is
 }
 
@@ -124,6 +125,9 @@ func (l *Link) Disconnect(cut bool) {
 
 // SetDelay has each claim take a time.
 func (l *Link) SetDelay(d time.Duration) { l.set(func() { l.delay = d }) }
+
+// SlowWrites has what the process writes to the registry arrive after a time.
+func (l *Link) SlowWrites(d time.Duration) { l.set(func() { l.slow = d }) }
 
 // Lose has messages that the process sends lost for which f is true; nil for none.
 func (l *Link) Lose(f func(cluster.Message) bool) { l.set(func() { l.lose = f }) }
@@ -316,6 +320,10 @@ func (s *store) Close() error { return nil }
 
 // Write implements cluster.Registry.
 func (l *Link) Write(ctx context.Context, name string, data []byte, expect uint64) (uint64, error) {
+	l.of.mu.Lock()
+	slow := l.slow
+	l.of.mu.Unlock()
+	time.Sleep(slow)
 	if err := l.pass(ctx, true); err != nil {
 		return 0, err
 	}
