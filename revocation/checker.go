@@ -67,6 +67,7 @@ type Checker struct {
 	known      atomic.Pointer[[]*authority] // all that are known; neither the slice nor its elements are changed
 	generation atomic.Uint64
 	degraded   atomic.Uint64
+	passed     passed
 
 	ctx    context.Context // of what runs
 	cancel context.CancelFunc
@@ -168,19 +169,20 @@ func (c *Checker) Close() {
 // Known decides about a verified chain, from a caller's certificate to a root, by what is known alone. It does not
 // block, and nothing is asked because of it. A certificate of which nothing is known, but about which Check can ask, is
 // not refused. The error is a *Refusal.
-func (c *Checker) Known(chain []*x509.Certificate) error { return c.decide(chain, letIn) }
+func (c *Checker) Known(chain []*x509.Certificate) error { return c.passes(chain, letIn) }
 
 // Kept decides as Known does, about the chain of a caller that has proven its key before; but a certificate of which
 // nothing is known is refused, with NoAnswer. An answer that is due is asked for in the background, and counts the next
 // time.
 func (c *Checker) Kept(chain []*x509.Certificate) error {
-	return c.decide(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
+	_, err := c.decide(chain, time.Now(), func(f finding, cert, issuer *x509.Certificate) verdict {
 		if !f.answered {
 			return verdict{}
 		}
 		_ = c.ask(cert, issuer, f.limit)
 		return f.verdict
 	})
+	return err
 }
 
 // letIn is what decides where nothing may be asked now.
@@ -193,7 +195,7 @@ func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate, staple [
 	if len(staple) > 0 && len(chain) > 1 {
 		c.staple(chain[0], chain[1], staple)
 	}
-	return c.decide(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
+	return c.passes(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
 		flight := c.ask(cert, issuer, f.limit)
 		if f.answered {
 			return f.verdict // it was time to ask again, but the call need not wait
@@ -208,38 +210,56 @@ func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate, staple [
 	})
 }
 
-// decide decides about each certificate of a chain that has an issuer in it. ask decides about one that may be asked
-// about now, given what is known.
-func (c *Checker) decide(chain []*x509.Certificate, ask func(f finding, cert, issuer *x509.Certificate) verdict) error {
-	now := time.Now()
+// decider decides about a certificate that may be asked about now, given what is known.
+type decider = func(f finding, cert, issuer *x509.Certificate) verdict
+
+// passes is decide, but for a chain that was found good lately.
+func (c *Checker) passes(chain []*x509.Certificate, ask decider) error {
+	now, by := time.Now(), c.generation.Load()
+	if c.passed.has(chain, by, now) {
+		return nil
+	}
+	certain, err := c.decide(chain, now, ask)
+	if certain {
+		c.passed.add(chain, by, now)
+	}
+	return err
+}
+
+// decide decides about each certificate of a chain that has an issuer in it. certain says that all of them are good, and
+// that there was nothing to ask, or to count.
+func (c *Checker) decide(chain []*x509.Certificate, now time.Time, ask decider) (certain bool, err error) {
+	certain = true
 	for i := range len(chain) - 1 {
 		cert, issuer := chain[i], chain[i+1]
 		if i > 0 && i+2 == len(chain) { // a root's issuer, which needs no answer
 			if v := c.byLists(cert, c.learn(issuer), now); v.outcome == revoked {
-				return refusal(Revoked, cert, v.source)
+				return false, refusal(Revoked, cert, v.source)
 			}
 			continue
 		}
 		f := c.find(cert, issuer, i == 0, now)
 		v := f.verdict
 		if f.ask {
+			certain = false
 			v = ask(f, cert, issuer)
 		}
 		switch v.outcome {
 		case revoked:
-			return refusal(Revoked, cert, v.source)
+			return false, refusal(Revoked, cert, v.source)
 		case notKnown:
-			return refusal(Unknown, cert, v.source)
+			return false, refusal(Unknown, cert, v.source)
 		case good:
 		case degraded:
+			certain = false
 			c.logDegraded(cert, v.source, now)
 		case overdue, stale:
-			return refusal(Stale, cert, v.source)
+			return false, refusal(Stale, cert, v.source)
 		default:
-			return refusal(NoAnswer, cert, "")
+			return false, refusal(NoAnswer, cert, "")
 		}
 	}
-	return nil
+	return certain, nil
 }
 
 // finding is what is known of a certificate.

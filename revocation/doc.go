@@ -42,4 +42,7 @@
 //
 // Known decides by what is known alone, for a TLS handshake: that comes before the caller has proven the key of its
 // certificate, so that a stranger could otherwise make the gateway ask about any certificate.
+//
+// A chain that was found good, with nothing to ask about, is not judged again for a second (passFor), unless lists or
+// answers change.
 package revocation
