@@ -41,10 +41,14 @@ type Gate struct {
 	config Config
 	used   *Used // set by Open
 	known  delegations
+	debug  bool // what is accepted is logged
 }
 
 // New returns a Gate.
-func New(c Config) *Gate { return &Gate{config: c, known: delegations{seed: maphash.MakeSeed()}} }
+func New(c Config) *Gate {
+	return &Gate{config: c, known: delegations{seed: maphash.MakeSeed()},
+		debug: c.Log.Enabled(context.Background(), slog.LevelDebug)}
+}
 
 // Open has used tokens be kept.
 func (g *Gate) Open(u *Used) { g.used = u }
@@ -95,7 +99,7 @@ func (g *Gate) Check(ctx context.Context, c *policy.Call, authorization []string
 		return nil, g.refuse(r)
 	}
 	g.config.Meter.count(accepted)
-	if g.config.Log.Enabled(ctx, slog.LevelDebug) {
+	if g.debug {
 		g.config.Log.DebugContext(ctx, "an access token was accepted", "leader", c.Leader, "command", c.Command,
 			"issuer", claims.Issuer, "jti", claims.ID, "delegation", d.id, "subject", subjectHash(claims), "actors", d.chain)
 	}

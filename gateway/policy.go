@@ -144,14 +144,14 @@ func (x *exchange) carryOut() (r Result, err error) {
 	}
 	command := c.Message.Command
 	starts := c.Op == translate.Command && command == task.Start
-	// A repeated start that costs the store nothing is counted, and taken back.
-	counted := starts && u.CountsStarts() && (u.HasStarts() || !x.isRepeated())
+	counts := starts && u.CountsStarts()
+	counted := counts && u.StartKept() // a repeated start, too, which is taken back
 	var full *task.Error
-	if counted {
+	if counts && !counted && !x.isRepeated() {
 		if full, err = u.Start(x.ctx); err != nil {
 			return r, err
 		}
-		c.Bounds.NoStart = full != nil
+		counted, c.Bounds.NoStart = true, full != nil
 	}
 	if starts {
 		c.Bounds.OfLeader, c.Bounds.OfAll = u.Tasks()
@@ -167,7 +167,7 @@ func (x *exchange) carryOut() (r Result, err error) {
 	}
 	if err == nil {
 		if r.New || c.Op == translate.Command && command == task.Continue {
-			_ = u.Send(c.Message.Size()) // it is sent already
+			u.Sent(c.Message.Size())
 		}
 		return r, nil
 	}

@@ -186,11 +186,27 @@ func (e *entry) start(
 	return s, exceeded(q, limit, most, wait), nil
 }
 
-// hasStarts reports whether the store counts one more start than there are.
-func (e *entry) hasStarts(now time.Time) bool {
+// startKept counts a start on a day, if the store counts one more than there are, and a quota has as many, which most 0
+// does not say.
+func (e *entry) startKept(most int64, now time.Time) (day int64, ok bool) {
 	here := e.lock(now)
 	defer e.mu.Unlock()
-	return here && e.state.starts < e.state.kept
+	s := &e.state
+	if !here || s.starts >= s.kept || most > 0 && s.starts >= most {
+		return 0, false
+	}
+	s.starts++
+	e.dirty = true
+	return s.day, true
+}
+
+// unstartKept takes back what startKept has counted on a day. The store still counts it, for the next start.
+func (e *entry) unstartKept(of int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state.day == of && e.state.starts > 0 {
+		e.state.starts--
+	}
 }
 
 // started is a start that is counted.

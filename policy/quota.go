@@ -66,6 +66,14 @@ func (q *Quota) check() error {
 	return checkName(q.Name)
 }
 
+// most returns how many tasks may be started on a day; 0 for any number.
+func (q *Quota) most() int64 {
+	if q.DryRun { // they are counted all the same
+		return 0
+	}
+	return q.Starts
+}
+
 // key returns under which name the calls count that are counted together.
 func (q *Quota) key(c *Call, partner string) string {
 	switch q.Of {

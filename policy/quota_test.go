@@ -51,9 +51,12 @@ func start(ctx context.Context, p *Policy, peer *identity.Peer, again bool) (lim
 		return limitOf(err), err
 	}
 	defer u.End()
-	full, err := u.Start(ctx)
-	if err != nil {
-		return "", err
+	var full *task.Error
+	if !u.StartKept() {
+		var err error
+		if full, err = u.Start(ctx); err != nil {
+			return "", err
+		}
 	}
 	u.Started(full == nil && !again)
 	if full != nil && !again {
@@ -70,8 +73,9 @@ func limitOf(err error) string {
 	return e.Data["limit"].(string)
 }
 
-// TestHasStarts: starts are left that cost no write once some were written ahead, and none without a look at the store.
-func TestHasStarts(t *testing.T) {
+// TestStartKept: starts are left that cost no write once some were written ahead, and none without a look at the store.
+// Where a quota has none, nothing is counted in the others.
+func TestStartKept(t *testing.T) {
 	for _, c := range []struct {
 		starts int64
 		want   []bool // before each start
@@ -82,8 +86,8 @@ func TestHasStarts(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			store := replay.NewMemory(replay.Settings{})
 			defer store.Close()
-			p, b := counting(t, store, new(clock), Quota{Name: "q", Starts: c.starts},
-				Quota{Name: "calls", Calls: Rate{9, time.Hour, 9}})
+			p, b := counting(t, store, new(clock), Quota{Name: "more", Starts: 10_000},
+				Quota{Name: "q", Starts: c.starts}, Quota{Name: "calls", Calls: Rate{9, time.Hour, 9}})
 			defer b.Close()
 			var got []bool
 			for range c.want {
@@ -91,12 +95,21 @@ func TestHasStarts(t *testing.T) {
 				if err := p.Decide(t.Context(), callOf(leaderOf(1)), &u); err != nil {
 					t.Fatal(err)
 				}
-				got = append(got, u.HasStarts())
-				full, err := u.Start(t.Context())
-				if err != nil {
-					t.Fatal(err)
+				before := u.of[0].entry.startsOf(dayOf(b.now()))
+				kept := u.StartKept()
+				got = append(got, kept)
+				if !kept {
+					if now := u.of[0].entry.startsOf(dayOf(b.now())); now != before {
+						t.Errorf("%d starts are counted of a quota, and no start of the other; there were %d", now, before)
+					}
+					full, err := u.Start(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					u.Started(full == nil)
+				} else {
+					u.Started(true)
 				}
-				u.Started(full == nil)
 				u.End()
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -349,4 +362,40 @@ func TestQuotasBeforeFurther(t *testing.T) {
 			t.Errorf("%v after %d questions, want no call left after 4", err, asked)
 		}
 	})
+}
+
+// TestSent: what was sent to the agent is counted with the next bytes, at the latest when the call ends or has become a
+// stream.
+func TestSent(t *testing.T) {
+	for name, end := range map[string]func(u *Use) error{
+		"sent": func(u *Use) error { return u.Send(3) },
+		"ends": func(u *Use) error { u.End(); return nil },
+		"a stream": func(u *Use) error {
+			u.Move().End()
+			return nil
+		},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			store := replay.NewMemory(replay.Settings{})
+			defer store.Close()
+			p, b := counting(t, store, new(clock), Quota{Name: "q", Bytes: 100})
+			defer b.Close()
+			var u Use
+			if err := p.Decide(t.Context(), callOf(leaderOf(1)), &u); err != nil {
+				t.Fatal(err)
+			}
+			e := u.of[0].entry
+			u.Sent(4)
+			if err := end(&u); err != nil {
+				t.Error(err)
+			}
+			if want := map[string]int64{"sent": 7}[name]; e.state.bytes != max(want, 4) {
+				t.Errorf("%s: %d bytes are counted", name, e.state.bytes)
+			}
+			u.End()
+			if want := map[string]int64{"sent": 7}[name]; e.state.bytes != max(want, 4) {
+				t.Errorf("%s: %d bytes are counted at the end", name, e.state.bytes)
+			}
+		})
+	}
 }

@@ -24,6 +24,7 @@ type Use struct {
 	leader string
 	ctx    context.Context // of the call, for the log; only where a quota is tried
 	at     time.Time       // when the call was made; zero for a stream, which may last
+	sent   int64           // bytes that Send has not counted yet
 	n      int
 	of     [maxQuotas]used
 }
@@ -54,6 +55,7 @@ func (u *Use) Any() bool { return u.n > 0 }
 // End says that the call uses nothing any more.
 func (u *Use) End() {
 	u.CloseStream()
+	u.settle()
 	for i := range u.all() {
 		u.of[i].entry.release()
 		u.of[i] = used{}
@@ -66,6 +68,7 @@ func (u *Use) Move() *Use {
 	if u.n == 0 {
 		return nil
 	}
+	u.settle()
 	moved := *u
 	moved.at = time.Time{}
 	*u = Use{}
@@ -136,13 +139,20 @@ func (u *Use) CountsStarts() bool {
 	return false
 }
 
-// HasStarts reports whether each of these quotas has a start left that the store counts already, so that to count it
-// is no write.
-func (u *Use) HasStarts() bool {
+// StartKept is Start where each of these quotas has a start left that the store counts already, so that to count it is
+// no write. Otherwise it counts nothing, and reports false.
+func (u *Use) StartKept() bool {
 	for i := range u.all() {
-		if one := &u.of[i]; one.quota.Starts > 0 && !one.entry.hasStarts(u.now(one.entry)) {
+		one := &u.of[i]
+		if one.quota.Starts == 0 {
+			continue
+		}
+		day, ok := one.entry.startKept(one.quota.most(), u.now(one.entry))
+		if !ok {
+			u.unstartKept()
 			return false
 		}
+		one.day, one.started = day, true
 	}
 	return true
 }
@@ -180,11 +190,7 @@ func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {
 // start counts a start in one quota.
 func (u *Use) start(ctx context.Context, one *used) (s started, full *task.Error, err error) {
 	q := one.quota
-	most := q.Starts
-	if q.DryRun {
-		most = 0
-	}
-	if s, full, err = one.entry.start(ctx, q.Quota, most, u.now(one.entry)); err == nil && full == nil {
+	if s, full, err = one.entry.start(ctx, q.Quota, q.most(), u.now(one.entry)); err == nil && full == nil {
 		one.day, one.started = s.day, true
 	}
 	return s, full, err
@@ -225,6 +231,16 @@ func (u *Use) unstart() {
 	for i := range u.all() {
 		if one := &u.of[i]; one.started {
 			one.entry.unstart(one.day)
+			one.started = false
+		}
+	}
+}
+
+// unstartKept takes back what StartKept has counted.
+func (u *Use) unstartKept() {
+	for i := range u.all() {
+		if one := &u.of[i]; one.started {
+			one.entry.unstartKept(one.day)
 			one.started = false
 		}
 	}
@@ -300,9 +316,21 @@ func (u *Use) TooManyTasks(ofAll bool) error {
 	return nil
 }
 
+// Sent says that bytes were sent to the agent. They are counted together with those that follow.
+func (u *Use) Sent(n int64) { u.sent += n }
+
+// settle counts what was sent.
+func (u *Use) settle() {
+	if u.sent > 0 {
+		_ = u.Send(0) // it is sent already
+	}
+}
+
 // Send counts bytes that are sent to the caller, or to the agent. An error says that no more should be sent, although
 // these may be.
 func (u *Use) Send(n int64) error {
+	n += u.sent
+	u.sent = 0
 	for i := range u.all() {
 		one := &u.of[i]
 		if q := one.quota; q.Bytes > 0 && n > 0 {

@@ -226,8 +226,8 @@ func (c *Checker) passes(chain []*x509.Certificate, ask decider) error {
 	return err
 }
 
-// decide decides about each certificate of a chain that has an issuer in it. certain says that all of them are good, and
-// that there was nothing to ask, or to count.
+// decide decides about each certificate of a chain that has an issuer in it. certain says that all of them are good,
+// and that there was nothing to ask, or to count.
 func (c *Checker) decide(chain []*x509.Certificate, now time.Time, ask decider) (certain bool, err error) {
 	certain = true
 	for i := range len(chain) - 1 {
