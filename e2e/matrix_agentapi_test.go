@@ -185,9 +185,9 @@ func (a *agentAPI) start(text string) (id string, wait func() string) {
 // its result is in the log, and the session takes the next message.
 func cutting(t *testing.T, w *world, b *back) {
 	a := newAgentAPIOf(t, w.mount(b))
-	session, id, pieces := leader.NewID("session"), "", 0
+	session, id, pieces, last := leader.NewID("session"), "", 0, view{}
 	err := a.follow(within(t, patience), session, "stream 20 50", func(e view) bool {
-		if e.ID != "" {
+		if last = e; e.ID != "" {
 			id = e.ID
 		}
 		if e.Kind == "piece" {
@@ -195,8 +195,8 @@ func cutting(t *testing.T, w *world, b *back) {
 		}
 		return pieces < 4
 	})
-	if err != nil || id == "" {
-		t.Fatalf("the stream shows the task %q, and ends with %v", id, err)
+	if err != nil || id == "" || pieces < 4 {
+		t.Fatalf("the stream shows the task %q and %d pieces, and ends with %v, after %+v", id, pieces, err, last)
 	}
 	busy := a.follow(within(t, patience), session, "echo hi", func(view) bool { return true })
 	if busy == nil || !strings.Contains(busy.Error(), "Task "+session+":"+session+" is already in RUNNING state.") {
