@@ -25,6 +25,7 @@ const (
 // clusterSettings are the options of a run with several gateways.
 type clusterSettings struct {
 	caddy    string
+	upgrade  string        // another binary, to which gateways are upgraded and from which they go back; empty for none
 	disturb  time.Duration // how long there are disturbances
 	tasks    int           // at a time, at most
 	begins   int           // tasks that begin in a second
@@ -80,8 +81,12 @@ func newCluster(ctx context.Context, s clusterSettings) (_ *cluster, err error) 
 	if err != nil {
 		return nil, err
 	}
+	other, err := filepath.Abs(s.upgrade)
+	if err != nil {
+		return nil, err
+	}
 	for i := range clusterSize {
-		n, err := c.newNode(i, caddy)
+		n, err := c.newNode(i, caddy, other)
 		if n != nil {
 			c.nodes = append(c.nodes, n)
 		}

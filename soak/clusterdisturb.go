@@ -65,7 +65,12 @@ func newDisturber(c *cluster, s clusterSettings) *disturber {
 		})},
 		{"a gateway is stopped by SIGSTOP for three leases", d.freeze},
 		{"the network of a gateway is slow", d.slowGateway},
-		{"a rolling restart of the gateways", d.rollGateways},
+		{"a rolling restart of the gateways", d.rollGateways(func(*node) {})},
+	}
+	if s.upgrade != "" {
+		upgrade := disturbance{"a rolling upgrade of the gateways, or back", d.rollGateways((*node).swap)}
+		d.gateways.all = append(d.gateways.all, upgrade)
+		d.gateways.left = []disturbance{upgrade} // a short run has it, too
 	}
 	d.servers.all = []disturbance{
 		{"kill -9 of the server that leads JetStream", func(ctx context.Context, name string) {
@@ -229,17 +234,21 @@ func (d *disturber) slowGateway(ctx context.Context, name string) {
 	wait(ctx, 5*time.Second)
 }
 
-// rollGateways restarts one gateway after the other, as an operator does.
-func (d *disturber) rollGateways(ctx context.Context, name string) {
-	for _, n := range d.nodes {
-		n.begin(trouble{name: name, gone: true})
-		if err := n.stop(); err != nil {
-			d.complain("%v", err)
-		}
-		d.restart(ctx, n)
-		err := d.whole(ctx)
-		if n.end(); err != nil && ctx.Err() == nil {
-			d.complain("%s: %v", name, err)
+// rollGateways returns a disturbance that restarts one gateway after the other, as an operator does. What is to change
+// of a gateway changes while it does not run.
+func (d *disturber) rollGateways(change func(*node)) func(ctx context.Context, name string) {
+	return func(ctx context.Context, name string) {
+		for _, n := range d.nodes {
+			n.begin(trouble{name: name, gone: true})
+			if err := n.stop(); err != nil {
+				d.complain("%v", err)
+			}
+			change(n)
+			d.restart(ctx, n)
+			err := d.whole(ctx)
+			if n.end(); err != nil && ctx.Err() == nil {
+				d.complain("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ type node struct {
 	front, admin string // addresses
 	proxies      []*natstest.Proxy
 	command      []string
+	other        string // the binary that an upgrade has it run, or go back to
 	env          []string
 	log          string // the file that the process logs to
 
@@ -104,6 +105,9 @@ func (n *node) start(ctx context.Context) error {
 	})
 }
 
+// swap has the process run the other binary from its next start on.
+func (n *node) swap() { n.command[0], n.other = n.other, n.command[0] }
+
 // signal sends a signal to the process.
 func (n *node) signal(s os.Signal) { _ = n.process.Process.Signal(s) } // it may have ended
 
@@ -176,8 +180,8 @@ func await(ctx context.Context, limit time.Duration, f func() error) error {
 }
 
 // newNode prepares a gateway, which is not started.
-func (c *cluster) newNode(i int, caddy string) (*node, error) {
-	n := &node{name: fmt.Sprintf("gateway-%d", i+1)}
+func (c *cluster) newNode(i int, caddy, other string) (*node, error) {
+	n := &node{name: fmt.Sprintf("gateway-%d", i+1), other: other}
 	free, err := freeAddresses(2)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,9 @@
 // cannot be used, or its gateway is not there; and all must be well again after each disturbance.
 //
 //	go run . -cluster [-caddy ../caddy] [-for 10m] [-tasks 300] [-begins 25] [-seed N] [-takeover 10s] [-out DIR]
+//	[-upgrade FILE]
 //
+// With -upgrade the gateways are upgraded one by one to another binary, and later back, and so on.
 // Histories, logs and findings are written to a directory, and a history that is not linearizable is drawn there.
 //
 // It needs Linux, prlimit and chrt of util-linux, and RabbitMQ as make rabbitmq unpacks it.
@@ -69,6 +71,7 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "with -cluster: what chooses the disturbances")
 	flag.DurationVar(&c.takeover, "takeover", 10*time.Second, "with -cluster: in which others go on with the tasks of a "+
 		"gateway; 0: no check")
+	flag.StringVar(&c.upgrade, "upgrade", "", "with -cluster: another binary, to which the gateways are upgraded, and back")
 	flag.StringVar(&c.out, "out", "", "with -cluster: a directory for histories, drawings and logs; default: a new one")
 	flag.StringVar(&s.caddy, "caddy", "../caddy", "the binary that is run")
 	flag.DurationVar(&s.faulty, "for", 10*time.Minute, "how long with faults and attacks")
