@@ -30,6 +30,30 @@ func TestOneByOne(t *testing.T) {
 	})
 }
 
+// TestTakenBack: a node that takes a shard back which it has given up, since the next owner has died, gives shards up
+// again later.
+func TestTakenBack(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		bubble.Pass(5 * time.Second)
+		b := w.start("b")
+		b.link.SetDelay(lease)
+		for range 2000 {
+			bubble.Pass(5 * time.Millisecond)
+			if w.owned()[""] > 0 {
+				break
+			}
+		}
+		b.die()
+		bubble.Pass(20 * time.Second)
+		w.shares("a")
+		b = w.start("b")
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b")
+		w.end(a, b)
+	})
+}
+
 // TestBusy: a shard that is busy stays until it is not, or until the drain is over.
 func TestBusy(t *testing.T) {
 	inBubble(t, func(w *world) {

@@ -170,6 +170,9 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	c.mu.Lock()
 	c.shards[shard].store, c.shards[shard].since, c.shards[shard].stray = s, time.Now(), false
 	c.owns(shard)
+	if c.moving == shard { // it comes back
+		c.moving = -1
+	}
 	if !c.joined {
 		s.lose()
 	}

@@ -213,13 +213,13 @@ func (l *Link) Owner(ctx context.Context, shard int) (cluster.Owner, error) {
 func (l *Link) Claim(
 	ctx context.Context, shard int, after cluster.Owner, node, incarnation string,
 ) (cluster.Store, error) {
-	if err := l.pass(ctx, true); err != nil {
-		return nil, err
-	}
 	l.of.mu.Lock()
 	delay := l.delay
 	l.of.mu.Unlock()
 	time.Sleep(delay)
+	if err := l.pass(ctx, true); err != nil {
+		return nil, err
+	}
 	s := &l.of.shards[shard]
 	s.appending.Lock()
 	defer s.appending.Unlock()
