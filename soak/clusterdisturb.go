@@ -119,7 +119,7 @@ func (d *disturber) disturb(ctx context.Context, now []disturbance) {
 	d.around.begin(trouble{name: name})
 	defer d.around.end()
 	for _, one := range now {
-		work.Go(func() { one.do(ctx, one.name) })
+		work.Go(func() { one.do(ctx, name) }) // a take-over takes longer where a server is disturbed, too
 	}
 	work.Wait()
 	d.heal(ctx, name)

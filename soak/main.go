@@ -71,7 +71,7 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "with -cluster: what chooses the disturbances")
 	flag.DurationVar(&c.takeover, "takeover", 10*time.Second, "with -cluster: in which others go on with the tasks of a "+
 		"gateway; 0: no check")
-	flag.StringVar(&c.upgrade, "upgrade", "", "with -cluster: another binary, to which the gateways are upgraded, and back")
+	flag.StringVar(&c.upgrade, "upgrade", "", "with -cluster: another binary, to which gateways are upgraded, and back")
 	flag.StringVar(&c.out, "out", "", "with -cluster: a directory for histories, drawings and logs; default: a new one")
 	flag.StringVar(&s.caddy, "caddy", "../caddy", "the binary that is run")
 	flag.DurationVar(&s.faulty, "for", 10*time.Minute, "how long with faults and attacks")
