@@ -42,12 +42,16 @@ type loop struct {
 	timer *time.Timer // has the caller watched, once a call has taken some time
 
 	mu      sync.Mutex
-	calling bool // a call is carried out, or its answer is sent
+	calling bool // the head of a call has arrived, and its answer is not sent
 	over    bool // the connection is closed, or somebody else's
 	listens bool // a caller that leaves is noticed
 	armed   bool
 	leave   context.CancelFunc // of the call
-	early   []byte             // what has arrived during the call
+
+	// Held while the connection is read during a call. A caller may make that wait, by records of TLS that have to be
+	// answered: so nobody waits for it but its own call.
+	looking sync.Mutex
+	early   []byte // what has arrived during the call
 }
 
 // LoopOptions are how the calls of a connection are served.
@@ -71,7 +75,8 @@ func Serve(w http.ResponseWriter, r *http.Request, o LoopOptions) error {
 	}
 	l := &loop{server: server, loops: loopsOf(server)}
 	var err error
-	if l.watch, err = connections.watchSocket(o.Socket, func() { go l.look() }, l.look); err != nil {
+	look := func() { go l.look() }
+	if l.watch, err = connections.watchSocket(o.Socket, look, look); err != nil {
 		return errors.Join(ErrUnable, err)
 	}
 	if !l.loops.add(l) {
@@ -129,6 +134,7 @@ func (l *loop) take(base http.Hijacker, r *http.Request) error {
 func (l *loop) run() {
 	defer l.loops.remove(l)
 	defer l.watch.remove()
+	defer l.close()
 	ctx := context.WithValue(context.Background(), http.ServerContextKey, l.server)
 	if f := l.server.ConnContext; f != nil {
 		ctx = f(ctx, l.conn)
@@ -142,7 +148,6 @@ func (l *loop) run() {
 			l.giveBack()
 			return
 		case err != nil, !l.call():
-			l.close()
 			return
 		}
 	}
@@ -176,6 +181,8 @@ func (l *loop) receive() error {
 		switch {
 		case is == foreign, is == whole && size+length > maxRequest:
 			return errForeign
+		case is == whole && !l.begin():
+			return http.ErrServerClosed
 		case is == whole && len(l.in) >= size+length:
 			l.in, l.length = l.in[size:], length
 			return nil
@@ -219,7 +226,15 @@ func (l *loop) read() error {
 	return err
 }
 
-// close closes the connection.
+// begin reports whether a call may begin. From then on, its server waits for it.
+func (l *loop) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calling = l.calling || !l.over && !l.loops.ended.Load()
+	return l.calling
+}
+
+// close closes the connection, if it is the loop's.
 func (l *loop) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

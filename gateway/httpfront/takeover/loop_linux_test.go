@@ -76,6 +76,21 @@ func (h *looped) reason() error {
 	return err
 }
 
+// calling returns how many calls the loops carry out.
+func (h *looped) calling() (n int) {
+	g := loopsOf(h.Config)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for l := range g.all {
+		l.mu.Lock()
+		if l.calling {
+			n++
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
+
 // caller is a connection in a loop.
 type caller struct {
 	net.Conn
@@ -320,6 +335,58 @@ func TestLoopShutdown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLoopShutdownInABody shuts a server down while the body of a call arrives: it is carried out, as by net/http.
+func TestLoopShutdownInABody(t *testing.T) {
+	for way, start := range ways {
+		t.Run(way, func(t *testing.T) {
+			h := serveLoops(t, start, nil)
+			h.serve = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "looped") }
+			c := h.dial()
+			c.send(firstRequest[:len(firstRequest)-1])
+			asynctest.Eventually(t, "the head has arrived", func() bool { return h.calling() == 1 })
+			if err := h.Config.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			loopsOf(h.Config).stop() // Shutdown has it called by a goroutine
+			c.send("}")
+			res, body := c.receive()
+			if body != "looped" || !res.Close {
+				t.Errorf("the answer is %q, and closes the connection: %v", body, res.Close)
+			}
+			c.wantEnd()
+		})
+	}
+}
+
+// TestLoopShutdownWhileReading has a read of a caller wait, as TLS lets it if the caller asks for new keys and reads
+// nothing: all else that is to be done at a shutdown is done.
+func TestLoopShutdownWhileReading(t *testing.T) {
+	held := &heldConn{began: make(chan bool), end: make(chan bool)}
+	g := &loops{all: make(map[*loop]struct{})}
+	l := &loop{loops: g, conn: held, calling: true, listens: true, leave: func() {}, timer: time.NewTimer(time.Hour)}
+	g.all[l] = struct{}{}
+	looked := make(chan bool)
+	go func() { l.look(); close(looked) }()
+	<-held.began
+	g.stop()
+	close(held.end)
+	<-looked
+}
+
+// heldConn is a connection whose reads wait.
+type heldConn struct {
+	net.Conn
+	began, end chan bool
+}
+
+func (c *heldConn) SetReadDeadline(time.Time) error { return nil }
+
+func (c *heldConn) Read([]byte) (int, error) {
+	c.began <- true
+	<-c.end
+	return 0, io.EOF
 }
 
 // TestLoopAfterShutdown has a call end in net/http when its server shuts down: no loop begins.

@@ -18,9 +18,7 @@ import (
 func (l *loop) call() (again bool) {
 	ctx, cancel := context.WithCancel(l.base)
 	defer cancel()
-	if !l.beginCall(cancel) {
-		return false
-	}
+	l.beginListening(cancel)
 	r := l.head.request(ctx, l.length)
 	r.RemoteAddr, r.TLS, r.Body = l.address, l.tls, http.NoBody
 	sent := &requestBody{rest: l.in[:l.length]}
@@ -33,7 +31,11 @@ func (l *loop) call() (again bool) {
 	sent.end()
 	cancel()
 	l.endListening()
-	if !returned || w.hijacked.Load() {
+	switch {
+	case w.hijacked.Load():
+		return false
+	case !returned:
+		w.send()
 		return false
 	}
 	again = w.finish()
@@ -44,18 +46,6 @@ func (l *loop) call() (again bool) {
 	defer l.mu.Unlock()
 	l.calling = false
 	return again && !l.loops.ended.Load()
-}
-
-// beginCall reports whether a call may begin.
-func (l *loop) beginCall(leave context.CancelFunc) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over || l.loops.ended.Load() {
-		return false
-	}
-	l.calling, l.listens, l.leave = true, true, leave
-	l.timer.Reset(listenAfter)
-	return true
 }
 
 // handle has the handler of the server answer a request. It reports whether it has returned, and logs its panic.
@@ -86,7 +76,15 @@ func (l *loop) logf(format string, args ...any) {
 // part of what a loop saves.
 const listenAfter = 20 * time.Millisecond
 
-// listen begins to watch the caller.
+// beginListening has a caller noticed that leaves during a call.
+func (l *loop) beginListening(leave context.CancelFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listens, l.leave = true, leave
+	l.timer.Reset(listenAfter)
+}
+
+// listen watches the caller, until something arrives from it.
 func (l *loop) listen() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,12 +97,14 @@ func (l *loop) listen() {
 func (l *loop) endListening() {
 	l.timer.Stop()
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.listens = false
 	if l.armed {
 		l.watch.disarm()
 		l.armed = false
 	}
+	l.mu.Unlock()
+	l.looking.Lock()
+	defer l.looking.Unlock()
 	if len(l.early) > 0 {
 		l.in = append(l.buffer[:copy(l.buffer, l.in)], l.early...)
 		l.early = nil
@@ -115,9 +115,9 @@ func (l *loop) endListening() {
 // look reads one byte of what has arrived during a call, through TLS, which learns of the end of the connection and of
 // new keys. As by net/http, a caller that has sent more is not watched any longer.
 func (l *loop) look() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.listens || len(l.early) > 0 || l.conn.SetReadDeadline(time.Now().Add(readTime)) != nil {
+	l.looking.Lock()
+	defer l.looking.Unlock()
+	if !l.isListening() || len(l.early) > 0 || l.conn.SetReadDeadline(time.Now().Add(readTime)) != nil {
 		return
 	}
 	var b [1]byte
@@ -127,10 +127,16 @@ func (l *loop) look() {
 	case n > 0:
 		l.early = append(l.early, b[0])
 	case late != nil && late.Timeout():
-		l.armed = l.watch.arm() == nil
+		l.listen()
 	default:
 		l.leave()
 	}
+}
+
+func (l *loop) isListening() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listens
 }
 
 // unwatch ends the watch for good: the next owner of the connection may watch it.

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -176,6 +177,11 @@ var answers = map[string]func(http.ResponseWriter){
 		_, _ = io.WriteString(w, "body")
 	},
 	"/abort": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "some"); panic(http.ErrAbortHandler) },
+	"/abort-later": func(w http.ResponseWriter) {
+		_, _ = w.Write(bytes.Repeat([]byte("0123456789"), 300))
+		panic(http.ErrAbortHandler)
+	},
+	"/exit":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "some"); runtime.Goexit() },
 	"/panic": func(w http.ResponseWriter) { w.(http.Flusher).Flush(); panic("a bug") },
 	"/hijacked": func(w http.ResponseWriter) {
 		c, in, err := w.(http.Hijacker).Hijack()
@@ -187,6 +193,52 @@ var answers = map[string]func(http.ResponseWriter){
 		_, err = io.WriteString(w, "no longer possible")
 		fmt.Fprintf(c, "%d bytes follow, %v", len(rest), err)
 	},
+	"/hijacked-later": func(w http.ResponseWriter) {
+		w.(http.Flusher).Flush()
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(c, "4\r\nmine\r\n0\r\n\r\n")
+		if _, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_, _ = io.WriteString(c, "hijacked twice")
+		}
+		c.Close()
+	},
+	"/hijacked-panic": func(w http.ResponseWriter) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(c, "still open")
+		time.AfterFunc(10*time.Millisecond, func() { _, _ = io.WriteString(c, ", and closed now"); c.Close() })
+		panic("a bug")
+	},
+	"/duplex": func(w http.ResponseWriter) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_, _ = io.WriteString(w, "both ways")
+	},
+	"/switching": func(w http.ResponseWriter) { w.WriteHeader(101); _, _ = io.WriteString(w, "no") },
+	"/processing": func(w http.ResponseWriter) {
+		w.Header().Set("Content-Length", "3")
+		w.WriteHeader(102)
+		w.WriteHeader(103)
+		_, _ = io.WriteString(w, "abc")
+	},
+	"/two-lengths": func(w http.ResponseWriter) {
+		w.Header()["Content-Length"] = []string{"3", "4"}
+		_, _ = io.WriteString(w, "abc")
+	},
+	"/signed":   func(w http.ResponseWriter) { w.Header().Set("Content-Length", "+3"); _, _ = io.WriteString(w, "abc") },
+	"/no-bytes": func(w http.ResponseWriter) { w.Header().Set("Content-Length", "0"); w.WriteHeader(200) },
+	"/flushed-known": func(w http.ResponseWriter) {
+		w.Header().Set("Content-Length", "6")
+		_, _ = io.WriteString(w, "abc")
+		w.(http.Flusher).Flush()
+		_, _ = io.WriteString(w, "def")
+	},
+	"/late-status": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "abc"); w.WriteHeader(500) },
+	"/bad-status":  func(w http.ResponseWriter) { w.WriteHeader(99) },
 	"/deadline": func(w http.ResponseWriter) {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Now().Add(time.Hour))
@@ -334,8 +386,63 @@ func requests() map[string]string {
 		"smuggled":            post + "Content-Length: 34\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\n\r\n",
 		"expect other":        "POST /first HTTP/1.1\r\nHost: x\r\nExpect: much\r\nContent-Length: 2\r\n\r\n{}",
 	}
+	for name, line := range map[string]string{
+		"list of lengths": "Content-Length: 2, 2", "hexadecimal": "Content-Length: 0x2", "exponent": "Content-Length: 2e0",
+		"empty length": "Content-Length:", "no space": "Content-Length:2", "tabs": "Content-Length:\t2",
+		"vertical tab": "Content-Length: \v2", "small": "content-length: 2", "large": "CONTENT-LENGTH: 2",
+		"space in number": "Content-Length: 2 0", "lengths apart": "content-length: 2\r\nA: b\r\nContent-Length: 02",
+		"overflow": "Content-Length: 18446744073709551618", "many zeros": "Content-Length: 0000000002",
+		"not a length": "Content_Length: 7\r\nContent-Length: 2", "folded length": "Content-Length:\r\n 2",
+		"quoted": "Content-Length: \"2\"", "full width": "Content-Length: \uff12",
+	} {
+		all["length, "+name] = "POST /first HTTP/1.1\r\nHost: x\r\n" + line + "\r\n\r\n{}"
+	}
+	for _, line := range []string{
+		"transfer-encoding: chunked", "Transfer-Encoding: CHUNKED", "Transfer-Encoding:\tchunked",
+		"Transfer-Encoding: identity",
+		"Transfer-Encoding: x, chunked", "Transfer-Encoding: chunked, x", "Transfer-Encoding : chunked",
+		"Transfer-Encoding: \vchunked", "Transfer-Encoding: xchunked", "Transfer-Encoding: chunked\r\nTransfer-Encoding: x",
+		"Transfer_Encoding: chunked", "Transfer-Encoding:", "Transfer-Encoding: chunked\x00",
+		"Transfer-Encoding:\r\n chunked",
+		"X: y\nTransfer-Encoding: chunked", "X: y\rTransfer-Encoding: chunked", " Transfer-Encoding: chunked",
+		"\x00Transfer-Encoding: chunked", ": chunked", "no colon", "N\xc3\xa4me: x", "A(b): c", "TE: trailers",
+		"Trailer: A", "Expect:", "Expect: 100-Continue", "Connection: keep-alive, close", "Connection: x",
+		"Connection: keep-alive\r\nConnection: close", "Connection: keep-alive\r\nConnection: keep-alive",
+		"Proxy-Connection: close", "Keep-Alive: timeout=5", "HTTP2-Settings: AAMAAABk", "Upgrade: websocket",
+		"Host: x", "Host: y", "host: y", "Authorization: Bearer a", "Cookie: a=b\r\nCookie: c=d", "A: b\r\nA: c",
+		strings.Repeat("A: b\r\n", 400) + "A: b",
+	} {
+		// What is left of the body, where it is in no chunks, is no request.
+		all["field, "+line] = post + line + "\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"
+	}
+	for _, line := range []string{
+		"POST\t/first HTTP/1.1", "POST  /first HTTP/1.1", "POST /first  HTTP/1.1", "POST /first HTTP/1.1 ",
+		" POST /first HTTP/1.1",
+		"POST /first HTTP/1.2", "POST /first http/1.1", "POST /first HTTP/1.10", "POST /first HTTP/2.0", "POST /first",
+		"post /first HTTP/1.1", "POSTS /first HTTP/1.1", "POST /first#part HTTP/1.1", "POST * HTTP/1.1",
+		"POST first HTTP/1.1",
+		"CONNECT x:1 HTTP/1.1", "OPTIONS * HTTP/1.1", "PRI * HTTP/2.0", "PUT /first HTTP/1.1", "POST /fi\x00rst HTTP/1.1",
+		"POST /f\xc3\xa4rst HTTP/1.1", "POST /fi rst HTTP/1.1", "POST /first?a=%zz&;=b HTTP/1.1",
+		"POST /./a/../first HTTP/1.1",
+		"POST http://x/first HTTP/1.1", "POST https://x:0/first HTTP/1.1", "POST x:1 HTTP/1.1", "POST /first\r HTTP/1.1",
+		"POST / HTTP/1.1", "POST /first\\..\\ HTTP/1.1", "POST /%00 HTTP/1.1",
+	} {
+		all["line, "+line] = line + "\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+	}
+	for _, host := range []string{"x:80", "[::1]:80", "X", "x,y", "x@y", "x/y", "x\ty", "\xc3\xa4", "x:y:z", "[", "x%20", "_"} {
+		all["host, "+host] = "POST /first HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 2\r\n\r\n{}"
+	}
+	// At the bounds of a loop: of heads, and of requests.
+	for _, n := range []int{maxHead - 1, maxHead, maxHead + 1} {
+		head := post + "Content-Length: 2\r\nA: "
+		all[fmt.Sprint("head of ", n)] = head + strings.Repeat("x", n-len(head)-4) + "\r\n\r\n{}"
+	}
+	for _, n := range []int{maxRequest - 1, maxRequest, maxRequest + 1} {
+		body := strings.Repeat("x", n-len(call("/first", strings.Repeat("x", 1000)))+1000)
+		all[fmt.Sprint("request of ", n)] = call("/first", body)
+	}
 	for path := range answers {
-		all["answer "+path] = call("/first", "{}") + call(path, "{}")
+		all["answer "+path] = call(path, "{}") // by a loop: with another call before it, it would be net/http's
 	}
 	return all
 }

@@ -79,6 +79,7 @@ func (w *response) WriteHeader(status int) {
 			w.length = n
 		} else {
 			w.loop.logf("http: invalid Content-Length of %q", s)
+			w.frozen = w.header.Clone()
 			w.header.Del("Content-Length")
 		}
 	}
@@ -86,7 +87,9 @@ func (w *response) WriteHeader(status int) {
 		w.writeHead(w.header, nil)
 		return
 	}
-	w.frozen = w.header.Clone()
+	if w.frozen == nil {
+		w.frozen = w.header.Clone()
+	}
 	w.body = bufio.NewWriterSize(pieces{w}, beforeChunks)
 }
 
