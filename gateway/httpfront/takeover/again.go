@@ -21,7 +21,7 @@ func readAgain(c net.Conn, b []byte) net.Conn {
 		return c
 	}
 	again := reread{c, bytes.Clone(b)}
-	if secure, ok := c.(*tls.Conn); ok {
+	if secure, ok := c.(overTLS); ok { // tls.Conn, or one that was given back before
 		return &secureReread{again, secure}
 	}
 	return &again
@@ -51,8 +51,11 @@ func (c *reread) CloseWrite() error {
 // secureReread is that over TLS.
 type secureReread struct {
 	reread
-	secure *tls.Conn
+	secure overTLS
 }
+
+// overTLS is a connection over TLS.
+type overTLS interface{ ConnectionState() tls.ConnectionState }
 
 // ConnectionState is what net/http asks for, and what makes http.Request.TLS.
 func (c *secureReread) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }

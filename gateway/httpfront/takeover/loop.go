@@ -116,7 +116,7 @@ func (l *loop) take(base http.Hijacker, r *http.Request) error {
 	sent, _ := buffered.Peek(buffered.Reader.Buffered())
 	l.in = l.buffer[:copy(l.buffer, sent)] // net/http has a smaller one
 	shareCertificates(r.TLS)
-	if _, ok := conn.(interface{ ConnectionState() tls.ConnectionState }); ok {
+	if _, ok := conn.(overTLS); ok {
 		l.tls = r.TLS
 	}
 	l.address = conn.RemoteAddr().String()
