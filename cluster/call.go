@@ -201,6 +201,7 @@ type reply struct {
 
 // read takes a part of the reply, and grants more.
 func (c *Cluster) read(ctx context.Context, p *pending, r *reply, f frame, reserve replay.Reserve) error {
+	defer func() { p.rest.Store(int64(c.config.Clock())) }()
 	switch {
 	case f.kind == replyFrame && !r.begun:
 		r.begun, r.status, r.data, r.size = true, f.status, f.data, int(f.size)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +256,33 @@ func TestLostParts(t *testing.T) {
 		w.idle(a, b)
 		w.end(a, b)
 	})
+}
+
+// TestLostPart: a call ends soon of which a part, or the leave to send more, was lost, although both nodes live.
+func TestLostPart(t *testing.T) {
+	for name, kind := range cluster.PartKinds {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				a, b, of := w.pair()
+				b.Handle("large", func(context.Context, int, []byte) ([]byte, error) { return body(6 << 20), nil })
+				var lost atomic.Bool
+				f := func(m cluster.Message) bool { return m.Data[0] == kind && lost.CompareAndSwap(false, true) }
+				a.link.Lose(f)
+				b.link.Lose(f)
+				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+				defer cancel()
+				at := w.at()
+				_, err := a.Call(ctx, of, "large", body(5<<20))
+				if took := w.at() - at; took > 3*lease || !lost.Load() {
+					t.Errorf("it took %v; lost: %v", took, lost.Load())
+				}
+				moved(t, err, true)
+				bubble.Pass(10 * lease)
+				w.idle(a, b)
+				w.end(a, b)
+			})
+		})
+	}
 }
 
 // TestTime: the owner has no more time than who asks.

@@ -7,3 +7,7 @@ const MaxServing = maxServing
 
 // SetProtocol has a node speak another protocol.
 func (c *Config) SetProtocol(n int) { c.protocol = n }
+
+// PartKinds are the first bytes of messages with parts of bodies, and of those that say how many may be sent.
+var PartKinds = map[string]byte{"part": byte(partFrame), "grant": byte(grantFrame), "rest": byte(restFrame),
+	"take": byte(takeFrame)}

@@ -38,6 +38,7 @@ type pending struct {
 	lost  chan struct{}
 	once  sync.Once
 	heard atomic.Int64 // when something was received last, on the clock
+	rest  atomic.Int64 // since when the next part of the reply is awaited, on the clock; 0 for not
 
 	more    atomic.Bool // more than the first message was sent
 	unheard atomic.Bool // no process listens to the node's address
@@ -104,7 +105,7 @@ func (s *calls) failAll() {
 // The times of pings, in leases.
 const (
 	pingAfter  = 3 // a third of a lease of silence
-	loseAfter  = 2 // leases of silence: then the call has failed for who has made it
+	loseAfter  = 2 // leases of silence, or without the next part of a body: then the call has failed
 	abandonAge = 4 // leases without a ping: then the call is canceled where it is carried out
 )
 
@@ -119,16 +120,17 @@ func (c *Cluster) watchCalls() {
 		now := c.config.Clock()
 		var ping []*pending
 		c.calls.mu.Lock()
+		stuck := func(since int64) bool { return since != 0 && now-time.Duration(since) > loseAfter*c.config.Lease }
 		for _, p := range c.calls.pending {
 			switch silent := now - time.Duration(p.heard.Load()); {
-			case silent > loseAfter*c.config.Lease:
+			case silent > loseAfter*c.config.Lease, stuck(p.rest.Load()):
 				p.lose()
 			case silent >= c.config.Lease/pingAfter:
 				ping = append(ping, p)
 			}
 		}
 		for _, v := range c.calls.serving {
-			if now-time.Duration(v.heard.Load()) > abandonAge*c.config.Lease {
+			if now-time.Duration(v.heard.Load()) > abandonAge*c.config.Lease || stuck(v.rest.Load()) {
 				v.cancel()
 			}
 		}

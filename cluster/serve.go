@@ -24,6 +24,7 @@ type serving struct {
 	in     *inbox // parts of the request, and grants of the reply
 	cancel context.CancelFunc
 	heard  atomic.Int64 // when something was received last, on the clock
+	rest   atomic.Int64 // since when the next part of the request is awaited, on the clock; 0 for not
 }
 
 // serve begins to carry out a call, if the node may.
@@ -128,7 +129,9 @@ func (c *Cluster) readRequest(ctx context.Context, v *serving) ([]byte, bool) {
 		return data, true
 	}
 	data = append(make([]byte, 0, size), data...)
+	defer v.rest.Store(0)
 	for granted := 0; len(data) < size; {
+		v.rest.Store(int64(c.config.Clock()))
 		if granted < size && granted-len(data) < window/2 {
 			granted = min(len(data)+window, size)
 			if c.send(v.from, v.id, &frame{kind: grantFrame, offset: uint64(granted)}) != nil {
