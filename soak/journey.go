@@ -141,7 +141,7 @@ func (j *journey) do(ctx context.Context, call *task.Call) (*task.Task, error) {
 	j.wait()
 	began := time.Now()
 	answer, err := j.client.Do(ctx, call)
-	j.m.note(began, err, j.fault == "" && !j.full.Load())
+	j.m.note(kindOfCall(call), began, err, j.fault == "" && !j.full.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +149,16 @@ func (j *journey) do(ctx context.Context, call *task.Call) (*task.Task, error) {
 		return nil, errors.New("the answer is no task")
 	}
 	return answer.Task, nil
+}
+
+func kindOfCall(call *task.Call) string {
+	switch call.Message.Command {
+	case task.Start:
+		return starts
+	case task.Get:
+		return gets
+	}
+	return commands
 }
 
 // wait waits until another request may be made. The first one may: phase has waited for it.
@@ -187,7 +197,7 @@ func (j *journey) follow(ctx context.Context, call *task.Call) (done bool, err e
 	var fold task.Fold
 	for ev, err := range j.client.Follow(ctx, call, func(error) {}) {
 		if first {
-			j.m.note(began, err, j.fault == "" && !j.full.Load())
+			j.m.note(streams, began, err, j.fault == "" && !j.full.Load())
 			first = false
 		}
 		if err != nil {
@@ -209,7 +219,7 @@ func (j *journey) hook(ctx context.Context) error {
 		j.wait()
 		began := time.Now()
 		err := setWebhook(ctx, j.client, j.site.Front, j.id, "http://"+j.site.hooks.addr+"/")
-		j.m.note(began, err, !j.full.Load())
+		j.m.note(webhooks, began, err, !j.full.Load())
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}

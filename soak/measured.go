@@ -20,7 +20,7 @@ type measured struct {
 	took  time.Duration
 
 	mu        sync.Mutex
-	latencies []time.Duration // of requests that no fault of the agent or the disk was meant for
+	latencies map[string][]time.Duration // by kind, of requests that no fault of the agent or the disk was meant for
 	requests  int
 	refused   int // of these, the requests that were not executed and were made again
 	outage    time.Duration
@@ -34,8 +34,20 @@ type measured struct {
 // rose returns by how much a counter of the gateway has risen.
 func (m *measured) rose(counter string) float64 { return m.after[counter] - m.before[counter] }
 
+// The kinds of requests whose latencies are told apart.
+const (
+	starts   = "start"
+	commands = "other command"
+	gets     = "get"
+	streams  = "first event of a stream"
+	webhooks = "setting of a webhook"
+)
+
+// kinds are in the order in which they are printed.
+var kinds = []string{starts, commands, gets, streams, webhooks}
+
 // note takes note of a request. clean says that no fault was meant for it.
-func (m *measured) note(began time.Time, err error, clean bool) {
+func (m *measured) note(kind string, began time.Time, err error, clean bool) {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +61,10 @@ func (m *measured) note(began time.Time, err error, clean bool) {
 	}
 	m.working = now
 	if clean {
-		m.latencies = append(m.latencies, now.Sub(began))
+		if m.latencies == nil {
+			m.latencies = make(map[string][]time.Duration)
+		}
+		m.latencies[kind] = append(m.latencies[kind], now.Sub(began))
 	}
 }
 
@@ -91,13 +106,17 @@ func taken(pid int) (memory, files float64, err error) {
 	return float64(pages) * float64(os.Getpagesize()), float64(len(dir)), err
 }
 
-// percentile returns the value in milliseconds below which a share of the latencies lies.
-func (m *measured) percentile(share float64) float64 {
-	if len(m.latencies) == 0 {
+// percentile returns the value in milliseconds below which a share of the latencies of some kinds lies.
+func (m *measured) percentile(share float64, kinds ...string) float64 {
+	var latencies []time.Duration
+	for _, kind := range kinds {
+		latencies = append(latencies, m.latencies[kind]...)
+	}
+	if len(latencies) == 0 {
 		return 0
 	}
-	slices.Sort(m.latencies)
-	return float64(m.latencies[min(len(m.latencies)-1, int(share*float64(len(m.latencies))))]) / 1e6
+	slices.Sort(latencies)
+	return float64(latencies[min(len(latencies)-1, int(share*float64(len(latencies))))]) / 1e6
 }
 
 // median returns the median of a part of some values: from one share of them to another.
@@ -112,14 +131,15 @@ func median(values []float64, from, to float64) float64 {
 // printTable prints a table with a column for each phase.
 func printTable(phases ...*measured) {
 	fmt.Printf("\n%-34s %10s %10s %10s\n", "", "quiet", "faulty", "after")
-	for _, row := range []struct {
+	type row struct {
 		name string
 		get  func(m *measured) float64
-	}{
+	}
+	rows := []row{
 		{"requests a second", func(m *measured) float64 { return float64(m.requests) / m.took.Seconds() }},
 		{"refused, and made again", func(m *measured) float64 { return float64(m.refused) }},
-		{"p50, ms", func(m *measured) float64 { return m.percentile(0.5) }},
-		{"p99, ms", func(m *measured) float64 { return m.percentile(0.99) }},
+		{"p50, ms", func(m *measured) float64 { return m.percentile(0.5, kinds...) }},
+		{"p99, ms", func(m *measured) float64 { return m.percentile(0.99, kinds...) }},
 		{"longest time without an answer, ms", func(m *measured) float64 { return float64(m.outage) / 1e6 }},
 		{"memory in the second third, MiB", func(m *measured) float64 { return median(m.memory, 1./3, 2./3) / (1 << 20) }},
 		{"memory in the last third, MiB", func(m *measured) float64 { return median(m.memory, 2./3, 1) / (1 << 20) }},
@@ -137,7 +157,11 @@ func printTable(phases ...*measured) {
 		{"their pauses, ms a second", func(m *measured) float64 { return 1000 * m.rose(pauses) / m.took.Seconds() }},
 		{"open files in the last third", func(m *measured) float64 { return median(m.files, 2./3, 1) }},
 		{"open files at most", func(m *measured) float64 { return slices.Max(append(m.files, 0)) }},
-	} {
+	}
+	for _, kind := range kinds {
+		rows = append(rows, row{"p99 of " + kind + ", ms", func(m *measured) float64 { return m.percentile(0.99, kind) }})
+	}
+	for _, row := range rows {
 		fmt.Printf("%-34s", row.name)
 		for _, m := range phases {
 			fmt.Printf(" %10.1f", row.get(m))
@@ -159,7 +183,7 @@ func judge(quiet, faulty, after *measured, s settings) error {
 	ratio := s.ratio
 	fmt.Println()
 	for _, share := range []float64{0.5, 0.99} {
-		got := faulty.percentile(share) / quiet.percentile(share)
+		got := faulty.percentile(share, kinds...) / quiet.percentile(share, kinds...)
 		fmt.Printf("p%.0f with faults to without: %.2f\n", 100*share, got)
 		if ratio > 0 && got > ratio {
 			errs = append(errs, fmt.Errorf("p%.0f is %.2f times that of the quiet run, and may be %.2f times",
