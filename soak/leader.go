@@ -65,7 +65,9 @@ func (l *leaders) phase(
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var group sync.WaitGroup
-	pace := make(chan struct{}, rate) // one for each request; what was not used within a second is lost
+	// One for each request. What was not used within a beat is lost: after a moment in which this process had no
+	// processor, all workers at once would otherwise make what they missed, and measure how they wait for each other.
+	pace := make(chan struct{}, rate*int(beat/time.Millisecond)/1000)
 	group.Go(func() { tick(ctx, rate, pace) })
 	group.Go(func() { m.watch(ctx, l.site) })
 	group.Go(func() { l.runHonestAID(ctx) })
@@ -96,9 +98,11 @@ func (l *leaders) phase(
 	return m
 }
 
+// beat is how often tick lets requests be made.
+const beat = 10 * time.Millisecond
+
 // tick lets so many requests a second be made.
 func tick(ctx context.Context, rate int, pace chan<- struct{}) {
-	const beat = 10 * time.Millisecond
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	began, given := time.Now(), 0
