@@ -83,6 +83,7 @@ type Cluster struct {
 	shards  []shardState
 	moving  int           // the shard that is released, and has no owner yet; -1 for none
 	moved   time.Duration // when it was released
+	calm    time.Duration // from when on shards move that should be elsewhere: those of a node that is gone come first
 
 	calls calls
 }

@@ -45,6 +45,9 @@ const (
 	left
 )
 
+// calmAfter is how many leases after a node has gone the shards of others are moved, so that all have their share.
+const calmAfter = 2
+
 // forgetAfter is how long a node is shown that does not live.
 const forgetAfter = time.Hour
 
@@ -301,6 +304,7 @@ func (c *Cluster) judge() error {
 	for name, revision := range suspects {
 		if m := c.members[name]; m != nil && m.revision == revision && m.living() {
 			m.gone = true
+			c.calm = c.config.Clock() + calmAfter*c.config.Lease
 			c.stats.gone.Add(1)
 			c.log.Warn("a node of the cluster is gone: it was silent for longer than its lease", "other", name,
 				"incarnation", m.Incarnation)

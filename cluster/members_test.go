@@ -76,7 +76,7 @@ func TestDeath(t *testing.T) {
 			bubble.Pass(20*time.Second + time.Duration(i)*50*time.Millisecond)
 			at := w.at()
 			c.die()
-			bubble.Pass(5 * time.Second)
+			bubble.Pass(10 * time.Second)
 			w.shares("a", "b")
 			if gap := w.gap(at); gap > takeOver {
 				t.Errorf("a shard had no owner for %v", gap)

@@ -54,6 +54,37 @@ func TestTakenBack(t *testing.T) {
 	})
 }
 
+// TestTakeOverFirst: while the shards of a node that is gone are taken over, no other shard moves; later all are shared
+// again.
+func TestTakeOverFirst(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b, c := w.start("a"), w.start("b"), w.start("c")
+		bubble.Pass(20 * time.Second)
+		before := w.owners()
+		c.die()
+		bubble.Pass(takeOver + time.Second)
+		moved := 0
+		for i, o := range w.owners() {
+			if before[i].Node != "c" && o.Epoch != before[i].Epoch {
+				t.Errorf("shard %d has moved from %q to %q", i, before[i].Node, o.Node)
+			} else if o.Node == "c" {
+				t.Errorf("shard %d was not taken over", i)
+			}
+		}
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b")
+		for i, o := range w.owners() {
+			if before[i].Node != "c" && o.Node != before[i].Node {
+				moved++
+			}
+		}
+		if moved == 0 {
+			t.Error("no shard had to move")
+		}
+		w.end(a, b)
+	})
+}
+
 // TestBusy: a shard that is busy stays until it is not, or until the drain is over.
 func TestBusy(t *testing.T) {
 	inBubble(t, func(w *world) {

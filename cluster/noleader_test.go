@@ -70,7 +70,7 @@ func TestDeathWithoutLeader(t *testing.T) {
 				bubble.Pass(time.Millisecond)
 				b.link.LoseWrites(false)
 				at := w.at()
-				bubble.Pass(5 * time.Second)
+				bubble.Pass(15 * time.Second)
 				w.shares("a", "b")
 				if gap := w.gap(at); gap > most {
 					t.Errorf("a shard had no owner for %v more", gap)
@@ -98,7 +98,7 @@ func TestDeathWithoutNotices(t *testing.T) {
 			bubble.Pass(10*time.Second + time.Duration(i)*170*time.Millisecond)
 			at := w.at()
 			c.die()
-			bubble.Pass(10 * time.Second)
+			bubble.Pass(15 * time.Second)
 			w.shares("a", "b")
 			if gap := w.gap(at); gap > takeOver+lease*2/3 {
 				t.Errorf("a shard had no owner for %v", gap)

@@ -263,7 +263,8 @@ func (c *Cluster) balance() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	nodes := c.living()
-	if c.moving >= 0 || !c.joined || len(nodes) == 0 || c.held() != nil {
+	calm := c.self.draining || c.config.Clock() >= c.calm
+	if c.moving >= 0 || !c.joined || len(nodes) == 0 || c.held() != nil || !calm {
 		return
 	}
 	owners := assign(len(c.shards), nodes)
