@@ -31,7 +31,8 @@ type home struct {
 func (m *Mailbox) openHome(ctx context.Context, _ int, store replay.Store) (*home, error) {
 	h := &home{Mailbox: m, store: store, scanner: replay.NewDueScanner(store, logname.Inbox, time.Now)}
 	h.base, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	h.inboxes = keylock.NewCached(idleInboxes/m.set.Count(), func(aid string) *inbox { return &inbox{box: h, aid: aid} },
+	h.inboxes = keylock.NewCached(idleInboxes/m.set.Count(),
+		func(e *keylock.Entry[inbox]) *inbox { return &inbox{box: h, aid: e.Key} },
 		func(b *inbox) bool { return b.loaded })
 	for due, err := range store.Due(ctx, logname.Inbox, replay.Recover, replay.Recover) {
 		if err == nil {
@@ -72,8 +73,9 @@ func (h *home) resume(ctx context.Context, aid string) error {
 
 // with is Mailbox.with.
 func (h *home) with(aid string, f func(*inbox) error) error {
-	b := h.inboxes.Acquire(aid)
-	defer h.inboxes.Release(aid)
+	e := h.inboxes.Acquire(aid)
+	defer e.Release()
+	b := e.Value
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return replay.RetryConflict(func() error { return f(b) })

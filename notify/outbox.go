@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -26,6 +27,7 @@ import (
 type outbox struct {
 	of                    *outboxes
 	name                  string
+	entry                 *keylock.Entry[outbox]
 	partner, leader, task string
 
 	mu       sync.Mutex
@@ -40,15 +42,15 @@ type outbox struct {
 	waiting, spare []waiting // spare is only memory
 }
 
-func newOutbox(o *outboxes, name string) *outbox {
-	b := &outbox{of: o, name: name}
-	b.partner, b.leader, b.task = logname.Split(name)
+func newOutbox(o *outboxes, e *keylock.Entry[outbox]) *outbox {
+	b := &outbox{of: o, name: e.Key, entry: e}
+	b.partner, b.leader, b.task = logname.Split(b.name)
 	return b
 }
 
 func (b *outbox) unlock() {
 	b.mu.Unlock()
-	b.of.boxes.Release(b.name)
+	b.entry.Release()
 }
 
 // worthKeeping reports whether the outbox is kept in memory when its last use ends.

@@ -51,7 +51,7 @@ func openOutboxes(
 ) (*outboxes, error) {
 	o := &outboxes{store: store, queue: q, log: log, backlog: newBacklog()}
 	o.boxes = keylock.NewCached(cachedOutboxes,
-		func(name string) *outbox { return newOutbox(o, name) }, (*outbox).worthKeeping)
+		func(e *keylock.Entry[outbox]) *outbox { return newOutbox(o, e) }, (*outbox).worthKeeping)
 	o.newEpoch()
 	for due, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
 		if err != nil {
@@ -88,7 +88,7 @@ func (o *outboxes) present() string {
 
 // lock returns an outbox, whose lock is held until unlock.
 func (o *outboxes) lock(name string) *outbox {
-	b := o.boxes.Acquire(name)
+	b := o.boxes.Acquire(name).Value
 	b.mu.Lock()
 	return b
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -25,8 +26,10 @@ import (
 type activeTask struct {
 	engine *Engine
 	log    string
+	entry  *keylock.Entry[activeTask] // of Engine.active, while the task is in use
 
 	mu       sync.Mutex
+	writer   replay.Writer // of the log; nil before it is needed
 	loaded   bool
 	exists   bool      // the task has been started; its start may still be pending
 	logState logState  // what the store holds
@@ -72,7 +75,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 			return nil
 		}
 	}
-	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
+	head, snapshot, records, err := tk.stored().Load(ctx)
 	if errors.Is(err, replay.ErrNotFound) {
 		tk.loaded = true
 		return nil
@@ -101,6 +104,14 @@ func (tk *activeTask) load(ctx context.Context) error {
 	}
 	tk.lease().Take(tk.size)
 	return nil
+}
+
+// stored returns the log in the store. tk.mu is held.
+func (tk *activeTask) stored() replay.Writer {
+	if tk.writer == nil {
+		tk.writer = replay.Write(tk.engine.store, tk.log)
+	}
+	return tk.writer
 }
 
 // update loads the task, and calls f, which decides by what the task is now, and may append. After a conflict, it does
@@ -236,12 +247,16 @@ func (tk *activeTask) snapshot() task.Task {
 }
 
 // acquire returns the activeTask of a log, which the caller must release.
-func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log) }
+func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log).Value }
 
 // release ends one use of the task. After the last one, it is idle.
 func (tk *activeTask) release() {
-	if tk.engine.active.Release(tk.log) {
+	if tk.entry.Release() {
 		tk.memory.Release()
+		if tk.writer != nil {
+			tk.writer.Close()
+			tk.writer = nil
+		}
 		tk.engine.process.idle.put(tk)
 	}
 }

@@ -201,7 +201,7 @@ func (b *batch) applyPieces() {
 // finished even if its caller leaves. tk.mu is held.
 func (tk *activeTask) append(a *replay.Append) error {
 	a.Expect, a.Lists = tk.logState.revision, tk.encodeListings()
-	err := tk.engine.store.Append(context.Background(), *a)
+	err := tk.stored().Append(context.Background(), *a)
 	if err == nil {
 		tk.logState.revision++
 		tk.logState.metadata = a.Metadata

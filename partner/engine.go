@@ -118,11 +118,13 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work, e.open = newWorkers(e.base.Done()), newOpenTasks(e.base.Done())
 	e.sessions, e.lists = newSessions(), newLists()
-	e.active = keylock.New(func(log string) *activeTask {
-		if tk := e.process.idle.take(log); tk != nil {
-			return tk
+	e.active = keylock.New(func(entry *keylock.Entry[activeTask]) *activeTask {
+		tk := e.process.idle.take(entry.Key)
+		if tk == nil {
+			tk = &activeTask{engine: e, log: entry.Key}
 		}
-		return &activeTask{engine: e, log: log}
+		tk.entry = entry
+		return tk
 	})
 	began := make(chan error, 1)
 	e.work.Go(func() { e.countUnfinished(began) })

@@ -128,15 +128,16 @@ type lists struct{ turns *keylock.Map[turn] }
 type turn struct{ held chan struct{} }
 
 func newLists() *lists {
-	return &lists{turns: keylock.New(func(string) *turn { return &turn{make(chan struct{}, 1)} })}
+	return &lists{turns: keylock.New(func(*keylock.Entry[turn]) *turn { return &turn{make(chan struct{}, 1)} })}
 }
 
 // inTurn calls f. The calls for one Leader, with those that count for it, wait for one another, in the order in which
 // they come, so that what they cost is not taken from the calls of others. f must not wait for anything but the store.
 func (ls *lists) inTurn(ctx context.Context, leader string, f func() error) error {
 	key := quota.Key(leader)
-	t := ls.turns.Acquire(key)
-	defer ls.turns.Release(key)
+	entry := ls.turns.Acquire(key)
+	defer entry.Release()
+	t := entry.Value
 	select {
 	case t.held <- struct{}{}:
 	case <-ctx.Done():

@@ -83,7 +83,7 @@ func (tk *activeTask) lockWithMemory(ctx context.Context, reserve replay.Reserve
 
 // head returns the head of the task's log, and the zero Head where there is none. tk.mu is held.
 func (tk *activeTask) head(ctx context.Context) (replay.Head, error) {
-	head, err := tk.engine.store.Head(ctx, tk.log)
+	head, err := tk.stored().Head(ctx)
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
 		tk.invalidate()

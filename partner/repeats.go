@@ -47,7 +47,7 @@ func (tk *activeTask) messages() []task.Message {
 // seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
 // returns the number of the last event. tk.mu is held.
 func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
-	_, _, records, err := tk.engine.store.Load(ctx, tk.log)
+	_, _, records, err := tk.stored().Load(ctx)
 	if err != nil {
 		return tk.logState.last
 	}

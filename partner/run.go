@@ -83,7 +83,7 @@ func (p *Partner) newRun(caller trace.Span, tracer trace.TracerProvider, tk *act
 		return r
 	}
 	tk.run = r
-	e.acquire(tk.log)
+	tk.entry.Share()
 	e.work.Add()
 	base := e.base
 	if caller.SpanContext().IsValid() {

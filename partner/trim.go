@@ -88,7 +88,7 @@ const maxMoves = 3
 // trim adds to a write that the older half of the log is replaced by a snapshot of the task, as far as followers have
 // read it. tk.mu is held.
 func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
-	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
+	head, snapshot, records, err := tk.stored().Load(ctx)
 	if err != nil {
 		return StoreError(err, "the store cannot be read")
 	}

@@ -55,7 +55,7 @@ const recheck = 24 * time.Hour
 
 // OpenIndex opens the index over the shards that this process owns now and later.
 func OpenIndex(set *shard.Set, log *slog.Logger) *Index {
-	x := &Index{set: set, changing: keylock.New(func(string) *sync.Mutex { return new(sync.Mutex) })}
+	x := &Index{set: set, changing: keylock.New(func(*keylock.Entry[sync.Mutex]) *sync.Mutex { return new(sync.Mutex) })}
 	x.homes, _ = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*home, error) {
 		return openHome(ctx, store, log), nil // never fails
 	}, (*home).close)
@@ -248,10 +248,10 @@ func (x *Index) drop(ctx context.Context, taskID string, e *entry) error {
 func (x *Index) change(
 	ctx context.Context, taskID string, durable bool, change func(*entry) (changed bool, err error),
 ) error {
-	mu := x.changing.Acquire(taskID)
-	defer x.changing.Release(taskID)
-	mu.Lock()
-	defer mu.Unlock()
+	changing := x.changing.Acquire(taskID)
+	defer changing.Release()
+	changing.Value.Lock()
+	defer changing.Value.Unlock()
 	return replay.RetryConflict(func() error {
 		e, err := x.get(ctx, taskID)
 		if err != nil {

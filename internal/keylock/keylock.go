@@ -8,9 +8,10 @@ import (
 	"sync"
 )
 
-// Map holds one value for each key in use. Its methods may be called by any number of goroutines at once.
+// Map holds one value for each key in use. Its methods, and those of its entries, may be called by any number of
+// goroutines at once.
 type Map[V any] struct {
-	create func(key string) *V
+	create func(*Entry[V]) *V
 	keep   func(*V) bool // nil where no idle values are kept
 	idle   int           // values that a shard keeps though they are not in use
 
@@ -21,42 +22,46 @@ type Map[V any] struct {
 // shards is the number of mutexes that the keys share.
 const shards = 64
 
-// shard has the values of some keys. Values that are not in use are in a ring, the one used last first.
+// shard has the entries of some keys. Those that are not in use are in a ring, the one used last first.
 type shard[V any] struct {
+	of      *Map[V]
 	mu      sync.Mutex
-	entries map[string]*entry[V]
-	idle    entry[V] // holds the ring together; it has no value
+	entries map[string]*Entry[V]
+	idle    Entry[V] // holds the ring together; it has no value
 	count   int      // of the others in the ring
 }
 
-type entry[V any] struct {
-	key        string
-	value      *V
+// Entry is a key, and its value. Who uses it has it at hand: only Acquire looks for it.
+type Entry[V any] struct {
+	Key   string
+	Value *V
+
+	shard      *shard[V]
 	users      int
-	next, prev *entry[V] // in the ring; nil while the value is in use
+	next, prev *Entry[V] // in the ring; nil while the entry is in use
 }
 
 // rest puts an entry that is not in use first into the ring. The caller holds s.mu.
-func (s *shard[V]) rest(e *entry[V]) {
+func (s *shard[V]) rest(e *Entry[V]) {
 	e.prev, e.next = &s.idle, s.idle.next
 	e.prev.next, e.next.prev = e, e
 	s.count++
 }
 
 // wake takes an entry out of the ring. The caller holds s.mu.
-func (s *shard[V]) wake(e *entry[V]) {
+func (s *shard[V]) wake(e *Entry[V]) {
 	e.prev.next, e.next.prev = e.next, e.prev
 	e.prev, e.next = nil, nil
 	s.count--
 }
 
 // New returns a Map that creates the value of a key when its use begins, and forgets it when its last use ends. create
-// is called under a lock and must not call the Map.
-func New[V any](create func(key string) *V) *Map[V] {
+// is called under a lock and must not call the Map. Its value may keep the entry, which has no Value yet.
+func New[V any](create func(*Entry[V]) *V) *Map[V] {
 	m := &Map[V]{create: create, seed: maphash.MakeSeed()}
 	for i := range m.shards {
 		s := &m.shards[i]
-		s.entries = make(map[string]*entry[V])
+		s.of, s.entries = m, make(map[string]*Entry[V])
 		s.idle.next, s.idle.prev = &s.idle, &s.idle
 	}
 	return m
@@ -65,7 +70,7 @@ func New[V any](create func(key string) *V) *Map[V] {
 // NewCached is New for values that are costly to create: about idle of them, those used last, are kept although they
 // are not in use. keep is called when the last use of a value ends, and reports whether to keep it. Like create, it is
 // called under a lock.
-func NewCached[V any](idle int, create func(key string) *V, keep func(*V) bool) *Map[V] {
+func NewCached[V any](idle int, create func(*Entry[V]) *V, keep func(*V) bool) *Map[V] {
 	m := New(create)
 	m.keep, m.idle = keep, max(idle/shards, 1)
 	return m
@@ -75,41 +80,48 @@ func (m *Map[V]) shard(key string) *shard[V] {
 	return &m.shards[maphash.String(m.seed, key)%shards]
 }
 
-// Acquire returns the value of a key, which stays the same until each Acquire of the key is matched by a Release.
-func (m *Map[V]) Acquire(key string) *V {
+// Acquire returns the entry of a key, which has the same value until each Acquire and Share is matched by a Release.
+func (m *Map[V]) Acquire(key string) *Entry[V] {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[key]
 	switch {
 	case e == nil:
-		e = &entry[V]{key: key, value: m.create(key)}
+		e = &Entry[V]{Key: key, shard: s}
+		e.Value = m.create(e)
 		s.entries[key] = e
 	case e.users == 0:
 		s.wake(e)
 	}
 	e.users++
-	return e.value
+	return e
 }
 
-// Release ends one use of a key. It reports whether that was the last one.
-func (m *Map[V]) Release(key string) (last bool) {
-	s := m.shard(key)
+// Share begins another use of an entry that is in use by the caller.
+func (e *Entry[V]) Share() {
+	e.shard.mu.Lock()
+	defer e.shard.mu.Unlock()
+	e.users++
+}
+
+// Release ends one use of an entry. It reports whether that was the last one.
+func (e *Entry[V]) Release() (last bool) {
+	s := e.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[key]
 	if e.users--; e.users > 0 {
 		return false
 	}
-	if m.keep == nil || !m.keep(e.value) {
-		delete(s.entries, key)
+	if s.of.keep == nil || !s.of.keep(e.Value) {
+		delete(s.entries, e.Key)
 		return true
 	}
 	s.rest(e)
-	if s.count > m.idle {
+	if s.count > s.of.idle {
 		oldest := s.idle.prev
 		s.wake(oldest)
-		delete(s.entries, oldest.key)
+		delete(s.entries, oldest.Key)
 	}
 	return true
 }
@@ -122,7 +134,7 @@ func (m *Map[V]) Used() []*V {
 		s.mu.Lock()
 		for _, e := range s.entries {
 			if e.users > 0 {
-				used = append(used, e.value)
+				used = append(used, e.Value)
 			}
 		}
 		s.mu.Unlock()

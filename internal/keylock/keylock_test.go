@@ -10,30 +10,31 @@ import (
 )
 
 type counter struct {
-	key string
-	mu  sync.Mutex
-	n   int
+	entry *Entry[counter]
+	mu    sync.Mutex
+	n     int
 }
 
-func create(key string) *counter { return &counter{key: key} }
+func create(e *Entry[counter]) *counter { return &counter{entry: e} }
 
 // TestExclusion proves that the users of one key share one mutex, and that nothing is left when they are done.
 func TestExclusion(t *testing.T) {
 	m := New(create)
 	held := [3]*counter{}
 	for k := range held {
-		held[k] = m.Acquire(fmt.Sprint(k))
+		held[k] = m.Acquire(fmt.Sprint(k)).Value
 	}
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
 			for i := range 3000 {
 				key := fmt.Sprint(i % 3)
-				c := m.Acquire(key)
-				c.mu.Lock()
-				c.n++
-				c.mu.Unlock()
-				if m.Release(key) {
+				e := m.Acquire(key)
+				e.Share()
+				e.Value.mu.Lock()
+				e.Value.n++
+				e.Value.mu.Unlock()
+				if e.Release() || e.Release() {
 					t.Error("the last use ended while the value was in use")
 				}
 			}
@@ -44,16 +45,17 @@ func TestExclusion(t *testing.T) {
 		t.Errorf("in use are %v, want %v", used, held)
 	}
 	for k, c := range held {
-		if key := fmt.Sprint(k); c.key != key || c.n != 8000 {
-			t.Errorf("the value of %q has key %q and %d", key, c.key, c.n)
+		if key := fmt.Sprint(k); c.entry.Key != key || c.entry.Value != c || c.n != 8000 {
+			t.Errorf("the value of %q has the entry %+v and %d", key, c.entry, c.n)
 		}
-		if !m.Release(c.key) {
+		if !c.entry.Release() {
 			t.Error("the last use is not reported")
 		}
-		if next := m.Acquire(c.key); next == c {
+		next := m.Acquire(c.entry.Key)
+		if next.Value == c {
 			t.Error("a value that is not in use was kept")
 		}
-		m.Release(c.key)
+		next.Release()
 	}
 	for i := range m.shards {
 		if n := len(m.shards[i].entries); n > 0 {
@@ -66,10 +68,10 @@ func TestExclusion(t *testing.T) {
 func TestCached(t *testing.T) {
 	m := NewCached(shards, create, func(c *counter) bool { return c.n > 0 })
 	use := func(key string, n int) *counter {
-		c := m.Acquire(key)
-		defer m.Release(key)
-		c.n += n
-		return c
+		e := m.Acquire(key)
+		defer e.Release()
+		e.Value.n += n
+		return e.Value
 	}
 	first := use("a", 0)
 	if use("a", 1) == first {
@@ -92,21 +94,21 @@ func TestCached(t *testing.T) {
 	if m.Acquire("a") != held {
 		t.Error("a value in use was replaced")
 	}
-	m.Release("a")
-	m.Release("a")
-	if use("a", 0) != held {
+	held.Release()
+	held.Release()
+	if use("a", 0) != held.Value {
 		t.Error("a value was not kept after its last use")
 	}
-	if use(other.key, 0) == other {
+	if use(other.entry.Key, 0) == other {
 		t.Error("more values are kept than allowed")
 	}
 	third := use(sameShard(2), 1) // evicts "a"
-	if use(third.key, 0) != third {
+	if use(third.entry.Key, 0) != third {
 		t.Error("the value that was used last was not kept")
 	}
-	held = use("a", 1)
+	kept := use("a", 1)
 	use("a", -1)
-	if use("a", 0) == held {
+	if use("a", 0) == kept {
 		t.Error("a value was kept after keep had refused it")
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Append implements replay.Store.
-func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
+// Append implements replay.Writer.
+func (w *writer) Append(ctx context.Context, a replay.Append) (err error) {
+	s := w.store
+	a.Log = w.name
 	if err := s.enterToWrite(ctx); err != nil {
 		return err
 	}
@@ -25,8 +27,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		}
 	}()
 	defer s.exit(&err)
-	l := s.logs.use(a.Log)
-	defer s.logs.leave(l)
+	l := w.use()
 	l.write.Lock()
 	defer l.write.Unlock()
 	if err := l.read(s.generation); err != nil {

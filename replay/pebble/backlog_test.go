@@ -225,13 +225,13 @@ func TestRestingIsTheSame(t *testing.T) {
 		a.Durable = a.Durable || history.rnd.IntN(2) == 0
 		appendAll(t, s, []replay.Append{a})
 		l := s.logs.use(a.Log)
-		if l.resting != nil {
+		if l.rests {
 			if rested++; l.resting.entry != nil {
 				inline++
 			}
 		}
 		kept := ask(a.Log)
-		l.resting = nil
+		l.resting, l.rests = head{}, false
 		if d := cmp.Diff(ask(a.Log), kept, cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("in the database, and kept (-want +got):\n%s", d)
 		}

@@ -474,7 +474,7 @@ func TestDamagedSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.logs.use("a")
-	l.resting = nil // what is kept of it since Load
+	l.resting, l.rests = head{}, false // what is kept of it since Load
 	s.logs.leave(l)
 	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, errDamaged) { // the store has known it
 		t.Errorf("Head: %+v, %v", h, err)

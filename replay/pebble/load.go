@@ -14,14 +14,14 @@ import (
 
 var errDamaged = errors.New("replay/pebble: parts of a log are missing")
 
-// Load implements replay.Store.
-func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot []byte, records []replay.Record,
-	err error) {
+// Load implements replay.Writer.
+func (w *writer) Load(ctx context.Context) (h replay.Head, snapshot []byte, records []replay.Record, err error) {
+	s := w.store
 	if err := s.enter(ctx); err != nil {
 		return h, nil, nil, err
 	}
 	defer s.exit(&err)
-	stored, snapshot, r, err := s.openLog(name)
+	stored, snapshot, r, err := w.openLog()
 	h = stored.Head
 	if err != nil || r == nil {
 		return h, snapshot, nil, err
@@ -55,17 +55,17 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 	return h, snapshot, records, nil
 }
 
-// Head implements replay.Store.
-func (s *Store) Head(ctx context.Context, name string) (_ replay.Head, err error) {
+// Head implements replay.Writer.
+func (w *writer) Head(ctx context.Context) (_ replay.Head, err error) {
+	s := w.store
 	if err := s.enter(ctx); err != nil {
 		return replay.Head{}, err
 	}
 	defer s.exit(&err)
-	if name == "" || len(name) > replay.MaxName {
+	if w.name == "" || len(w.name) > replay.MaxName {
 		return replay.Head{}, replay.ErrNotFound
 	}
-	l := s.logs.use(name)
-	defer s.logs.leave(l)
+	l := w.use()
 	l.write.Lock()
 	defer l.write.Unlock()
 	h, err := l.stored(s.generation, false)
@@ -74,12 +74,12 @@ func (s *Store) Head(ctx context.Context, name string) (_ replay.Head, err error
 
 // openLog returns the head and the snapshot of a log, and a reader of the records that belong to them; nil if none is
 // kept. All of it is one committed state: the log is not written meanwhile.
-func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err error) {
+func (w *writer) openLog() (_ head, snapshot []byte, r *records, err error) {
+	s, name := w.store, w.name
 	if name == "" || len(name) > replay.MaxName {
 		return head{}, nil, nil, replay.ErrNotFound
 	}
-	l := s.logs.use(name)
-	defer s.logs.leave(l)
+	l := w.use()
 	l.write.Lock()
 	defer l.write.Unlock()
 	h, err := l.stored(s.generation, true)

@@ -18,8 +18,9 @@ import (
 
 // log is what the store keeps in memory of a log that is in use, or was lately.
 type log struct {
-	name string
-	of   *logs
+	name  string
+	of    *logs
+	entry *keylock.Entry[log]
 
 	waiters   replay.Waiters   // of the readers that have caught up
 	positions replay.Positions // of all readers
@@ -27,7 +28,8 @@ type log struct {
 	// resting is the head with its metadata, and with the entry that is inline in it, if that is known: if both are
 	// short, and the last change was durable or the head was read since. A task that rests is asked for again and again,
 	// or continued by its caller's next command, and neither should wait for the backlog. Guarded by write.
-	resting *head
+	resting head
+	rests   bool // resting is known
 
 	// write is held by a goroutine that changes the log, until the change is committed, so that nothing that a power
 	// loss may still take is read or followed. Commits of different logs go together.
@@ -48,7 +50,7 @@ type log struct {
 // publish makes h the head of l, which its readers see from then on, with the records that it has more than before. The
 // caller holds l.write, and calls l.waiters when it holds no lock any more.
 func (l *log) publish(h head, added [][]byte) {
-	h.Metadata, h.entry, l.resting = nil, nil, nil
+	h.Metadata, h.entry, l.resting, l.rests = nil, nil, head{}, false
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if dropped := l.known && l.head.First > 0 && h.First == 0; dropped {
@@ -72,14 +74,13 @@ func (l *log) rest(h *head, metadata, inline []byte, records [][]byte) {
 	if len(metadata)+size > restingMost {
 		return
 	}
-	resting, b := *h, make([]byte, 0, len(metadata)+size)
-	b = append(b, metadata...)
-	resting.Metadata = b[:len(b):len(b)]
+	b := append(make([]byte, 0, len(metadata)+size), metadata...)
+	l.resting, l.rests = *h, true
+	l.resting.Metadata = b[:len(b):len(b)]
 	if h.inline {
-		resting.entry = appendEntry(b, inline, records)[len(metadata):]
+		l.resting.entry = appendEntry(b, inline, records)[len(metadata):]
 	}
-	resting.DueAt = stampOf(h.DueAt).time() // as it is stored
-	l.resting = &resting
+	l.resting.DueAt = stampOf(h.DueAt).time() // as it is stored
 }
 
 // changed has all readers be behind. The caller holds l.mu.
@@ -141,8 +142,8 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
 	}
-	if l.resting != nil && (!entry || !l.resting.inline || l.resting.entry != nil) {
-		return *l.resting, nil
+	if l.rests && (!entry || !l.resting.inline || l.resting.entry != nil) {
+		return l.resting, nil
 	}
 	if !l.known || l.head.pending {
 		if h, ok := l.of.intents.get(l.name); ok {
@@ -179,8 +180,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 		l.publish(h, nil)
 	}
 	if len(h.Metadata)+len(h.entry) <= restingMost {
-		l.resting = new(head)
-		*l.resting = h
+		l.resting, l.rests = h, true
 	}
 	return h, nil
 }
@@ -269,7 +269,7 @@ const (
 func newLogs(in *intents) *logs {
 	ls := &logs{intents: in}
 	ls.byName = keylock.NewCached(idleLogs,
-		func(name string) *log { return &log{name: name, of: ls} },
+		func(e *keylock.Entry[log]) *log { return &log{name: e.Key, of: ls, entry: e} },
 		// Only a log that may be appended to is kept. That may be one that does not exist: as a rule, a log that was looked
 		// up and not found is begun next. The fields are read without l.mu: the log has no user.
 		func(l *log) bool { return l.known && l.head.Ended.IsZero() })
@@ -277,10 +277,10 @@ func newLogs(in *intents) *logs {
 }
 
 // use returns the one log of a name. Each use ends with a call of leave.
-func (ls *logs) use(name string) *log { return ls.byName.Acquire(name) }
+func (ls *logs) use(name string) *log { return ls.byName.Acquire(name).Value }
 
 // leave ends a use.
-func (ls *logs) leave(l *log) { ls.byName.Release(l.name) }
+func (*logs) leave(l *log) { l.entry.Release() }
 
 // begun has the filter know a log that has just been committed for the first time.
 func (ls *logs) begun(name string) {

@@ -118,6 +118,41 @@ type env struct {
 
 	mu       sync.Mutex
 	appended map[string]appended // by log: what env.append has done since env.openNew
+	writers  map[written]replay.Writer
+}
+
+// written is a log that env.append writes.
+type written struct {
+	store replay.Store
+	log   string
+}
+
+// mostWriters is how many logs of a test are written by writers that stay open. The others are written by their names.
+const mostWriters = 16
+
+// appendTo appends by a writer of the log, or by its name.
+func (e *env) appendTo(s replay.Store, a replay.Append) error {
+	e.mu.Lock()
+	key := written{s, a.Log}
+	w := e.writers[key]
+	if w == nil && len(e.writers) < mostWriters {
+		if e.writers == nil {
+			e.writers = make(map[written]replay.Writer)
+		}
+		w = replay.Write(s, a.Log)
+		e.writers[key] = w
+		e.Cleanup(w.Close)
+	}
+	e.mu.Unlock()
+	if w == nil {
+		return s.Append(e.Context(), a)
+	}
+	head, err := w.Head(e.Context())
+	if err == nil && head.Revision != a.Expect || err != nil && !errors.Is(err, replay.ErrNotFound) {
+		e.Errorf("Head of %.40q by a writer: %+v, %v; the revision must be %d", a.Log, head, err, a.Expect)
+	}
+	a.Log = ""
+	return w.Append(e.Context(), a)
 }
 
 // appended is what a log should be after the appends of a test.
@@ -154,7 +189,7 @@ func (e *env) append(s replay.Store, a replay.Append) {
 		known = appended{}
 	}
 	a.Expect = known.revision
-	if err := s.Append(e.Context(), a); err != nil {
+	if err := e.appendTo(s, a); err != nil {
 		e.Fatalf("Append to %.40q at revision %d: %v", a.Log, a.Expect, err)
 	}
 	e.mu.Lock()
