@@ -70,6 +70,7 @@ func (e *errand) think(ctx context.Context, most time.Duration) {
 // run leads the task through one of its possible lives, and checks all that was seen of it.
 func (e *errand) run(ctx context.Context) {
 	e.began = time.Now()
+	whole := ctx // of the run
 	ctx, cancel := context.WithTimeout(ctx, errandLimit)
 	defer cancel()
 	first := e.random(clusterSize)
@@ -92,7 +93,7 @@ func (e *errand) run(ctx context.Context) {
 			product, err = e.twice(ctx, first, task.Start, "s", "hello", response)
 		}
 		if err == nil {
-			err = e.become(ctx, task.AwaitingCompletion)
+			err = e.become(ctx, task.AwaitingCompletion, task.None)
 		}
 		if e.think(ctx, 2*time.Second); err == nil {
 			_, err = e.twice(ctx, first+1, task.Complete, "c", "", 0)
@@ -100,14 +101,14 @@ func (e *errand) run(ctx context.Context) {
 		product = "echo: " + product
 	case 1: // in two turns, the second one begun at two gateways at once
 		if _, err = e.say(ctx, first, task.Start, "s", "ask", response); err == nil {
-			err = e.become(ctx, task.AwaitingInput)
+			err = e.become(ctx, task.AwaitingInput, task.None)
 		}
 		if e.think(ctx, 3*time.Second); err == nil {
 			product, err = e.twice(ctx, first+1, task.Continue, "t", "blue", 0)
 			product = "you said: " + product
 		}
 		if err == nil {
-			err = e.become(ctx, task.AwaitingCompletion)
+			err = e.become(ctx, task.AwaitingCompletion, task.None)
 		}
 		if err == nil {
 			_, err = e.say(ctx, first+2, task.Complete, "c", "", 0)
@@ -118,7 +119,7 @@ func (e *errand) run(ctx context.Context) {
 		}
 		followed = true
 		if _, err = e.say(ctx, first, task.Start, "s", "stream 20 200", brief); err == nil {
-			err = e.become(ctx, task.AwaitingCompletion)
+			err = e.become(ctx, task.AwaitingCompletion, task.None)
 		}
 		if err == nil {
 			_, err = e.say(ctx, first+1, task.Complete, "c", "", 0)
@@ -133,7 +134,7 @@ func (e *errand) run(ctx context.Context) {
 		}
 	case 4: // completed at one gateway and canceled at another one at the same time
 		if product, err = e.say(ctx, first, task.Start, "s", "hello", response); err == nil {
-			err = e.become(ctx, task.AwaitingCompletion)
+			err = e.become(ctx, task.AwaitingCompletion, task.None)
 		}
 		product = "echo: " + product
 		if e.think(ctx, 2*time.Second); err == nil {
@@ -172,7 +173,7 @@ func (e *errand) run(ctx context.Context) {
 		e.errands.keep(e, hook, last.StatusHistory)
 	} else {
 		e.errands.keep(e, nil, nil)
-		if ctx.Err() == nil || time.Since(e.began) >= errandLimit {
+		if whole.Err() == nil || time.Since(e.began) >= errandLimit {
 			e.complain("%s: %v", e.id, err)
 		}
 	}
@@ -269,8 +270,9 @@ func (e *errand) get(ctx context.Context, client, gateway int, there bool) (*tas
 	}
 }
 
-// become asks for the task until it is in a state.
-func (e *errand) become(ctx context.Context, want task.State) error {
+// become asks for the task until it is in a state. before is a settled state that it may still have, because a command
+// is on its way; empty for none.
+func (e *errand) become(ctx context.Context, want, before task.State) error {
 	client := int(e.clients.Add(1))
 	for {
 		t, err := e.get(ctx, client, e.random(clusterSize), false)
@@ -279,7 +281,7 @@ func (e *errand) become(ctx context.Context, want task.State) error {
 			return fmt.Errorf("it has not become %s: %w", want, err)
 		case t.Status.State == want:
 			return nil
-		case t.Status.State.Settled():
+		case t.Status.State.Settled() && t.Status.State != before:
 			return fmt.Errorf("it is %s, and should be %s: %s", t.Status.State, want, said(t))
 		}
 		wait(ctx, 300*time.Millisecond)

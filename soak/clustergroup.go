@@ -217,14 +217,14 @@ func (g *clusterGroup) send(ctx context.Context, body []byte) error {
 // inGroup leads the task through its life in the group.
 func (e *errand) inGroup(ctx context.Context) (product string, err error) {
 	if product, err = e.publish(ctx, task.Start, "s", "hello"); err == nil {
-		err = e.become(ctx, task.AwaitingCompletion)
+		err = e.become(ctx, task.AwaitingCompletion, task.None)
 	}
 	e.exists.Store(true)
 	if e.think(ctx, 2*time.Second); err == nil {
 		_, err = e.publish(ctx, task.Complete, "c", "")
 	}
 	if err == nil {
-		err = e.become(ctx, task.Completed)
+		err = e.become(ctx, task.Completed, task.AwaitingCompletion)
 	}
 	return "echo: " + product, err
 }

@@ -14,6 +14,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -105,15 +106,19 @@ type input struct {
 	write bool
 }
 
-// operations returns the history as operations of the model. The last get that has returned a task has returned it as
-// it is in the end.
+// operations returns the history as operations of the model. The get that has seen most has returned the task as it is
+// in the end; of several that have seen as much, the last one.
 func (t *Task) operations() (all []porcupine.Operation) {
 	t.mu.Lock()
 	ops := slices.Clone(t.ops)
 	t.mu.Unlock()
 	end, at := new(Seen), int64(0)
 	for _, op := range ops {
-		if op.Seen != nil && op.Seen.Last == "" && op.Returned > at {
+		if op.Seen == nil || op.Seen.Last != "" {
+			continue
+		}
+		if cmp.Or(cmp.Compare(len(op.Seen.Messages), len(end.Messages)), cmp.Compare(len(op.Seen.States), len(end.States)),
+			cmp.Compare(op.Returned, at)) > 0 {
 			end, at = op.Seen, op.Returned
 		}
 	}
