@@ -70,6 +70,12 @@ manifests: ## container files, Kubernetes manifests, the Helm chart, and a relea
 
 e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m ./e2e
+	@set -e; for loop in on off; do ( set -x; \
+	  AIP_E2E_LOOP=$$loop $(GO) test -parallel 4 -vet=off -count=1 -run '$(CONNECTIONS)' ./e2e ); done
+
+# What connections may change, over HTTP/1.1, with and without loops: answers that are not read, identity, limits,
+# drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
+CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh

@@ -15,11 +15,11 @@ import (
 // Connections are how the connections of callers are served.
 type Connections struct {
 	// Whether the gateway itself reads the calls that follow on a connection of HTTP/1.1, from the third one on, and hands
-	// them to Caddy: on or off. It takes less time than Caddy's server (net/http). Default: off.
+	// them to Caddy: on or off. It takes less time than Caddy's server (net/http). Default: on.
 	Loop string `json:"loop,omitempty"`
 }
 
-func (c *Connections) provision() { orDefault(&c.Loop, switchOff) }
+func (c *Connections) provision() { orDefault(&c.Loop, switchOn) }
 
 func (c *Connections) validate() error {
 	if c.Loop != switchOn && c.Loop != switchOff {

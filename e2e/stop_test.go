@@ -30,7 +30,7 @@ func stopsWhileCallsWait(t *testing.T, loop string) {
 	with := config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms\n\t\t" +
 		"connections {\n\t\t\tloop " + loop + "\n\t\t}"}
 	s.start(with)
-	l := leaderOf(t, s.url())
+	l := leaderOf(t, s.url()).overHTTP1()
 	answers := make(map[string]chan answered)
 	start := func(id string) {
 		t.Helper()

@@ -5,6 +5,7 @@ package httpfront
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,12 +21,14 @@ func TestLoop(t *testing.T) {
 	for name, c := range map[string]struct {
 		passes func(http.ResponseWriter) bool
 		header http.Header
+		wraps  bool
 		want   []string
 	}{
-		"on":           {everyWriter, nil, []string{std, std, loop, loop}},
-		"off":          {nil, nil, []string{std, std, std, std}},
-		"other writer": {func(http.ResponseWriter) bool { return false }, nil, []string{std, std, std, std}},
-		"expect":       {everyWriter, http.Header{"Expect": {"100-continue"}}, []string{std, std, std, std}},
+		"on":           {everyWriter, nil, false, []string{std, std, loop, loop}},
+		"off":          {nil, nil, false, []string{std, std, std, std}},
+		"other writer": {func(http.ResponseWriter) bool { return false }, nil, false, []string{std, std, std, std}},
+		"expect":       {everyWriter, http.Header{"Expect": {"100-continue"}}, false, []string{std, std, std, std}},
+		"wrapped":      {everyWriter, nil, true, []string{std, std, std, std}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := openSite(t, func(s *setup) {
@@ -37,6 +40,9 @@ func TestLoop(t *testing.T) {
 				h.ServeHTTP(w, r)
 			}))
 			server.Config.ConnContext = WithConnection
+			if c.wraps {
+				server.Listener = wrapping{server.Listener}
+			}
 			server.Start()
 			defer closeServer(server)
 			for range c.want {
@@ -63,4 +69,13 @@ func TestLoop(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wrapping is a listener whose connections may have been read ahead, as one for the PROXY protocol.
+type wrapping struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l wrapping) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return struct{ net.Conn }{c}, err
 }

@@ -29,6 +29,6 @@
 //   - The caller reads the bytes that net/http would send (response): TestALoopIsTheSame and FuzzLoop compare both.
 //   - A caller that leaves is noticed from 20 ms after the begin of its call, by the same epoll descriptor.
 //   - IdleTimeout and ReadHeaderTimeout count as in net/http. A server with ReadTimeout or WriteTimeout has no loops.
-//   - A loop ends when its server shuts down: at once if it rests, else with its call, whose answer says so. Shutdown
-//     does not wait for that, Wait does.
+//   - A loop ends when its server shuts down: at once if it rests, else with its call, whose answer says so. A call
+//     begins when its head has arrived. Shutdown does not wait for that, Wait does.
 package takeover
