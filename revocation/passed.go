@@ -3,6 +3,7 @@
 package revocation
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/binary"
 	"slices"
@@ -37,8 +38,12 @@ func (p *passed) place(chain []*x509.Certificate) *atomic.Pointer[pass] {
 // has reports whether the same certificates were found good lately, by what is known in a generation.
 func (p *passed) has(chain []*x509.Certificate, generation uint64, now time.Time) bool {
 	known := p.place(chain).Load()
-	return known != nil && known.generation == generation && now.Before(known.until) && slices.Equal(known.chain, chain)
+	return known != nil && known.generation == generation && now.Before(known.until) &&
+		slices.EqualFunc(known.chain, chain, same)
 }
+
+// same reports whether two certificates are the same. Each connection has a copy of its own of its caller's.
+func same(a, b *x509.Certificate) bool { return a == b || bytes.Equal(a.Raw, b.Raw) }
 
 func (p *passed) add(chain []*x509.Certificate, generation uint64, now time.Time) {
 	p.place(chain).Store(&pass{chain, generation, now.Add(passFor)})

@@ -82,7 +82,8 @@ func TestPassedEnds(t *testing.T) {
 func TestPassedOfOthers(t *testing.T) {
 	var p passed
 	now := time.Now()
-	one, two, root := &x509.Certificate{}, &x509.Certificate{}, &x509.Certificate{}
+	one, again := &x509.Certificate{Raw: []byte("1....")}, &x509.Certificate{Raw: []byte("1....")}
+	two, root := &x509.Certificate{Raw: []byte("2....")}, &x509.Certificate{Raw: []byte("root.")}
 	p.add([]*x509.Certificate{one, root}, 1, now)
 	for _, c := range []struct {
 		chain      []*x509.Certificate
@@ -91,6 +92,7 @@ func TestPassedOfOthers(t *testing.T) {
 		want       bool
 	}{
 		{[]*x509.Certificate{one, root}, 1, 0, true},
+		{[]*x509.Certificate{again, root}, 1, 0, true},
 		{[]*x509.Certificate{one, root}, 1, passFor - 1, true},
 		{[]*x509.Certificate{one, root}, 1, passFor, false},
 		{[]*x509.Certificate{one, root}, 2, 0, false},
