@@ -23,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -344,38 +345,46 @@ func (e *examination) brokers(ctx context.Context, g *Gateway) {
 	}
 	d := &egress.Dialer{Policy: *g.app.Notify.guard, TLS: g.Group.tls, Timeout: examineTimeout}
 	for i, pattern := range g.Group.AllowBrokers {
-		address, secure := g.Group.brokers[i].Address()
-		if address == "" {
-			e.add(doctor.CheckBroker, doctor.OK, pattern, "its names are not known before an invitation")
-			continue
-		}
-		dial := d.DialPlain
+		e.broker(ctx, d, g.Group.brokers[i], pattern, "allow_brokers")
+	}
+	if at := g.Group.inbox; at != nil {
+		e.broker(ctx, d, at.Broker(), g.Group.Inbox, "inbox")
+	}
+}
+
+// broker is brokers for one of them, which an option names.
+func (e *examination) broker(ctx context.Context, d *egress.Dialer, b group.Broker, name, option string) {
+	address, secure := b.Address()
+	if address == "" {
+		e.add(doctor.CheckBroker, doctor.OK, name, "its names are not known before an invitation")
+		return
+	}
+	dial := d.DialPlain
+	if secure {
+		dial = d.DialTLS
+	}
+	conn, err := dial(ctx, "tcp", address)
+	if err == nil {
+		err = conn.Close()
+	}
+	var refused *egress.RefusedError
+	var handshake *egress.HandshakeError
+	switch {
+	case err == nil:
+		e.add(doctor.CheckBroker, doctor.OK, name, "it accepts connections")
+	case errors.As(err, &refused):
+		advice := "use amqps://, or add its network to allow_networks of notify"
 		if secure {
-			dial = d.DialTLS
+			advice = "add its network to allow_networks of notify"
 		}
-		conn, err := dial(ctx, "tcp", address)
-		if err == nil {
-			err = conn.Close()
-		}
-		var refused *egress.RefusedError
-		var handshake *egress.HandshakeError
-		switch {
-		case err == nil:
-			e.add(doctor.CheckBroker, doctor.OK, pattern, "it accepts connections")
-		case errors.As(err, &refused):
-			advice := "use amqps://, or add its network to allow_networks of notify"
-			if secure {
-				advice = "add its network to allow_networks of notify"
-			}
-			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%s); %s",
-				strings.TrimPrefix(err.Error(), "egress: "), advice))
-		case errors.As(err, &handshake):
-			advice := cmp.Or(adviceOnServer(err, "group"), "check ca in the tls of group, and the broker's certificate")
-			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); %s", err, advice))
-		default:
-			e.add(doctor.CheckBroker, doctor.Broken, pattern, fmt.Sprintf("it cannot be reached (%v); "+
-				"start it, or correct its host and port in allow_brokers", err))
-		}
+		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("the gateway may not connect to it (%s); %s",
+			strings.TrimPrefix(err.Error(), "egress: "), advice))
+	case errors.As(err, &handshake):
+		advice := cmp.Or(adviceOnServer(err, "group"), "check ca in the tls of group, and the broker's certificate")
+		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("it accepts no TLS (%v); %s", err, advice))
+	default:
+		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("it cannot be reached (%v); "+
+			"start it, or correct its host and port in %s", err, option))
 	}
 }
 

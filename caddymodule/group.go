@@ -26,13 +26,18 @@ import (
 type Group struct {
 	// The brokers that an invitation may name: host, host:port, or *.domain for all names below a domain. With amqps://
 	// before it, the connection always has TLS; otherwise it has TLS on port 5671, and if the invitation has no
-	// accessToken. Required.
+	// accessToken. Required without inbox, whose broker is always allowed.
 	AllowBrokers []string `json:"allow_brokers,omitempty"`
 
 	// The exchanges that a Leader may use beside those that have the name of its group, group_<leader>_<groupId>, by the
 	// Leader's AIC: names, or with a star at the end the beginning of names. Where the Partner logs in to a broker by its
 	// certificate, or by a user that serves several Leaders, a Leader may use no others. Default: none.
 	AllowExchanges map[string][]string `json:"allow_exchanges,omitempty"`
+
+	// The broker at which the Partner has its inbox, where Leaders invite it, too: amqps://<host>/<virtual host>, with the
+	// port where it is not 5671. The gateway reads the inbox, and the Partner's ACS names it. The Partner logs in by its
+	// client certificate, whose common name must be its AIC. Default: none; Leaders invite by rpc.
+	Inbox string `json:"inbox,omitempty"`
 
 	// The certificates of the connections to brokers.
 	TLS GroupTLS `json:"tls,omitzero"`
@@ -56,8 +61,9 @@ type Group struct {
 	Prefetch int `json:"prefetch,omitempty"`
 
 	brokers []group.Broker
-	key     []byte      // of tokens; nil without token_key
-	tls     *tls.Config // of the connections to brokers
+	inbox   *group.Inbox // nil for none
+	key     []byte       // of tokens; nil without token_key
+	tls     *tls.Config  // of the connections to brokers
 
 	partner *group.Partner // set by register
 }
@@ -93,6 +99,7 @@ const (
 //	group {
 //		allow_brokers   <pattern>...
 //		allow_exchanges <leader> <exchange>...
+//		inbox           <url>
 //		tls {
 //			ca          <file>...
 //			client_cert <cert> <key> | aip
@@ -112,6 +119,7 @@ func (p *parser) group(into **Group) func() {
 		p.section(options{
 			"allow_brokers":   p.words(&g.AllowBrokers),
 			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
+			"inbox":           p.word(&g.Inbox),
 			"tls": p.section(g.TLS.options(p, options{
 				"ca":          p.words(&g.TLS.CA),
 				"client_cert": p.clientCert(&g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
@@ -146,7 +154,7 @@ func (g *Group) check(named bool, callers []string) error {
 		return errors.New("group: the Partner needs an aic, which is its name in groups; set aic")
 	case !slices.Contains(callers, "aip") && !slices.Contains(callers, "aip/2"):
 		return errors.New("group: Leaders invite by AIP; add aip or aip/2 to callers")
-	case len(g.AllowBrokers) == 0:
+	case len(g.AllowBrokers) == 0 && g.Inbox == "":
 		return errors.New("group: no broker is allowed; name the brokers of your Leaders in allow_brokers")
 	case g.ExchangeWait < 0:
 		return notNegative("group: exchange_wait", g.ExchangeWait)
@@ -166,7 +174,27 @@ func (g *Group) check(named bool, callers []string) error {
 			return fmt.Errorf("group: a broker shows its AIC only with TLS; write amqps:// before %q in allow_brokers", pattern)
 		}
 	}
+	if err := g.checkInbox(callers); err != nil {
+		return fmt.Errorf("group: inbox: %w", err)
+	}
 	return g.checkExchanges()
+}
+
+// checkInbox checks the inbox, if there is one.
+func (g *Group) checkInbox(callers []string) error {
+	if g.Inbox == "" {
+		return nil
+	}
+	if _, err := group.ParseInbox(g.Inbox); err != nil {
+		return fmt.Errorf("%q: %w", g.Inbox, err)
+	}
+	switch {
+	case g.TLS.Cert == "" && !g.TLS.Obtained:
+		return errors.New("the Partner logs in there by a certificate; set client_cert in tls")
+	case !slices.Contains(callers, "aip/2"):
+		return errors.New("invitations there are of AIP 2; add aip/2 to callers")
+	}
+	return nil
 }
 
 // provision reads what the settings name. own shows the certificate that is obtained for the Partner; nil for none.
@@ -177,6 +205,11 @@ func (g *Group) provision(own presenter) (err error) {
 			return err
 		}
 		g.brokers = append(g.brokers, broker)
+	}
+	if g.Inbox != "" {
+		if g.inbox, err = group.ParseInbox(g.Inbox); err != nil {
+			return err
+		}
 	}
 	repl := caddy.NewReplacer()
 	if g.key, err = readTokenKey(repl, g.TokenKey); err != nil {
@@ -254,7 +287,7 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 	var err error
 	g.partner, err = e.Register(group.Config{
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
-		Brokers: g.brokers, Exchanges: g.AllowExchanges, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
+		Brokers: g.brokers, Inbox: g.inbox, Exchanges: g.AllowExchanges, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
 		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
 		ExchangeWait: time.Duration(g.ExchangeWait),
 		Log:          slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration

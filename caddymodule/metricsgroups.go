@@ -17,7 +17,11 @@ var (
 	metricGroupOut    = newCounter("group_published_total", "Messages that were published in groups.", "agent")
 	metricConfirmed   = newCounter("group_confirmed_total", "Published messages that the broker has confirmed.", "agent")
 	metricUnconfirmed = newGauge("group_unconfirmed", "Published messages that the broker has still to confirm.", "agent")
-	metricGroupLag    = newGauge("group_tasks_behind", "Tasks with events that are still to be published.", "agent")
+	metricInbox       = newGauge("group_inbox_connected",
+		"Whether the inbox of groups is read, by the gateway that is to read it: 1 or 0.", "agent")
+	metricInvited = newCounter("group_inbox_total", "Messages from the inbox of groups, by their result.",
+		"agent", "result")
+	metricGroupLag = newGauge("group_tasks_behind", "Tasks with events that are still to be published.", "agent")
 
 	metricAUN    = newGauge("aun_connections", "Connections of AUN: of clients to the gateway, or to agents.", "peer")
 	metricFrames = newCounter("aun_frames_total", "Frames of AUN.", "peer", "direction")
@@ -55,6 +59,15 @@ func (s samples) groups(members []*Gateway, counts map[string]*group.Counts) {
 		s.add(metricConfirmed, float64(c.Confirmed), name)
 		s.add(metricUnconfirmed, float64(c.Unconfirmed), name)
 		s.add(metricGroupLag, float64(c.Lag), name)
+		if c.Mail.Messages == nil {
+			continue // it has had no inbox
+		}
+		for _, result := range group.Results() {
+			s.add(metricInvited, float64(c.Mail.Messages[result]), name, string(result))
+		}
+		if c.Mail.Open {
+			s.flag(metricInbox, c.Mail.Connected, name)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (m *cardMaker) makeACS(card *translate.Card, base, aic string) *acs.Documen
 	c := &m.config
 	return acs.Make(card, acs.Options{
 		AIC: aic, Version: c.ACS, AgentVersion: c.Version, Base: base, Named: m.publicURL != "",
-		MutualTLS: m.takesCertificates(), Notification: true, Groups: c.Groups,
+		MutualTLS: m.takesCertificates(), Notification: true, Groups: c.Groups, Inbox: c.Inbox,
 		Validity: c.RequestedValidity, CAChallengeBaseURL: c.CAChallengeURL,
 		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
 		License: c.License, CountryCode: c.Country,

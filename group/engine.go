@@ -28,7 +28,8 @@ type Config struct {
 	AIC     string           // of the Partner, by which groups know it
 	Gateway *gateway.Gateway // executes the commands of groups
 
-	Brokers []Broker // to which the Partner may connect
+	Brokers []Broker // to which the Partner may connect, beside that of its inbox
+	Inbox   *Inbox   // where Leaders invite the Partner, beside calls; nil for nowhere
 	// Exchanges are names of exchanges by the AIC of the Leader that may use them, beside those that have its name. A star
 	// at the end stands for any rest.
 	Exchanges map[string][]string
@@ -73,7 +74,9 @@ type Engine struct {
 	partners    map[string][]*Partner // by name; the one registered last is the present one
 	memberships map[key]*membership
 	past        map[string]Traffic // of the memberships that have ended, by the name of the Partner
-	open        map[int]bool       // shards whose memberships are here
+	open        map[int]*home      // shards whose memberships are here
+	inboxes     map[string]*inbox  // that are read here, by the name of the Partner
+	mail        map[string]*Mail   // what inboxes have brought, likewise
 }
 
 // key is the name of a membership.
@@ -95,6 +98,7 @@ func open(set *shard.Set, log *slog.Logger, dial dialer, newTasks func(*membersh
 	e := &Engine{
 		log: log, dial: dial, newTasks: newTasks, deleting: make(chan struct{}, parallelDeletes),
 		partners: make(map[string][]*Partner), memberships: make(map[key]*membership), past: make(map[string]Traffic),
+		inboxes: make(map[string]*inbox), mail: make(map[string]*Mail),
 	}
 	e.openNodes(set)
 	homes, err := shard.Open(set, e.openHome, (*home).close)
@@ -143,6 +147,9 @@ func (e *Engine) Register(c Config) (*Partner, error) {
 	if c.AIC == "" {
 		return nil, errors.New("group: a Partner without an AIC cannot take part in groups")
 	}
+	if c.Inbox != nil {
+		c.Brokers = append(slices.Clip(c.Brokers), c.Inbox.Broker())
+	}
 	p := &Partner{Config: c, engine: e, dialer: &egress.Dialer{Policy: *c.Egress, TLS: c.TLS, Timeout: joinLimit}}
 	var err error
 	if p.sealer, err = newSealer(c.Key); err != nil {
@@ -172,19 +179,26 @@ func (p *Partner) Unregister() {
 	e.configured(p.Name)
 }
 
-// configured has the supervisors of a Partner's memberships look at the present configuration. The caller holds e.mu.
+// configured has the supervisors of a Partner's memberships, and what reads its inbox, look at the present configuration.
+// The caller holds e.mu.
 func (e *Engine) configured(name string) {
 	for k, m := range e.memberships {
 		if k.partner == name {
 			m.wake()
 		}
 	}
+	e.readInbox(name)
 }
 
 // partner returns the present configuration of a Partner; nil if none is registered.
 func (e *Engine) partner(name string) *Partner {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.present(name)
+}
+
+// present is partner for a caller that holds e.mu.
+func (e *Engine) present(name string) *Partner {
 	if list := e.partners[name]; len(list) > 0 {
 		return list[len(list)-1]
 	}

@@ -19,7 +19,7 @@ type home struct {
 
 	base context.Context // of every supervisor; ends when the home closes
 	stop context.CancelFunc
-	work sync.WaitGroup // supervisors
+	work sync.WaitGroup // supervisors, and readers of inboxes
 
 	closed bool // under Engine.mu
 }
@@ -45,7 +45,10 @@ func (e *Engine) openHome(ctx context.Context, shard int, store replay.Store) (*
 			m.claims = append(m.claims, c)
 		}
 	}
-	e.open[shard] = true
+	e.open[shard] = h
+	for name := range e.partners {
+		e.readInbox(name)
+	}
 	return h, nil
 }
 

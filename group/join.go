@@ -3,6 +3,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -193,11 +194,17 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	}
 	if m.isStored {
 		next.Joined, next.Muted, next.Node = m.record.Joined, m.record.Muted, m.record.Node
+		next.Inbox = cmp.Or(next.Inbox, m.record.Inbox)
+	} else if err := m.checkUnused(ctx, inv.Inbox); err != nil {
+		return task.Membership{}, err
 	}
 	var err error
 	if m.link != nil && m.knowsToken && m.token == token && m.record.sameLink(&next) {
 		if err = m.rebind(ctx, p, &next, token); err == nil {
 			err = m.update(&next)
+		}
+		if err == nil && inv.Inbox != "" {
+			m.announce() // it is all that the Leader gets
 		}
 	} else {
 		next.Sealed = p.sealer.seal(token, m.log)

@@ -12,6 +12,37 @@ import (
 type Counts struct {
 	ByState map[State]int
 	Traffic
+	Mail Mail
+}
+
+// Mail is what the inbox of a Partner has brought since the process began.
+type Mail struct {
+	Open      bool // the inbox is read by this process, as soon as it can be
+	Connected bool // it can be
+	Messages  map[Result]int
+}
+
+// Result is what became of a message of an inbox.
+type Result string
+
+// The results.
+const (
+	Accepted   Result = "accepted"   // the Partner has joined the group
+	Refused    Result = "refused"    // it has not, and the Leader was told why
+	Unproven   Result = "unproven"   // who has sent it is not the Leader that it names, as far as the broker says
+	Unreadable Result = "unreadable" // it is malformed, or too large
+	Ignored    Result = "ignored"    // it is no invitation
+)
+
+// Results lists the results of a message of an inbox.
+func Results() []Result { return []Result{Accepted, Refused, Unproven, Unreadable, Ignored} }
+
+// inboxCount returns what is counted of the inbox of a Partner. The caller holds e.mu.
+func (e *Engine) inboxCount(partner string) *Mail {
+	if e.mail[partner] == nil {
+		e.mail[partner] = &Mail{Messages: make(map[Result]int)}
+	}
+	return e.mail[partner]
 }
 
 // States lists the states of a membership.
@@ -35,6 +66,9 @@ func (e *Engine) Counts() map[string]*Counts {
 	for name, past := range e.past {
 		of(name).Traffic = past
 	}
+	for name, mail := range e.mail {
+		of(name).Mail.add(mail)
+	}
 	members := slices.Collect(maps.Values(e.memberships)) // none of them is in past
 	e.mu.Unlock()
 	for _, m := range members {
@@ -53,6 +87,17 @@ func (c *Counts) Add(o *Counts) {
 		c.ByState[state] += n
 	}
 	c.Traffic.add(o.Traffic)
+	c.Mail.add(&o.Mail)
+}
+
+func (m *Mail) add(o *Mail) {
+	m.Open, m.Connected = m.Open || o.Open, m.Connected || o.Connected
+	if m.Messages == nil && o.Messages != nil {
+		m.Messages = make(map[Result]int)
+	}
+	for result, n := range o.Messages {
+		m.Messages[result] += n
+	}
 }
 
 func (m *membership) currentState() State {

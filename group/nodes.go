@@ -62,7 +62,7 @@ func userOf(token string) (user string, isPassword bool) {
 
 // openNodes has the engine answer other processes.
 func (e *Engine) openNodes(set *shard.Set) {
-	e.set, e.open = set, make(map[int]bool)
+	e.set, e.open = set, make(map[int]*home)
 	e.exchanges = ask.New(set, "group.exchanges", func(_ context.Context, _ int, w wanted) (a inUse, _ error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()

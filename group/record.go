@@ -44,6 +44,9 @@ type record struct {
 	Queue        string `json:"queue"`
 	Node         string `json:"node,omitempty"` // what the broker says of itself
 
+	// Inbox is task.Invitation.Inbox of the last invitation that has come by the inbox; empty for none.
+	Inbox string `json:"inbox,omitempty"`
+
 	Muted   bool       `json:"muted,omitempty"`
 	Leaving *departure `json:"leaving,omitempty"`
 }
@@ -70,7 +73,7 @@ func newRecord(inv *task.Invitation, aic string, now time.Time) record {
 	r := record{
 		Version: recordVersion, Joined: now, AIC: aic, Dialect: inv.Dialect, Protocol: inv.Protocol,
 		Leader: member(inv.Group.Leader), Host: inv.Server.Host, Port: inv.Server.Port, VHost: inv.Server.VHost,
-		HasToken: inv.Server.AccessToken != "", Exchange: inv.Exchange.Name, ExchangeType: inv.Exchange.Type,
+		Inbox: inv.Inbox, HasToken: inv.Server.AccessToken != "", Exchange: inv.Exchange.Name, ExchangeType: inv.Exchange.Type,
 		RoutingKey: inv.Exchange.RoutingKey, Queue: queueName(inv.Group.Leader.AIC, inv.Group.ID, aic),
 	}
 	for _, p := range inv.Group.Partners {

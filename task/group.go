@@ -16,6 +16,10 @@ type Invitation struct {
 	Server   BrokerServer
 	Exchange Exchange
 
+	// Inbox is a digest of the token of an invitation that has come by the inbox of the agent (AIP v02.02 §7.1). Such an
+	// invitation counts once. It is empty for a call.
+	Inbox string
+
 	// Dialect is the name of the dialect of the invitation. What the gateway publishes unasked is written in it.
 	Dialect string
 }

@@ -28,8 +28,8 @@ const (
 	// MaxUnconfirmed is how many publications of a Link may be unconfirmed.
 	MaxUnconfirmed = 256
 
-	// queueExpires is after how long a broker deletes a queue without a consumer. A gateway may be away for less than
-	// that.
+	// queueExpires is after how long a broker deletes a queue without a consumer, by default. A gateway may be away for
+	// less than that.
 	queueExpires = 14 * 24 * time.Hour
 
 	heartbeat          = 10 * time.Second
@@ -91,14 +91,18 @@ type Config struct {
 	// certificate. The host must match the broker's certificate.
 	Dialer *egress.Dialer
 
-	// Exchange must exist. RoutingKey is for the binding of the queue and for publications. Without an exchange, the link
-	// only reads the queue: nothing is bound, and nothing can be published.
+	// Exchange must exist, unless Topic says to make it. RoutingKey is for the binding of the queue and for publications.
+	// Without an exchange, the link only reads the queue: nothing is bound, and nothing can be published.
 	Exchange   string
 	RoutingKey string
 	Queue      string
+	// Topic says to make the exchange if it is not there: a durable one of type topic.
+	Topic bool
 	// Declare says to make the queue if it is not there: durable, not exclusive, and deleted when no consumer has used it
-	// for 14 days. Without it a queue that is not there is an error of kind QueueGone.
-	Declare bool
+	// for the time Expires; default 14 days. Its messages are kept for KeepMessages; 0 for no end. Without Declare a
+	// queue that is not there is an error of kind QueueGone.
+	Declare               bool
+	Expires, KeepMessages time.Duration
 	// Prefetch is how many messages may be unacknowledged; default DefaultPrefetch.
 	Prefetch int
 	// MaxMessage is how large a message may be that is received, in bytes; default DefaultMaxMessage. The body of a

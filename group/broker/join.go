@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -197,8 +198,19 @@ func (t *topology) exchange() *Error {
 	if name == "" {
 		return nil
 	}
-	if err := t.channel.ExchangeDeclarePassive(name, amqp.ExchangeFanout, true, false, false, false, nil); err != nil {
-		return t.connection.fail(err, NoExchange)
+	err := t.channel.ExchangeDeclarePassive(name, amqp.ExchangeFanout, true, false, false, false, nil) // of any type
+	if err == nil {
+		return nil
+	}
+	failed := t.connection.fail(err, NoExchange)
+	if failed.Kind != NoExchange || !t.config.Topic {
+		return failed
+	}
+	if err := t.open(); err != nil {
+		return t.connection.fail(err, Refused)
+	}
+	if err := t.channel.ExchangeDeclare(name, amqp.ExchangeTopic, true, false, false, false, nil); err != nil {
+		return t.connection.fail(err, Refused)
 	}
 	return nil
 }
@@ -240,7 +252,10 @@ func (t *topology) queue() *Error {
 	}
 	t.made = true
 	t.connection.declares.Store(true)
-	arguments := amqp.Table{amqp.QueueTTLArg: queueExpires.Milliseconds()}
+	arguments := amqp.Table{amqp.QueueTTLArg: cmp.Or(t.config.Expires, queueExpires).Milliseconds()}
+	if keep := t.config.KeepMessages; keep > 0 {
+		arguments[amqp.QueueMessageTTLArg] = keep.Milliseconds()
+	}
 	if _, err := t.channel.QueueDeclare(name, true, false, false, false, arguments); err != nil {
 		return t.connection.fail(err, Refused)
 	}

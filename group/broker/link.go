@@ -43,9 +43,10 @@ type Link struct {
 
 // Message is what is published. It is persistent, its content type is JSON, and its user-id is that of the login.
 type Message struct {
-	ID      string // the message-id
-	Body    []byte // not changed before it is confirmed
-	Headers map[string]string
+	ID         string // the message-id
+	Body       []byte // not changed before it is confirmed
+	Headers    map[string]string
+	RoutingKey string // default: that of the link
 }
 
 type publication struct {

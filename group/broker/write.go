@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -179,8 +180,8 @@ func (l *Link) publish(p publication) {
 		}
 	}
 	l.frames.Lock()
-	confirmed, err := l.channel.PublishWithDeferredConfirm(l.config.Exchange, l.config.RoutingKey, false, false,
-		amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: p.message.ID,
+	confirmed, err := l.channel.PublishWithDeferredConfirm(l.config.Exchange,
+		cmp.Or(p.message.RoutingKey, l.config.RoutingKey), false, false, amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: p.message.ID,
 			UserId: l.UserID(), Headers: headers, Body: p.message.Body})
 	l.frames.Unlock()
 	if err != nil {

@@ -195,10 +195,16 @@ func (server) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []byte
 }
 
 func appendInvitationError(dst []byte, id jsonrpc.ID, e *task.Error, w errorForm) []byte {
-	if w.errorType == "" {
-		w.errorType = strings.ToUpper(strings.ReplaceAll(e.Kind.String(), "-", "_"))
-	}
+	w = w.typed(e.Kind)
 	return appendError(dst, id, e, &w)
+}
+
+// typed returns the form with a type, which is the name of the kind where the form has none.
+func (w errorForm) typed(k task.Kind) errorForm {
+	if w.errorType == "" {
+		w.errorType = strings.ToUpper(strings.ReplaceAll(k.String(), "-", "_"))
+	}
+	return w
 }
 
 func appendError(dst []byte, id jsonrpc.ID, e *task.Error, w *errorForm) []byte {

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// This file is the invitation to a group (§7.1, §7.3). What the members of a group publish is in group_message.go and
-// group_form.go.
+// This file is the invitation to a group (§7.1, §7.3) by a call. That by an inbox is in inbox.go; what the members of a
+// group publish is in group_message.go and group_form.go.
 
 // Limits of an invitation.
 const (
@@ -36,20 +36,30 @@ var exchangeTypes = []string{"fanout", "direct", "topic"}
 // invitation reads the params of group.
 func (r *reader) invitation(params gjson.Result) translate.Call {
 	in := &task.Invitation{Dialect: r.version.name}
-	call := translate.Call{Op: translate.JoinGroup, Invitation: in}
 	if !r.Object(params, "") {
-		return call
+		return joins(in)
 	}
-	in.Protocol = r.ownedID(jsonrpc.Member(params, "protocol"), "protocol")
-	if name, _, _ := strings.Cut(in.Protocol, ":"); name != rabbitMQ {
-		r.Fail("protocol", "protocol must be %q, with or without a version behind a colon", rabbitMQ)
-	}
+	r.protocol(params, in)
 	r.inside(params, "group", func(group gjson.Result) { r.group(group, &in.Group) })
 	r.inside(params, "server", func(server gjson.Result) { r.brokerServer(server, &in.Server) })
 	r.inside(params, "amqp", func(amqp gjson.Result) { r.exchange(amqp, &in.Exchange) })
+	return joins(in)
+}
+
+// joins returns the call of an invitation.
+func joins(in *task.Invitation) translate.Call {
+	call := translate.Call{Op: translate.JoinGroup, Invitation: in}
 	m := &call.Message
 	m.SenderRole, m.SenderID, m.GroupID = task.Leader, in.Group.Leader.AIC, in.Group.ID
 	return call
+}
+
+// protocol reads the protocol of the broker.
+func (r *reader) protocol(v gjson.Result, in *task.Invitation) {
+	in.Protocol = r.ownedID(jsonrpc.Member(v, "protocol"), "protocol")
+	if name, _, _ := strings.Cut(in.Protocol, ":"); name != rabbitMQ {
+		r.Fail("protocol", "protocol must be %q, with or without a version behind a colon", rabbitMQ)
+	}
 }
 
 // inside calls f with a member that is an object. While f is called, paths begin in the object.

@@ -31,7 +31,8 @@ const mtls = "mtls"
 // The values of members.
 const (
 	mutualTLS = "mutualTLS" // the type of a scheme
-	jsonrpc   = "JSONRPC"   // the transport of an endpoint
+	jsonrpc   = "JSONRPC"   // a transport of an endpoint
+	amqp      = "AMQP"      // another one: the inbox of groups
 )
 
 // VersionOf returns the version of the ACS of an agent with an AIC. The AICs of ACPs 2 have dots.

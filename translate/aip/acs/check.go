@@ -225,13 +225,13 @@ func (c *checker) flows(path string, v any) {
 
 // schemesOf are the schemes of URLs that fit a transport.
 var schemesOf = map[string][]string{
-	jsonrpc: {"https", "http"}, "HTTP_JSON": {"https", "http"}, "AMQP": {"amqps", "amqp"},
+	jsonrpc: {"https", "http"}, "HTTP_JSON": {"https", "http"}, amqp: {"amqps", "amqp"},
 }
 
 func (c *checker) endPoint(path string, v any) {
 	transports := []string{jsonrpc, "HTTP_JSON"}
 	if !c.v1 {
-		transports = append(transports, "AMQP")
+		transports = append(transports, amqp)
 	}
 	object := c.object(path, v, member{"url", true, c.link, ""}, member{"transport", true, c.oneOf(transports...), ""},
 		member{"security", false, c.list(c.requirement), ""})

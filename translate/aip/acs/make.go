@@ -29,6 +29,9 @@ type Options struct {
 	Notification bool // callers may register webhooks
 	Groups       bool // the Partner takes part in groups
 
+	// Inbox is the URL of the inbox in which the Partner is invited to groups; empty for none. ACS 01.00 has none.
+	Inbox string
+
 	// Validity is how long the certificates of the Partner are to be valid, in days; 0 leaves it to the CA.
 	Validity int
 
@@ -58,9 +61,14 @@ func Make(c *translate.Card, o Options) *Document {
 		InputModes:      modes(c.DefaultInputModes), OutputModes: modes(c.DefaultOutputModes),
 		Skills: make([]Skill, 0, len(c.Skills)),
 	}
+	if o.Inbox != "" && !isV1(v) {
+		d.EndPoints = append(d.EndPoints, EndPoint{URL: assigned(o.Inbox, o.AIC), Transport: amqp})
+	}
 	if o.MutualTLS {
 		d.SecuritySchemes[mtls] = Scheme{Type: mutualTLS, CAChallengeBaseURL: o.CAChallengeBaseURL}
-		d.EndPoints[0].Security = []map[string][]string{{mtls: {}}}
+		for i := range d.EndPoints {
+			d.EndPoints[i].Security = []map[string][]string{{mtls: {}}}
+		}
 	}
 	switch {
 	case !o.Groups:

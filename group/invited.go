@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bug"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// clockSkew is how long an invitation counts after it has expired, since clocks differ.
+const clockSkew = 30 * time.Second
+
+// maxUnsent bounds the refusals that are remembered because the broker did not take them.
+const maxUnsent = 1024
+
+// receive handles a message of the inbox, and acknowledges it. One that nothing was decided about is left to the broker,
+// which delivers it again by the next link.
+func (i *inbox) receive(l link, d *broker.Delivery) {
+	ctx := propagation.TraceContext{}.Extract(i.home.base, carrier(d.Header))
+	p := i.engine.partner(i.partner)
+	if p == nil {
+		return
+	}
+	defer func() {
+		if r := recover(); r != nil { // so would the next attempt
+			bug.Log(ctx, p.Log, "the gateway failed while it handled an invitation; this is a bug of the gateway", r)
+			i.count(Unreadable)
+			d.Ack()
+		}
+	}()
+	began := time.Now()
+	in, result, err := i.decide(ctx, l, d)
+	if result == "" {
+		return
+	}
+	i.count(result)
+	i.log(ctx, p, &in, d, result, err, time.Since(began))
+	if err == nil || in.Token == "" || in.LeaderAIC == "" || result == Unproven {
+		d.Ack()
+		return
+	}
+	i.refuse(ctx, p, l, d, &in, err)
+}
+
+// log logs what became of a message. Neither the token nor anything that is not proven stands in it.
+func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d *broker.Delivery, result Result,
+	err error, took time.Duration) {
+	about := []any{"partner", i.partner, "message", d.ID, "sender", d.UserID, "result", result}
+	switch result {
+	case Ignored:
+		p.Log.DebugContext(ctx, "a message of an inbox is no invitation", about...)
+	case Unproven, Unreadable:
+		p.Log.WarnContext(ctx, "an invitation to a group is dropped", append(about, "reason", err)...)
+	default:
+		about = append(about, "leader", in.LeaderAIC, "group", in.GroupID, "duration", took)
+		if err != nil {
+			about = append(about, "error", err)
+		}
+		p.Log.InfoContext(ctx, "an invitation to a group was handled", about...)
+	}
+}
+
+// decide decides about a message. The result is empty if nothing can be decided before the link ends; the error says why
+// the Partner does not join.
+func (i *inbox) decide(ctx context.Context, l link, d *broker.Delivery) (in aip.InboxInvitation, _ Result, _ error) {
+	if len(d.Body) == 0 {
+		return in, Unreadable, task.Errorf(task.LimitExceeded, "it is empty, or has more than %d bytes", maxInboxMessage)
+	}
+	limits := defaultLimits
+	if p := i.engine.partner(i.partner); p != nil && p.Gateway != nil {
+		limits = p.Gateway.Limits()
+	}
+	in, is, err := aip.ReadInboxInvitation(d.Body, jsonrpc.Limits{Bytes: min(limits.Bytes, maxInboxMessage),
+		Depth: limits.Depth})
+	if !is {
+		return in, Ignored, nil
+	}
+	sender, unknown := identity.ParseAIC(d.UserID) // the broker has verified it
+	switch {
+	case unknown != nil:
+		return in, Unproven, task.Errorf(task.AuthorizationFailed, "the broker does not say by an AIC who has sent it")
+	case in.LeaderAIC != "" && !sender.Is(in.LeaderAIC):
+		return in, Unproven, task.Errorf(task.AuthorizationFailed, "its sender is not the Leader that it names")
+	case err != nil:
+		return in, Unreadable, err
+	}
+	inv := in.Call.Invitation
+	sum := sha256.Sum256([]byte(in.Token))
+	inv.Inbox = hex.EncodeToString(sum[:])
+	peer := identity.Peer{Proof: identity.ByBroker, Kind: identity.AICKind, ID: string(sender)}
+	for {
+		usable := i.home.store.Reopened()
+		p := i.engine.partner(i.partner)
+		switch {
+		case !time.Now().Before(in.ExpiresAt.Add(clockSkew)):
+			return in, Refused, task.Errorf(task.InvitationRejected, "the invitation has expired")
+		case p == nil || p.Inbox == nil || p.Gateway == nil:
+			return in, "", nil
+		}
+		inv.Server = task.BrokerServer{Host: p.Inbox.Host, Port: p.Inbox.Port, VHost: p.Inbox.VHost}
+		err := i.join(ctx, p, peer, &in, len(d.Body))
+		switch {
+		case err == nil:
+			return in, Accepted, nil
+		case i.home.base.Err() != nil:
+			return in, "", nil
+		case task.KindOf(err) != task.StoreUnavailable && !errors.Is(err, replay.ErrClosed) && !errors.Is(err, errStops):
+			return in, Refused, err
+		}
+		select {
+		case <-usable:
+		case <-time.After(retryMax):
+		case <-l.Done():
+			return in, "", nil
+		case <-i.home.base.Done():
+			return in, "", nil
+		}
+	}
+}
+
+// join makes the call that the invitation is.
+func (i *inbox) join(ctx context.Context, p *Partner, peer identity.Peer, in *aip.InboxInvitation, size int) error {
+	var q gateway.Request
+	defer q.Release()
+	if err := p.Gateway.Hold(ctx, peer, &q, size); err != nil {
+		return err
+	}
+	_, err := p.Gateway.Do(ctx, peer, &q, &gateway.Call{Call: in.Call, Dialect: in.Call.Invitation.Dialect})
+	return err
+}
+
+// refuse writes to the inbox of the Leader why the Partner does not join, and acknowledges the invitation when the
+// broker has that. A message that comes again has the same id.
+func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delivery, in *aip.InboxInvitation, why error) {
+	sum := sha256.Sum256([]byte(i.partner + "\x00" + in.Token))
+	id := "invite-err-" + hex.EncodeToString(sum[:16])
+	if i.wasUnsent(id) {
+		d.Ack()
+		return
+	}
+	if i.home.mayAct != nil && i.home.mayAct(ctx) != nil {
+		return
+	}
+	leader, err := identity.ParseAIC(in.LeaderAIC)
+	if err != nil { // it has proven to be it
+		d.Ack()
+		return
+	}
+	// An error means that the link has ended, and the invitation comes again.
+	_ = l.Publish(broker.Message{
+		ID: id, RoutingKey: inboxPrefix + string(leader), Headers: traceHeaders(ctx),
+		Body: aip.AppendInboxRefusal(nil, id, time.Now(), p.AIC, in, why),
+	}, func(err error) {
+		switch {
+		case err == nil:
+			d.Ack()
+		case isKind(err, broker.PermissionDenied, broker.Refused):
+			i.noteUnsent(id)
+		}
+	})
+}
+
+func (i *inbox) noteUnsent(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.unsent) >= maxUnsent {
+		clear(i.unsent)
+	}
+	i.unsent[id] = true
+}
+
+// wasUnsent reports whether the broker did not take a refusal, once.
+func (i *inbox) wasUnsent(id string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	was := i.unsent[id]
+	delete(i.unsent, id)
+	return was
+}
+
+func (i *inbox) count(r Result) {
+	i.engine.mu.Lock()
+	defer i.engine.mu.Unlock()
+	i.engine.inboxCount(i.partner).Messages[r]++
+}
+
+// checkUnused returns an error if an invitation by the inbox has begun a membership before, which has ended: the broker
+// may deliver it again. An invitation by a call has no digest.
+func (m *membership) checkUnused(ctx context.Context, digest string) error {
+	if digest == "" {
+		return nil
+	}
+	for entry, err := range m.home.store.List(ctx, logname.MembershipsOf(m.partner, m.leader, m.group), "") {
+		if err != nil {
+			return partner.StoreError(err, "the memberships of the group cannot be read")
+		}
+		var r record
+		if !entry.Head.Ended.IsZero() && json.Unmarshal(entry.Head.Metadata, &r) == nil && r.Inbox == digest {
+			return task.Errorf(task.InvitationRejected, "the invitation was accepted before, and the membership has ended; "+
+				"invite with a new invitationToken")
+		}
+	}
+	return nil
+}
