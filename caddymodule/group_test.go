@@ -29,6 +29,8 @@ func TestGroupMistakes(t *testing.T) {
 	}{
 		{"no aic", Group{AllowBrokers: brokers}, "-", "set aic"},
 		{"no broker", Group{}, "", "name the brokers of your Leaders in allow_brokers"},
+		{"inbox", Group{Inbox: "amqp://mq.example.com/acps"}, "", `inbox: "amqp://mq.example.com/acps": it must be amqps://`},
+		{"inbox without a certificate", Group{Inbox: "amqps://mq.example.com/acps"}, "", "inbox: the Partner logs in there by"},
 		{"no Leader", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{"leader": {"x"}}}, "",
 			`allow_exchanges: "leader" is no AIC of a Leader`},
 		{"star", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{groupAIC: {"a*b"}}}, "",

@@ -83,7 +83,7 @@ func (g *Gateway) cards() (gateway.Cards, error) {
 	}
 	g.compared, cards.Groups = cards.Registered != nil, g.Group != nil
 	if g.Group != nil && g.Group.inbox != nil {
-		cards.Inbox = g.Group.inbox.Endpoint()
+		cards.Inbox = g.Group.inbox.URL()
 	}
 	return cards, err
 }

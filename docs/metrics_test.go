@@ -61,10 +61,12 @@ func TestDocsMetrics(t *testing.T) {
 		quota all {
 			calls 100/s
 		}
+		callers aip aip/2
 		group {
-			allow_brokers localhost:5672
+			inbox amqps://localhost/acps
 			tls {
 				ca %s
+				client_cert %s %s
 			}
 		}
 	}
@@ -83,7 +85,7 @@ func TestDocsMetrics(t *testing.T) {
 		}
 	}
 }
-`, t.TempDir(), t.TempDir(), here, up.URL, pki.CA.Cert, up.URL, down.URL))
+`, t.TempDir(), t.TempDir(), here, up.URL, pki.CA.Cert, pki.Leader.Cert, pki.Leader.Key, up.URL, down.URL))
 	for _, path := range []string{"/up", "/aac", "/down"} {
 		res, err := http.Post(here+path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"rpc",`+
 			`"params":{"message":{"id":"m","senderId":"l","command":"start","taskId":"t","dataItems":[]}}}`))

@@ -40,7 +40,8 @@ type Cards struct {
 	RequestedValidity int
 	// Groups says that the Partner takes part in groups, as its ACS has it, also before it has the AIC it needs there.
 	Groups bool
-	// Inbox is the URL of the Partner's inbox of groups, in its ACS (02.x); empty for none.
+	// Inbox is the URL of the broker and virtual host of the Partner's inbox of groups, as its ACS has it (02.x); empty
+	// for none.
 	Inbox string
 	// Dates keeps when the ACS has changed. Default: it is known only while the process lives.
 	Dates Dates

@@ -179,8 +179,8 @@ func (p *Partner) Unregister() {
 	e.configured(p.Name)
 }
 
-// configured has the supervisors of a Partner's memberships, and what reads its inbox, look at the present configuration.
-// The caller holds e.mu.
+// configured has the supervisors of a Partner's memberships, and what reads its inbox, look at the present
+// configuration. The caller holds e.mu.
 func (e *Engine) configured(name string) {
 	for k, m := range e.memberships {
 		if k.partner == name {

@@ -14,11 +14,10 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
-// The inbox of an agent, as the SDK of AIP v02 has it: a queue at a broker, which stays there while the agent is away.
-// Leaders write their invitations there (v02.02 §7.1), and what an agent refuses is written to the inbox of the Leader.
+// The inbox of an agent, as the SDK of AIP v02 has it: a queue at a broker, which stays while the agent is away.
+// Leaders write invitations there (v02.02 §7.1), and what an agent refuses is written to the inbox of the Leader.
 const (
 	inboxPrefix   = "inbox_" // before an AIC: the name of the queue, and the routing key
 	inboxExchange = "inbox.topic"
@@ -61,15 +60,13 @@ func ParseInbox(s string) (*Inbox, error) {
 	return at, nil
 }
 
-// Endpoint returns the URL by which an ACS names the inbox, in which a placeholder stands for the AIC of the Partner.
-func (at *Inbox) Endpoint() string {
-	return "amqps://" + at.hostPort() + "/" + url.PathEscape(at.VHost) + "?inbox=" + inboxPrefix + acs.Placeholder
+// URL returns the URL of the broker and its virtual host.
+func (at *Inbox) URL() string {
+	return "amqps://" + net.JoinHostPort(at.Host, strconv.Itoa(at.Port)) + "/" + url.PathEscape(at.VHost)
 }
 
 // Broker returns the pattern that has the broker of the inbox only.
 func (at *Inbox) Broker() Broker { return Broker{host: at.Host, port: at.Port, tls: true} }
-
-func (at *Inbox) hostPort() string { return net.JoinHostPort(at.Host, strconv.Itoa(at.Port)) }
 
 // inboxShard is the shard that has the inbox of a Partner: its owner alone reads it.
 func (e *Engine) inboxShard(partner string) int { return replay.ShardOf(e.set.Count(), partner) }
@@ -144,8 +141,8 @@ func (i *inbox) run() {
 }
 
 // errCommonName says why an inbox is not read.
-var errCommonName = errors.New("the common name of the client certificate is not the AIC of this Partner, by which the " +
-	"broker would know it")
+var errCommonName = errors.New("the common name of the client certificate is not the AIC of this Partner, by which " +
+	"the broker would know it")
 
 // read reads the inbox until the link has ended, and says why, and whether it was read; without an error, there is
 // another configuration.

@@ -30,8 +30,8 @@ const clockSkew = 30 * time.Second
 // maxUnsent bounds the refusals that are remembered because the broker did not take them.
 const maxUnsent = 1024
 
-// receive handles a message of the inbox, and acknowledges it. One that nothing was decided about is left to the broker,
-// which delivers it again by the next link.
+// receive handles a message of the inbox, and acknowledges it. One that nothing was decided about is left to the
+// broker, which delivers it again by the next link.
 func (i *inbox) receive(l link, d *broker.Delivery) {
 	ctx := propagation.TraceContext{}.Extract(i.home.base, carrier(d.Header))
 	p := i.engine.partner(i.partner)
@@ -59,26 +59,22 @@ func (i *inbox) receive(l link, d *broker.Delivery) {
 	i.refuse(ctx, p, l, d, &in, err)
 }
 
-// log logs what became of a message. Neither the token nor anything that is not proven stands in it.
+// log logs what became of a message, without its token.
 func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d *broker.Delivery, result Result,
 	err error, took time.Duration) {
-	about := []any{"partner", i.partner, "message", d.ID, "sender", d.UserID, "result", result}
 	switch result {
 	case Ignored:
-		p.Log.DebugContext(ctx, "a message of an inbox is no invitation", about...)
+		p.Log.DebugContext(ctx, "a message of an inbox is no invitation", "partner", i.partner, "sender", d.UserID)
 	case Unproven, Unreadable:
-		p.Log.WarnContext(ctx, "an invitation to a group is dropped", append(about, "reason", err)...)
+		p.Log.WarnContext(ctx, "an invitation to a group is dropped", "partner", i.partner, "sender", d.UserID, "reason", err)
 	default:
-		about = append(about, "leader", in.LeaderAIC, "group", in.GroupID, "duration", took)
-		if err != nil {
-			about = append(about, "error", err)
-		}
-		p.Log.InfoContext(ctx, "an invitation to a group was handled", about...)
+		p.Log.InfoContext(ctx, "an invitation to a group was handled", "partner", i.partner, "leader", in.LeaderAIC,
+			"group", in.GroupID, "result", result, "error", err, "duration", took)
 	}
 }
 
-// decide decides about a message. The result is empty if nothing can be decided before the link ends; the error says why
-// the Partner does not join.
+// decide decides about a message. The result is empty if nothing can be decided before the link ends; the error says
+// why the Partner does not join.
 func (i *inbox) decide(ctx context.Context, l link, d *broker.Delivery) (in aip.InboxInvitation, _ Result, _ error) {
 	if len(d.Body) == 0 {
 		return in, Unreadable, task.Errorf(task.LimitExceeded, "it is empty, or has more than %d bytes", maxInboxMessage)
@@ -148,7 +144,8 @@ func (i *inbox) join(ctx context.Context, p *Partner, peer identity.Peer, in *ai
 
 // refuse writes to the inbox of the Leader why the Partner does not join, and acknowledges the invitation when the
 // broker has that. A message that comes again has the same id.
-func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delivery, in *aip.InboxInvitation, why error) {
+func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delivery, in *aip.InboxInvitation,
+	why error) {
 	sum := sha256.Sum256([]byte(i.partner + "\x00" + in.Token))
 	id := "invite-err-" + hex.EncodeToString(sum[:16])
 	if i.wasUnsent(id) {

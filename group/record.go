@@ -73,7 +73,8 @@ func newRecord(inv *task.Invitation, aic string, now time.Time) record {
 	r := record{
 		Version: recordVersion, Joined: now, AIC: aic, Dialect: inv.Dialect, Protocol: inv.Protocol,
 		Leader: member(inv.Group.Leader), Host: inv.Server.Host, Port: inv.Server.Port, VHost: inv.Server.VHost,
-		Inbox: inv.Inbox, HasToken: inv.Server.AccessToken != "", Exchange: inv.Exchange.Name, ExchangeType: inv.Exchange.Type,
+		Inbox: inv.Inbox, HasToken: inv.Server.AccessToken != "",
+		Exchange: inv.Exchange.Name, ExchangeType: inv.Exchange.Type,
 		RoutingKey: inv.Exchange.RoutingKey, Queue: queueName(inv.Group.Leader.AIC, inv.Group.ID, aic),
 	}
 	for _, p := range inv.Group.Partners {

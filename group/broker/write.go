@@ -179,9 +179,10 @@ func (l *Link) publish(p publication) {
 			headers[name] = value
 		}
 	}
+	key := cmp.Or(p.message.RoutingKey, l.config.RoutingKey)
 	l.frames.Lock()
-	confirmed, err := l.channel.PublishWithDeferredConfirm(l.config.Exchange,
-		cmp.Or(p.message.RoutingKey, l.config.RoutingKey), false, false, amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: p.message.ID,
+	confirmed, err := l.channel.PublishWithDeferredConfirm(l.config.Exchange, key, false, false,
+		amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: p.message.ID,
 			UserId: l.UserID(), Headers: headers, Body: p.message.Body})
 	l.frames.Unlock()
 	if err != nil {

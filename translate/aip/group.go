@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// This file is the invitation to a group (§7.1, §7.3) by a call. That by an inbox is in inbox.go; what the members of a
-// group publish is in group_message.go and group_form.go.
+// This file is the invitation to a group (§7.1, §7.3) by a call. That by an inbox is in inbox.go; what the members of
+// a group publish is in group_message.go and group_form.go.
 
 // Limits of an invitation.
 const (

@@ -80,7 +80,8 @@ func (r *reader) sender(message gjson.Result, g *task.Group) {
 	if role := jsonrpc.Member(message, "senderRole"); !wire.Absent(role) {
 		r.Word(role, "senderRole", string(task.Leader))
 	}
-	if sender := jsonrpc.Member(message, "senderId"); !wire.Absent(sender) && !strings.EqualFold(sender.Str, g.Leader.AIC) {
+	sender := jsonrpc.Member(message, "senderId")
+	if !wire.Absent(sender) && !strings.EqualFold(sender.Str, g.Leader.AIC) {
 		r.Fail("senderId", "senderId must be group.leader.aic")
 	}
 	if group := jsonrpc.Member(message, "groupId"); !wire.Absent(group) && group.Str != g.ID {

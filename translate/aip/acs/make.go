@@ -29,7 +29,8 @@ type Options struct {
 	Notification bool // callers may register webhooks
 	Groups       bool // the Partner takes part in groups
 
-	// Inbox is the URL of the inbox in which the Partner is invited to groups; empty for none. ACS 01.00 has none.
+	// Inbox is the URL of the broker, with its virtual host, at which the Partner has an inbox for invitations to groups;
+	// empty for none. ACS 01.00 has none.
 	Inbox string
 
 	// Validity is how long the certificates of the Partner are to be valid, in days; 0 leaves it to the CA.
@@ -62,7 +63,8 @@ func Make(c *translate.Card, o Options) *Document {
 		Skills: make([]Skill, 0, len(c.Skills)),
 	}
 	if o.Inbox != "" && !isV1(v) {
-		d.EndPoints = append(d.EndPoints, EndPoint{URL: assigned(o.Inbox, o.AIC), Transport: amqp})
+		d.EndPoints = append(d.EndPoints, EndPoint{
+			URL: assigned(o.Inbox+"?inbox=inbox_"+Placeholder, o.AIC), Transport: amqp})
 	}
 	if o.MutualTLS {
 		d.SecuritySchemes[mtls] = Scheme{Type: mutualTLS, CAChallengeBaseURL: o.CAChallengeBaseURL}

@@ -295,3 +295,37 @@ func defined(body []byte) (wrong []string) {
 	}
 	return wrong
 }
+
+// TestMakeInbox: an ACS of 02.x names the inbox, in the form that the registry of ACPs 2.1 has approved, and one of 01.00
+// does not.
+func TestMakeInbox(t *testing.T) {
+	o := fullOptions()
+	o.Inbox = "amqps://localhost:5671/acps"
+	for aic, want := range map[string][]string{
+		aicV1: {"https://public.example/tours JSONRPC"},
+		aicV2: {"https://public.example/tours JSONRPC", "amqps://localhost:5671/acps?inbox=inbox_" + aicV2 + " AMQP"},
+		"":    {"https://public.example/tours JSONRPC", "amqps://localhost:5671/acps?inbox=inbox_{AIC} AMQP"},
+	} {
+		o.AIC, o.Version = aic, ""
+		if aic == "" {
+			o.Version = V0202
+		}
+		var got []string
+		d := Make(fullCard(), o)
+		for _, p := range d.EndPoints {
+			got = append(got, p.URL+" "+p.Transport)
+			if diff := cmp.Diff([]map[string][]string{{"mtls": {}}}, p.Security); diff != "" {
+				t.Errorf("the security of %s:\n%s", p.URL, diff)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the endpoints (-want +got):\n%s", aic, diff)
+		}
+		if aic != "" {
+			d.At(time.Unix(0, 0))
+			for _, m := range Check(d.Encode()) {
+				t.Errorf("%s: %s", aic, m)
+			}
+		}
+	}
+}
