@@ -41,8 +41,8 @@ func TestGroupInbox(t *testing.T) {
 	m.waitFor(t, "the inbox of groups is read")
 	_, card := m.calledBy(p.Leader).request(http.MethodGet, "/.well-known/acs.json", nil)
 	endpoint := gjson.GetBytes(card, "endPoints.1")
-	if want := fmt.Sprintf("amqps://localhost:%d/%s?inbox=inbox_%s", b.TLSPort, vhost, m.aic); endpoint.Get("url").Str != want ||
-		endpoint.Get("transport").Str != "AMQP" {
+	want := fmt.Sprintf("amqps://localhost:%d/%s?inbox=inbox_%s", b.TLSPort, vhost, m.aic)
+	if endpoint.Get("url").Str != want || endpoint.Get("transport").Str != "AMQP" {
 		t.Fatalf("the ACS names the inbox %s, want %s", endpoint, want)
 	}
 

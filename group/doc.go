@@ -24,8 +24,8 @@
 //     which it publishes with confirms. It does not reconnect
 //   - supervisor (group/supervise.go): one goroutine for each membership, which alone changes it: invitations,
 //     commands for members, a lost link and an operator's leave are requests to it, so they happen one after another
-//   - inbox (group/inbox.go, group/invited.go): one goroutine for each Partner with an inbox, in the process that owns its
-//     shard. What it reads there becomes the call that an invitation by rpc is, and goes the same way
+//   - inbox (group/inbox.go, group/invited.go): one goroutine for each Partner with an inbox, in the process that owns
+//     its shard. What it reads there becomes the call that an invitation by rpc is, and goes the same way
 //   - codec (translate/aip/group*.go, inbox.go): reads invitations, and messages in the form of either version: first as far as
 //     every member has to, then, if the message is for the agent, as a command; writes what a member publishes
 //   - commands (group/receive.go, group/command.go): deliveries are read, and become calls of the gateway, in order
@@ -52,10 +52,10 @@
 //     queue, the old link is closed before the new one consumes, so that messages keep their order; the queue at
 //     another broker is read until it is empty, and then deleted, and what the new one delivers meanwhile waits, for
 //     30 s at most (TestOldBrokerIsSlow). If the new link fails, the membership stays where it was.
-//   - An invitation by the inbox is acknowledged when the membership is stored, or when the broker has the refusal. It may
-//     be delivered again, so a membership keeps a digest of its token: while it lasts, the Partner announces itself again,
-//     and when it has ended, the invitation is refused (TestInbox). What the broker does not take as a refusal is not sent
-//     a second time, since that ends the link.
+//   - An invitation by the inbox is acknowledged when the membership is stored, or when the broker has the refusal. It
+//     may be delivered again, so a membership keeps a digest of its token: while it lasts, the Partner announces itself
+//     again, and when it has ended, the invitation is refused (TestInbox). A refusal that the broker does not take is
+//     not sent a second time, since it ends the link.
 //   - A leave is stored before it begins, and continues after a crash or a lost link: tasks are canceled, the group
 //     gets that, then the last status; then the queue is deleted, and the log of the membership ends. Each life of a
 //     membership has a log of its own, since a log that has ended takes no more appends.
