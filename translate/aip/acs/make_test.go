@@ -296,8 +296,8 @@ func defined(body []byte) (wrong []string) {
 	return wrong
 }
 
-// TestMakeInbox: an ACS of 02.x names the inbox, in the form that the registry of ACPs 2.1 has approved, and one of 01.00
-// does not.
+// TestMakeInbox: an ACS of 02.x names the inbox, in the form that the registry of ACPs 2.1 has approved, and one of
+// 01.00 does not.
 func TestMakeInbox(t *testing.T) {
 	o := fullOptions()
 	o.Inbox = "amqps://localhost:5671/acps"
