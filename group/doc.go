@@ -27,7 +27,7 @@
 //   - inbox (group/inbox.go, group/invited.go): one goroutine for each Partner with an inbox, in the process that owns
 //     its shard. What it reads there becomes the call that an invitation by rpc is, and goes the same way
 //   - codec (translate/aip/group*.go, inbox.go): reads invitations, and messages in the form of either version: first
-//     as far as every member has to, then, if the message is for the agent, as a command; writes what a member publishes
+//     as far as every member has to, then, if it is for the agent, as a command; writes what a member publishes
 //   - commands (group/receive.go, group/command.go): deliveries are read, and become calls of the gateway, in order
 //     for each task
 //   - follower (group/follower.go): reads a task's log, and says what is published of it. While the task waits for
