@@ -34,8 +34,10 @@ func TestExclusion(t *testing.T) {
 				e.Value.mu.Lock()
 				e.Value.n++
 				e.Value.mu.Unlock()
-				if e.Release() || e.Release() {
-					t.Error("the last use ended while the value was in use")
+				for range 2 {
+					if e.Release() {
+						t.Error("the last use ended while the value was in use")
+					}
 				}
 			}
 		})
