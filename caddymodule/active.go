@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -15,27 +16,65 @@ import (
 // errInactive refuses calls of a Partner that its registry has disabled, and ends the streams that are open.
 var errInactive = task.Errorf(task.AgentUnavailable, "the Partner is not active at its registry")
 
-// inactive returns why the Partner takes no calls: the registry of the option registry has disabled it. One of which
-// the registry says nothing is active.
+// inactive returns why the Partner takes no calls: the registry of the option registry has disabled it. While nothing
+// is known, what the registry has said last counts, also to a process before. One of which it has never said anything
+// is active.
 func (g *Gateway) inactive() error {
 	if g.app.feed == nil || g.AIC == "" {
 		return nil
 	}
-	if s := g.app.feed.Agent(g.AIC); s.Known && !s.Active {
+	s := g.app.feed.Agent(g.AIC)
+	if s.Known && !s.Active || !s.Known && g.app.wasDisabled(g.AIC) {
 		return errInactive
 	}
 	return nil
+}
+
+// isFollowed reports whether the registry of an app says if the Partner is active: it has only AICs with dots.
+func (g *Gateway) isFollowed(by *App) bool { return by.feed != nil && strings.Contains(g.AIC, ".") }
+
+// loadDisabled reads what the registry has said last, before the first call.
+func (g *Gateway) loadDisabled(ctx context.Context, app *App) error {
+	if !g.isFollowed(app) {
+		return nil
+	}
+	was, err := app.account.WasDisabled(ctx, g.AIC)
+	if err != nil {
+		return fmt.Errorf("whether the registry has disabled the Partner cannot be read: %w", err)
+	}
+	app.disabled.Store(g.AIC, was)
+	return nil
+}
+
+// wasDisabled reports whether the registry has said last of a Partner that it is not active.
+func (a *App) wasDisabled(aic string) bool {
+	was, _ := a.disabled.Load(aic)
+	return was == true
+}
+
+// keepDisabled keeps what the registry says, if that is another thing than what is kept.
+func (g *Gateway) keepDisabled(ctx context.Context, log *slog.Logger) {
+	s := g.app.feed.Agent(g.AIC)
+	if !s.Known || s.Active != g.app.wasDisabled(g.AIC) {
+		return
+	}
+	if err := g.app.account.KeepDisabled(ctx, g.AIC, !s.Active); err != nil {
+		log.WarnContext(ctx, "what the registry says of a Partner cannot be kept; trying again", "partner", g.name(),
+			"error", err)
+		return
+	}
+	g.app.disabled.Store(g.AIC, !s.Active)
 }
 
 // startActive begins to follow whether the registry has Partners as active, until the configuration ends. a.mu is held.
 func (a *App) startActive() {
 	own := make(map[string]*Gateway) // by name
 	for _, g := range a.members {
-		if strings.Contains(g.AIC, ".") { // the registry has no others
+		if g.isFollowed(a) {
 			own[g.name()] = g
 		}
 	}
-	if a.feed == nil || len(own) == 0 {
+	if len(own) == 0 {
 		return
 	}
 	a.feed.Start()
@@ -47,12 +86,13 @@ func (a *App) startActive() {
 // tasks go on.
 func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
 	log := slog.New(processLog{name: "aip"})
-	ticker := time.NewTicker(recheckEvery) // for groups that could not be left
+	ticker := time.NewTicker(recheckEvery) // for groups that could not be left, and what could not be kept
 	defer ticker.Stop()
 	disabled := make(map[string]bool)
 	for {
 		changed, some := a.feed.Changed(), false
 		for name, g := range own {
+			g.keepDisabled(ctx, log)
 			now := g.inactive() != nil
 			switch {
 			case now && !disabled[name]:

@@ -96,6 +96,7 @@ type App struct {
 	issuer     *onbehalf.Issuer     // nil for none
 	account    *registry.Account    // at the registry; nil for none
 	feed       *sharedFeed          // of the registry; nil for none
+	disabled   sync.Map             // whether the registry has said last that a Partner is not active, by its AIC
 	admin      caddy.NetworkAddress // of Caddy's admin API; the zero value if it is off
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN

@@ -58,6 +58,9 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		return err
 	}
 	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
+	if err := g.loadDisabled(ctx, app.(*App)); err != nil {
+		return err
+	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 		if !slices.ContainsFunc(app.(*App).members, func(o *Gateway) bool { return o.server == server }) {

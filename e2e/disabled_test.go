@@ -15,7 +15,7 @@ import (
 
 // TestDisabledPartner disables a Partner at its registry, which the gateway hears by the registry's feed: over every
 // transport its open streams end with the reason, and calls are refused; it leaves its group, and says so in its ACS
-// and to pollers. A restart knows it although the registry's snapshot lacks the Partner. When it is enabled again, it
+// and to pollers. A restart knows it although the registry is away, or its snapshot lacks the Partner. When it is enabled again, it
 // takes calls, and its tasks are there.
 func TestDisabledPartner(t *testing.T) {
 	t.Parallel()
@@ -75,13 +75,19 @@ func TestDisabledPartner(t *testing.T) {
 		t.Errorf("an invitation is answered %+v", answer)
 	}
 
-	// The snapshot lacks agents that are disabled.
-	d.lacks.Store(true)
+	// After a restart it stays disabled, though the registry cannot be asked.
+	d.away.Store(true)
 	m.kill()
 	m.run(filepath.Join(m.dir, "Caddyfile"))
-	m.waitFor(t, "the registry has disabled a Partner.*"+foundAIC)
 	delete(calls, "HTTP/3") // its connection was not closed
-	refused("after a restart")
+	refused("after a restart without the registry")
+	m.waitFor(t, "a registry cannot be followed")
+
+	// The snapshot lacks agents that are disabled.
+	d.lacks.Store(true)
+	d.away.Store(false)
+	m.waitFor(t, "a registry is followed")
+	refused("when the registry is back")
 
 	d.change(m.url(), true)
 	m.waitFor(t, "the registry has enabled a Partner again")

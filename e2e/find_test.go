@@ -33,6 +33,7 @@ type directory struct {
 	url     string // of the agent
 	active  bool
 	lacks   atomic.Bool // its snapshots lack agents that are not active
+	away    atomic.Bool // it answers nothing of use
 	seq     int
 	changed chan struct{} // closed at the next change
 }
@@ -54,6 +55,10 @@ func (d *directory) change(url string, active bool) {
 }
 
 func (d *directory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if d.away.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	acs, _ := json.Marshal(object{"aic": foundAIC, "active": d.active, "name": "Tours", "version": "1",

@@ -141,25 +141,27 @@ func (f *Feed) Active(aic string) context.Context {
 }
 
 // Ask asks the registry about an agent that the Feed does not know: the feed may lack agents that are not active. The
-// error says that the registry cannot be asked now.
+// error says that the registry cannot be asked now. An agent that the registry does not know stays unknown.
 func (f *Feed) Ask(ctx context.Context, aic string) error {
 	if f.Agent(aic).Known {
 		return nil
 	}
 	_, err := f.client.ACS(ctx, aic)
-	if !Is(err, Inactive) {
-		if IsTransient(err) {
-			return err
-		}
+	switch {
+	case err == nil, Is(err, Inactive):
+	case IsTransient(err):
+		return err
+	default:
 		return nil
 	}
+	found := state{active: err == nil}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(aic)
 	if _, known := f.agents[key]; known { // by a change that came meanwhile
 		return nil
 	}
-	_, _, err = f.merge(map[agentKey]state{key: {}}, false)
+	_, _, err = f.merge(map[agentKey]state{key: found}, false)
 	f.tell()
 	return err
 }

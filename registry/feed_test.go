@@ -308,8 +308,9 @@ func TestAsk(t *testing.T) {
 		want   Standing
 		failed bool
 	}{
-		"disabled":    {answer{status: 403, body: inactive}, Standing{Known: true}, false},
-		"active":      {answer{status: 200, body: `{"aic":"` + missing + `","active":true}`}, Standing{}, false},
+		"disabled": {answer{status: 403, body: inactive}, Standing{Known: true}, false},
+		"active": {answer{status: 200, body: `{"aic":"` + missing + `","active":true}`}, Standing{Known: true, Active: true},
+			false},
 		"not its own": {answer{status: 404, body: `{"status":"error"}`}, Standing{}, false},
 		"away":        {answer{status: 503}, Standing{}, true},
 	} {
@@ -332,10 +333,11 @@ func TestAsk(t *testing.T) {
 					told = true
 				default:
 				}
-				if got := f.Agent(missing); got != tt.want || told != tt.want.Known || (active.Err() != nil) != told {
+				disabled := tt.want.Known && !tt.want.Active
+				if got := f.Agent(missing); got != tt.want || told != tt.want.Known || (active.Err() != nil) != disabled {
 					t.Errorf("it is %+v, and told: %t", got, told)
 				}
-				if !tt.want.Known {
+				if !disabled {
 					return
 				}
 				if err := f.Ask(t.Context(), missing); err != nil || len(s.asked) != 1 {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import "context"
+
+// keptDisabled is what is kept of the last answer of a registry about one of our agents.
+type keptDisabled struct {
+	Disabled bool `json:"disabled"`
+}
+
+// WasDisabled reports whether the registry has said last that an agent is not active, as KeepDisabled has it.
+func (a *Account) WasDisabled(ctx context.Context, aic string) (bool, error) {
+	kept, err := load[keptDisabled](ctx, a.storage, a.disabledKey(aic))
+	return kept.Disabled, err
+}
+
+// KeepDisabled keeps whether the registry says that an agent is not active, for a process that cannot ask it.
+func (a *Account) KeepDisabled(ctx context.Context, aic string, disabled bool) error {
+	return store(ctx, a.storage, a.disabledKey(aic), keptDisabled{disabled})
+}
+
+func (a *Account) disabledKey(aic string) string {
+	return a.folder + "/disabled-" + digest(aic) + ".json"
+}
