@@ -15,8 +15,8 @@ import (
 
 // TestDisabledPartner disables a Partner at its registry, which the gateway hears by the registry's feed: over every
 // transport its open streams end with the reason, and calls are refused; it leaves its group, and says so in its ACS
-// and to pollers. A restart knows it although the registry is away, or its snapshot lacks the Partner. When it is enabled again, it
-// takes calls, and its tasks are there.
+// and to pollers. A restart knows it although the registry is away, or its snapshot lacks the Partner. When it is
+// enabled again, it takes calls, and its tasks are there.
 func TestDisabledPartner(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
