@@ -29,6 +29,7 @@ type journey struct {
 
 	id    string
 	begun bool     // a request was made
+	late  bool     // the phase is over
 	sent  []string // ids of the messages, in order
 	// refused says that the cancel was refused once: the agent may have carried it out all the same, and then the task is
 	// canceled by its word, without the command.
@@ -141,7 +142,7 @@ func (j *journey) do(ctx context.Context, call *task.Call) (*task.Task, error) {
 	j.wait()
 	began := time.Now()
 	answer, err := j.client.Do(ctx, call)
-	j.m.note(kindOfCall(call), began, err, j.fault == "" && !j.full.Load())
+	j.m.note(kindOfCall(call), began, err, j.fault == "" && j.measures())
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,8 @@ func kindOfCall(call *task.Call) string {
 	return commands
 }
 
-// wait waits until another request may be made. The first one may: phase has waited for it.
+// wait waits until another request may be made. The first one may: phase has waited for it. Once the phase is over, all
+// that are left are made at once, and how long they take is not measured.
 func (j *journey) wait() {
 	if !j.begun {
 		j.begun = true
@@ -170,8 +172,12 @@ func (j *journey) wait() {
 	select {
 	case <-j.pace:
 	case <-j.over:
+		j.late = true
 	}
 }
+
+// measures reports whether the latency of a request counts that no fault was meant for.
+func (j *journey) measures() bool { return !j.late && !j.full.Load() }
 
 // stream starts the task as a stream and reads that up to the end of the turn. Where it is refused, it is made again: a
 // start of a task that exists is read from the beginning.
@@ -197,7 +203,7 @@ func (j *journey) follow(ctx context.Context, call *task.Call) (done bool, err e
 	var fold task.Fold
 	for ev, err := range j.client.Follow(ctx, call, func(error) {}) {
 		if first {
-			j.m.note(streams, began, err, j.fault == "" && !j.full.Load())
+			j.m.note(streams, began, err, j.fault == "" && j.measures())
 			first = false
 		}
 		if err != nil {
@@ -219,7 +225,7 @@ func (j *journey) hook(ctx context.Context) error {
 		j.wait()
 		began := time.Now()
 		err := setWebhook(ctx, j.client, j.site.Front, j.id, "http://"+j.site.hooks.addr+"/")
-		j.m.note(webhooks, began, err, !j.full.Load())
+		j.m.note(webhooks, began, err, j.measures())
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
