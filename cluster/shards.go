@@ -32,8 +32,12 @@ const unsure = ^uint64(0)
 // lose tells the engines that they must close the store.
 func (s *store) lose() { s.once.Do(func() { close(s.lost) }) }
 
-// taken gives the shard up, because another node has claimed it. It counts once, however often that is found out.
+// taken gives the shard up, because another node has claimed it. It counts once, however often that is found out, and
+// not where this node had given the shard up before.
 func (s *store) taken(by string) {
+	if s.of.owned(s.shard) != s {
+		return
+	}
 	s.fenced.Do(func() {
 		s.of.stats.fenced.Add(1)
 		s.of.log.Warn("another node has taken a shard over", "shard", s.shard, "other", by)
