@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -265,6 +266,9 @@ func (c *caller) request(method, path string, body []byte, header ...string) (*h
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := c.HTTP.Do(req)
+	if method == http.MethodGet && errors.Is(err, syscall.ECONNRESET) { // as in again
+		res, err = c.HTTP.Do(req)
+	}
 	if err != nil {
 		c.t.Fatal(err)
 	}
