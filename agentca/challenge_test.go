@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestChallenge(t *testing.T) {
 	const aic = "10001000011K912345E789ABCDEF2353"
 	bubble.Test(t, func(t *testing.T) {
-		ca, s, log := catest.New(t), newStorage(), new(lockedBuffer)
+		ca, s, log := catest.New(t), newStorage(), new(asynctest.Buffer)
 		ca.Add(aic, catest.Agent{Lifetime: 30 * 24 * time.Hour})
 		ca.AskForFiles(func(string, string) ([]byte, error) { return nil, errors.New("connection refused") })
 		k := agentca.New(agentca.Config{AIC: aic, Storage: s, Challenges: s,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
@@ -31,29 +32,12 @@ type world struct {
 	ca      *catest.CA
 	storage *storage
 	eab     atomic.Pointer[[]byte]
-	log     *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
+	log     *asynctest.Buffer
 }
 
 func newWorld(t *testing.T, lifetime time.Duration) *world {
 	t.Helper()
-	w := &world{ca: catest.New(t), storage: newStorage(), log: new(lockedBuffer)}
+	w := &world{ca: catest.New(t), storage: newStorage(), log: new(asynctest.Buffer)}
 	w.ca.Add(aic, catest.Agent{DNS: []string{"agent.example.com"}, Lifetime: lifetime})
 	w.give(w.ca.EAB(aic))
 	return w

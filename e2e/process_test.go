@@ -5,7 +5,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
@@ -52,8 +51,8 @@ func binary(t testing.TB, path, otherwise, build string) string {
 type process struct {
 	name  string
 	cmd   *exec.Cmd
-	out   output        // stdout and stderr, as they come
-	ended chan struct{} // closed when it has ended, with err set
+	out   asynctest.Buffer // stdout and stderr, as they come
+	ended chan struct{}    // closed when it has ended, with err set
 	err   error
 }
 
@@ -144,7 +143,7 @@ func runProcess(
 ) (status int, stdout, stderr string) {
 	t.Helper()
 	cmd := command(dir, env, path, args...)
-	var out, errs output
+	var out, errs asynctest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -162,24 +161,6 @@ func runProcess(
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// output gathers what a process says.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 func tail(s string, most int) string {

@@ -15,29 +15,42 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// twoProcesses starts two processes over shards, of which they own none, with the Partner at each, until end.
+func (m *memberships) twoProcesses(shards *replaytest.Shards) (
+	nodes [2]*replaytest.Node, engines [2]*Engine, partners [2]*Partner, end func(),
+) {
+	m.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	var sets [2]*shard.Set
+	for i := range nodes {
+		nodes[i] = shards.Node()
+		sets[i] = shard.Join(nodes[i], quiet)
+		var err error
+		engines[i], err = open(sets[i], quiet, m.brokers, func(of *membership) tasks {
+			return &fakeTasks{m: of, b: m.brokers}
+		})
+		if err != nil {
+			m.Fatal(err)
+		}
+		if partners[i], err = engines[i].Register(m.config); err != nil {
+			m.Fatal(err)
+		}
+	}
+	return nodes, engines, partners, func() {
+		for i := range sets {
+			_ = sets[i].Close()
+		}
+	}
+}
+
 // TestMembershipsMove: a membership moves with its shard, which alone the owner serves: the owner before has neither
 // its link nor its exchange, and takes no invitation to it.
 func TestMembershipsMove(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		shards := replaytest.NewShards(4)
 		at := logname.Shard(4, testPartner, testLeader)
-		quiet := slog.New(slog.DiscardHandler)
-		var nodes [2]*replaytest.Node
-		var engines [2]*Engine
-		var partners [2]*Partner
-		for i := range engines {
-			nodes[i] = shards.Node()
-			set := shard.Join(nodes[i], quiet)
-			defer set.Close()
-			var err error
-			engines[i], err = open(set, quiet, m.brokers, func(of *membership) tasks { return &fakeTasks{m: of, b: m.brokers} })
-			if err != nil {
-				m.Fatal(err)
-			}
-			if partners[i], err = engines[i].Register(m.config); err != nil {
-				m.Fatal(err)
-			}
-		}
+		nodes, engines, partners, end := m.twoProcesses(shards)
+		defer end()
 		for i := range 4 {
 			if i != at {
 				shards.Assign(i, nodes[i%2], false)
@@ -87,21 +100,8 @@ func TestExchangeAtTwoProcesses(t *testing.T) {
 		if first == second {
 			m.Fatal("both Leaders are in one shard")
 		}
-		quiet := slog.New(slog.DiscardHandler)
-		var nodes [2]*replaytest.Node
-		var partners [2]*Partner
-		for i := range nodes {
-			nodes[i] = shards.Node()
-			set := shard.Join(nodes[i], quiet)
-			defer set.Close()
-			e, err := open(set, quiet, m.brokers, func(of *membership) tasks { return &fakeTasks{m: of, b: m.brokers} })
-			if err != nil {
-				m.Fatal(err)
-			}
-			if partners[i], err = e.Register(m.config); err != nil {
-				m.Fatal(err)
-			}
-		}
+		nodes, _, partners, end := m.twoProcesses(shards)
+		defer end()
 		for i := range 8 {
 			if i == first {
 				shards.Assign(i, nodes[0], false)

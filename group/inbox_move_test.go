@@ -3,14 +3,12 @@
 package group
 
 import (
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
-	"github.com/aip-gateway/aip-gateway/shard"
 )
 
 // inboxLinks returns how many links of the inbox there are.
@@ -29,23 +27,9 @@ func (b *brokers) inboxLinks() (n int) {
 func TestInboxMoves(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		shards := replaytest.NewShards(4)
-		quiet := slog.New(slog.DiscardHandler)
 		m.config.Inbox = &Inbox{Host: "a.example", Port: 5671, VHost: "acps"}
-		var nodes [2]*replaytest.Node
-		var engines [2]*Engine
-		for i := range engines {
-			nodes[i] = shards.Node()
-			set := shard.Join(nodes[i], quiet)
-			defer set.Close()
-			var err error
-			engines[i], err = open(set, quiet, m.brokers, func(of *membership) tasks { return &fakeTasks{m: of, b: m.brokers} })
-			if err != nil {
-				m.Fatal(err)
-			}
-			if _, err = engines[i].Register(m.config); err != nil {
-				m.Fatal(err)
-			}
-		}
+		nodes, engines, _, end := m.twoProcesses(shards)
+		defer end()
 		at := engines[0].inboxShard(testPartner)
 		for i := range 4 {
 			if i != at {
@@ -81,13 +65,12 @@ func TestInboxConnectedAgain(t *testing.T) {
 		fail(brokerError(broker.Unreachable, "a.example", "connection refused"))
 		m.stop()
 		m.start()
-		time.Sleep(10 * time.Minute)
+		m.pass(10 * time.Minute)
 		if n := len(m.asked()); n < 20 || n > 80 {
 			m.Errorf("in ten minutes there were %d attempts", n)
 		}
 		fail(nil)
-		time.Sleep(longestRetry * 2)
-		synctest.Wait()
+		m.pass(longestRetry * 2)
 		if mail := m.engine.Counts()[testPartner].Mail; !mail.Connected || m.inboxLinks() != 1 {
 			m.Errorf("the inbox is not read: %+v", mail)
 		}

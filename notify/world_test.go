@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -157,7 +157,7 @@ type world struct {
 	store replay.Store
 	sink  *sink
 	e     *Engine
-	log   *bytes.Buffer
+	log   *asynctest.Buffer
 	conf  Config
 
 	limits schedule.Limits
@@ -171,7 +171,7 @@ func newWorld(t testing.TB, store replay.Store) *world {
 
 // init makes what the world does not have yet, and opens the engine.
 func (w *world) init() {
-	w.sink, w.log = new(sink), new(bytes.Buffer)
+	w.sink, w.log = new(sink), new(asynctest.Buffer)
 	w.conf = Config{
 		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects,
 	}
@@ -180,21 +180,9 @@ func (w *world) init() {
 
 func memory() replay.Store { return replay.NewMemory(replay.Settings{Retention: 30 * 24 * time.Hour}) }
 
-// safeLog is a buffer that several may write to.
-type safeLog struct {
-	mu sync.Mutex
-	b  *bytes.Buffer
-}
-
-func (s *safeLog) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
 func (w *world) open() {
 	w.t.Helper()
-	log := slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil))
+	log := slog.New(slog.NewTextHandler(w.log, nil))
 	e, err := newProcess(log, w.limits).open(context.Background(), w.store, w.sink)
 	if err != nil {
 		w.t.Fatal(err)
