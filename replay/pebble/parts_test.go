@@ -86,7 +86,7 @@ func testLargeBatch(t *testing.T, durable bool, fill, size int) {
 		default:
 			return nil
 		}
-		time.Sleep(time.Millisecond) // all of them wait for the next round, or for the end of the segment
+		bubble.Pass(time.Millisecond) // all of them wait for the next round, or for the end of the segment
 		return nil
 	})}, "/store", replay.Settings{}, quiet)
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -76,17 +78,32 @@ func (h *looped) reason() error {
 	return err
 }
 
-// calling returns how many calls the loops carry out.
-func (h *looped) calling() (n int) {
+// loops returns the loops that serve.
+func (h *looped) loops() []*loop {
 	g := loopsOf(h.Config)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for l := range g.all {
+	return slices.Collect(maps.Keys(g.all))
+}
+
+// calling returns how many calls the loops carry out.
+func (h *looped) calling() (n int) {
+	for _, l := range h.loops() {
 		l.mu.Lock()
 		if l.calling {
 			n++
 		}
 		l.mu.Unlock()
+	}
+	return n
+}
+
+// early returns how many bytes have arrived during calls.
+func (h *looped) early() (n int) {
+	for _, l := range h.loops() {
+		l.looking.Lock()
+		n += len(l.early)
+		l.looking.Unlock()
 	}
 	return n
 }
@@ -251,8 +268,12 @@ func TestLoopPipelined(t *testing.T) {
 			<-began
 			c.send(firstRequest)
 			_ = c.Conn.(interface{ CloseWrite() error }).CloseWrite()
-			// Nothing shows that a caller that has left is not noticed.
-			time.Sleep(5 * listenAfter)
+			asynctest.Eventually(t, "the loop has seen the next request", func() bool { return h.early() > 0 })
+			for _, l := range h.loops() {
+				for range len(firstRequest) + 1 {
+					l.look() // as its watch would have it do for each byte and for the end
+				}
+			}
 			release <- true
 			for _, want := range []string{"looped", "ok"} {
 				if _, body := c.receive(); body != want {
@@ -290,124 +311,6 @@ func TestLoopTimeouts(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestLoopShutdown shuts a server down: a connection that rests is closed, and one in a call after its answer, for
-// which Wait waits.
-func TestLoopShutdown(t *testing.T) {
-	for way, start := range ways {
-		t.Run(way, func(t *testing.T) {
-			h := serveLoops(t, start, nil)
-			began, release := make(chan bool), make(chan bool)
-			h.serve = func(w http.ResponseWriter, _ *http.Request) {
-				began <- true
-				<-release
-				_, _ = io.WriteString(w, "looped")
-			}
-			rests, calls := h.dial(), h.dial()
-			calls.send(firstRequest)
-			<-began
-			if err := h.Config.Shutdown(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			rests.wantEnd()
-			ctx, cancel := context.WithCancelCause(t.Context())
-			waited := make(chan error)
-			go func() { waited <- Wait(ctx) }()
-			cancel(errors.New("not yet"))
-			if err := <-waited; err == nil || err.Error() != "not yet" {
-				t.Errorf("Wait returns %v while a call is carried out", err)
-			}
-			release <- true
-			res, body := calls.receive()
-			if body != "looped" || !res.Close {
-				t.Errorf("the answer is %q, and closes the connection: %v", body, res.Close)
-			}
-			calls.wantEnd()
-			if err := Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
-			servers.mu.Lock()
-			defer servers.mu.Unlock()
-			if servers.loops[h.Config] != nil {
-				t.Error("the server is still known")
-			}
-		})
-	}
-}
-
-// TestLoopShutdownInABody shuts a server down while the body of a call arrives: it is carried out, as by net/http.
-func TestLoopShutdownInABody(t *testing.T) {
-	for way, start := range ways {
-		t.Run(way, func(t *testing.T) {
-			h := serveLoops(t, start, nil)
-			h.serve = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "looped") }
-			c := h.dial()
-			c.send(firstRequest[:len(firstRequest)-1])
-			asynctest.Eventually(t, "the head has arrived", func() bool { return h.calling() == 1 })
-			if err := h.Config.Shutdown(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			loopsOf(h.Config).stop() // Shutdown has it called by a goroutine
-			c.send("}")
-			res, body := c.receive()
-			if body != "looped" || !res.Close {
-				t.Errorf("the answer is %q, and closes the connection: %v", body, res.Close)
-			}
-			c.wantEnd()
-		})
-	}
-}
-
-// TestLoopShutdownWhileReading has a read of a caller wait, as TLS lets it if the caller asks for new keys and reads
-// nothing: all else that is to be done at a shutdown is done.
-func TestLoopShutdownWhileReading(t *testing.T) {
-	held := &heldConn{began: make(chan bool), end: make(chan bool)}
-	g := &loops{all: make(map[*loop]struct{})}
-	l := &loop{loops: g, conn: held, calling: true, listens: true, leave: func() {}, timer: time.NewTimer(time.Hour)}
-	g.all[l] = struct{}{}
-	looked := make(chan bool)
-	go func() { l.look(); close(looked) }()
-	<-held.began
-	g.stop()
-	close(held.end)
-	<-looked
-}
-
-// heldConn is a connection whose reads wait.
-type heldConn struct {
-	net.Conn
-	began, end chan bool
-}
-
-func (c *heldConn) SetReadDeadline(time.Time) error { return nil }
-
-func (c *heldConn) Read([]byte) (int, error) {
-	c.began <- true
-	<-c.end
-	return 0, io.EOF
-}
-
-// TestLoopAfterShutdown has a call end in net/http when its server shuts down: no loop begins.
-func TestLoopAfterShutdown(t *testing.T) {
-	var h *looped
-	ended := make(chan error, 1)
-	h = serveLoops(t, plain, func(s *http.Server) {
-		inner := s.Handler
-		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			go func() { ended <- s.Shutdown(context.Background()) }()
-			asynctest.Eventually(t, "the server shuts down", func() bool { return isShutDown(s) })
-			inner.ServeHTTP(w, r)
-		})
-	})
-	c := h.dial()
-	c.wantEnd()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if !errors.Is(h.reason(), ErrUnable) {
-		t.Errorf("Serve returns %v", h.reason())
 	}
 }
 
