@@ -53,7 +53,7 @@ func (c *Cluster) Handle(service string, answer func(ctx context.Context, shard 
 }
 
 // Call implements shard.Peers. It asks one node once. If the error is a MovedError, the call may be made again; if
-// Begun is true, it may be carried out twice then. When ctx is done, the owner is told.
+// Begun is true, it may be carried out twice then. When ctx is done, this node says so to the owner.
 func (c *Cluster) Call(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
 	reply, _, err := c.CallOwner(ctx, shard, service, request, nil)
 	return reply, err

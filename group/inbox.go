@@ -21,7 +21,7 @@ import (
 const (
 	inboxPrefix   = "inbox_" // before an AIC: the name of the queue, and the routing key
 	inboxExchange = "inbox.topic"
-	inboxExpires  = 60 * 24 * time.Hour // when nobody has read it
+	inboxExpires  = 60 * 24 * time.Hour // the broker deletes the queue after this time without a consumer
 	inboxKeeps    = 7 * 24 * time.Hour  // a message
 
 	// inboxPrefetch is how many invitations of a Partner are in work. Others wait at the broker.

@@ -28,7 +28,7 @@ type Result string
 // The results.
 const (
 	Accepted   Result = "accepted"   // the Partner has joined the group
-	Refused    Result = "refused"    // it has not, and the Leader was told why
+	Refused    Result = "refused"    // it has not, and the gateway has written the reason to the Leader
 	Unproven   Result = "unproven"   // who has sent it is not the Leader that it names, as far as the broker says
 	Unreadable Result = "unreadable" // it is malformed, or too large
 	Ignored    Result = "ignored"    // it is no invitation

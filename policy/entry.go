@@ -24,7 +24,7 @@ type entry struct {
 	home    atomic.Pointer[home] // whose store has the state; nil where another process counts. It changes under mu
 
 	mu      sync.Mutex
-	state   state  // where another process counts: as that process has last said, and what it is owed
+	state   state  // where another process counts: what that process has last answered, and owed
 	owed    amount // that its owner is to count
 	version uint64 // of starts: it is raised with each that is to be stored
 	dirty   bool   // state is not in the store

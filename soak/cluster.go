@@ -261,7 +261,7 @@ func runCluster(ctx context.Context, s clusterSettings) (err error) {
 	}
 	d.print()
 	l.awaitHooks(ctx)
-	fmt.Printf("\n%d tasks in %v, of them %d with webhooks and %d in groups; %d notifications; the agent was told %d "+
+	fmt.Printf("\n%d tasks in %v, of them %d with webhooks and %d in groups; %d notifications; the agent received %d "+
 		"messages\n", l.count.Load(), time.Since(began).Round(time.Second), len(l.hooked), l.grouped.Load(),
 		c.hooks.count(), c.agent.count())
 	heard, repeated := 0, 0

@@ -18,16 +18,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// countingAgent is the sample agent, which counts how often it is told each message.
+// countingAgent is the sample agent, which counts how often it receives each message.
 type countingAgent struct {
 	inner *legacyagent.Agent
 
-	mu   sync.Mutex
-	told map[string]int // by the id of the message
+	mu       sync.Mutex
+	received map[string]int // by the id of the message
 }
 
 func newCountingAgent() *countingAgent {
-	return &countingAgent{inner: legacyagent.New(legacyagent.Options{Tasks: 1_000_000}), told: make(map[string]int)}
+	return &countingAgent{inner: legacyagent.New(legacyagent.Options{Tasks: 1_000_000}), received: make(map[string]int)}
 }
 
 // marked finds in a request the id of the Leader's message, which stands in its text: this dialect has no ids.
@@ -45,23 +45,23 @@ func (a *countingAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if found := marked.FindSubmatch(body); found != nil && bytes.Contains(body, []byte(`"tasks/send`)) {
 		a.mu.Lock()
-		a.told[string(found[1])]++
+		a.received[string(found[1])]++
 		a.mu.Unlock()
 	}
 	a.inner.ServeHTTP(w, r)
 }
 
-// times returns how often the agent was told a message.
+// times returns how often the agent has received a message.
 func (a *countingAgent) times(message string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.told[message]
+	return a.received[message]
 }
 
 func (a *countingAgent) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.told)
+	return len(a.received)
 }
 
 // hooks receives webhooks, each at a path of its own.

@@ -29,10 +29,10 @@ type errand struct {
 	exists  atomic.Bool   // its start was answered
 	group   *clusterGroup // nil for a task of none
 
-	mu     sync.Mutex
-	chance *rand.Rand
-	told   []string                     // messages that the agent has to do something for
-	events map[uint64][sha256.Size]byte // as they were streamed first
+	mu       sync.Mutex
+	chance   *rand.Rand
+	forAgent []string                     // ids of the messages that the agent must receive
+	events   map[uint64][sha256.Size]byte // as they were streamed first
 }
 
 // The limits of an errand. A command is made again until it is answered.
@@ -192,8 +192,8 @@ func (e *errand) say(ctx context.Context, gateway int, command task.Command, nam
 		text = mark(text, call.Message.ID)
 		call.Message.DataItems = []task.DataItem{task.Text(text)}
 		e.mu.Lock()
-		if !slices.Contains(e.told, call.Message.ID) {
-			e.told = append(e.told, call.Message.ID)
+		if !slices.Contains(e.forAgent, call.Message.ID) {
+			e.forAgent = append(e.forAgent, call.Message.ID)
 		}
 		e.mu.Unlock()
 	}
@@ -340,9 +340,9 @@ func (e *errand) check(t *task.Task, product string) error {
 	if err := checkProducts(t, product); err != nil {
 		return err
 	}
-	for _, id := range e.told {
+	for _, id := range e.forAgent {
 		if n := e.cluster.agent.times(id); n > 1 || n == 0 && t.Status.State == task.Completed {
-			return fmt.Errorf("the agent was told the message %s %d times", id, n)
+			return fmt.Errorf("the agent has received the message %s %d times", id, n)
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func (e *errand) publish(ctx context.Context, command task.Command, name, text s
 		text = mark(text, id)
 		items = append(items, map[string]any{"type": "text", "text": text})
 		e.mu.Lock()
-		e.told = append(e.told, id)
+		e.forAgent = append(e.forAgent, id)
 		e.mu.Unlock()
 	}
 	body, err := json.Marshal(map[string]any{"type": "message", "id": id, "sentAt": e.began.UTC().Format(time.RFC3339Nano),

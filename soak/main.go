@@ -20,7 +20,7 @@
 // cuts them off, makes them and their networks slow, fills a disk, and restarts them, one of these after the other in a
 // random order. Leaders start, continue, complete and cancel meanwhile, at several gateways at once, follow streams and
 // get webhooks. What each of them is answered must be linearizable, as package history has it; events and notifications
-// must come in order, the same everywhere; the agent must not be told a message twice; a call may fail where the store
+// must come in order, the same everywhere; the agent must not receive a message twice; a call may fail where the store
 // cannot be used, or its gateway is not there; and all must be well again after each disturbance.
 //
 //	go run . -cluster [-caddy ../caddy] [-for 10m] [-tasks 300] [-begins 25] [-seed N] [-takeover 10s] [-out DIR]

@@ -49,7 +49,7 @@ type loop struct {
 	leave   context.CancelFunc // of the call
 
 	// Held while the connection is read during a call. A caller may make that wait, by records of TLS that have to be
-	// answered: so nobody waits for it but its own call.
+	// answered: so only the goroutine of its own call waits for it.
 	looking sync.Mutex
 	early   []byte // what has arrived during the call
 }
