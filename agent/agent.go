@@ -43,8 +43,10 @@ type Turn struct {
 	From task.State
 	// Asked is what the agent has said when it asked for the input that a continue gives.
 	Asked []task.DataItem
-	// Queued says of a cancel that nothing of the message under way has been sent yet.
-	Queued bool
+	// HasWork reports, of a cancel, whether the agent works on the message under way, which it does not while that waits
+	// to be sent. While the message is with the agent and not answered in any way, HasWork waits for that, and returns
+	// true if ctx ends first. Nil is for a message of which that is not known, and which the agent may have.
+	HasWork func(ctx context.Context) bool
 	// Acknowledged says of a resumed turn that the agent has answered its message before it acted on it. So a task that
 	// is settled at Revision may still change.
 	Acknowledged bool

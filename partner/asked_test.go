@@ -85,15 +85,16 @@ func TestCancelOfATurn(t *testing.T) {
 		name   string
 		report agent.Report // of the turn
 		from   task.State
-		queued bool
+		works  bool
 	}{
-		{"it works", agent.Report{State: task.Working, NativeState: "working"}, task.Working, false},
-		{"it asks", agent.Report{State: task.AwaitingInput, NativeState: "asks"}, task.AwaitingInput, false},
-		{"the message waits", agent.Report{Delivery: agent.DeliveryQueued}, task.Working, true},
+		{"it works", agent.Report{State: task.Working, NativeState: "working"}, task.Working, true},
+		{"it asks", agent.Report{State: task.AwaitingInput, NativeState: "asks"}, task.AwaitingInput, true},
+		{"the message waits", agent.Report{Delivery: agent.DeliveryQueued}, task.Working, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				var got *agent.Turn
+				var works bool
 				fake := &script{
 					run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 						if yield(c.report, nil) {
@@ -101,18 +102,79 @@ func TestCancelOfATurn(t *testing.T) {
 						}
 					},
 					cancel: func(_ context.Context, turn *agent.Turn) (agent.Report, error) {
-						got = turn
+						got, works = turn, turn.HasWork(t.Context())
 						return agent.Report{State: task.Canceled, Items: []task.DataItem{task.Text("I may continue")}}, nil
 					},
 				}
 				b := setUp(t, memory(t), fake)
 				b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
 				end := b.do(call(task.Cancel, "t1"))
-				if got == nil || got.From != c.from || got.Queued != c.queued {
-					t.Errorf("the agent is given %+v", got)
+				if got == nil || got.From != c.from || works != c.works {
+					t.Errorf("the agent is given %+v, and works: %v", got, works)
 				}
 				if d := cmp.Diff([]task.DataItem{task.Text("I may continue")}, end.Status.DataItems); d != "" {
 					t.Errorf("the status (-want +got):\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+// TestCancelWhileSent holds that who is asked to cancel a task knows what the agent has answered to the message that
+// is being sent, and does not wait for it longer than it wants to.
+func TestCancelWhileSent(t *testing.T) {
+	const patience = 2 * time.Second
+	queued, sending := agent.Report{Delivery: agent.DeliveryQueued}, agent.Report{Delivery: agent.DeliverySending}
+	working := agent.Report{State: task.Working, NativeState: "working"}
+	for _, c := range []struct {
+		name   string
+		before []agent.Report // of the turn, before the task is canceled
+		answer *agent.Report  // a second later; nil: the turn ends then
+		works  bool
+		after  time.Duration
+	}{
+		{"refused for now", []agent.Report{queued, sending}, &queued, false, time.Second},
+		{"refused for now at first", nil, &queued, false, time.Second},
+		{"taken", []agent.Report{queued, sending}, &working, true, time.Second},
+		{"acknowledged", nil, &agent.Report{Delivery: agent.DeliveryAcknowledged}, true, time.Second},
+		{"ended", []agent.Report{queued, sending}, nil, false, time.Second},
+		{"not answered", []agent.Report{queued, sending}, &sending, true, patience},
+		{"known before", []agent.Report{working}, &sending, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				canceled := make(chan struct{})
+				var works bool
+				var after time.Duration
+				fake := &script{
+					run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+						for _, rep := range c.before {
+							if !yield(rep, nil) {
+								return
+							}
+						}
+						<-canceled
+						time.Sleep(time.Second)
+						if c.answer == nil {
+							yield(agent.Report{State: task.Failed}, nil)
+						} else if yield(*c.answer, nil) {
+							hangs().run(ctx, turn, yield)
+						}
+					},
+					cancel: func(_ context.Context, turn *agent.Turn) (agent.Report, error) {
+						close(canceled)
+						begun := time.Now()
+						ctx, stop := context.WithTimeout(t.Context(), patience)
+						defer stop()
+						works, after = turn.HasWork(ctx), time.Since(begun)
+						return agent.Report{State: task.Canceled}, nil
+					},
+				}
+				b := setUp(t, memory(t), fake)
+				b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
+				b.do(call(task.Cancel, "t1"))
+				if works != c.works || after != c.after {
+					t.Errorf("the agent works: %v, known after %v; want %v after %v", works, after, c.works, c.after)
 				}
 			})
 		})

@@ -154,9 +154,27 @@ func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Mess
 func (tk *activeTask) cancelTurn(m task.Message, c *Request) *agent.Turn {
 	return &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, From: tk.fold.Status().State,
-		Known: tk.fold.Task().Products, Revision: tk.meta.Revision, Queued: tk.meta.Unsent,
+		Known: tk.fold.Task().Products, Revision: tk.meta.Revision, HasWork: tk.hasWork,
 		MayAct: tk.engine.mayAct,
 	}
+}
+
+// hasWork implements agent.Turn's HasWork for the message under way.
+func (tk *activeTask) hasWork(ctx context.Context) bool {
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	r := tk.run
+	if r == nil {
+		return !tk.meta.Unsent
+	}
+	answered := r.answered.wait()
+	tk.mu.Unlock()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
+	tk.mu.Lock()
+	return tk.run == r && r.queuedSince.IsZero()
 }
 
 // awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the

@@ -88,10 +88,11 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 		return true, nil // the run was stopped: the report comes too late
 	}
 	if rep.Delivery != agent.DeliveryUnknown {
-		r.trackQueued(rep.Delivery == agent.DeliveryQueued)
+		r.noteDelivery(rep.Delivery)
 		return false, tk.recordDelivery(ctx, rep.Delivery)
 	}
 	r.heard = true
+	r.answered.set()
 	if rep.State == task.Canceled && tk.holdEnd(*rep) {
 		return true, nil
 	}

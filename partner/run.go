@@ -22,7 +22,7 @@ import (
 )
 
 // run is a turn that an agent carries out now: in a goroutine of the engine, or first in the one that waits for its
-// result (see inline.go). The fields from reported on are guarded by the mutex of the task.
+// result (see inline.go). The fields from answered on are guarded by the mutex of the task.
 type run struct {
 	partner *Partner
 	tk      *activeTask
@@ -32,6 +32,7 @@ type run struct {
 	span    trace.Span
 	inline  InlineTurn // nil where the engine carries out all of it
 
+	answered signal // the agent has answered the message, if only by taking or refusing it, or it waits to be sent
 	reported signal // the agent has reported something
 	settled  signal // the turn has settled or is given up; the agent may still resume by itself
 	done     signal // the run has ended
@@ -116,6 +117,7 @@ func (r *run) end(err error) {
 		tk.handOn()
 		tk.run = nil
 	}
+	r.answered.set()
 	r.settled.set()
 	r.done.set()
 	tk.mu.Unlock()
@@ -146,6 +148,16 @@ func (r *run) stop() {
 	r.cancel()
 	if r.inline != nil {
 		r.inline.Interrupt()
+	}
+}
+
+// noteDelivery notes how far the delivery of the message has come. The mutex of the task is held.
+func (r *run) noteDelivery(d agent.Delivery) {
+	r.trackQueued(d == agent.DeliveryQueued)
+	if d != agent.DeliverySending {
+		r.answered.set()
+	} else if !r.heard {
+		r.answered = signal{}
 	}
 }
 

@@ -3,6 +3,7 @@
 package upstream_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,8 +177,16 @@ func TestCancelOfASession(t *testing.T) {
 		{"a failure", "/stop", status(500, "Internal Server Error"), working,
 			"invalid-agent-response: the agent's answer is not one JSON value (HTTP 500, text/plain)", stopped},
 		{"a task that awaits input", "/stop", nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
-		{"a message that was not sent", "/stop", nil,
-			func(c *agent.Turn) { c.From, c.Queued = task.Working, true }, "canceled", nil},
+		{"a message that waits to be sent", "/stop", nil, func(c *agent.Turn) {
+			c.From, c.HasWork = task.Working, func(context.Context) bool { return false }
+		}, "canceled", nil},
+		{"a message that is not answered", "/stop", status(204, ""), func(c *agent.Turn) {
+			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
+		}, "canceled", stopped},
+		{"no path, and a message that is not answered", "", nil, func(c *agent.Turn) {
+			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
+		}, "canceled: canceled here; agentapi cannot cancel, so the connection to the agent was closed, and the agent " +
+			"may continue its work", nil},
 		{"no path", "", nil, working, "canceled: canceled here; agentapi cannot cancel, so the connection to the " +
 			"agent was closed, and the agent may continue its work", nil},
 		{"no path, and nothing to stop", "", nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},

@@ -32,8 +32,8 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	}
 	ok, session := r.facets.Canceler != nil, r.facets.SessionCanceler != nil
 	canceled := agent.Report{State: task.Canceled}
-	switch idle := t.From.Settled() || t.Queued; {
-	case idle && (session || !ok):
+	switch {
+	case (session || !ok) && !r.hasWork(session):
 		return canceled, nil
 	case !ok:
 		canceled.Items = []task.DataItem{task.Text(fmt.Sprintf("canceled here; %s cannot cancel, so the connection to "+
@@ -66,6 +66,25 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 		return agent.Report{}, Ended(ctx)
 	}
 	return rep, nil
+}
+
+// hasWork reports whether the agent works on the task that is to be canceled. If only the task's own run may be stopped
+// (translate.SessionCanceler), it waits for what the agent answers to a message that is being sent, for at most
+// cancelTimeout: the session may be busy with the run of another task.
+func (r *run) hasWork(session bool) bool {
+	if r.turn.From.Settled() {
+		return false
+	}
+	if r.turn.HasWork == nil {
+		return true
+	}
+	var most time.Duration
+	if session {
+		most = cancelTimeout
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, most)
+	defer cancel()
+	return r.turn.HasWork(ctx)
 }
 
 // cancel asks the agent once to stop the task of t, by the name that the agent has given it.
