@@ -5,12 +5,9 @@ package jetstream
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -25,12 +22,6 @@ const (
 )
 
 var errNotOwner = fmt.Errorf("another node owns the shard, and has its lists: %w", replay.ErrUnavailable)
-
-// watch is what a log is followed with while another node owns the shard.
-type watch struct {
-	sub   *nats.Subscription
-	timer *time.Timer
-}
 
 // opened returns the store of the shard that this process has open; nil for none.
 func (st *stream) opened() *Store {
@@ -183,69 +174,30 @@ func (f *followed) update(h *head, seq uint64) bool {
 func (f *followed) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.watch != nil {
+	if f.watched {
 		return
 	}
-	w := &watch{}
-	f.watch = w
-	w.timer = time.AfterFunc(f.jitter(), func() { f.check(w) })
+	f.watched = true
+	f.st.watch()
 	sub, err := f.st.nc.Subscribe(f.st.live+token(f.log)+".>", f.receive)
 	if err != nil { // the checks find what is new
 		f.st.config.Log.Error("a log cannot be followed by notifications", "stream", f.st.name, "error", err)
 		return
 	}
-	w.sub = sub
+	f.sub = sub
 }
 
 // end ends what begin has begun. stream.mu is held.
 func (f *followed) end() {
 	f.mu.Lock()
-	w := f.watch
-	f.watch = nil
+	watched, sub := f.watched, f.sub
+	f.watched, f.sub = false, nil
 	f.mu.Unlock()
-	if w == nil {
-		return
+	if watched {
+		f.st.unwatch()
 	}
-	w.timer.Stop()
-	if w.sub != nil {
-		_ = w.sub.Unsubscribe() // fails if the connection is closed
-	}
-}
-
-// jitter returns when it is to be checked next whether anything was missed.
-func (f *followed) jitter() time.Duration {
-	d := f.st.config.CheckAfter
-	return d/2 + rand.N(d)
-}
-
-// check looks whether readers have missed anything.
-func (f *followed) check(w *watch) {
-	ctx, cancel := context.WithTimeout(context.Background(), f.st.config.GiveUp)
-	defer cancel()
-	f.mu.Lock()
-	before := f.seq
-	f.mu.Unlock()
-	h, err := f.st.readHead(ctx, f.log)
-	news := false
-	switch {
-	case err == nil:
-		news = f.update(&h, h.seq)
-	case errors.Is(err, replay.ErrNotFound):
-		f.mu.Lock()
-		if f.seq == before { // it has not begun again meanwhile
-			news = f.head != nil
-			f.head, f.tail, f.bytes = nil, nil, 0
-		}
-		f.mu.Unlock()
-	}
-	if news {
-		f.st.missed.Add(1)
-		f.waiters.Call()
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.watch == w {
-		w.timer.Reset(f.jitter())
+	if sub != nil {
+		_ = sub.Unsubscribe() // fails if the connection is closed
 	}
 }
 
@@ -272,12 +224,15 @@ func (f *followed) receive(m *nats.Msg) {
 			f.mu.Unlock()
 		}
 	case kind == "h" && number == "":
-		f.receiveHead(m.Data, seq, whole)
+		if f.receiveHead(m.Data, seq, whole) {
+			f.waiters.Call()
+		}
 	}
 }
 
-// receiveHead takes a head that is republished.
-func (f *followed) receiveHead(data []byte, seq uint64, whole bool) {
+// receiveHead takes a head that is republished, or the first part of one. It reports whether readers have something new
+// to read.
+func (f *followed) receiveHead(data []byte, seq uint64, whole bool) bool {
 	var next *head
 	if len(data) > 0 {
 		var h head
@@ -293,11 +248,9 @@ func (f *followed) receiveHead(data []byte, seq uint64, whole bool) {
 			seq = h.seq
 		}
 		if err != nil {
-			return // a check finds it
+			return false // a check finds it
 		}
 		next = &h
 	}
-	if f.update(next, seq) {
-		f.waiters.Call()
-	}
+	return f.update(next, seq)
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -380,5 +382,7 @@ type followed struct {
 	seq   uint64     // of the head
 	tail  []replay.Record
 	bytes int // of the tail
-	watch *watch
+
+	watched bool               // while another node owns the shard
+	sub     *nats.Subscription // to what is republished; nil if that failed
 }

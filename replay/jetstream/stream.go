@@ -44,6 +44,12 @@ type stream struct {
 	mu       sync.Mutex
 	followed map[string]*followed // logs that have readers
 	local    *Store               // that this process has open; nil for none
+	watched  int                  // how many logs are followed while another node owns the shard
+	checks   *time.Timer          // until the next check; nil where no log is watched
+
+	round        int    // of the checks
+	checked      uint64 // the last batch that a check has seen
+	checkedWhole uint64 // that of the last check that has looked at all heads
 }
 
 func newStream(s *Streams, shard int) *stream {

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/natsext"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+const (
+	// checkedHeads is how many heads are looked at by one request, at most. A server takes 1,024 subjects. What it answers
+	// is in memory at once.
+	checkedHeads = 250
+	// wholeChecks is how many checks there are for one that looks at all heads, and not only at those written since the
+	// check before: only so is it found that a log was dropped and is purged already.
+	wholeChecks = 12
+)
+
+// watch begins the checks whether notifications of the stream were lost, with the first log that is watched. They are
+// those of the stream and not of each log: while nothing is written, one look at the stream is enough for all of its
+// logs. mu is held.
+func (st *stream) watch() {
+	if st.watched++; st.watched == 1 {
+		st.checks = time.AfterFunc(st.jitter(), func() {
+			st.check()
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			if st.checks != nil {
+				st.checks.Reset(st.jitter())
+			}
+		})
+	}
+}
+
+// unwatch ends the checks with the last log that is watched. mu is held.
+func (st *stream) unwatch() {
+	if st.watched--; st.watched == 0 {
+		st.checks.Stop()
+		st.checks = nil
+	}
+}
+
+// jitter returns when it is to be checked next whether anything was missed.
+func (st *stream) jitter() time.Duration {
+	d := st.config.CheckAfter
+	return d/2 + rand.N(d)
+}
+
+// check looks whether the readers of the logs that are watched have missed anything, if the stream has grown since it
+// was looked for last. What fails is looked for again by the next check.
+func (st *stream) check() {
+	ctx, cancel := context.WithTimeout(context.Background(), st.config.GiveUp)
+	defer cancel()
+	if st.opened() != nil {
+		return // its readers see what is appended
+	}
+	last, err := st.last(ctx, st.batchSubject)
+	if err != nil {
+		return
+	}
+	st.mu.Lock()
+	logs := slices.Collect(maps.Values(st.followed)) // after the look at the stream: who comes later reads a later head
+	since := st.checked
+	if st.round++; st.round%wholeChecks == 0 {
+		since = 0
+	}
+	known := last.seq == since || last.seq == st.checkedWhole
+	st.mu.Unlock()
+	if known {
+		return
+	}
+	most := st.room() / len(st.headSubject(strings.Repeat("x", replay.MaxName)))
+	for some := range slices.Chunk(logs, min(max(most, 1), checkedHeads)) {
+		if !st.checkLogs(ctx, some, since, last.seq) {
+			return
+		}
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.checked = last.seq; since == 0 {
+		st.checkedWhole = last.seq
+	}
+}
+
+// checkLogs looks at the heads of some logs that were written since a batch; 0 for all. It reports whether they were
+// those of the last batch at least.
+func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last uint64) bool {
+	subjects := make([]string, 1, len(logs)+1)
+	subjects[0] = st.batchSubject
+	asked := make(map[string]*followed, len(logs))
+	before := make(map[string]uint64, len(logs))
+	for _, f := range logs {
+		subject := st.headSubject(f.log)
+		subjects, asked[subject] = append(subjects, subject), f
+		f.mu.Lock()
+		before[subject] = f.seq
+		f.mu.Unlock()
+	}
+	heads, err := st.lastOf(ctx, subjects, since)
+	if err != nil {
+		return false
+	}
+	current := false
+	left := make(map[string]*followed) // whose heads the leader is to be asked for
+	if since == 0 {
+		maps.Copy(left, asked)
+	}
+	for _, m := range heads {
+		if m.subject == st.batchSubject {
+			current = m.seq >= last // else the replica that has answered lags
+			continue
+		}
+		f, seq := asked[m.subject], before[m.subject]
+		switch {
+		case f == nil:
+		case m.seq <= seq:
+			delete(left, m.subject)
+		case len(m.data) > 0 && m.data[0] > 0: // it has further parts
+			left[m.subject] = f
+		default:
+			delete(left, m.subject)
+			if f.receiveHead(m.data, m.seq, true) {
+				st.found(f, seq)
+			}
+		}
+	}
+	for subject, f := range left {
+		if !st.checkLeader(ctx, f, before[subject]) {
+			return false
+		}
+	}
+	return current
+}
+
+// checkLeader looks at the head that the leader has of a log. seq is that of the head which was known before. It
+// reports whether the leader has answered.
+func (st *stream) checkLeader(ctx context.Context, f *followed, seq uint64) bool {
+	news := false
+	switch h, err := st.readHead(ctx, f.log); {
+	case err == nil:
+		news = f.update(&h, h.seq)
+	case errors.Is(err, replay.ErrNotFound):
+		f.mu.Lock()
+		if f.seq == seq { // it has not begun again meanwhile
+			news = f.head != nil
+			f.head, f.tail, f.bytes = nil, nil, 0
+		}
+		f.mu.Unlock()
+	default:
+		return false
+	}
+	if news {
+		st.found(f, seq)
+	}
+	return true
+}
+
+// found has the readers of a log read what a check has found. seq is that of the head which was known before; 0 where
+// its first reader was just about to read it, so that nothing was missed.
+func (st *stream) found(f *followed, seq uint64) {
+	if seq > 0 {
+		st.missed.Add(1)
+	}
+	f.waiters.Call()
+}
+
+// lastOf returns the last message of each of some subjects, if its sequence is not lower than since, as a replica has
+// it which may lag. Of so many bytes that a server sends no more, the last ones are missing.
+func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (all []message, err error) {
+	request, err := json.Marshal(struct {
+		Subjects []string `json:"multi_last"`
+		Seq      uint64   `json:"seq,omitempty"`
+	}{subjects, since})
+	if err != nil {
+		return nil, err
+	}
+	once, stop := context.WithTimeout(ctx, requestLimit)
+	defer stop()
+	const ofStatus = "Status" // a message without data that is none of the stream: the end, or an error
+	answers, err := natsext.RequestMany(once, st.nc, "$JS.API.DIRECT.GET."+st.name, request,
+		natsext.RequestManySentinel(func(m *nats.Msg) bool { return m.Header.Get(ofStatus) == statusEnd }))
+	if err != nil {
+		return nil, err
+	}
+	for m, err := range answers {
+		if err != nil {
+			return nil, err
+		}
+		switch status := m.Header.Get(ofStatus); status {
+		case "":
+		case statusNone:
+			return nil, nil
+		default:
+			return nil, fmt.Errorf("the stream %s answers %s %s", st.name, status, m.Header.Get("Description"))
+		}
+		seq, err := strconv.ParseUint(m.Header.Get(natsjs.SequenceHeader), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the stream %s: %w", st.name, err)
+		}
+		all = append(all, message{m.Header.Get(natsjs.SubjectHeader), seq, m.Data})
+	}
+	return all, nil
+}
+
+// How a server says that it has sent all messages, and that there is none.
+const (
+	statusEnd  = "204"
+	statusNone = "404"
+)

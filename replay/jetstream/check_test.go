@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// deafen has a log be followed without what is republished.
+func deafen(t testing.TB, st *stream, log string) {
+	t.Helper()
+	f := st.follower(log)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sub == nil || f.sub.Unsubscribe() != nil {
+		t.Errorf("%s had no notifications before", log)
+	}
+}
+
+// TestChecks: readers on another node find all that they have no notification of, be it records, a head in parts, or
+// that their log was dropped; and while nothing is written, one look is enough for all logs of a shard.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const logs = 120
+	own := cluster(t, 1, natstest.Config{MaxPayload: 16 << 10})
+	a := streams(t, connect(t, own.URL()), Config{Replicas: 1})
+	c := a.config
+	c.CheckAfter = 50 * time.Millisecond
+	b := openStreams(t, connect(t, own.URL()), c)
+	owner := claim(t, a, 0, "a")
+	defer owner.Close()
+	name := func(i int) string { return fmt.Sprint("log-", i) }
+	write := func(i int, next replay.Append) {
+		next.Log = name(i)
+		if err := owner.Append(ctx, next); err != nil {
+			t.Fatalf("%s: %v", next.Log, err)
+		}
+	}
+	found := make([]error, logs) // how each reader has ended
+	var readers, begun sync.WaitGroup
+	for i := range logs {
+		write(i, replay.Append{Records: [][]byte{fmt.Append(nil, name(i), "/1")}})
+	}
+	for i := range logs {
+		begun.Add(1)
+		readers.Go(func() {
+			found[i] = followLog(ctx, b.Logs(0), name(i), 0, func(seq uint64) {
+				if seq == 1 {
+					begun.Done()
+				}
+			})
+		})
+	}
+	begun.Wait()
+	for i := range logs {
+		deafen(t, b.shards[0], name(i))
+	}
+	for i := range logs {
+		switch i % 3 {
+		case 0:
+			write(i, replay.Append{Expect: 1, Records: [][]byte{fmt.Append(nil, name(i), "/2")}, End: true})
+		case 1:
+			write(i, replay.Append{Expect: 1, Metadata: make([]byte, 40<<10), End: true})
+		case 2:
+			write(i, replay.Append{Expect: 1, Drop: true})
+		}
+	}
+	readers.Wait()
+	for i, err := range found {
+		if dropped := i%3 == 2; errors.Is(err, replay.ErrNotFound) != dropped || !dropped && err != nil {
+			t.Errorf("the reader of %s ends with %v", name(i), err)
+		}
+	}
+	if n := b.Counts().Missed; n != logs {
+		t.Errorf("the checks have found %d, want %d", n, logs)
+	}
+	if st := b.shards[0]; st.checks != nil || st.watched != 0 {
+		t.Errorf("the checks go on with %d logs", st.watched)
+	}
+
+	for i := range logs {
+		if i%3 == 2 {
+			write(i, replay.Append{Records: [][]byte{fmt.Append(nil, name(i), "/1")}})
+			r := b.Logs(0).Read(name(i), 0)
+			defer r.Close()
+			if _, _, err := r.Next(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var batches atomic.Int64
+	looks := make(chan *nats.Msg, 4096)
+	nc := connect(t, own.URL())
+	for subject, f := range map[string]func(*nats.Msg){
+		"$JS.API.DIRECT.GET." + b.shards[0].name:     func(*nats.Msg) { batches.Add(1) },
+		"$JS.API.STREAM.MSG.GET." + b.shards[0].name: func(m *nats.Msg) { looks <- m },
+	} {
+		if _, err := nc.Subscribe(subject, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	settled := int64(-1)
+	for n := 0; n < 2*wholeChecks; { // checks in sequence that looked at no head
+		select {
+		case <-looks:
+		case <-ctx.Done():
+			t.Fatal("the checks do not come to rest")
+		}
+		if now := batches.Load(); now != settled {
+			settled, n = now, 0
+		} else {
+			n++
+		}
+	}
+	if settled == 0 {
+		t.Error("no check has looked at the logs after they were written")
+	}
+}
