@@ -152,8 +152,8 @@ func (c *trio) startTasks(ctx context.Context, least, callers int, round time.Du
 	return n, nil
 }
 
-// starts measures starts at all gateways beside one that has Pebble, and beside a client that publishes as many
-// messages of the same size, to as many streams like those of the gateways, with as many at once.
+// starts measures starts at all gateways beside one that has Pebble, and beside a client that publishes the same bytes,
+// to as many streams like those of the gateways, with as many at once.
 func (c *trio) starts(ctx context.Context, o settings) error {
 	const warm = 2000
 	before, err := c.stored(ctx)
@@ -168,13 +168,14 @@ func (c *trio) starts(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	bare, err := newPublisher(ctx, c.servers.URL(), int(after.bytes-before.bytes)/int(after.written-before.written))
+	written, bytes := int(after.written-before.written), int(after.bytes-before.bytes)
+	bare, err := newPublisher(ctx, c.servers.URL(), bytes/written, (written+n/2)/n)
 	if err != nil {
 		return err
 	}
 	defer bare.close()
 	cost := o.table("what a start writes to the streams", "messages", "bytes")
-	cost.row("each start", float64(after.written-before.written)/float64(n), float64(after.bytes-before.bytes)/float64(n))
+	cost.row("each start", float64(written)/float64(n), float64(bytes)/float64(n))
 	for _, callers := range []int{gateways, o.conns, 4 * o.conns} {
 		ways := []struct {
 			name string
@@ -189,8 +190,11 @@ func (c *trio) starts(ctx context.Context, o settings) error {
 			{"one gateway over Pebble, a start", func(n int, d time.Duration) (result, error) {
 				return load(ctx, startsOf(c.alone, manyLeaders), n, d)
 			}},
-			{"a message that is only published", func(n int, d time.Duration) (result, error) {
-				return bare.load(ctx, n, d)
+			{"what a start writes, only published", func(n int, d time.Duration) (result, error) {
+				return bare.load(ctx, bare.start, n, d)
+			}},
+			{"a message, only published", func(n int, d time.Duration) (result, error) {
+				return bare.load(ctx, bare.message, n, d)
 			}},
 			{"the agent's answer", func(n int, d time.Duration) (result, error) {
 				return load(ctx, a2aSend(c.alone, plain, "agent alone", portAgent), n, d)
