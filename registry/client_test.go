@@ -156,6 +156,18 @@ func TestReadError(t *testing.T) {
 	}
 }
 
+// TestManyErrors: of a long list of what is wrong, no more is formatted than is kept.
+func TestManyErrors(t *testing.T) {
+	body := []byte(`{"errors":[` + strings.Repeat(`{},`, maxErrorBody/3-10) + `{}]}`)
+	var e *Error
+	if n := testing.AllocsPerRun(1, func() { e = readError(422, body) }); n > 2*maxDetail {
+		t.Errorf("%v allocations", n)
+	}
+	if len(e.Detail) > 2*maxDetail || !strings.HasPrefix(e.Detail, "[]: ; []: ;") {
+		t.Errorf("the text is %q", e.Detail)
+	}
+}
+
 func FuzzReadError(f *testing.F) {
 	f.Add(400, `{"error_name":"X","detail":"y","errors":[{"loc":[1],"msg":"z"}],"error":{"code":1,"message":"m"}}`)
 	f.Add(422, `{"detail":[{"loc":["body"],"msg":"m"}],"error":"text"}`)

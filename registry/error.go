@@ -133,6 +133,9 @@ func readError(status int, body []byte) *Error {
 	var detail string
 	_ = json.Unmarshal(said.Detail, &detail)
 	for _, one := range said.Errors {
+		if len(detail) > maxDetail { // it is cut off there
+			break
+		}
 		detail += fmt.Sprintf(" %v: %s;", one.Loc, one.Msg)
 	}
 	var coded struct {
