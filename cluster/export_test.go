@@ -5,6 +5,9 @@ package cluster
 // MaxServing is how many calls of others a node carries out at once.
 const MaxServing = maxServing
 
+// MaxBody is the most bytes of a request.
+const MaxBody = maxBody
+
 // SetProtocol has a node speak another protocol.
 func (c *Config) SetProtocol(n int) { c.protocol = n }
 

@@ -98,6 +98,26 @@ func TestDeath(t *testing.T) {
 	}
 }
 
+// TestCallToOneThatDies: a node may be called by its name while it is declared gone. From then on the error says so.
+func TestCallToOneThatDies(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		tooLarge := make([]byte, cluster.MaxBody+1) // so that nothing is sent, and nothing waited for
+		b.die()
+		for at := w.at(); ; bubble.Pass(10 * time.Millisecond) {
+			err := err0(a.CallNode(w.Context(), "b", "none", tooLarge))
+			if err != nil && strings.Contains(err.Error(), `no node "b"`) {
+				break
+			}
+			if w.at() > at+2*lease {
+				t.Fatalf("the node is not declared gone: %v", err)
+			}
+		}
+		w.end(a)
+	})
+}
+
 // TestDeposedLeader: a node whose lease had lapsed does not act in a shard that was taken over, although the leader
 // that it asks was deposed and does not know of the next owner.
 func TestDeposedLeader(t *testing.T) {

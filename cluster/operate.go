@@ -213,13 +213,22 @@ func (c *Cluster) CallNode(ctx context.Context, name, service string, request []
 	if name == c.config.Name {
 		return c.callHere(ctx, shard.AnyShard, service, request)
 	}
-	c.mu.Lock()
-	m := c.members[name]
-	c.mu.Unlock()
-	if m == nil || !m.living() {
+	to, lives := c.named(name)
+	if !lives {
 		return nil, fmt.Errorf("no node %q of the cluster lives", name)
 	}
-	return c.ask(ctx, Owner{Node: name, Incarnation: m.Incarnation}, shard.AnyShard, service, request, nil)
+	return c.ask(ctx, to, shard.AnyShard, service, request, nil)
+}
+
+// named returns the node of a name, if it lives.
+func (c *Cluster) named(name string) (_ Owner, lives bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[name]
+	if m == nil || !m.living() {
+		return Owner{}, false
+	}
+	return Owner{Node: name, Incarnation: m.Incarnation}, true
 }
 
 // Each implements shard.Peers: it asks all nodes at once, and yields what they answer by their names.
