@@ -230,7 +230,7 @@ type refusal struct {
 	UserID string `json:"-"` // of the message
 }
 
-// refusals returns a number of refusals that the Leader gets, in the order of their tokens.
+// refusals returns the refusals that the Leader gets, of which there must be a number, in the order of their tokens.
 func (w *mailWorld) refusals(n int) (all []refusal) {
 	w.Helper()
 	asynctest.Eventually(w, fmt.Sprint(n, " refusals"), func() bool {
@@ -248,6 +248,9 @@ func (w *mailWorld) refusals(n int) (all []refusal) {
 			all = append(all, r)
 		}
 	})
+	if len(all) > n {
+		w.Errorf("the Leader gets %d refusals, and not %d: %+v", len(all), n, all)
+	}
 	slices.SortFunc(all, func(a, b refusal) int { return strings.Compare(a.InvitationToken, b.InvitationToken) })
 	return all
 }
