@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -59,6 +61,20 @@ func isBare(c net.Conn) bool {
 		return true
 	}
 	return false
+}
+
+// hasOwnBody reports whether the body of a request over HTTP/1.1 is of the length that its caller has announced. Another
+// one is of a handler of the host. Then the caller's may not be read to its end, and only net/http knows: to whoever
+// takes the connection, what is left of it would be the next request.
+func hasOwnBody(r *http.Request) bool {
+	switch length := r.Header["Content-Length"]; {
+	case len(r.TransferEncoding) > 0:
+		return r.ContentLength < 0
+	case len(length) == 0:
+		return r.ContentLength == 0
+	default:
+		return len(length) == 1 && length[0] == strconv.FormatInt(r.ContentLength, 10)
+	}
 }
 
 // guardConnection makes the system close the connection of a request if its caller reads nothing for a time. end stops

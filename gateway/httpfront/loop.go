@@ -18,7 +18,7 @@ const loopAfter = 2
 // bytes of the request's body were read. After an error, the connection is lost.
 func (f *Front) loop(w http.ResponseWriter, r *http.Request, received int) error {
 	if f.config.Loop == nil || r.ProtoMajor != 1 || received == 0 || r.ContentLength != int64(received) ||
-		r.Header["Expect"] != nil || f.gateway.Draining() {
+		!hasOwnBody(r) || r.Header["Expect"] != nil || f.gateway.Draining() {
 		return nil
 	}
 	c, ok := r.Context().Value(connectionKey{}).(*connection)

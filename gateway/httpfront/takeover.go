@@ -30,7 +30,7 @@ type TakeOver struct {
 
 // mayTakeOver reports whether the stream of a request may take its connection over.
 func (f *Front) mayTakeOver(r *http.Request) bool {
-	return f.config.TakeOver.Passes != nil && r.ProtoMajor == 1 && !f.gateway.Draining()
+	return f.config.TakeOver.Passes != nil && r.ProtoMajor == 1 && hasOwnBody(r) && !f.gateway.Draining()
 }
 
 // takenOverStream is a stream that has outlived its request.
