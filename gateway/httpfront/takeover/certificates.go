@@ -5,6 +5,7 @@ package takeover
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"runtime"
 	"sync"
 	"weak"
@@ -14,12 +15,15 @@ import (
 // certificates of servers that way, but not those of clients.
 var certificates sync.Map // string of Certificate.Raw to weak.Pointer[x509.Certificate]
 
-// shareCertificates makes the connection of a state hold shared copies of its certificates: the slices of a state are
-// those of its connection. Nothing else may read them meanwhile, which over HTTP/1.1 is so in a handler.
-func shareCertificates(s *tls.ConnectionState) {
-	if s == nil {
-		return
+// shareCertificates makes a connection hold shared copies of its caller's certificates: the slices of a state are those
+// of its connection. Nothing else may read them meanwhile, which over HTTP/1.1 is so in a handler. It returns the state,
+// which a handler cannot have changed, unlike that of a request; nil without TLS.
+func shareCertificates(c net.Conn) *tls.ConnectionState {
+	secure, ok := c.(overTLS)
+	if !ok {
+		return nil
 	}
+	s := secure.ConnectionState()
 	for i, c := range s.PeerCertificates {
 		s.PeerCertificates[i] = shared(c)
 	}
@@ -28,6 +32,7 @@ func shareCertificates(s *tls.ConnectionState) {
 			chain[i] = shared(chain[i])
 		}
 	}
+	return &s
 }
 
 // shared returns the copy of a certificate that all connections share.

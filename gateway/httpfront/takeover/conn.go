@@ -96,7 +96,7 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c.conn = conn
-	shareCertificates(r.TLS)
+	shareCertificates(conn)
 	if buffered.Reader.Buffered() > 0 {
 		c.stray = true
 		go c.read() // there may be more, which the socket does not show

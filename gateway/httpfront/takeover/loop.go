@@ -115,10 +115,7 @@ func (l *loop) take(base http.Hijacker, r *http.Request) error {
 	l.buffer = make([]byte, maxRequest)
 	sent, _ := buffered.Peek(buffered.Reader.Buffered())
 	l.in = l.buffer[:copy(l.buffer, sent)] // net/http has a smaller one
-	shareCertificates(r.TLS)
-	if _, ok := conn.(overTLS); ok {
-		l.tls = r.TLS
-	}
+	l.tls = shareCertificates(conn)
 	l.address = conn.RemoteAddr().String()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -218,6 +218,28 @@ func TestALoopServes(t *testing.T) {
 	}
 }
 
+// TestLoopIdentity has a handler change what the first request says of its connection: the calls that follow are of whom
+// the connection proves.
+func TestLoopIdentity(t *testing.T) {
+	h := serveLoops(t, secure, func(s *http.Server) {
+		inner := s.Handler
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, in := w.(*response); !in {
+				r.TLS = &tls.ConnectionState{ServerName: "changed"}
+				r.RemoteAddr = "changed"
+			}
+			inner.ServeHTTP(w, r)
+		})
+	})
+	h.serve = func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || r.TLS.ServerName != "" || len(r.TLS.PeerCertificates) != 1 || r.RemoteAddr == "changed" {
+			t.Errorf("the request is of %s with %+v", r.RemoteAddr, r.TLS)
+		}
+		_, _ = io.WriteString(w, "looped")
+	}
+	h.dial().call("looped")
+}
+
 // TestLoopNotices has callers leave during a call: their connections are closed, or only their half of TLS is.
 func TestLoopNotices(t *testing.T) {
 	for name, leave := range map[string]func(*caller){
