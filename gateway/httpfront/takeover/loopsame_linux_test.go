@@ -205,6 +205,15 @@ var answers = map[string]func(http.ResponseWriter){
 		}
 		c.Close()
 	},
+	"/hijacked-answered": func(w http.ResponseWriter) {
+		w.WriteHeader(202)
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(c, "4\r\nmine\r\n0\r\n\r\n")
+		c.Close()
+	},
 	"/hijacked-panic": func(w http.ResponseWriter) {
 		c, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {

@@ -219,7 +219,10 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.out == nil || w.hijacked.Swap(true) {
 		return nil, nil, http.ErrHijacked
 	}
-	if w.began {
+	if w.status != 0 { // the head is sent, and what is not in chunks yet is not
+		if !w.began {
+			w.writeHead(w.frozen, nil)
+		}
 		w.send()
 	}
 	conn, read, err := w.loop.hijack()
