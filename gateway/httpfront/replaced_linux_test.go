@@ -72,8 +72,8 @@ func TestLoopReplacedBody(t *testing.T) {
 	}
 }
 
-// TestReplacedBodyStays has the request of a stream get another body: its connection is not taken over, since nobody has
-// read what the caller sends.
+// TestReplacedBodyStays has the request of a stream get another body: its connection is not taken over, since nobody
+// has read what the caller sends.
 func TestReplacedBodyStays(t *testing.T) {
 	var takenOver atomic.Int64
 	g := open(t, func(h *setup) {

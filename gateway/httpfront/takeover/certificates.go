@@ -16,8 +16,8 @@ import (
 var certificates sync.Map // string of Certificate.Raw to weak.Pointer[x509.Certificate]
 
 // shareCertificates makes a connection hold shared copies of its caller's certificates: the slices of a state are those
-// of its connection. Nothing else may read them meanwhile, which over HTTP/1.1 is so in a handler. It returns the state,
-// which a handler cannot have changed, unlike that of a request; nil without TLS.
+// of its connection. Nothing else may read them meanwhile, which over HTTP/1.1 is so in a handler. It returns the
+// state, which a handler cannot have changed, unlike that of a request; nil without TLS.
 func shareCertificates(c net.Conn) *tls.ConnectionState {
 	secure, ok := c.(overTLS)
 	if !ok {

@@ -218,8 +218,8 @@ func TestALoopServes(t *testing.T) {
 	}
 }
 
-// TestLoopIdentity has a handler change what the first request says of its connection: the calls that follow are of whom
-// the connection proves.
+// TestLoopIdentity has a handler change what the first request says of its connection: the calls that follow are of
+// whom the connection proves.
 func TestLoopIdentity(t *testing.T) {
 	h := serveLoops(t, secure, func(s *http.Server) {
 		inner := s.Handler
