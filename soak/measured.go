@@ -183,9 +183,14 @@ func judge(quiet, faulty, after *measured, s settings) error {
 	ratio := s.ratio
 	fmt.Println()
 	for _, share := range []float64{0.5, 0.99} {
-		got := faulty.percentile(share, kinds...) / quiet.percentile(share, kinds...)
+		without, with := quiet.percentile(share, kinds...), faulty.percentile(share, kinds...)
+		got := with / without
 		fmt.Printf("p%.0f with faults to without: %.2f\n", 100*share, got)
-		if ratio > 0 && got > ratio {
+		switch {
+		case ratio == 0:
+		case without == 0 || with == 0:
+			errs = append(errs, fmt.Errorf("p%.0f was not measured in the quiet run, or not with faults", 100*share))
+		case got > ratio:
 			errs = append(errs, fmt.Errorf("p%.0f is %.2f times that of the quiet run, and may be %.2f times",
 				100*share, got, ratio))
 		}
