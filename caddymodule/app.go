@@ -28,6 +28,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/heap"
+	"github.com/aip-gateway/aip-gateway/internal/procs"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/registry"
@@ -250,6 +251,7 @@ func (a *App) Start() error {
 	if err := a.refuseOpenConsoles(); err != nil {
 		return err
 	}
+	procs.Set()
 	opened, err := open(a.store)
 	if err != nil {
 		return err
