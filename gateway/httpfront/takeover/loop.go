@@ -21,6 +21,9 @@ const (
 
 	// bodyPatience is how long a loop waits for the rest of a body, before net/http does.
 	bodyPatience = time.Second
+
+	// lastPatience is how long it waits for that when the server is shutting down, so that net/http takes nothing back.
+	lastPatience = 30 * time.Second
 )
 
 // loop serves the calls of one connection, by one goroutine.
@@ -43,6 +46,7 @@ type loop struct {
 
 	mu      sync.Mutex
 	calling bool // the head of a call has arrived, and its answer is not sent
+	waiting bool // for the rest of the body of that call
 	over    bool // the connection is closed, or somebody else's
 	listens bool // a caller that leaves is noticed
 	armed   bool
@@ -182,6 +186,9 @@ func (l *loop) receive() error {
 			return http.ErrServerClosed
 		case is == whole && len(l.in) >= size+length:
 			l.in, l.length = l.in[size:], length
+			if waitsForBody {
+				l.endWaiting()
+			}
 			return nil
 		case is == partial && !waitsForHead:
 			if err := l.conn.SetReadDeadline(after(headTimeout(l.server))); err != nil {
@@ -189,7 +196,7 @@ func (l *loop) receive() error {
 			}
 			waitsForHead = true
 		case is == whole && !waitsForBody:
-			if err := l.conn.SetReadDeadline(after(bodyPatience)); err != nil {
+			if err := l.waitForBody(); err != nil {
 				return err
 			}
 			waitsForBody = true
@@ -201,6 +208,23 @@ func (l *loop) receive() error {
 			return err
 		}
 	}
+}
+
+// waitForBody has the rest of a body be waited for.
+func (l *loop) waitForBody() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = true
+	if l.loops.ended.Load() {
+		return l.conn.SetReadDeadline(after(lastPatience))
+	}
+	return l.conn.SetReadDeadline(after(bodyPatience))
+}
+
+func (l *loop) endWaiting() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = false
 }
 
 // lineEnds is how many bytes net/http looks at for ends of lines before a request.
@@ -251,6 +275,8 @@ func (l *loop) stop() {
 	defer l.mu.Unlock()
 	if !l.calling {
 		l.closeLocked()
+	} else if l.waiting {
+		_ = l.conn.SetReadDeadline(after(lastPatience)) // a read that fails ends the loop
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,14 +101,51 @@ func TestLoopShutdownWhileReading(t *testing.T) {
 type heldConn struct {
 	net.Conn
 	began, end chan bool
+	gives      []string // what the first reads return; others find the end
+	deadline   atomic.Pointer[time.Time]
 }
 
-func (c *heldConn) SetReadDeadline(time.Time) error { return nil }
+func (c *heldConn) SetReadDeadline(t time.Time) error {
+	c.deadline.Store(&t)
+	return nil
+}
 
-func (c *heldConn) Read([]byte) (int, error) {
+func (c *heldConn) Read(p []byte) (n int, err error) {
 	c.began <- true
 	<-c.end
-	return 0, io.EOF
+	if len(c.gives) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(p, c.gives[0])
+	c.gives = c.gives[1:]
+	return n, nil
+}
+
+// TestLoopShutdownInASlowBody shuts a server down while the body of a call takes its time: the loop waits for it, since
+// net/http takes no connection any more.
+func TestLoopShutdownInASlowBody(t *testing.T) {
+	last := len(firstRequest) - 1
+	parts := []string{firstRequest[:last], firstRequest[last:]}
+	held := &heldConn{began: make(chan bool), end: make(chan bool), gives: parts}
+	g := &loops{all: make(map[*loop]struct{})}
+	l := &loop{loops: g, server: &http.Server{}, conn: held, buffer: make([]byte, maxRequest)}
+	g.all[l] = struct{}{}
+	received := make(chan error)
+	go func() { received <- l.receive() }()
+	<-held.began
+	held.end <- true
+	<-held.began // the rest of the body is awaited
+	if d := time.Until(*held.deadline.Load()); d > bodyPatience {
+		t.Errorf("the loop waits for %v before net/http does", d)
+	}
+	g.stop()
+	if d := time.Until(*held.deadline.Load()); d < lastPatience/2 {
+		t.Errorf("when the server shuts down the loop waits for %v", d)
+	}
+	held.end <- true
+	if err := <-received; err != nil || l.length == 0 {
+		t.Errorf("a body of %d bytes is received: %v", l.length, err)
+	}
 }
 
 // TestLoopAfterShutdown has a call end in net/http when its server shuts down: no loop begins.
