@@ -12,7 +12,8 @@ import (
 func tuning(ctx context.Context, o settings) error {
 	var all [][]float64
 	changes := []string{
-		fmt.Sprintf("GOMAXPROCS=%d", 2*runtime.NumCPU()), "GOGC=50", "GOGC=200", "GOGC=400",
+		fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), fmt.Sprintf("GOMAXPROCS=%d", 2*runtime.NumCPU()),
+		"GOGC=50", "GOGC=200", "GOGC=400",
 	}
 	for _, change := range changes {
 		values, err := tuned(ctx, o, change)
