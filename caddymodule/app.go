@@ -251,7 +251,9 @@ func (a *App) Start() error {
 	if err := a.refuseOpenConsoles(); err != nil {
 		return err
 	}
-	procs.Set()
+	if n := procs.Set(); n > 0 {
+		slog.New(processLog{name: "aip"}).Info("Go uses more threads than there are processors", "GOMAXPROCS", n)
+	}
 	opened, err := open(a.store)
 	if err != nil {
 		return err

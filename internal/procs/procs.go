@@ -24,10 +24,13 @@ func Wanted(now, processors int, environment string) int {
 	return min(2*processors, few)
 }
 
-// Set sets the GOMAXPROCS of this process.
-func Set() {
+// Set sets the GOMAXPROCS of this process. It returns the new one, or 0 if that is the one from before.
+func Set() int {
 	now := runtime.GOMAXPROCS(0)
-	if n := Wanted(now, runtime.NumCPU(), os.Getenv("GOMAXPROCS")); n != now {
-		runtime.GOMAXPROCS(n)
+	n := Wanted(now, runtime.NumCPU(), os.Getenv("GOMAXPROCS"))
+	if n == now {
+		return 0
 	}
+	runtime.GOMAXPROCS(n)
+	return n
 }
