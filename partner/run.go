@@ -156,8 +156,8 @@ func (r *run) noteDelivery(d agent.Delivery) {
 	r.trackQueued(d == agent.DeliveryQueued)
 	if d != agent.DeliverySending {
 		r.answered.set()
-	} else if !r.heard {
-		r.answered = signal{}
+	} else if r.answered.happened && !r.heard {
+		r.answered = signal{} // else a cancel waits for it, and must be told
 	}
 }
 
