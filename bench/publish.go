@@ -20,8 +20,7 @@ type publisher struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	payload []byte
-	begun   int // messages that a start writes before the agent is asked, and those that it writes afterwards
-	ended   int
+	each    int // messages that a start writes
 }
 
 // published is how many streams a publisher writes to: the default of shards.
@@ -34,8 +33,7 @@ func newPublisher(ctx context.Context, url string, size, messages int) (*publish
 	if err != nil {
 		return nil, err
 	}
-	p := &publisher{conn: conn, payload: make([]byte, max(1, size-len(subject(0, 1<<20))-22)),
-		begun: (messages + 1) / 2, ended: messages / 2}
+	p := &publisher{conn: conn, payload: make([]byte, max(1, size-len(subject(0, 1<<20))-22)), each: messages}
 	if p.js, err = jetstream.New(conn); err != nil {
 		p.close()
 		return nil, err
@@ -65,10 +63,10 @@ func (p *publisher) message(ctx context.Context, n int64) error {
 
 // start publishes what the n-th start writes: two batches, the second one when the first is acknowledged.
 func (p *publisher) start(ctx context.Context, n int64) error {
-	if err := p.batch(ctx, n, p.begun); err != nil {
+	if err := p.batch(ctx, n, (p.each+1)/2); err != nil {
 		return err
 	}
-	return p.batch(ctx, n, p.ended)
+	return p.batch(ctx, n, p.each/2)
 }
 
 // batch publishes so many messages in one atomic batch.

@@ -34,7 +34,7 @@ type measured struct {
 // rose returns by how much a counter of the gateway has risen.
 func (m *measured) rose(counter string) float64 { return m.after[counter] - m.before[counter] }
 
-// The kinds of requests whose latencies are told apart.
+// The kinds of requests. measured keeps the latencies of each kind separately.
 const (
 	starts   = "start"
 	commands = "other command"

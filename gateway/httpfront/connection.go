@@ -64,8 +64,8 @@ func isBare(c net.Conn) bool {
 }
 
 // hasOwnBody reports whether the body of a request over HTTP/1.1 is of the length that its caller has announced. Any
-// other one is of a handler of the host. Then the caller's may not be read to its end, and only net/http knows: to
-// whoever takes the connection, what is left of it would be the next request.
+// other one is of a handler of the host. Then net/http may not have read the caller's body to its end, and nothing else
+// knows: a stream or a loop that takes the connection would read the rest of that body as the next request.
 func hasOwnBody(r *http.Request) bool {
 	switch length := r.Header["Content-Length"]; {
 	case len(r.TransferEncoding) > 0:

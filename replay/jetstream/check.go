@@ -73,7 +73,7 @@ func (st *stream) check() {
 		return
 	}
 	st.mu.Lock()
-	logs := slices.Collect(maps.Values(st.followed)) // after the look at the stream: who comes later reads a later head
+	logs := slices.Collect(maps.Values(st.followed)) // after the look at the stream: a later reader reads a later head
 	since := st.checked
 	if st.round++; st.round%wholeChecks == 0 {
 		since = 0
@@ -129,11 +129,11 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 		case f == nil:
 		case m.seq <= seq:
 			delete(left, m.subject)
-		case len(m.data) > 0 && m.data[0] > 0: // it has further parts
+		case len(m.data) > 0 && !isWhole(m.data):
 			left[m.subject] = f
 		default:
 			delete(left, m.subject)
-			if f.receiveHead(m.data, m.seq, true) {
+			if f.receiveHead(m.data, m.seq) {
 				st.found(f, seq)
 			}
 		}
@@ -157,7 +157,7 @@ func (st *stream) checkLeader(ctx context.Context, f *followed, seq uint64) bool
 		f.mu.Lock()
 		if f.seq == seq { // it has not begun again meanwhile
 			news = f.head != nil
-			f.head, f.tail, f.bytes = nil, nil, 0
+			f.clear()
 		}
 		f.mu.Unlock()
 	default:

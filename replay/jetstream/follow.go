@@ -84,7 +84,7 @@ func (st *stream) drop(l *indexed) *followed {
 	f := st.follower(l.Name)
 	if f != nil {
 		f.mu.Lock()
-		f.head, f.tail, f.bytes = nil, nil, 0
+		f.clear()
 		f.mu.Unlock()
 	}
 	return f
@@ -159,7 +159,7 @@ func (f *followed) update(h *head, seq uint64) bool {
 	}
 	was := f.head
 	if f.seq = seq; h == nil {
-		f.head, f.tail, f.bytes = nil, nil, 0
+		f.clear()
 		return was != nil
 	}
 	next := *h
@@ -169,6 +169,9 @@ func (f *followed) update(h *head, seq uint64) bool {
 	}
 	return was.Last != h.Last || !h.Ended.IsZero()
 }
+
+// clear has readers find that the log is gone. f.mu is held.
+func (f *followed) clear() { f.head, f.tail, f.bytes = nil, nil, 0 }
 
 // begin follows what is republished. stream.mu is held.
 func (f *followed) begin() {
@@ -209,9 +212,8 @@ func (f *followed) receive(m *nats.Msg) {
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(m.Subject, f.st.live), ".")
 	kind, number, _ := strings.Cut(rest, ".")
-	whole := len(m.Data) > 0 && m.Data[0] == 0 // no further parts
 	switch {
-	case kind == "r" && whole && !strings.Contains(number, "."):
+	case kind == "r" && isWhole(m.Data) && !strings.Contains(number, "."):
 		n, err := strconv.ParseUint(number, 10, 64)
 		if err != nil {
 			return
@@ -224,20 +226,23 @@ func (f *followed) receive(m *nats.Msg) {
 			f.mu.Unlock()
 		}
 	case kind == "h" && number == "":
-		if f.receiveHead(m.Data, seq, whole) {
+		if f.receiveHead(m.Data, seq) {
 			f.waiters.Call()
 		}
 	}
 }
 
+// isWhole reports whether the message with the first part of a value has all of it.
+func isWhole(data []byte) bool { return len(data) > 0 && data[0] == 0 }
+
 // receiveHead takes a head that is republished, or the first part of one. It reports whether readers have something new
 // to read.
-func (f *followed) receiveHead(data []byte, seq uint64, whole bool) bool {
+func (f *followed) receiveHead(data []byte, seq uint64) bool {
 	var next *head
 	if len(data) > 0 {
 		var h head
 		var err error
-		if whole {
+		if isWhole(data) {
 			_, n := binary.Uvarint(data)
 			h, err = parseHead(data[n:])
 			h.seq = seq

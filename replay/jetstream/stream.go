@@ -29,7 +29,7 @@ const (
 	frame = 512
 )
 
-// stream is that of one shard, whoever owns it.
+// stream is the stream of one shard, which this process or another node owns.
 type stream struct {
 	*Streams
 	shard        int

@@ -22,7 +22,7 @@ const (
 	// bodyPatience is how long a loop waits for the rest of a body, before net/http does.
 	bodyPatience = time.Second
 
-	// lastPatience is how long it waits for that when the server is shutting down, so that net/http takes nothing back.
+	// lastPatience is how long it waits for that while its server shuts down: net/http takes no connection back then.
 	lastPatience = 30 * time.Second
 )
 
@@ -46,7 +46,7 @@ type loop struct {
 
 	mu      sync.Mutex
 	calling bool // the head of a call has arrived, and its answer is not sent
-	waiting bool // for the rest of the body of that call
+	waiting bool // for the rest of the body of that call; only the loop's goroutine changes it
 	over    bool // the connection is closed, or somebody else's
 	listens bool // a caller that leaves is noticed
 	armed   bool
@@ -176,7 +176,7 @@ func (l *loop) receive() error {
 	if l.pipelined {
 		return errForeign
 	}
-	waitsForHead, waitsForBody := false, false
+	waitsForHead := false
 	for {
 		size, length, is := l.head.read(l.in)
 		switch {
@@ -186,7 +186,7 @@ func (l *loop) receive() error {
 			return http.ErrServerClosed
 		case is == whole && len(l.in) >= size+length:
 			l.in, l.length = l.in[size:], length
-			if waitsForBody {
+			if l.waiting {
 				l.endWaiting()
 			}
 			return nil
@@ -195,14 +195,13 @@ func (l *loop) receive() error {
 				return err
 			}
 			waitsForHead = true
-		case is == whole && !waitsForBody:
+		case is == whole && !l.waiting:
 			if err := l.waitForBody(); err != nil {
 				return err
 			}
-			waitsForBody = true
 		}
 		if err := l.read(); err != nil {
-			if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && waitsForBody {
+			if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && l.waiting {
 				return errForeign
 			}
 			return err
@@ -210,7 +209,7 @@ func (l *loop) receive() error {
 	}
 }
 
-// waitForBody has the rest of a body be waited for.
+// waitForBody sets how long the loop waits for the rest of a body.
 func (l *loop) waitForBody() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
