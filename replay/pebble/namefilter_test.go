@@ -144,28 +144,37 @@ func TestNamesOfAll(t *testing.T) {
 
 // TestTooManyNames leaves a store without a filter that has more logs than a filter is good for.
 func TestTooManyNames(t *testing.T) {
-	s := openAt(t, t.TempDir(), replay.Settings{Sync: replay.SyncNever})
-	for i := range 10 {
-		if err := s.Append(t.Context(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{[]byte("a")}}); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewCrashableMem()
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
+		setBoot(t, disk, "one")
+		s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for most, want := range map[int]bool{10: true, 9: false} {
-		s.logs.filter.Store(nil)
-		if err := s.makeFilter(most); err != nil {
+		for i := range 10 {
+			if err := s.Append(t.Context(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{[]byte("a")}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // the store has made its filter; from here on only this test makes one
+		for most, want := range map[int]bool{10: true, 9: false} {
+			s.logs.filter.Store(nil)
+			if err := s.makeFilter(most); err != nil {
+				t.Fatal(err)
+			}
+			n := s.logs.filter.Load()
+			if has := n != nil && n.complete.Load(); has != want {
+				t.Errorf("with at most %d names, there is a filter: %t", most, has)
+			}
+			if _, err := s.Head(t.Context(), "other"); !errors.Is(err, replay.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		n := s.logs.filter.Load()
-		if has := n != nil && n.complete.Load(); has != want {
-			t.Errorf("with at most %d names, there is a filter: %t", most, has)
-		}
-		if _, err := s.Head(t.Context(), "other"); !errors.Is(err, replay.ErrNotFound) {
-			t.Error(err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // TestFullFilter adds more names than a filter takes. It says so, and still has all of them.
