@@ -132,7 +132,9 @@ func (w *world) converse(ctx context.Context, leader, taskID string, cancels boo
 	} else if s := w.settled(ctx, leader, taskID); s != task.AwaitingCompletion {
 		w.Errorf("%s is %s before it is completed", taskID, s)
 	}
-	w.call(ctx, leader, "rpc", end, taskID, "end")
+	if r, _ := w.call(ctx, leader, "rpc", end, taskID, "end"); r.Error != nil {
+		w.Errorf("%s of %s: %+v", end, taskID, r.Error)
+	}
 	if s := w.settled(ctx, leader, taskID); s != want && !(cancels && s == task.AwaitingCompletion) {
 		w.Errorf("%s is %s at last, want %s", taskID, s, want)
 	} else if s == task.AwaitingCompletion {

@@ -153,6 +153,16 @@ func (o *owned) Append(ctx context.Context, a replay.Append) error {
 	return o.Store.Append(ctx, a)
 }
 
+// Held is described at replay.HeldBy. An owner knows at once that another Node has taken the shard over.
+func (o *owned) Held() error {
+	o.shard.appending.RLock()
+	defer o.shard.appending.RUnlock()
+	if o.shard.owner != o {
+		return replay.ErrFenced
+	}
+	return nil
+}
+
 // Close implements replay.Store. The logs stay.
 func (o *owned) Close() error {
 	o.of.mu.Lock()

@@ -235,6 +235,12 @@ func TestTheCallerLeaves(t *testing.T) {
 // TestNothingIsLeft opens and ends many streams.
 func TestNothingIsLeft(t *testing.T) {
 	const streams = 1000
+	watched := func() bool {
+		connections.mu.Lock()
+		defer connections.mu.Unlock()
+		return len(connections.byID) != 0 || connections.epoll != nil
+	}
+	asynctest.Eventually(t, "the connections of other tests are not watched", func() bool { return !watched() })
 	h := serve(t, secure)
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	var taken [streams]*Conn
@@ -258,11 +264,7 @@ func TestNothingIsLeft(t *testing.T) {
 		return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files
 	})
 	h.Close()
-	connections.mu.Lock()
-	defer connections.mu.Unlock()
-	if len(connections.byID) != 0 || connections.epoll != nil {
-		t.Errorf("%d connections are still watched", len(connections.byID))
-	}
+	asynctest.Eventually(t, "no connection is watched", func() bool { return !watched() })
 }
 
 // wrapper is a ResponseWriter around another.
