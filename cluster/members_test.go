@@ -67,6 +67,22 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
+// TestFailedWrites: a node whose record cannot be written for a moment tries again soon, and keeps what it owns.
+func TestFailedWrites(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.start("a"), w.start("b")
+		bubble.Pass(20 * time.Second)
+		before := a.Stats().TakeOverTook.Count
+		b.link.FailWrites(5)
+		bubble.Pass(10 * time.Second)
+		w.shares("a", "b")
+		if n := a.Stats().TakeOverTook.Count - before; n > 0 {
+			t.Errorf("%d shards were taken over", n)
+		}
+		w.end(a, b)
+	})
+}
+
 // TestDeath: what a node owned that has died is taken over when its lease is over. It comes back when the node does, at
 // once under its name.
 func TestDeath(t *testing.T) {

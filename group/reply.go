@@ -28,15 +28,17 @@ func (r *reply) acknowledge() {
 // replies are in the order of their commands.
 type replies []*reply
 
-// add adds a reply, unless it is there already: a command that was delivered again has the same.
-func (list *replies) add(r *reply) {
+// add adds a reply, unless it is there already: a command that was delivered again has the same. It returns the one
+// that is there, which has the acks of both.
+func (list *replies) add(r *reply) *reply {
 	for _, had := range *list {
 		if had.id == r.id {
 			had.acks = append(had.acks, r.acks...)
-			return
+			return had
 		}
 	}
 	*list = append(*list, r)
+	return r
 }
 
 // maxReplies is how many replies wait at most while the member is muted: their commands are acknowledged, so the
@@ -47,7 +49,7 @@ const maxReplies = 64
 func (t *groupTasks) reply(r *reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.replies.add(r)
+	r = t.replies.add(r)
 	if t.muted {
 		r.acknowledge()
 		t.replies = t.replies[max(0, len(t.replies)-maxReplies):]
@@ -63,7 +65,7 @@ func (t *groupTasks) get(taskID string, r *reply) bool {
 	if f == nil {
 		return false
 	}
-	f.gets.add(r)
+	r = f.gets.add(r)
 	if t.muted {
 		r.acknowledge()
 		f.gets = f.gets[len(f.gets)-1:] // the others would be the same

@@ -226,7 +226,7 @@ func TestPolicy(t *testing.T) {
 }
 
 // TestMuted: a muted member publishes nothing until it is unmuted, then everything in order. Its commands are executed
-// meanwhile, however many of them get a task.
+// meanwhile, and acknowledged, however many of them get a task.
 func TestMuted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
@@ -238,11 +238,22 @@ func TestMuted(t *testing.T) {
 		w.send("get", "t", "m2", "")
 		w.send("get", "t", "m3", "")
 		w.send("start", "u", "m4", "") // too many
+		for range 2 {                  // they come again
+			w.send("get", "t", "m3", "")
+			w.send("start", "u", "m4", "")
+		}
 		time.Sleep(time.Minute)
 		w.check("muted")
-		if got := w.acknowledged(); len(got) != 4 {
+		if got := w.acknowledged(); len(got) != 8 {
 			t.Errorf("acknowledged %q", got)
 		}
+		w.group.mu.Lock()
+		for _, r := range append(w.group.followers["t"].gets, w.group.replies...) {
+			if len(r.acks) > 0 {
+				t.Errorf("%d commands are still held by %s", len(r.acks), r.id)
+			}
+		}
+		w.group.mu.Unlock()
 		if err := w.group.flush(t.Context()); err != nil {
 			t.Error(err)
 		}

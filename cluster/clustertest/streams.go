@@ -80,6 +80,7 @@ type Link struct {
 	lose         func(cluster.Message) bool
 	unanswered   bool // what it writes to the registry is kept, and the answers are lost
 	unwritten    bool // nothing that is written to the registry arrives
+	failing      int  // writes to the registry that still fail
 	broken       bool // claims fail after they were written
 	max          int
 	delay        time.Duration   // of claims
@@ -137,6 +138,9 @@ func (l *Link) LoseAnswers(lose bool) { l.set(func() { l.unanswered = lose }) }
 
 // LoseWrites has what the process writes to the registry lost: its heartbeats do not come, and all else does.
 func (l *Link) LoseWrites(lose bool) { l.set(func() { l.unwritten = lose }) }
+
+// FailWrites has so many of the next writes of the process to the registry fail at once.
+func (l *Link) FailWrites(n int) { l.set(func() { l.failing = n }) }
 
 // SetBroken has claims fail when they were written: the shard cannot be opened.
 func (l *Link) SetBroken(broken bool) { l.set(func() { l.broken = broken }) }
@@ -329,6 +333,11 @@ func (l *Link) Write(ctx context.Context, name string, data []byte, expect uint6
 	}
 	w := l.of
 	w.mu.Lock()
+	if l.failing > 0 {
+		l.failing--
+		w.mu.Unlock()
+		return 0, replay.ErrUnavailable
+	}
 	if l.unwritten {
 		w.mu.Unlock()
 		<-ctx.Done()
