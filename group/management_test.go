@@ -56,6 +56,21 @@ func TestManagement(t *testing.T) {
 	})
 }
 
+// TestAnswersAfterMove: answers that the broker before has not confirmed do not hold up those at the new one.
+func TestAnswersAfterMove(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		a, b := m.byName["a.example"], m.byName["b.example"]
+		m.change(func() { a.holds = true })
+		m.send(slices.Repeat([]task.GroupCommand{task.GetStatus}, reservedForStatus-1)...)
+		m.mustInvite(host("b.example"))
+		m.pass(drainLater)
+		b.publish(membersCommand("last", task.GetStatus))
+		synctest.Wait()
+		m.checkStatuses("b.example", present)
+	})
+}
+
 // TestRecordConflicts has another writer of the memberships be faster than each write, once. Nothing is lost by that.
 func TestRecordConflicts(t *testing.T) {
 	inBubble(t, func(m *memberships) {

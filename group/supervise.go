@@ -285,7 +285,10 @@ func backoff(failures int) time.Duration {
 func (m *membership) connected(l link) {
 	m.failures, m.lacking = 0, time.Time{}
 	m.closeRest()
-	m.set(func() { m.link, m.record.Node, m.nextAttempt = l, l.Info().ClusterName, time.Time{} })
+	m.set(func() {
+		m.link, m.inFlight = l, 0 // what another link has not confirmed is not waited for
+		m.record.Node, m.nextAttempt = l.Info().ClusterName, time.Time{}
+	})
 	m.engine.claimOnly(m)
 	m.enter(Joined, nil)
 	m.tasks.connect(l)

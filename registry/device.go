@@ -146,8 +146,8 @@ func (d *Device) begin(ctx context.Context, at endpoints, s *session) error {
 	if err != nil {
 		return err
 	}
-	page := cmp.Or(got.Complete, got.URL)
-	if _, err := CheckURL(got.URL); err != nil || got.Device == "" || got.User == "" {
+	page, err := pageOf(got.URL, got.Complete)
+	if err != nil || got.Device == "" || got.User == "" {
 		return &Error{Kind: Malformed, Detail: "the provider of OpenID Connect asks for no login", Cause: err}
 	}
 	now, every := time.Now(), time.Duration(got.Interval)*time.Second
@@ -158,6 +158,27 @@ func (d *Device) begin(ctx context.Context, at endpoints, s *session) error {
 	s.Asked = &asked{URL: printable(page), User: printable(got.User), Device: got.Device, Every: every,
 		Next: now.Add(every), Until: now.Add(min(max(time.Duration(got.Expires)*time.Second, every), maxAsked))}
 	return nil
+}
+
+// pageOf returns the URL of the page that a person is asked to open (RFC 8628 §3.2): the complete one, which has the
+// code, unless it is missing or not safe. Unlike endpoints, both may have a query.
+func pageOf(plain, complete string) (string, error) {
+	safe := func(s string) error {
+		u, err := url.Parse(s)
+		if err != nil {
+			return err
+		}
+		u.RawQuery = ""
+		_, err = CheckURL(u.String())
+		return err
+	}
+	if err := safe(plain); err != nil {
+		return "", err
+	}
+	if safe(complete) != nil {
+		return plain, nil
+	}
+	return complete, nil
 }
 
 // errEnded says that a login was not made in time, or refused.

@@ -56,6 +56,29 @@ func (d *deviceLogin) waits(asking bool, times int) {
 	}
 }
 
+// TestPages: a person is asked to open a page that is safe, with the code where that is so too.
+func TestPages(t *testing.T) {
+	const plain = "https://id.example/device?tenant=a"
+	for complete, want := range map[string]string{
+		"https://id.example/device?tenant=a&user_code=A": "https://id.example/device?tenant=a&user_code=A",
+		"http://127.0.0.1:8080/device?user_code=A":       "http://127.0.0.1:8080/device?user_code=A",
+		"":                                     plain,
+		"http://id.example/device?user_code=A": plain,
+		"https://id.example@evil.example/?a":   plain,
+		"javascript:alert(1)":                  plain,
+		"https://id.example/\n":                plain,
+	} {
+		if got, err := pageOf(plain, complete); got != want || err != nil {
+			t.Errorf("%q: the page is %q, %v, want %q", complete, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "http://id.example/", "file:///etc", "https://a:b@id.example/"} {
+		if got, err := pageOf(bad, plain); err == nil {
+			t.Errorf("%q is no page, but the page is %q", bad, got)
+		}
+	}
+}
+
 // TestDeviceRefused: who refuses to log in is asked again only where a person waits for it.
 func TestDeviceRefused(t *testing.T) {
 	d := newDeviceLogin(t)
