@@ -35,6 +35,7 @@ type fakeBroker struct {
 	queues  map[string]*fakeQueue
 	links   []*fakeLink
 	holds   bool // nothing is confirmed
+	keeps   int  // deletions of queues that still fail
 	sent    []broker.Message
 }
 
@@ -271,6 +272,12 @@ func (l *fakeLink) Blocked() bool {
 // Leave implements link.
 func (l *fakeLink) Leave(context.Context) error {
 	l.at.all.mu.Lock()
+	if l.at.keeps > 0 {
+		l.at.keeps--
+		l.at.all.mu.Unlock()
+		l.Close()
+		return brokerError(broker.Closed, l.config.Address.Host, "closed")
+	}
 	if l.err == nil {
 		l.at.all.note("delete " + l.config.Queue + " at " + l.config.Address.Host)
 		delete(l.at.queues, l.config.Queue)

@@ -267,6 +267,7 @@ func (m *membership) deleteQueue(l link) error {
 	ctx, cancel := context.WithTimeout(base, lastLimit)
 	defer cancel()
 	m.set(func() { m.link = nil })
+	m.lost = time.Now()
 	m.tasks.connect(nil)
 	return l.Leave(ctx)
 }

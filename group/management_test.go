@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -212,7 +213,7 @@ func TestLeaveLosesLink(t *testing.T) {
 				m.took()
 				at := m.byName["a.example"]
 				m.change(func() { at.holds = true })
-				sent := m.send(task.LeaveGroup)
+				m.send(task.LeaveGroup)
 				m.checkState(Leaving)
 				if m.self.Has(testLeader, "g1") {
 					t.Error("it is a member though it leaves")
@@ -232,13 +233,26 @@ func TestLeaveLosesLink(t *testing.T) {
 				if again := at.sent[len(at.sent)-1].ID; again != id {
 					t.Errorf("the last status has the id %q, and had %q", again, id)
 				}
-				if events := m.took(); !slices.Contains(events, "ack "+sent[0]) &&
-					!slices.Contains(events, "delete "+testQueue+" at a.example") {
+				if events := m.took(); !slices.Contains(events, "delete "+testQueue+" at a.example") {
 					t.Errorf("there was %v", events)
 				}
 			})
 		})
 	}
+	t.Run("when the queue is deleted, after a long time", func(t *testing.T) {
+		inBubble(t, func(m *memberships) {
+			m.mustInvite()
+			m.pass(keepLost + time.Hour)
+			m.change(func() { m.byName["a.example"].keeps = 1 })
+			m.send(task.LeaveGroup)
+			m.checkState(Leaving)
+			m.pass(2 * firstRetry)
+			m.checkState("")
+			if events := m.took(); !slices.Contains(events, "delete "+testQueue+" at a.example") {
+				t.Errorf("there was %v", events)
+			}
+		})
+	})
 	t.Run("for good", func(t *testing.T) {
 		inBubble(t, func(m *memberships) {
 			m.mustInvite()
