@@ -73,7 +73,7 @@ func (c *Cluster) live() {
 		if err != nil && c.ctx.Err() == nil {
 			c.log.Warn("the record of this node was not written; trying again", "error", err)
 			c.mu.Lock()
-			c.self.urgent = true // no third of a lease is waited for
+			c.hurry() // the next try does not wait for a third of a lease
 			c.mu.Unlock()
 			select {
 			case <-time.After(c.tryAfter()):

@@ -108,7 +108,7 @@ func (m *membership) dissolved() {
 func (m *membership) closeRest() {
 	if l := m.rest; l != nil {
 		m.rest = nil
-		m.set(func() { m.commands, m.answers, m.inFlight = nil, nil, 0 })
+		m.set(func() { m.commands, m.answers = nil, nil })
 		l.Close()
 		m.tasks.mute(m.record.Muted)
 	}

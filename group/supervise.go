@@ -286,7 +286,7 @@ func (m *membership) connected(l link) {
 	m.failures, m.lacking = 0, time.Time{}
 	m.closeRest()
 	m.set(func() {
-		m.link, m.inFlight = l, 0 // what another link has not confirmed is not waited for
+		m.link, m.inFlight = l, 0 // no answer is in flight on a new link
 		m.record.Node, m.nextAttempt = l.Info().ClusterName, time.Time{}
 	})
 	m.engine.claimOnly(m)
@@ -344,7 +344,7 @@ func (m *membership) disconnect() {
 	if l == nil {
 		return
 	}
-	m.set(func() { m.link, m.commands, m.answers, m.inFlight = nil, nil, nil, 0 })
+	m.set(func() { m.link, m.commands, m.answers = nil, nil, nil })
 	m.lost = time.Now()
 	m.tasks.connect(nil)
 	l.Close()

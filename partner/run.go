@@ -157,7 +157,7 @@ func (r *run) noteDelivery(d agent.Delivery) {
 	if d != agent.DeliverySending {
 		r.answered.set()
 	} else if r.answered.happened && !r.heard {
-		r.answered = signal{} // else a cancel waits for it, and must be told
+		r.answered = signal{} // one that is not set stays: a cancel may be waiting for it
 	}
 }
 

@@ -128,17 +128,17 @@ func (n *Node) Open(ctx context.Context, shard int) (replay.Store, <-chan struct
 // owned is the store of a shard for one of its owners.
 type owned struct {
 	replay.Store
-	of    *Shards
-	shard *memoryShard
-	node  *Node
-	lost  chan struct{}
-	told  bool // lost is closed
+	of     *Shards
+	shard  *memoryShard
+	node   *Node
+	lost   chan struct{}
+	isLost bool // lose has closed lost
 }
 
 // lose tells the owner that it owns the shard no longer. of.mu is held.
 func (o *owned) lose() {
-	if !o.told {
-		o.told = true
+	if !o.isLost {
+		o.isLost = true
 		close(o.lost)
 	}
 }
@@ -147,8 +147,8 @@ func (o *owned) lose() {
 func (o *owned) Append(ctx context.Context, a replay.Append) error {
 	o.shard.appending.RLock()
 	defer o.shard.appending.RUnlock()
-	if o.shard.owner != o {
-		return replay.ErrFenced
+	if err := o.held(); err != nil {
+		return err
 	}
 	return o.Store.Append(ctx, a)
 }
@@ -157,6 +157,11 @@ func (o *owned) Append(ctx context.Context, a replay.Append) error {
 func (o *owned) Held() error {
 	o.shard.appending.RLock()
 	defer o.shard.appending.RUnlock()
+	return o.held()
+}
+
+// held is Held. appending is read-locked.
+func (o *owned) held() error {
 	if o.shard.owner != o {
 		return replay.ErrFenced
 	}
