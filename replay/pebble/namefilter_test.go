@@ -86,13 +86,20 @@ func beginLogs(t *testing.T, s *Store, round uint64) {
 	group.Wait()
 }
 
+// largeDisk returns a disk in memory with room for all that a test stores.
+func largeDisk(t *testing.T) *vfs.MemFS {
+	t.Helper()
+	disk := vfs.NewCrashableMem()
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
+	setBoot(t, disk, "one")
+	return disk
+}
+
 // TestNamesOfAll begins logs while the filter is made, which takes several pages, in a store that is closed, whose
 // process dies, whose disk fails, and whose filter is replaced. The filter has all logs, and few others.
 func TestNamesOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewCrashableMem()
-		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
-		setBoot(t, disk, "one")
+		disk := largeDisk(t)
 		for round, end := range []string{"close", "die", "fail", "replace", "close"} {
 			s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
 			if err != nil {
@@ -145,9 +152,7 @@ func TestNamesOfAll(t *testing.T) {
 // TestTooManyNames leaves a store without a filter that has more logs than a filter is good for.
 func TestTooManyNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewCrashableMem()
-		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
-		setBoot(t, disk, "one")
+		disk := largeDisk(t)
 		s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
 		if err != nil {
 			t.Fatal(err)
