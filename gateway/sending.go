@@ -355,8 +355,9 @@ func (s *Stream) deliver() error {
 			return err
 		}
 	}
-	if len(s.page) > 0 {
-		s.page, s.more = nil, true
+	if len(s.page) > 0 || s.out.Buffered() > quota.Free { // a large record is the last one of its page
+		s.more = s.more || len(s.page) > 0
+		s.page = nil
 		s.reader.Rewind(s.last.Load())
 	}
 	s.memory.Take(int64(s.out.Buffered()))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -150,4 +151,37 @@ func TestWhatIsNotRead(t *testing.T) {
 		out.Abort()
 	}
 	all.Wait()
+}
+
+// TestLargeFrameIsNotRead: a stream whose caller reads nothing holds a large frame, and not the record beside it.
+func TestLargeFrameIsNotRead(t *testing.T) {
+	store, err := pebble.Open(t.TempDir(), replay.Settings{Sync: replay.SyncNever}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 20
+	_, open := followers(t, store, pieces{n: 1, size: 2 << 20}, 256<<20, n+1)
+	before := heap()
+	var all sync.WaitGroup
+	list, flushes := runUnread(&all, open, n)
+	var sending uint64
+	for range n {
+		sending += uint64(<-flushes)
+	}
+	if held := heap() - before; held > sending*3/2 {
+		t.Errorf("%d MiB are held while %d MiB are sent", held>>20, sending>>20)
+	}
+	for _, out := range list {
+		out.Abort()
+	}
+	all.Wait()
+}
+
+// heap returns how many bytes of the heap are in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // empties the pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
