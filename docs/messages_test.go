@@ -373,6 +373,8 @@ func TestDocsMessages(t *testing.T) {
 		{`group: allow_brokers: "…": the port must be a number from 1 to 65535`, broker("mq.example.com:99999")},
 		{`group: allow_brokers: "…": an IPv6 address stands in brackets`, broker("fd00::5")},
 		{`group: allow_brokers: "…": a star stands only before a dot and a domain, as in *.example.com`, broker("*")},
+		{`group: allow_brokers: "…": the names below a domain are written with a star, as in *.example.com`,
+			broker(".example.com")},
 		{`group: allow_brokers: "…": it must be a host, host:port or *.domain`, broker("mq.*.com")},
 		{`group: inbox: "…": it must be amqps://<host>/<virtual host>`, group("inbox amqp://mq.example.com/acps")},
 		{`group: inbox: "…": it has more than a host, a port and a virtual host; the Partner logs in by its certificate`,

@@ -59,7 +59,8 @@ func (e *Engine) List() []Status {
 
 // Leave makes a Partner leave a group, as its Leader's command would, and waits for it. Without a link to the broker,
 // the tasks are canceled and the membership ends, but the queue stays at the broker. The error is of kind InvalidParams
-// if there is no such membership.
+// if there is no such membership. When the shard moves or the engine closes after the leave was stored, the next owner
+// completes it, and Leave returns nil.
 func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) error {
 	m := e.membership(key{partner, leader, groupID})
 	if m == nil {
@@ -69,18 +70,36 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 	if !m.ask(func() { stored <- m.leaveNow(new(departure)) }) {
 		return errNoMembership()
 	}
-	for {
-		select {
-		case err := <-stored:
-			if err != nil {
-				return err
-			}
-		case <-m.over:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	select {
+	case err := <-stored:
+		if err != nil {
+			return err
 		}
+	case <-m.over:
+		return m.notTaken(stored)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
+	select {
+	case <-m.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// notTaken returns what has become of a request to leave when the supervisor has ended: what it has answered, or why it
+// has not taken the request.
+func (m *membership) notTaken(stored <-chan error) error {
+	select {
+	case err := <-stored:
+		return err
+	default:
+	}
+	if m.home.base.Err() != nil {
+		return errStops
+	}
+	return errNoMembership()
 }
 
 // LeaveAll makes all Partners leave all groups of a Leader that may lead no more, and does not wait for it. Tasks that

@@ -48,6 +48,8 @@ func ParseBroker(pattern string) (Broker, error) {
 			return Broker{}, errors.New("a star stands only before a dot and a domain, as in *.example.com")
 		}
 		host = below
+	} else if strings.HasPrefix(host, ".") {
+		return Broker{}, errors.New("the names below a domain are written with a star, as in *.example.com")
 	}
 	if host == "" || strings.ContainsAny(host, "*/@? ") {
 		return Broker{}, errors.New("it must be a host, host:port or *.domain")

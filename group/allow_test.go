@@ -25,8 +25,8 @@ func TestParseBroker(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", pattern, got, err, want)
 		}
 	}
-	for _, pattern := range []string{"", "*", "*.", "*example.com", "a.*.example.com", "http://mq", "mq:0",
-		"mq:x", "mq:65536", "2001:db8::1", "[2001:db8::1", "user@mq", "mq/vhost", "amqps://", "mq example", "mq?x"} {
+	for _, pattern := range []string{"", "*", "*.", "*example.com", ".example.com", ".", "a.*.example.com", "http://mq",
+		"mq:0", "mq:x", "mq:65536", "2001:db8::1", "[2001:db8::1", "user@mq", "mq/vhost", "amqps://", "mq example", "mq?x"} {
 		if b, err := ParseBroker(pattern); err == nil {
 			t.Errorf("%q is taken as %+v", pattern, b)
 		}

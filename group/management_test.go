@@ -324,6 +324,27 @@ func TestLeaveByOperator(t *testing.T) {
 	})
 }
 
+// TestLeaveNotTaken has the engine close before a supervisor takes the request to leave.
+func TestLeaveNotTaken(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		member := m.engine.membership(key{testPartner, testLeader, "g1"})
+		closes := make(chan struct{})
+		member.ask(func() {
+			<-closes
+			member.refuseRequests()
+		})
+		left := make(chan error, 1)
+		go func() { left <- m.engine.Leave(m.Context(), testPartner, testLeader, "g1") }()
+		synctest.Wait()
+		member.home.stop()
+		close(closes)
+		if err := <-left; !errors.Is(err, errStops) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
 // TestLeaveAll leaves the groups of one Leader, whose tasks go on.
 func TestLeaveAll(t *testing.T) {
 	inBubble(t, func(m *memberships) {
