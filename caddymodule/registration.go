@@ -141,8 +141,8 @@ func (g *Gateway) followRegistration(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case now == nil:
-			g.log.Warn("what is registered cannot be read", "error", err)
+		case now == nil || errors.Is(err, registry.ErrNotStored): // a reload would not find it
+			g.log.Warn("what is registered cannot be read or stored", "error", err)
 		default:
 			g.reportRegistration(&before, now, !begun)
 			before = *now

@@ -3,8 +3,24 @@
 package caddymodule
 
 import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
+
+	"github.com/aip-gateway/aip-gateway/registry"
+	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
 // TestWithoutItsAIC: what needs the AIC of the Partner is accepted where the registry assigns it, and not where there
@@ -24,5 +40,69 @@ func TestWithoutItsAIC(t *testing.T) {
 				t.Errorf("%s with the aic %q: %v", name, aic, err)
 			}
 		}
+	}
+}
+
+// storageWithFaults is a storage on disk that stores nothing while there are faults left.
+type storageWithFaults struct {
+	*certmagic.FileStorage
+	faults atomic.Int32
+}
+
+func (s *storageWithFaults) Store(ctx context.Context, key string, value []byte) error {
+	if s.faults.Add(-1) >= 0 {
+		return syscall.ENOSPC
+	}
+	return s.FileStorage.Store(ctx, key, value)
+}
+
+// TestAICNotStored has a storage that is full when the registry assigns an AIC: the configuration is loaded again when
+// the AIC is in the storage, and not before.
+func TestAICNotStored(t *testing.T) {
+	r := registrytest.New(t)
+	client, err := registry.New(registry.Config{URL: r.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage := &storageWithFaults{FileStorage: &certmagic.FileStorage{Path: t.TempDir()}}
+	account := registry.NewAccount(client, &registry.Password{Client: client, User: registrytest.User,
+		Secret: func() (string, error) { return registrytest.Password, nil }}, storage)
+	const partner = "https://agent.example/{AIC}"
+	order := registry.Order{Partner: partner, Differs: func(json.RawMessage) (bool, error) { return false, nil },
+		ACS: []byte(`{"aic":"unassigned","name":"Echo","version":"1.0.0","endPoints":[{"url":"` + partner + `"}]}`)}
+	if _, err := account.Register(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	aic := r.Process("Echo", "1.0.0", true, "")
+	reloaded.Delete(aic) // the test may run again
+
+	stored := make(chan string, 8) // the AIC in the storage when the configuration is loaded again
+	admin := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		if q.Method != http.MethodPost {
+			return
+		}
+		record, err := account.Record(q.Context(), partner)
+		if err != nil {
+			t.Error(err)
+		}
+		stored <- record.AIC()
+	}))
+	t.Cleanup(admin.Close)
+	address := admin.Listener.Addr().(*net.TCPAddr)
+	storage.faults.Store(2)
+	g := &Gateway{PublicURL: partner, registered: true, log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		app: &App{account: account, Registry: &Registry{Poll: caddy.Duration(20 * time.Millisecond)},
+			admin: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(), StartPort: uint(address.Port),
+				EndPort: uint(address.Port)}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		g.followRegistration(ctx)
+	}()
+	defer func() { <-over }()
+	defer cancel()
+	if got := <-stored; got != aic {
+		t.Errorf("the configuration is loaded again when the storage has the AIC %q, want %q", got, aic)
 	}
 }

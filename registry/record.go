@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -98,6 +100,9 @@ func (a *Account) Record(ctx context.Context, partner string) (*Record, error) {
 	return &r, nil
 }
 
+// ErrNotStored: what the registry has answered could not be stored, so that others do not know it.
+var ErrNotStored = errors.New("what the registry has answered cannot be stored")
+
 // work changes the record of a Partner while no other gateway does. What f has learned is kept also if it fails.
 func (a *Account) work(ctx context.Context, partner string, f func(*Record) error) (r *Record, err error) {
 	key := a.recordKey(partner)
@@ -108,7 +113,7 @@ func (a *Account) work(ctx context.Context, partner string, f func(*Record) erro
 		}
 		failed := f(r)
 		if err := store(context.WithoutCancel(ctx), a.storage, key, r); err != nil {
-			return err
+			failed = errors.Join(failed, fmt.Errorf("%w: %w", ErrNotStored, err))
 		}
 		return failed
 	})

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type memory struct {
 	mu    sync.Mutex
 	locks map[string]chan struct{}
 	kept  map[string][]byte
+	full  error // why nothing can be stored
 }
 
 func newMemory() *memory {
@@ -64,8 +66,10 @@ func (m *memory) Load(_ context.Context, key string) ([]byte, error) {
 func (m *memory) Store(_ context.Context, key string, value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.kept[key] = bytes.Clone(value)
-	return nil
+	if m.full == nil {
+		m.kept[key] = bytes.Clone(value)
+	}
+	return m.full
 }
 
 func (m *memory) clone() *memory {
@@ -96,6 +100,22 @@ func order(version, description string) Order {
 		err := json.Unmarshal(registered, &has)
 		return has.Description != description, err
 	}}
+}
+
+// TestFullStorage has a registry that refuses an order, and a storage that is full: the caller is told of both.
+func TestFullStorage(t *testing.T) {
+	r, s := registrytest.New(t), newMemory()
+	a := account(t, r, s)
+	if _, err := a.Register(t.Context(), order("1.0.0", "echoes")); err != nil {
+		t.Fatal(err)
+	}
+	s.full = syscall.ENOSPC
+	_, err := a.Register(t.Context(), order("1.1.0", "echoes"))
+	for _, want := range []error{ErrUnfinished, ErrNotStored, syscall.ENOSPC} {
+		if !errors.Is(err, want) {
+			t.Errorf("%v is not told of: %v", want, err)
+		}
+	}
 }
 
 func status(r *Record) string {
