@@ -59,8 +59,12 @@ func (c *Checker) admit(issuer *x509.Certificate) *authority {
 		if p := l.pending; p != nil && p.names(issuer) {
 			l.pending = nil
 			var changed bool
-			changed, l.err = c.offer(l, p, known)
-			adopted = adopted || changed
+			if changed, l.err = c.offer(l, p, known); changed {
+				adopted = true
+				c.keepSoon(l)
+			} else {
+				p.drop()
+			}
 			c.report(l, nil)
 		}
 	}

@@ -22,22 +22,50 @@ func cacheName(dir, url string) string {
 	return filepath.Join(dir, fmt.Sprintf("%x.crl", sum[:16]))
 }
 
-// keep keeps the list of a URL that is in use on disk, if it does not come from there. c.mu is held.
+// keep keeps the list of a URL that is in use on disk, with the time when the URL has last given it. c.mu is not held,
+// so that no handshake waits for the disk.
 func (c *Checker) keep(at *location) {
-	l := at.current
-	if l.spool == "" {
+	if at.cache == "" {
 		return
 	}
-	file, err := os.OpenFile(l.spool, os.O_WRONLY|os.O_APPEND, 0)
-	if err == nil {
-		_, err = file.Write(l.authority.Raw)
-		err = finish(file, at.cache, err)
+	at.keeping.Lock()
+	defer at.keeping.Unlock()
+	c.mu.Lock()
+	l, spool := at.current, ""
+	if l != nil {
+		spool, l.spool = l.spool, ""
 	}
+	c.mu.Unlock()
+	if spool != "" {
+		if err := l.write(spool, at.cache); err != nil {
+			c.cannotKeep(at, err)
+			_ = os.Remove(spool)
+			return
+		}
+		at.kept = l
+	}
+	if l != nil && l == at.kept {
+		// The time of the file is all that a later start knows; without it the list seems older, which is safe.
+		given := time.Unix(0, at.given.Load())
+		_ = os.Chtimes(at.cache, given, given)
+	}
+}
+
+// keepSoon is keep for a caller that holds c.mu. After Close, nothing is kept.
+func (c *Checker) keepSoon(at *location) {
+	if !c.closed {
+		c.work.Go(func() { c.keep(at) })
+	}
+}
+
+// write completes the file that has the list, and has it replace another one.
+func (l *list) write(spool, name string) error {
+	file, err := os.OpenFile(spool, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		c.cannotKeep(at, err)
-		l.drop()
+		return err
 	}
-	l.spool = ""
+	_, err = file.Write(l.authority.Raw)
+	return finish(file, name, err)
 }
 
 func (c *Checker) cannotKeep(at *location, err error) {
@@ -123,6 +151,8 @@ func (c *Checker) recallFrom(at *location) error {
 		return err
 	}
 	l.got = got
+	at.keeping.Lock()
+	defer at.keeping.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.admit(issuer)
@@ -130,6 +160,7 @@ func (c *Checker) recallFrom(at *location) error {
 	if _, err := c.offer(at, l, known); err != nil {
 		return err
 	}
+	at.kept = l
 	c.arrange(known)
 	return nil
 }

@@ -163,6 +163,9 @@ func (c *Checker) Close() {
 	defer c.mu.Unlock()
 	for _, l := range c.locations {
 		l.wait(nil)
+		if l.current != nil {
+			l.current.drop()
+		}
 	}
 }
 

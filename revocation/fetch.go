@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -103,21 +102,13 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 
 // confirm notes that the list that is there is still the newest of its URL.
 func (c *Checker) confirm(at *location) {
+	defer c.keep(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := at.err
 	at.err = nil
-	c.confirmed(at, time.Now())
+	at.given.Store(time.Now().UnixNano())
 	if before != nil {
 		c.report(at, before)
-	}
-}
-
-// confirmed notes when a location has given the list that is there. c.mu is held.
-func (c *Checker) confirmed(at *location, when time.Time) {
-	at.given.Store(when.UnixNano())
-	if at.cache != "" {
-		// The time of the file is all that a later start knows; without it the list seems older, which is safe.
-		_ = os.Chtimes(at.cache, when, when)
 	}
 }

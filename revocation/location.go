@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,6 +26,9 @@ type location struct {
 	err     error // why there is nothing newer; nil if current is what the location has
 
 	given atomic.Int64 // when a URL has last given current, in ns since 1970; read by anyone
+
+	keeping sync.Mutex // held while cache is written; taken before Checker.mu
+	kept    *list      // that cache has; nil for none that was ever current. Guarded by keeping
 
 	// What the goroutine uses that reads the location.
 	modified           time.Time // of a file as it was last read
@@ -49,7 +53,7 @@ func (l *list) span() span {
 var errPending = errors.New("its issuer has not been seen in a certificate's chain yet")
 
 // offer makes a list of one of these issuers the current one of its location, unless the one that is there is better.
-// It returns false if it is the one that is there. c.mu is held.
+// It returns false if it is the one that is there. c.mu is held; keep follows without it.
 func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bool, err error) {
 	if ahead := time.Until(l.from); ahead > skew {
 		return false, fmt.Errorf("it is for a time that begins in %v", ahead.Round(time.Second))
@@ -73,7 +77,7 @@ func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bo
 	if old := at.current; old != nil {
 		if bytes.Equal(l.signature, old.signature) && bytes.Equal(l.issuer, old.issuer) {
 			at.wait(nil)
-			c.confirmed(at, l.got)
+			at.given.Store(l.got.UnixNano())
 			return false, nil
 		}
 		other := !bytes.Equal(l.issuer, old.issuer) || (l.base == nil) != (old.base == nil) ||
@@ -88,10 +92,12 @@ func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bo
 	if at.pending != l {
 		at.wait(nil)
 	}
+	if at.current != nil {
+		at.current.drop()
+	}
 	l.signed, l.location = nil, at
 	at.current, at.pending = l, nil
-	c.keep(at)
-	c.confirmed(at, l.got)
+	at.given.Store(l.got.UnixNano())
 	return true, nil
 }
 
@@ -119,13 +125,14 @@ func (c *Checker) report(at *location, before error) {
 // got takes the list that was read of a location, or why none was. It returns why the location has nothing newer; nil
 // if it is in use.
 func (c *Checker) got(at *location, l *list, err error) error {
+	defer c.keep(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before, changed, known := at.err, false, *c.known.Load()
 	if err == nil {
 		changed, err = c.offer(at, l, known)
 	}
-	if l != nil && l != at.pending {
+	if l != nil && l != at.pending && l != at.current {
 		l.drop()
 	}
 	if at.err = err; changed {
