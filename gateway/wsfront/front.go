@@ -130,7 +130,7 @@ func New(c Config) *Front {
 	return f
 }
 
-// Wait waits until all connections have ended, which Drain ends.
+// Wait waits until all connections have ended, which Drain ends. ServeHTTP must have returned for all of them.
 func (f *Front) Wait() { f.work.Wait() }
 
 // mode is how a client logs in.

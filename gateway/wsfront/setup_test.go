@@ -189,10 +189,16 @@ func (w *world) start() {
 		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Worker: w.worker})
 	}
 	w.front = New(c)
-	takeOff := w.net.Serve(w.host, w.front)
+	front, arriving := w.front, new(sync.RWMutex)
+	takeOff := w.net.Serve(w.host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		arriving.RLock()
+		defer arriving.RUnlock()
+		front.ServeHTTP(rw, r)
+	}))
 	w.stop = sync.OnceFunc(func() {
 		drain()
-		w.front.Wait()
+		await(arriving) // a connection that has begun to arrive is waited for, too
+		front.Wait()
 		takeOff()
 		for _, g := range gateways {
 			g.Unregister()
@@ -207,6 +213,12 @@ func (w *world) start() {
 			t.Errorf("%d streams and bytes of memory are still counted", n)
 		}
 	})
+}
+
+// await waits for who has begun to read.
+func await(readers *sync.RWMutex) {
+	readers.Lock()
+	defer readers.Unlock()
 }
 
 // Execute implements gateway.Owners: the other process executes the call.
