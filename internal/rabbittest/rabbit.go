@@ -25,7 +25,7 @@ import (
 )
 
 // startLimit is how long a node may take to start or to stop. It takes 4 s on a machine that does nothing else.
-const startLimit = 2 * time.Minute
+const startLimit = 5 * time.Minute
 
 // Config says what differs between brokers.
 type Config struct {
