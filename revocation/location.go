@@ -28,7 +28,7 @@ type location struct {
 	given atomic.Int64 // when a URL has last given current, in ns since 1970; read by anyone
 
 	keeping sync.Mutex // held while cache is written; taken before Checker.mu
-	kept    *list      // that cache has; nil for none that was ever current. Guarded by keeping
+	kept    *list      // the one in cache, if that was current; guarded by keeping
 
 	// What the goroutine uses that reads the location.
 	modified           time.Time // of a file as it was last read

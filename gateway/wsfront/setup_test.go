@@ -197,7 +197,7 @@ func (w *world) start() {
 	}))
 	w.stop = sync.OnceFunc(func() {
 		drain()
-		await(arriving) // a connection that has begun to arrive is waited for, too
+		await(arriving) // from now on, the front refuses connections
 		front.Wait()
 		takeOff()
 		for _, g := range gateways {
@@ -215,7 +215,7 @@ func (w *world) start() {
 	})
 }
 
-// await waits for who has begun to read.
+// await returns when all that hold the lock for reading have given it back.
 func await(readers *sync.RWMutex) {
 	readers.Lock()
 	defer readers.Unlock()
