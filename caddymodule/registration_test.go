@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -90,7 +89,7 @@ func TestAICNotStored(t *testing.T) {
 	t.Cleanup(admin.Close)
 	address := admin.Listener.Addr().(*net.TCPAddr)
 	storage.faults.Store(2)
-	g := &Gateway{PublicURL: partner, registered: true, log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	g := &Gateway{PublicURL: partner, registered: true, log: slog.New(slog.DiscardHandler),
 		app: &App{account: account, Registry: &Registry{Poll: caddy.Duration(20 * time.Millisecond)},
 			admin: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(), StartPort: uint(address.Port),
 				EndPort: uint(address.Port)}}}

@@ -20,6 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/heap"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -161,14 +162,14 @@ func TestLargeFrameIsNotRead(t *testing.T) {
 	}
 	const n = 20
 	_, open := followers(t, store, pieces{n: 1, size: 2 << 20}, 256<<20, n+1)
-	before := heap()
+	before := live()
 	var all sync.WaitGroup
 	list, flushes := runUnread(&all, open, n)
 	var sending uint64
 	for range n {
 		sending += uint64(<-flushes)
 	}
-	if held := heap() - before; held > sending*3/2 {
+	if held := live() - before; held > sending*3/2 {
 		t.Errorf("%d MiB are held while %d MiB are sent", held>>20, sending>>20)
 	}
 	for _, out := range list {
@@ -177,11 +178,9 @@ func TestLargeFrameIsNotRead(t *testing.T) {
 	all.Wait()
 }
 
-// heap returns how many bytes of the heap are in use.
-func heap() uint64 {
+// live returns how many bytes of the heap are in use.
+func live() uint64 {
 	runtime.GC()
 	runtime.GC() // empties the pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return heap.Reader()().Live
 }

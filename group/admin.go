@@ -68,7 +68,7 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 	}
 	stored := make(chan error, 1)
 	if !m.ask(func() { stored <- m.leaveNow(new(departure)) }) {
-		return errNoMembership()
+		return m.notTaken(stored)
 	}
 	select {
 	case err := <-stored:
@@ -88,8 +88,8 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 	}
 }
 
-// notTaken returns what has become of a request to leave when the supervisor has ended: what it has answered, or why it
-// has not taken the request.
+// notTaken returns what has become of a request to leave when the supervisor takes no more: what it has answered, or
+// why it has not taken the request.
 func (m *membership) notTaken(stored <-chan error) error {
 	select {
 	case err := <-stored:

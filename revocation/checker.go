@@ -163,9 +163,7 @@ func (c *Checker) Close() {
 	defer c.mu.Unlock()
 	for _, l := range c.locations {
 		l.wait(nil)
-		if l.current != nil {
-			l.current.drop()
-		}
+		l.current.drop()
 	}
 }
 

@@ -92,9 +92,7 @@ func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bo
 	if at.pending != l {
 		at.wait(nil)
 	}
-	if at.current != nil {
-		at.current.drop()
-	}
+	at.current.drop()
 	l.signed, l.location = nil, at
 	at.current, at.pending = l, nil
 	at.given.Store(l.got.UnixNano())
@@ -103,7 +101,7 @@ func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bo
 
 // wait makes a list the one whose issuer is not known yet; nil for none.
 func (at *location) wait(l *list) {
-	if at.pending != nil && at.pending != l {
+	if at.pending != l {
 		at.pending.drop()
 	}
 	at.pending = l
@@ -176,9 +174,9 @@ func (c *Checker) read(at *location, r io.Reader) (*list, error) {
 	return l, nil
 }
 
-// drop removes the file that has the list, if it is not kept.
+// drop removes the file that has the list, if it is not kept; nil has none.
 func (l *list) drop() {
-	if l.spool != "" {
+	if l != nil && l.spool != "" {
 		_ = os.Remove(l.spool)
 		l.spool = ""
 	}
