@@ -30,6 +30,9 @@ func addOverview(into, of *adminapi.Overview) {
 	addActivity(&into.Activity, &of.Activity)
 	into.Dead += of.Dead
 	if into.Now != nil && of.Now != nil {
+		if into.Now.Tasks == nil { // of an answer without them
+			into.Now.Tasks = make(map[string]int64)
+		}
 		for state, n := range of.Now.Tasks {
 			into.Now.Tasks[state] += n
 		}

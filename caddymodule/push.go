@@ -91,12 +91,12 @@ func (o *openStore) forwardPush(w http.ResponseWriter, r *http.Request) bool {
 			p.Header.Set(name, v)
 		}
 	}
-	at := -1
+	var found *pushed
 	asking, done := context.WithTimeout(r.Context(), nodesPatience)
 	defer done()
 	for answer, err := range o.pushes.All(asking, p) {
 		if err == nil && answer.Value.Has {
-			if at = answer.Value.Shard; r.Method == http.MethodPost && answer.Value.Authorized {
+			if found = &answer.Value; r.Method == http.MethodPost && found.Authorized {
 				p.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, callback.MaxPush))
 			}
 			if err != nil {
@@ -106,13 +106,22 @@ func (o *openStore) forwardPush(w http.ResponseWriter, r *http.Request) bool {
 			break
 		}
 	}
-	if at < 0 {
+	if found == nil {
 		return false
 	}
-	a, err := o.pushes.Of(r.Context(), at, p)
-	if err != nil {
+	const broken = "another gateway has answered what cannot be"
+	if !o.hasShard(found.Shard) {
+		http.Error(w, broken, http.StatusBadGateway)
+		return true
+	}
+	a, err := o.pushes.Of(r.Context(), found.Shard, p)
+	switch {
+	case err != nil:
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the turn is being moved to another gateway; push again", http.StatusServiceUnavailable)
+		return true
+	case a.Status < http.StatusOK || a.Status > 599:
+		http.Error(w, broken, http.StatusBadGateway)
 		return true
 	}
 	for name, values := range a.Header {

@@ -80,3 +80,24 @@ func TestPushInTime(t *testing.T) {
 		}
 	})
 }
+
+// TestPushBroken: what another gateway answers to a push is checked.
+func TestPushBroken(t *testing.T) {
+	all := adminNodes(t, 2)
+	var servers [2]callback.Server
+	for i, a := range all {
+		a.openPushes(&servers[i])
+	}
+	for _, answer := range []string{
+		`{"Has":true,"Shard":4}`, `{"Has":true,"Shard":-1}`, `{"Has":true,"Shard":1}`, `{"Has":true,"Shard":1,"Status":101}`,
+	} {
+		all[1].node.Handle("push", func(context.Context, int, []byte) ([]byte, error) {
+			return []byte(`{"answer":` + answer + `}`), nil
+		})
+		r := httptest.NewRequest("POST", "https://gateway.example/push/known", strings.NewReader(`{}`))
+		w := httptest.NewRecorder()
+		if !all[0].forwardPush(w, r) || w.Code != http.StatusBadGateway {
+			t.Errorf("after %s, the status is %d", answer, w.Code)
+		}
+	}
+}

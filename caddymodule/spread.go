@@ -133,6 +133,10 @@ func askNodes[P any](o *openStore, r *http.Request, q adminQuestion) (all []ofNo
 			continue
 		}
 		for _, i := range answer.Value.Shards {
+			if !o.hasShard(i) {
+				return nil, nil, task.Errorf(task.Internal, "the gateway %s says that it owns shard %d, but they are 0 to %d; "+
+					"check its version", answer.Node, i, len(owned)-1)
+			}
 			owned[i] = true
 		}
 		if answer.Value.Body == nil {

@@ -220,6 +220,28 @@ func TestSpreadNothing(t *testing.T) {
 	}
 }
 
+// TestSpreadBroken: what another gateway answers is checked. An answer that cannot be is refused, and numbers that it
+// leaves out count as none.
+func TestSpreadBroken(t *testing.T) {
+	all := adminNodes(t, 2)
+	answered := ""
+	all[0].node.Handle("admin", func(context.Context, int, []byte) ([]byte, error) {
+		return []byte(`{"answer":` + answered + `}`), nil
+	})
+	for _, tc := range []struct{ path, answer, want string }{
+		{adminapi.Tasks, `{"Shards":[4],"Body":{}}`, "node-1 says that it owns shard 4, but they are 0 to 3"},
+		{adminapi.Tasks, `{"Shards":[-1],"Body":{}}`, "node-1 says that it owns shard -1, but they are 0 to 3"},
+		{adminapi.OverviewOf, `{"Body":{"now":{}}}`, ""},
+	} {
+		answered = tc.answer
+		var got json.RawMessage
+		err := all[1].ask(t, "GET", tc.path, "", "", &got)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("after %s, %s is answered with %s, %v, want %q", tc.answer, tc.path, got, err, tc.want)
+		}
+	}
+}
+
 // TestSpreadEndpoints: an endpoint that an operator disables is disabled at all gateways, or the operator learns that
 // it is not.
 func TestSpreadEndpoints(t *testing.T) {

@@ -145,6 +145,9 @@ func (o *openStore) owned() (list []int) {
 	return list
 }
 
+// hasShard reports whether there is a shard of a number, which another process may have sent.
+func (o *openStore) hasShard(i int) bool { return i >= 0 && i < o.shards.Count() }
+
 // leave ends the part of this process in a store that is shared.
 func (o *openStore) leave() error {
 	if o.shared == nil {
