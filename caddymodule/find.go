@@ -144,6 +144,9 @@ func (f *Find) provision(own *Registry) error {
 		if err != nil {
 			return fmt.Errorf("find: %w", err)
 		}
+		if _, twice := fixed[agent.AIC]; twice {
+			return fmt.Errorf("find: agent: %s is given twice; leave one of them out", agent.AIC)
+		}
 		fixed[agent.AIC] = agent
 	}
 	if len(sources)+len(fixed) == 0 {

@@ -28,8 +28,8 @@ type options map[string]func()
 // them. Each time adds to a list.
 var repeatable = []string{"header_up", "eab", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers",
 	"allow_exchanges", "deny", "certificate", "claim", "quota", "sign", "aac issuer", "identity accept", "identity jwt",
-	"identity oidc", "revocation crl",
-	"revocation ocsp", "revocation acps", "revocation registry"}
+	"identity oidc", "find registry", "find discovery", "find agent",
+	"revocation crl", "revocation ocsp", "revocation acps", "revocation registry"}
 
 // readChecked reads a directive or a global option, and checks what it says. What the check finds is wrong with the
 // option with which it came about: to know which one, all is read once more, into again, and checked after each option.

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAgentTwice holds that an agent is at one URL.
+func TestAgentTwice(t *testing.T) {
+	const aic = "10001000011K912345E789ABCDEF2353"
+	f := &Find{Agents: []FoundAgent{
+		{AIC: aic, URL: "https://a.example"}, {AIC: strings.ToLower(aic), URL: "https://b.example"},
+	}}
+	if err := f.provision(nil); err == nil || !strings.Contains(err.Error(), "find: agent: "+aic+" is given twice") {
+		t.Errorf("the error is %v", err)
+	}
+}
