@@ -24,8 +24,17 @@ func (a *App) refuseOpenConsoles() error {
 			continue
 		}
 		examined[c.server] = true
+		named := make(map[string]caddyhttp.Route)
+		for name, r := range c.server.NamedRoutes {
+			named[name] = written(caddyhttp.RouteList{*r})[0]
+		}
+		var onErrors caddyhttp.HTTPErrorConfig
+		if c.server.Errors != nil {
+			onErrors.Routes = written(c.server.Errors.Routes)
+		}
 		text, err := json.Marshal(map[string]any{
 			"listen": c.server.Listen, "tls_connection_policies": c.policies, "routes": written(c.server.Routes),
+			"named_routes": named, "errors": onErrors,
 		})
 		var open []doctor.OpenConsole
 		if err == nil {
@@ -80,6 +89,8 @@ func said(h caddyhttp.MiddlewareHandler) map[string]any {
 	switch h := h.(type) {
 	case *caddyhttp.Subroute:
 		return map[string]any{"routes": written(h.Routes)}
+	case *caddyhttp.Invoke:
+		return map[string]any{"name": h.Name}
 	case *reverseproxy.Handler:
 		return map[string]any{"handle_response": make([]struct{}, len(h.HandleResponse))}
 	case *Console:

@@ -55,6 +55,14 @@ func TestOpenConsoles(t *testing.T) {
 		"below a path":             {"http://PLAIN {\nhandle_path /ops/* {\n" + console + "}\n}\n", open},
 		"some addresses": {"http://PLAIN {\n@ops remote_ip 10.0.0.0/8\nhandle @ops {\n" + console +
 			"}\n}\n", ""},
+		"of errors":        {"http://PLAIN {\nerror /aip/* 401\nhandle_errors {\n" + console + "}\n}\n", open},
+		"in a named route": {"&(ops) {\n" + console + "}\nhttp://PLAIN {\ninvoke ops\n}\n", open},
+		"in a named route of a named route": {"&(ops) {\n" + console + "}\n&(all) {\ninvoke ops\ninvoke all\n}\n" +
+			"http://PLAIN {\ninvoke all\n}\n", open},
+		"a named route behind basic_auth": {"&(ops) {\n" + console + "}\nhttp://PLAIN {\n" + basic("") +
+			"invoke ops\n}\n", ""},
+		"basic_auth in a named route": {"&(ops) {\nroute {\n" + basic("") + console + "}\n}\n" +
+			"http://PLAIN {\ninvoke ops\n}\n", ""},
 		"some methods":                   {"http://PLAIN {\n@get method GET\nhandle @get {\n" + console + "}\n}\n", open},
 		"certificates":                   {"https://localhost:PORT {\n" + required + console + "}\n", ""},
 		"TLS alone":                      {"https://localhost:PORT {\n" + tls("") + console + "}\n", open},
@@ -64,6 +72,8 @@ func TestOpenConsoles(t *testing.T) {
 		"certificates of its site alone": {"https://localhost:PORT {\n" + tls("") + "respond 404\n}\n" +
 			"https://*.localhost:PORT {\n" + required + console + "}\n", ""},
 		"certificates of Leaders": {"https://localhost:PORT {\n" + required + partner + console + "}\n", shared},
+		"certificates of Leaders in a named route": {"&(leaders) {\n" + partner + "}\nhttps://localhost:PORT {\n" +
+			required + "invoke leaders\n" + console + "}\n", shared},
 		"certificates of Leaders, and basic_auth": {"https://localhost:PORT {\n" + required + partner + basic("") +
 			console + "}\n", ""},
 		"certificates of Leaders, some subjects": {"https://localhost:PORT {\n" + required + partner +

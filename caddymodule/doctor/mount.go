@@ -20,6 +20,9 @@ type server struct {
 	Logs        *accessLogs                 `json:"logs"`
 	Routes      []route                     `json:"routes"`
 	NamedRoutes map[string]route            `json:"named_routes"`
+	Errors      struct {
+		Routes []route `json:"routes"`
+	} `json:"errors"`
 }
 
 // accessLogs is what is read of the access logs of a server.

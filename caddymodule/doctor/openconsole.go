@@ -5,6 +5,7 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -41,8 +42,8 @@ func OpenConsoles(text []byte) ([]OpenConsole, error) {
 // for the users of this machine, whoever they are.
 func (s *server) openConsoles() (open []OpenConsole) {
 	local := s.isLocal()
-	for _, r := range s.Routes {
-		found, _ := consolesIn([]route{r})
+	for _, r := range s.allRoutes() {
+		found, _ := s.consolesIn([]route{r})
 		hosts := r.hosts()
 		byCertificate := s.requiresClients(hosts)
 		for _, c := range found {
@@ -98,8 +99,8 @@ func (s *server) sharesClients(hosts []string) bool {
 		return all
 	}
 	of := trusts(hosts)
-	return slices.ContainsFunc(s.Routes, func(r route) bool {
-		return r.leadsTo("aip_gateway") &&
+	return slices.ContainsFunc(s.allRoutes(), func(r route) bool {
+		return s.leadsTo(&r, "aip_gateway") &&
 			slices.ContainsFunc(trusts(r.hosts()), func(trust string) bool { return slices.Contains(of, trust) })
 	})
 }
@@ -112,15 +113,33 @@ func (r *route) hosts() (hosts []string) {
 	return hosts
 }
 
+// allRoutes returns the routes by which requests come in, and those that answer errors.
+func (s *server) allRoutes() []route { return slices.Concat(s.Routes, s.Errors.Routes) }
+
+// invoked returns the routes of a handler invoke, and the server without them: what invokes itself has nothing more.
+func (s *server) invoked(name string) ([]route, *server) {
+	rest := *s
+	rest.NamedRoutes = maps.Clone(s.NamedRoutes)
+	delete(rest.NamedRoutes, name)
+	return []route{s.NamedRoutes[name]}, &rest
+}
+
 // leadsTo reports whether a route has a handler of a kind, at any depth.
-func (r *route) leadsTo(kind string) bool {
+func (s *server) leadsTo(r *route, kind string) bool {
 	return slices.ContainsFunc(r.Handle, func(raw json.RawMessage) bool {
 		var h struct {
 			Handler string  `json:"handler"`
+			Name    string  `json:"name"`
 			Routes  []route `json:"routes"`
 		}
-		return json.Unmarshal(raw, &h) == nil && (h.Handler == kind ||
-			slices.ContainsFunc(h.Routes, func(r route) bool { return r.leadsTo(kind) }))
+		if json.Unmarshal(raw, &h) != nil {
+			return false
+		}
+		in := s
+		if h.Handler == "invoke" {
+			h.Routes, in = s.invoked(h.Name)
+		}
+		return h.Handler == kind || slices.ContainsFunc(h.Routes, func(r route) bool { return in.leadsTo(&r, kind) })
 	})
 }
 
@@ -190,7 +209,7 @@ type consoleSettings struct {
 
 // consolesIn returns the consoles in routes before which nothing says which clients get to them: no handler that
 // authenticates, and no matcher. authenticated says whether a request that gets past these routes is authenticated.
-func consolesIn(routes []route) (open []consoleSettings, authenticated bool) {
+func (s *server) consolesIn(routes []route) (open []consoleSettings, authenticated bool) {
 	for _, r := range routes {
 		if r.selectsClients() {
 			continue
@@ -200,6 +219,7 @@ func consolesIn(routes []route) (open []consoleSettings, authenticated bool) {
 				consoleSettings
 
 				Handler        string            `json:"handler"`
+				Name           string            `json:"name"`
 				Routes         []route           `json:"routes"`
 				HandleResponse []json.RawMessage `json:"handle_response"`
 			}
@@ -212,9 +232,13 @@ func consolesIn(routes []route) (open []consoleSettings, authenticated bool) {
 				authenticates = true
 			case "reverse_proxy":
 				authenticates = len(h.HandleResponse) > 0 // forward_auth: some answers let the request pass
-			case "subroute":
+			case "subroute", "invoke":
+				in := s
+				if h.Handler == "invoke" {
+					h.Routes, in = s.invoked(h.Name)
+				}
 				var more []consoleSettings
-				more, authenticates = consolesIn(h.Routes)
+				more, authenticates = in.consolesIn(h.Routes)
 				open = append(open, more...)
 			case "aip_console":
 				open = append(open, h.consoleSettings)
