@@ -24,6 +24,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/amp"
+	"github.com/aip-gateway/aip-gateway/catalog"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -110,6 +111,10 @@ type App struct {
 
 	discoverer *adp.Server           // set by Start
 	mounts     map[string][]*Gateway // likewise: the members, by their names
+	agents     []catalog.Agent       // likewise
+
+	messages  *mailbox.Mailbox         // likewise; nil without AUN
+	addressed map[string]mailbox.Agent // likewise, by their AIDs
 
 	access zapcore.Core // of Caddy's access logs
 
@@ -258,9 +263,8 @@ func (a *App) Start() error {
 	if err != nil {
 		return err
 	}
-	var messages *mailbox.Mailbox
 	if a.AUN != nil {
-		if messages, err = opened.messages(); err != nil {
+		if a.messages, err = opened.messages(); err != nil {
 			return errors.Join(err, opened.release())
 		}
 	}
@@ -291,7 +295,8 @@ func (a *App) Start() error {
 		}
 	}
 	a.startCatalog()
-	a.startAUN(messages)
+	a.startAUN()
+	a.comeInForce()
 	a.checkAgents()
 	a.checkACS()
 	a.followRegistrations()
@@ -333,6 +338,7 @@ func (a *App) unregister() {
 		g.Group.unregister()
 		g.gateway.Unregister()
 	}
+	a.leaveForce()
 	if a.opened != nil {
 		a.opened.forget(a)
 	}

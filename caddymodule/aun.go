@@ -264,7 +264,7 @@ func (g *Gateway) checkAUN() error {
 }
 
 // startAUN begins to serve AUN clients. a.opened is set.
-func (a *App) startAUN(messages *mailbox.Mailbox) {
+func (a *App) startAUN() {
 	if a.AUN == nil {
 		return
 	}
@@ -279,18 +279,16 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 	c.Assignees = a.opened.assignees
 	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
 		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
-	agents := make(map[string]mailbox.Agent)
+	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
 				Confirm: g.Completion == completionConfirm, Worker: g.Agent.assignee()})
-			agents[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
+			a.addressed[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}
 	}
-	aunDirectory.Set(a.AUN.identity)
-	messages.Set(agents)
 	c.Services = map[string]wsfront.Service{
-		"search": searchService{}, "meta": metaService{site}, "message": messageService{messages},
+		"search": searchService{}, "meta": metaService{site}, "message": messageService{a.messages},
 	}
 	a.aunFront, a.aunSite = wsfront.New(c), site
 }

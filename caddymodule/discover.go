@@ -230,13 +230,13 @@ func aicOf(r *http.Request) string {
 // fronted is the catalogue of the agents of the configuration in force.
 var fronted catalog.Catalog
 
-// startCatalog puts the Partners into the catalogue. a.mu is held, and a.opened is set.
+// startCatalog makes what the catalogue has of the Partners, and what answers queries about them. a.mu is held, and
+// a.opened is set.
 func (a *App) startCatalog() {
 	a.mounts = make(map[string][]*Gateway)
 	for _, g := range a.members {
 		a.mounts[g.name()] = append(a.mounts[g.name()], g)
 	}
-	var agents []catalog.Agent
 	for name, mounts := range a.mounts {
 		c := catalog.Agent{Name: name, AIC: mounts[0].AIC, Card: mounts[0].gateway.Card}
 		for _, g := range mounts {
@@ -247,9 +247,8 @@ func (a *App) startCatalog() {
 				c.ACS = g.servedACS
 			}
 		}
-		agents = append(agents, c)
+		a.agents = append(a.agents, c)
 	}
-	fronted.Set(agents)
 	a.discoverer = adp.NewServer(&fronted, adp.About{
 		Alive: func(e *catalog.Entry) (bool, time.Time) {
 			mounts := a.mounts[e.Name]

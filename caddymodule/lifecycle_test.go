@@ -19,6 +19,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
@@ -229,6 +230,45 @@ func TestFailingConfigurationChangesNothing(t *testing.T) {
 			t.Errorf("%s: the store's settings are those of the failed configuration: %+v", name, before.configs)
 		}
 		s.want("start", "after "+name, "hello", "awaiting-completion")
+	}
+}
+
+// TestFailedStartIsTakenBack: the agents and the metrics that are shown are those of the running configuration again
+// after another one, whatever its store, has failed to start because another app of it has.
+func TestFailedStartIsTakenBack(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("", ""))
+	found := func() (names []string) {
+		for _, e := range fronted.Entries(t.Context()) {
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	before := newest.Load()
+	var other *caddy.Config
+	config := bytes.Replace(s.config("", "aic "+groupAIC), []byte(s.dir), []byte(t.TempDir()), 1)
+	if err := json.Unmarshal(config, &other); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := caddy.ProvisionContext(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := app.(*App).Start(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{groupAIC}, found()); diff != "" {
+		t.Errorf("the other one has started (-want +got):\n%s", diff)
+	}
+	if err := errors.Join(app.(*App).Stop(), app.(*App).Cleanup()); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{s.agent}, found()); diff != "" || newest.Load() != before {
+		t.Errorf("the other one was stopped (-want +got):\n%s", diff)
 	}
 }
 

@@ -244,7 +244,6 @@ func (o *openStore) apply() {
 	if n := len(o.configs); n > 0 {
 		o.store.Configure(o.configs[n-1].settings)
 		o.tasks.Configure(o.configs[n-1].notify)
-		newest.Store(o.configs[n-1].app)
 	}
 }
 
