@@ -139,10 +139,14 @@ func admitted(route *adminapi.Route, serve adminServer) caddy.AdminHandlerFunc {
 			err := errors.New("no aip_gateway is configured")
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
-		if route.Query != nil {
-			if err := checkQuery(r.URL.Query(), route.Query...); err != nil {
-				return refusal(err)
-			}
+		q, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil { // what can be read of it may select more than is meant
+			err = task.Errorf(task.InvalidParams, "the query cannot be read (%v); encode its values with percent signs", err)
+		} else if route.Query != nil {
+			err = checkQuery(q, route.Query...)
+		}
+		if err != nil {
+			return refusal(err)
 		}
 		return serve(o, w, o.resolved(r))
 	}
