@@ -116,6 +116,9 @@ func (a *AAC) check(g *Gateway) error {
 		return errors.New("aac: a message in a group carries no token, so require would refuse all of them; " +
 			"leave require out, or take group to a handler of its own")
 	}
+	if err := a.TokenVerification.check(); err != nil {
+		return fmt.Errorf("aac: %w", err)
+	}
 	return nil
 }
 

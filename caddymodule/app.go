@@ -203,12 +203,13 @@ func (a *App) read(ctx caddy.Context) (err error) {
 // Validate checks the configuration.
 func (a *App) Validate() error {
 	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(),
-		a.Connections.validate(), a.Traces.validate())
+		a.Connections.validate(), a.Traces.validate(), a.AUN.checkWritten())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
 func (a *App) checkWritten() error {
-	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams, Connections: a.Connections, Traces: a.Traces}
+	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams, Connections: a.Connections, Traces: a.Traces,
+		AUN: a.AUN}
 	c.Notify.fillDefaults()
 	c.Streams.provision()
 	c.Connections.provision()

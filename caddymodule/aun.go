@@ -132,6 +132,26 @@ func (p *parser) aun(into **AUN) func() {
 	}
 }
 
+// checkWritten checks what stands in a configuration, which may be nothing, and changes nothing.
+func (a *AUN) checkWritten() error {
+	if a == nil {
+		return nil
+	}
+	l := &a.Limits
+	for _, limit := range []struct {
+		name string
+		n    int
+	}{
+		{"connections", l.Connections}, {"connections_per_aid", l.ConnectionsPerAID}, {"subscriptions", l.Subscriptions},
+		{"calls", l.Calls}, {"logins", l.Logins}, {"logins_per_address", l.LoginsPerAddress},
+	} {
+		if limit.n < 0 {
+			return fmt.Errorf("aun: limits: %s is %d, but must not be negative", limit.name, limit.n)
+		}
+	}
+	return nil
+}
+
 // provision reads the files.
 func (a *AUN) provision() (err error) {
 	defer func() {

@@ -239,6 +239,17 @@ func (MatchMethod) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.matchers.aip_method", New: func() caddy.Module { return new(MatchMethod) }}
 }
 
+// errNoMethod refuses a matcher that would match nothing.
+var errNoMethod = errors.New("aip_method needs at least one method or command")
+
+// Validate checks the settings.
+func (m MatchMethod) Validate() error {
+	if len(m) == 0 {
+		return errNoMethod
+	}
+	return nil
+}
+
 // UnmarshalCaddyfile sets up the matcher from a Caddyfile. Syntax:
 //
 //	aip_method <method|command>...
@@ -246,7 +257,7 @@ func (m *MatchMethod) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	for d.Next() {
 		names := d.RemainingArgs()
 		if len(names) == 0 {
-			return d.Err("aip_method needs at least one method or command")
+			return d.WrapErr(errNoMethod)
 		}
 		*m = append(*m, names...)
 		if d.NextBlock(0) {
@@ -280,5 +291,6 @@ var (
 	_ caddy.CleanerUpper                = (*Identify)(nil)
 	_ caddyhttp.MiddlewareHandler       = (*Identify)(nil)
 	_ caddyhttp.RequestMatcherWithError = MatchMethod(nil)
+	_ caddy.Validator                   = MatchMethod(nil)
 	_ caddyfile.Unmarshaler             = (*MatchMethod)(nil)
 )

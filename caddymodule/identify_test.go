@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -349,5 +351,17 @@ func TestIdentifyProofs(t *testing.T) {
 			!strings.Contains(answer, tc.answer) {
 			t.Errorf("%s: %d, %q, %s", tc.name, res.StatusCode, res.Header.Get("X-Who"), answer)
 		}
+	}
+}
+
+// TestMethodsOfNone: a matcher of no method is refused: a configuration that denies by it would deny nothing.
+func TestMethodsOfNone(t *testing.T) {
+	var c caddy.Config
+	if err := json.Unmarshal([]byte(`{"admin": {"disabled": true}, "apps": {"http": {"servers": {"a": {"listen": [":0"],
+		"routes": [{"match": [{"aip_method": []}]}]}}}}}`), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&c); err == nil || !strings.Contains(err.Error(), "needs at least one method or command") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -189,6 +189,11 @@ func (i *Identity) check() error {
 			}
 		}
 	}
+	for n := range i.JWT {
+		if err := i.JWT[n].check(); err != nil {
+			return fmt.Errorf("identity: jwt: %w", err)
+		}
+	}
 	if k := i.Keys; k != nil && k.Header != "" && (!isOwnHeader(k.Header) ||
 		i.ClientCertHeader != nil && strings.EqualFold(k.Header, i.ClientCertHeader.Header)) {
 		return errors.New("identity: keys: header needs the name of a header of its own, such as X-Api-Key; without it, " +

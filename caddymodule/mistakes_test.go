@@ -27,6 +27,12 @@ func TestMistakes(t *testing.T) {
 		{gateway("aic my-agent"),
 			`'aip_gateway': travel: aic: "my-agent": the AIC has 8 characters, neither the 32 of an AIC of ` +
 				`v01.00 nor the dots of a later one; make one with: caddy aip aic make, at Caddyfile:3`},
+		{gateway("identity required {\njwt {\nissuer https://a.example\naudience a\nleeway -1s\n}\n}"),
+			`'aip_gateway': travel: identity: jwt: leeway is -1s, but must not be negative, at Caddyfile:4`},
+		{gateway("aic 10001000011K912345E789ABCDEF2353\naac {\nissuer https://a.example\nleeway -1s\n}"),
+			`'aip_gateway': travel: aac: leeway is -1s, but must not be negative, at Caddyfile:6`},
+		{app("aun {\nlimits {\ncalls -1\n}\n}"),
+			`'aip': aun: limits: calls is -1, but must not be negative, at Caddyfile:5`},
 		{gateway("heartbeat 1ms"),
 			`'aip_gateway': travel: heartbeat: 1ms is too short; use a second or more, at Caddyfile:3`},
 		{gateway("heartbeat soon"),

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"crypto/x509"
+	"errors"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -31,8 +32,14 @@ func (*RootPool) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "tls.ca_pool.source.aip_file", New: func() caddy.Module { return new(RootPool) }}
 }
 
+// errNoRoots refuses a pool by which no certificate could be verified.
+var errNoRoots = errors.New("aip_file needs at least one PEM file with the certificates of CAs")
+
 // Provision reads the files.
 func (p *RootPool) Provision(caddy.Context) error {
+	if len(p.Files) == 0 {
+		return errNoRoots
+	}
 	var err error
 	if p.set, p.roots, err = roots.use(p); err != nil {
 		return err
@@ -67,7 +74,7 @@ func (p *RootPool) Certificates() (all []*x509.Certificate) {
 func (p *RootPool) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	if p.Files = d.RemainingArgs(); len(p.Files) == 0 {
-		return d.Err("aip_file needs at least one PEM file with the certificates of CAs")
+		return d.WrapErr(errNoRoots)
 	}
 	if d.NextBlock(d.Nesting()) {
 		return d.Errf("aip_file has no block, but there is %q", d.Val())

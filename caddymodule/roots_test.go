@@ -33,6 +33,9 @@ func TestRoots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := new(RootPool).Provision(caddy.Context{}); err == nil {
+		t.Error("a pool without files is taken")
+	}
 	write(pem[0])
 	p := &RootPool{Files: []string{file}}
 	if err := p.Provision(caddy.Context{}); err != nil {

@@ -186,6 +186,9 @@ func (s *JetStreamStore) Validate() error {
 		}
 	}
 	for _, at := range s.Monitor {
+		if strings.Contains(at, "@") {
+			return errors.New("store: monitor: a URL holds credentials, which logs would show; take them out")
+		}
 		if u, err := url.Parse(at); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return fmt.Errorf("store: monitor: %q is no http or https URL; write that of the server's monitoring, "+
 				"such as http://host:8222", at)

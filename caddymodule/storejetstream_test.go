@@ -176,6 +176,8 @@ func TestJetStreamMistakes(t *testing.T) {
 		{"nats://a {\ntls {\nca /none\n}\n}", "tls ca: open /none"},
 		{"nats://a {\ntls {\nclient_cert /none /none\n}\n}", "tls client_cert: open /none"},
 		{"nats://a {\nmonitor a:8222\n}", `monitor: "a:8222" is no http or https URL`},
+		{"nats://a {\nmonitor http://me:hunter2@a:8222\n}", "monitor: a URL holds credentials, which logs would show"},
+		{"nats://a {\nmonitor http://me:hunter2%@a\n}", "monitor: a URL holds credentials, which logs would show"},
 		{"nats://a {\nnode east.1\n}", `node is "east.1", but must be 1 to 64 letters, digits, - and _`},
 		{"nats://a {\nnode {env.NONE}\n}", "node has a placeholder without a value: {env.NONE}"},
 		{"nats://a {\nprefix a.b\n}", `prefix is "a.b", but must be 1 to 32 letters, digits, - and _`},

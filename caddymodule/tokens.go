@@ -48,6 +48,14 @@ func (t *TokenVerification) options(p *parser, of options) options {
 	return of
 }
 
+// check checks what can be known without reading files.
+func (t *TokenVerification) check() error {
+	if t.Leeway == nil {
+		return nil
+	}
+	return notNegative("leeway", *t.Leeway)
+}
+
 // config returns the configuration of verifiers, without an issuer.
 func (t *TokenVerification) config(repl *caddy.Replacer) (c token.Config, err error) {
 	c = token.Config{Algorithms: t.Algorithms, Keys: &tokenKeys}
