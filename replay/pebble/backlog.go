@@ -21,37 +21,49 @@ import (
 // A goroutine that reads the database applies the backlog first (drainBacklog): so every read finds all that was
 // committed. One that needs a single log does so only if the backlog may have that one (drainBacklogOf), and so does
 // one that applies a batch of a log without the backlog: the batches of a log are applied in the order of its appends.
+//
+// While batches are applied, others come: Pebble shows what is applied in the order in which that began, and a large
+// batch before it may take many milliseconds. For those only a goroutine waits that reads, or that finds it full again.
 type backlog struct {
-	most    int           // the size, in bytes, at which the backlog is applied
-	mu      sync.Mutex    // held while the backlog is applied, too
-	batch   *pebble.Batch // the batches, put together; nil before the first one
-	sorted  *pebble.Batch // what is applied; kept for its memory
-	writes  []keyWrite    // those of batch; kept for its memory
-	waiting atomic.Int32  // the number of batches; written under mu, and 0 only when all of them are in the memtable
+	most    int          // the size, in bytes, at which the backlog is applied
+	waiting atomic.Int32 // the number of batches; 0 only when all of them are in the memtable
+	seed    maphash.Seed
 
-	seed maphash.Seed
-	logs [backlogBits / 64]atomic.Uint64 // a bit for each log that has a batch here; written under mu
+	applying sync.Mutex    // held while batches are applied; locked before mu; guards what follows
+	applied  *pebble.Batch // the batches that are applied, put together; empty when they are
+	sorted   *pebble.Batch // the same by keys; kept for its memory
+	writes   []keyWrite    // those of applied; kept for its memory
+
+	mu     sync.Mutex    // guards what follows
+	batch  *pebble.Batch // the batches that have come since, put together; nil before the first one
+	queued int32         // their number
+	half   int           // of logs, which has theirs
+
+	// logs has a bit for each log that has a batch here: one half for those of batch, the other for those of applied. A
+	// bit is set under mu, and the half of what has been applied is cleared under applying.
+	logs [2][backlogBits / 64]atomic.Uint64
 }
 
 // The backlog is applied when it has so many batches, or so many bytes: a read that comes first waits for that. On a
-// small disk it has at most an eighth of a memtable.
+// small disk it has at most an eighth of a memtable, and as much again while that is applied.
 const (
 	backlogBatches = 1024
 	backlogBytes   = 512 << 10
 	backlogPart    = 8
 )
 
-// backlogBits is the number of bits of the logs in the backlog. If it is full, 1 of 32 other logs has the bit of one.
+// backlogBits is the number of bits of the logs in a half of the backlog. If it is full, 1 of 32 other logs has the bit
+// of one.
 const backlogBits = 32 * backlogBatches
 
 func newBacklog(memTable uint64) backlog {
 	return backlog{most: int(min(backlogBytes, memTable/backlogPart)), seed: maphash.MakeSeed()}
 }
 
-// bitOf returns the bit of a log, and the word that has it.
-func (l *backlog) bitOf(log string) (word *atomic.Uint64, bit uint64) {
+// bitOf returns the bit of a log, and the word of each half that has it.
+func (l *backlog) bitOf(log string) (word int, bit uint64) {
 	n := maphash.String(l.seed, log) % backlogBits
-	return &l.logs[n/64], 1 << (n % 64)
+	return int(n / 64), 1 << (n % 64)
 }
 
 // keyWrite is a write to a key in a batch. The slices belong to the batch.
@@ -64,28 +76,32 @@ type keyWrite struct {
 // queue adds a batch of a log to the backlog. The journal has it already.
 func (g *generation) queue(b *pebble.Batch, log string) {
 	l := &g.backlog
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.batch == nil {
-		l.batch, l.sorted = g.db.NewBatchWithSize(l.most), g.db.NewBatchWithSize(l.most)
-	}
-	if err := l.batch.Apply(b, nil); err != nil {
+	if full, err := l.add(g.db, b, log); err != nil {
 		g.notApplied(err)
-	}
-	word, bit := l.bitOf(log)
-	word.Or(bit)
-	if l.waiting.Add(1) == backlogBatches || l.batch.Len() >= l.most {
+	} else if full {
 		g.applyBacklog()
 	}
 }
 
+// add is queue without applying anything. It returns whether the backlog is full.
+func (l *backlog) add(db *pebble.DB, b *pebble.Batch, log string) (full bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.batch == nil {
+		l.batch = db.NewBatchWithSize(l.most)
+	}
+	if err := l.batch.Apply(b, nil); err != nil {
+		return false, err
+	}
+	word, bit := l.bitOf(log)
+	l.logs[l.half][word].Or(bit)
+	l.queued++
+	l.waiting.Add(1)
+	return l.queued >= backlogBatches || l.batch.Len() >= l.most, nil
+}
+
 // drainBacklog applies the backlog. When it returns, the memtable has every batch that was added before.
 func (g *generation) drainBacklog() {
-	if g.backlog.waiting.Load() == 0 {
-		return
-	}
-	g.backlog.mu.Lock()
-	defer g.backlog.mu.Unlock()
 	if g.backlog.waiting.Load() > 0 {
 		g.applyBacklog()
 	}
@@ -94,39 +110,64 @@ func (g *generation) drainBacklog() {
 // drainBacklogOf is drainBacklog for the batches of one log. It waits for nothing if the backlog has none of them. The
 // caller has seen what it looks for: the appends that it knows of are in the backlog, or in the memtable.
 func (g *generation) drainBacklogOf(log string) {
-	if word, bit := g.backlog.bitOf(log); word.Load()&bit != 0 {
+	l := &g.backlog
+	if word, bit := l.bitOf(log); (l.logs[0][word].Load()|l.logs[1][word].Load())&bit != 0 {
 		g.drainBacklog()
 	}
 }
 
-// applyBacklog applies the backlog, which is not empty. The caller holds backlog.mu.
+// applyBacklog applies the backlog. When it returns, the memtable has every batch that was added before.
 func (g *generation) applyBacklog() {
 	l := &g.backlog
-	batch := l.batch
-	if l.sort() {
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	n, half := l.take(g.db)
+	if n == 0 {
+		return
+	}
+	batch := l.applied
+	if l.sort(batch) {
 		batch = l.sorted
 	}
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		g.notApplied(err)
 	}
 	clear(l.writes)
-	l.batch.Reset()
+	l.applied.Reset()
 	l.sorted.Reset()
-	for i := range l.logs {
-		l.logs[i].Store(0)
+	for i := range l.logs[half] {
+		l.logs[half][i].Store(0)
 	}
-	l.waiting.Store(0)
+	l.waiting.Add(-n)
 }
 
-// sort writes to sorted the last write to each key of batch, in the order of the keys: Pebble finds the place of a key
-// beside the one before in less time than that of any key. It returns false, and sorted means nothing, if batch has
-// more than sets and deletes: a range that is deleted has its place among the writes before and after it.
-func (l *backlog) sort() bool {
+// take makes the batches that have come those that are applied, and returns their number, and the half of logs that has
+// theirs. The caller holds applying.
+func (l *backlog) take(db *pebble.DB) (n int32, half int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, half = l.queued, l.half
+	if n == 0 {
+		return 0, half
+	}
+	if l.applied == nil {
+		l.applied, l.sorted = db.NewBatchWithSize(l.most), db.NewBatchWithSize(l.most)
+	}
+	l.batch, l.applied = l.applied, l.batch
+	l.queued, l.half = 0, 1-half
+	return n, half
+}
+
+// sort writes to sorted the last write to each key of a batch, in the order of the keys: Pebble finds the place of a
+// key beside the one before in less time than that of any key. It returns false, and sorted means nothing, if the batch
+// has more than sets and deletes: a range that is deleted has its place among the writes before and after it. The
+// caller holds applying.
+func (l *backlog) sort(batch *pebble.Batch) bool {
 	l.writes = l.writes[:0]
-	for r := l.batch.Reader(); ; {
+	for r := batch.Reader(); ; {
 		kind, key, value, ok, err := r.Next()
 		if err != nil {
-			return false // and the commit of batch says why
+			return false // and the commit of it says why
 		}
 		if !ok {
 			break
@@ -158,9 +199,10 @@ func (l *backlog) sort() bool {
 
 // close frees the memory of the backlog, which is empty.
 func (l *backlog) close() {
-	if l.batch != nil {
-		_ = l.batch.Close() // always nil
-		_ = l.sorted.Close()
+	for _, b := range []*pebble.Batch{l.batch, l.applied, l.sorted} {
+		if b != nil {
+			_ = b.Close() // always nil
+		}
 	}
 }
 
