@@ -34,7 +34,7 @@ type exchange struct {
 	result  Result
 }
 
-// parse parses the envelope, or the params of a request without an envelope.
+// parse parses the envelope, or the params of a request without an envelope, and chooses the dialect.
 func (x *exchange) parse() error {
 	var req jsonrpc.Request
 	var bad *jsonrpc.Error
@@ -77,6 +77,7 @@ func (x *exchange) parse() error {
 	if len(body) > 0 {
 		x.req.Content = x.in.Content
 	}
+	x.choose()
 	return nil
 }
 
@@ -108,10 +109,9 @@ func malformed(bad *jsonrpc.Error) error {
 // receive decodes the request, unless the front has, checks its peer, and finds its Leader.
 func (x *exchange) receive() error {
 	if !x.decoded {
-		if err := x.parse(); err != nil {
+		if err := x.inTurn(x.parse); err != nil {
 			return err
 		}
-		x.choose()
 		if err := x.checkPath(); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (x *exchange) receive() error {
 		return err
 	}
 	if !x.decoded {
-		if err := x.decode(); err != nil {
+		if err := x.inTurn(x.decode); err != nil {
 			return err
 		}
 		if err := x.checkAsked(); err != nil {
@@ -142,6 +142,19 @@ func (x *exchange) receive() error {
 		return err
 	}
 	return x.called()
+}
+
+// largeBody is the size of a body from which on it takes its turn, in bytes.
+const largeBody = 256 << 10
+
+// inTurn calls parse or decode. Large requests wait for one another: each needs a processor for many milliseconds, and
+// many of them would leave none to the small ones.
+func (x *exchange) inTurn(f func() error) error {
+	if body := x.in.Body; body != nil && len(*body) >= largeBody {
+		x.g.config.Process.decoding.Lock()
+		defer x.g.config.Process.decoding.Unlock()
+	}
+	return f()
 }
 
 // choose chooses the dialect of the parsed request.

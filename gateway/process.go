@@ -22,8 +22,9 @@ type Process struct {
 
 	AUN auntransport.Pool // the gateway's own connections to AUN
 
-	workers workers
-	open    openStreams
+	workers  workers
+	open     openStreams
+	decoding sync.Mutex // held while a large request is parsed and decoded
 
 	mu     sync.Mutex
 	slots  map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept

@@ -76,11 +76,10 @@ func (r *Reader) TooLarge(peer identity.Peer) error {
 // Ask returns what a matched request asks for. Its body is kept as it is.
 func (r *Reader) Ask(q *Request) Asked {
 	x := &exchange{g: r.g, in: q, match: q.matches[0]}
-	err := x.parse()
+	err := x.inTurn(x.parse)
 	if err == nil {
-		x.choose()
 		if err = x.checkPath(); err == nil {
-			err = x.decode()
+			err = x.inTurn(x.decode)
 		}
 	}
 	a := x.asked()

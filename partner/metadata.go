@@ -5,6 +5,7 @@ package partner
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,7 +106,7 @@ func (n *metadata) append(dst []byte) []byte {
 	dst = task.AppendString(dst, n.Ref.Session)
 	dst = append(dst, '}')
 	if n.Pending != nil {
-		dst = append(dst, `,"pending":`...)
+		dst = append(slices.Grow(dst, 512+int(n.Pending.Size())), `,"pending":`...)
 		dst = task.AppendMessage(dst, n.Pending)
 		dst = append(dst, `,"pendingAt":`...)
 		dst = task.AppendTime(dst, n.PendingAt)
