@@ -26,7 +26,7 @@ const (
 	lingerBytes = 1 << 10
 )
 
-// replies holds the answers that are no streams while they are read.
+// replies holds the answers that are no streams while they are read, in parts where they are larger.
 var replies = bufpool.Pool{Largest: 256 << 10}
 
 // exchange is one request and its answer, which arrives while it is read. It implements upstream.Exchange.
@@ -47,7 +47,7 @@ type exchange struct {
 	status                  int // of the answer, as what follows
 	contentType, retryAfter string
 	events                  *sseproxy.Reader // of a stream
-	body                    *[]byte          // of an answer that is no stream, from the pool; nil until it is read
+	body                    bufpool.Gather   // of an answer that is no stream
 	whole                   bool             // the only message was returned
 }
 
@@ -152,28 +152,18 @@ func (x *exchange) nextEvent() (upstream.Message, error) {
 // readAll reads the whole answer. It is valid until the exchange is closed.
 func (x *exchange) readAll() ([]byte, error) {
 	max := x.transport.config.MaxReply
-	if x.body == nil {
-		if x.conn.Length() > int64(max) {
-			return nil, tooLarge(max)
-		}
-		x.body = replies.Get()
+	if x.conn.Length() > int64(max) {
+		return nil, tooLarge(max)
 	}
-	most := max // of which there is room for a byte more, so that what is longer is noticed
-	if length := x.conn.Length(); length >= 0 {
-		most = int(length)
-	}
+	x.body.Pool = &replies
 	for {
-		data := *x.body
-		if len(data) == cap(data) {
-			data = bufpool.Grow(data, most+1)
-		}
-		n, err := x.conn.Read(data[len(data):cap(data)])
-		*x.body = data[:len(data)+n]
+		n, err := x.conn.Read(x.body.Room())
+		x.body.Add(n)
 		switch {
-		case len(*x.body) > max:
+		case x.body.Len() > max:
 			return nil, tooLarge(max)
 		case err == io.EOF:
-			return *x.body, nil
+			return x.body.Bytes(), nil
 		case err != nil:
 			return nil, x.failed(err, "in the middle of its answer")
 		}
@@ -206,10 +196,7 @@ func (x *exchange) Close(err error) {
 		x.events.Close()
 	}
 	x.request.release()
-	if x.body != nil {
-		replies.Put(x.body)
-		x.body = nil
-	}
+	x.body.Release()
 	if errors.Is(err, upstream.ErrAbandoned) {
 		err = nil
 	}
