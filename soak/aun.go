@@ -59,14 +59,17 @@ func (s *site) honestTask(ctx context.Context, text string) error {
 	if err != nil {
 		return fmt.Errorf("task.create: %w", err)
 	}
-	for t.Status != "completed" {
-		if aunpeer.Ended(t.Status) {
-			return fmt.Errorf("the task is %s: %s", t.Status, t.Reason)
-		}
-		wait(ctx, 50*time.Millisecond)
+	for { // the answer to task.create has no artifacts, even if the task has completed by then
 		if t, err = conn.Do(ctx, "task.get", map[string]any{"task_id": t.TaskID}); err != nil {
 			return fmt.Errorf("task.get: %w", err)
 		}
+		if aunpeer.Ended(t.Status) {
+			break
+		}
+		wait(ctx, 50*time.Millisecond)
+	}
+	if t.Status != "completed" {
+		return fmt.Errorf("the task is %s: %s", t.Status, t.Reason)
 	}
 	if len(t.Artifacts) != 1 {
 		return fmt.Errorf("the task has %d artifacts", len(t.Artifacts))
