@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -406,6 +407,24 @@ func TestTailAllForgotten(t *testing.T) {
 		if n, _ := open(); n > 0 {
 			t.Errorf("there are %d tails", n)
 		}
+	})
+}
+
+// TestTailsEndWithTheStore: what another gateway has asked for lately does not outlive the store.
+func TestTailsEndWithTheStore(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("", ""))
+	o := s.open()
+	if _, err := o.tails.answer(o.tasks.Process(), tailQuestion{ID: "stream"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	asynctest.Eventually(t, "the tail has ended", func() bool {
+		o.tails.mu.Lock()
+		defer o.tails.mu.Unlock()
+		return len(o.tails.open) == 0
 	})
 }
 

@@ -250,6 +250,7 @@ func (o *openStore) apply() {
 // Destruct stops the work on all tasks, which the next process resumes, and closes the store.
 func (o *openStore) Destruct() error {
 	defer o.tracer.close()
+	defer o.tails.close() // when no other gateway can ask any more
 	o.metrics.close()
 	o.unshare()
 	o.groups.Close()

@@ -114,6 +114,15 @@ func (t *tails) end(id string) {
 	}
 }
 
+// close ends all tails.
+func (t *tails) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range t.open {
+		t.end(id)
+	}
+}
+
 // last returns how many changes the tail had in all.
 func (t *tailed) last() uint64 { return t.After + uint64(len(t.Changes)) + t.Lost }
 
