@@ -142,7 +142,7 @@ func admitted(route *adminapi.Route, serve adminServer) caddy.AdminHandlerFunc {
 		q, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil { // what can be read of it may select more than is meant
 			err = task.Errorf(task.InvalidParams, "the query cannot be read (%v); encode its values with percent signs", err)
-		} else if route.Query != nil {
+		} else {
 			err = checkQuery(q, route.Query...)
 		}
 		if err != nil {
@@ -178,6 +178,9 @@ func adminStatus(err error) int {
 // checkQuery refuses parameters that a route does not have.
 func checkQuery(q url.Values, names ...string) error {
 	for name := range q {
+		if len(names) == 0 {
+			return task.Errorf(task.InvalidParams, "there is no %q: the route takes no parameters", name)
+		}
 		if !slices.Contains(names, name) {
 			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, oneOf(names))
 		}

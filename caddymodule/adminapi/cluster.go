@@ -67,7 +67,7 @@ type NodeName struct {
 // clusterRoutes are the routes of gateways that share a store, and their commands.
 var clusterRoutes = []Route{
 	{
-		Path: Cluster, Method: "GET", Console: MayRead,
+		Path: Cluster, Method: "GET", Console: MayRead, Query: []string{"brief"},
 		Commands: []Command{{
 			Name:  "cluster",
 			Short: "Shows the gateways that share a store, and which of them works on what",
