@@ -60,7 +60,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	}
 	switch {
 	case t.Obtained:
-		return c, own.present(c)
+		return c, own.present(c, t.Cert, t.Key)
 	case t.Cert == "" && t.Key == "":
 		return c, nil
 	case t.Cert == "" || t.Key == "":
@@ -132,9 +132,13 @@ func (c *Certificates) shown(members []*Gateway) map[string]notify.ClientCertifi
 	return all
 }
 
-// present has connections show the certificate. A new one is shown from the next connection on.
-func (p presenter) present(c *tls.Config) error {
-	if p == nil {
+// present has connections show the certificate, in place of one in files. A new one is shown from the next connection
+// on.
+func (p presenter) present(c *tls.Config, cert, key string) error {
+	switch {
+	case cert+key != "":
+		return errors.New("tls has a certificate that is obtained, and one in files; leave one of them out")
+	case p == nil:
 		return errors.New("tls client_cert aip needs the aic of the Partner, and the global option " +
 			"aip { certificates <directory> }")
 	}

@@ -44,11 +44,16 @@ func TestAgentTLS(t *testing.T) {
 	if config, err := new(AgentTLS).config(caddy.NewReplacer(), nil); config != nil || err != nil {
 		t.Errorf("no settings make %v, %v", config, err)
 	}
+	obtained := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, nil }
+	if _, err := (&AgentTLS{Obtained: true}).config(caddy.NewReplacer(), obtained); err != nil {
+		t.Errorf("an obtained certificate: %v", err)
+	}
 	for name, bad := range map[string]AgentTLS{
-		"no file": {CA: []string{"nowhere.pem"}}, "no certificate": {CA: []string{pki.CA.Key}},
+		"obtained, and files": {Obtained: true, Cert: pki.Leader.Cert, Key: pki.Leader.Key},
+		"no file":             {CA: []string{"nowhere.pem"}}, "no certificate": {CA: []string{pki.CA.Key}},
 		"no key": {Cert: pki.Leader.Cert}, "another's key": {Cert: pki.Leader.Cert, Key: pki.Server.Key},
 	} {
-		if _, err := bad.config(caddy.NewReplacer(), nil); err == nil {
+		if _, err := bad.config(caddy.NewReplacer(), obtained); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

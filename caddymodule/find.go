@@ -159,6 +159,8 @@ func (f *Find) provision(own *Registry) error {
 // registry returns a registry as a source, with its feed.
 func (f *Find) registry(s *FindServer, own *Registry) (source find.Source, err error) {
 	switch {
+	case s.Cert+s.Key != "":
+		return source, errors.New("a registry is shown no certificate; leave cert and key out")
 	case s.URL == "" && own == nil:
 		return source, errors.New("it has no URL, and there is no option registry whose URL it could be")
 	case s.URL == "":

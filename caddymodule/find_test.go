@@ -5,7 +5,26 @@ package caddymodule
 import (
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/revocation"
 )
+
+// TestNoSuchSetting holds that settings are refused, in JSON too, that a registry does not have.
+func TestNoSuchSetting(t *testing.T) {
+	f := &Find{Registries: []FindServer{{URL: "https://a.example", Cert: "cert.pem", Key: "key.pem"}}}
+	t.Cleanup(f.stop)
+	if err := f.provision(nil); err == nil || !strings.Contains(err.Error(), "a registry is shown no certificate") {
+		t.Errorf("of find, the error is %v", err)
+	}
+	for _, s := range []RevocationSource{{Rate: 1}, {Timeout: 1}, {RefuseUnknown: true}} {
+		s.Kind, s.Location = string(revocation.Registry), "http://127.0.0.1"
+		r := &Revocation{Sources: []RevocationSource{s}}
+		t.Cleanup(r.stop)
+		if err := r.provision(); err == nil || !strings.Contains(err.Error(), "a registry has no rate") {
+			t.Errorf("of revocation, the error is %v", err)
+		}
+	}
+}
 
 // TestAgentTwice holds that an agent is at one URL.
 func TestAgentTwice(t *testing.T) {

@@ -249,7 +249,7 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 		return nil, err
 	}
 	if t.Obtained {
-		return c, own.present(c)
+		return c, own.present(c, t.Cert, t.Key)
 	}
 	return c, presentClientCert(c, repl, t.Cert, t.Key)
 }

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"hash"
 	"path/filepath"
@@ -110,6 +111,9 @@ func (s *RevocationSource) isFile() bool {
 
 // config reads the roots of the source, and no list. It adds to key what the source is made of.
 func (s *RevocationSource) config(key hash.Hash) (c revocation.Source, roots []*x509.Certificate, err error) {
+	if s.Kind == string(revocation.Registry) && (s.Rate != 0 || s.Timeout != 0 || s.RefuseUnknown) {
+		return c, nil, errors.New("revocation: a registry has no rate, timeout and refuse_unknown; leave them out")
+	}
 	c = revocation.Source{Kind: revocation.Kind(s.Kind), Staples: s.Staples, Rate: s.Rate,
 		Timeout: time.Duration(s.Timeout), RefuseUnknown: s.RefuseUnknown}
 	c.Location = caddy.NewReplacer().ReplaceAll(s.Location, "")
