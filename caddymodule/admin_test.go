@@ -21,6 +21,7 @@ func TestQueries(t *testing.T) {
 		"POST " + adminapi.ReplayDeliveries + "?status=dead&leader=key:a;b":   http.StatusBadRequest,
 		"POST " + adminapi.ReplayDeliveries + "?status=dead&leader=key:%zz":   http.StatusBadRequest,
 		"POST " + adminapi.ReplayDeliveries + "?status=dead&reader=key:a":     http.StatusBadRequest,
+		"POST " + adminapi.Registrations + "?partner=a.example":               http.StatusBadRequest,
 		"POST " + adminapi.Withdraw + "?partner=https://a.example":            http.StatusBadRequest,
 		"GET " + adminapi.Endpoints:                                           http.StatusOK,
 		"GET " + adminapi.Endpoints + "?host=a":                               http.StatusBadRequest,

@@ -46,6 +46,9 @@ func registrations(o *openStore, r *http.Request) (any, error) {
 }
 
 func registerPartner(o *openStore, r *http.Request) (any, error) {
+	if r.URL.RawQuery != "" { // its Partner would not be the one that is registered
+		return nil, task.Errorf(task.InvalidParams, "a registration has no query; name the Partner in the body")
+	}
 	var order adminapi.RegistrationOrder
 	if err := readOrder(r, &order); err != nil {
 		return nil, err
