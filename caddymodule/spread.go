@@ -144,7 +144,8 @@ func askNodes[P any](o *openStore, r *http.Request, q adminQuestion) (all []ofNo
 		}
 		one := ofNode[P]{answer.Node, new(P)}
 		if err := json.Unmarshal(answer.Value.Body, one.page); err != nil {
-			return nil, nil, err
+			return nil, nil, task.Errorf(task.Internal, "the gateway %s answers what cannot be read; check its version",
+				answer.Node).WithCause(err)
 		}
 		all = append(all, one)
 	}

@@ -232,6 +232,7 @@ func TestSpreadBroken(t *testing.T) {
 	for _, tc := range []struct{ path, answer, want string }{
 		{adminapi.Tasks, `{"Shards":[4],"Body":{}}`, "node-1 says that it owns shard 4, but they are 0 to 3"},
 		{adminapi.Tasks, `{"Shards":[-1],"Body":{}}`, "node-1 says that it owns shard -1, but they are 0 to 3"},
+		{adminapi.Tasks, `{"Body":[]}`, "node-1 answers what cannot be read; check its version"},
 		{adminapi.OverviewOf, `{"Body":{"now":{}}}`, ""},
 	} {
 		answered = tc.answer
