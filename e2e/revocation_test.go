@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,6 +161,15 @@ func TestRevocationURL(t *testing.T) {
 	issuer.revoke(bob.Leaf)
 	publish()
 	eventually(t, "the certificate is refused that was revoked", func() bool { return isShut(handshake(t, s, bob)) })
+	eventually(t, "the list was kept", func() bool { // a moment after it is in use
+		files, err := filepath.Glob(s.inDir("share/caddy/aip-revocation/*.crl"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("kept are %q, %v", files, err)
+		}
+		kept, err := os.ReadFile(files[0])
+		noError(t, err)
+		return bytes.HasPrefix(kept, *list.Load())
+	})
 	server.Close()
 	s.kill()
 	s.run(s.inDir("Caddyfile"))
