@@ -273,7 +273,8 @@ func (f *agentFinder) Find(ctx context.Context) (discovery.Found, error) {
 	return discovery.Found{}, task.Errorf(task.AgentUnavailable, "%s", why).WithCause(err)
 }
 
-// errDisabled ends turns of an agent that was disabled in the middle. Nobody asks it whether it goes on with them.
+// errDisabled ends turns of an agent that its registry has disabled meanwhile. The gateway does not ask the agent
+// whether it works on.
 var errDisabled = task.Errorf(task.AgentTimeout, "the agent is not active at its registry any more")
 
 // lost has f called when a registry says that the agent is not active.

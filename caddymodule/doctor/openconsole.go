@@ -22,7 +22,7 @@ type OpenConsole struct {
 	Why   string   // others can open it, and what mends that
 }
 
-// openConsoleAdvice is what closes an OpenConsole that asks nobody who they are.
+// openConsoleAdvice says how to close an OpenConsole whose site does not authenticate its clients.
 const openConsoleAdvice = `add client_auth with "mode require_and_verify" to the tls block of its site, ` +
 	"or basic_auth or forward_auth to the site"
 
@@ -38,8 +38,8 @@ func OpenConsoles(text []byte) ([]OpenConsole, error) {
 	return s.openConsoles(), nil
 }
 
-// openConsoles returns the consoles that are refused, and those of which is warned: that may change something, and are
-// for the users of this machine, whoever they are.
+// openConsoles returns the consoles that the gateway refuses, and those of which it warns: that may change something,
+// and that every user of this machine can open.
 func (s *server) openConsoles() (open []OpenConsole) {
 	local := s.isLocal()
 	for _, r := range s.allRoutes() {
