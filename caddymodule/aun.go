@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/sha256"
@@ -138,16 +139,13 @@ func (a *AUN) checkWritten() error {
 		return nil
 	}
 	l := &a.Limits
-	for _, limit := range []struct {
-		name string
-		n    int
-	}{
-		{"connections", l.Connections}, {"connections_per_aid", l.ConnectionsPerAID}, {"subscriptions", l.Subscriptions},
-		{"calls", l.Calls}, {"logins", l.Logins}, {"logins_per_address", l.LoginsPerAddress},
-	} {
-		if limit.n < 0 {
-			return fmt.Errorf("aun: limits: %s is %d, but must not be negative", limit.name, limit.n)
-		}
+	if err := cmp.Or(
+		notNegativeNumber("connections", l.Connections),
+		notNegativeNumber("connections_per_aid", l.ConnectionsPerAID),
+		notNegativeNumber("subscriptions", l.Subscriptions), notNegativeNumber("calls", l.Calls),
+		notNegativeNumber("logins", l.Logins), notNegativeNumber("logins_per_address", l.LoginsPerAddress),
+	); err != nil {
+		return fmt.Errorf("aun: limits: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
@@ -53,17 +54,13 @@ func defaultMemory() int64 { return min(192<<20, debug.SetMemoryLimit(-1)/4) }
 func minMemory(body int) int64 { return 2 * (int64(body) + 1) }
 
 func (l *Limits) check() error {
-	for _, limit := range []struct {
-		name string
-		n    int64
-	}{
-		{"body", int64(l.Body)}, {"depth", int64(l.Depth)}, {"streams", int64(l.Streams)},
-		{"streams_per_leader", int64(l.StreamsPerLeader)}, {"tasks_per_leader", int64(l.TasksPerLeader)},
-		{"memory", l.Memory}, {"memory_per_leader", l.MemoryPerLeader},
-	} {
-		if limit.n < 0 {
-			return fmt.Errorf("limits: %s is %d, but must not be negative", limit.name, limit.n)
-		}
+	if err := cmp.Or(
+		notNegativeNumber("body", l.Body), notNegativeNumber("depth", l.Depth), notNegativeNumber("streams", l.Streams),
+		notNegativeNumber("streams_per_leader", l.StreamsPerLeader),
+		notNegativeNumber("tasks_per_leader", l.TasksPerLeader), notNegativeNumber("memory", l.Memory),
+		notNegativeNumber("memory_per_leader", l.MemoryPerLeader),
+	); err != nil {
+		return fmt.Errorf("limits: %w", err)
 	}
 	switch least := minMemory(l.Body); {
 	case l.MemoryPerLeader < least: // or a request of the size of body could not be read

@@ -165,11 +165,8 @@ func (l *StoreLimits) Provision(caddy.Context) error {
 // Validate checks the settings.
 func (l *StoreLimits) Validate() error {
 	if err := cmp.Or(notNegative("store: retention", l.Retention),
-		notNegative("store: keep_unread", l.KeepUnread)); err != nil {
+		notNegative("store: keep_unread", l.KeepUnread), notNegativeNumber("store: max_size", l.MaxSize)); err != nil {
 		return err
-	}
-	if l.MaxSize < 0 {
-		return fmt.Errorf("store: max_size is %d, but must not be negative", l.MaxSize)
 	}
 	if l.MaxSize > 0 && l.MaxSize < l.MaxBytes {
 		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept",

@@ -62,6 +62,14 @@ func notNegative(setting string, d caddy.Duration) error {
 	return nil
 }
 
+// notNegativeNumber is notNegative for a number.
+func notNegativeNumber[N int | int64](setting string, n N) error {
+	if n < 0 {
+		return fmt.Errorf("%s is %d, but must not be negative", setting, n)
+	}
+	return nil
+}
+
 // terms returns the terms of a task whose Leader sets none.
 func (t *Timeouts) terms() task.Terms {
 	return task.Terms{
