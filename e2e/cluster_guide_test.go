@@ -47,6 +47,7 @@ func readClusterGuide(t *testing.T) *clusterGuide {
 		noError(t, os.Symlink(program, filepath.Join(g.dir, name)))
 	}
 
+	t.Cleanup(g.showLogs)
 	g.enter(g.block(setUp, 0))
 	g.jobs(g.block(setUp, 1))
 	g.configure(g.block(setUp, 2))
@@ -84,6 +85,8 @@ func TestClusterGuide(t *testing.T) {
 	g.enter(g.block(backingUp, 0))
 	g.works("late")
 	g.enter(g.block(backingUp, 1))
+	g.begunRestore("aip-7")
+	g.enter(g.block(backingUp, 2))
 	again := g.jobs(g.block(setUp, 3))
 	for n := 1; n <= 3; n++ {
 		g.started(n, again)
@@ -120,6 +123,27 @@ func TestClusterServers(t *testing.T) {
 	g.succeeds(remove)
 	g.whole("nats-3")
 	g.works("third")
+}
+
+// showLogs shows what the gateways and servers of a failed test have logged.
+func (g *clusterGuide) showLogs() {
+	if !g.t.Failed() {
+		return
+	}
+	for _, pattern := range []string{"gateway-?.log", "nats-?.log"} {
+		files, _ := filepath.Glob(filepath.Join(g.dir, pattern))
+		for _, file := range files {
+			log, _ := os.ReadFile(file)
+			g.t.Logf("%s:\n%s", filepath.Base(file), tail(string(log), 5_000))
+		}
+	}
+}
+
+// begunRestore leaves a stream as a restore does whose parts did not arrive.
+func (g *clusterGuide) begunRestore(stream string) {
+	g.t.Helper()
+	request := fmt.Sprintf(`'$JS.API.STREAM.RESTORE.%s' "$(cat backup-1/%[1]s/backup.json)"`, stream)
+	g.enter(fmt.Sprintf("./nats -s nats://127.0.0.1:%d1 req %s", g.ports["422"], request), "deliver_subject")
 }
 
 // started waits until a gateway listens.
