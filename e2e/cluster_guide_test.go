@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // jobs types a block that begins processes, which end with the test.
@@ -207,21 +209,11 @@ func (g *clusterGuide) whole(but string) {
 	})
 }
 
-// freePorts returns the digits before the last one of ports that end with 1 to n, on which no process listens.
+// freePorts returns the digits before the last one of ports that end with 1 to n, on which no process listens, and
+// which no other test gets.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
-	for range 1000 {
-		first := freePort(t) / 10
-		free := true
-		for i := 1; i <= n && free; i++ {
-			free = isFree(first*10 + i)
-		}
-		if free {
-			return first
-		}
-	}
-	t.Fatal("there are no ports")
-	return 0
+	return must(freeport.TakeRow(n))(t)
 }
 
 // TestServersOfContrib runs servers with contrib/nats/nats.conf, and types what docs/cluster.md says of one that is

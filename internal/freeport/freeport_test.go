@@ -7,14 +7,25 @@ import (
 	"testing"
 )
 
-// TestTake takes ports, each of which is another one, and can be listened on.
+// TestTake takes ports, also in rows, each of which is another one, and can be listened on.
 func TestTake(t *testing.T) {
-	seen := make(map[int]bool)
+	var ports []int
 	for range 100 {
 		port, err := Take()
 		if err != nil {
 			t.Fatal(err)
 		}
+		digits, err := TakeRow(9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+		for i := 1; i <= 9; i++ {
+			ports = append(ports, digits*10+i)
+		}
+	}
+	seen := make(map[int]bool)
+	for _, port := range ports {
 		if seen[port] {
 			t.Errorf("port %d is taken twice", port)
 		}
