@@ -96,10 +96,7 @@ func (p *parser) amp(into **AMP) func() {
 			"names":    p.word(&a.Names),
 			"interval": p.duration(&a.Interval),
 			"max_size": size(p, &a.MaxSize),
-			"keep": func() {
-				a.Keep = new(int)
-				p.number(a.Keep)()
-			},
+			"keep":     optional(p, &a.Keep, p.number),
 			"sign": func() {
 				switch args := p.RemainingArgs(); {
 				case len(args) == 1 && args[0] == "aip":

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -373,12 +372,9 @@ func (p *parser) agent(a *AgentConfig) {
 			}
 			a.HeaderUp.Add(name, value)
 		}),
-		"caller":  p.section(a.Caller.options(p)),
-		"timeout": p.duration(&a.Timeout),
-		"retry_for": func() {
-			a.RetryFor = new(caddy.Duration)
-			p.duration(a.RetryFor)()
-		},
+		"caller":              p.section(a.Caller.options(p)),
+		"timeout":             p.duration(&a.Timeout),
+		"retry_for":           optional(p, &a.RetryFor, p.duration),
 		"max_runs":            p.number(&a.MaxRuns),
 		"max_runs_per_leader": p.number(&a.MaxRunsPerLeader),
 		"check":               p.duration(&a.Check),

@@ -193,6 +193,16 @@ func (p *parser) duration(into *caddy.Duration) func() {
 	})
 }
 
+// optional returns what reads an option whose default is not 0 although 0 may be set, by what reads the number.
+func optional[T any](p *parser, into **T, number func(*T) func()) func() {
+	return func() {
+		v := new(T)
+		if number(v)(); p.Val() != "" { // of an empty value, the default stays
+			*into = v
+		}
+	}
+}
+
 // number returns what reads an option with a whole number.
 func (p *parser) number(into *int) func() { return value(p, into, "a whole number", strconv.Atoi) }
 

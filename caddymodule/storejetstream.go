@@ -134,6 +134,12 @@ func (s *JetStreamStore) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("store: the URL of a server %w", err)
 		}
 	}
+	for i, at := range s.Monitor {
+		var err error
+		if s.Monitor[i], err = replaceAll(repl, at); err != nil {
+			return fmt.Errorf("store: monitor: a URL %w", err)
+		}
+	}
 	if s.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -50,12 +50,13 @@ func jetStreamOf(t *testing.T, text string) (*JetStreamStore, error) {
 // TestJetStreamInACaddyfile holds what a configuration sets.
 func TestJetStreamInACaddyfile(t *testing.T) {
 	t.Setenv("THE_NODE", "east-1")
+	t.Setenv("THE_SERVER", "a:8222")
 	got, err := jetStreamOf(t, `jetstream nats://a tls://b:4443 {
 		user gateway {file.DIR/password}
 		tls {
 			server_name nats.example.com
 		}
-		monitor http://a:8222 https://b:8222/varz/..
+		monitor http://{env.THE_SERVER} https://b:8222/varz/..
 		node {env.THE_NODE}
 		lease 5s
 		shards 64

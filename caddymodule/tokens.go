@@ -41,10 +41,7 @@ type TokenVerification struct {
 // options adds its options to those of a block.
 func (t *TokenVerification) options(p *parser, of options) options {
 	of["algorithms"], of["allow_networks"], of["ca"] = p.words(&t.Algorithms), p.words(&t.AllowNetworks), p.words(&t.CA)
-	of["leeway"] = func() {
-		t.Leeway = new(caddy.Duration)
-		p.duration(t.Leeway)()
-	}
+	of["leeway"] = optional(p, &t.Leeway, p.duration)
 	return of
 }
 
