@@ -105,3 +105,26 @@ func TestAICNotStored(t *testing.T) {
 		t.Errorf("the configuration is loaded again when the storage has the AIC %q, want %q", got, aic)
 	}
 }
+
+// TestRegistryInJSON: settings that would do nothing are refused.
+func TestRegistryInJSON(t *testing.T) {
+	for _, tt := range []struct {
+		settings Registry
+		err      string
+	}{
+		{settings: Registry{User: "a", Password: "b"}},
+		{settings: Registry{Issuer: "https://login.example"}},
+		{settings: Registry{Issuer: "https://login.example", ClientID: "c", ClientSecret: "d"}},
+		{Registry{Issuer: "https://login.example", Password: "b"}, "password belongs to user"},
+		{Registry{User: "a", Password: "b", ClientID: "c"}, "client_id and client_secret belong to issuer"},
+		{Registry{User: "a", Password: "b", ClientSecret: "d"}, "client_id and client_secret belong to issuer"},
+	} {
+		tt.settings.URL = "https://registry.example"
+		for range 2 { // settings are checked, and then used
+			_, err := tt.settings.account(nil)
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%+v: %v, want %q", tt.settings, err, tt.err)
+			}
+		}
+	}
+}

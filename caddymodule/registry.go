@@ -109,6 +109,10 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		return nil, errors.New("use user, for a registry of ACPs 2.1, or oidc, for one of 2.2, not both")
 	case r.User != "" && r.Password == "":
 		return nil, errors.New("user needs a password")
+	case r.User == "" && r.Password != "":
+		return nil, errors.New("password belongs to user, which is not set")
+	case r.Issuer == "" && (r.ClientID != defaultClient || r.ClientSecret != ""):
+		return nil, errors.New("client_id and client_secret belong to issuer, which is not set")
 	case r.Ontology != nil && r.Issuer == "":
 		return nil, errNoEntities
 	case time.Duration(r.Poll) < minPoll:
