@@ -20,10 +20,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
-// agentAPISite is a site without certificates that speaks the Agent API, beside the one with certificates.
-func agentAPISite(t *testing.T) (s *site, c config, mount string) {
+// agentAPISite is a site without certificates that speaks the Agent API, beside the one with certificates. Both are
+// before the sample agent at an address.
+func agentAPISite(t *testing.T, agent string) (s *site, c config, mount string) {
 	t.Helper()
-	_, agent := sampleAgent(t)
 	port := freePort(t)
 	s = newSite(t)
 	c = config{
@@ -35,19 +35,23 @@ func agentAPISite(t *testing.T) (s *site, c config, mount string) {
 }
 
 // TestAgentAPICallersCrash kills the gateway in the middle of a turn. The session is busy until the turn has been
-// resumed and has ended, and then takes the next message.
+// resumed and has ended, and then takes the next message. The agent stands still meanwhile, so that the turn does not
+// end while the gateway is away.
 func TestAgentAPICallersCrash(t *testing.T) {
 	t.Parallel()
-	s, c, mount := agentAPISite(t)
+	agents, address := sampleAgent(t)
+	s, c, mount := agentAPISite(t, address)
 	s.start(c)
 	a := newAgentAPIOf(t, mount)
 	session, id, pieces := leader.NewID("session"), "", 0
-	err := a.follow(within(t, patience), session, "stream 40 50", func(e view) bool {
+	var goOn func()
+	err := a.follow(within(t, patience), session, "stream 80 50", func(e view) bool {
 		if e.ID != "" {
 			id = e.ID
 		}
 		if e.Kind == "piece" {
 			if pieces++; pieces == 3 {
+				goOn = agents.pause(t)
 				s.kill()
 			}
 		}
@@ -64,13 +68,16 @@ func TestAgentAPICallersCrash(t *testing.T) {
 			if refused++; !strings.Contains(err.Error(), "is already in RUNNING state.") {
 				t.Fatalf("the next message is answered with %v", err)
 			}
+			if refused == 1 {
+				goOn()
+			}
 		}
 		return err == nil
 	})
 	if refused == 0 {
 		t.Error("the session was not busy while its turn was resumed")
 	}
-	if got := a.get(id); got.State != "completed" || got.Holds != chunks(40) {
+	if got := a.get(id); got.State != "completed" || got.Holds != chunks(80) {
 		t.Errorf("the task that was interrupted is got as %+v", got)
 	}
 }
@@ -79,7 +86,8 @@ func TestAgentAPICallersCrash(t *testing.T) {
 // cut.
 func TestAgentAPICallersReload(t *testing.T) {
 	t.Parallel()
-	s, c, mount := agentAPISite(t)
+	_, agent := sampleAgent(t)
+	s, c, mount := agentAPISite(t, agent)
 	s.start(c)
 	a := newAgentAPIOf(t, mount)
 	var got story
@@ -99,7 +107,8 @@ func TestAgentAPICallersReload(t *testing.T) {
 // TestAgentAPICallers: two callers with the same user_id and session_id have nothing in common.
 func TestAgentAPICallers(t *testing.T) {
 	t.Parallel()
-	s, c, _ := agentAPISite(t)
+	_, agent := sampleAgent(t)
+	s, c, _ := agentAPISite(t, agent)
 	s.start(c)
 	one, two := agentAPIOf(t, s.url(), certificates(t).Leader), agentAPIOf(t, s.url(), certificates(t).LeaderV1)
 	asked := one.send("ask", "")
@@ -159,7 +168,8 @@ var varying = regexp.MustCompile(`(response_|msg_)[-\w]+|(_at":)\d+`)
 // TestAgentAPIGuide replays the conversation of docs/mapping.md.
 func TestAgentAPIGuide(t *testing.T) {
 	t.Parallel()
-	s, c, mount := agentAPISite(t)
+	_, agent := sampleAgent(t)
+	s, c, mount := agentAPISite(t, agent)
 	s.start(c)
 	page, err := os.ReadFile("../docs/mapping.md")
 	if err != nil {

@@ -16,7 +16,7 @@ func TestCallStream(t *testing.T) {
 	pki := certificates(t)
 	args := []string{"aip", "call", s.url(), "--cert", pki.Leader.Cert, "--key", pki.Leader.Key, "--ca", pki.CA.Cert}
 
-	p := startProcess(t, s.dir, nil, caddyBinary(t), append(args, "stream", "--task", "t1", "stream 20 100")...)
+	p := startProcess(t, s.dir, nil, caddyBinary(t), append(args, "stream", "--task", "t1", "stream 60 100")...)
 	p.waitFor(t, `chunk-4 `)
 	s.kill()
 	s.run(filepath.Join(s.dir, "Caddyfile"))
@@ -26,8 +26,7 @@ func TestCallStream(t *testing.T) {
 		!strings.Contains(said, "awaiting-completion") || !strings.Contains(said, "next      complete") {
 		t.Errorf("stream ended with status %d and said\n%s", p.cmd.ProcessState.ExitCode(), said)
 	}
-	for i := range 20 {
-		piece := strings.Fields(chunks(20))[i]
+	for _, piece := range strings.Fields(chunks(60)) {
 		if strings.Count(said, piece+" ") != 1 {
 			t.Errorf("%s was printed %d times:\n%s", piece, strings.Count(said, piece+" "), said)
 		}

@@ -179,16 +179,17 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// TestGRPCCrash: a stream that dies with the gateway is subscribed to again at the next one, and loses nothing.
+// TestGRPCCrash: a stream that dies with the gateway is subscribed to again at the next one, and loses nothing. The
+// agent stands still meanwhile: nobody can subscribe to a task that has ended.
 func TestGRPCCrash(t *testing.T) {
 	t.Parallel()
-	_, agent := sampleAgent(t)
+	agents, agent := sampleAgent(t)
 	c := config{handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers a2a\n\t}"}
 	s := serve(t, c)
 	pair := keyPair(t, certificates(t).Leader)
-	ctx, cancel := context.WithCancel(within(t, patience))
+	ctx, cancel := context.WithCancel(within(t, 3*patience))
 	defer cancel()
-	stream, err := grpcCaller(t, s, pair).SendStreamingMessage(ctx, grpcMessage("stream 40 50"))
+	stream, err := grpcCaller(t, s, pair).SendStreamingMessage(ctx, grpcMessage("stream 80 50"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +201,7 @@ func TestGRPCCrash(t *testing.T) {
 		}
 		seen.add(event)
 	}
+	goOn := agents.pause(t)
 	s.kill()
 	for {
 		event, err := stream.Recv()
@@ -220,6 +222,7 @@ func TestGRPCCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	goOn()
 	var now shown
 	if now.add(event); event.GetTask() == nil || !strings.HasPrefix(now.text, seen.text) {
 		t.Errorf("the second stream begins with %v, after %+v", event, seen)
@@ -234,7 +237,7 @@ func TestGRPCCrash(t *testing.T) {
 		}
 		now.add(event)
 	}
-	if now.state != a2apb.TaskState_TASK_STATE_COMPLETED || strings.Count(now.text, "chunk") != 40 {
+	if now.state != a2apb.TaskState_TASK_STATE_COMPLETED || strings.Count(now.text, "chunk") != 80 {
 		t.Errorf("the streams show %+v", now)
 	}
 }

@@ -117,6 +117,16 @@ func (p *process) hasEnded() bool {
 	}
 }
 
+// pause stops the process, as that of a machine which is suspended, until the function that it returns is called.
+func (p *process) pause(t testing.TB) (goOn func()) {
+	t.Helper()
+	noError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	return func() {
+		t.Helper()
+		noError(t, p.cmd.Process.Signal(syscall.SIGCONT))
+	}
+}
+
 // waitForPort waits until something accepts connections at an address.
 func (p *process) waitForPort(t testing.TB, address string) {
 	t.Helper()
