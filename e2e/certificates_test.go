@@ -31,7 +31,7 @@ func TestCertificatesAreObtained(t *testing.T) {
 	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 	ca := catest.New(t)
 	ca.Serve(t)
-	ca.Add(aic, catest.Agent{DNS: []string{"localhost"}, Lifetime: 15 * time.Second})
+	ca.Add(aic, catest.Agent{DNS: []string{"localhost"}, Lifetime: 30 * time.Second})
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.Root())
 

@@ -211,7 +211,7 @@ func TestExpiredToken(t *testing.T) {
 		return rabbittest.Token(map[string]any{"sub": "a member", "exp": time.Now().Add(lifetime).Unix(),
 			"scope": []string{"rabbitmq.configure:*/*", "rabbitmq.write:*/*", "rabbitmq.read:*/*"}})
 	}
-	g.token = token(5 * time.Second)
+	g.token = token(20 * time.Second) // in which the member joins, and executes a task
 	joined := g.join(m)
 	g.say("start", "one", "hello")
 	g.waitForState(m.aic, "one", "awaiting-completion")
