@@ -71,7 +71,7 @@ func TestAUNAssignee(t *testing.T) {
 					t.Errorf("%s by AUN: it is %+v", c.script, got)
 				}
 				id := fmt.Sprintf("t%d", i)
-				leader.start(id, c.script)
+				leader.patiently(id, c.script)
 				if got := leader.rests(id); got.Status.State != c.state || productTexts(got) != c.text {
 					t.Errorf("%s by AIP: it is %s with %q", c.script, got.Status.State, productTexts(got))
 				}

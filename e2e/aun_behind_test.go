@@ -87,7 +87,7 @@ func TestAUNBehind(t *testing.T) {
 		{"delegate db.aid.test look", task.AwaitingCompletion, "echo: delegate db.aid.test look"},
 	} {
 		id := fmt.Sprintf("t%d", i)
-		b.caller.start(id, c.script)
+		b.patiently(id, c.script)
 		got := b.rests(id)
 		if got.Status.State != c.state || productTexts(got) != c.text {
 			t.Errorf("%s: it is %s with %q", c.script, got.Status.State, productTexts(got))
@@ -231,7 +231,7 @@ func TestAUNBehindCuts(t *testing.T) {
 			again := time.NewTicker(50 * time.Millisecond)
 			defer again.Stop()
 			var err error
-			for range 200 { // the gateway is killed meanwhile
+			for giveUp := time.Now().Add(2 * patience); time.Now().Before(giveUp); { // the gateway is killed meanwhile
 				if _, err = b.try(startCall(id, fmt.Sprintf("stream %d 50 of %s", pieces, id))); err == nil {
 					return
 				}

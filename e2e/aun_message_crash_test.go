@@ -42,7 +42,7 @@ func TestAUNAssigneeCrash(t *testing.T) {
 	s := newAUN(t)
 	c := s.config("aun-assignee worker.aid.test")
 	s.start(c)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	worker := &aunpeer.Assignee{Client: s.client("worker.aid.test")}
 	working, stop := context.WithCancel(ctx)
@@ -121,7 +121,7 @@ func TestAUNMessagesCrash(t *testing.T) {
 	s := newAUN(t)
 	c := s.config("a2a/legacy " + agent.url)
 	s.start(c)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	alice := s.client("alice.aid.test")
 	conn := s.again(ctx, alice)

@@ -183,6 +183,16 @@ func (c *caller) refused(call *task.Call) *leader.Error {
 }
 
 func (c *caller) start(id, text string) *task.Task { c.t.Helper(); return c.do(startCall(id, text)) }
+
+// patiently starts a task, and waits for its agent for longer than other starts: an agent that refuses it later has
+// failed.
+func (c *caller) patiently(id, text string) *task.Task {
+	c.t.Helper()
+	call := startCall(id, text)
+	call.Terms.Response = patience / 2
+	return c.do(call)
+}
+
 func (c *caller) goOn(id, text string) *task.Task {
 	c.t.Helper()
 	return c.do(commandCall(task.Continue, id, text))
