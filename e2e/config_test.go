@@ -245,15 +245,16 @@ func TestLimits(t *testing.T) {
 		!strings.Contains(says(got.Status.DataItems), "maxProductsBytes") {
 		t.Errorf("products that are too large: %+v", of(got))
 	}
+	s.kill()
+	c.store = "store memory" // with a retention in which a task that has ended can be got
+	s.start(c)
+	if got := leader.refused(commandCall(task.Get, "three")); got.Code != -32001 {
+		t.Errorf("the memory driver has kept a task: %s", got.Raw)
+	}
 	waits := startCall("waits", "hello")
 	waits.Terms.AwaitingCompletion = time.Millisecond
 	leader.do(waits)
 	eventually(t, "the awaitingCompletionTimeout completes a task", func() bool {
 		return leader.get("waits").Status.State == task.Completed
 	})
-	s.kill()
-	s.start(c)
-	if got := leader.refused(commandCall(task.Get, "three")); got.Code != -32001 {
-		t.Errorf("the memory driver has kept a task: %s", got.Raw)
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	client "github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -44,9 +45,15 @@ func TestDrainMode(t *testing.T) {
 	leader := leaderOf(t, s.url())
 	leader.start("asks", "ask me")
 	answered := make(chan *task.Task, 1)
+	slow := startCall("slow", "take your time")
+	slow.Terms.Response = 5 * patience // so the start waits until the agent may finish
 	go func() {
-		got, _ := leader.try(startCall("slow", "take your time"))
-		answered <- got
+		got, err := leader.Do(within(t, 5*patience), slow)
+		if err != nil {
+			t.Errorf("the start that waits: %v", explain(err))
+			got = new(client.Answer)
+		}
+		answered <- got.Task
 	}()
 	eventually(t, "the agent works on the task", func() bool { return len(agent.requests("tasks/send")) == 2 })
 
@@ -100,8 +107,8 @@ func TestDrainMode(t *testing.T) {
 	if got := drainCommand(0, "--wait"); !strings.Contains(got, "agents work on 0 tasks, and 1 wait") {
 		t.Errorf("drain --wait prints %q", got)
 	}
-	if got := <-answered; got.Status.State != task.AwaitingCompletion {
-		t.Errorf("the start is answered with %s", got.Status.State)
+	if got := <-answered; got == nil || got.Status.State != task.AwaitingCompletion {
+		t.Errorf("the start is answered with %+v", got)
 	}
 	if _, body := s.asked("GET", "/aip/drain", ""); !gjson.GetBytes(body, "draining").Bool() ||
 		gjson.GetBytes(body, "unfinished").Int() != 1 {
