@@ -246,7 +246,7 @@ func TestCallback(t *testing.T) {
 				f := &follower{caller: leaderOf(t, s.url()), id: "a"}
 				agent.is(step{"working", "", nil})
 				followed := make(chan error, 1)
-				go func() { followed <- f.follow(within(t, time.Minute), "hello", "awaiting-completion") }()
+				go func() { followed <- f.follow(within(t, 5*patience), "hello", "awaiting-completion") }()
 				id := (<-agent.asked).Params.ID
 				hook := agent.hook(id)
 				if !strings.HasPrefix(hook.URL, callback+"/") || len(hook.Token) < 20 {

@@ -157,7 +157,7 @@ func chaosTask(t *testing.T, c *caller, id, what string) *task.Task {
 	call.Terms.Response = time.Second
 	again := time.NewTicker(100 * time.Millisecond) // as a Leader asks again
 	defer again.Stop()
-	for range 300 {
+	for giveUp := time.Now().Add(3 * patience); time.Now().Before(giveUp); {
 		got, err := c.try(call)
 		var refusal *leader.Error
 		if errors.As(err, &refusal) && refusal.Code != -32603 {

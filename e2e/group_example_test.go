@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
@@ -73,7 +72,7 @@ func (p *groupPage) example(language, name string, change func(string) string) (
 // lead runs the page's Leader, with a change, and returns what it prints.
 func (p *groupPage) lead(change func(string) string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 3*patience)
 	defer cancel()
 	cmd, err := rabbittest.Python(ctx, p.example("python", "leader.py", change))
 	noError(p.t, err)
