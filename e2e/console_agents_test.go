@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/browser"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -44,6 +45,7 @@ func TestConsoleShowsCards(t *testing.T) {
 	}))
 	defer agent.Close()
 	s, console := consoleOf(t, agent.URL, "")
+	began := time.Now()
 	p := browser.Start(t).Open(1200, 800)
 	for range 3 {
 		p.Go("about:blank")
@@ -56,7 +58,7 @@ func TestConsoleShowsCards(t *testing.T) {
 		}
 	}
 	picture(t, p, "agents")
-	if n := asked.Load(); n != 1 {
+	if n := asked.Load(); n < 1 || n > 1+int64(time.Since(began)/time.Minute) { // it is asked again after a minute
 		t.Errorf("the agent was asked %d times for its card", n)
 	}
 	good(t, p, console)

@@ -23,6 +23,7 @@ func TestConsoleAtALocalPort(t *testing.T) {
 	served := startProcess(t, t.TempDir(), nil, caddyBinary(t), "aip", "console", "--listen", address,
 		"--address", admin, "--allow", "cancel")
 	served.waitForPort(t, address)
+	served.waitFor(t, "\n") // it listens before it says so
 	url := "http://" + address + "/aip/console/"
 	if said := served.out.String(); said != "The console is at "+url+"\n" {
 		t.Errorf("the command prints %q", said)
