@@ -51,7 +51,12 @@ func TestDiscovery(t *testing.T) {
 		res, text := l.request(http.MethodPost, path, []byte(body))
 		return res, gjson.ParseBytes(text)
 	}
-	res, found := ask("/acps-adp-v2/discover", `{"type":"trending"}`)
+	var res *http.Response
+	var found gjson.Result
+	eventually(t, "the skills of the agent are known", func() bool { // a request waits for its card for 2 s only
+		res, found = ask("/acps-adp-v2/discover", `{"type":"trending"}`)
+		return found.Get("result.acsMap.@values.0.skills.0.name").Str != ""
+	})
 	if res.StatusCode != 200 || found.Get("result.acsMap.@keys").String() != `["`+aic+`"]` ||
 		!found.Get("result.aliveMap.@values.0.alive").Bool() ||
 		found.Get("result.acsMap.@values.0.endPoints.0.url").Str != s.url()+"/one" {
