@@ -47,12 +47,12 @@ func TestBadAgents(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request, heard)
 		reason string
 	}{
-		{"the head never comes", silent, `silent for 1s`},
+		{"the head never comes", silent, `silent for 5s`},
 		{"half an answer", func(w http.ResponseWriter, r *http.Request, _ heard) {
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"x","resu`)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, `silent for 1s`},
+		}, `silent for 5s`},
 		{"a broken connection", func(http.ResponseWriter, *http.Request, heard) { panic(http.ErrAbortHandler) },
 			`connection to the agent broke`},
 		{"cut off", func(w http.ResponseWriter, _ *http.Request, _ heard) {
@@ -119,7 +119,7 @@ func TestBadAgents(t *testing.T) {
 			h heard) {
 			writeTask(w, h, "working", "")
 		},
-			`changed nothing for 1s`},
+			`changed nothing for 5s`},
 	} {
 		cases = append(cases, badAgent{tc.name, newFakeAgent(t, tc.answer).url, tc.reason})
 	}
@@ -135,7 +135,7 @@ func TestBadAgents(t *testing.T) {
 	var handle strings.Builder
 	for i, a := range cases {
 		fmt.Fprintf(&handle,
-			"handle_path /%d/* {\naip_gateway {\nagent a2a/legacy %s {\ntimeout 1s\nretry_for 1s\n}\n}\n}\n", i, a.url)
+			"handle_path /%d/* {\naip_gateway {\nagent a2a/legacy %s {\ntimeout 5s\nretry_for 1s\n}\n}\n}\n", i, a.url)
 	}
 	s := serve(t, config{store: "store memory", handle: handle.String()})
 	var all sync.WaitGroup
@@ -223,7 +223,7 @@ func TestRefusal(t *testing.T) {
 		leader := leaderOf(t, fmt.Sprintf("%s/%d", s.url(), i))
 		all.Go(func() {
 			call := startCall("one", "hello")
-			call.Terms.Response = 5 * time.Second
+			call.Terms.Response = patience / 2
 			got, err := leader.try(call)
 			if err != nil {
 				t.Errorf("%s: %v", tc.name, explain(err))
@@ -275,7 +275,6 @@ func TestCredentials(t *testing.T) {
 			aic ` + aic + `
 			agent a2a/legacy ` + agent + ` {
 				header_up X-API-Key ` + value + `
-				timeout 2s
 			}
 		}`
 	}
