@@ -194,6 +194,9 @@ func TestContribCaddyfile(t *testing.T) {
 	}
 }
 
+// oftenChecked has HAProxy check a server that is down, or seems to be, often. What a check takes at most is inter.
+const oftenChecked = "inter 5s fastinter 100ms downinter 100ms"
+
 // TestContribHAProxy: the Leader's certificate reaches the gateway, and HAProxy knows when it is up.
 func TestContribHAProxy(t *testing.T) {
 	t.Parallel()
@@ -206,7 +209,7 @@ func TestContribHAProxy(t *testing.T) {
 		"bind :443":          fmt.Sprintf("bind 127.0.0.1:%d", port),
 		"10.20.0.7:443":      fmt.Sprintf("127.0.0.1:%d", p.port),
 		"maxconn 20000":      "maxconn 100", // or it needs more files than this process may open
-		"port 9180 inter 5s": fmt.Sprintf("port %d inter 100ms", p.health),
+		"port 9180 inter 5s": fmt.Sprintf("port %d "+oftenChecked, p.health),
 	})
 	proxy := startProcess(t, p.dir, tools.env, filepath.Join(tools.root, "usr/sbin/haproxy"), "-db", "-f", path)
 	proxy.waitFor(t, "gateway/gateway is DOWN")
@@ -222,7 +225,7 @@ func TestContribHAProxyCluster(t *testing.T) {
 	replaced := map[string]string{
 		"bind :8443":         fmt.Sprintf("bind 127.0.0.1:%d", port),
 		"maxconn 20000":      "maxconn 100", // or it needs more files than this process may open
-		"port 9180 inter 2s": fmt.Sprintf("port %d inter 100ms", health),
+		"port 9180 inter 2s": fmt.Sprintf("port %d "+oftenChecked, health),
 	}
 	var ready, living [3]atomic.Bool
 	for i := range ready {
