@@ -105,7 +105,7 @@ func (f *manyFronts) logsCommand(id string, want map[string]any) {
 func TestDrainOfEveryFront(t *testing.T) {
 	t.Parallel()
 	f := newManyFronts(t)
-	ctx := within(t, patience)
+	ctx := within(t, 5*patience)
 	var sent atomic.Pointer[a2apb.SendMessageResponse]
 	answered := make(chan error, 1)
 	go func() {
@@ -166,7 +166,7 @@ func TestDrainOfEveryFront(t *testing.T) {
 func TestOperatorEndsTasksOfEveryFront(t *testing.T) {
 	t.Parallel()
 	f := newManyFronts(t)
-	ctx := within(t, patience)
+	ctx := within(t, 5*patience)
 	why := map[string]string{"fail": "failed by the operator of the gateway: it hangs",
 		"cancel": "canceled by the operator of the gateway: it hangs"}
 	tasks := 0
