@@ -145,7 +145,7 @@ func newSDK(t *testing.T, mount string, async bool, words ...string) *sdk {
 	if path == "node" {
 		mount += "/" // the SDKs in JavaScript look for the card beside the URL, not below it
 	}
-	return &sdk{t, path, append(args[:len(args):len(args)], "-url", mount, "-timeout", "50"), async}
+	return &sdk{t, path, append(args[:len(args):len(args)], "-url", mount, "-timeout", "100"), async}
 }
 
 // try runs the client to its end, and returns what it printed, or its error output.

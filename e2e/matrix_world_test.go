@@ -132,7 +132,7 @@ func newWorld(t *testing.T) *world {
 		{back{name: "aun", dialect: "aun " + aunAgent, path: "/aun", echo: "echo: echo hi", early: true,
 			slow: "slow 300000", recorder: newAUNRecorder(t, aunAgent)}, ""},
 		{back{name: "aun-messages", dialect: "aun " + aunTalker, path: "/aun", echo: "echo: echo hi", early: true,
-			slow: "slow 300000", settings: "idle_window 2s", apart: true, uncancelable: true,
+			slow: "slow 300000", settings: "idle_window 1m", apart: true, uncancelable: true,
 			recorder: newAUNRecorder(t, aunTalker)}, ""},
 		{back{name: "aun-assignee", dialect: "aun-assignee " + aunWorker, echo: "echo: echo hi", early: true,
 			slow: "slow 300000", recorder: heard}, ""},
