@@ -46,14 +46,14 @@ func inTurn(all ...response) func(*notice) response {
 func TestDeliveryAttempts(t *testing.T) {
 	t.Parallel()
 	agent, late, dead := newFakeAgent(t, nil), newSink(t), newSink(t)
-	s := serve(t, config{notify: here + "timeout 1s\nattempts 6", handle: "aip_gateway a2a/legacy " + agent.url})
+	s := serve(t, config{notify: here + "timeout 10s\nattempts 6", handle: "aip_gateway a2a/legacy " + agent.url})
 	leader := leaderOf(t, s.url())
 	late.answers(inTurn(refusal(500), hangs(), resets(), refusal(404)))
 	dead.answers(inTurn(refusal(500), hangs(), resets(), refusal(404)))
 	history := begin(leader, "late", late.origin()+"/hook")
 	begin(leader, "dead", dead.origin()+"/hook")
 	const internal, notFound = "Internal Server Error", "Not Found"
-	const silence, reset = "the receiver did not answer within 1s", "the connection was closed without an answer"
+	const silence, reset = "the receiver did not answer within 10s", "the connection was closed without an answer"
 
 	find := func(what, query string, ok func([]delivery) bool) (all []delivery) {
 		t.Helper()

@@ -32,20 +32,24 @@ func TestWebhooksOfTwoLeaders(t *testing.T) {
 	}
 	defer hangs.Close()
 	port := hangs.Addr().(*net.TCPAddr).Port
-	var work sync.WaitGroup
 	const workers, tasks, hooks = 8, 10, 16 // 1280 hosts
-	for i := range workers {
-		work.Go(func() {
-			for j := range tasks {
-				id := fmt.Sprint("bad ", i, " ", j)
-				for k := range hooks {
-					bad.setHook(hook{URL: fmt.Sprintf("http://127.77.%d.%d:%d/", i, 1+j*hooks+k, port), Token: "t", TaskID: id})
+	each := func(do func(i, j int, id string)) {
+		var work sync.WaitGroup
+		for i := range workers {
+			work.Go(func() {
+				for j := range tasks {
+					do(i, j, fmt.Sprint("bad ", i, " ", j))
 				}
-				bad.start(id, "hello")
-			}
-		})
+			})
+		}
+		work.Wait()
 	}
-	work.Wait()
+	each(func(i, j int, id string) {
+		for k := range hooks {
+			bad.setHook(hook{URL: fmt.Sprintf("http://127.77.%d.%d:%d/", i, 1+j*hooks+k, port), Token: "t", TaskID: id})
+		}
+	})
+	each(func(_, _ int, id string) { bad.start(id, "hello") }) // from now on, an attempt hangs for a minute
 	eventually(t, "many attempts hang", func() bool {
 		n := 0
 		for _, e := range s.endpoints() {
