@@ -143,9 +143,9 @@ func leaderOf(t testing.TB, mount string) *caller {
 	return callerWith(t, mount, string(f.AIC), keyPair(t, f))
 }
 
-// try sends a command. It must end, whichever way.
+// try sends a command. It must end, whichever way, soon after the time for which it asks to wait.
 func (c *caller) try(call *task.Call) (*task.Task, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience+max(0, call.Terms.Response))
 	defer cancel()
 	answer, err := c.Do(ctx, call)
 	if err != nil {

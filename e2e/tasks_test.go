@@ -186,8 +186,10 @@ type started struct {
 // starting starts a task in the background, and passes on what the waiting Leader is answered.
 func (c *caller) starting(id string) <-chan started {
 	answered := make(chan started, 1)
+	call := startCall(id, "hello")
+	call.Terms.Response = 2 * patience // in which the test does what answers it
 	go func() {
-		got, err := c.try(startCall(id, "hello"))
+		got, err := c.try(call)
 		answered <- started{got, err}
 	}()
 	return answered
