@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -12,6 +13,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -115,7 +118,7 @@ func TestOCSP(t *testing.T) {
 	says := newResponder(t, issuer)
 	says.delegate = issuer.delegated(x509.ExtKeyUsageOCSPSigning)
 	s := newSite(t)
-	s.start(revoking(s, root, agent, "ocsp query "+says.URL+" {\nrate 600/m\n}", "refresh 2s"))
+	s.start(revoking(s, root, agent, "ocsp query "+says.URL+" {\nrate 600/m\ntimeout 20s\n}", "refresh 2s"))
 	_, err := connect(t, s, &tls.Config{Certificates: []tls.Certificate{alice}})
 	if err != nil || says.count() != 0 {
 		t.Errorf("a handshake has asked %d times, %v", says.count(), err)
@@ -128,6 +131,9 @@ func TestOCSP(t *testing.T) {
 		t.Errorf("a new connection by the certificate that was revoked: %v", err)
 	}
 	goesOn(t, s, alice, kept, calls)
+	eventually(t, "the answers are kept", func() bool { // a moment after they are in use
+		return s.keptOCSP(alice, ocsp.Good) && s.keptOCSP(bob, ocsp.Revoked)
+	})
 	says.Close()
 	s.kill()
 	s.run(s.inDir("Caddyfile"))
@@ -140,6 +146,20 @@ func TestOCSP(t *testing.T) {
 	if err := handshake(t, s, issuer.leader(carolAIC)); !isRefused(err) {
 		t.Errorf("a start without the responder, a certificate that it was not asked about: %v", err)
 	}
+}
+
+// keptOCSP reports whether an answer about a certificate is kept on disk, and has a status.
+func (s *site) keptOCSP(pair tls.Certificate, status int) bool {
+	s.t.Helper()
+	sum := sha256.Sum256(pair.Leaf.Raw)
+	files, err := filepath.Glob(s.inDir(fmt.Sprintf("share/caddy/aip-revocation/%x-*.ocsp", sum[:16])))
+	if noError(s.t, err); len(files) != 1 {
+		return false
+	}
+	raw, err := os.ReadFile(files[0])
+	noError(s.t, err)
+	kept, err := ocsp.ParseResponse(raw, nil)
+	return err == nil && kept.Status == status
 }
 
 // TestOCSPWithoutAnswer has a responder whose answers do not count, or which is slow or asked too often.
@@ -174,12 +194,12 @@ func TestOCSPWithoutAnswer(t *testing.T) {
 	t.Run("slow", func(t *testing.T) {
 		s, says := start(t, "timeout 100ms")
 		says.mu.Lock()
-		says.delay = 2 * time.Second
+		says.delay = patience
 		says.mu.Unlock()
 		refused(t, s)
 	})
 	t.Run("asked too often", func(t *testing.T) {
-		s, says := start(t, "rate 3/m")
+		s, says := start(t, "rate 3/m", "timeout 20s")
 		in := 0
 		for range 5 {
 			if err := handshake(t, s, issuer.leader(aliceAIC)); err == nil {
