@@ -352,7 +352,9 @@ func TestAssignedAICIsUsed(t *testing.T) {
 	aic := registry.Process(name, version, true, "ok")
 	r.waitFor(t, "the registry has assigned an AIC: the configuration is loaded again.*"+aic)
 	eventually(t, "the Partner has its AIC", func() bool { return r.served(t, "aic") == aic })
-	if got := leaderOf(t, r.url()).start("one", "hello"); got.Status.State != task.AwaitingCompletion {
+	if got, err := leaderOf(t, r.url()).again(startCall("one", "hello")); err != nil {
+		t.Errorf("a start: %v", explain(err))
+	} else if got.Status.State != task.AwaitingCompletion {
 		t.Errorf("a start brings %s", got.Status.State)
 	}
 	if queues := r.served(t, "capabilities.messageQueue.0"); queues == "" ||

@@ -186,14 +186,23 @@ func TestReload(t *testing.T) {
 	if complaint := s.reload(config{handle: "respond gone 410"}); complaint != "" {
 		t.Fatal(complaint)
 	}
+	eventually(t, "connections to the configuration with the route have ended", func() bool {
+		res, _ := leader.request(http.MethodGet, "/.well-known/acs.json", nil)
+		return res.StatusCode == http.StatusGone
+	})
 	if res, body := leader.post("/rpc", []byte(startBody(leader.Sender, "none"))); res.StatusCode != http.StatusGone {
 		t.Errorf("a removed route answers %d %s", res.StatusCode, body)
 	}
 	if complaint := s.reload(base); complaint != "" {
 		t.Fatal(complaint)
 	}
-	if got := leader.get("before"); got.Status.State != task.AwaitingCompletion {
-		t.Errorf("a task of a route that was away is %+v", of(got))
+	var back *task.Task
+	eventually(t, "connections to the configuration without the route have ended", func() bool {
+		back, err = leader.again(commandCall(task.Get, "before"))
+		return err == nil
+	})
+	if back.Status.State != task.AwaitingCompletion {
+		t.Errorf("a task of a route that was away is %+v", of(back))
 	}
 	s.stop(t)
 	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
