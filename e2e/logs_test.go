@@ -73,7 +73,7 @@ func TestLogLines(t *testing.T) {
 // TestLogOfAnAgentThatIsDown: each line about an agent names it and the Leader's task, and no reason is said twice.
 func TestLogOfAnAgentThatIsDown(t *testing.T) {
 	t.Parallel()
-	s := serve(t, config{handle: "aip_gateway {\n\t\tagent a2a http://127.0.0.1:9 {\n\t\t\tretry_for 3s\n\t\t}\n\t}"})
+	s := serve(t, config{handle: "aip_gateway {\n\t\tagent a2a http://127.0.0.1:9 {\n\t\t\tretry_for 10s\n\t\t}\n\t}"})
 	l := leaderOf(t, s.url())
 	if got := l.start("t1", "hello"); got.Status.State != task.Failed {
 		t.Fatalf("it is %+v", of(got))

@@ -132,7 +132,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	})
 	s := serve(
 		t,
-		config{options: "debug", handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\twrite_timeout 1s\n\t}"},
+		config{options: "debug", handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\twrite_timeout 10s\n\t}"},
 	)
 	l := leaderOf(t, s.url())
 	l.start("large", "hello")
