@@ -105,17 +105,22 @@ func TestInvitations(t *testing.T) {
 					t.Parallel()
 					invitation := g.invitation(m.aic)
 					tc.change(invitation)
-					at := time.Now()
 					caller := m.calledBy(g.certificate)
 					caller.t = t
-					joined, refused := g.invite(caller, invitation)
-					if joined != nil {
-						t.Fatalf("an invitation was accepted: %+v", joined)
-					}
-					// AIP has callers wait for 5 s; the gateway's limit is 4.5 s, and this is no machine of its own.
-					if took := time.Since(at); took > patience/2 {
-						t.Errorf("the answer took %v", took)
-					}
+					var refused *inviteError
+					eventually(t, "the invitation is refused for another reason than that it took too long", func() bool {
+						at := time.Now()
+						var joined *membership
+						joined, refused = g.invite(caller, invitation)
+						if joined != nil {
+							t.Fatalf("an invitation was accepted: %+v", joined)
+						}
+						// AIP has callers wait for 5 s; the gateway's limit is 4.5 s, and this is no machine of its own.
+						if took := time.Since(at); took > patience/2 {
+							t.Errorf("the answer took %v", took)
+						}
+						return !refused.late() || strings.Contains(tc.want[i], "CONNECTION_FAILED")
+					})
 					details := data(t, refused.Data)
 					got := fmt.Sprint(refused.Code, " ")
 					if details["errorType"] == "CONNECTION_FAILED" {
