@@ -15,6 +15,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -132,6 +133,17 @@ func (c *caller) begin(id, text string) {
 	call := startCall(id, text)
 	call.Terms.Response = time.Millisecond
 	c.do(call)
+}
+
+// insists sends a command, and again where the shard had no owner that can write for as long as a call waits.
+func (c *caller) insists(call *task.Call) error {
+	call.Message.ID = leader.NewID("msg")
+	for giveUp := time.Now().Add(patience); ; {
+		_, err := c.try(call)
+		if err == nil || !strings.Contains(explain(err).Error(), "STORE_UNAVAILABLE") || time.Now().After(giveUp) {
+			return err
+		}
+	}
 }
 
 // sent returns how often an agent was sent a message with a text.
@@ -285,17 +297,8 @@ func (f *faults) losesLeader(t *testing.T) {
 	for i, l := range leaders {
 		at := f.at(i%3, "/open", l)
 		calls.Go(func() {
-			call := startCall("elected", "echo "+l.aic)
-			call.Message.ID = "elected"
-			for {
-				_, err := at.try(call)
-				if err == nil {
-					break
-				}
-				if !strings.Contains(explain(err).Error(), "STORE_UNAVAILABLE") || time.Since(began) > patience {
-					t.Errorf("a start without a leader of its stream: %v", explain(err))
-					break
-				}
+			if err := at.insists(startCall("elected", "echo "+l.aic)); err != nil {
+				t.Errorf("a start without a leader of its stream: %v", explain(err))
 			}
 			t.Logf("a start was answered after %v", time.Since(began).Round(10*time.Millisecond))
 		})
@@ -380,8 +383,7 @@ func (f *faults) standsStill(t *testing.T) {
 	over := time.NewTimer(3 * lease)
 	waits := make(chan error, 1)
 	go func() { // its owner does not answer
-		_, err := elsewhere.try(startCall("waits", "echo waits"))
-		waits <- err
+		waits <- elsewhere.insists(startCall("waits", "echo waits"))
 	}()
 	f.another(still, f.open.url, l)
 	if got := elsewhere.rests("in flight"); got.Status.State != task.AwaitingCompletion {

@@ -21,7 +21,7 @@ func TestContribCluster(t *testing.T) {
 	left := readDashboard(t).expressions(true)
 	eventually(t, "all panels have data", func() bool {
 		n++
-		at.start(fmt.Sprint("t", n), "hello")
+		_ = at.insists(startCall(fmt.Sprint("t", n), "hello"))
 		maps.DeleteFunc(left, func(_, expr string) bool { return len(p.query(expr)) > 0 })
 		return len(left) == 0
 	})

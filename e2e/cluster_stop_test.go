@@ -36,7 +36,8 @@ func TestClusterStops(t *testing.T) {
 	t.Parallel()
 	_, address := sampleAgent(t)
 	agent := newFakeAgent(t, forward(address))
-	c := newCluster(t, 2, gatewayTo(strings.TrimPrefix(agent.url, "http://")), "")
+	// A gateway that is silent for longer than its lease is gone, and has handed nothing over.
+	c := newCluster(t, 2, "aip_gateway a2a/legacy "+agent.url+" {\nagent {\nresend after 40s\n}\n}", "lease 20s")
 	leader := string(certificates(t).Leader.AIC)
 	owner := c.owner(agent.url, leader)
 	other := 1 - owner
