@@ -43,7 +43,7 @@ func readClusterGuide(t *testing.T) *clusterGuide {
 		ports[first] = freePorts(t, 5)
 	}
 	g := &clusterGuide{openPage(t, "cluster.md", ports)}
-	g.env = nil
+	g.env = []string{"NATS_TIMEOUT=20s"} // of nats; its servers share this machine with other tests
 	for name, from := range map[string]string{"nats-server": "server", "nats": "cli"} {
 		program := binary(t, "", "../internal/natstest/"+from+"/bin/"+name, "make nats")
 		noError(t, os.Symlink(program, filepath.Join(g.dir, name)))
@@ -56,6 +56,7 @@ func readClusterGuide(t *testing.T) *clusterGuide {
 	all := g.jobs(g.block(setUp, 3))
 	for n := 1; n <= 3; n++ {
 		g.started(n, all)
+		g.ready(n)
 	}
 	g.enter(g.block(setUp, 4), "echo: hello", "completed")
 	g.enter(g.block(setUp, 5), "gateway-1", "gateway-2", "gateway-3", "aip-15")
@@ -92,8 +93,8 @@ func TestClusterGuide(t *testing.T) {
 	again := g.jobs(g.block(setUp, 3))
 	for n := 1; n <= 3; n++ {
 		g.started(n, again)
+		g.ready(n)
 	}
-	g.healthy(fmt.Sprintf("%d1/aip/health/ready", g.ports["201"]))
 	at := fmt.Sprintf("https://localhost:%d1", g.ports["844"])
 	g.enter("./caddy aip call "+at+" get --task third", "completed")
 	status, stdout, _ := runProcess(t, g.dir, g.env, "./caddy", "aip", "call", at, "get", "--task", "late")
@@ -158,6 +159,12 @@ func (g *clusterGuide) started(n int, p *process) {
 func (g *clusterGuide) healthy(address string) {
 	g.t.Helper()
 	g.enter("until curl -fso /dev/null http://127.0.0.1:" + address + "; do sleep 1; done")
+}
+
+// ready waits until a gateway is ready. It listens before, and then calls wait for the store, but not for ever.
+func (g *clusterGuide) ready(n int) {
+	g.t.Helper()
+	g.healthy(fmt.Sprintf("%d%d/aip/health/ready", g.ports["201"], n))
 }
 
 // succeeds types a command until it succeeds.
