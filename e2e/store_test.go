@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,16 +23,26 @@ import (
 // answered before are there, and running tasks end as their agents report, also for their webhooks.
 func TestStoreIsUnmounted(t *testing.T) {
 	t.Parallel()
-	_, agent := sampleAgent(t)
+	ends := make(chan struct{})
+	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		text := h.Params.Message.Parts[0].Text
+		if text == "long" {
+			select {
+			case <-ends:
+			case <-r.Context().Done():
+			}
+		}
+		writeTask(w, h, "completed", text)
+	})
 	s := newSite(t)
 	dir := filepath.Join(s.dir, "store")
 	s.start(config{
 		store: "store pebble " + dir, notify: here,
-		handle: "aip_gateway a2a/legacy http://" + agent + " {\ncallers aip a2a\n}",
+		handle: "aip_gateway a2a/legacy " + agent.url + " {\ncallers aip a2a\n}",
 	})
 	caller, sink := leaderOf(t, s.url()), newSink(t)
 	caller.setHook(hook{URL: sink.origin() + "/hook", Token: "secret", TaskID: "runs"})
-	runs := startCall("runs", "slow 5")
+	runs := startCall("runs", "long")
 	runs.Terms.Response = time.Millisecond
 	caller.do(runs)
 	if err := os.Rename(dir, dir+".away"); err != nil {
@@ -56,6 +67,7 @@ func TestStoreIsUnmounted(t *testing.T) {
 		t.Errorf("a message by REST without a store: %d, Retry-After %q: %s", res.StatusCode, got, body)
 	}
 	caller.get("runs")
+	close(ends)
 	noError(t, os.Rename(dir+".away", dir)) // no attempt to open the store has made another one
 	eventually(t, "the store works again", func() bool {
 		_, err := caller.try(startCall("after", "hello"))
@@ -64,7 +76,7 @@ func TestStoreIsUnmounted(t *testing.T) {
 	caller.rests("after")
 	got := caller.rests("runs")
 	checkHistory(t, got)
-	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Products: []string{"long"}}, of(got)); diff != "" {
 		t.Errorf("the task that ran (-want +got):\n%s", diff)
 	}
 	sink.waitForChanges("/hook", got.StatusHistory)
