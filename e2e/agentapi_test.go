@@ -235,6 +235,7 @@ func TestAgentAPIChaos(t *testing.T) {
 		runs, _, _ := a.state("")
 		return runs < tasks*3/4
 	})
+	c.rests("task-1") // whose end the gateway has heard
 	s.kill()
 	s.start(with)
 	completed, failed := 0, 0
