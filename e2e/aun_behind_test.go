@@ -61,7 +61,7 @@ func (b *aunBehind) config() config {
 		agent aun %s %s {
 			identity %s
 			roots %s
-			idle_window 2s
+			idle_window 5s
 			tls {
 				ca %s
 			}

@@ -79,7 +79,7 @@ func newAUNCluster(t *testing.T, handle, plain, root string) *aunCluster {
 			s = &one
 		}
 		c.sites, c.gateways = append(c.sites, s), append(c.gateways, s.site)
-		all, aun := c.config(i, handle, ""), s.config("a2a/legacy http://unused")
+		all, aun := c.config(i, handle, "lease 5s"), s.config("a2a/legacy http://unused")
 		_, block, _ := strings.Cut(aun.store, "\n")
 		all.store += "\n" + strings.ReplaceAll(block, s.dir, first.dir)
 		all.notify, all.mode = here+"callback "+c.hops+"/push\n", "verify_if_given"
