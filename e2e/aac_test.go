@@ -53,7 +53,7 @@ func serveAAC(t *testing.T, answer func(http.ResponseWriter, *http.Request, hear
 // claims returns the claims of a good token of the Leader, with changes.
 func (a *aacSite) claims(id string, changes map[string]any) map[string]any {
 	now := time.Now()
-	c := map[string]any{"sub": "the-person-behind", "aud": "acps:agent:" + protected, "exp": now.Add(time.Minute).Unix(),
+	c := map[string]any{"sub": "the-person-behind", "aud": "acps:agent:" + protected, "exp": now.Add(time.Hour).Unix(),
 		"iat": now.Add(-time.Second).Unix(), "jti": id, "scope": "acps.skill.invoke:a",
 		"act": map[string]any{"sub": "agent:" + a.aic}}
 	maps.Copy(c, changes)

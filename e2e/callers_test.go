@@ -58,7 +58,7 @@ func TestProofs(t *testing.T) {
 		handle: proxied("/near", "127.0.0.0/8 ::1/128") + proxied("/far", "192.0.2.0/24")})
 	client := callerWith(t, s.url(), "").HTTP
 	header := ":" + base64.StdEncoding.EncodeToString(keyPair(t, p.Leader).Leaf.Raw) + ":"
-	expires := time.Now().Add(time.Minute).Unix()
+	expires := time.Now().Add(time.Hour).Unix()
 	sign := func(aud, scope string) string {
 		return issuer.Sign(t, map[string]any{"sub": "alice", "aud": aud, "scope": scope, "exp": expires})
 	}
