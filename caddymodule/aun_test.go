@@ -90,7 +90,7 @@ func (s *aunSite) client(aid, device string) *aunpeer.Client {
 
 func (s *aunSite) online(c *aunpeer.Client) *aunpeer.Conn {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
 	conn, err := c.Online(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *aunSite) online(c *aunpeer.Client) *aunpeer.Conn {
 func TestAUN(t *testing.T) {
 	s := newAUNSite(t)
 	s.mustLoad(s.config(""))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	alice := s.client("alice.aid.test", "d1")
 	conn := s.online(alice)

@@ -53,7 +53,7 @@ func send(ctx context.Context, t *testing.T, conn *aunpeer.Conn, text, thread st
 func TestAUNMessages(t *testing.T) {
 	s := newAUNSite(t)
 	s.mustLoad(s.config(""))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	alice := s.client("alice.aid.test", "d1")
 	conn := s.online(alice)
@@ -104,7 +104,7 @@ func TestAUNMessages(t *testing.T) {
 func TestAUNServices(t *testing.T) {
 	s := newAUNSite(t)
 	s.mustLoad(bytes.Replace(s.config(""), []byte(`"127.0.0.1"`), []byte(`"*.aid.test", "127.0.0.1"`), 1))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	alice := s.client("alice.aid.test", "d1")
 	for url, part := range map[string]string{
@@ -148,7 +148,7 @@ func TestAUNAssignee(t *testing.T) {
 		t.Run(fmt.Sprint("by message ", byMessage), func(t *testing.T) {
 			s := newAUNSite(t)
 			s.mustLoad(s.withAssignee(""))
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			conn := s.online(s.client("alice.aid.test", "d1"))
 			early, err := conn.Create(ctx, "reviewer.aid.test", "before you came")

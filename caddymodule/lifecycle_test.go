@@ -101,7 +101,22 @@ http://%s {
 	return []byte(out)
 }
 
-func (s *site) load(config []byte) error { return caddy.Load(config, true) }
+func (s *site) load(config []byte) error {
+	s.t.Helper()
+	err := caddy.Load(config, true)
+	listensAlone(s.t, s.addr)
+	return err
+}
+
+// listensAlone waits until no server of another configuration listens at an address as well: Caddy may close its
+// listener when the load has returned, and it would take connections until then.
+func listensAlone(t *testing.T, addr string) {
+	t.Helper()
+	_, port, _ := strings.Cut(addr, ":")
+	asynctest.Eventually(t, "one server listens at "+addr, func() bool {
+		return caddy.ListenerUsage("tcp", ":"+port)+caddy.ListenerUsage("tcp", addr) <= 1
+	})
+}
 
 func (s *site) mustLoad(config []byte) {
 	s.t.Helper()
@@ -274,6 +289,19 @@ func TestFailedStartIsTakenBack(t *testing.T) {
 
 func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	s := newSite(t)
+	inner, asked, answers := legacyagent.New(legacyagent.Options{}), make(chan struct{}, 10), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			asked <- struct{}{}
+			<-answers
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		inner.Close()
+	})
+	s.agent = server.URL
 	s.mustLoad(s.config("", ""))
 	type result struct {
 		state string
@@ -281,18 +309,15 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	}
 	results := make(chan result, 1)
 	go func() {
-		state, err := s.call(t.Context(), "start", "slow", "slow 2")
+		state, err := s.call(t.Context(), "start", "slow", "hello")
 		results <- result{state, err}
 	}()
-	asynctest.Eventually(s.t, "the agent works on the task", func() bool {
-		state,
-			_ := s.call(t.Context(), "get", "slow", "")
-		return state == "working"
-	})
+	<-asked // the agent works on the task
 
 	// The route goes, and with it the last handler that needs the store.
 	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n",
 		s.addr))))
+	close(answers)
 	if r := <-results; r.err != nil || r.state != "awaiting-completion" {
 		t.Errorf("a call under way got %q, %v", r.state, r.err)
 	}

@@ -22,6 +22,7 @@ func TestSampleAgentOverReload(t *testing.T) {
 		if err := caddy.Load([]byte(adapt(t, string(caddyfile.Format([]byte(input))))), true); err != nil {
 			t.Fatal(err)
 		}
+		listensAlone(t, addr)
 	}
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {

@@ -155,6 +155,11 @@ func start(t *testing.T, all []*adminNode, leaders int) (names []string) {
 func TestSpread(t *testing.T) {
 	all := adminNodes(t, 3)
 	names := start(t, all, 20)
+	asynctest.Eventually(t, "the agent works on all tasks", func() bool { // which have changed until then
+		var page adminapi.TaskPage
+		err := all[0].ask(t, "GET", adminapi.Tasks, "state=working&limit=100", "", &page)
+		return err == nil && len(page.Tasks) == len(names)
+	})
 	for _, a := range all {
 		var got []string
 		gateways := make(map[string]bool)

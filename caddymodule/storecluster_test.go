@@ -55,80 +55,82 @@ func joinWorld(t *testing.T, w *clustertest.World, name string) (*joining, *shar
 
 // TestClusterReport: each gateway knows the others, what they own and have, and can have them move and drain.
 func TestClusterReport(t *testing.T) {
-	w := clustertest.New(4)
-	one, ones, err := joinWorld(t, w, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, twos, err := joinWorld(t, w, "two")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		for _, end := range []func() error{ones.Close, one.Close, twos.Close, two.Close} {
-			if err := end(); err != nil {
-				t.Error(err)
-			}
+	bubble.Test(t, func(t *testing.T) {
+		w := clustertest.New(4)
+		one, ones, err := joinWorld(t, w, "one")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
-	if _, _, err := joinWorld(t, w, "two"); err == nil || !strings.Contains(err.Error(), "see node of store") {
-		t.Errorf("a second gateway of one name: %v", err)
-	}
-	// owned waits until gateways own as many shards as they are to, as they and all shards say.
-	owned := func(j *joining, want map[string]int) (r *adminapi.ClusterReport) {
-		t.Helper()
-		asynctest.Eventually(t, fmt.Sprintf("the shards are owned as in %v", want), func() bool {
-			if r, err = j.Report(t.Context(), false); err != nil {
-				t.Fatal(err)
-			}
-			say, are := make(map[string]int), make(map[string]int)
-			for _, n := range r.Nodes {
-				if n.Shards > 0 {
-					say[n.Name] = n.Shards
+		two, twos, err := joinWorld(t, w, "two")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			for _, end := range []func() error{ones.Close, one.Close, twos.Close, two.Close} {
+				if err := end(); err != nil {
+					t.Error(err)
 				}
 			}
-			for _, s := range r.Shards {
-				are[s.Owner]++
+		}()
+		if _, _, err := joinWorld(t, w, "two"); err == nil || !strings.Contains(err.Error(), "see node of store") {
+			t.Errorf("a second gateway of one name: %v", err)
+		}
+		// owned waits until gateways own as many shards as they are to, as they and all shards say.
+		owned := func(j *joining, want map[string]int) (r *adminapi.ClusterReport) {
+			t.Helper()
+			asynctest.Eventually(t, fmt.Sprintf("the shards are owned as in %v", want), func() bool {
+				if r, err = j.Report(t.Context(), false); err != nil {
+					t.Fatal(err)
+				}
+				say, are := make(map[string]int), make(map[string]int)
+				for _, n := range r.Nodes {
+					if n.Shards > 0 {
+						say[n.Name] = n.Shards
+					}
+				}
+				for _, s := range r.Shards {
+					are[s.Owner]++
+				}
+				return maps.Equal(say, want) && maps.Equal(are, want)
+			})
+			return r
+		}
+		r := owned(one, map[string]int{"one": 2, "two": 2})
+		if r.Node != "one" || len(r.Nodes) != 2 {
+			t.Fatalf("the report is %+v", r)
+		}
+		for _, n := range r.Nodes {
+			if n.State != adminapi.NodeUp || n.Heard.IsZero() || n.Version != "v1" {
+				t.Errorf("a node is %+v", n)
 			}
-			return maps.Equal(say, want) && maps.Equal(are, want)
-		})
-		return r
-	}
-	r := owned(one, map[string]int{"one": 2, "two": 2})
-	if r.Node != "one" || len(r.Nodes) != 2 {
-		t.Fatalf("the report is %+v", r)
-	}
-	for _, n := range r.Nodes {
-		if n.State != adminapi.NodeUp || n.Heard.IsZero() || n.Version != "v1" {
-			t.Errorf("a node is %+v", n)
+			if diff := cmp.Diff([]string{"partner of " + n.Name}, n.Partners); diff != "" {
+				t.Errorf("its Partners (-want +got):\n%s", diff)
+			}
 		}
-		if diff := cmp.Diff([]string{"partner of " + n.Name}, n.Partners); diff != "" {
-			t.Errorf("its Partners (-want +got):\n%s", diff)
+		for i, s := range r.Shards {
+			if s.Shard != i || s.Should != "" || s.Epoch == 0 || s.Since.IsZero() || s.Leader != "server" {
+				t.Errorf("a shard is %+v", s)
+			}
 		}
-	}
-	for i, s := range r.Shards {
-		if s.Shard != i || s.Should != "" || s.Epoch == 0 || s.Since.IsZero() || s.Leader != "server" {
-			t.Errorf("a shard is %+v", s)
-		}
-	}
 
-	if err := one.Move(t.Context(), 0, "three"); err == nil {
-		t.Error("a shard moves to a gateway that there is not")
-	}
-	to := map[string]string{"one": "two", "two": "one"}[r.Shards[0].Owner]
-	if err := one.Move(t.Context(), 0, to); err != nil {
-		t.Fatal(err)
-	}
-	asynctest.Eventually(t, "the shard has moved", func() bool {
-		r, err := two.Report(t.Context(), false)
-		return err == nil && r.Shards[0].Owner == to
+		if err := one.Move(t.Context(), 0, "three"); err == nil {
+			t.Error("a shard moves to a gateway that there is not")
+		}
+		to := map[string]string{"one": "two", "two": "one"}[r.Shards[0].Owner]
+		if err := one.Move(t.Context(), 0, to); err != nil {
+			t.Fatal(err)
+		}
+		asynctest.Eventually(t, "the shard has moved", func() bool {
+			r, err := two.Report(t.Context(), false)
+			return err == nil && r.Shards[0].Owner == to
+		})
+		if name, err := one.Drain(t.Context(), "", true); name != "one" || err != nil {
+			t.Errorf("%s drains: %v", name, err)
+		}
+		if r = owned(two, map[string]int{"two": 4}); r.Nodes[0].State != adminapi.NodeDraining {
+			t.Errorf("the drained node is %+v", r.Nodes[0])
+		}
 	})
-	if name, err := one.Drain(t.Context(), "", true); name != "one" || err != nil {
-		t.Errorf("%s drains: %v", name, err)
-	}
-	if r = owned(two, map[string]int{"two": 4}); r.Nodes[0].State != adminapi.NodeDraining {
-		t.Errorf("the drained node is %+v", r.Nodes[0])
-	}
 }
 
 // TestClusterReportInTime: a gateway that does not answer does not keep the others from the report.

@@ -260,12 +260,12 @@ func (s *Stream) Close() {
 	s.g.config.Process.open.remove(s)
 	s.reader.Close()
 	s.span.End()
-	s.g.config.Process.Streams.Give(s.counts, 1)
 	s.memory.Release()
 	s.kept.Release()
 	if s.use != nil {
 		s.use.End()
 	}
+	s.g.config.Process.Streams.Give(s.counts, 1) // last: a stream that does not count holds nothing
 }
 
 // detach makes the stream independent of the request that has begun it, and of what that keeps in memory.

@@ -4,6 +4,7 @@ package httpfront
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -115,10 +117,10 @@ func TestStreamWhileAwaitingAuthorization(t *testing.T) {
 				t.Errorf("it waits by %q", ev)
 			}
 			for state, listed := range map[string]bool{"AUTH_REQUIRED": true, "INPUT_REQUIRED": false, "WORKING": false} {
-				_, body := g.request("GET", "/agents/one/tasks?status=TASK_STATE_"+state, "", "", "")
-				if strings.Contains(body, `"TASK_STATE_AUTH_REQUIRED"`) != listed {
-					t.Errorf("the list of what is %s is %s", state, body)
-				}
+				asynctest.Eventually(t, fmt.Sprintf("the task is among those that are %s: %t", state, listed), func() bool {
+					_, body := g.request("GET", "/agents/one/tasks?status=TASK_STATE_"+state, "", "", "")
+					return strings.Contains(body, `"TASK_STATE_AUTH_REQUIRED"`) == listed
+				})
 			}
 			close(fake.permit)
 			last := ""

@@ -8,13 +8,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -222,12 +226,34 @@ func TestAgentAPIContentType(t *testing.T) {
 	}
 }
 
+// held is an agent that works until it is released.
+type held struct {
+	partner.Agent
+	release chan struct{}
+}
+
+func (a held) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		if !yield(agent.Report{State: task.Working, Revision: "1"}, nil) {
+			return
+		}
+		select {
+		case <-a.release:
+			yield(agent.Report{State: task.AwaitingCompletion, Revision: "2"}, nil)
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (held) Complete(context.Context, *agent.Turn) error { return nil }
+
 // TestAgentAPIBusy: the session takes one message at a time, and a caller that leaves does not end it.
 func TestAgentAPIBusy(t *testing.T) {
-	g := agentAPI(t)
+	works := held{release: make(chan struct{})}
+	g := agentAPI(t, func(h *setup) { h.Partner.Agent = works })
 	const session = `,"session_id":"s","user_id":"u"`
 	ctx, leave := context.WithCancel(t.Context())
-	first := g.ask(ctx, input("stream 20 20", session))
+	first := g.ask(ctx, input("hello", session))
 	const busy = `{"error":"Task u:s is already in RUNNING state."}`
 	res := g.ask(t.Context(), input("hello", session))
 	if got := objects(t, res); len(got) != 1 || got[0].Error != "Task u:s is already in RUNNING state." {
@@ -238,6 +264,7 @@ func TestAgentAPIBusy(t *testing.T) {
 	if _, body := g.post("/agents/one/process", input("hello", session+`,"stream":false`)); body != busy {
 		t.Errorf("when the caller has left, the session answers %s", body)
 	}
+	close(works.release)
 	asynctest.Eventually(t, "the session takes the next message", func() bool {
 		_, body := g.post("/agents/one/process", input("hello", session+`,"stream":false`))
 		return strings.Contains(body, `"status":"completed"`)

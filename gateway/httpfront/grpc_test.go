@@ -162,13 +162,20 @@ func TestGRPC(t *testing.T) {
 
 // TestGRPCSubscribe: a stream that a caller has left is subscribed to again, and shows the task before its events.
 func TestGRPCSubscribe(t *testing.T) {
-	g := open(t, overGRPC)
+	speaks := spoken{pieces: make(chan string)}
+	g := open(t, overGRPC, func(h *setup) { h.Partner.Agent = speaks })
+	say := func(n int) {
+		for range n {
+			speaks.pieces <- "chunk"
+		}
+	}
 	c := g.grpcClient()
 	leaving, leave := context.WithCancel(t.Context())
-	stream, err := c.SendStreamingMessage(leaving, says("stream 20 20"))
+	stream, err := c.SendStreamingMessage(leaving, says("hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	say(3)
 	var id string
 	for range 3 {
 		event, err := stream.Recv()
@@ -182,12 +189,25 @@ func TestGRPCSubscribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := grpcEvents(again)
-	if err != nil || len(events) == 0 || events[0].GetTask().GetId() != id {
-		t.Fatalf("got %v, %v", events, err)
+	first, err := again.Recv()
+	if err != nil || first.GetTask().GetId() != id {
+		t.Fatalf("got %v, %v", first, err)
 	}
-	if text := textOf(events); strings.Count(text, "chunk") != 20 {
-		t.Errorf("the streams show %q", text)
+	say(17)
+	events := []*a2apb.StreamResponse{first}
+	for strings.Count(textOf(events), "chunk") < 20 {
+		event, err := again.Recv()
+		if err != nil {
+			t.Fatalf("after %v: %v", events, err)
+		}
+		events = append(events, event)
+	}
+	if _, err := c.CancelTask(t.Context(), &a2apb.CancelTaskRequest{Id: id}); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := grpcEvents(again)
+	if text := textOf(append(events, rest...)); err != nil || strings.Count(text, "chunk") != 20 {
+		t.Errorf("the streams show %q, %v", text, err)
 	}
 	asynctest.Eventually(t, "no stream is open any more", func() bool { return g.streams() == 0 })
 }

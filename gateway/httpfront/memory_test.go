@@ -59,6 +59,7 @@ func TestMemoryLimits(t *testing.T) {
 	if _, got := g.post("/agents/one/rpc", large); !strings.Contains(got, `"state":"awaiting-completion"`) {
 		t.Fatalf("got %.300s", got)
 	}
+	asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 	hold := func(leader string, n int64) *quota.Lease {
 		l := g.memory().Lease(leader)
 		if err := l.Hold(n); err != nil {
@@ -137,6 +138,7 @@ func TestMemoryOfStreams(t *testing.T) {
 	})
 	g.post("/agents/one/rpc", message("rpc", "start", "t1", strings.Repeat("x", 100<<10)))
 	again := message("stream", "re-stream", "t1", "")
+	asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 
 	other := g.memory().Lease("leader")
 	if err := other.Hold(1 << 20); err != nil {

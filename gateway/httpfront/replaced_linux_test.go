@@ -56,7 +56,7 @@ func TestLoopReplacedBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(c, "POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")

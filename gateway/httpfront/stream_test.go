@@ -239,28 +239,45 @@ func slowReaderIsCutAndDelaysNoOther(t *testing.T, way func(*setup)) {
 func TestDrainedStreamsLoseNothing(t *testing.T) { eachWay(t, drainedStreamsLoseNothing) }
 
 func drainedStreamsLoseNothing(t *testing.T, way func(*setup)) {
-	g := open(t, way)
-	res, next := g.openStream(t.Context(), message("stream", "start", "t1", "stream 200 2"))
+	speaks := spoken{pieces: make(chan string)}
+	g := open(t, way, func(h *setup) { h.Partner.Agent = speaks })
+	res, next := g.openStream(t.Context(), message("stream", "start", "t1", "hello"))
 	defer res.Body.Close()
 	first, err := next()
 	if err != nil {
 		t.Fatal(err)
 	}
+	const pieces = 200
+	drained := make(chan struct{})
+	go func() {
+		for i := range pieces {
+			if i == pieces/2 {
+				<-drained
+			}
+			speaks.pieces <- "piece"
+		}
+	}()
 	g.drain()
 	frames := append([]frame{first}, all(t, next)...)
-	if last := frames[len(frames)-1]; last.state == "awaiting-completion" {
-		t.Fatal("the task ended before the stream was drained")
-	}
+	close(drained)
 	g.setup.Streaming.Drain = t.Context()
 	g.serving.Store(g.setup.compose(t, g.tasks)) // as a new configuration does
 	g.server.Client().CloseIdleConnections()     // the gateway may close them at any time, too
 	res, next = g.openStream(t.Context(), message("stream", "re-stream", "t1", "",
 		fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, len(frames))))
 	defer res.Body.Close()
-	frames = append(frames, until(t, next, "awaiting-completion")...)
+	for len(frames) < pieces+2 { // the task, the work and its pieces
+		f, err := next()
+		if err != nil {
+			t.Fatalf("after %d events: %v", len(frames), err)
+		}
+		frames = append(frames, f)
+	}
+	g.post("/agents/one/rpc", message("rpc", "cancel", "t1", ""))
+	frames = append(frames, all(t, next)...)
 	dense(t, frames, 1)
-	if len(frames) != 203 {
-		t.Errorf("got %d events, want 203", len(frames))
+	if len(frames) != pieces+3 || frames[pieces+2].state != "canceled" {
+		t.Errorf("got %d events, the last one is %+v", len(frames), frames[len(frames)-1])
 	}
 }
 

@@ -67,7 +67,7 @@ func TestACallerThatNeverReads(t *testing.T) {
 			t.Parallel()
 			speaks := spoken{pieces: make(chan string)}
 			h := openSite(t, c.takesOver, func(h *setup) {
-				h.Partner.Agent, h.front.WriteTimeout = speaks, 10*time.Second
+				h.Partner.Agent, h.front.WriteTimeout = speaks, 30*time.Second
 				h.Partner.MaxBytes, h.Streaming.Max, h.Streaming.MaxPerLeader = 16<<20, 200, 200
 			})
 			server := httptest.NewUnstartedServer(h)

@@ -158,7 +158,7 @@ func TestWebhookOfASend(t *testing.T) {
 						select {
 						case one := <-notified:
 							got = append(got, one)
-						case <-time.After(10 * time.Second):
+						case <-time.After(2 * time.Minute):
 							t.Fatalf("of %q there came %q only", want, got)
 						}
 					}

@@ -32,7 +32,7 @@ func deafen(t testing.TB, st *stream, log string) {
 // that their log was dropped; and while nothing is written, one look is enough for all logs of a shard.
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	const logs = 120
 	own := cluster(t, 1, natstest.Config{MaxPayload: 16 << 10})

@@ -204,15 +204,16 @@ func TestLostAnswers(t *testing.T) {
 // it was appended, and a drop likewise ends the readers.
 func TestLateOutcome(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	p, err := natstest.NewProxy(servers.Servers[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	c := streams(t, connect(t, servers.URL()), Config{Replicas: 3}).config
-	c.GiveUp = 300 * time.Millisecond
+	direct := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	c := direct.config
+	c.GiveUp = 3 * time.Second
 	own := claim(t, openStreams(t, connect(t, p.URL(), nats.IgnoreDiscoveredServers()), c), 0, "a")
 	defer own.Close()
 	if err := own.Append(ctx, replay.Append{Log: "log", Records: [][]byte{[]byte("log/1")}}); err != nil {
@@ -240,6 +241,16 @@ func TestLateOutcome(t *testing.T) {
 		for _, r := range a.Records {
 			clear(r) // it is the writer's again
 		}
+		patiently(t, func(ctx context.Context) error {
+			h, err := direct.Logs(0).Head(ctx, a.Log)
+			if a.Drop && errors.Is(err, replay.ErrNotFound) {
+				return nil
+			}
+			if err == nil && (a.Drop || h.Revision != a.Expect+1) {
+				err = errors.New("it is not written yet")
+			}
+			return err
+		})
 		p.Reset()
 	}
 	next(1)
@@ -255,7 +266,7 @@ func TestLateOutcome(t *testing.T) {
 // TestLostClaim: a claim whose request is lost with its connection is sent again, however long the caller would wait.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	p, err := natstest.NewProxy(servers.Servers[0])
 	if err != nil {

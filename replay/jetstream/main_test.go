@@ -3,6 +3,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -69,6 +70,7 @@ func streams(t testing.TB, nc *nats.Conn, c Config) *Streams {
 		c.Prefix = fmt.Sprintf("t%d", prefixes.Add(1))
 	}
 	c.Shards = max(c.Shards, 1)
+	c.GiveUp = cmp.Or(c.GiveUp, time.Minute) // for a machine that is slow
 	c.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s := openStreams(t, nc, c)
 	t.Cleanup(func() {

@@ -66,7 +66,7 @@ func stepDown(t testing.TB, s *Streams) {
 // stream changes, while the shard moves, when it has ended, and without what is republished.
 func TestReadElsewhere(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	const n = 600
 	a := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
@@ -168,7 +168,7 @@ func TestOwnWrites(t *testing.T) {
 // next log with the name.
 func TestDroppedElsewhere(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	a := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
 	b := openStreams(t, connect(t, servers.URL()), a.config)

@@ -29,7 +29,7 @@ func TestJetStream(t *testing.T) {
 func breakable(replicas int) func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
 	return func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
 		own := cluster(t, replicas, natstest.Config{})
-		st := streams(t, connect(t, own.URL()), Config{Replicas: replicas, Settings: s, GiveUp: time.Second})
+		st := streams(t, connect(t, own.URL()), Config{Replicas: replicas, Settings: s, GiveUp: 10 * time.Second})
 		return claim(t, st, 0, "a"), func(broken bool) {
 			for _, server := range own.Servers[:replicas/2+1] {
 				if broken {

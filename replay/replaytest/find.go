@@ -41,7 +41,7 @@ func testDueClasses(e *env) {
 
 // testHead asks for the head of a log in every state of its life.
 func testHead(e *env) {
-	s := e.store(replay.Settings{Retention: time.Minute})
+	s := e.store(replay.Settings{Retention: e.minute()})
 	r := numbered("a", 1, 4)
 	if _, err := s.Head(e.Context(), "a"); !errors.Is(err, replay.ErrNotFound) {
 		e.Errorf("Head of a log that does not exist: %v, want ErrNotFound", err)
@@ -81,7 +81,7 @@ func testHead(e *env) {
 
 // testList lists logs by what their names begin with, and from some name on.
 func testList(e *env) {
-	s := e.store(replay.Settings{Retention: time.Minute})
+	s := e.store(replay.Settings{Retention: e.minute()})
 	e.wantList(s, "", "")
 	heads := map[string]replay.Head{
 		"s":          {First: 1},

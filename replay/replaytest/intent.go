@@ -12,7 +12,7 @@ import (
 
 // testIntent begins logs by intents, and continues them in each way.
 func testIntent(e *env) {
-	s := e.store(replay.Settings{Retention: time.Minute})
+	s := e.store(replay.Settings{Retention: e.minute()})
 	at := time.Unix(1_800_000_000, 0)
 	metadata := []byte("pending")
 	pending := replay.Head{First: 1, Metadata: metadata, DueAt: replay.Recover}
@@ -70,7 +70,7 @@ func testIntent(e *env) {
 	check()
 	e.wantFollow(s, "c", 0, r)
 	if e.Reopen != nil {
-		s = e.Reopen(e.T, s, replay.Settings{Retention: time.Minute})
+		s = e.Reopen(e.T, s, replay.Settings{Retention: e.minute()})
 		e.Cleanup(func() { _ = s.Close() }) // the suite closes the one before
 		check()
 	}

@@ -15,7 +15,7 @@ import (
 
 // testListed puts logs into lists, moves them, and takes them out in each way.
 func testListed(e *env) {
-	s := e.store(replay.Settings{Retention: time.Minute})
+	s := e.store(replay.Settings{Retention: e.minute()})
 	at := func(n int64) time.Time { return time.Unix(1_800_000_000+n, n) }
 	in := func(log string, n int64, label string) replay.ListedLog {
 		return replay.ListedLog{Log: log, At: at(n), Label: label}
@@ -85,7 +85,7 @@ func testListed(e *env) {
 	moved = append(moved, in("i", 1, "intent"))
 	check()
 	if e.Reopen != nil {
-		s = e.Reopen(e.T, s, replay.Settings{Retention: time.Minute})
+		s = e.Reopen(e.T, s, replay.Settings{Retention: e.minute()})
 		e.Cleanup(func() { _ = s.Close() }) // the suite closes the one before
 		check()
 	}

@@ -410,6 +410,15 @@ func (e *env) pass(d time.Duration) {
 	}
 }
 
+// minute is a retention of a minute. Where time is real it is an hour, so that no log expires before the test has seen
+// it.
+func (e *env) minute() time.Duration {
+	if e.Bubble {
+		return time.Minute
+	}
+	return time.Hour
+}
+
 // slack is how long after its retention a log may still be there.
 const slack = time.Second
 
