@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +50,13 @@ func (a *fakeAgent) called(method string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, method)
+}
+
+// all returns the calls so far. One that was given up may still arrive.
+func (a *fakeAgent) all() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.calls)
 }
 
 func (a *fakeAgent) SendMessage(
@@ -228,7 +236,7 @@ func TestWithoutStreams(t *testing.T) {
 	if o := run(t.Context(), driver, turn("hello")); o.err != nil || o.state != task.AwaitingCompletion {
 		t.Errorf("got %+v", o)
 	}
-	if got := strings.Join(a.calls, " "); got != "SendStreamingMessage SendMessage GetTask" {
+	if got := strings.Join(a.all(), " "); got != "SendStreamingMessage SendMessage GetTask" {
 		t.Errorf("the calls are %s", got)
 	}
 	// The next turn begins inline: its wait is interrupted, and continued.
@@ -277,7 +285,7 @@ func TestCut(t *testing.T) {
 			if o.err != nil || o.state != task.AwaitingCompletion {
 				t.Errorf("got %+v", o)
 			}
-			if got := strings.Join(a.calls, " "); got != "SendStreamingMessage GetTask" {
+			if got := strings.Join(a.all(), " "); got != "SendStreamingMessage GetTask" {
 				t.Errorf("the calls are %s", got)
 			}
 		})
@@ -357,13 +365,14 @@ func TestFailures(t *testing.T) {
 			}
 			if tt.agent != nil {
 				n := 0
-				for _, call := range tt.agent.calls {
+				calls := tt.agent.all()
+				for _, call := range calls {
 					if strings.HasPrefix(call, "Send") {
 						n++
 					}
 				}
 				if n != tt.sends {
-					t.Errorf("the calls are %v", tt.agent.calls)
+					t.Errorf("the calls are %v", calls)
 				}
 			}
 		})

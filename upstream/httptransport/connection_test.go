@@ -47,11 +47,11 @@ func TestMisbehavingAgent(t *testing.T) {
 			"invalid-agent-response, no reason: the agent's answer is larger than 1000 bytes"},
 		{"its answer is huge", "HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1001),
 			"invalid-agent-response, no reason: the agent's answer is larger than 1000 bytes"},
-		{"it is silent", "silent", "agent-timeout, no reason: the agent was silent for 50ms"},
+		{"it is silent", "silent", "agent-timeout, no reason: the agent was silent for 1s"},
 		{"it is silent within the head", "silent HTTP/1.1 200 OK\r\n",
-			"agent-timeout, no reason: the agent has begun an answer and not ended it within 50ms"},
+			"agent-timeout, no reason: the agent has begun an answer and not ended it within 1s"},
 		{"it is silent within the answer", "silent HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{",
-			"agent-timeout, no reason: the agent was silent for 50ms"},
+			"agent-timeout, no reason: the agent was silent for 1s"},
 	} {
 		for _, scheme := range schemes {
 			t.Run(tc.name+", "+scheme, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestMisbehavingAgent(t *testing.T) {
 				transport := a.transport(t)
 				req := requestOf("{}")
 				if silent {
-					req.IdleTimeout = 50 * time.Millisecond
+					req.IdleTimeout = time.Second
 				}
 				got, err := send(t.Context(), transport, req)
 				if e, ok := errors.AsType[*task.Error](err); ok {
@@ -100,9 +100,9 @@ func TestAnswerWithoutEnd(t *testing.T) {
 			}
 		})
 		req := requestOf("{}")
-		req.Operation, req.IdleTimeout = translate.SendStream, 500*time.Millisecond
+		req.Operation, req.IdleTimeout = translate.SendStream, 2*time.Second
 		_, err := send(t.Context(), a.transport(t), req)
-		const want = "agent-timeout: the agent has begun an answer and not ended it within 500ms"
+		const want = "agent-timeout: the agent has begun an answer and not ended it within 2s"
 		if fmt.Sprint(err) != want {
 			t.Errorf("%s: %v, want %s", scheme, err, want)
 		}

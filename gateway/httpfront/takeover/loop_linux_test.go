@@ -125,7 +125,7 @@ func (h *looped) dial() *caller {
 	if h.TLS != nil {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate()}})
 	}
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		h.t.Fatal(err)
 	}
 	k := &caller{c, bufio.NewReader(c), h.t}
@@ -308,21 +308,21 @@ func TestLoopPipelined(t *testing.T) {
 
 // TestLoopTimeouts has callers send nothing, half a head or half a body.
 func TestLoopTimeouts(t *testing.T) {
-	const short = 300 * time.Millisecond
+	const head = bodyPatience * 9 / 10 // which the handshake of a slow machine may take, too
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Run("idle", func(t *testing.T) {
-				h := serveLoops(t, start, func(s *http.Server) { s.IdleTimeout = short })
+				h := serveLoops(t, start, func(s *http.Server) { s.IdleTimeout = 300 * time.Millisecond })
 				h.dial().wantEnd()
 			})
 			t.Run("head", func(t *testing.T) {
-				h := serveLoops(t, start, func(s *http.Server) { s.ReadHeaderTimeout = short })
+				h := serveLoops(t, start, func(s *http.Server) { s.ReadHeaderTimeout = head })
 				c := h.dial()
 				c.send("POST /first HTTP")
 				c.wantEnd()
 			})
 			t.Run("body", func(t *testing.T) {
-				h := serveLoops(t, start, func(s *http.Server) { s.ReadHeaderTimeout = short })
+				h := serveLoops(t, start, func(s *http.Server) { s.ReadHeaderTimeout = head })
 				c := h.dial()
 				before := h.answers.Load()
 				c.send(firstRequest[:len(firstRequest)-1])

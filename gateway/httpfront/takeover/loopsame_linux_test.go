@@ -270,7 +270,7 @@ func (s *twin) exchange(t *testing.T, parts [][]byte) (seen []string, answered s
 	if s.TLS != nil {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(c)
