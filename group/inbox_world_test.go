@@ -279,13 +279,20 @@ func (w *mailWorld) counts(want map[Result]int) {
 // left returns how many messages the broker has in the inbox, those included that it has delivered.
 func (w *mailWorld) left() int {
 	w.Helper()
-	queue := fmt.Sprintf(`rabbit_misc:r(<<"acps">>, queue, <<"inbox_%s">>)`, w.partner)
-	text, err := w.broker.Eval("proplists:get_value(messages, rabbit_amqqueue:info(element(2, rabbit_amqqueue:lookup(" +
-		queue + ")), [messages]))")
-	w.must(err)
-	var n int
-	_, err = fmt.Sscan(text, &n)
-	w.must(err)
+	return messages(w, w.broker, "acps", "inbox_"+w.partner)
+}
+
+// messages returns how many messages of a queue are not acknowledged.
+func messages(t testing.TB, b *rabbittest.Broker, vhost, queue string) (n int) {
+	t.Helper()
+	text, err := b.Eval(fmt.Sprintf("proplists:get_value(messages, rabbit_amqqueue:info(element(2, "+
+		`rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>))), [messages]))`, vhost, queue))
+	if err == nil {
+		_, err = fmt.Sscan(text, &n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 
@@ -302,7 +309,7 @@ func (w *mailWorld) announced(heard <-chan amqp.Delivery) {
 		if s.Type != "group-mgmt-result" || s.SenderID != w.partner || !s.Status.Connected || d.UserId != w.partner {
 			w.Errorf("the group got %s", d.Body)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		w.Fatal("the group gets nothing")
 	}
 }

@@ -68,6 +68,7 @@ func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(t *testing.T, vhost
 type atRabbit struct {
 	memberships
 	broker *rabbittest.Broker
+	logged asynctest.Buffer
 }
 
 func newAtRabbit(t *testing.T, b *rabbittest.Broker) *atRabbit {
@@ -86,7 +87,7 @@ func (m *atRabbit) start() {
 	m.Helper()
 	var err error
 	m.tasks = make(map[key]*fakeTasks)
-	m.engine, err = open(shard.One(m.store), slog.New(slog.DiscardHandler), newPool(), func(of *membership) tasks {
+	m.engine, err = open(shard.One(m.store), slog.New(slog.NewTextHandler(&m.logged, nil)), newPool(), func(of *membership) tasks {
 		f := &fakeTasks{m: of, b: m.brokers}
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -160,6 +161,12 @@ func testManyGroups(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 	}
 	m.start()
 	defer func() { m.stop() }()
+	few := func() {
+		asynctest.Eventually(m, "the groups have few connections", func() bool {
+			n := m.connections()
+			return n >= 1 && n <= 4
+		})
+	}
 	errs := make(chan error, groups)
 	for i := range groups {
 		go func() {
@@ -174,19 +181,17 @@ func testManyGroups(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 			m.Error(err)
 		}
 	}
-	if n := m.connections(); n < 1 || n > 4 {
-		m.Errorf("%d groups have %d connections", groups, n)
-	}
+	few()
 	if _, err := m.broker.CloseConnections(connectionName(testAgent)); err != nil {
 		m.Fatal(err)
 	}
-	asynctest.Eventually(m, "a connection is lost", func() bool { return m.in(Joined) < groups })
+	asynctest.Eventually(m, "a connection is lost", func() bool {
+		return strings.Contains(m.logged.String(), "the connection of a group to its broker was lost")
+	})
 	for n := m.in(Joined); n < groups; n = m.in(Joined) {
 		asynctest.Eventually(m, "one more group is back", func() bool { return m.in(Joined) > n })
 	}
-	if n := m.connections(); n < 1 || n > 4 {
-		m.Errorf("%d groups have %d connections", groups, n)
-	}
+	few()
 	for i := range groups {
 		go func() { errs <- m.engine.Leave(m.Context(), testPartner, testLeader, fmt.Sprintf("g%d", i)) }()
 	}
@@ -298,6 +303,7 @@ func testMembership(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 	if err := invite("one", "partner:old"); task.KindOf(err) != task.AccessTokenInvalid {
 		t.Errorf("the old password: %v", err)
 	}
+	asynctest.Eventually(t, "it has one connection", func() bool { return m.connections() == 1 })
 	publish(one, "first")
 	if n, err := b.CloseConnections("agent-AGENT"); n != 1 || err != nil {
 		t.Errorf("%d connections were closed, %v", n, err)
@@ -310,6 +316,7 @@ func testMembership(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 		defer tasks.mu.Unlock()
 		return slices.Contains(tasks.received, "second")
 	})
+	asynctest.Eventually(t, "it is acknowledged", func() bool { return messages(t, b, "one", testQueue) == 0 })
 
 	// The process starts again.
 	m.stop()

@@ -39,9 +39,7 @@ func TestBlocked(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if link.Blocked() {
-		t.Error("the link is blocked")
-	}
+	asynctest.Eventually(t, "the link knows that the broker takes publications", func() bool { return !link.Blocked() })
 	if err := link.Leave(context.Background()); err != nil {
 		t.Error(err)
 	}

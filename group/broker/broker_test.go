@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -270,6 +271,13 @@ func TestRemoval(t *testing.T) {
 	if d := <-seen; d.Redelivered || string(d.Body) != "first" {
 		t.Errorf("the message is %+v", d)
 	}
+	asynctest.Eventually(t, "the broker has closed the connections of other tests", func() bool {
+		names, err := r.Connections()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(slices.DeleteFunc(names, func(name string) bool { return name != config.Name })) == 1
+	})
 	if n, err := r.CloseConnections(config.Name); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
