@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -395,8 +397,11 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer closing.Close()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	port, err := freeport.Take() // where nothing listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := fmt.Sprint("http://127.0.0.1:", port)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -426,12 +431,12 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		{"a Partner that shows no AIC", append([]string{noAIC.URL, "--partner", leaderAIC}, get...),
 			"is not an AIC: levels 1 to 4 of the AIC are not 1.2.156.3088. " +
 				"If the Partner is known by its host name only, leave --partner out"},
-		{"no gateway there", append([]string{gone.URL}, get...), "connection refused; is the gateway running"},
+		{"no gateway there", append([]string{gone}, get...), "connection refused; is the gateway running"},
 		{"a port without TLS", append([]string{"https" + strings.TrimPrefix(silent.URL, "http")}, get...),
 			"the server takes no TLS at this port"},
-		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
+		{"no answer", append([]string{silent.URL, "--timeout", "1s"}, get...), "no answer within 1s; see --timeout"},
 		{"start that may have come", []string{closing.URL, "start"}, " get --task task-"},
-		{"start that nobody got", []string{gone.URL, "start"}, "connection refused; is the gateway running"},
+		{"start that nobody got", []string{gone, "start"}, "connection refused; is the gateway running"},
 		{"start at another root", []string{url, "start", "--ca", elsewhere.CA.Cert}, "give the root that signs"},
 		{"start of a Leader of another root", []string{url, "start", "--cert", elsewhere.Leader.Cert}, "does not trust"},
 	} {

@@ -145,11 +145,11 @@ func TestCallPrintsHowToContinue(t *testing.T) {
 				" re-stream --task t1 --after 2 --follow" + sender},
 		{"stream in JSON", []string{streaming, "re-stream", "--task", "t1", "--json"}, `"eventSeq":2`, exitInterrupted,
 			" re-stream --task t1 --after 2 --json" + sender},
-		{"stream without an answer", []string{silent.URL, "stream", "x", "--timeout", "20ms"}, "", 1,
+		{"stream without an answer", []string{silent.URL, "stream", "x", "--timeout", "1s"}, "", 1,
 			"if the task was started, this prints its events:\n  "},
-		{"start", []string{silent.URL, "start", "x", "--timeout", "20ms"}, "", 1,
+		{"start", []string{silent.URL, "start", "x", "--timeout", "1s"}, "", 1,
 			"if the task was started, this prints it:\n  " + os.Args[0] + " aip call " + silent.URL + " get --task task-"},
-		{"continue", []string{silent.URL, "continue", "--task", "t 1", "--timeout", "20ms"}, "", 1,
+		{"continue", []string{silent.URL, "continue", "--task", "t 1", "--timeout", "1s"}, "", 1,
 			" get --task 't 1'" + sender},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
