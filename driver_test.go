@@ -115,7 +115,12 @@ func TestDriverOfAnotherProject(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return caddy.Load(config, true)
+		err = caddy.Load(config, true)
+		// Caddy may close the listener of the configuration before when the load has returned.
+		asynctest.Eventually(t, "one server listens", func() bool {
+			return caddy.ListenerUsage("tcp", fmt.Sprint(":", port)) <= 1
+		})
+		return err
 	}
 	ask := func(path, body string) string {
 		t.Helper()

@@ -87,7 +87,8 @@ func (m *atRabbit) start() {
 	m.Helper()
 	var err error
 	m.tasks = make(map[key]*fakeTasks)
-	m.engine, err = open(shard.One(m.store), slog.New(slog.NewTextHandler(&m.logged, nil)), newPool(), func(of *membership) tasks {
+	log := slog.New(slog.NewTextHandler(&m.logged, nil))
+	m.engine, err = open(shard.One(m.store), log, newPool(), func(of *membership) tasks {
 		f := &fakeTasks{m: of, b: m.brokers}
 		m.mu.Lock()
 		defer m.mu.Unlock()

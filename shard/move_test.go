@@ -192,7 +192,7 @@ func (w *world) move(ctx context.Context) {
 // TestMove proves that shards move between two processes under load, and nothing is lost, nothing done twice, limits
 // hold, and streams go on.
 func TestMove(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	before := runtime.NumGoroutine()
 	defer asynctest.Eventually(t, "no goroutine stays", func() bool { return runtime.NumGoroutine() <= before })

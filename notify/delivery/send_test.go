@@ -50,7 +50,7 @@ func attemptAt(url string, m message) *Attempt {
 // local permits what tests listen on.
 func local() Config {
 	return Config{
-		Timeout: 2 * time.Second, Connections: 4, PerEndpoint: 4, Log: slog.New(slog.DiscardHandler),
+		Timeout: time.Minute, Connections: 4, PerEndpoint: 4, Log: slog.New(slog.DiscardHandler),
 		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	}
 }

@@ -151,7 +151,7 @@ func TestNoDecision(t *testing.T) {
 	if err := silent.Decide(left, start()); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that has left gets %v", err)
 	}
-	silent.timeout = time.Millisecond
+	silent.timeout = time.Second
 	if got, want := said(silent.Decide(t.Context(), start())), "down: context deadline exceeded"; got != want {
 		t.Errorf("silence: %s, want %s", got, want)
 	}
