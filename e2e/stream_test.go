@@ -32,6 +32,9 @@ func gatewayTo(agent string) string {
 	return "aip_gateway a2a/legacy http://" + agent + " {\n\t\tlimits {\n\t\t\tstreams_per_leader 10000\n\t\t}\n\t}"
 }
 
+// manyStreams is how long a test with hundreds of streams may take on a slow machine.
+const manyStreams = 10 * time.Minute
+
 // within returns a context for what may take long but must end.
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -84,7 +87,7 @@ func TestStreamsWithTheRealAgent(t *testing.T) {
 	agent := strings.TrimSuffix(strings.TrimPrefix(trpcAgent(t), "http://"), "/")
 	s := serve(t, config{handle: gatewayTo(agent)})
 	l := leaderOf(t, s.url())
-	ctx := within(t, time.Minute)
+	ctx := within(t, 3*patience)
 
 	f := &follower{caller: l, id: "chunks"}
 	if err := f.follow(ctx, "stream 5 20", "awaiting-completion"); err != nil {
@@ -180,7 +183,7 @@ func TestStopDrainsStreams(t *testing.T) {
 	ended := make(map[string]chan string)
 	for name, transport := range l.transports(t) {
 		req, err := http.NewRequestWithContext(
-			within(t, time.Minute),
+			within(t, 3*patience),
 			http.MethodPost,
 			s.url()+"/stream",
 			bytes.NewReader(streamBody(l.Sender, "start", "h"+name, "hello", "")),
@@ -218,7 +221,7 @@ func TestStreamsSurviveACrash(t *testing.T) {
 	s := serve(t, config{handle: gatewayTo(agent)})
 	l := leaderOf(t, s.url())
 	const tasks, pieces = 500, 100
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, manyStreams)
 	working := make([]chan struct{}, tasks)
 	all := followAll(t, tasks, ctx, fmt.Sprintf("stream %d 100", pieces), func(i int) *follower {
 		working[i] = make(chan struct{})
@@ -234,7 +237,7 @@ func TestStreamsSurviveACrash(t *testing.T) {
 		s.kill()
 		s.run(s.dir + "/Caddyfile")
 		again := &follower{caller: l, id: fmt.Sprint("after ", rand.Int())}
-		if err := again.follow(within(t, time.Minute), "stream 5 100", "awaiting-completion"); err != nil {
+		if err := again.follow(within(t, manyStreams), "stream 5 100", "awaiting-completion"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,7 +262,7 @@ func TestStreamsSurviveReloads(t *testing.T) {
 	s.start(with)
 	l := leaderOf(t, s.url())
 	const tasks, pieces = 1000, 40
-	all := followAll(t, tasks, within(t, 2*time.Minute), fmt.Sprintf("stream %d 200", pieces), func(i int) *follower {
+	all := followAll(t, tasks, within(t, manyStreams), fmt.Sprintf("stream %d 200", pieces), func(i int) *follower {
 		return &follower{caller: l, id: fmt.Sprint("t", i)}
 	})
 	l.start("before", "hello")
@@ -308,7 +311,7 @@ func TestAgentBehindABrokenWire(t *testing.T) {
 	l := leaderOf(t, s.url())
 	slots := make(chan struct{}, 100)
 	var group sync.WaitGroup
-	ctx := within(t, 3*time.Minute)
+	ctx := within(t, manyStreams)
 	for i := range 800 {
 		slots <- struct{}{}
 		group.Go(func() {
@@ -341,7 +344,7 @@ func TestChaos(t *testing.T) {
 	l := leaderOf(t, fmt.Sprintf("https://localhost:%s", front.address()[strings.LastIndex(front.address(), ":")+1:]))
 	const tasks, pieces = 100, 80
 	load := new(course)
-	all := followAll(t, tasks, within(t, 3*time.Minute), fmt.Sprintf("stream %d 100", pieces), func(i int) *follower {
+	all := followAll(t, tasks, within(t, manyStreams), fmt.Sprintf("stream %d 100", pieces), func(i int) *follower {
 		return &follower{caller: l, id: fmt.Sprint("t", i), course: load}
 	})
 	over := make(chan struct{})
