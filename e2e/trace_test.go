@@ -84,11 +84,15 @@ func TestTrace(t *testing.T) {
 	_, _ = refused.post("/rpc", []byte(startBody("another", "refused")), "traceparent", "00-"+traceID+"-"+spanID+"-01")
 	has(t, s.logged(t, "a caller was refused")[0], map[string]any{"trace_id": traceID})
 	calls := make(map[any]any)
-	for _, line := range s.logged(t, "handled request") {
-		if call, ok := line["aip"].(map[string]any); ok && call["command"] == "start" {
-			calls[call["task"]] = call["trace_id"]
+	eventually(t, "the access log has the calls", func() bool { // a moment after they are answered
+		for _, line := range s.logged(t, "handled request") {
+			if call, ok := line["aip"].(map[string]any); ok && call["command"] == "start" {
+				calls[call["task"]] = call["trace_id"]
+			}
 		}
-	}
+		_, last := calls["untraced-/traced"]
+		return len(calls) >= 4 && last
+	})
 	if calls["task-/plain"] != traceID || calls["task-/traced"] != traceID || calls["untraced-/plain"] != nil {
 		t.Errorf("the traces in the access log are %v", calls)
 	}
