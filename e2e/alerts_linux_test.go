@@ -90,6 +90,7 @@ func TestContribAlerts(t *testing.T) {
 	}
 	p.waitForCalm()
 
+	p.countMissed()
 	second.stop(t)
 	p.waitForAlert("AIPGatewayDown")
 	p.wantFired(append(expected, "AIPStoreUnwritable", "AIPGatewayDown")...)

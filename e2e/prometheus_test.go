@@ -26,6 +26,8 @@ type prometheus struct {
 	t   testing.TB
 	url string
 
+	missed int // scrapes that were not answered in time, as far as they were counted
+
 	mu    sync.Mutex
 	fired map[string]map[string]bool // by the name of the alert: its labels, and since when it fires
 }
@@ -94,13 +96,23 @@ func (p *prometheus) receive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wantFired demands that the alerts have fired once each, and no other one has.
+// countMissed counts the scrapes that were not answered in time so far, as on a machine that is busy. An alert that
+// fires ends with each of them, and then fires again.
+func (p *prometheus) countMissed() {
+	p.t.Helper()
+	for _, n := range p.query("count_over_time(up[1h]) - sum_over_time(up[1h])") {
+		p.missed += int(n)
+	}
+	p.t.Logf("%d scrapes were not answered in time", p.missed)
+}
+
+// wantFired demands that the alerts have fired once each, but for scrapes that were missed, and no other one has.
 func (p *prometheus) wantFired(names ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range names {
-		if n := len(p.fired[name]); n != 1 {
+		if n := len(p.fired[name]); n < 1 || n > 1+p.missed {
 			p.t.Errorf("%s has fired %d times, want once: %v", name, n, p.fired[name])
 		}
 	}
