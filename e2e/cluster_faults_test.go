@@ -394,7 +394,7 @@ func (f *faults) standsStill(t *testing.T) {
 	}
 	<-over.C
 	noError(t, process.Signal(syscall.SIGCONT))
-	elsewhere.goOn("in flight", "echo more") // its shard may move back now
+	noError(t, elsewhere.insists(commandCall(task.Continue, "in flight", "echo more"))) // its shard may move back now
 	f.allOwned(3)
 	for _, id := range []string{"in flight", "waits"} {
 		got := at.rests(id) // its shard moved back, and perhaps in the middle of the turn

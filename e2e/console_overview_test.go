@@ -115,7 +115,7 @@ func TestConsoleOverview(t *testing.T) {
 					retry_for 0
 				}
 			}
-		}`, agent.url, secret, freePort(t)),
+		}`, agent.url, secret, closedPort(t)),
 		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}\n", port),
 	}
 	s := serve(t, c)

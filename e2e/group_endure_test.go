@@ -233,7 +233,7 @@ func TestInvitedAgain(t *testing.T) {
 	g.say("start", "one", "slow 1")
 	// The broker at an address where none is: the membership stays as it is.
 	bad := g.invitation(m.aic)
-	bad["server"].(object)["port"] = freePort(t)
+	bad["server"].(object)["port"] = closedPort(t)
 	if joined, refused := g.invite(m.calledBy(g.certificate), bad); joined != nil || refused.Code != -32603 {
 		t.Errorf("an invitation to no broker is answered %+v", joined)
 	}
