@@ -121,6 +121,15 @@ func TestListWithoutCard(t *testing.T) {
 	s.mustLoad([]byte(adapt(t, string(caddyfile.Format([]byte("{\nadmin off\nauto_https off\naip {\nstore memory\n"+
 		"}\n}\nhttp://"+s.addr+" {\naip_discovery\n"+partner("/one", s.agent, "10001000011K912345E789ABCDEF2353")+
 		partner("/two", hangs.URL, "10001000011K94ZH3VDXLP4S5EB63614")+"}\n"))))))
+	// Of the other agent the card is known, however slow that was.
+	card, err := http.Get("http://" + s.addr + "/one/.well-known/agent.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	card.Body.Close()
+	if card.StatusCode != http.StatusOK {
+		t.Fatalf("the card is answered with %s", card.Status)
+	}
 	res, err := http.Get("http://" + s.addr + "/agents")
 	if err != nil {
 		t.Fatal(err)
