@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 )
 
 // asked sends a request to the admin API and returns the status and the body of the answer.
@@ -18,6 +20,10 @@ func (s *site) asked(method, path, body string) (int, []byte) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
+	// As in reload: the endpoint before may have been closed at that very moment.
+	if method == http.MethodGet && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
+		res, err = http.DefaultClient.Do(req)
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}

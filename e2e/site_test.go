@@ -135,7 +135,8 @@ func (s *site) reload(c config) string {
 	for range 5 {
 		status, _, stderr = s.caddy("reload", "--config", path, "--adapter", "caddyfile", "--force",
 			"--address", strings.TrimPrefix(s.adminURL(), "http://"))
-		if status == 0 || !strings.Contains(stderr, `/load\": EOF`) {
+		cut := strings.Contains(stderr, `/load\": EOF`) || strings.Contains(stderr, "connection reset by peer")
+		if status == 0 || !cut {
 			break
 		}
 	}
