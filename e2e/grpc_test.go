@@ -85,7 +85,7 @@ func TestGRPC(t *testing.T) {
 	s := serve(t, config{mode: "verify_if_given",
 		handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers a2a\n\t}"})
 	p := certificates(t)
-	ctx := within(t, patience)
+	ctx := within(t, 3*patience)
 	mine := grpcCaller(t, s, keyPair(t, p.Leader))
 	sent, err := mine.SendMessage(ctx, grpcMessage("hello"))
 	if err != nil || sent.GetTask().GetStatus().GetState() != a2apb.TaskState_TASK_STATE_COMPLETED {
