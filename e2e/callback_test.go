@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -217,6 +218,16 @@ func eventsOf(t *testing.T, f *follower) (out []string) {
 	return out
 }
 
+// knowsCard waits until the gateway has the card of an agent. A turn waits for the first card for 500 ms only, and is
+// polled without one.
+func (s *site) knowsCard(agent string) {
+	s.t.Helper()
+	eventually(s.t, "the gateway has the card of "+agent, func() bool {
+		status, _ := s.asked(http.MethodGet, "/aip/agents/card?partner="+url.QueryEscape(agent), "")
+		return status == http.StatusOK
+	})
+}
+
 // callbackTo returns the configuration of a gateway that an agent may push to, and where.
 func callbackTo(t testing.TB, agent string) (c config, url string) {
 	t.Helper()
@@ -243,6 +254,7 @@ func TestCallback(t *testing.T) {
 				c, callback := callbackTo(t, agent.url)
 				c.store, c.options = "store memory", "debug"
 				s.start(c)
+				s.knowsCard(agent.url)
 				f := &follower{caller: leaderOf(t, s.url()), id: "a"}
 				agent.is(step{"working", "", nil})
 				followed := make(chan error, 1)
@@ -300,7 +312,8 @@ func TestCallback(t *testing.T) {
 				if err := <-followed; err != nil {
 					t.Fatal(err)
 				}
-				got := eventsOf(t, f)
+				// A stream shows after 250 ms that the agent works, and again when the agent says so later.
+				got := slices.Compact(eventsOf(t, f))
 				if form != "task" && !late {
 					want := []string{"accepted: ", "working: ", "+half", "+more", "+rest", "awaiting-completion: ready"}
 					if diff := cmp.Diff(want, got); diff != "" {
@@ -335,6 +348,7 @@ func TestCallbackRestart(t *testing.T) {
 	s := newSite(t)
 	c, _ := callbackTo(t, agent.url)
 	s.start(c)
+	s.knowsCard(agent.url)
 	leader := leaderOf(t, s.url())
 	agent.is(step{"working", "", nil})
 	start := startCall("a", "hello")
@@ -391,6 +405,7 @@ func TestCallbackOfTheRealAgent(t *testing.T) {
 			}) + "/push"
 			s := newSite(t)
 			s.start(c)
+			s.knowsCard(agent)
 			leader := leaderOf(t, s.url())
 			leader.start("slow", "slow 1")
 			got := leader.rests("slow")

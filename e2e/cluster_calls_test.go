@@ -19,6 +19,7 @@ import (
 func (c *aunCluster) callbacks(t *testing.T, agent *pushAgent) {
 	const js = "application/json"
 	for i := range c.plain {
+		c.gateways[i].knowsCard(agent.url)
 		agent.is(step{"working", "", nil})
 		leader := callerWith(t, c.plain[i]+"/pushes", fmt.Sprint("pushed-", i))
 		start := startCall(fmt.Sprint("pushed-", i), "hello")
