@@ -8,19 +8,27 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // The ports that are taken lie below the ones that systems choose for connections, so that no connection has taken a
-// port when the server begins to listen.
+// port when the server begins to listen. They are in blocks, and a process takes ports of its own blocks only, so that
+// no test of another process has them.
 const (
-	first = 20_000
-	count = 12_000
+	first  = 20_000
+	blocks = 24
+	block  = 500 // ports; a multiple of 10
+	tries  = 1000
 )
 
 var (
 	mu    sync.Mutex
+	owned []int // the first ports of the blocks of this process
 	taken = make(map[int]bool)
+	locks []*os.File // of the blocks; until the process ends
 
 	errNone = errors.New("freeport: there is no free port")
 )
@@ -28,35 +36,67 @@ var (
 // Take returns a port of 127.0.0.1 on which no process listens, and which was not taken before. It may be called by any
 // number of goroutines at once.
 func Take() (int, error) {
-	mu.Lock()
-	defer mu.Unlock()
-	for range 1000 {
-		if port := first + rand.IntN(count); isFree(port) {
+	return take(func(b int) (port int, ok bool) {
+		port = b + rand.IntN(block)
+		if ok = isFree(port); ok {
 			taken[port] = true
-			return port, nil
 		}
-	}
-	return 0, errNone
+		return port, ok
+	})
 }
 
 // TakeRow returns the digits that up to 9 such ports have before their last one, which is 1 for the first of them.
 func TakeRow(n int) (int, error) {
-	mu.Lock()
-	defer mu.Unlock()
-next:
-	for range 1000 {
-		digits := (first + rand.IntN(count)) / 10
+	return take(func(b int) (digits int, ok bool) {
+		digits = b/10 + rand.IntN(block/10)
 		for i := 1; i <= n; i++ {
 			if !isFree(digits*10 + i) {
-				continue next
+				return 0, false
 			}
 		}
 		for i := 1; i <= n; i++ {
 			taken[digits*10+i] = true
 		}
-		return digits, nil
+		return digits, true
+	})
+}
+
+// take calls try with blocks of this process until it takes something, and has the process own one more where it takes
+// nothing of those.
+func take(try func(block int) (int, bool)) (int, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	for {
+		for range tries {
+			if len(owned) == 0 {
+				break
+			}
+			if got, ok := try(owned[rand.IntN(len(owned))]); ok {
+				return got, nil
+			}
+		}
+		if !claim() {
+			return 0, errNone
+		}
 	}
-	return 0, errNone
+}
+
+// claim has this process own one block more, if there is one that no process owns. The caller holds mu.
+func claim() bool {
+	for _, b := range rand.Perm(blocks) {
+		b = first + b*block
+		name := filepath.Join(os.TempDir(), fmt.Sprint("aip-freeport-", b))
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			continue // it is another user's
+		}
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			owned, locks = append(owned, b), append(locks, file)
+			return true
+		}
+		_ = file.Close() // another process owns it, or this one
+	}
+	return false
 }
 
 // isFree reports whether a port is not taken, and no process listens on it. The caller holds mu.
