@@ -322,15 +322,24 @@ func (s *site) writePair(name string, pair tls.Certificate) devpki.File {
 func TestGroupsOfRevoked(t *testing.T) {
 	t.Parallel()
 	b := sharedBroker(t)
-	_, agent := sampleAgent(t)
+	ends := make(chan struct{}) // closed when the agent has finished the first tasks
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		state := "completed"
+		select {
+		case <-ends:
+		default:
+			state = "working"
+		}
+		writeTask(w, h, state, "done")
+	})
 	root := newRoot(t, "root")
 	one, other := root.intermediate("one"), root.intermediate("other")
 	m := makeMember(t)
 	lists := []string{m.inDir("one.crl"), m.inDir("other.crl")}
 	one.writeCRL(lists[0], time.Hour)
 	other.writeCRL(lists[1], time.Hour)
-	c := m.fronting("a2a/legacy http://"+agent, "localhost")
-	r := revoking(m.site, root, agent, "crl "+strings.Join(lists, " "))
+	c := m.fronting("a2a/legacy "+agent.url, "localhost")
+	r := revoking(m.site, root, agent.url, "crl "+strings.Join(lists, " "))
 	c.store, c.trust = r.store, r.trust
 	m.start(c)
 	alice, bob := one.leader(aliceAIC), other.leader(bobAIC)
@@ -338,7 +347,7 @@ func TestGroupsOfRevoked(t *testing.T) {
 	left := newGroup(t, b, "left", m.writePair("bob", bob))
 	for _, g := range []*groupLeader{kept, left} {
 		g.join(m)
-		g.say("start", "first of "+g.id, "slow 20")
+		g.say("start", "first of "+g.id, "hello")
 		g.waitForState(m.aic, "first of "+g.id, "working")
 	}
 	other.revoke(bob.Leaf)
@@ -346,6 +355,7 @@ func TestGroupsOfRevoked(t *testing.T) {
 	m.waitFor(t, `its webhooks stop, and its groups are left.*"leader":"`+bobAIC+`"`)
 	eventually(t, "one group is left", func() bool { return len(m.groups()) == 1 })
 	left.noQueue(m)
+	close(ends)
 	for _, heard := range left.of(m.aic, "first of left") {
 		if heard.Status.State == string(task.Canceled) {
 			t.Error("its task was canceled")
