@@ -6,10 +6,12 @@ package freeport
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -28,7 +30,7 @@ var (
 	mu    sync.Mutex
 	owned []int // the first ports of the blocks of this process
 	taken = make(map[int]bool)
-	locks []*os.File // of the blocks; until the process ends
+	locks *os.File // has a byte for each block, which its owner locks until it ends
 
 	errNone = errors.New("freeport: there is no free port")
 )
@@ -75,28 +77,34 @@ func take(try func(block int) (int, bool)) (int, error) {
 				return got, nil
 			}
 		}
-		if !claim() {
-			return 0, errNone
+		if err := claim(); err != nil {
+			return 0, err
 		}
 	}
 }
 
-// claim has this process own one block more, if there is one that no process owns. The caller holds mu.
-func claim() bool {
-	for _, b := range rand.Perm(blocks) {
-		b = first + b*block
-		name := filepath.Join(os.TempDir(), fmt.Sprint("aip-freeport-", b))
+// claim has this process own one block more that no process of this user owns. The caller holds mu.
+func claim() error {
+	if locks == nil {
+		name := filepath.Join(os.TempDir(), fmt.Sprint("aip-freeport-", os.Getuid()))
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
-			continue // it is another user's
+			return err
 		}
-		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			owned, locks = append(owned, b), append(locks, file)
-			return true
-		}
-		_ = file.Close() // another process owns it, or this one
+		locks = file
 	}
-	return false
+	for _, i := range rand.Perm(blocks) {
+		b := first + i*block
+		if slices.Contains(owned, b) { // its lock would be given once more
+			continue
+		}
+		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(i), Len: 1}
+		if syscall.FcntlFlock(locks.Fd(), syscall.F_SETLK, &lock) == nil {
+			owned = append(owned, b)
+			return nil
+		}
+	}
+	return errNone
 }
 
 // isFree reports whether a port is not taken, and no process listens on it. The caller holds mu.
