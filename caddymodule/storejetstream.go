@@ -118,27 +118,23 @@ func (*JetStreamStore) CaddyModule() caddy.ModuleInfo {
 // Provision sets defaults.
 func (s *JetStreamStore) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
-	for _, replaced := range []struct {
+	type setting struct {
 		name  string
 		value *string
-	}{{"node", &s.Node}, {"prefix", &s.Prefix}} {
+	}
+	settings := []setting{{"node", &s.Node}, {"prefix", &s.Prefix}}
+	for i := range s.URLs {
+		settings = append(settings, setting{"the URL of a server", &s.URLs[i]})
+	}
+	for i := range s.Monitor {
+		settings = append(settings, setting{"monitor: a URL", &s.Monitor[i]})
+	}
+	for _, replaced := range settings {
 		value, err := replaceAll(repl, *replaced.value)
 		if err != nil {
 			return fmt.Errorf("store: %s %w", replaced.name, err)
 		}
 		*replaced.value = value
-	}
-	for i, at := range s.URLs {
-		var err error
-		if s.URLs[i], err = replaceAll(repl, at); err != nil {
-			return fmt.Errorf("store: the URL of a server %w", err)
-		}
-	}
-	for i, at := range s.Monitor {
-		var err error
-		if s.Monitor[i], err = replaceAll(repl, at); err != nil {
-			return fmt.Errorf("store: monitor: a URL %w", err)
-		}
 	}
 	if s.Node == "" {
 		host, err := os.Hostname()
