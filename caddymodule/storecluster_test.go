@@ -53,25 +53,29 @@ func joinWorld(t *testing.T, w *clustertest.World, name string) (*joining, *shar
 	return j, shard.Join(j, log), nil
 }
 
+// joinTwo has two gateways join a world. They leave it at the end of the test.
+func joinTwo(t *testing.T, w *clustertest.World) (one, two *joining) {
+	t.Helper()
+	join := func(name string) *joining {
+		j, set, err := joinWorld(t, w, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(set.Close(), j.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		return j
+	}
+	return join("one"), join("two")
+}
+
 // TestClusterReport: each gateway knows the others, what they own and have, and can have them move and drain.
 func TestClusterReport(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := clustertest.New(4)
-		one, ones, err := joinWorld(t, w, "one")
-		if err != nil {
-			t.Fatal(err)
-		}
-		two, twos, err := joinWorld(t, w, "two")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			for _, end := range []func() error{ones.Close, one.Close, twos.Close, two.Close} {
-				if err := end(); err != nil {
-					t.Error(err)
-				}
-			}
-		}()
+		one, two := joinTwo(t, w)
 		if _, _, err := joinWorld(t, w, "two"); err == nil || !strings.Contains(err.Error(), "see node of store") {
 			t.Errorf("a second gateway of one name: %v", err)
 		}
@@ -79,6 +83,7 @@ func TestClusterReport(t *testing.T) {
 		owned := func(j *joining, want map[string]int) (r *adminapi.ClusterReport) {
 			t.Helper()
 			asynctest.Eventually(t, fmt.Sprintf("the shards are owned as in %v", want), func() bool {
+				var err error
 				if r, err = j.Report(t.Context(), false); err != nil {
 					t.Fatal(err)
 				}
@@ -137,14 +142,7 @@ func TestClusterReport(t *testing.T) {
 func TestClusterReportInTime(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := clustertest.New(2)
-		one, ones, err := joinWorld(t, w, "one")
-		if err != nil {
-			t.Fatal(err)
-		}
-		two, twos, err := joinWorld(t, w, "two")
-		if err != nil {
-			t.Fatal(err)
-		}
+		one, two := joinTwo(t, w)
 		two.Handle(describeService, func(ctx context.Context, _ int, _ []byte) ([]byte, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -163,9 +161,6 @@ func TestClusterReportInTime(t *testing.T) {
 		begun = time.Now()
 		if r, err = one.Report(ctx, true); err != nil || len(r.Nodes) != 2 || len(r.Shards) > 0 || time.Since(begun) > 0 {
 			t.Errorf("after %v the brief report is %+v, %v", time.Since(begun), r, err)
-		}
-		if err := errors.Join(ones.Close(), one.Close(), twos.Close(), two.Close()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -245,8 +247,7 @@ func TestMonitorAll(t *testing.T) {
 	}
 	old := monitored(good, `{"server_id": "C", "version": "2.12.1"}`)
 	defer old.Close()
-	down := monitored(good, "")
-	down.Close()
+	down := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
 	alone := monitored(`{"config": {"sync_always": true}}`, `{"server_id": "A", "version": "2.15.2"}`)
 	defer alone.Close()
 	for name, tt := range map[string]struct {
@@ -258,7 +259,7 @@ func TestMonitorAll(t *testing.T) {
 		"one":              {monitor: all[:1], unnamed: 2},
 		"one twice":        {monitor: []string{all[0], all[0] + "/"}, unnamed: 2},
 		"two, and one old": {monitor: []string{all[0], all[1], old.URL}, fails: "version 2.12.1"},
-		"one of two down":  {monitor: []string{all[0], down.URL}, unnamed: 1, silent: 1},
+		"one of two down":  {monitor: []string{all[0], down}, unnamed: 1, silent: 1},
 		"a single server":  {monitor: []string{alone.URL}},
 	} {
 		silent := 0

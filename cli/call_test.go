@@ -397,11 +397,7 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer closing.Close()
-	port, err := freeport.Take() // where nothing listens
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := fmt.Sprint("http://127.0.0.1:", port)
+	gone := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()

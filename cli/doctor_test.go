@@ -117,11 +117,7 @@ func expiresSoon(c *x509.Certificate) {
 // closedPort returns an address at which nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	port, err := freeport.Take()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprint("127.0.0.1:", port)
+	return fmt.Sprint("127.0.0.1:", freeport.Closed(t))
 }
 
 // serveAgent serves a stand-in for an agent.

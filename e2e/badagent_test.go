@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -125,7 +126,7 @@ func TestBadAgents(t *testing.T) {
 	}
 	good := newFakeAgent(t, nil)
 	cases = append(cases,
-		badAgent{"down", fmt.Sprintf("http://127.0.0.1:%d", closedPort(t)), `cannot be reached`},
+		badAgent{"down", fmt.Sprintf("http://127.0.0.1:%d", freeport.Closed(t)), `cannot be reached`},
 		badAgent{"no such host", "http://agent.invalid", `cannot be reached`},
 		badAgent{"no TLS", strings.Replace(good.url, "http:", "https:", 1), `does not speak TLS`},
 		badAgent{"hangs up", "http://" + rawAgent(t, ""), `connection to the agent broke`},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/browser"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // looks demands that axe-core finds nothing worse than minor on what a page shows, light, dark and on a narrow screen,
@@ -115,7 +116,7 @@ func TestConsoleOverview(t *testing.T) {
 					retry_for 0
 				}
 			}
-		}`, agent.url, secret, closedPort(t)),
+		}`, agent.url, secret, freeport.Closed(t)),
 		otherSites: fmt.Sprintf("http://127.0.0.1:%d {\nbind 127.0.0.1\naip_console\n}\n", port),
 	}
 	s := serve(t, c)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -233,7 +234,7 @@ func TestInvitedAgain(t *testing.T) {
 	g.say("start", "one", "slow 1")
 	// The broker at an address where none is: the membership stays as it is.
 	bad := g.invitation(m.aic)
-	bad["server"].(object)["port"] = closedPort(t)
+	bad["server"].(object)["port"] = freeport.Closed(t)
 	if joined, refused := g.invite(m.calledBy(g.certificate), bad); joined != nil || refused.Code != -32603 {
 		t.Errorf("an invitation to no broker is answered %+v", joined)
 	}

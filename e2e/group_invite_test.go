@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
 
@@ -83,7 +84,7 @@ func TestInvitations(t *testing.T) {
 		}{
 			"a private address":          {at("10.1.2.3:5672"), rejected},
 			"a metadata address":         {at("169.254.169.254:5672"), rejected},
-			"a broker that is not there": {at(fmt.Sprint("127.0.0.1:", closedPort(t))), failed(".*refused")},
+			"a broker that is not there": {at(fmt.Sprint("127.0.0.1:", freeport.Closed(t))), failed(".*refused")},
 			"a name that is not there":   {at("broker.invalid:5672"), failed(".*")},
 			"a broker that is silent":    {at(listener(t, "")), failed(".*")},
 			"a web server":               {at(listener(t, "HTTP/1.1 400 Bad Request\r\n\r\n")), failed(".*")},

@@ -222,18 +222,6 @@ func freePort(t testing.TB) int {
 	return port
 }
 
-// closedPort returns a port that refuses connections until the test ends. No process can listen there meanwhile, also
-// none of other tests: a connection of this one comes from there.
-func closedPort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	conn, err := net.Dial("tcp", l.Addr().String())
-	noError(t, err)
-	t.Cleanup(func() { noError(t, conn.Close(), l.Close()) })
-	return conn.LocalAddr().(*net.TCPAddr).Port
-}
-
 // isFree reports whether no process listens on a port.
 func isFree(port int) bool {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))

@@ -3,19 +3,14 @@
 package httpfront
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
@@ -72,33 +67,16 @@ func TestSubscribingToATaskThatRests(t *testing.T) {
 	}
 }
 
-// permitted is an agent that waits for a permission, which it gets outside of the protocol.
-type permitted struct {
-	partner.Agent
-	permit chan struct{}
-}
-
-func (p permitted) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
-	return func(yield func(agent.Report, error) bool) {
-		const waits = `{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED","message":{"messageId":"m",` +
-			`"role":"ROLE_AGENT","parts":[{"text":"log in"}]}}}`
-		if !yield(a2a.V1REST().Reply([]byte(waits), nil)) {
-			return
-		}
-		select {
-		case <-p.permit:
-			yield(agent.Report{State: task.AwaitingCompletion, Revision: "2"}, nil)
-		case <-ctx.Done():
-		}
-	}
-}
-
-func (permitted) Complete(context.Context, *agent.Turn) error { return nil }
-
 // TestStreamWhileAwaitingAuthorization: a stream stays open while the task waits for authorization, since the agent
 // resumes by itself. The task is found by its state.
 func TestStreamWhileAwaitingAuthorization(t *testing.T) {
 	const message = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`
+	const waits = `{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED","message":{"messageId":"m",` +
+		`"role":"ROLE_AGENT","parts":[{"text":"log in"}]}}}`
+	waiting, err := a2a.V1REST().Reply([]byte(waits), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, send := range map[string]func(g *gate) func() string{
 		"JSON-RPC": func(g *gate) func() string {
 			return g.events("", `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":`+message+`}`)
@@ -106,7 +84,7 @@ func TestStreamWhileAwaitingAuthorization(t *testing.T) {
 		"REST": func(g *gate) func() string { return g.events("/message:stream", message) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake := permitted{permit: make(chan struct{})}
+			fake := held{until: waiting, release: make(chan struct{})}
 			g := open(t, everyCaller, func(h *setup) { h.Partner.Agent = fake })
 			next := send(g)
 			ev := next()
@@ -122,7 +100,7 @@ func TestStreamWhileAwaitingAuthorization(t *testing.T) {
 					return strings.Contains(body, `"TASK_STATE_AUTH_REQUIRED"`) == listed
 				})
 			}
-			close(fake.permit)
+			close(fake.release)
 			last := ""
 			for ev := next(); ev != ""; ev = next() {
 				last = ev

@@ -226,15 +226,16 @@ func TestAgentAPIContentType(t *testing.T) {
 	}
 }
 
-// held is an agent that works until it is released.
+// held is an agent that does not finish before it is released.
 type held struct {
 	partner.Agent
+	until   agent.Report // what it reports before
 	release chan struct{}
 }
 
 func (a held) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
-		if !yield(agent.Report{State: task.Working, Revision: "1"}, nil) {
+		if !yield(a.until, nil) {
 			return
 		}
 		select {
@@ -249,7 +250,7 @@ func (held) Complete(context.Context, *agent.Turn) error { return nil }
 
 // TestAgentAPIBusy: the session takes one message at a time, and a caller that leaves does not end it.
 func TestAgentAPIBusy(t *testing.T) {
-	works := held{release: make(chan struct{})}
+	works := held{until: agent.Report{State: task.Working, Revision: "1"}, release: make(chan struct{})}
 	g := agentAPI(t, func(h *setup) { h.Partner.Agent = works })
 	const session = `,"session_id":"s","user_id":"u"`
 	ctx, leave := context.WithCancel(t.Context())

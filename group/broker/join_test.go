@@ -16,6 +16,8 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // TestNotABroker joins what is no broker, or one that fails at each step of the login.
@@ -103,12 +105,7 @@ func TestNotABroker(t *testing.T) {
 // TestWhatIsNotReached joins where no connection is made.
 func TestWhatIsNotReached(t *testing.T) {
 	closed := server(t, silent)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Port = uint16(listener.Addr().(*net.TCPAddr).Port)
-	_ = listener.Close()
+	closed.Port = uint16(freeport.Closed(t))
 	plain := server(t, func(c net.Conn) {
 		_, _ = io.WriteString(c, begin(""))
 		silent(c)
@@ -149,16 +146,13 @@ func noLeak(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		again := time.NewTicker(time.Millisecond)
-		defer again.Stop()
-		end := time.Now().Add(2 * time.Minute)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(end) {
+		defer func() {
+			if runtime.NumGoroutine() > before {
 				stacks := make([]byte, 1<<20)
-				t.Fatalf("goroutines are left:\n%s", stacks[:runtime.Stack(stacks, true)])
+				t.Logf("goroutines are left:\n%s", stacks[:runtime.Stack(stacks, true)])
 			}
-			<-again.C
-		}
+		}()
+		asynctest.Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 	})
 }
 

@@ -69,12 +69,11 @@ func take(try func(block int) (int, bool)) (int, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	for {
-		for range tries {
-			if len(owned) == 0 {
-				break
-			}
-			if got, ok := try(owned[rand.IntN(len(owned))]); ok {
-				return got, nil
+		for _, b := range owned {
+			for range tries {
+				if got, ok := try(b); ok {
+					return got, nil
+				}
 			}
 		}
 		if err := claim(); err != nil {

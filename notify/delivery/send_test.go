@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // message is a notification.
@@ -109,8 +111,6 @@ func TestSendOverTCP(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	defer close(hang)
-	closed := httptest.NewServer(mux)
-	closed.Close()
 
 	s := open(t, nil, local())
 	for name, c := range map[string]struct {
@@ -127,7 +127,7 @@ func TestSendOverTCP(t *testing.T) {
 		"hang": {server.URL + "/hang", Outcome{Result: Unavailable}, "within 100ms", func(c *Config) {
 			c.Timeout = 100 * time.Millisecond
 		}},
-		"closed": {closed.URL + "/ok", Outcome{Result: Unavailable}, "was refused", nil},
+		"closed": {fmt.Sprint("http://127.0.0.1:", freeport.Closed(t)), Outcome{Result: Unavailable}, "was refused", nil},
 		"not permitted": {server.URL + "/ok", Outcome{Result: Unavailable}, "not public", func(c *Config) {
 			c.Egress = new(egress.Policy)
 		}},

@@ -12,7 +12,6 @@ import (
 	"io"
 	"maps"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -27,6 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -155,12 +155,7 @@ func TestNoDecision(t *testing.T) {
 	if got, want := said(silent.Decide(t.Context(), start())), "down: context deadline exceeded"; got != want {
 		t.Errorf("silence: %s, want %s", got, want)
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	p, err := New(Config{URL: "http://" + l.Addr().String() + "/", Dialer: loopback})
+	p, err := New(Config{URL: fmt.Sprintf("http://127.0.0.1:%d/", freeport.Closed(t)), Dialer: loopback})
 	if err != nil {
 		t.Fatal(err)
 	}
