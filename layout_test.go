@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
 // mayImport lists, for each room (a package, by its path in the module), which other rooms it may import. A room that
@@ -165,6 +167,7 @@ var mayImport = map[string][]string{
 		"caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles", "aun", "sseproxy",
 		"replay", "translate/aip/acs", "find", "registry", "adp", "internal/build"},
 	"internal/asynctest":   {},
+	"internal/checkout":    {},
 	"internal/bubble":      {},
 	"internal/freeport":    {},
 	"internal/guidetest":   {},
@@ -286,7 +289,7 @@ func unused(t *testing.T, rooms map[string]bool, used map[[2]string]bool) {
 // TestSleepsAreSeen: a test that only lets time pass says so by time.Sleep, and not by a channel that nobody sends to.
 func TestSleepsAreSeen(t *testing.T) {
 	disguised := regexp.MustCompile(`(?m)^\s*<-time\.After\(`)
-	for file := range strings.FieldsSeq(run(t, "git", "ls-files", "*_test.go")) {
+	for _, file := range checkout.Files(t, "*_test.go") {
 		if text, err := os.ReadFile(file); err == nil && disguised.Match(text) {
 			t.Errorf("%s waits for time.After alone; use time.Sleep, or wait for what happens", file)
 		}
@@ -297,7 +300,7 @@ func TestSleepsAreSeen(t *testing.T) {
 // common, or a small interface.
 func TestOneFileKnowsTheDriver(t *testing.T) {
 	var found []string
-	for file := range strings.FieldsSeq(run(t, "git", "ls-files", "caddymodule/*.go")) {
+	for _, file := range checkout.Files(t, "caddymodule/*.go") {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
@@ -407,7 +410,7 @@ func eachNode(t *testing.T, path string, f func(ast.Node)) {
 
 // TestLines holds lines of Go to 120 bytes.
 func TestLines(t *testing.T) {
-	for file := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go", ":!:**/testdata/**")) {
+	for _, file := range checkout.Files(t, "*.go", ":!:**/testdata/**") {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

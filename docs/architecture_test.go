@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
 // TestDocsArchitecture keeps docs/architecture.md from forgetting a room, and from growing into the comments of rooms.
 func TestDocsArchitecture(t *testing.T) {
 	text := pages(t)["docs/architecture.md"]
-	for file := range strings.Lines(run(t, "git", "ls-files")) {
-		if room, _, in := strings.Cut(strings.TrimSpace(file), "/"); in && !strings.HasPrefix(room, ".") &&
+	for _, file := range checkout.Files(t) {
+		if room, _, in := strings.Cut(file, "/"); in && !strings.HasPrefix(room, ".") &&
 			!strings.Contains(text, "`"+room+"/`") {
 			t.Errorf("docs/architecture.md does not mention %s/", room)
 		}
@@ -64,7 +66,7 @@ func TestDocsDependencies(t *testing.T) {
 func TestDocsRooms(t *testing.T) {
 	var tests strings.Builder
 	texts, sources := make(map[string]string), make(map[string]string) // the source of each package, by its name
-	for name := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go", "docs/*.md", ":!:interop")) {
+	for _, name := range checkout.Files(t, "*.go", "docs/*.md", ":!:interop") {
 		switch base := filepath.Base(name); {
 		case strings.HasSuffix(base, "_test.go"):
 			tests.WriteString(read(t, name))

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
 // TestContributing looks for the files, the packages, the exported names and the methods that CONTRIBUTING.md tells to
@@ -18,8 +19,7 @@ func TestContributing(t *testing.T) {
 	file, name := regexp.MustCompile(`^[a-z0-9_/]+(/|\.(go|md))$`), regexp.MustCompile(`^([a-z0-9]+)\.([A-Z]\w*)$`)
 	method := regexp.MustCompile(`^([A-Z]\w*)\.(\w+)$`)
 	rooms := make(map[string]string) // the source of each package, by the last part of its path
-	for path := range strings.Lines(run(t, "git", "ls-files", "*.go")) {
-		path = strings.TrimSpace(path)
+	for _, path := range checkout.Files(t, "*.go") {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

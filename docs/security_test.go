@@ -7,13 +7,14 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
 // TestDocsPromises holds each promise of the tables of docs/security.md to a test that shows it. A test says so in a
@@ -38,11 +39,7 @@ func TestDocsPromises(t *testing.T) {
 		t.Errorf("the tables have only %d promises", len(promised))
 	}
 	shown := make(map[string]bool)
-	for name := range strings.FieldsSeq(run(t, "git", "ls-files", "--cached", "--others", "--exclude-standard",
-		"*_test.go")) {
-		if _, err := os.Stat(name); err != nil {
-			continue // removed, and not committed
-		}
+	for _, name := range checkout.Files(t, "*_test.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
 // TestDocsTroubleshooting holds the sentences that the page quotes to those of the code: each is in a literal, where
@@ -16,8 +18,7 @@ import (
 func TestDocsTroubleshooting(t *testing.T) {
 	verb := regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 	var said []string
-	for name := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go", ":!:*_test.go", ":!:bench", ":!:soak",
-		":!:interop", ":!:contrib")) {
+	for _, name := range checkout.Files(t, "*.go", ":!:*_test.go", ":!:bench", ":!:soak", ":!:interop", ":!:contrib") {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Closed returns a port of 127.0.0.1 that refuses connections until the test ends. No process can listen there meanwhile,
-// also none of other tests: a connection of this one comes from there.
+// Closed returns a port of 127.0.0.1 that refuses connections until the test ends. Meanwhile no process can listen
+// there, also none of other tests: a connection of this one comes from there.
 func Closed(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
