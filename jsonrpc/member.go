@@ -2,7 +2,11 @@
 
 package jsonrpc
 
-import "github.com/tidwall/gjson"
+import (
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
 
 // Member returns the member of an object that has exactly this name. It does not exist where there is none.
 func Member(object gjson.Result, name string) (found gjson.Result) {
@@ -16,6 +20,32 @@ func Member(object gjson.Result, name string) (found gjson.Result) {
 		return !found.Exists()
 	})
 	return found
+}
+
+// A Named is a member of an object that Members looks for.
+type Named struct {
+	Name string
+	To   *gjson.Result
+}
+
+// Members looks for members as Member does, but reads the object once, however many they are. What is not there does
+// not exist afterwards.
+func Members(object gjson.Result, members ...Named) {
+	for _, m := range members {
+		*m.To = gjson.Result{}
+	}
+	if !object.IsObject() {
+		return
+	}
+	left := len(members)
+	object.ForEach(func(key, v gjson.Result) bool {
+		i := slices.IndexFunc(members, func(m Named) bool { return m.Name == key.Str })
+		if i >= 0 && !members[i].To.Exists() {
+			*members[i].To = v
+			left--
+		}
+		return left > 0
+	})
 }
 
 // IsEmpty reports whether a value says nothing: it does not exist, is null, or is an object or array without members.

@@ -35,12 +35,12 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 		return nil, invalid("encrypted messages are not supported here; send it in plaintext")
 	}
 	payload := params.Get("payload")
+	if len(payload.Raw) > maxMessage {
+		return nil, invalid("payload has %d bytes, and at most %d are allowed", len(payload.Raw), maxMessage)
+	}
 	read, ok := codec.ReadPayload(payload)
 	if !ok {
 		return nil, invalid("payload must be an object with a type, and with what its type requires")
-	}
-	if len(payload.Raw) > maxMessage {
-		return nil, invalid("payload has %d bytes, and at most %d are allowed", len(payload.Raw), maxMessage)
 	}
 	id := params.Get("message_id")
 	if id.Exists() && id.Type != gjson.String && id.Type != gjson.Null || len(id.Str) > maxID {

@@ -45,9 +45,14 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	if !v.IsObject() {
 		return p, false
 	}
-	data := jsonrpc.Member(v, "data")
-	p.Task, p.Thread = jsonrpc.Member(v, "task_id").Str, jsonrpc.Member(v, "thread_id").Str
-	kind := jsonrpc.Member(v, "type").Str
+	var typ, about, thread, said, data, event, state, attachments gjson.Result
+	// In one reading: a payload lacks most of them, and its sender chooses how long it is.
+	jsonrpc.Members(v, jsonrpc.Named{Name: "type", To: &typ}, jsonrpc.Named{Name: "task_id", To: &about},
+		jsonrpc.Named{Name: "thread_id", To: &thread}, jsonrpc.Named{Name: "text", To: &said},
+		jsonrpc.Named{Name: "data", To: &data}, jsonrpc.Named{Name: "event", To: &event},
+		jsonrpc.Named{Name: "state", To: &state}, jsonrpc.Named{Name: "attachments", To: &attachments})
+	kind := typ.Str
+	p.Task, p.Thread = about.Str, thread.Str
 	if id := jsonrpc.Member(data, "task_id").Str; kind != jsonPayload && data.IsObject() && id != "" {
 		p.Task = id // the data of a json payload is what it says
 	}
@@ -55,7 +60,6 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	if len(p.Task) > wire.MaxID || len(p.Thread) > wire.MaxID {
 		return p, false
 	}
-	said := jsonrpc.Member(v, "text")
 	if said.Type == gjson.String && said.Str != "" {
 		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
 	}
@@ -63,9 +67,9 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	case textPayload:
 		return p, said.Type == gjson.String
 	case eventPayload, statusPayload:
-		p.Native = strings.Clone(jsonrpc.Member(v, "event").Str)
+		p.Native = strings.Clone(event.Str)
 		if p.Native == "" {
-			p.Native = strings.Clone(jsonrpc.Member(v, "state").Str)
+			p.Native = strings.Clone(state.Str)
 		}
 		p.State = stateOfEvent(p.Native)
 		if code := jsonrpc.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
@@ -84,7 +88,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		return p, false
 	default:
 		n := len(p.Items)
-		jsonrpc.Member(v, "attachments").ForEach(func(_, a gjson.Result) bool {
+		attachments.ForEach(func(_, a gjson.Result) bool {
 			if it, ok := readAttachment(a); ok {
 				p.Items = append(p.Items, it)
 			}
