@@ -14,7 +14,9 @@
 // The gateway, its agent, and those who attack are a process each, and the honest callers another one. All of them
 // share the machine. The attackers, which stand on machines of their own in the field, run only while a processor is
 // idle (chrt --idle), and so does the broker of the group that is attacked: what they need to attack is not taken from
-// the gateway, but what the gateway does because of them is. A run in which an attack was made too rarely has failed.
+// the gateway, but what the gateway does because of them is. Processors that are never idle are slower all the same:
+// they share parts with each other, and a busy one is not free at once. So loops keep them busy in the same way in all
+// phases, the quiet ones, too. A run in which an attack was made too rarely has failed.
 //
 // With -cluster it runs three gateways over three NATS servers instead, and disturbs both: it kills them, stops them,
 // cuts them off, makes them and their networks slow, fills a disk, and restarts them, one of these after the other in a
@@ -118,6 +120,13 @@ func run(ctx context.Context, s settings) error {
 		return fmt.Errorf("the gateway does not work: %w", err)
 	}
 
+	if s.attack {
+		machines, err := newPart("machines", site.fixture)
+		if err != nil {
+			return err
+		}
+		defer machines.close()
+	}
 	quiet := l.phase(ctx, s.rate, s.quiet, false, nil)
 	var deeds []deed
 	var failed error

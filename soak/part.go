@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"time"
 )
 
@@ -26,6 +27,23 @@ var parts = map[string]struct {
 }{
 	"agent":     {run: runAgent},
 	"attackers": {run: runAttackers, yields: true},
+	"machines":  {run: runMachines, yields: true},
+}
+
+// runMachines is the part that stands for the machines of the attackers, in all phases: it keeps the processors busy,
+// so that an idle machine is not what the attacks are compared with.
+func runMachines(_ *fixture, in *json.Decoder, out *json.Encoder) error {
+	for range runtime.NumCPU() {
+		go func() {
+			for n := 0; ; n++ {
+			}
+		}()
+	}
+	if err := out.Encode(true); err != nil {
+		return err
+	}
+	_ = in.Decode(new(any)) // its end
+	return nil
 }
 
 // runPart runs the part that this process is.
