@@ -319,12 +319,13 @@ func (g *groupLeader) waitForMember(sender string, n int) (status string) {
 	return status
 }
 
-// publish publishes a message, and waits until the broker has it. It tries until then.
+// publish publishes a message, and waits until the broker has it. It tries until then, also while the broker starts
+// again.
 func (g *groupLeader) publish(body []byte, properties amqp.Publishing) {
 	g.t.Helper()
 	properties.Body, properties.ContentType, properties.DeliveryMode = body, "application/json", amqp.Persistent
 	properties.AppId = "the Leader"
-	eventually(g.t, "the broker takes a message", func() bool {
+	eventuallyWithin(g.t, rabbittest.StartLimit+patience, "the broker takes a message", func() bool {
 		g.mu.Lock()
 		channel := g.channel
 		g.mu.Unlock()

@@ -199,7 +199,13 @@ func (p *process) waitFor(t testing.TB, pattern string) []string {
 // eventually waits until ok says so. These tests use it to wait for what they cannot be notified of.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	eventuallyWithin(t, patience, what, ok)
+}
+
+// eventuallyWithin is eventually for what may take longer.
+func eventuallyWithin(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -207,7 +213,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			t.Fatalf("within %v it did not come true that %s", patience, what)
+			t.Fatalf("within %v it did not come true that %s", limit, what)
 		}
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
-// startLimit is how long a node may take to start or to stop. It takes 4 s on a machine that does nothing else.
-const startLimit = 5 * time.Minute
+// StartLimit is how long a node may take to start or to stop. It takes 4 s on a machine that does nothing else.
+const StartLimit = 5 * time.Minute
 
 // Config says what differs between brokers.
 type Config struct {
@@ -218,7 +218,7 @@ func (b *Broker) Run() error {
 }
 
 func (b *Broker) waitUntilReady(said *output) error {
-	limit := time.NewTimer(startLimit)
+	limit := time.NewTimer(StartLimit)
 	defer limit.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -234,7 +234,7 @@ func (b *Broker) waitUntilReady(said *output) error {
 			case <-b.ended:
 				return fmt.Errorf("RabbitMQ did not start: %s", said.tail())
 			case <-limit.C:
-				return errors.Join(fmt.Errorf("RabbitMQ did not start in %v: %s", startLimit, said.tail()), b.Kill())
+				return errors.Join(fmt.Errorf("RabbitMQ did not start in %v: %s", StartLimit, said.tail()), b.Kill())
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func (b *Broker) Stop() error {
 	}
 	select {
 	case <-b.ended:
-	case <-time.After(startLimit):
+	case <-time.After(StartLimit):
 	}
 	return b.Kill()
 }
@@ -279,7 +279,7 @@ func (b *Broker) Eval(expression string) (string, error) {
 
 // text evaluates an expression whose value is a text.
 func (b *Broker) text(expression string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), StartLimit)
 	defer cancel()
 	cmd, err := b.executable(ctx, "erl_call", "-sname", b.Node, "-c", b.cookie, "-e")
 	if err != nil {
