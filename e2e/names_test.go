@@ -5,6 +5,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/browser"
 )
@@ -53,7 +54,8 @@ func TestNewestTasksFirst(t *testing.T) {
 	s, url := consoleOf(t, asksForInput(t).url+" {\nname travel-planner\n}", "")
 	leader := leaderOf(t, s.url())
 	for _, id := range []string{"c", "a", "b"} {
-		leader.start(id, "ask me")
+		changed := leader.start(id, "ask me").Status.ChangedAt
+		time.Sleep(time.Until(changed.Add(time.Millisecond))) // what changes in one millisecond is ordered by name
 	}
 	p := browser.Start(t).Open(1440, 900)
 	p.Go(url + "#/tasks")
