@@ -55,7 +55,9 @@ func TestNewestTasksFirst(t *testing.T) {
 	leader := leaderOf(t, s.url())
 	for _, id := range []string{"c", "a", "b"} {
 		changed := leader.start(id, "ask me").Status.ChangedAt
-		time.Sleep(time.Until(changed.Add(time.Millisecond))) // what changes in one millisecond is ordered by name
+		eventually(t, "the next millisecond begins", func() bool { // what changes in the same one is ordered by name
+			return time.Since(changed) >= time.Millisecond
+		})
 	}
 	p := browser.Start(t).Open(1440, 900)
 	p.Go(url + "#/tasks")
