@@ -87,6 +87,9 @@ func (m *Mailbox) here(aid string) bool { return m.set.Peers() == nil || m.set.O
 
 // sendAnywhere is message.send, by the owner of the inbox that it writes to.
 func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Result) ([]byte, error) {
+	if m.set.Peers() == nil { // all inboxes are here, so nothing has to be read to find one
+		return m.send(ctx, c, params)
+	}
 	inbox := c.AID
 	if to, err := aun.ParseAID(params.Get("to").String()); err == nil && m.agent(string(to)) == nil {
 		read, _ := codec.ReadPayload(params.Get("payload"))
@@ -94,7 +97,7 @@ func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Resul
 			inbox = string(to)
 		}
 	}
-	if m.set.Peers() != nil && params.Get("message_id").String() == "" { // it may be handed on when an agent has it
+	if params.Get("message_id").String() == "" { // it may be handed on when an agent has it
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(params.Raw), &members); err != nil {
 			return nil, invalid("the params must be an object")
