@@ -10,15 +10,7 @@ import (
 
 // Member returns the member of an object that has exactly this name. It does not exist where there is none.
 func Member(object gjson.Result, name string) (found gjson.Result) {
-	if !object.IsObject() {
-		return found
-	}
-	object.ForEach(func(key, v gjson.Result) bool {
-		if key.Str == name {
-			found = v
-		}
-		return !found.Exists()
-	})
+	Members(object, Named{name, &found})
 	return found
 }
 
@@ -28,8 +20,7 @@ type Named struct {
 	To   *gjson.Result
 }
 
-// Members looks for members as Member does, but reads the object once, however many they are. What is not there does
-// not exist afterwards.
+// Members is Member for several members. It reads the object once, however many they are.
 func Members(object gjson.Result, members ...Named) {
 	for _, m := range members {
 		*m.To = gjson.Result{}
