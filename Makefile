@@ -32,7 +32,7 @@ caddy: $(SOURCES) xcaddy.sh
 test: lint unit model interop manifests e2e groups chaos ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 
 lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
-	@files=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')) && test -z "$$files" || \
+	@files=$$(gofmt -l $(filter %.go,$(SOURCES))) && test -z "$$files" || \
 	  { echo "not formatted:" $$files; exit 1; }
 	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
