@@ -129,7 +129,11 @@ func (g *Gate) judge(c *policy.Call, claims *identity.Claims) (d delegation, r *
 	}
 	if d.skill != "" {
 		asked := c.Skills
-		if named := c.Skill(); named != "" {
+		named, err := c.Skill()
+		if err != nil {
+			return d, &Refusal{Reason: Skill, Detail: err.Error()}
+		}
+		if named != "" {
 			asked = append(slices.Clone(asked), named)
 		}
 		starts := c.Message != nil && c.Message.Command == task.Start

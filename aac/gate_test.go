@@ -174,6 +174,8 @@ func TestCheck(t *testing.T) {
 			failed + "route"},
 		{"for the skill", members{"acps_skill_id": "data.export"}, skilled, ""},
 		{"for another skill", members{"acps_skill_id": "data.export"}, unskilled, failed + "skill"},
+		{"for the skill, and the metadata name another", members{"acps_skill_id": "data.export"}, &task.Message{
+			Command: task.Start, Params: skilled.Params, Extensions: []byte(`{"skillId":"data.import"}`)}, failed + "skill"},
 		{"for a skill that the start does not name", members{"acps_skill_id": "data.export"}, start, failed + "skill"},
 		{"for a skill, of a task that runs", members{"acps_skill_id": "data.export"}, &task.Message{Command: task.Get}, ""},
 	} {

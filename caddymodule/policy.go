@@ -80,7 +80,7 @@ type PolicyMatch struct {
 	Method []string `json:"method,omitempty"`
 
 	// The skill that the call asks for: skillId in the commandParams of AIP, or in the metadata of a message of A2A, or a
-	// skill of the Partner in an invitation to a group. Default: any, or none.
+	// skill of the Partner in an invitation to a group. A rule that allows must list all of them. Default: any, or none.
 	Skill []string `json:"skill,omitempty"`
 
 	// The path under which the Partner is mounted. Default: any.

@@ -65,8 +65,11 @@ func (x *exchange) authorize() (err error) {
 // checkSkill refuses a call that names a skill which the agent does not have, by its card (AAC v02.02 §12). A card
 // that does not name all skills refuses none.
 func (x *exchange) checkSkill() error {
-	named := x.policed.Skill()
-	if named == "" {
+	named, err := x.policed.Skill()
+	switch {
+	case err != nil:
+		return policy.Denied(err)
+	case named == "":
 		return nil
 	}
 	card, _, err := x.g.cards.public(x.ctx)
@@ -95,6 +98,15 @@ func (x *exchange) describe(c *policy.Call) {
 	*c = policy.Call{
 		Peer: x.caller(), Leader: x.call.Leader, Mount: x.g.config.Base, Dialect: x.call.Dialect,
 		Command: methodNames[methodOf(&x.call.Call)], Method: x.method(), Message: &x.call.Message, Stream: x.call.Stream,
+	}
+	switch w := x.call.Webhook; {
+	case x.call.Op == translate.Command:
+		c.Webhook = w != nil && w.URL != ""
+		if c.Message.Command != task.Start { // that of a start is new
+			c.Task = c.Message.TaskID
+		}
+	case w != nil:
+		c.Task = w.TaskID
 	}
 	if in := x.call.Invitation; in != nil {
 		for i := range in.Group.Partners {

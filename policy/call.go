@@ -15,9 +15,26 @@ type Call struct {
 	Dialect string         // the name of the caller's dialect
 	Command string         // a command of AIP, or the name of another operation, whatever it is called in the dialect
 	Method  string         // the dialect's own name of it; empty where it has none, as in a group
+	Task    string         // the id of the task that the call is about; empty for none, and in a start
 	Message *task.Message  // nil where there is none
 	Skills  []string       // of an invitation to a group: those that the Partner shall have in it
 	Stream  bool           // the answer is a stream
+	Webhook bool           // the call sets a webhook beside what its Command says
+
+	skill skill
+}
+
+// setWebhook is the Command of a call that sets a webhook.
+const setWebhook = "set-webhook"
+
+// besides returns what a call does beside its command, as the call that does that alone; nil for nothing.
+func (c *Call) besides() *Call {
+	if !c.Webhook {
+		return nil
+	}
+	also := *c
+	also.Webhook, also.Command, also.Stream = false, setWebhook, false
+	return &also
 }
 
 // isOperator reports whether the call is the operator's own, who could change the policy.
@@ -27,13 +44,21 @@ func (c *Call) isOperator() bool { return c.Peer.Kind == identity.OperatorKind }
 type Refusal struct {
 	// Rule is the name of the rule that has decided; NoRule if none had the call.
 	Rule string
+	// Skill says why no single skill was judged; nil if there was one, or none was looked for.
+	Skill error
 }
 
 // NoRule is the name of what decides if no rule has a call.
 const NoRule = "(no rule)"
 
 // Error implements error.
-func (r *Refusal) Error() string { return "the rule " + r.Rule + " of the policy has decided" }
+func (r *Refusal) Error() string {
+	s := "the rule " + r.Rule + " of the policy has decided"
+	if r.Skill != nil {
+		s += ": " + r.Skill.Error()
+	}
+	return s
+}
 
 // Denied returns the error of a call that a policy, or a decision point, does not allow. It says nothing of the policy.
 func Denied(cause error) error {

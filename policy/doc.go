@@ -9,6 +9,9 @@
 // The first rule whose conditions all hold decides, and a call that no rule has is denied. The answer to a
 // caller is always the same; which rule has decided is in the cause of the error, which only the log shows.
 //
+// A call is judged for all that is carried out of it: for each skill that it names, wherever an agent may look for
+// one, and for a webhook that it sets beside its command.
+//
 // # Quotas
 //
 // A quota applies to the calls for which its conditions hold, and all quotas of a call must let it in. What they have

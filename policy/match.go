@@ -3,8 +3,6 @@
 package policy
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,7 +27,7 @@ type Match struct {
 	Dialect []string // the name of a dialect, or of a family of them
 	Command []string // a command, or another operation
 	Method  []string // the dialect's own name of it
-	Skill   []string // the skill that a message, or an invitation, asks for
+	Skill   []string // the skill that a message asks for, or those of an invitation
 	Mount   []string // the path of the mount point
 }
 
@@ -53,8 +51,9 @@ func (m matcher) holds(c *Call) bool {
 	return true
 }
 
-// compile checks a Match.
-func (m *Match) compile(n Names) (all matcher, err error) {
+// compile checks a Match. every says that it lets calls in: then all skills that a call asks for must be listed, and
+// otherwise one of them.
+func (m *Match) compile(n Names, every bool) (all matcher, err error) {
 	add := func(name string, values []string, make func([]string) (condition, error)) {
 		if err != nil || values == nil {
 			return
@@ -109,7 +108,7 @@ func (m *Match) compile(n Names) (all matcher, err error) {
 		return texts{func(c *Call) string { return c.Command }, values}, nil
 	})
 	add("method", m.Method, text(func(c *Call) string { return c.Method }))
-	add("skill", m.Skill, func(values []string) (condition, error) { return skills(values), nil })
+	add("skill", m.Skill, func(values []string) (condition, error) { return skills{values, every}, nil })
 	add("mount", m.Mount, func(values []string) (condition, error) {
 		paths := make([]string, len(values))
 		for i, v := range values {
@@ -187,63 +186,4 @@ func (a aics[T]) holds(c *Call) bool {
 		}
 	}
 	return false
-}
-
-// skills holds if a message, or an invitation, names one of a few skills.
-type skills []string
-
-func (list skills) holds(c *Call) bool {
-	if meet(c.Skills, list) {
-		return true
-	}
-	named := c.Skill()
-	return named != "" && slices.Contains(list, named)
-}
-
-// Skill returns the skill that the message of the call names; empty for none.
-func (c *Call) Skill() string {
-	if c.Message == nil {
-		return ""
-	}
-	if named := skillIn(c.Message.Params); named != "" {
-		return named
-	}
-	if len(c.Message.Extensions) == 0 {
-		return ""
-	}
-	var families map[string]json.RawMessage
-	if json.Unmarshal(c.Message.Extensions, &families) != nil {
-		return ""
-	}
-	for _, name := range slices.Sorted(maps.Keys(families)) {
-		var of struct {
-			Message struct {
-				Metadata json.RawMessage `json:"metadata"`
-			} `json:"message"`
-			Metadata json.RawMessage `json:"metadata"` // of the request
-		}
-		if json.Unmarshal(families[name], &of) != nil {
-			continue
-		}
-		if named := cmp.Or(skillIn(of.Message.Metadata), skillIn(of.Metadata)); named != "" {
-			return named
-		}
-	}
-	return ""
-}
-
-// skillIn returns the skill that the parameters of a command, or the metadata of a message, name.
-func skillIn(object []byte) string {
-	if len(object) == 0 {
-		return ""
-	}
-	var members map[string]json.RawMessage // names are compared byte by byte
-	if json.Unmarshal(object, &members) != nil {
-		return ""
-	}
-	var skill string
-	if json.Unmarshal(members["skillId"], &skill) != nil {
-		return ""
-	}
-	return skill
 }

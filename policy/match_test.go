@@ -24,7 +24,7 @@ const (
 )
 
 var known = Names{
-	Commands: []string{"get", "start", "cancel", "list"},
+	Commands: []string{"get", "start", "cancel", "list", "set-webhook"},
 	Dialects: []string{"aip", "aip/2", "a2a/1.0", "a2a/0.3", "agentapi"},
 }
 
@@ -164,14 +164,13 @@ func TestConditions(t *testing.T) {
 		},
 		"skill in the metadata of the message": {
 			Match{Skill: []string{"export"}},
-			callOf(v1, extensions(`{"a2a":{"message":{"metadata":{"skillId":"export"}},"metadata":{"skillId":"x"}}}`)), true,
+			callOf(v1, extensions(`{"a2a":{"message":{"metadata":{"skillId":"export"}},"metadata":{"x":1}}}`)), true,
 		},
 		"skill of an invitation": {
 			Match{Skill: []string{"export"}},
 			callOf(v1, func(c *Call) { c.Skills = []string{"export"} }), true,
 		},
-		"a skill that is no text": {Match{Skill: []string{"1"}}, callOf(v1, params(`{"skillId":1}`)), false},
-		"no skill":                {Match{Skill: []string{"export"}}, callOf(v1), false},
+		"no skill": {Match{Skill: []string{"export"}}, callOf(v1), false},
 		"all conditions": {
 			Match{AIC: []string{aicV1}, Command: []string{"start"}, Dialect: []string{"aip"}},
 			callOf(v1), true,
@@ -180,10 +179,9 @@ func TestConditions(t *testing.T) {
 			Match{AIC: []string{aicV1}, Command: []string{"get"}, Dialect: []string{"aip"}},
 			callOf(v1), false,
 		},
-		"a skill of another letter": {Match{Skill: []string{"export"}}, callOf(v1, params(`{"skillid":"export"}`)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := tc.match.compile(known)
+			m, err := tc.match.compile(known, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +207,7 @@ func TestBadConditions(t *testing.T) {
 		"method has an empty value":              {Method: []string{""}},
 		"leader has an empty value":              {Leader: []string{}},
 	} {
-		if _, err := m.compile(known); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := m.compile(known, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", m, err, want)
 		}
 	}
@@ -337,12 +335,12 @@ func FuzzMatch(f *testing.F) {
 			{Certificate: map[string][]string{attribute: {value}}}, {Claim: map[string][]string{claim: {value}}},
 			{Skill: []string{value}}, {Dialect: []string{value}}, {Mount: []string{value}},
 		} {
-			if compiled, err := m.compile(known); err == nil {
+			if compiled, err := m.compile(known, false); err == nil {
 				compiled.holds(call)
 			}
 		}
 		m := Match{AIC: []string{aic}}
-		if compiled, err := m.compile(known); err == nil {
+		if compiled, err := m.compile(known, false); err == nil {
 			if call := callOf(new(identity.Peer), func(c *Call) { c.Leader = aic }); !compiled.holds(call) {
 				t.Errorf("%q does not match itself", aic)
 			}

@@ -79,7 +79,7 @@ func New(c Config) (*Policy, error) {
 			return nil, fmt.Errorf("two rules have the name %s", r.Name)
 		}
 		names[r.Name] = true
-		matches, err := r.Match.compile(c.Names)
+		matches, err := r.Match.compile(c.Names, !r.Deny)
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.Name, err)
 		}
@@ -101,7 +101,7 @@ func New(c Config) (*Policy, error) {
 		}
 		var matches matcher
 		if err == nil {
-			matches, err = q.Match.compile(c.Names)
+			matches, err = q.Match.compile(c.Names, false)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("quota %s: %w", q.Name, err)
@@ -129,18 +129,27 @@ func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	if c.isOperator() {
 		return nil
 	}
-	if err := p.allow(ctx, c); err != nil {
+	also := c.besides()
+	if err := both(c, also, func(c *Call) error { return p.allow(ctx, c) }); err != nil {
 		return err
 	}
-	if err := p.count(ctx, c, u); err != nil {
+	if err := p.count(ctx, c, also, u); err != nil {
 		return err
 	}
 	// A Leader beyond its quotas is not to use up the decision point, too.
-	if err := p.further(ctx, c); err != nil {
+	if err := both(c, also, func(c *Call) error { return p.further(ctx, c) }); err != nil {
 		u.uncall()
 		return err
 	}
 	return nil
+}
+
+// both asks about a call, and about what it does besides, unless that is nil.
+func both(c, also *Call, ask func(*Call) error) error {
+	if err := ask(c); err != nil || also == nil {
+		return err
+	}
+	return ask(also)
 }
 
 // Further is the name of what Config.Further has decided, in logs and metrics.
@@ -151,7 +160,10 @@ func (p *Policy) further(ctx context.Context, c *Call) error {
 	if p.config.Further == nil {
 		return nil
 	}
-	err := p.config.Further(ctx, c)
+	_, err := c.Skill()
+	if err == nil { // otherwise one skill would be asked about, and another one used
+		err = p.config.Further(ctx, c)
+	}
 	counts := p.config.Meter.rules.named(Further)
 	switch {
 	case err == nil:
@@ -225,15 +237,15 @@ func (p *Policy) allow(ctx context.Context, c *Call) error {
 		r.counts.allowed.Add(1)
 		return nil
 	case p.config.DryRun:
-		p.tried(ctx, r.name, r.counts, c, &Refusal{Rule: r.name})
+		p.tried(ctx, r.name, r.counts, c, &Refusal{r.name, c.skill.err})
 		return nil
 	}
 	r.counts.denied.Add(1)
-	return Denied(&Refusal{Rule: r.name})
+	return Denied(&Refusal{r.name, c.skill.err})
 }
 
-// count counts the call in all quotas that apply to it, or in none.
-func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
+// count counts the call, once, in all quotas that apply to it or to what it does besides, or in none.
+func (p *Policy) count(ctx context.Context, c, also *Call, u *Use) error {
 	if len(p.quotas) > 0 && p.config.Ready != nil {
 		if err := p.config.Ready(ctx); err != nil {
 			return err
@@ -242,7 +254,7 @@ func (p *Policy) count(ctx context.Context, c *Call, u *Use) error {
 	var now time.Time
 	for i := range p.quotas {
 		q := &p.quotas[i]
-		if !q.matches.holds(c) {
+		if !q.matches.holds(c) && (also == nil || !q.matches.holds(also)) {
 			continue
 		}
 		if now.IsZero() {

@@ -20,6 +20,28 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// TestWebhookCountsOnce: a call that sets a webhook beside its command is counted once in each quota that has either.
+func TestWebhookCountsOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := replay.NewMemory(replay.Settings{})
+		defer store.Close()
+		p, b := counting(t, store, new(clock), Quota{Name: "all", Calls: Rate{3, time.Hour, 3}},
+			Quota{Name: "hooks", Match: Match{Command: []string{"set-webhook"}}, Calls: Rate{2, time.Hour, 2}})
+		defer b.Close()
+		for i, want := range []string{"", "", "hooks.calls"} {
+			var u Use
+			err := p.Decide(t.Context(), callOf(leaderOf(1), func(c *Call) { c.Webhook = true }), &u)
+			u.End()
+			if (err != nil) != (want != "") || err != nil && limitOf(err) != want {
+				t.Errorf("call %d: %v, want %q", i, err, want)
+			}
+		}
+		if limit, _ := start(t.Context(), p, leaderOf(1), false); limit != "" {
+			t.Errorf("a call without a webhook: %s", limit)
+		}
+	})
+}
+
 // clock is a wall clock that can be set.
 type clock struct{ by atomic.Int64 }
 

@@ -3,6 +3,7 @@
 package httpfront
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
+	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -102,6 +104,50 @@ func TestDeniedCalls(t *testing.T) {
 	}
 	if log := g.log.String(); !strings.Contains(log, policy.NoRule) {
 		t.Errorf("the log does not have the rule:\n%s", log)
+	}
+}
+
+// TestWebhookInAStart: a webhook that comes with a message is a set-webhook for the policy, in each dialect that has
+// that, and a decision point is told the task whose webhooks are asked for.
+//
+// Promise: a Leader does what it is not meant to do
+func TestWebhookInAStart(t *testing.T) {
+	var asked []string
+	g := open(t, everyCaller, under(t, policy.Config{
+		Rules: []policy.Rule{{Name: "hooks", Deny: true, Match: policy.Match{Command: []string{"set-webhook"}}}, {}},
+		Further: func(_ context.Context, c *policy.Call) error {
+			asked = append(asked, c.Command+" "+c.Task)
+			return nil
+		},
+	}))
+	const hook = `{"url":"https://hooks.example.com/x"}`
+	v03 := func(config string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m` +
+			`","role":"user","parts":[{"kind":"text","text":"hello"}]},"configuration":{` + config + `}}}`
+	}
+	for name, tc := range map[string]struct {
+		body, says string
+		asked      []string
+	}{
+		"A2A 0.3": {v03(`"pushNotificationConfig":` + hook), "Authorization failed", nil},
+		"A2A 1.0": {`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m",` +
+			`"role":"ROLE_USER","parts":[{"text":"hello"}]},"configuration":{"taskPushNotificationConfig":` + hook + `}}}`,
+			"-32052", nil},
+		"A2A legacy": {`{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t9","message":{"role":"user",` +
+			`"parts":[{"type":"text","text":"hello"}]},"pushNotification":` + hook + `}}`, "Authorization failed", nil},
+		"by itself": {`{"jsonrpc":"2.0","id":1,"method":"tasks/pushNotificationConfig/set","params":{"taskId":"t2",` +
+			`"pushNotificationConfig":` + hook + `}}`, "Authorization failed", nil},
+		"none": {v03(""), `"completed"`, []string{"start "}},
+		"those of a task": {`{"jsonrpc":"2.0","id":1,"method":"tasks/pushNotificationConfig/list","params":{"id":"t2"}}`,
+			"-32001", []string{"get-webhooks t2"}},
+	} {
+		asked = nil
+		if _, body := g.post("/agents/one", tc.body); !strings.Contains(body, tc.says) {
+			t.Errorf("%s: %s, want %s", name, body, tc.says)
+		}
+		if diff := cmp.Diff(tc.asked, asked); diff != "" {
+			t.Errorf("%s: the decision point was asked (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func start() *policy.Call {
 	return &policy.Call{
 		Peer:   &identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: aicV1},
 		Leader: aicV1, Dialect: "aip", Command: "start", Method: "rpc",
-		Message: &task.Message{TaskID: "t1", Params: []byte(`{"skillId":"data.export"}`)},
+		Message: &task.Message{Params: []byte(`{"skillId":"data.export"}`)},
 	}
 }
 
@@ -217,6 +217,7 @@ func TestInput(t *testing.T) {
 		"a human": {func(c *policy.Call) {
 			c.Peer, c.Leader, c.Mount = token("user-123", ""), "jwt:https://idp.example.com|user-123", "/one"
 			c.Dialect, c.Command, c.Method, c.Stream = "a2a/1.0", "re-stream", "SubscribeToTask", true
+			c.Task = "t1"
 		}, `{
 			"primarySubject": {"id": "human:https://idp.example.com#user-123", "type": "human", "roles": ["member"],
 				"scopes": ["start"], "attributes": {
@@ -231,7 +232,7 @@ func TestInput(t *testing.T) {
 		}`},
 		"a service": {func(c *policy.Call) {
 			c.Peer, c.Leader = token("agent:x", `,"acps_subject_type":"service"`), "jwt:…"
-			c.Message, c.Command = nil, "set-webhook"
+			c.Message, c.Command, c.Task = nil, "set-webhook", "t1"
 		}, `{
 			"primarySubject": {"id": "service:https://idp.example.com#agent:x", "type": "service", "roles": ["member"],
 				"scopes": ["start"], "attributes": {"proof": "token", "leader": "jwt:…",
@@ -239,12 +240,13 @@ func TestInput(t *testing.T) {
 			"actor": {"immediateActor": {"id": "service:https://idp.example.com#agent:x", "type": "service"},
 				"actorChain": ["service:https://idp.example.com#agent:x"]},
 			"action": "notification.set",
-			"resource": {"agentAic": "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"},
+			"resource": {"agentAic": "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4", "taskId": "t1"},
 			"environment": {"transport": "aip.direct", "dialect": "aip", "method": "rpc"}
 		}`},
 		"a group": {func(c *policy.Call) {
 			c.Peer = &identity.Peer{Proof: identity.ByBroker, Kind: identity.AIDKind, ID: "alice.aid.pub"}
 			c.Leader, c.Method, c.Command, c.Message.GroupID = "aid:alice.aid.pub", "", "cancel", "g1"
+			c.Task = "t1"
 		}, `{
 			"primarySubject": {"id": "aid:alice.aid.pub", "type": "agent",
 				"attributes": {"proof": "broker", "leader": "aid:alice.aid.pub"}},

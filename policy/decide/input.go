@@ -62,17 +62,15 @@ type environment struct {
 // inputOf returns the input for a call to the Partner with an AIC, or with none. Nothing of what the message says is in
 // it but for the names that it has for things.
 func inputOf(c *policy.Call, aic string) *input {
+	named, _ := c.Skill() // without an error, as the policy knows
 	in := &input{
 		Action:      actionOf(c.Command),
-		Resource:    resource{AgentAIC: aic, Mount: c.Mount, SkillID: c.Skill(), Skills: c.Skills},
+		Resource:    resource{AgentAIC: aic, Mount: c.Mount, SkillID: named, Skills: c.Skills, TaskID: c.Task},
 		Environment: environment{Dialect: c.Dialect, Method: c.Method},
 	}
 	in.setSubjects(c)
 	way := "direct"
 	if m := c.Message; m != nil {
-		if c.Command != "start" { // that of a start is new
-			in.Resource.TaskID = m.TaskID
-		}
 		in.Resource.GroupID = m.GroupID
 		if c.Method == "" && m.GroupID != "" {
 			way = "group"
