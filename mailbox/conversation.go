@@ -20,10 +20,21 @@ import (
 // stored.
 const retryAfter = time.Second
 
-// follow makes messages of what happens to a task, from what the inbox has of it on, until the task has ended. It
-// returns at once.
+// follow makes messages of what happens to a task, from what the inbox has of it on, until the task has ended, unless
+// another goroutine does. It returns at once.
 func (h *home) follow(aid, log string) {
-	h.spawn(func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.followed[log] {
+		return
+	}
+	h.followed[log] = true
+	h.work.Go(func() {
+		defer func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			delete(h.followed, log)
+		}()
 		for h.base.Err() == nil {
 			err := h.read(aid, log)
 			switch {
@@ -39,8 +50,8 @@ func (h *home) follow(aid, log string) {
 	})
 }
 
-// errEnded says that a conversation is about another task now.
-var errEnded = errors.New("mailbox: the conversation is about another task")
+// errEnded says that a conversation has ended.
+var errEnded = errors.New("mailbox: the conversation has ended")
 
 // read stores the messages that come after those that the inbox has. It returns nil at the end of the log.
 func (h *home) read(aid, log string) error {
@@ -90,8 +101,7 @@ func (h *home) end(aid, log string) {
 			if !c.Open {
 				return nil
 			}
-			c.Open = false
-			return b.append(h.base, nil)
+			return b.end(h.base, c)
 		})
 		if err == nil || errors.Is(err, errEnded) {
 			return

@@ -23,13 +23,15 @@ type home struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
+	mu       sync.Mutex
+	closed   bool
+	followed map[string]bool // the logs of the tasks of which messages are being made
 }
 
 // openHome opens the inboxes of a shard.
 func (m *Mailbox) openHome(ctx context.Context, _ int, store replay.Store) (*home, error) {
-	h := &home{Mailbox: m, store: store, scanner: replay.NewDueScanner(store, logname.Inbox, time.Now)}
+	h := &home{Mailbox: m, store: store, scanner: replay.NewDueScanner(store, logname.Inbox, time.Now),
+		followed: make(map[string]bool)}
 	h.base, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	h.inboxes = keylock.NewCached(idleInboxes/m.set.Count(),
 		func(e *keylock.Entry[inbox]) *inbox { return &inbox{box: h, aid: e.Key} },
@@ -58,17 +60,7 @@ func (h *home) close() {
 
 // resume continues the conversations of an AID.
 func (h *home) resume(ctx context.Context, aid string) error {
-	return h.with(aid, func(b *inbox) error {
-		if err := b.load(ctx); err != nil {
-			return err
-		}
-		for _, c := range b.meta.Conversations {
-			if c.Open {
-				h.follow(aid, c.Log)
-			}
-		}
-		return nil
-	})
+	return h.with(aid, func(b *inbox) error { return b.load(ctx) })
 }
 
 // with is Mailbox.with.
@@ -95,14 +87,5 @@ func (h *home) scan() {
 		if err != nil && h.base.Err() == nil {
 			h.log.Warn("the inboxes could not be read", "error", err)
 		}
-	}
-}
-
-// spawn calls f in a goroutine, unless the home is closed.
-func (h *home) spawn(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		h.work.Go(f)
 	}
 }

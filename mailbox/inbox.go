@@ -39,19 +39,20 @@ type inbox struct {
 
 // metadata is stored with the log.
 type metadata struct {
-	Conversations []*conversation `json:"conversations,omitempty"`
+	Conversations []*conversation `json:"conversations,omitempty"` // those of a thread in the order of their tasks
 	Acks          []ack           `json:"acks,omitempty"`
 	Sent          []answer        `json:"sent,omitempty"` // the last answers to the AID, the oldest first
 }
 
-// conversation is what an AID and an agent say to each other in one thread.
+// conversation is what an AID and an agent say to each other in one thread, about one task. A thread has another one
+// before it for each task that has ended and whose messages are not all in the inbox yet.
 type conversation struct {
 	Agent  string          `json:"agent"`
 	Thread string          `json:"thread,omitempty"`
 	Task   string          `json:"task"`
 	Log    string          `json:"log"`
 	Read   follow.Position `json:"read"`           // behind the last event of Log whose messages are in the inbox
-	Open   bool            `json:"open,omitempty"` // Log is being followed, and pinned
+	Open   bool            `json:"open,omitempty"` // there may be more in Log, which is pinned
 }
 
 // ack is the message up to which a device has acknowledged all.
@@ -94,6 +95,7 @@ func (b *inbox) load(ctx context.Context) error {
 		b.keep(r.Seq, r.Data)
 	}
 	b.loaded = true
+	b.follow()
 	return nil
 }
 
@@ -225,15 +227,45 @@ func (b *inbox) receive(ctx context.Context, records [][]byte) error {
 	return nil
 }
 
-// conversationWith returns the conversation of a thread with an agent; nil for none. To the client, the thread of a
+// conversationWith returns the last conversation of a thread with an agent; nil for none. To the client, the thread of a
 // conversation that it has begun without one is the task.
 func (b *inbox) conversationWith(agent, thread string) *conversation {
-	for _, c := range b.meta.Conversations {
-		if c.Agent == agent && (c.Thread == thread || c.Task == thread) {
+	for _, c := range slices.Backward(b.meta.Conversations) {
+		if c.Agent == agent && c.Thread == thread {
 			return c
 		}
 	}
+	for _, c := range b.meta.Conversations {
+		if c.Agent == agent && c.Task == thread {
+			return b.conversationWith(agent, c.Thread)
+		}
+	}
 	return nil
+}
+
+// follow makes messages of the tasks of all open conversations, those of a thread one after the other.
+func (b *inbox) follow() {
+	type thread struct{ agent, name string }
+	seen := make(map[thread]bool)
+	for _, c := range b.meta.Conversations {
+		if t := (thread{c.Agent, c.Thread}); c.Open && !seen[t] {
+			seen[t] = true
+			b.box.follow(b.aid, c.Log)
+		}
+	}
+}
+
+// end records that the task of a conversation has ended, and that its messages are all there.
+func (b *inbox) end(ctx context.Context, c *conversation) error {
+	c.Open = false
+	if b.conversationWith(c.Agent, c.Thread) != c {
+		b.meta.Conversations = slices.DeleteFunc(b.meta.Conversations, func(o *conversation) bool { return o == c })
+	}
+	err := b.append(ctx, nil)
+	if err == nil {
+		b.follow()
+	}
+	return err
 }
 
 // conversationAbout returns the conversation about the task of a log; nil for none.
@@ -246,8 +278,8 @@ func (b *inbox) conversationAbout(log string) *conversation {
 	return nil
 }
 
-// addConversation adds a conversation. If there are too many, the oldest one that has ended makes room.
-func (b *inbox) addConversation(c *conversation) error {
+// roomForConversation makes room for one more conversation. If there are too many, the oldest one that has ended goes.
+func (b *inbox) roomForConversation() error {
 	if len(b.meta.Conversations) >= maxConversations {
 		i := slices.IndexFunc(b.meta.Conversations, func(c *conversation) bool { return !c.Open })
 		if i < 0 {
@@ -256,6 +288,5 @@ func (b *inbox) addConversation(c *conversation) error {
 		}
 		b.meta.Conversations = slices.Delete(b.meta.Conversations, i, i+1)
 	}
-	b.meta.Conversations = append(b.meta.Conversations, c)
 	return nil
 }

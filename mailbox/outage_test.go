@@ -4,8 +4,11 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -16,7 +19,8 @@ import (
 // outage is a store in which so many uses of inboxes fail.
 type outage struct {
 	replay.Store
-	left atomic.Int64
+	left    atomic.Int64
+	written bool // appends that fail are in the store all the same
 }
 
 func (o *outage) err(log string) error {
@@ -28,6 +32,9 @@ func (o *outage) err(log string) error {
 
 func (o *outage) Append(ctx context.Context, a replay.Append) error {
 	if err := o.err(a.Log); err != nil {
+		if o.written {
+			err = errors.Join(err, o.Store.Append(ctx, a))
+		}
 		return err
 	}
 	return o.Store.Append(ctx, a)
@@ -65,4 +72,24 @@ func TestOutage(t *testing.T) {
 				"6 agent.aid.pub text: Two", "7 agent.aid.pub event: task.completed"})
 		})
 	}
+}
+
+// TestWrittenAllTheSame: a client whose message was stored, though the store has failed, gets the answer of the agent.
+func TestWrittenAllTheSame(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.box.Close()
+		store := &outage{Store: w.store, written: true}
+		w.store = store
+		w.open()
+		w.pulled(alice, 0)
+		store.left.Store(1)
+		check(t, "the first answer", w.say(alice, agentAID, "m1", "Review it"), "-32603")
+		if got := gjson.Get(w.say(alice, agentAID, "m1", "Review it"), "status").Str; got != "sent" {
+			t.Errorf("the message again is answered with %q", got)
+		}
+		w.move(w.said[0].TaskID, task.Completed, "Good", nil)
+		check(t, "what alice gets", w.got(alice), []string{"1 agent.aid.pub event: task.started",
+			"2 agent.aid.pub text: Good", "3 agent.aid.pub event: task.completed"})
+	})
 }

@@ -106,11 +106,11 @@ func (m *Mailbox) toAgent(
 		if err != nil {
 			return err
 		}
-		if result, err = b.answer(s, fanoutMode); err == nil && (begun != "" || s.given) {
+		if result, err = b.answer(s, fanoutMode); err == nil && (begun || s.given) {
 			err = b.append(ctx, nil)
 		}
-		if err == nil && begun != "" {
-			b.box.follow(c.AID, begun)
+		if err == nil && begun {
+			b.follow()
 		}
 		return err
 	})
@@ -121,11 +121,11 @@ func (m *Mailbox) toAgent(
 	return result, nil
 }
 
-// act has an agent act on a message: it continues the task of its thread, or starts one, whose log it returns. b.mu is
-// held.
+// act has an agent act on a message: it continues the task of its thread, or begins a conversation about another one.
+// b.mu is held.
 func (b *inbox) act(
 	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
-) (begun string, err error) {
+) (begun bool, err error) {
 	name := read.Thread
 	if chat := s.payload.Get("chat_id").String(); name == "" && len(chat) <= maxID {
 		name = chat
@@ -139,23 +139,28 @@ func (b *inbox) act(
 	if conv != nil && conv.Task != first {
 		message.Command, message.TaskID = task.Continue, conv.Task
 		if _, err := execute(ctx, c, a, message); !over(err) {
-			return "", err
+			return false, err
 		}
 	}
-	if conv == nil {
-		conv = &conversation{Agent: s.to, Thread: name}
-		if err := b.addConversation(conv); err != nil {
-			return "", err
+	another := conv == nil || conv.Open && conv.Task != first // whose last messages are still to come
+	if another {
+		if err := b.roomForConversation(); err != nil {
+			return false, err
 		}
 	}
 	message.Command, message.TaskID = task.Start, first
 	log, err := execute(ctx, c, a, message)
-	if err != nil || conv.Log == log { // the same message again
+	if err != nil || b.conversationAbout(log) != nil { // the same message again
 		b.loaded = b.loaded && err == nil
-		return "", err
+		return false, err
 	}
-	*conv = conversation{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
-	return log, nil
+	next := &conversation{Agent: s.to, Thread: name, Task: first, Log: log, Open: true}
+	if another {
+		b.meta.Conversations = append(b.meta.Conversations, next)
+	} else {
+		*conv = *next
+	}
+	return true, nil
 }
 
 // execute gives an agent a message, which starts the task that it names, or continues it, and returns the name of the
