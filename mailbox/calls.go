@@ -317,10 +317,9 @@ func (m *Mailbox) recall(ctx context.Context, c Caller, params gjson.Result) ([]
 
 // recallOne recalls a message. why is empty if it has been recalled.
 func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why string, err error) {
-	s, ok := m.sender(ctx, id)
+	s, known := m.sender(ctx, c.AID, id)
 	switch {
-	case !ok:
-		s = sentMessage{ID: id}
+	case !known: // it may be one that the client has received
 	case s.From != c.AID:
 		return "not_sender", nil
 	case s.Final:
@@ -347,15 +346,17 @@ func (m *Mailbox) recallFrom(ctx context.Context, c Caller, s sentMessage) (why 
 			why = "already_recalled"
 			return nil
 		}
-		record, err := json.Marshal(map[string]any{"from": c.AID, "to": s.To, "message_ids": []string{id},
+		event, err := json.Marshal(map[string]any{"from": c.AID, "to": s.To, "message_ids": []string{id},
 			"timestamp": time.Now().UnixMilli()})
 		if err != nil {
 			return err
 		}
-		if err := b.append(ctx, [][]byte{record}); err != nil {
+		b.kept[i].recalled = true
+		b.meta.Recalled = append(b.meta.Recalled, b.kept[i].seq)
+		if err := b.append(ctx, nil); err != nil {
 			return err
 		}
-		m.connections.Notify(s.To, "event/message.recalled", record)
+		m.connections.Notify(s.To, "event/message.recalled", event)
 		return nil
 	})
 	return why, err

@@ -41,7 +41,8 @@ type inbox struct {
 type metadata struct {
 	Conversations []*conversation `json:"conversations,omitempty"` // those of a thread in the order of their tasks
 	Acks          []ack           `json:"acks,omitempty"`
-	Sent          []answer        `json:"sent,omitempty"` // the last answers to the AID, the oldest first
+	Recalled      []uint64        `json:"recalled,omitempty"` // the seqs of messages that are recalled
+	Sent          []answer        `json:"sent,omitempty"`     // the last answers to the AID, the oldest first
 }
 
 // conversation is what an AID and an agent say to each other in one thread, about one task. A thread has another one
@@ -69,8 +70,11 @@ type kept struct {
 	id, from string
 	size     int64
 	queued   bool
-	recalled bool // or it is the record of a recall, which is no message
+	recalled bool // or it is the record of a recall, which earlier versions have written
 }
+
+// over reports whether no device is shown the message any more.
+func (k *kept) over(now time.Time) bool { return k.recalled || k.queued && now.Sub(k.at) >= queueFor }
 
 // load reads the inbox, unless it is in memory.
 func (b *inbox) load(ctx context.Context) error {
@@ -103,7 +107,8 @@ func (b *inbox) load(ctx context.Context) error {
 func (b *inbox) keep(seq uint64, record []byte) {
 	v := gjson.ParseBytes(record)
 	k := kept{seq: seq, at: time.UnixMilli(v.Get("timestamp").Int()), size: int64(len(record)),
-		id: v.Get("message_id").String(), from: v.Get("from").String(), queued: v.Get("delivery_mode").Str == queueMode}
+		id: v.Get("message_id").String(), from: v.Get("from").String(), queued: v.Get("delivery_mode").Str == queueMode,
+		recalled: slices.Contains(b.meta.Recalled, seq)}
 	if ids := v.Get("message_ids"); ids.Exists() {
 		k.recalled = true
 		for _, id := range ids.Array() {
@@ -125,11 +130,7 @@ func (b *inbox) find(id string) int {
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	now := time.Now()
 	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.revision, Records: records, Skip: b.lost,
-		DueAt: b.dueAt(now), Durable: true} // clients are answered when it is stored
-	var err error
-	if a.Metadata, err = json.Marshal(&b.meta); err != nil {
-		return err
-	}
+		DueAt: b.dueAt(now, len(records) > 0), Durable: true} // clients are answered when it is stored
 	n, size := len(b.kept)+len(records), b.bytes
 	for _, r := range records {
 		size += int64(len(r))
@@ -146,6 +147,11 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	}
 	if dropped > 0 {
 		a.Snapshot = []byte{'-'} // what is dropped leaves nothing
+		b.meta.Recalled = slices.DeleteFunc(b.meta.Recalled, func(seq uint64) bool { return seq <= a.Trim })
+	}
+	var err error
+	if a.Metadata, err = json.Marshal(&b.meta); err != nil {
+		return err
 	}
 	for _, c := range b.meta.Conversations {
 		if c.Open {
@@ -177,8 +183,8 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 }
 
 // dueAt returns when the inbox must be looked at again: at the start of the next process, if a conversation is open, or
-// when its oldest message expires.
-func (b *inbox) dueAt(now time.Time) time.Time {
+// when its oldest message expires, which may be one that is being written.
+func (b *inbox) dueAt(now time.Time, more bool) time.Time {
 	for _, c := range b.meta.Conversations {
 		if c.Open {
 			return replay.Recover
@@ -188,6 +194,9 @@ func (b *inbox) dueAt(now time.Time) time.Time {
 		if at := k.at.Add(keepFor); at.After(now) {
 			return at.Add(scanEvery)
 		}
+	}
+	if more {
+		return now.Add(keepFor + scanEvery)
 	}
 	return time.Time{}
 }
@@ -227,8 +236,8 @@ func (b *inbox) receive(ctx context.Context, records [][]byte) error {
 	return nil
 }
 
-// conversationWith returns the last conversation of a thread with an agent; nil for none. To the client, the thread of a
-// conversation that it has begun without one is the task.
+// conversationWith returns the last conversation of a thread with an agent; nil for none. To the client, the thread of
+// a conversation that it has begun without one is the task.
 func (b *inbox) conversationWith(agent, thread string) *conversation {
 	for _, c := range slices.Backward(b.meta.Conversations) {
 		if c.Agent == agent && c.Thread == thread {

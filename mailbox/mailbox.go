@@ -85,7 +85,7 @@ type Mailbox struct {
 	assignees   Assignees
 	log         *slog.Logger
 	owners      *ask.Service[handed, handedBack]
-	senders     *ask.Service[string, sentMessage]
+	senders     *ask.Service[sentMessage, sentMessage]
 
 	seq atomic.Int64 // of the last message to an agent, whose messages are kept in the logs of tasks
 
@@ -169,41 +169,4 @@ func newID() string {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return hex.EncodeToString(random[:])
-}
-
-// recent holds the last messages of clients, the oldest first. After a restart, none can be recalled.
-type recent struct {
-	list []sentMessage
-	byID map[string]sentMessage
-}
-
-type sentMessage struct {
-	ID, From, To string
-	At           time.Time
-	Final        bool // it cannot be recalled
-}
-
-// remember keeps a message that was sent.
-func (m *Mailbox) remember(s sentMessage) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sent.add(s)
-}
-
-// add adds a message, and drops messages that are too old. An id stays that of its first message, so that no client can
-// take a recall away from another one, whose ids it sees.
-func (r *recent) add(s sentMessage) {
-	if r.byID == nil {
-		r.byID = make(map[string]sentMessage)
-	}
-	n := 0
-	for n < len(r.list) && (len(r.list)-n >= maxSent || s.At.Sub(r.list[n].At) > 2*recallFor) {
-		delete(r.byID, r.list[n].ID)
-		n++
-	}
-	r.list = r.list[n:]
-	if _, used := r.byID[s.ID]; !used {
-		r.list = append(r.list, s)
-		r.byID[s.ID] = s
-	}
 }

@@ -61,10 +61,9 @@ func (m *Mailbox) openNodes() {
 		back.Fault = aun.ErrorOf(err, codec.Fault)
 		return back, nil
 	})
-	m.senders = ask.New(m.set, "mailbox.sent", func(_ context.Context, _ int, id string) (s sentMessage, _ error) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.sent.byID[id], nil
+	m.senders = ask.New(m.set, "mailbox.sent", func(_ context.Context, _ int, s sentMessage) (sentMessage, error) {
+		s, _ = m.sentBy(s.From, s.ID)
+		return s, nil
 	})
 }
 
@@ -123,20 +122,28 @@ func (m *Mailbox) callAnywhere(
 	return back.Result, err
 }
 
-// sender returns what the process that has written a message knows of it; known is false where none does.
-func (m *Mailbox) sender(ctx context.Context, id string) (s sentMessage, known bool) {
+// sentBy returns what this process knows of a message: of the client's, or else of another one's with the same id.
+func (m *Mailbox) sentBy(from, id string) (s sentMessage, known bool) {
 	m.mu.Lock()
-	s, known = m.sent.byID[id]
-	m.mu.Unlock()
-	if known || m.set.Peers() == nil {
+	defer m.mu.Unlock()
+	return m.sent.find(from, id)
+}
+
+// sender is sentBy of all processes.
+func (m *Mailbox) sender(ctx context.Context, from, id string) (s sentMessage, known bool) {
+	s, known = m.sentBy(from, id)
+	if s.From == from || m.set.Peers() == nil {
 		return s, known
 	}
-	for answer, err := range m.senders.All(ctx, id) {
-		if err == nil && answer.Value.ID == id {
-			return answer.Value, true
+	for answer, err := range m.senders.All(ctx, sentMessage{From: from, ID: id}) {
+		if err != nil || answer.Value.From == "" {
+			continue
+		}
+		if s, known = answer.Value, true; s.From == from {
+			break
 		}
 	}
-	return s, false
+	return s, known
 }
 
 // recallAnywhere recalls a message in the inbox to which it went. Of one that is not known, why is as notSent says.

@@ -250,16 +250,20 @@ func (b *inbox) receivedBefore(ctx context.Context, c Caller, s *message, had *k
 
 // withinQuota reports whether a client may send one more message. The messages of clients that no device has
 // acknowledged have half of the inbox; the other half is for answers of agents. One client may fill half of what others
-// have left free of that, so that no client closes an inbox for others.
+// have left free of that, so that no client closes an inbox for others. A message that no device is shown any more
+// counts as long as one is unread before it: who sends and recalls again and again must not have that one dropped.
 func (b *inbox) withinQuota(from string) bool {
 	read := uint64(0)
 	for _, a := range b.meta.Acks {
 		read = max(read, a.Seq)
 	}
-	agents := b.box.allAgents()
+	agents, now, unread := b.box.allAgents(), time.Now(), false
 	free, freeBytes, own, ownBytes := maxMessages/2, int64(maxBytes/2), 0, int64(0)
 	for _, k := range b.kept {
-		if k.seq <= read || agents[k.from] != nil {
+		if k.seq <= read || !unread && k.over(now) {
+			continue
+		}
+		if unread = true; agents[k.from] != nil {
 			continue
 		}
 		free, freeBytes = free-1, freeBytes-k.size
