@@ -117,7 +117,7 @@ func TestEveryWayOfSendingIsTheSame(t *testing.T) {
 		leave context.CancelFunc
 	}
 	send := func(st *streaming, ctx context.Context, method, command string) *gateway.Stream {
-		return (&front{t: st.t, g: st.g, peer: st.peer}).send(ctx, method, command)
+		return (&front{t: st.t, g: st.g, peer: st.peer}).sendMessage(ctx, method, command, "t", `,"sessionId":"s"`)
 	}
 	for name, end := range map[string]struct {
 		after func(*streaming) // a while after the stream was opened

@@ -21,7 +21,8 @@
 //     the gateway itself repeats them, at the next owner of a shard (Request.Waited), they wait on for their turn.
 //   - An agent that finishes by itself is awaiting-completion, with its products. The gateway answers complete.
 //   - Tasks belong to the Leader that started them. For other Leaders they do not exist. Ids at the agent are derived
-//     from Partner, Leader and taskId, so the tasks of two Leaders with the same taskId differ.
+//     from Partner, Leader and taskId, so the tasks of two Leaders with the same taskId differ; and from a secret of
+//     the store, so that no Leader can name the task of another one there.
 //   - eventSeq is the event's number in the log, from 1. It rises by one, except for a gap after a loss of power
 //     (replay.Head.Lost). A Leader's message has no number: it is stored in the record of the event that it causes. A
 //     get is not stored.

@@ -36,6 +36,7 @@ type Engine struct {
 
 	sessions *sessions
 	lists    *lists
+	secret   secret
 
 	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one
@@ -126,6 +127,10 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		tk.entry = entry
 		return tk
 	})
+	if err := e.secret.read(ctx, store); err != nil {
+		return nil, err
+	}
+	_, _ = e.secret.get(ctx, store) // else with the first task: the store may be full
 	began := make(chan error, 1)
 	e.work.Go(func() { e.countUnfinished(began) })
 	if err := <-began; err != nil {

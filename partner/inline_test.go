@@ -256,6 +256,10 @@ func startAndHave(
 	t.Helper()
 	store := replay.NewMemory(replay.Settings{})
 	defer store.Close()
+	same := replay.Append{Log: logname.SecretOfTasks, Metadata: encodeSecret(make([]byte, secretSize))}
+	if err := store.Append(t.Context(), same); err != nil {
+		t.Fatal(err)
+	}
 	b := setUp(t, store, a)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()

@@ -220,6 +220,7 @@ func (s *appends) Append(ctx context.Context, a replay.Append) error {
 func TestStartIsTwoAppends(t *testing.T) {
 	store := &appends{Store: memory(t)}
 	b := setUp(t, store, inlined{answers("x")})
+	store.all = nil
 	b.do(call(task.Start, "t1"))
 	if len(store.all) != 2 {
 		t.Fatalf("%d writes", len(store.all))

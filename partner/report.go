@@ -243,7 +243,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 // tk.mu is held.
 func (tk *activeTask) isWithoutTask(rep *agent.Report) bool {
 	return rep.WithoutTask && len(rep.Products) == 1 && len(rep.Products[0].DataItems) > 0 &&
-		tk.meta.Ref.Task == AgentTask(tk.log) && len(tk.fold.Task().Products) == 0
+		tk.isDerived() && len(tk.fold.Task().Products) == 0
 }
 
 // staysPending reports whether a start stays pending after a report: no caller waits for the report that the agent has

@@ -380,11 +380,7 @@ func (tk *activeTask) turn() *agent.Turn {
 // isNamed reports whether the agent has named the task, whose start is m: its name is none that the gateway gives (see
 // Partner.pending). tk.mu is held.
 func (tk *activeTask) isNamed(m *task.Message) bool {
-	switch tk.meta.Ref.Task {
-	case AgentTask(tk.log), derive("task", tk.log, m.ID), m.TaskID:
-		return false
-	}
-	return true
+	return !tk.isDerived() && !tk.isDerived(m.ID) && tk.meta.Ref.Task != m.TaskID
 }
 
 // asked returns what the agent has said when it asked for input, if from is the state of that. tk.mu is held.

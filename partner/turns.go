@@ -3,7 +3,6 @@
 package partner
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -96,25 +95,29 @@ func (p *Partner) pending(
 			return n, StoreError(err, "the store cannot be read")
 		}
 	}
+	secret, err := p.engine.secret.get(ctx, p.engine.store)
+	if err != nil {
+		return n, err
+	}
 	m := c.Message
 	n.Pending, n.PendingAt = &m, p.engine.wall()
 	if m.SentAt.IsZero() {
 		m.SentAt = n.PendingAt.In(beijing).Truncate(time.Millisecond)
 	}
 	if m.SessionID == "" {
-		m.SessionID = derive("session", tk.log)
+		m.SessionID = deriveWith(secret, "session", tk.log)
 	}
 	terms := c.Terms
 	if terms.Response == task.NoWait {
 		terms.Response = 0
 	}
 	n.Terms = agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete}
-	n.Ref = agent.Ref{
-		Task:    cmp.Or(c.AgentTask, AgentTask(tk.log)),
-		Session: derive("session", p.Name, leader, m.SessionID),
-	}
-	if c.BySession { // the id is used again if all tasks of the session have been dropped
-		n.Ref.Task = derive("task", tk.log, m.ID)
+	n.Ref = agent.Ref{Task: c.AgentTask, Session: derive("session", p.Name, leader, m.SessionID)}
+	switch {
+	case c.BySession: // the id is used again if all tasks of the session have been dropped
+		n.Ref.Task = deriveWith(secret, "task", tk.log, m.ID)
+	case n.Ref.Task == "":
+		n.Ref.Task = deriveWith(secret, "task", tk.log)
 	}
 	n.Stream, n.Tentative, n.Proof, n.Subject = stream, c.Tentative, c.Proof, c.Subject
 	return n, nil

@@ -19,7 +19,7 @@ import (
 var kinds = map[byte]string{
 	logname.Task: "task", logname.Outbox: "outbox", logname.Endpoint: "endpoint", logname.Inbox: "inbox",
 	logname.Standing: "standing", logname.AUN: "aun", logname.Membership: "membership", logname.GroupTask: "group_task",
-	logname.Quota: "quota", logname.UsedToken: "used_token",
+	logname.Quota: "quota", logname.UsedToken: "used_token", logname.Secret: "secret",
 }
 
 func kindOf(class byte) string {

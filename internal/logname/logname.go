@@ -26,7 +26,12 @@ const (
 	Quota     = 'q' // what a quota has counted, written by package policy
 	UsedToken = 'j' // a token that may be used once, written by package aac
 	Standing  = 'c' // the certificates of a Leader, written by package standing
+	Secret    = 'k' // what the names of tasks for their agents have in them, written by package partner
 )
+
+// SecretOfTasks is the name of the log with the secret in the names that tasks have for their agents. Each shard has
+// one.
+const SecretOfTasks = string(Secret) + "tasks"
 
 // Separator stands between the parts of a name. None of them can hold it.
 const Separator = "\x00"
