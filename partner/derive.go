@@ -101,8 +101,8 @@ func (s *secret) get(ctx context.Context, store replay.Store) ([]byte, error) {
 	return *s.value.Load(), nil
 }
 
-// isDerived reports whether the gateway has made the name of a task for the agent, of its log and more. Before names had
-// a secret in them, they were made of the rest alone.
+// isDerived reports whether the gateway has made the name of a task for the agent, of its log and more. Before names
+// had a secret in them, they were made of the rest alone.
 func (tk *activeTask) isDerived(more ...string) bool {
 	parts, name := append([]string{tk.log}, more...), tk.meta.Ref.Task
 	known := tk.engine.secret.value.Load()
