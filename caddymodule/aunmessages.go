@@ -15,8 +15,8 @@ import (
 
 // messages returns the inboxes of AUN, which outlive configurations.
 func (o *openStore) messages() (*mailbox.Mailbox, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.late.Lock()
+	defer o.late.Unlock()
 	if o.mailbox == nil {
 		m, err := mailbox.Open(o.shards, aunOutlets{}, o.assignees,
 			slog.New(processLog{name: "aip.aun"}))

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -253,8 +255,9 @@ func (j *joining) Writable() error {
 		return err
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	for s := range j.stores {
+	stores := slices.Collect(maps.Keys(j.stores))
+	j.mu.Unlock()
+	for _, s := range stores {
 		if err := s.Store.Writable(); err != nil {
 			return err
 		}

@@ -60,7 +60,9 @@ type openStore struct {
 	metrics    *metricsExporter
 
 	mu      sync.Mutex
-	configs []storeConfig    // of the configurations that run, oldest first
+	configs []storeConfig // of the configurations that run, oldest first
+
+	late    sync.Mutex       // held while what follows is opened, for as long as a shard takes to open or close
 	indexed *wsfront.Index   // of AUN; opened when it is first needed
 	mailbox *mailbox.Mailbox // likewise
 
@@ -70,8 +72,8 @@ type openStore struct {
 
 // aunIndex returns the index of AUN, which outlives configurations.
 func (o *openStore) aunIndex() *wsfront.Index {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.late.Lock()
+	defer o.late.Unlock()
 	if o.indexed == nil {
 		o.indexed = wsfront.OpenIndex(o.shards, slog.New(processLog{name: "aip.aun"}))
 		o.tasks.Process().AddAcceptor(o.indexed)

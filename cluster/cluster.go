@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 )
@@ -30,7 +31,8 @@ type Config struct {
 
 	// Lease is for how long a node may act after it has sent its record; 0 for DefaultLease. It is the same for all nodes.
 	Lease time.Duration
-	// Busy says why a shard that this node owns should not move now; empty if it may. It is asked often. Nil for never.
+	// Busy says why a shard that this node owns should not move now; empty if it may. It is asked often, under no lock,
+	// and should not wait: nothing else moves meanwhile. Nil for never.
 	Busy func(shard int) string
 	Log  *slog.Logger
 
@@ -72,8 +74,8 @@ type Cluster struct {
 	doubts atomic.Uint64 // how often shards may have been lost unseen
 	odd    atomic.Int64  // when a message was logged that cannot be read, on the clock; 0 for never
 
-	mu      sync.Mutex
-	changed chan struct{} // closed at the next change of what follows
+	mu      lockorder.Mutex[lockorder.Cluster] // no other room is called under it
+	changed chan struct{}                      // closed at the next change of what follows
 	self    self
 	members map[string]*member       // by name
 	lapsed  map[string]time.Duration // by incarnation that was replaced: when its record was last seen to change

@@ -34,6 +34,11 @@
 // commands are known again by their ids. What exceeds a message goes in parts, as far as the receiver has granted, so
 // that neither side holds more than it has counted.
 //
+// No other room is called under the mutex of a Cluster, but the log of the process. Engines ask other nodes under their
+// own locks, and need this mutex for it; so does the goroutine that receives what nodes answer. So Busy, the drivers
+// and the services are called without it, and what was found out under it is looked at again. A caller may hold any
+// lock of an earlier level. Package lockorder has the levels; tests panic where a lock is taken in another order.
+//
 // The drivers, over NATS, are in cluster/natsdriver. The calls of Leaders, which are handed to the owner of their
 // shard, are in cluster/handover.
 package cluster

@@ -73,6 +73,17 @@ func (c *Cluster) Shards(ctx context.Context) []Shard {
 		})
 	}
 	work.Wait()
+	c.describe(all)
+	for i := range all {
+		if all[i].Here && all[i].Should != c.config.Name {
+			all[i].Busy = c.busy(i)
+		}
+	}
+	return all
+}
+
+// describe says of all shards what this node knows itself.
+func (c *Cluster) describe(all []Shard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var owners []string
@@ -85,12 +96,8 @@ func (c *Cluster) Shards(ctx context.Context) []Shard {
 		}
 		if s := c.shards[i].store; s != nil {
 			all[i].Here, all[i].Since, all[i].Doubt = true, c.shards[i].since, s.Held() != nil
-			if all[i].Should != c.config.Name {
-				all[i].Busy = c.busy(i)
-			}
 		}
 	}
-	return all
 }
 
 // Since returns since when this node owns the shards that it does. It asks neither nodes nor servers.

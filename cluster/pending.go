@@ -7,14 +7,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 )
 
-// calls are the calls that this node has made, and those that it carries out. The mutex is taken after that of the
-// cluster, and nothing is sent under it.
+// calls are the calls that this node has made, and those that it carries out. Nothing is sent under
+// the mutex, see package lockorder.
 type calls struct {
 	of *Cluster
 
-	mu       sync.Mutex
+	mu       lockorder.Mutex[lockorder.Calls]
 	services map[string]service
 	last     uint64              // id of a call
 	pending  map[uint64]*pending // that this node has made

@@ -264,29 +264,58 @@ func (c *Cluster) balance() {
 			c.announce(i)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	nodes := c.living()
-	calm := c.self.draining || c.config.Clock() >= c.calm
-	if c.moving >= 0 || !c.joined || len(nodes) == 0 || c.held() != nil || !calm {
-		return
-	}
-	owners := assign(len(c.shards), nodes)
-	for i := range c.shards {
-		s := c.shards[i].store
-		if s == nil || owners[i] == c.config.Name || c.busy(i) != "" {
-			continue
+	for i, to := range c.leaving() {
+		if to != "" && c.busy(i) == "" && c.giveUp(i) {
+			return
 		}
-		c.log.Info("a shard moves to another node", "shard", i, "other", owners[i])
-		c.moving, c.moved = i, c.config.Clock()
-		s.lose()
-		return
 	}
 }
 
-// busy says why a shard should not move now; empty if it may. c.mu is held.
+// leaving returns, by shard, the node to which a shard of this node should move; none while one is moving already, or
+// none may.
+func (c *Cluster) leaving() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.misplaced()
+}
+
+// misplaced is leaving while c.mu is held.
+func (c *Cluster) misplaced() []string {
+	nodes := c.living()
+	calm := c.self.draining || c.config.Clock() >= c.calm
+	if c.moving >= 0 || !c.joined || len(nodes) == 0 || c.held() != nil || !calm {
+		return nil
+	}
+	owners := assign(len(c.shards), nodes)
+	for i := range owners {
+		if c.shards[i].store == nil || owners[i] == c.config.Name {
+			owners[i] = ""
+		}
+	}
+	return owners
+}
+
+// giveUp has a shard move to the node where it should be, and reports whether it does: that may have changed while the
+// shard was found to be free.
+func (c *Cluster) giveUp(shard int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to := c.misplaced()
+	if to == nil || to[shard] == "" {
+		return false
+	}
+	c.log.Info("a shard moves to another node", "shard", shard, "other", to[shard])
+	c.moving, c.moved = shard, c.config.Clock()
+	c.shards[shard].store.lose()
+	return true
+}
+
+// busy says why a shard should not move now; empty if it may. c.mu is not held, because another room is asked.
 func (c *Cluster) busy(shard int) string {
-	if c.self.force {
+	c.mu.Lock()
+	force := c.self.force
+	c.mu.Unlock()
+	if force {
 		return ""
 	}
 	return c.config.Busy(shard)

@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/clustertest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -23,6 +24,8 @@ const (
 )
 
 var quiet = slog.New(slog.DiscardHandler)
+
+func init() { lockorder.Checked = true }
 
 // node is a process: its engine in each shard acts outside ten times a second, and appends.
 type node struct {
@@ -34,8 +37,8 @@ type node struct {
 	kill context.CancelFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex
-	stores [shardCount]replay.Store // that the node has opened
+	mu     lockorder.Mutex[lockorder.Task] // as those of real engines
+	stores [shardCount]replay.Store        // that the node has opened
 	busy   [shardCount]string
 	slow   time.Duration // from the loss of a shard until its engines have closed
 

@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -28,7 +29,9 @@ type activeTask struct {
 	log    string
 	entry  *keylock.Entry[activeTask] // of Engine.active, while the task is in use
 
-	mu       sync.Mutex
+	working atomic.Pointer[run] // the run of a turn that has not settled, for those who must not wait for mu
+
+	mu       lockorder.Mutex[lockorder.Task]
 	writer   replay.Writer // of the log; nil before it is needed
 	loaded   bool
 	exists   bool      // the task has been started; its start may still be pending

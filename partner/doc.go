@@ -92,6 +92,14 @@
 //   - The engine and the store outlive a configuration. Each configuration registers its Partners; the newest one
 //     resumes turns that no run works on. A configuration that fails to start is unregistered.
 //
+// # Locks
+//
+//   - The lock of a task is held while its log is written, and while Acceptors store what comes with a command, also
+//     at other nodes: for as long as the store of a shard has no leader. Who asks from outside about all tasks does
+//     not take it (Engine.Unresumable).
+//   - Nobody has the locks of two tasks. Under one, the locks of the rooms below are taken, and never one of a room
+//     that closes or counts engines. Package lockorder has the order; tests panic where it is another one.
+//
 // # What stays in memory, and what is trimmed
 //
 //   - A settled task that is not in use stays in memory, folded (partner.idleTasks), so that get, continue and

@@ -36,7 +36,7 @@ func (p *Process) Draining() time.Time {
 func (e *Engine) running() int { return e.count(func(*run) bool { return true }) }
 
 // Unresumable returns how many of the turns that agents work on now would be lost if another process took the shard
-// over: their agents have no means to resume them.
+// over: their agents have no means to resume them. It waits for nothing.
 func (e *Engine) Unresumable() int {
 	return e.count(func(r *run) bool {
 		a, says := r.partner.Agent.(Resumer)
@@ -44,14 +44,13 @@ func (e *Engine) Unresumable() int {
 	})
 }
 
-// count returns how many turns agents work on now that are of a kind.
+// count returns how many turns agents work on now that are of a kind. It waits for no task: the lock of one may be held
+// for as long as the store of its shard has no leader.
 func (e *Engine) count(is func(*run) bool) (n int) {
 	for _, tk := range e.active.Used() {
-		tk.mu.Lock()
-		if tk.run != nil && !tk.run.settled.happened && is(tk.run) {
+		if r := tk.working.Load(); r != nil && is(r) {
 			n++
 		}
-		tk.mu.Unlock()
 	}
 	return n
 }

@@ -46,7 +46,8 @@ func TestDrain(t *testing.T) {
 	b.do(call(task.Start, "t2"))
 }
 
-// TestRunning: turns are counted while their agents work on them, and not while they wait for the Leader.
+// TestRunning: turns are counted while their agents work on them, and not while they wait for the Leader. To count them
+// waits for no task.
 func TestRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging := hangs()
@@ -57,6 +58,13 @@ func TestRunning(t *testing.T) {
 		if n := b.engine.running(); n != 2 {
 			t.Errorf("%d turns are running", n)
 		}
+		held := b.engine.acquire(b.LogOf(leader, "b"))
+		held.mu.Lock() // as one whose append waits for the store
+		if n := b.engine.running(); n != 2 {
+			t.Errorf("%d turns are running while the lock of a task is held", n)
+		}
+		held.mu.Unlock()
+		held.release()
 		b.do(call(task.Cancel, "a"))
 		synctest.Wait()
 		if n := b.engine.running(); n != 1 {

@@ -341,7 +341,7 @@ func (tk *activeTask) persist(ctx context.Context, r *run, write func() error) e
 		}
 		failed = true
 		r.err = err
-		r.settled.set()
+		r.settle()
 		return false
 	})
 	return err

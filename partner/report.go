@@ -100,7 +100,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
 	if tk.meta.Pending == nil && !tk.meta.SelfResuming && tk.fold.Status().State.Settled() {
-		r.settled.set()
+		r.settle()
 		return true, nil // a cancel has asked the agent, too, and has recorded the end before the run
 	}
 	over := tk.fold.Status().State.Terminal()
@@ -118,7 +118,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	if !tk.fold.Status().State.Settled() {
 		return false, nil
 	}
-	r.settled.set()
+	r.settle()
 	return !rep.SelfResuming, nil
 }
 

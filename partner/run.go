@@ -84,6 +84,7 @@ func (p *Partner) newRun(caller trace.Span, tracer trace.TracerProvider, tk *act
 		return r
 	}
 	tk.run = r
+	tk.working.Store(r)
 	tk.entry.Share()
 	e.work.Add()
 	base := e.base
@@ -118,12 +119,18 @@ func (r *run) end(err error) {
 		tk.run = nil
 	}
 	r.answered.set()
-	r.settled.set()
+	r.settle()
 	r.done.set()
 	tk.mu.Unlock()
 	r.span.End()
 	r.cancel()
 	tk.release()
+}
+
+// settle says that the turn has settled, or is given up. The mutex of the task is held.
+func (r *run) settle() {
+	r.settled.set()
+	r.tk.working.CompareAndSwap(r, nil)
 }
 
 // noteReport measures how long the agent took to its first report, and until the turn has settled. The mutex of the

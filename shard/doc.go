@@ -30,5 +30,8 @@
 // a message to an agent, only while no other one can have taken its shard over (a lease). The engines append before
 // they act, and ask the store right before (replay.HeldBy).
 //
+// The lock of a shard is held while its engines open, and while they end their work. It comes first of all: nothing
+// that an engine waits for takes it (package lockorder).
+//
 // This package knows neither tasks nor what the engines do, so that the rooms of the engines may use it.
 package shard

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -41,7 +42,7 @@ type kind interface {
 type slot struct {
 	owned atomic.Bool
 
-	mu    sync.Mutex
+	mu    lockorder.Mutex[lockorder.Shard]
 	store replay.Store // nil while this process does not own the shard
 	open  []kind       // in the order in which they were opened
 }

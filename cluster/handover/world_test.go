@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -37,6 +38,8 @@ const (
 )
 
 var quiet = slog.New(slog.DiscardHandler)
+
+func init() { lockorder.Checked = true }
 
 // world is two nodes before one agent.
 type world struct {

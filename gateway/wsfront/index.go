@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -32,8 +33,10 @@ type Index struct {
 	owners *ask.Service[writing, struct{}]
 
 	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
-	changing *keylock.Map[sync.Mutex]
+	changing *keylock.Map[entryLock]
 }
+
+type entryLock = lockorder.Mutex[lockorder.Entry]
 
 // home is the index in one shard: what AUN has of the tasks there.
 type home struct {
@@ -55,7 +58,7 @@ const recheck = 24 * time.Hour
 
 // OpenIndex opens the index over the shards that this process owns now and later.
 func OpenIndex(set *shard.Set, log *slog.Logger) *Index {
-	x := &Index{set: set, changing: keylock.New(func(*keylock.Entry[sync.Mutex]) *sync.Mutex { return new(sync.Mutex) })}
+	x := &Index{set: set, changing: keylock.New(func(*keylock.Entry[entryLock]) *entryLock { return new(entryLock) })}
 	x.homes, _ = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*home, error) {
 		return openHome(ctx, store, log), nil // never fails
 	}, (*home).close)

@@ -23,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -31,6 +32,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )
+
+func init() { lockorder.Checked = true }
 
 // scripted is an agent whose turns a test plays: it yields the reports that are sent to the channel of its task.
 type scripted struct {

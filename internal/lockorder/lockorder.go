@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lockorder has the mutexes under which one room calls another, and the order in which they are taken. No
+// goroutine asks for a lock while it holds one of the same or of a later level: two goroutines that take locks in
+// different orders wait for each other for ever.
+//
+// The order is that of the calls: the engines of a shard open and close under its slot, acceptors store under the lock
+// of a task, also at other nodes, and every call to another node needs the lock of the cluster for a moment. A mutex
+// under which its room calls only itself, or a room that never calls back, needs no level, and is a sync.Mutex.
+//
+// Tests set Checked. Then a wrong order panics where it happens, also where no other goroutine waits.
+package lockorder
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Checked has every Mutex check the order. Only tests set it, before a Mutex is used.
+var Checked bool
+
+// The levels, in the order in which the locks are taken.
+type (
+	Shard   struct{} // shard.Set's, of one shard: held while its engines open, and while they end their work
+	Task    struct{} // partner's, of one task: held while its log is written, and while acceptors store
+	Entry   struct{} // wsfront's, of one entry of the index of AUN: held while it is written
+	Cluster struct{} // cluster's: no other room is called under it, but the log of the process
+	Calls   struct{} // cluster's, of the calls among nodes: nothing is called under it
+)
+
+// Level is the place of a mutex in the order.
+type Level interface{ level() level }
+
+type level int
+
+func (Shard) level() level   { return 1 }
+func (Task) level() level    { return 2 }
+func (Entry) level() level   { return 3 }
+func (Cluster) level() level { return 4 }
+func (Calls) level() level   { return 5 }
+
+var names = [...]string{1: "shard", 2: "task", 3: "entry", 4: "cluster", 5: "calls"}
+
+// Mutex is a sync.Mutex with a level. The goroutine that has locked it unlocks it.
+type Mutex[L Level] struct{ mu sync.Mutex }
+
+// Lock implements sync.Locker.
+func (m *Mutex[L]) Lock() {
+	if Checked {
+		var l L
+		enter(l.level())
+	}
+	m.mu.Lock()
+}
+
+// Unlock implements sync.Locker.
+func (m *Mutex[L]) Unlock() {
+	m.mu.Unlock()
+	if Checked {
+		var l L
+		leave(l.level())
+	}
+}
+
+// held has the levels that each goroutine holds, or waits for, by what the runtime calls it.
+var held struct {
+	sync.Mutex
+	by map[string][]level
+}
+
+func enter(l level) {
+	me := goroutine()
+	held.Lock()
+	defer held.Unlock()
+	if i := slices.IndexFunc(held.by[me], func(had level) bool { return had >= l }); i >= 0 {
+		panic(fmt.Sprintf("lockorder: the lock of a %s is asked for under that of a %s", names[l], names[held.by[me][i]]))
+	}
+	if held.by == nil {
+		held.by = make(map[string][]level)
+	}
+	held.by[me] = append(held.by[me], l)
+}
+
+func leave(l level) {
+	me := goroutine()
+	held.Lock()
+	defer held.Unlock()
+	had := held.by[me]
+	i := slices.Index(had, l)
+	if i < 0 {
+		panic(fmt.Sprintf("lockorder: the lock of a %s is released by a goroutine that does not hold it", names[l]))
+	}
+	if had = slices.Delete(had, i, i+1); len(had) > 0 {
+		held.by[me] = had
+	} else {
+		delete(held.by, me)
+	}
+}
+
+// goroutine returns what the runtime calls this goroutine: the number in the first line of its stack.
+func goroutine() string {
+	var line [64]byte
+	name, _, _ := bytes.Cut(line[:runtime.Stack(line[:], false)], []byte(" ["))
+	return string(name)
+}
