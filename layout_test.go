@@ -129,7 +129,7 @@ var mayImport = map[string][]string{
 	"internal/tracing":     {"task"},
 	"notify/sign":          {},
 	"notify/sign/signtest": {},
-	"policy/decide":        {"identity", "jsonrpc", "egress", "policy"},
+	"policy/decide":        {"identity", "jsonrpc", "egress", "policy", "quota"},
 	"gateway": {"aac", "task", "jsonrpc", "translate", "replay", "shard", "shard/ask", "quota", "policy",
 		"partner", "notify",
 		"identity",

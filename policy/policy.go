@@ -136,12 +136,12 @@ func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	if err := p.count(ctx, c, also, u); err != nil {
 		return err
 	}
-	// A Leader beyond its quotas is not to use up the decision point, too.
-	if err := both(c, also, func(c *Call) error { return p.further(ctx, c) }); err != nil {
-		u.uncall()
-		return err
+	// A Leader beyond its quotas is not to use up the decision point, too. So a question counts, whatever is decided.
+	err := both(c, also, func(c *Call) error { return p.further(ctx, c) })
+	if err != nil {
+		u.End()
 	}
-	return nil
+	return err
 }
 
 // both asks about a call, and about what it does besides, unless that is nil.

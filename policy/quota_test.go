@@ -357,11 +357,13 @@ func TestUses(t *testing.T) {
 	})
 }
 
-// TestQuotasBeforeFurther: a decision point is not asked about a call beyond a quota, and one that it denies is not
-// counted.
+// TestQuotasBeforeFurther: a decision point is not asked about a call beyond a quota, and one that it denies counts: it
+// has cost a question, and would cost more for nothing.
+//
+// Promise: a Leader uses more than its share
 func TestQuotasBeforeFurther(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		p, b := counting(t, replay.NewMemory(replay.Settings{}), new(clock), Quota{Name: "q", Calls: Rate{1, time.Hour, 1}})
+		p, b := counting(t, replay.NewMemory(replay.Settings{}), new(clock), Quota{Name: "q", Calls: Rate{3, time.Hour, 3}})
 		defer b.Close()
 		asked, denied := 0, true
 		p.config.Further = func(context.Context, *Call) error {
@@ -371,7 +373,7 @@ func TestQuotasBeforeFurther(t *testing.T) {
 			}
 			return nil
 		}
-		for range 3 {
+		for range 2 {
 			if _, err := start(t.Context(), p, leaderOf(1), false); task.KindOf(err) != task.AuthorizationFailed {
 				t.Errorf("%v, want that it is denied", err)
 			}
@@ -380,8 +382,9 @@ func TestQuotasBeforeFurther(t *testing.T) {
 		if _, err := start(t.Context(), p, leaderOf(1), false); err != nil {
 			t.Error(err)
 		}
-		if limit, err := start(t.Context(), p, leaderOf(1), false); limit != "q.calls" || asked != 4 {
-			t.Errorf("%v after %d questions, want no call left after 4", err, asked)
+		denied = true
+		if limit, err := start(t.Context(), p, leaderOf(1), false); limit != "q.calls" || asked != 3 {
+			t.Errorf("%v after %d questions, want no call left after 3", err, asked)
 		}
 	})
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/quota"
 )
 
 // Config is the configuration of a Point.
@@ -42,6 +43,7 @@ const DefaultTimeout = 2 * time.Second
 
 // The limits of a Point.
 const (
+	maxOfLeader    = 32       // questions of one Leader at once; more wait for these, within their timeout
 	maxAnswer      = 64 << 10 // bytes
 	maxConnections = 128      // more calls wait for one, within their timeout
 	maxCached      = 8192     // answers
@@ -55,6 +57,7 @@ type Point struct {
 	timeout time.Duration
 	dialer  egress.Dialer
 	client  *http.Client
+	asking  quota.Budget // questions that are under way, as the bytes that their answers may have
 	cached  *lru.Cache[[sha256.Size]byte, cached]
 }
 
@@ -83,15 +86,18 @@ func New(c Config) (*Point, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	return &Point{url: c.URL, aic: c.AIC, dialer: c.Dialer, timeout: c.Timeout, cached: answers, client: &http.Client{
-		// A redirect would have another server answer the question.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext: c.Dialer.DialPlain, DialTLSContext: c.Dialer.DialTLS,
-			MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections, IdleConnTimeout: 90 * time.Second,
-			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
-		},
-	}}, nil
+	return &Point{url: c.URL, aic: c.AIC, dialer: c.Dialer, timeout: c.Timeout, cached: answers,
+		asking: quota.Budget{Counter: new(quota.Counter),
+			Limits: quota.Limits{Total: maxConnections * maxAnswer, PerLeader: maxOfLeader * maxAnswer}},
+		client: &http.Client{
+			// A redirect would have another server answer the question.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{
+				DialContext: c.Dialer.DialPlain, DialTLSContext: c.Dialer.DialTLS,
+				MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections, IdleConnTimeout: 90 * time.Second,
+				MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
+			},
+		}}, nil
 }
 
 // Close closes idle connections.
@@ -144,11 +150,15 @@ func (e *Denied) Unwrap() error { return e.Err }
 
 // Decide asks whether a call may be carried out. An error is a *Denied, or that of ctx if the caller has left.
 func (p *Point) Decide(ctx context.Context, c *policy.Call) error {
-	return p.decide(ctx, inputOf(c, p.aic))
+	leader := c.Leader
+	if !c.Peer.Verified() { // such a name costs its caller nothing
+		leader = quota.Unverified
+	}
+	return p.decide(ctx, leader, inputOf(c, p.aic))
 }
 
-// decide asks about an input, and sets its time.
-func (p *Point) decide(ctx context.Context, in *input) error {
+// decide asks about an input, and sets its time. The question counts for the Leader.
+func (p *Point) decide(ctx context.Context, leader string, in *input) error {
 	in.Environment.Time = time.Time{}
 	timeless, err := json.Marshal(in)
 	if err != nil {
@@ -166,7 +176,7 @@ func (p *Point) decide(ctx context.Context, in *input) error {
 	if err != nil {
 		return &Denied{Down: true, Err: err}
 	}
-	a, fresh, err := p.ask(ctx, body)
+	a, fresh, err := p.ask(ctx, leader, body)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -180,10 +190,19 @@ func (p *Point) decide(ctx context.Context, in *input) error {
 	return a.err()
 }
 
-// ask asks the decision point. It returns for how long its answer may be used.
-func (p *Point) ask(ctx context.Context, body []byte) (a answer, fresh time.Duration, err error) {
+// errBusy says that a question was not asked.
+var errBusy = errors.New("its Leader waits for too many decisions at once")
+
+// ask asks the decision point, once the Leader has less than its share of questions under way. It returns for how long
+// the answer may be used.
+func (p *Point) ask(ctx context.Context, leader string, body []byte) (a answer, fresh time.Duration, err error) {
 	ctx, done := context.WithTimeout(ctx, p.timeout)
 	defer done()
+	lease := p.asking.Lease(leader)
+	if lease.Wait(ctx, maxAnswer) != nil {
+		return a, 0, errBusy
+	}
+	defer lease.Release()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
 	if err != nil {
 		return a, 0, err

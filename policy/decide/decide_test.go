@@ -17,8 +17,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -347,6 +349,62 @@ func TestCache(t *testing.T) {
 		}
 		if asked.Load() != 7 {
 			t.Errorf("it was asked %d times", asked.Load())
+		}
+	})
+}
+
+// TestShare: a Leader whose questions are not answered waits for its own, and the questions of others are asked.
+//
+// Promise: a Leader uses more than its share
+func TestShare(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var open atomic.Int64
+		p, err := New(Config{URL: "https://opa.example.com/v1/data/aip/allow", Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.client.Transport = roundTripper(func(r *http.Request) *http.Response {
+			question, _ := io.ReadAll(r.Body)
+			status := 200
+			if strings.Contains(string(question), aicV1) {
+				open.Add(1)
+				<-r.Context().Done()
+				open.Add(-1)
+				status = 503
+			}
+			return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(`{"result":true}`))}
+		})
+		var all sync.WaitGroup
+		for _, who := range []*identity.Peer{start().Peer, new(identity.Peer)} {
+			for i := range 3 * maxOfLeader {
+				all.Go(func() {
+					c := start()
+					if c.Peer = who; !who.Verified() {
+						c.Leader = fmt.Sprint(aicV1, i) // as the caller says
+					}
+					if got := said(p.Decide(t.Context(), c)); !strings.HasPrefix(got, "down: ") {
+						t.Errorf("%s", got)
+					}
+				})
+			}
+		}
+		synctest.Wait()
+		if n := open.Load(); n != 2*maxOfLeader {
+			t.Errorf("%d questions are asked at once, want %d", n, 2*maxOfLeader)
+		}
+		c := start()
+		c.Leader = "aid:alice.aid.pub"
+		c.Peer = &identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: "alice.aid.pub"}
+		before := time.Now()
+		if got, took := said(p.Decide(t.Context(), c)), time.Since(before); got != "allow" || took > 0 {
+			t.Errorf("another Leader: %s after %v", got, took)
+		}
+		all.Wait()
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d questions are still asked", n)
+		}
+		if got := said(p.Decide(t.Context(), c)); got != "allow" {
+			t.Errorf("afterwards: %s", got)
 		}
 	})
 }
