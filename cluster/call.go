@@ -40,16 +40,22 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("node %q carries out as many calls of other nodes as it may; send the request again", e.Node)
 }
 
-// service carries out a request of another node, or of this one.
-type service = func(ctx context.Context, shard int, request []byte) ([]byte, error)
-
 // Handle implements shard.Peers. The name of a service has 64 bytes at most. answer may be called by as many goroutines
-// at once as the bounds of the node allow. Its error is a replay.ErrClosed if the shard has moved; others come as a
+// at once as the bounds of a service allow. Its error is a replay.ErrClosed if the shard has moved; others come as a
 // RemoteError.
-func (c *Cluster) Handle(service string, answer func(ctx context.Context, shard int, request []byte) ([]byte, error)) {
-	c.calls.mu.Lock()
-	defer c.calls.mu.Unlock()
-	c.calls.services[service] = answer
+func (c *Cluster) Handle(name string, answer func(ctx context.Context, shard int, request []byte) ([]byte, error)) {
+	c.calls.handle(name, true, func(ctx context.Context, q *Request) ([]byte, error) {
+		request, err := q.Body(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return answer(ctx, q.Shard, request)
+	})
+}
+
+// HandleRequests is Handle for a service that counts itself what its calls hold, before they do.
+func (c *Cluster) HandleRequests(name string, answer func(ctx context.Context, q *Request) ([]byte, error)) {
+	c.calls.handle(name, false, answer)
 }
 
 // Call implements shard.Peers. It asks one node once. If the error is a MovedError, the call may be made again; if
@@ -81,13 +87,13 @@ func (c *Cluster) CallOwner(
 
 // callHere has this node carry out a request.
 func (c *Cluster) callHere(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
-	c.calls.mu.Lock()
-	f := c.calls.services[service]
-	c.calls.mu.Unlock()
-	if f == nil {
+	answer := c.calls.answerOf(service)
+	if answer == nil {
 		return nil, &MovedError{Shard: shard} // it has just begun, or is of an older version
 	}
-	reply, err := f(ctx, shard, request)
+	q := Request{Shard: shard, Head: request, Size: len(request)}
+	reply, err := answer(ctx, &q)
+	q.end()
 	if errors.Is(err, replay.ErrClosed) {
 		err = &MovedError{shard, true}
 	}
@@ -147,7 +153,7 @@ func (c *Cluster) ask(
 	if len(request) > maxBody {
 		return nil, fmt.Errorf("a request to another node has %d bytes, but may have %d at most", len(request), maxBody)
 	}
-	p, err := c.calls.begin(to, request)
+	p, err := c.calls.begin(to, service, request)
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +162,11 @@ func (c *Cluster) ask(
 	if at, ok := ctx.Deadline(); ok {
 		f.limit = uint64(max(time.Until(at), time.Millisecond) / time.Millisecond)
 	}
-	p.out.sent = min(len(request), c.room()-len(service))
+	p.out.sent = c.unasked(len(request))
 	f.data = request[:p.out.sent]
+	if p.out.sent == len(request) {
+		p.out = outgoing{}
+	}
 	if err := c.send(to.Incarnation, p.id, &f); err != nil {
 		return nil, &MovedError{Shard: shard}
 	}
@@ -253,8 +262,15 @@ func (c *Cluster) sendParts(to string, id uint64, k kind, out *outgoing, granted
 		}
 		out.sent += n
 	}
+	if out.sent == len(out.data) {
+		*out = outgoing{} // who waits for the reply holds it no longer
+	}
 	return nil
 }
+
+// unasked returns how many bytes of a body of a size go into the first message. The rest is sent when the receiver has
+// counted it.
+func (c *Cluster) unasked(size int) int { return min(size, maxUnasked, c.room()) }
 
 // room returns how many bytes of a body go into one message.
 func (c *Cluster) room() int {
@@ -278,6 +294,9 @@ type outgoing struct {
 const (
 	// maxBody is the most bytes of a request or reply: more than the largest task that a gateway may keep.
 	maxBody = 256 << 20
+	// maxUnasked is how many bytes of a body are sent before the receiver asks for them. So little is not counted there:
+	// the number of calls bounds it.
+	maxUnasked = 32 << 10
 	// window is how many bytes of a body are on their way at most.
 	window = 2 << 20
 )

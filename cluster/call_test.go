@@ -324,36 +324,6 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// TestBusyNode: a node carries out as many calls as it may, and refuses more at once.
-func TestBusyNode(t *testing.T) {
-	inBubble(t, func(w *world) {
-		a, b, of := w.pair()
-		release := make(chan struct{})
-		b.Handle("waits", func(context.Context, int, []byte) ([]byte, error) {
-			<-release
-			return nil, nil
-		})
-		const more = 10
-		ended := make(chan error, cluster.MaxServing+more)
-		for range cluster.MaxServing + more {
-			go func() { ended <- err0(a.Call(w.Context(), of, "waits", nil)) }()
-		}
-		for range more {
-			if _, ok := errors.AsType[*cluster.BusyError](<-ended); !ok {
-				t.Error("it is not refused")
-			}
-		}
-		close(release)
-		for range cluster.MaxServing {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		w.idle(a, b)
-		w.end(a, b)
-	})
-}
-
 // TestHostile: messages that no node sends change nothing.
 func TestHostile(t *testing.T) {
 	inBubble(t, func(w *world) {

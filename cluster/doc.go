@@ -31,8 +31,10 @@
 // Calls go over the Network, which may lose messages but not reorder them. A call is not sent twice: who asks pings the
 // node that works on it, and a node that does not know the call says so. Then, and when the node is gone, or silent,
 // the call fails with a MovedError, which says whether the node may have begun. Who asks decides whether it asks again:
-// commands are known again by their ids. What exceeds a message goes in parts, as far as the receiver has granted, so
-// that neither side holds more than it has counted.
+// commands are known again by their ids. All of a body but its first bytes goes in parts, as far as the receiver has
+// granted, so that neither side holds more than it has counted. A service counts what its calls hold itself, before
+// they do, or leaves it to the cluster, which bounds it. Each service has a bound of calls of its own: one that is
+// full, such as that of Leaders' calls, leaves the others theirs.
 //
 // No other room is called under the mutex of a Cluster, but the log of the process. Engines ask other nodes under their
 // own locks, and need this mutex for it; so does the goroutine that receives what nodes answer. So Busy, the drivers

@@ -2,8 +2,14 @@
 
 package cluster
 
-// MaxServing is how many calls of others a node carries out at once.
-const MaxServing = maxServing
+// Bounds of the calls of one service that a node carries out for others: how many, and how many bytes it holds.
+const (
+	MaxServing = maxServing
+	MaxHeld    = maxHeld
+)
+
+// MaxUnasked is how many bytes of a body are sent unasked.
+const MaxUnasked = maxUnasked
 
 // MaxBody is the most bytes of a request.
 const MaxBody = maxBody

@@ -17,23 +17,25 @@ type calls struct {
 	of *Cluster
 
 	mu       lockorder.Mutex[lockorder.Calls]
-	services map[string]service
+	services map[string]*service
 	last     uint64              // id of a call
 	pending  map[uint64]*pending // that this node has made
+	asking   map[string]int      // how many of them, by service; no entry is zero
 	serving  map[callKey]*serving
 	held     int // bytes of the bodies of serving
 }
 
-// Bounds of calls.
+// Bounds of the calls of one service. Each has its own, so that those of one service leave the others theirs.
 const (
 	maxPending = 1 << 15
 	maxServing = 1 << 13
-	maxHeld    = 512 << 20
+	maxHeld    = 64 << 20 // bytes of those bodies that are larger than maxUnasked, where the service does not count them
 )
 
 // pending is a call that this node has made.
 type pending struct {
 	id    uint64
+	of    string // its service
 	to    Owner
 	out   outgoing
 	in    *inbox // for the goroutine of the call: grants, and the reply
@@ -51,20 +53,22 @@ func (p *pending) lose() { p.once.Do(func() { close(p.lost) }) }
 
 func (s *calls) init(of *Cluster) {
 	s.of = of
-	s.services = make(map[string]service)
+	s.services = make(map[string]*service)
+	s.asking = make(map[string]int)
 	s.pending = make(map[uint64]*pending)
 	s.serving = make(map[callKey]*serving)
 }
 
 // begin makes a call.
-func (s *calls) begin(to Owner, request []byte) (*pending, error) {
+func (s *calls) begin(to Owner, service string, request []byte) (*pending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pending) >= maxPending {
+	if s.asking[service] >= maxPending {
 		return nil, &BusyError{s.of.config.Name}
 	}
 	s.last++
-	p := &pending{id: s.last, to: to, out: outgoing{data: request}, in: newInbox(), lost: make(chan struct{})}
+	s.asking[service]++
+	p := &pending{id: s.last, of: service, to: to, out: outgoing{data: request}, in: newInbox(), lost: make(chan struct{})}
 	p.heard.Store(int64(s.of.config.Clock()))
 	s.pending[p.id] = p
 	return p, nil
@@ -74,6 +78,9 @@ func (s *calls) end(p *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, p.id)
+	if s.asking[p.of]--; s.asking[p.of] == 0 {
+		delete(s.asking, p.of)
+	}
 }
 
 // gone ends the calls to a node that is gone, and those that it has made. The mutex of the cluster may be held.
@@ -148,7 +155,7 @@ func (c *Cluster) watchCalls() {
 func (c *Cluster) probe(ctx context.Context, incarnation string) (alive, heard bool) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Lease/6)
 	defer cancel()
-	p, err := c.calls.begin(Owner{Incarnation: incarnation}, nil)
+	p, err := c.calls.begin(Owner{Incarnation: incarnation}, "", nil)
 	if err != nil {
 		return false, false
 	}

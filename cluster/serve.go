@@ -21,6 +21,7 @@ type callKey struct {
 type serving struct {
 	callKey
 	call   frame
+	of     *service
 	in     *inbox // parts of the request, and grants of the reply
 	cancel context.CancelFunc
 	heard  atomic.Int64 // when something was received last, on the clock
@@ -36,32 +37,34 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 	}
 	s := &c.calls
 	s.mu.Lock()
-	answer, key := s.services[f.service], callKey{from, id}
-	full := len(s.serving) >= maxServing || s.held+int(f.size) > maxHeld
+	of, key := s.services[f.service], callKey{from, id}
 	_, again := s.serving[key]
-	if answer == nil || full || again || c.ctx.Err() != nil {
+	if of == nil || again || of.serving >= maxServing || !of.fits(int(f.size)) || c.ctx.Err() != nil {
 		s.mu.Unlock()
 		switch {
 		case again:
-		case answer == nil:
+		case of == nil:
 			refuse(noService)
 		default:
 			refuse(busy)
 		}
 		return
 	}
-	v := &serving{callKey: key, call: f, in: newInbox()}
+	v := &serving{callKey: key, call: f, of: of, in: newInbox()}
 	v.heard.Store(int64(c.config.Clock()))
 	ctx, cancel := timed(c.ctx, &f, c.config.Lease/10)
 	v.cancel = cancel
 	s.serving[key] = v
-	s.held += int(f.size)
+	of.serving++
+	s.hold(of, int(f.size))
 	c.work.Go(func() {
-		replied := c.carryOut(ctx, v, answer)
+		replied := c.carryOut(ctx, v)
 		cancel()
 		s.mu.Lock()
 		delete(s.serving, key)
-		s.held -= int(f.size) + replied
+		of.serving--
+		s.hold(of, -int(f.size))
+		s.hold(of, -replied)
 		s.mu.Unlock()
 	})
 	s.mu.Unlock()
@@ -76,18 +79,32 @@ func timed(ctx context.Context, f *frame, later time.Duration) (context.Context,
 	return context.WithTimeout(ctx, time.Duration(f.limit)*time.Millisecond+later)
 }
 
-// carryOut reads the request of a call, has it carried out, and sends the reply. It returns how many bytes of the reply
-// were counted.
-func (c *Cluster) carryOut(ctx context.Context, v *serving, f service) (replied int) {
-	request, ok := c.readRequest(ctx, v)
-	if !ok {
-		return 0
+// The errors of Request.Body.
+var (
+	errCut      = errors.New("the rest of a request has not come")
+	errNotBegun = errors.New("the shard has moved while a request came")
+)
+
+// carryOut has a call carried out, and sends the reply. It returns how many bytes of the reply were counted.
+func (c *Cluster) carryOut(ctx context.Context, v *serving) (replied int) {
+	q := Request{Shard: v.call.shard, Head: v.call.data, Size: int(v.call.size)}
+	v.call.data = nil
+	defer q.end()
+	q.rest = func(ctx context.Context) ([]byte, error) {
+		request, err := c.readRequest(ctx, v, q.Head)
+		if err == nil && q.Shard >= 0 && c.owned(q.Shard) == nil {
+			err = errNotBegun
+		}
+		return request, err
 	}
-	if v.call.shard >= 0 && c.owned(v.call.shard) == nil {
+	body, err := c.calls.answerOf(v.call.service)(ctx, &q)
+	switch {
+	case errors.Is(err, errCut):
+		return 0
+	case errors.Is(err, errNotBegun):
 		c.send(v.from, v.id, &frame{kind: replyFrame, status: notOwner})
 		return 0
 	}
-	body, err := f(ctx, v.call.shard, request)
 	first := frame{kind: replyFrame, status: ended}
 	if errors.Is(ctx.Err(), context.Canceled) { // by this node alone, if who has made the call is there
 		err = replay.ErrClosed
@@ -99,15 +116,16 @@ func (c *Cluster) carryOut(ctx context.Context, v *serving, f service) (replied 
 	} else if len(body) > maxBody {
 		first.status, body = failed, []byte("the reply is too large to be sent to another node")
 	}
-	c.calls.mu.Lock()
-	c.calls.held += len(body)
-	c.calls.mu.Unlock()
-	out := outgoing{data: body, sent: min(len(body), c.room())}
+	if !c.calls.keep(v.of, len(body)) {
+		body, first.status = []byte("the node holds as many bytes of replies as it may"), failed
+		c.calls.keep(v.of, len(body)) // so little fits
+	}
+	out := outgoing{data: body, sent: c.unasked(len(body))}
 	first.size, first.data = uint64(len(body)), body[:out.sent]
 	if c.send(v.from, v.id, &first) != nil {
 		return len(body)
 	}
-	for out.sent < len(body) {
+	for out.sent < len(out.data) {
 		select {
 		case <-v.in.ready:
 			for _, g := range v.in.take() {
@@ -122,12 +140,9 @@ func (c *Cluster) carryOut(ctx context.Context, v *serving, f service) (replied 
 	return len(body)
 }
 
-// readRequest reads the parts of a request. It reports false if some do not come.
-func (c *Cluster) readRequest(ctx context.Context, v *serving) ([]byte, bool) {
-	data, size := v.call.data, int(v.call.size)
-	if len(data) == size {
-		return data, true
-	}
+// readRequest reads the parts of a request that come after the first.
+func (c *Cluster) readRequest(ctx context.Context, v *serving, data []byte) ([]byte, error) {
+	size := int(v.call.size)
 	data = append(make([]byte, 0, size), data...)
 	defer v.rest.Store(0)
 	for granted := 0; len(data) < size; {
@@ -135,22 +150,22 @@ func (c *Cluster) readRequest(ctx context.Context, v *serving) ([]byte, bool) {
 		if granted < size && granted-len(data) < window/2 {
 			granted = min(len(data)+window, size)
 			if c.send(v.from, v.id, &frame{kind: grantFrame, offset: uint64(granted)}) != nil {
-				return nil, false
+				return nil, errCut
 			}
 		}
 		select {
 		case <-v.in.ready:
 			for _, p := range v.in.take() {
 				if p.kind != partFrame || p.offset != uint64(len(data)) || len(data)+len(p.data) > size || len(p.data) == 0 {
-					return nil, false // a part was lost
+					return nil, errCut // a part was lost
 				}
 				data = append(data, p.data...)
 			}
 		case <-ctx.Done():
-			return nil, false
+			return nil, errCut
 		}
 	}
-	return data, true
+	return data, nil
 }
 
 // serving takes a message about a call that this node carries out.
