@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"cluster":             {"replay", "shard", "internal/lockorder", "internal/measure"},
 	"cluster/clustertest": {"cluster", "replay"},
 	"cluster/natsdriver":  {"cluster", "replay", "replay/jetstream"},
-	"cluster/handover":    {"cluster", "gateway", "partner", "replay", "shard/ask", "task"},
+	"cluster/handover":    {"cluster", "gateway", "partner", "quota", "replay", "shard/ask", "task"},
 
 	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",
 		"internal/measure"},

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -22,6 +23,7 @@ import (
 type Call struct {
 	translate.Call
 	Leader  string // whose call it is, as the Guard has it
+	Reader  string // for whom streams and memory count, where that is another one; see Request.Reader
 	Dialect string // the name of the caller's dialect
 	Proof   string // how the caller has proven who it is, as identity.Proof names it; empty for not at all
 	Subject string // for whom the caller acts, as its access token says; empty for itself
@@ -39,6 +41,9 @@ type Call struct {
 	// Waited is how long the call has waited for an owner of its shard; see partner.Request.
 	Waited time.Duration
 }
+
+// ReadBy returns the Leader for whom the streams and the memory of the call count.
+func (c *Call) ReadBy() string { return cmp.Or(c.Reader, c.Leader) }
 
 // Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
 type Result struct {

@@ -201,6 +201,7 @@ func (x *exchange) decode() (err error) {
 func (x *exchange) admit() (err error) {
 	guard := x.g.config.Guard
 	x.call.Proof = x.caller().Proof.String()
+	x.call.Reader = x.in.Reader
 	if x.call.Blocking {
 		x.call.Terms.Response = x.g.config.Blocking
 	}

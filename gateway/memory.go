@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
@@ -57,7 +55,7 @@ func (r *Request) holdFor(b quota.Budget, leader string) {
 func (x *exchange) hold() { x.in.holdFor(x.g.memory, x.reader()) }
 
 // reader returns the Leader for whom the streams and the memory of the exchange count.
-func (x *exchange) reader() string { return cmp.Or(x.in.Reader, x.call.Leader) }
+func (x *exchange) reader() string { return x.call.ReadBy() }
 
 // wait waits until a lease holds n bytes of memory. It stops waiting after patience, when the caller leaves, and when
 // the configuration is replaced.
@@ -74,16 +72,23 @@ func (g *Gateway) wait(ctx context.Context, l *quota.Lease, n int64, patience ti
 
 // reserve implements replay.Reserve.
 func (x *exchange) reserve(_ context.Context, n int64) error {
+	if n > quota.Free {
+		x.hold()
+	}
+	return x.g.holdMemory(x.ctx, &x.in.memory, n, x.call.Stream)
+}
+
+// holdMemory is replay.Reserve for a lease of a call.
+func (g *Gateway) holdMemory(ctx context.Context, l *quota.Lease, n int64, stream bool) error {
 	switch {
 	case n == 0:
-		x.in.memory.Release()
+		l.Release()
 	case n > quota.Free:
-		x.hold()
-		patience := x.g.memory.Patience
-		if x.call.Stream {
-			patience = x.g.config.Streaming.Patience
+		patience := g.memory.Patience
+		if stream {
+			patience = g.config.Streaming.Patience
 		}
-		return x.g.wait(x.ctx, &x.in.memory, n, patience)
+		return g.wait(ctx, l, n, patience)
 	}
 	return nil
 }
@@ -97,28 +102,37 @@ func (x *exchange) releaseBody() {
 	x.in.memory.Take(x.call.Message.Size())
 }
 
-// execute executes the call, and takes the memory for the task that answers a command and for its encoding. If there is
-// not enough for what the turn has produced, the task is dropped, and read again when there is.
+// execute executes the call, and takes the memory for what answers it.
 func (x *exchange) execute() (err error) {
 	if err := x.complete(); err != nil {
 		return err
 	}
-	c, t := &x.call, &x.result.Task
-	x.result, err = x.carryOut()
-	if err != nil || c.Op != translate.Command || c.Message.Command == task.Get || c.Stream {
+	if err := x.holdForOwner(); err != nil {
+		return err
+	}
+	if x.result, err = x.carryOut(); err != nil {
 		return err
 	}
 	x.hold()
-	if t.Size() <= quota.Free || x.in.memory.Hold(2*t.Size()) == nil {
+	return fit(&x.call, &x.result, &x.in.memory, func(get *Call) (Result, error) {
+		return x.g.Execute(x.ctx, get, x.reserve)
+	})
+}
+
+// holdForOwner takes the memory for the form in which a large message is handed over to the owner of its shard.
+func (x *exchange) holdForOwner() error {
+	n := x.call.Message.Size()
+	if n <= quota.Free/2 {
 		return nil
 	}
-	get := Call{Leader: c.Leader}
-	get.Message = task.Message{Command: task.Get, TaskID: t.ID}
-	*t = task.Task{}
-	if x.result, err = x.g.Execute(x.ctx, &get, x.reserve); c.History == 0 {
-		t.MessageHistory, t.StatusHistory = nil, nil
+	if err := x.g.ready(x.ctx); err != nil {
+		return err
 	}
-	return err
+	if x.g.tasks.owners != nil && x.g.in(x.call.Leader) == nil {
+		x.hold()
+		x.in.memory.Take(2 * n) // the body has held as much
+	}
+	return nil
 }
 
 // grow takes the memory for a result of about a size and for its encoding, for which the call has waited already. It

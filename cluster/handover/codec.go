@@ -107,7 +107,8 @@ func encode[T any](to []byte, v *T) []byte {
 }
 
 // decode reads a value, and returns what comes after it. Texts and bytes of the value are views of the data where they
-// are not texts. It takes memory in proportion to the size of the data.
+// are not texts. It takes memory in proportion to the size of the data. After an error, the fields of a struct are set
+// that stand whole in the data.
 func decode[T any](data []byte, v *T) (rest []byte, err error) {
 	r := &reader{data: data, budget: 64*len(data) + 1<<16}
 	codecOf(reflect.TypeFor[T]()).read(r, reflect.ValueOf(v).Elem())

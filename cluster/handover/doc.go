@@ -10,6 +10,7 @@
 // be executed twice. The same holds where the owner has no such Partner, as while a configuration is rolled out:
 // in the end, the error names the node.
 //
-// What a caller's node holds of a Result is counted there, before it is read. The owner counts what it holds of all
-// calls of others: their requests and replies (package cluster), and here what they read from the store.
+// What a caller's node holds of a Result is counted there, before it is read. The owner counts the requests of others,
+// what they read from the store, and their replies, in the same quotas as those of its own callers
+// (gateway.Handed), each before it holds them. Each Leader has a share of the calls of a node.
 package handover

@@ -5,11 +5,11 @@ package handover
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -18,27 +18,33 @@ import (
 // service is the name of the service by which calls are executed.
 const service = "execute"
 
-// maxRead is how many bytes the calls of other nodes may hold that they have read from the store.
-const maxRead = 512 << 20
+// A Leader has a share of the calls that one node makes, and of those that it executes for others. There are as many as
+// the cluster has of one service.
+var (
+	maxAsked  = quota.Limits{Total: 1 << 15, PerLeader: 1 << 13}
+	maxServed = quota.Limits{Total: 1 << 13, PerLeader: 1 << 11}
+)
 
 // Owners hands calls to the owners of their shards. It implements gateway.Owners.
 type Owners struct {
 	cluster *cluster.Cluster
 	find    func(partner string) *gateway.Gateway
-	read    atomic.Int64 // bytes that calls of other nodes hold
+	asked   quota.Counter // calls that other nodes execute
+	served  quota.Counter // calls of others
 }
 
 // New returns the owners that a node of a cluster knows, and has the node execute calls of others. find returns the
 // gateway of a Partner that is in force in this process; nil for none.
 func New(c *cluster.Cluster, find func(partner string) *gateway.Gateway) *Owners {
 	o := &Owners{cluster: c, find: find}
-	c.Handle(service, o.serve)
+	c.HandleRequests(service, o.serve)
 	return o
 }
 
-// request is a call as it travels.
+// request is a call as it travels. What is needed to count it comes first, so that it is there when the rest is not.
 type request struct {
 	Partner string
+	Reader  string // for whom the call counts; empty from a node of a former version, whose calls count together
 	Call    *gateway.Call
 }
 
@@ -55,7 +61,16 @@ type reply struct {
 func (o *Owners) Execute(
 	ctx context.Context, shard int, name string, c *gateway.Call, reserve replay.Reserve,
 ) (r gateway.Result, err error) {
-	data, node, err := o.cluster.CallOwner(ctx, shard, service, encode(nil, &request{name, c}), reserve)
+	reader := c.ReadBy()
+	if err := o.asked.Take(reader, 1, maxAsked); err != nil {
+		return r, full(o.cluster.Name(), err)
+	}
+	defer o.asked.Give(reader, 1)
+	hold := reserve
+	if reserve != nil { // the reply, and what is decoded from it
+		hold = func(ctx context.Context, n int64) error { return reserve(ctx, 2*n) }
+	}
+	data, node, err := o.cluster.CallOwner(ctx, shard, service, encode(nil, &request{name, reader, c}), hold)
 	if err != nil {
 		return r, failed(ctx, err)
 	}
@@ -99,8 +114,7 @@ func failed(ctx context.Context, err error) error {
 		return gateway.NotBegun(partner.Moved())
 	}
 	if busy, ok := errors.AsType[*cluster.BusyError](err); ok {
-		return task.Errorf(task.LimitExceeded, "the gateway %q carries out as many calls as it may; try again later",
-			busy.Node).WithData("limit", "cluster").WithData(task.RetryAfter, int64(1)).WithCause(err)
+		return full(busy.Node, err)
 	}
 	if _, ok := errors.AsType[*task.Error](err); ok {
 		return err // of reserve
@@ -108,39 +122,66 @@ func failed(ctx context.Context, err error) error {
 	return task.Errorf(task.Internal, "the gateway that works on this task could not carry out the request").WithCause(err)
 }
 
-// serve executes the call of another node.
-func (o *Owners) serve(ctx context.Context, _ int, data []byte) ([]byte, error) {
+// full returns the error of a call for which a node has none left: for its Leader, or at all.
+func full(node string, err error) error {
+	e, limit := task.Errorf(task.LimitExceeded, "the gateway %q carries out as many calls as it may; try again later",
+		node), "cluster"
+	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && exceeded.PerLeader {
+		e, limit = task.Errorf(task.LimitExceeded, "the gateway %q carries out %d of your calls, as many as it may; try "+
+			"again when some have ended", node, exceeded.Max).WithData("max", exceeded.Max), "cluster_per_leader"
+	}
+	return e.WithData("limit", limit).WithData(task.RetryAfter, int64(1)).WithCause(err)
+}
+
+// serve executes the call of another node. It is counted for its Leader before the rest of it comes, and until the
+// reply was sent.
+func (o *Owners) serve(ctx context.Context, in *cluster.Request) ([]byte, error) {
 	var q request
-	if _, err := decode(data, &q); err != nil || q.Call == nil {
+	_, err := decode(in.Head, &q) // of a large one, only what comes first
+	whole := in.Size == len(in.Head)
+	if whole && (err != nil || q.Call == nil) {
 		return nil, errForm
 	}
 	g := o.find(q.Partner)
 	if g == nil {
 		return encode(nil, &reply{Missing: true}), nil
 	}
-	var held int64
-	defer func() { o.read.Add(-held) }()
-	r, err := g.ExecuteHere(ctx, q.Call, func(_ context.Context, n int64) error {
-		if n == 0 { // nothing is held any more
-			o.read.Add(-held)
-			held = 0
-			return nil
-		}
-		if o.read.Add(n) > maxRead {
-			o.read.Add(-n)
-			return task.Errorf(task.LimitExceeded, "calls of other gateways hold as much memory as they may; try again later").
-				WithData("limit", "cluster").WithData("max", int64(maxRead))
-		}
-		held += n
-		return nil
+	reader := q.Reader
+	if err := o.served.Take(reader, 1, maxServed); err != nil {
+		return encode(nil, failure(full(o.cluster.Name(), err))), nil
+	}
+	h := g.Handed(reader)
+	in.AtEnd(func() {
+		h.End()
+		o.served.Give(reader, 1)
 	})
-	a := reply{Result: &r}
-	if err != nil {
-		if bound, ok := errors.AsType[*partner.BoundError](err); ok {
-			a.Bound = bound
-		} else {
-			a.NotBegun, a.Error = errors.Is(err, gateway.ErrNotBegun), ask.AppendError(nil, err)
+	if !whole {
+		if err := h.Hold(ctx, in.Size); err != nil {
+			return encode(nil, failure(err)), nil
+		}
+		data, err := in.Body(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := decode(data, &q); err != nil || q.Call == nil {
+			return nil, errForm
 		}
 	}
-	return encode(nil, &a), nil
+	r, err := h.Execute(ctx, q.Call)
+	a, size := &reply{Result: &r}, int(r.Size())
+	if err != nil {
+		a = failure(err)
+		a.Result = &r
+	}
+	data := encode(make([]byte, 0, size+size/16), a)
+	h.Keep(len(data))
+	return data, nil
+}
+
+// failure returns the reply that has an error.
+func failure(err error) *reply {
+	if bound, ok := errors.AsType[*partner.BoundError](err); ok {
+		return &reply{Bound: bound}
+	}
+	return &reply{NotBegun: errors.Is(err, gateway.ErrNotBegun), Error: ask.AppendError(nil, err)}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ const (
 	partnerName = "P"
 	shardCount  = 4
 	lease       = 3 * time.Second
+	patience    = 20 * time.Second // of calls that wait for memory
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -47,7 +49,11 @@ type world struct {
 	*clustertest.World
 	agent *worker
 	nodes [2]*node
+	text  string // of messages
 }
+
+// memory bounds what a node holds of one Leader, in bytes.
+const memory = 1 << 20
 
 type node struct {
 	w       *world
@@ -63,7 +69,7 @@ type node struct {
 
 func inBubble(t *testing.T, f func(w *world)) {
 	bubble.Test(t, func(t *testing.T) {
-		w := &world{T: t, World: clustertest.New(shardCount), agent: &worker{tasks: make(map[string]*job)}}
+		w := &world{T: t, World: clustertest.New(shardCount), agent: &worker{tasks: make(map[string]*job)}, text: "hello"}
 		for i := range w.nodes {
 			w.nodes[i] = w.start(fmt.Sprintf("node-%d", i))
 		}
@@ -96,8 +102,8 @@ func (w *world) start(name string) *node {
 		Process: &n.state, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 		Partner: partner.Config{Name: partnerName, Agent: w.agent, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 4,
 			Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
-		Limits:    jsonrpc.Limits{Bytes: 16 << 10, Depth: 16},
-		Memory:    quota.Limits{Total: 1 << 20, PerLeader: 1 << 20},
+		Limits: jsonrpc.Limits{Bytes: 256 << 10, Depth: 16},
+		Memory: quota.Limits{Total: 4 * memory, PerLeader: memory}, MemoryPatience: patience,
 		Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: 1000, Drain: w.Context()},
 		Log:       quiet,
 	})
@@ -132,10 +138,13 @@ func (n *node) setMissing(missing bool) {
 	n.missing = missing
 }
 
-// leader returns a Leader whose shard a node owns.
-func (w *world) leader(of *node) string {
+// leader returns a Leader, but for some, whose shard a node owns.
+func (w *world) leader(of *node, not ...string) string {
 	for i := range 1000 {
 		name := fmt.Sprintf("leader-%d", i)
+		if slices.Contains(not, name) {
+			continue
+		}
 		if w.Owner(logname.Shard(shardCount, partnerName, peerOf(name).Leader())).Node == of.cluster.Name() {
 			return name
 		}
@@ -183,7 +192,7 @@ type reply struct {
 	Error *struct {
 		Code    int
 		Message string
-		Data    struct{ Reason, Node string }
+		Data    struct{ Reason, Node, Limit string }
 	}
 }
 
@@ -198,7 +207,7 @@ func (n *node) send(ctx context.Context, leader, command, taskID, message, extra
 	in.Body = gateway.NewBody()
 	*in.Body = fmt.Appendf(*in.Body, `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message",`+
 		`"id":%q,"senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,"dataItems":[{"type":"text",`+
-		`"text":"hello"}]%s}}}`, message, leader, command, taskID, extra)
+		`"text":%q}]%s}}}`, message, leader, command, taskID, n.w.text, extra)
 	a := n.gateway.Dispatch(ctx, peerOf(leader), &in)
 	if err := json.Unmarshal(a.Reply, &r); err != nil {
 		n.w.Errorf("%q: %v", a.Reply, err)

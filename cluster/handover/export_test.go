@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handover
+
+// MaxServed is how many calls of one Leader a node executes for others.
+var MaxServed = int(maxServed.PerLeader)
