@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,5 +131,58 @@ func TestChecks(t *testing.T) {
 	}
 	if settled == 0 {
 		t.Error("no check has looked at the logs after they were written")
+	}
+}
+
+// TestTakenOverBehind: readers of a node that has missed notifications find what they have missed when the node takes
+// the shard over, though nothing more is written then, and no check looks any more.
+func TestTakenOverBehind(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := streams(t, connect(t, servers.URL()), Config{Replicas: 1, CheckAfter: time.Hour})
+	b := openStreams(t, connect(t, servers.URL()), a.config)
+	owner := claim(t, a, 0, "a")
+	later := map[string]replay.Append{
+		"more":    {Records: [][]byte{[]byte("more/2")}},
+		"ended":   {End: true},
+		"dropped": {Drop: true},
+	}
+	readers := make(map[string]replay.Reader)
+	woken := make(map[string]chan struct{})
+	for log := range later {
+		if err := owner.Append(ctx, replay.Append{Log: log, Records: [][]byte{[]byte(log + "/1")}}); err != nil {
+			t.Fatal(err)
+		}
+		r := b.Logs(0).Read(log, 0)
+		defer r.Close()
+		if page, _, err := r.Next(ctx, nil); err != nil || len(page) != 1 {
+			t.Fatalf("%s begins with %v, %v", log, page, err)
+		}
+		deafen(t, b.shards[0], log)
+		readers[log], woken[log] = r, make(chan struct{})
+		r.Wake(func() { close(woken[log]) })
+	}
+	for log, next := range later {
+		next.Log, next.Expect = log, 1
+		if err := owner.Append(ctx, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := owner.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer claim(t, b, 0, "b").Close()
+	for log, want := range map[string]error{"more": nil, "ended": io.EOF, "dropped": replay.ErrNotFound} {
+		select {
+		case <-woken[log]:
+		case <-ctx.Done():
+			t.Errorf("the reader of %q is not woken", log)
+			continue
+		}
+		page, _, err := readers[log].Next(ctx, nil)
+		if err != want || want == nil && (len(page) != 1 || string(page[0].Data) != "more/2") {
+			t.Errorf("%q goes on with %v, %v, want %v", log, page, err, want)
+		}
 	}
 }

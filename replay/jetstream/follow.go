@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,6 +64,25 @@ func (st *stream) leave(f *followed) {
 	}
 }
 
+// entered is called when this process has opened a store. The readers go on with what it has: they may have missed
+// notifications, and no check looks for those any more.
+func (st *stream) entered(s *Store) {
+	st.mu.Lock()
+	st.local = s
+	all := slices.Collect(maps.Values(st.followed))
+	st.mu.Unlock()
+	for _, f := range all {
+		s.mu.Lock()
+		if h, found := s.known(f.log); found {
+			f.update(&h, h.seq)
+		} else {
+			f.gone()
+		}
+		s.mu.Unlock()
+		f.waiters.Call()
+	}
+}
+
 // left is called when a store of this process is closed. The readers go on with what is republished.
 func (st *stream) left(s *Store) {
 	st.mu.Lock()
@@ -83,9 +104,7 @@ func (st *stream) left(s *Store) {
 func (st *stream) drop(l *indexed) *followed {
 	f := st.follower(l.Name)
 	if f != nil {
-		f.mu.Lock()
-		f.clear()
-		f.mu.Unlock()
+		f.gone()
 	}
 	return f
 }
@@ -170,7 +189,14 @@ func (f *followed) update(h *head, seq uint64) bool {
 	return was.Last != h.Last || !h.Ended.IsZero()
 }
 
-// clear has readers find that the log is gone. f.mu is held.
+// gone has readers find that the log is gone.
+func (f *followed) gone() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clear()
+}
+
+// clear is gone while f.mu is held.
 func (f *followed) clear() { f.head, f.tail, f.bytes = nil, nil, 0 }
 
 // begin follows what is republished. stream.mu is held.

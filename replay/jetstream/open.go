@@ -29,9 +29,7 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 	for range purgers {
 		go s.clean()
 	}
-	st.mu.Lock()
-	st.local = s
-	st.mu.Unlock()
+	st.entered(s)
 	return s, nil
 }
 

@@ -253,12 +253,21 @@ func (s *Store) headOf(ctx context.Context, log string) (head, error) {
 		return head{}, err
 	}
 	defer s.mu.Unlock()
-	l := s.index.Get(log)
-	if l == nil {
+	h, found := s.known(log)
+	if !found {
 		return head{}, replay.ErrNotFound
 	}
+	return h, nil
+}
+
+// known returns the head of a log, if there is one. s.mu is held.
+func (s *Store) known(log string) (_ head, found bool) {
+	l := s.index.Get(log)
+	if l == nil {
+		return head{}, false
+	}
 	s.index.Touch(l)
-	return head{Head: l.Head, seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot}, nil
+	return head{Head: l.Head, seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot}, true
 }
 
 // Load implements replay.Store.
