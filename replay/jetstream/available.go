@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// unavailableErr returns the error of calls while the stream cannot be written.
-func (s *Store) unavailableErr() error {
-	return fmt.Errorf("the stream %s: %w", s.st.name, replay.ErrUnavailable)
+// unavailable returns the error of calls while the stream cannot be written, or does not answer.
+func (st *stream) unavailable() error {
+	return fmt.Errorf("the stream %s: %w", st.name, replay.ErrUnavailable)
 }
 
 // suspend answers what is being written, and all that is queued, with ErrUnavailable: the store takes too long to
@@ -33,7 +34,7 @@ func (s *Store) suspend() {
 			left = append(left, o)
 		}
 	}
-	err := s.unavailableErr()
+	err := s.st.unavailable()
 	for _, o := range slices.Concat(s.pending, s.queue) {
 		if o.a != nil {
 			o.answer(err)
@@ -47,17 +48,39 @@ func (s *Store) available() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unavailable {
-		s.unavailable = false
+		s.unavailable, s.unread = false, time.Time{}
 		close(s.reopened)
 		s.reopened = make(chan struct{})
 	}
 }
 
-// failedRead takes note of a read that has failed.
-func (s *Store) failedRead(err error) error {
+// soon is how long a read may take while the store is unavailable.
+const soon = time.Second
+
+// reading returns the context of a read, for which others may wait as they do for an append. After an append or a read
+// was given up, it does not take as long once more. Any replica may have what is read, so it is tried all the same, but
+// not by each of those who wait.
+func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.unavailable:
+		return ctx, func() {}, nil
+	case time.Since(s.unread) < s.st.config.GiveUp:
+		return nil, nil, s.st.unavailable()
+	}
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	return ctx, cancel, nil
+}
+
+// failedRead takes note of a read that has failed. ctx is that of its caller.
+func (s *Store) failedRead(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = s.st.unavailable()
+	}
 	if errors.Is(err, replay.ErrUnavailable) {
 		s.mu.Lock()
-		s.unavailable = true
+		s.unavailable, s.unread = true, time.Now()
 		s.mu.Unlock()
 		signal(s.kick)
 	}

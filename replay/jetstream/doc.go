@@ -16,12 +16,14 @@
 // # Appends
 //
 // The appends of a moment are one atomic batch, with one round trip and one sync. While it is under way others gather
-// for the next one; a batch has one append of each log, so each is checked against what its log is. The last message of
-// a batch has its id, and expects the message with the id of the batch before. So a batch whose acknowledgement is lost
-// is sent again, and written once, and whether it was written is read back by its id. The store answers the writers
-// when it knows the outcome, but for one case: after Config.GiveUp they get ErrUnavailable, which says that the append
-// may turn out to be written, as replay.ErrUnavailable always does. Then the store takes no other appends until it
-// knows the outcome.
+// for the next one; a batch has one append of each log, so each is checked against what its log is. The last message
+// of a batch has its id, and expects the message with the id of the batch before. So a batch whose acknowledgement is
+// lost is sent again, and written once, and whether it was written is read back by its id. The store answers the
+// writers when it knows the outcome, but for one case: after Config.GiveUp they get ErrUnavailable, which says that
+// the append may turn out to be written, as replay.ErrUnavailable always does. Then the store takes no other appends
+// until it knows the outcome. Who waits for an append, under the lock of a task, may have to read next: so a read
+// that is not answered is given up after as long at most, soon where the store takes no appends, and at once after
+// another one was.
 //
 // An append is one message with its records, and one with the head of its log, which makes them visible. What is larger
 // than the server's max_payload goes in parts: messages right before the one that has their number, in the same batch,
@@ -42,11 +44,13 @@
 // # Readers
 //
 // The readers of a log share what this process knows of it (followed). Where the process owns the shard, the append
-// itself wakes them. Elsewhere they get what the stream republishes, which may lose messages: a head whose records did
-// not arrive has them read from the stream, and a head that did not arrive is found when the leader is asked for it,
-// every few seconds. Readers of Streams.Logs go on from one to the other when a shard moves. Records are read from any
-// replica; the head says which ones there must be, so those that a replica does not have yet are read from the leader.
-// Heads are read from the leader alone, so that a caller that goes from one node to another finds what it has done.
+// itself wakes them. Elsewhere they get what the stream republishes, which may lose messages: a head whose records
+// did not arrive has them read from the stream, and a head that did not arrive is found when the leader is asked for
+// it, every few seconds. Readers of Streams.Logs go on from one to the other when a shard moves: a process that gets
+// it has them read on with the heads that it has read, since nothing tells them later what they have missed. Records
+// are read from any replica; the head says which ones there must be, so those that a replica does not have yet are
+// read from the leader. Heads are read from the leader alone, so that a caller that goes from one node to another
+// finds what it has done.
 //
 // The lists of a shard are its owner's: Logs.Listed fails with ErrUnavailable elsewhere, and the owner must be asked.
 package jetstream

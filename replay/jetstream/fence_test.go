@@ -263,6 +263,54 @@ func TestLateOutcome(t *testing.T) {
 	}
 }
 
+// TestReadWhileUnavailable: once an append was given up, a read that is not answered is given up soon, too, and those
+// after it at once: who waits for the lock of a log that is read waits for the append already.
+func TestReadWhileUnavailable(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := natstest.NewProxy(servers.Servers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	c := streams(t, connect(t, servers.URL()), Config{Replicas: 3}).config
+	c.GiveUp = time.Hour
+	own := claim(t, openStreams(t, connect(t, p.URL(), nats.IgnoreDiscoveredServers()), c), 0, "a")
+	defer own.Close()
+	if err := own.Append(ctx, replay.Append{Log: "log", Records: [][]byte{[]byte("log/1")}}); err != nil {
+		t.Fatal(err)
+	}
+	p.Mute(true)
+	appended := make(chan error, 1)
+	go func() {
+		appended <- own.Append(ctx, replay.Append{Log: "log", Expect: 1, Records: [][]byte{[]byte("log/2")}})
+	}()
+	patiently(t, func(context.Context) error {
+		own.mu.Lock()
+		defer own.mu.Unlock()
+		if own.pending == nil {
+			return errors.New("nothing is written yet")
+		}
+		return nil
+	})
+	own.suspend() // as after GiveUp
+	if err := <-appended; !errors.Is(err, replay.ErrUnavailable) {
+		t.Fatalf("Append: %v, want ErrUnavailable", err)
+	}
+	if _, _, _, err := own.Load(ctx, "log"); !errors.Is(err, replay.ErrUnavailable) || ctx.Err() != nil {
+		t.Errorf("Load: %v, want ErrUnavailable", err)
+	}
+	if _, _, err := own.reading(ctx); !errors.Is(err, replay.ErrUnavailable) {
+		t.Errorf("the next read may begin: %v, want ErrUnavailable", err)
+	}
+	p.Reset()
+	patiently(t, func(context.Context) error {
+		_, _, _, err := own.Load(ctx, "log")
+		return err
+	})
+}
+
 // TestLostClaim: a claim whose request is lost with its connection is sent again, however long the caller would wait.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()

@@ -72,14 +72,19 @@ func (s *Store) trimmed(ctx context.Context, a *replay.Append) (t trim, err erro
 	if t.revision = h.Revision; a.Expect != h.Revision || a.Trim < h.First || a.Trim >= h.Last {
 		return t, nil
 	}
+	limited, done, err := s.reading(ctx)
+	if err != nil {
+		return t, err
+	}
+	defer done()
 	at := cursor{}
 	for after := a.Trim; after < h.Last; {
-		records, err := s.st.page(ctx, a.Log, &h, after, &at)
+		records, err := s.st.page(limited, a.Log, &h, after, &at)
 		if err != nil {
 			if errors.Is(err, errHole) {
 				return t, replay.ErrConflict
 			}
-			return t, s.failedRead(err)
+			return t, s.failedRead(ctx, err)
 		}
 		if t.before == 0 {
 			t.before = at.first

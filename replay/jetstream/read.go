@@ -31,8 +31,21 @@ type cursor struct {
 	first uint64 // of the first message, which may be a part, of the value that has the first record of the page
 }
 
-// page returns records of a log that come after a number, at least one, as h has them; the log must have one.
+// page returns records of a log that come after a number, at least one, as h has them; the log must have one. It takes
+// no longer than an append: then the error is an ErrUnavailable.
 func (st *stream) page(ctx context.Context, log string, h *head, after uint64, at *cursor) ([]replay.Record, error) {
+	limited, cancel := context.WithTimeout(ctx, st.config.GiveUp)
+	defer cancel()
+	page, err := st.readPage(limited, log, h, after, at)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = st.unavailable()
+	}
+	return page, err
+}
+
+func (st *stream) readPage(
+	ctx context.Context, log string, h *head, after uint64, at *cursor,
+) ([]replay.Record, error) {
 	subject := st.prefix + token(log) + ".r."
 	want := max(h.After(after), h.First) // the number of the next record
 	if at.seq == 0 {

@@ -33,6 +33,7 @@ type Store struct {
 	isFenced    bool
 	fenced      chan struct{}
 	unavailable bool
+	unread      time.Time // when a read was given up since; zero for none
 	reopened    chan struct{}
 }
 
@@ -76,7 +77,7 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 	case s.isFenced:
 		err = replay.ErrFenced
 	case s.unavailable:
-		err = s.unavailableErr()
+		err = s.st.unavailable()
 	default:
 		return nil
 	}
@@ -272,8 +273,13 @@ func (s *Store) known(log string) (_ head, found bool) {
 
 // Load implements replay.Store.
 func (s *Store) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
-	h, snapshot, records, err := s.st.load(ctx, log, s.headOf)
-	return h, snapshot, records, s.failedRead(err)
+	limited, done, err := s.reading(ctx)
+	if err != nil {
+		return replay.Head{}, nil, nil, err
+	}
+	defer done()
+	h, snapshot, records, err := s.st.load(limited, log, s.headOf)
+	return h, snapshot, records, s.failedRead(ctx, err)
 }
 
 // Read implements replay.Store.
