@@ -69,6 +69,9 @@
 //     task was started in its group.
 //   - Where the exchange is out of reach, a second kind of link reads the queue only (group/dissolved.go), as the
 //     command that dissolves the group may be in it.
+//   - A connection on which the broker has an alarm (connection.blocked) gets no more links, and is not closed, since
+//     its groups go on when the alarm is over. A join that it has interrupted is made once more on another one
+//     (broker.TestBlockedWhileJoining).
 //   - A link that is closed waits a second for the answer of its broker. A later one costs other groups nothing: the
 //     channel is closed in the background, and the connection is closed only if nothing is answered for 30 s
 //     (broker.TestCloseInTime).

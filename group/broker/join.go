@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -28,34 +29,65 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 		declared()
 		return nil, failed
 	}
+	t := &topology{connection: connection, config: c}
+	l, failed := p.try(ctx, t, connection.whenBlocked(), declared)
+	if failed == errSuperseded {
+		if connection, failed = p.acquire(ctx, c); failed != nil {
+			declared()
+			return nil, failed
+		}
+		again := &topology{connection: connection, config: c}
+		again.made.Store(t.made.Load())
+		l, failed = p.try(ctx, again, nil, declared)
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return l, nil
+}
+
+// errSuperseded is the error of a try that is followed by another one.
+var errSuperseded = new(Error)
+
+// try makes the link of a topology. If its connection is blocked meanwhile, the try is superseded: what it has made is
+// for the next one, which has to call declared.
+func (p *Pool) try(ctx context.Context, t *topology, blocked <-chan struct{}, declared func()) (*Link, *Error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	type result struct {
 		link *Link
 		err  *Error
 	}
 	joined := make(chan result)
-	t := &topology{connection: connection, config: c}
 	p.work.Go(func() {
-		defer declared()
-		link, err := connection.join(ctx, t)
+		link, err := t.connection.join(ctx, t)
 		select {
 		case joined <- result{link, err}:
 		case <-ctx.Done(): // the caller no longer waits for the link
-			if link != nil {
+			switch {
+			case link == nil:
+			case t.superseded.Load():
+				link.Close()
+			default:
 				late, cancel := context.WithTimeout(p.ctx, undoTimeout)
 				defer cancel()
 				link.Undo(late)
 			}
 		}
+		if !t.superseded.Load() {
+			declared()
+		}
 	})
 	select {
 	case r := <-joined:
-		if r.err != nil {
-			return nil, r.err
-		}
-		return r.link, nil
+		return r.link, r.err
+	case <-blocked:
+		t.superseded.Store(true)
+		t.connection.giveUp(t)
+		return nil, errSuperseded
 	case <-ctx.Done():
-		connection.giveUp(t)
-		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+		t.connection.giveUp(t)
+		return nil, t.config.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
 	}
 }
 
@@ -127,8 +159,7 @@ func (c *connection) make(ctx context.Context, t *topology) (*Link, *Error) {
 		return nil, err
 	}
 	defer c.releaseJoin()
-	slow := time.AfterFunc(c.pool.timeout+undoTimeout, c.kill)
-	defer slow.Stop()
+	defer c.expect(c.pool.timeout + undoTimeout)()
 	l, err := t.build(ctx)
 	if err != nil {
 		t.remove()
@@ -154,7 +185,8 @@ type topology struct {
 	connection *connection
 	config     Config
 	channel    *amqp.Channel // nil where there is none
-	made       bool          // the queue was made by this join
+	made       atomic.Bool   // the queue was made by this join
+	superseded atomic.Bool   // another one makes the link, and the queue is that one's
 
 	// Under Pool.mu:
 	given bool // the caller has gone, and it is counted in connection.given
@@ -179,6 +211,9 @@ func (t *topology) build(ctx context.Context) (*Link, *Error) {
 	}
 	if err := t.exchange(); err != nil {
 		return nil, err
+	}
+	if t.superseded.Load() { // what is declared now may have been deleted meanwhile
+		return nil, errSuperseded
 	}
 	if err := t.queue(); err != nil {
 		return nil, err
@@ -250,7 +285,10 @@ func (t *topology) queue() *Error {
 	if err := t.open(); err != nil {
 		return t.connection.fail(err, Refused)
 	}
-	t.made = true
+	if t.superseded.Load() {
+		return errSuperseded
+	}
+	t.made.Store(true)
 	t.connection.declares.Store(true)
 	arguments := amqp.Table{amqp.QueueTTLArg: cmp.Or(t.config.Expires, queueExpires).Milliseconds()}
 	if keep := t.config.KeepMessages; keep > 0 {
@@ -284,7 +322,7 @@ func (t *topology) remove() {
 	if t.channel == nil {
 		return
 	}
-	if t.made {
+	if t.made.Load() && !t.superseded.Load() {
 		if t.channel.IsClosed() && t.open() != nil {
 			return
 		}
@@ -296,16 +334,18 @@ func (t *topology) remove() {
 // passes reports whether a queue that is not found is only out of reach now: its node is down.
 func passes(reason string) bool { return strings.Contains(reason, "down or inaccessible") }
 
-// isGone reports whether a queue is gone, by asking the broker.
+// isGone reports whether a queue is gone, by asking the broker. If it cannot be asked, the next join finds that out.
 func (c *connection) isGone(queue string) bool {
+	if c.isBlocked() {
+		return false
+	}
 	_, err := c.inspect(queue)
 	return err != nil && err.Kind == QueueGone
 }
 
 // inspect returns how many messages a queue has.
 func (c *connection) inspect(queue string) (int, *Error) {
-	slow := time.AfterFunc(undoTimeout, c.kill)
-	defer slow.Stop()
+	defer c.expect(undoTimeout)()
 	channel, err := c.amqp.Channel()
 	if err != nil {
 		return 0, c.fail(err, Refused)

@@ -91,7 +91,7 @@ func (l *Link) Ack(tag uint64) {
 
 func newLink(t *topology) *Link {
 	l := &Link{connection: t.connection, config: t.config, consumer: t.connection.nextConsumer(),
-		channel: t.channel, made: t.made, window: 1,
+		channel: t.channel, made: t.made.Load(), window: 1,
 		closed:   t.channel.NotifyClose(make(chan *amqp.Error, 1)),
 		canceled: t.channel.NotifyCancel(make(chan string, 1)),
 		signal:   make(chan struct{}, 1), done: make(chan struct{}), inWork: make(map[uint64]int)}
@@ -114,7 +114,7 @@ func (l *Link) Info() Info { return l.connection.info }
 // UserID is the user-id that messages of this link carry. It is empty if they have none.
 func (l *Link) UserID() string { return l.config.Login.userID }
 
-// Blocked reports whether the broker takes no publications at the moment (connection.blocked).
+// Blocked reports whether the broker takes nothing on the connection at the moment (connection.blocked).
 func (l *Link) Blocked() bool { return l.connection.isBlocked() }
 
 // Done is closed when the link has ended.
@@ -134,6 +134,10 @@ func (l *Link) Err() error {
 // in the order of the queue, until the link has ended; it may wait, but not after that. Close and Leave wait for it.
 // The error is of type *Error; then the link must be closed.
 func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
+	blocked := l.connection.whenBlocked()
+	if l.connection.isBlocked() {
+		return l.connection.errBlocked(nil)
+	}
 	if err := l.connection.acquireJoin(ctx); err != nil {
 		return err
 	}
@@ -164,6 +168,9 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 			return l.connection.fail(err, QueueGone)
 		}
 		return nil
+	case <-blocked:
+		l.stopDelivering()
+		return l.connection.errBlocked(nil)
 	case <-ctx.Done(): // other links of the connection do not suffer from that
 		l.stopDelivering()
 		return l.connection.key.address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
@@ -192,7 +199,7 @@ func (l *Link) Idle(ctx context.Context) (bool, error) {
 	l.mu.Lock()
 	busy := len(l.inWork) > 0 || len(l.acks) > 0
 	l.mu.Unlock()
-	if busy {
+	if busy || l.connection.isBlocked() {
 		return false, nil
 	}
 	type answer struct {
@@ -238,13 +245,18 @@ func (l *Link) Publish(m Message, done func(error)) error {
 }
 
 // Close ends the link. The queue stays, and so do the messages that are not acknowledged. It waits until the link has
-// ended and deliver has returned.
+// ended and deliver has returned, but not for a broker that is blocked.
 func (l *Link) Close() {
 	l.stopDelivering()
 	l.end(l.fail(Closed, "the link was closed"))
-	slow := time.AfterFunc(endTimeout, l.connection.kill)
-	<-l.done
-	slow.Stop()
+	select {
+	case <-l.done:
+	case <-time.After(endTimeout):
+		if !l.connection.isBlocked() {
+			l.connection.kill()
+			<-l.done
+		}
+	}
 	l.delivering.Lock() // deliver has returned, and is not called any more
 	defer l.delivering.Unlock()
 }
@@ -256,9 +268,7 @@ func (l *Link) Leave(ctx context.Context) error {
 	l.stopDelivering()
 	err := l.flush(ctx)
 	if err == nil {
-		stop := context.AfterFunc(ctx, l.connection.kill)
-		err = l.deleteQueue()
-		stop()
+		err = l.connection.ask(ctx, l.deleteQueue)
 	}
 	l.Close()
 	if err != nil {
@@ -275,9 +285,7 @@ func (l *Link) Undo(ctx context.Context) {
 	l.leaving = true
 	l.mu.Unlock()
 	if l.made {
-		stop := context.AfterFunc(ctx, l.connection.kill)
-		_ = l.deleteQueue()
-		stop()
+		_ = l.connection.ask(ctx, l.deleteQueue)
 	}
 	l.Close()
 }

@@ -92,8 +92,8 @@ type connection struct {
 
 	mu      sync.Mutex
 	links   map[*Link]struct{}
-	blocked bool
-	made    uint64 // consumers
+	blocked chan struct{} // closed while the broker takes nothing on the connection
+	made    uint64        // consumers
 }
 
 // acquire returns a connection for one more link, which must be released. It waits for the handshake.
@@ -114,7 +114,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	if shared == nil {
 		shared = &connection{
 			pool: p, key: k, ready: make(chan struct{}), links: make(map[*Link]struct{}),
-			joins: make(chan struct{}, joinsPerConnection),
+			joins: make(chan struct{}, joinsPerConnection), blocked: make(chan struct{}),
 		}
 		p.connections[k] = append(p.connections[k], shared)
 		handshake, cancel := context.WithTimeout(p.ctx, p.timeout)
@@ -176,11 +176,11 @@ func (c *connection) withdraw() {
 	}
 }
 
-// capacity is how many links the connection may have: none if it has ended.
+// capacity is how many links the connection may have: none if it has ended, or if the broker takes nothing on it.
 func (c *connection) capacity() int {
 	select {
 	case <-c.ready:
-		if c.err != nil || c.amqp.IsClosed() {
+		if c.err != nil || c.amqp.IsClosed() || c.isBlocked() {
 			return 0
 		}
 		return max(1, min(linksPerConnection, int(c.amqp.Config.ChannelMax)-1)) // one is for isGone
@@ -243,29 +243,12 @@ func text(value any) string {
 	return s
 }
 
-// block notes whether the broker takes publications, and has the links continue.
-func (c *connection) block(is bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.blocked = is
-	for l := range c.links {
-		l.wake()
-	}
-}
-
 // nextConsumer returns a tag that no other consumer of the connection has or had.
 func (c *connection) nextConsumer() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made++
 	return strconv.FormatUint(c.made, 10)
-}
-
-// isBlocked reports whether the broker takes no publications on this connection at the moment.
-func (c *connection) isBlocked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.blocked
 }
 
 // tokenExpired is what RabbitMQ says when it refuses an operation because of the login.

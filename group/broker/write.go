@@ -219,12 +219,7 @@ func (l *Link) closeChannel() {
 	closed := make(chan struct{})
 	c.pool.work.Go(func() { // the goroutine that calls holds work
 		defer close(closed)
-		silent := time.AfterFunc(silenceTimeout, func() {
-			if !c.isBlocked() {
-				c.kill()
-			}
-		})
-		defer silent.Stop()
+		defer c.expect(silenceTimeout)()
 		l.frames.Lock() // an answer that is late would be taken for that of the close
 		_ = l.channel.Close()
 		l.frames.Unlock()
