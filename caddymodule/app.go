@@ -319,11 +319,14 @@ func (a *App) Start() error {
 }
 
 // Stop hands the Partners' tasks without a running turn to the next configuration, if there is one. Calls in flight
-// continue. At an exit it waits for the streams that were taken over: Caddy waits only for requests.
+// continue, and so do streams that are not drained, where the next configuration accepts their callers. At an exit it
+// waits for the streams that were taken over: Caddy waits only for requests.
 func (a *App) Stop() error {
 	a.drain()
 	if caddy.Exiting() {
 		detached.wait(time.Duration(a.Drain) + detachedGrace)
+	} else if next := newest.Load(); next != nil {
+		process.CutRefused(next.gatewaysOf)
 	}
 	a.checking.Wait()
 	a.Certificates.stop()

@@ -5,6 +5,8 @@ package caddymodule
 import (
 	"slices"
 	"sync"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
 // inForce are the configurations that have started and not stopped, oldest first. The last one is in force. If it stops
@@ -46,4 +48,12 @@ func (a *App) present() {
 		aunDirectory.Set(a.AUN.identity)
 		a.messages.Set(a.addressed)
 	}
+}
+
+// gatewaysOf returns the gateways of this configuration that have a Partner. It is called after Start.
+func (a *App) gatewaysOf(partner string) (all []*gateway.Gateway) {
+	for _, g := range a.mounts[partner] {
+		all = append(all, g.gateway)
+	}
+	return all
 }

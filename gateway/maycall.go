@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -25,18 +24,12 @@ func (g *Gateway) MayCall(ctx context.Context, peer identity.Peer) (err error) {
 }
 
 func (g *Gateway) mayCallIn(ctx context.Context, dialect string, peer identity.Peer) error {
-	peer, err := g.config.Guard.CheckIn(dialect, peer)
+	peer, err := g.accepts(peer, dialect, string(task.Start))
 	if err != nil {
 		return err
 	}
 	if r := g.config.Revocation; r != nil && len(peer.Chains) > 0 {
-		if err := r.Check(ctx, peer.Chains, peer.Staple); err != nil {
-			return err
-		}
+		return r.Check(ctx, peer.Chains, peer.Staple)
 	}
-	leader, err := g.config.Guard.Anonymous(peer)
-	if err != nil {
-		return err
-	}
-	return g.Denies(&policy.Call{Peer: &peer, Leader: leader, Dialect: dialect, Command: string(task.Start)})
+	return nil
 }

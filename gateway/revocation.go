@@ -46,10 +46,10 @@ func (p *Process) Recheck(
 	ctx context.Context, check func(ctx context.Context, chains [][]*x509.Certificate, staple []byte) error,
 ) {
 	for _, s := range p.open.all() {
-		if len(s.chains) == 0 {
+		if len(s.peer.Chains) == 0 {
 			continue
 		}
-		err := check(ctx, s.chains, s.staple)
+		err := check(ctx, s.peer.Chains, s.peer.Staple)
 		if ctx.Err() != nil {
 			return
 		}

@@ -5,7 +5,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -36,7 +35,8 @@ type Streaming struct {
 	// DrainFor, and its caller is asked to wait for a random time, so that callers do not reconnect all at once.
 	Drain    context.Context
 	DrainFor time.Duration
-	// Exit is done when the process is about to end. Then streams that cannot be resumed end, which Drain does not end.
+	// Exit is done when the process is about to end. Then streams end that callers do not resume (translate.Unresumer),
+	// which Drain does not end.
 	Exit context.Context
 }
 
@@ -79,25 +79,23 @@ type Stream struct {
 	frames  framer
 	memory  quota.Lease // for the frames that are buffered
 	keeper  translate.Keeper
-	kept    quota.Lease           // for what keeper keeps
-	reserve replay.Reserve        // s.hold
-	use     *policy.Use           // of quotas; nil for nothing
-	last    atomic.Uint64         // the number of the last event that was sent
-	expires time.Time             // of the first of the caller's proofs and tokens; zero for never
-	expired error                 // what the stream ends with then
-	chains  [][]*x509.Certificate // of that proof; nil if it is no certificate
-	staple  []byte                // that came with it
-	address string                // of the caller
-	since   time.Time             // when the stream was opened
-	number  uint64                // of openStreams, as index
-	index   int                   // under the mutex of openStreams
-	sending                       // set by Run and Park
+	kept    quota.Lease    // for what keeper keeps
+	reserve replay.Reserve // s.hold
+	use     *policy.Use    // of quotas; nil for nothing
+	last    atomic.Uint64  // the number of the last event that was sent
+	expires time.Time      // of the first of the caller's proofs and tokens; zero for never
+	expired error          // what the stream ends with then
+	peer    identity.Peer  // without the Claims where the stream does not outlive its configuration
+	address string         // of the caller
+	since   time.Time      // when the stream was opened
+	number  uint64         // of openStreams, as index
+	index   int            // under the mutex of openStreams
+	sending                // set by Run and Park
 
-	snapshot bool // the stream begins with the task as it is
-	ended    bool // the dialect's stream has ended, though the task has not
-	// unresumable says that the dialect is a translate.Unresumer.
-	unresumable bool
-	sent        atomic.Uint64 // events
+	snapshot  bool                // the stream begins with the task as it is
+	ended     bool                // the dialect's stream has ended, though the task has not
+	unresumed translate.Unresumer // the dialect; nil for one whose callers resume
+	sent      atomic.Uint64       // events
 
 	why      error // see Outcome; set by finish
 	complete bool
@@ -158,7 +156,7 @@ func (x *exchange) newStream() *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
 		counts: x.reader(), command: methodNames[methodOf(&x.call.Call)], user: x.peer.ID,
 		reached: r.Task.Status.State, task: r.Task, log: r.Log, logs: x.g.logs(x.call.Leader),
-		chains: x.peer.Chains, staple: x.peer.Staple, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
+		peer: x.peer, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
 	s.expires, s.expired = x.expiry()
 	s.last.Store(r.After)
 	call := x.call.Call
@@ -167,8 +165,10 @@ func (x *exchange) newStream() *Stream {
 	if s.keeper, _ = encoder.(translate.Keeper); s.keeper != nil {
 		s.kept = x.g.memory.Lease(x.reader())
 	}
-	_, s.unresumable = s.dialect.(translate.Unresumer)
-	s.frames.unnumbered = s.unresumable
+	if s.unresumed, _ = s.dialect.(translate.Unresumer); s.unresumed == nil {
+		s.peer.Claims = nil
+	}
+	s.frames.unnumbered = s.unresumed != nil && !s.unresumed.Numbered()
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && r.After == 0)
 	if t := &s.task; !call.Snapshot {
 		// A caller that resumes behind the end of a dialect's stream gets an empty stream.
@@ -198,7 +198,7 @@ func (x *exchange) newStream() *Stream {
 
 // drainAt returns what is done when the stream has to be drained.
 func (s *Stream) drainAt() context.Context {
-	if s.unresumable {
+	if s.unresumed != nil {
 		return s.g.config.Streaming.Exit
 	}
 	return s.g.config.Streaming.Drain
@@ -296,9 +296,12 @@ func (s *Stream) finish(err error) {
 			s.out.Comment(comment)
 		}
 		err = s.deliver()
-	case cause == errDrained && s.unresumable:
-		err = s.fail(task.Errorf(task.AgentUnavailable,
-			"the gateway is restarted; the agent works on, and the session takes the next message when it has finished"))
+	case cause == errDrained && s.unresumed != nil:
+		next := "you can subscribe to the task again"
+		if s.frames.unnumbered {
+			next = "the session takes the next message when it has finished"
+		}
+		err = s.fail(task.Errorf(task.AgentUnavailable, "the gateway is restarted; the agent works on, and %s", next))
 		s.span.AddEvent("aip.stream.drained")
 	case cause == errDrained:
 		s.out.Retry(rand.N(time.Second))
@@ -308,6 +311,7 @@ func (s *Stream) finish(err error) {
 		}
 		s.span.AddEvent("aip.stream.drained")
 	case task.KindOf(cause) == task.AuthenticationRequired, // the caller's proof has ended
+		task.KindOf(cause) == task.AuthorizationFailed, // see Process.CutRefused
 		task.KindOf(cause) == task.AccessTokenInvalid,
 		task.KindOf(cause) == task.AgentUnavailable: // the Partner takes no calls any more
 		err = s.fail(cause)

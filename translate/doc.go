@@ -16,7 +16,7 @@
 //   - Statuser: statuses of HTTP for errors
 //   - ErrorStreamer: errors as the only event of a stream
 //   - Transcoder: messages that are not JSON
-//   - Unresumer: streams that cannot be resumed
+//   - Unresumer: streams that callers do not resume
 //   - Sessions: parts of sessions
 //
 // and those of its Encoder are

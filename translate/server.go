@@ -139,11 +139,11 @@ type ErrorStreamer interface {
 	StreamsErrors(stream, only bool) bool
 }
 
-// An Unresumer is a Server whose streams cannot be resumed: their events have no numbers, and a stream that is cut is
-// lost. So a stream ends only with the turn, or with the process.
+// An Unresumer is a Server whose callers do not resume a stream that is cut, and take its end for that of the answer.
+// So a reload does not end a stream, and the exit of the process ends it with an error.
 type Unresumer interface {
-	// Unresumable marks the Server; it does nothing.
-	Unresumable()
+	// Numbered reports whether events have numbers, from which a caller could resume. If not, what is cut is lost.
+	Numbered() bool
 }
 
 // A Transcoder is a Server whose messages are protocol buffers, as those of gRPC, and not JSON. What it appends are

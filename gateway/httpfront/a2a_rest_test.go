@@ -67,31 +67,29 @@ func TestSubscribingToATaskThatRests(t *testing.T) {
 	}
 }
 
-// TestStreamWhileAwaitingAuthorization: a stream stays open while the task waits for authorization, since the agent
-// resumes by itself. The task is found by its state.
+// TestStreamWhileAwaitingAuthorization: a stream stays open, and does not say that it ends, while the task waits for
+// authorization, since the agent resumes by itself. The task is found by its state.
 func TestStreamWhileAwaitingAuthorization(t *testing.T) {
-	const message = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`
 	const waits = `{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED","message":{"messageId":"m",` +
 		`"role":"ROLE_AGENT","parts":[{"text":"log in"}]}}}`
 	waiting, err := a2a.V1REST().Reply([]byte(waits), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, send := range map[string]func(g *gate) func() string{
-		"JSON-RPC": func(g *gate) func() string {
-			return g.events("", `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":`+message+`}`)
-		},
-		"REST": func(g *gate) func() string { return g.events("/message:stream", message) },
-	} {
+	for name, c := range streamCalls {
+		if c.auth == "" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			fake := held{until: waiting, release: make(chan struct{})}
-			g := open(t, everyCaller, func(h *setup) { h.Partner.Agent = fake })
-			next := send(g)
+			g := open(t, everyA2A, func(h *setup) { h.Partner.Agent = fake })
+			next := g.events(c.path, c.body)
 			ev := next()
-			for ev != "" && !strings.Contains(ev, `"TASK_STATE_AUTH_REQUIRED"`) {
+			for ev != "" && !strings.Contains(ev, c.auth) {
 				ev = next()
 			}
-			if !strings.Contains(ev, `"log in"`) || strings.Contains(ev, "a2aState") {
+			if !strings.Contains(ev, `"log in"`) || strings.Contains(ev, "a2aState") ||
+				strings.Contains(ev, `"final":true`) {
 				t.Errorf("it waits by %q", ev)
 			}
 			for state, listed := range map[string]bool{"AUTH_REQUIRED": true, "INPUT_REQUIRED": false, "WORKING": false} {
@@ -101,11 +99,7 @@ func TestStreamWhileAwaitingAuthorization(t *testing.T) {
 				})
 			}
 			close(fake.release)
-			last := ""
-			for ev := next(); ev != ""; ev = next() {
-				last = ev
-			}
-			if !strings.Contains(last, `"TASK_STATE_COMPLETED"`) {
+			if last := lastOf(next); !strings.Contains(last, c.done) {
 				t.Errorf("the last event is %q", last)
 			}
 		})

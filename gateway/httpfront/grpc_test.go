@@ -22,9 +22,11 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
@@ -305,17 +307,36 @@ func TestGRPCBomb(t *testing.T) {
 	}
 }
 
-// TestGRPCDrain: a stream that is drained does not look as if it had ended.
-func TestGRPCDrain(t *testing.T) {
-	g := open(t, overGRPC)
-	stream, err := g.grpcClient().SendStreamingMessage(t.Context(), says("slow 30"))
-	if err != nil {
-		t.Fatal(err)
+// TestGRPCAfterAReload: a stream goes on when the configuration is replaced. At the exit of the process it does not
+// look as if it had ended.
+func TestGRPCAfterAReload(t *testing.T) {
+	works := held{until: agent.Report{State: task.Working, Revision: "1"}, release: make(chan struct{})}
+	exiting, exit := context.WithCancel(t.Context())
+	defer exit()
+	g := open(t, overGRPC, func(h *setup) {
+		h.Partner.Agent, h.Streaming.Exit, h.Streaming.DrainFor = works, exiting, 0
+	})
+	begin := func() grpc.ServerStreamingClient[a2apb.StreamResponse] {
+		t.Helper()
+		stream, err := g.grpcClient().SendStreamingMessage(t.Context(), says("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		return stream
 	}
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	stream := begin()
 	g.drain()
+	works.release <- struct{}{}
+	events, err := grpcEvents(stream)
+	if err != nil || len(events) == 0 ||
+		events[len(events)-1].GetStatusUpdate().GetStatus().GetState() != a2apb.TaskState_TASK_STATE_COMPLETED {
+		t.Errorf("the stream ends with %v after %v", err, events)
+	}
+	stream = begin()
+	exit()
 	if _, err := grpcEvents(stream); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ends with %v", err)
 	}

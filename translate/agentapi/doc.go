@@ -9,7 +9,7 @@
 //     log of a task decides which of two messages at the same moment was first: the later one finds the task of the
 //     first at work, and is refused. The number of the last task is remembered; after a restart it is read from the
 //     store (partner.lastOfSession).
-//   - A response of the Agent API is sent once. So its stream is not drained at a reload (translate.Unresumer), and its
+//   - A response of the Agent API is sent once. So its stream is not ended by a reload (translate.Unresumer), and its
 //     encoder keeps what it has written, because the last event repeats all of it; that memory is counted
 //     (translate.Keeper).
 //   - An agent of the Agent API knows sessions, and neither tasks nor the callers behind the gateway. Both names that

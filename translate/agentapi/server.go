@@ -42,8 +42,8 @@ func (server) Matches(*translate.Request) bool { return true }
 // StreamsErrors implements translate.ErrorStreamer: an error is the only line of the stream.
 func (server) StreamsErrors(stream, _ bool) bool { return stream }
 
-// Unresumable implements translate.Unresumer: a response is sent once.
-func (server) Unresumable() {}
+// Numbered implements translate.Unresumer: a response is sent once.
+func (server) Numbered() bool { return false }
 
 // AppendWebhooks implements translate.Server. The Agent API has no webhooks.
 func (s server) AppendWebhooks(dst []byte, id jsonrpc.ID, _ *translate.Call, _ []task.Webhook) []byte {

@@ -79,6 +79,9 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 // answered here, too.
 func (server) StreamsErrors(_, only bool) bool { return only }
 
+// Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
+func (server) Numbered() bool { return true }
+
 // Without confirm, two states of AIP look the same to callers, and a webhook is notified once. In 0.3 and 1.0 that is
 // when the task is completed, which follows at once; in v0.1 it is when the agent has finished, because the task stays
 // open for its caller.
@@ -91,4 +94,5 @@ var (
 	_ translate.Server      = server{}
 	_ translate.Statuser    = server{}
 	_ translate.StateFilter = server{}
+	_ translate.Unresumer   = server{}
 )

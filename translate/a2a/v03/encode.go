@@ -114,8 +114,9 @@ func (s server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) transl
 	return &encoder{server: s, id: id, history: c.History, task: task.Task{ID: t.ID, SessionID: t.SessionID}}
 }
 
-// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state in which the agent waits or
-// has finished ends the stream. Without confirm, awaiting completion is left out, since completed follows.
+// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state in which the agent waits for
+// the caller or has finished ends the stream. Without confirm, awaiting completion is left out, since completed
+// follows.
 type encoder struct {
 	server
 	id      jsonrpc.ID
@@ -127,7 +128,7 @@ type encoder struct {
 // Snapshot implements translate.Encoder.
 func (e *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	dst = e.appendTask(jsonrpc.BeginResult(dst, e.id), t, e.history)
-	return translate.Frame{Data: jsonrpc.End(dst), End: t.Status.State.Settled()}
+	return translate.Frame{Data: jsonrpc.End(dst), End: ends(&t.Status)}
 }
 
 // Event implements translate.Encoder.
@@ -163,8 +164,11 @@ func (e *encoder) begin(dst []byte, kind string) []byte {
 	return task.AppendString(dst, e.task.SessionID)
 }
 
+// ends reports whether the stream ends with a status: where the agent waits for authorization, it resumes by itself.
+func ends(st *task.Status) bool { return st.State.Settled() && !status.AwaitsAuth(st) }
+
 func (e *encoder) status(dst []byte, st, said *task.Status) translate.Frame {
-	end := st.State.Settled()
+	end := ends(st)
 	dst = append(e.begin(dst, "status-update"), `,"status":`...)
 	dst = e.appendStatus(dst, &e.task, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)

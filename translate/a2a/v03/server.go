@@ -94,6 +94,9 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 // StreamsErrors implements translate.ErrorStreamer.
 func (server) StreamsErrors(_, only bool) bool { return only }
 
+// Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
+func (server) Numbered() bool { return true }
+
 // NotifiedStates implements translate.StateFilter.
 func (s server) NotifiedStates() []task.State {
 	return status.AllExcept(task.AwaitingCompletion, s.confirm)
@@ -110,4 +113,5 @@ var (
 	_ translate.Statuser    = server{}
 	_ translate.StateFilter = server{}
 	_ translate.CardServer  = server{}
+	_ translate.Unresumer   = server{}
 )

@@ -246,16 +246,16 @@ type encoder struct {
 	subscribed    bool         // to a task, until it ends; otherwise the stream is the answer to a message
 }
 
-// ends reports whether the stream ends with a status. In 1.0 it does not end while its task waits for authorization
-// (§7.6.1). One that is subscribed to ends with its task (§3.1.6), over HTTP+JSON also where the task begins to await
-// input (§11.7): not where it awaits it already.
+// ends reports whether the stream ends with a status. It does not end while its task waits for authorization (§7.6.1
+// of 1.0): the agent goes on by itself, in 0.3, too. One that is subscribed to ends with its task (§3.1.6), over
+// HTTP+JSON also where the task begins to await input (§11.7): not where it awaits it already.
 func (f *encoder) ends(st *task.Status, first bool) bool {
 	switch {
+	case status.AwaitsAuth(st):
+		return false
 	case !st.State.Settled(), st.State.Terminal(), f.server.schema.Lenient,
 		st.State == task.AwaitingCompletion && !f.server.confirm:
 		return st.State.Settled()
-	case status.AwaitsAuth(st):
-		return false
 	}
 	return !f.subscribed || f.server.interrupts && !first
 }

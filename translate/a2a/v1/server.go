@@ -75,6 +75,9 @@ func (s Base) end(dst []byte) []byte {
 // refused.
 func (s Base) StreamsErrors(_, only bool) bool { return only && !s.rest }
 
+// Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
+func (Base) Numbered() bool { return true }
+
 // Status implements translate.Statuser for JSON-RPC: the status says that a caller must prove who it is. All other
 // errors are known by their codes.
 func (Base) Status(err error) int {
@@ -196,6 +199,7 @@ var (
 	_ translate.Server       = Base{}
 	_ translate.Lister       = Base{}
 	_ translate.StateFilter  = Base{}
+	_ translate.Unresumer    = Base{}
 	_ translate.CardServer   = Base{}
 	_ translate.ContentTyper = restServer{}
 	_ translate.Statuser     = restServer{}

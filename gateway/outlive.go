@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/policy"
+)
+
+// CutRefused ends the open streams that have outlived their configuration (translate.Unresumer), and whose callers the
+// gateways that have their Partner now would refuse, with the reason as their last frame. inForce returns these
+// gateways. A stream of a Partner that is gone goes on, as its turn does. It is called when a configuration was
+// replaced.
+func (p *Process) CutRefused(inForce func(partner string) []*Gateway) {
+	for _, s := range p.open.all() {
+		if s.unresumed == nil {
+			continue
+		}
+		now := inForce(s.g.config.Partner.Name)
+		if slices.Contains(now, s.g) {
+			continue
+		}
+		var err error
+		for _, g := range now {
+			if _, err = g.accepts(s.peer, s.dialect.Name(), s.command); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			s.Cut(err)
+		}
+	}
+}
+
+// accepts returns a peer as the guard accepts it, or why the guard or the rules refuse its calls, as far as that is
+// known without one.
+func (g *Gateway) accepts(peer identity.Peer, dialect, command string) (identity.Peer, error) {
+	peer, err := g.config.Guard.CheckIn(dialect, peer)
+	if err != nil {
+		return peer, err
+	}
+	leader, err := g.config.Guard.Anonymous(peer)
+	if err != nil {
+		return peer, err
+	}
+	return peer, g.Denies(&policy.Call{Peer: &peer, Leader: leader, Dialect: dialect, Command: command})
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// unresumed is a dialect whose callers do not resume a stream.
+type unresumed struct{ translate.Server }
+
+func (unresumed) Numbered() bool { return true }
+
+// TestStreamsOutliveTheirConfiguration: a stream that its caller does not resume goes on after a reload, unless the
+// configuration in force refuses the caller.
+// Promise: a Leader that is no longer allowed goes on
+func TestStreamsOutliveTheirConfiguration(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allow []identity.AIC // in the configuration in force
+		gone  bool           // that does not have the Partner
+		want  []string
+	}{
+		"allowed": {want: []string{"1 accepted", "2 working", "3 awaiting-input", "4 canceled"}},
+		"not allowed": {allow: []identity.AIC{"another"},
+			want: []string{"1 accepted", "2 working", "3 awaiting-input", "-32009"}},
+		"gone": {gone: true, allow: []identity.AIC{"another"},
+			want: []string{"1 accepted", "2 working", "3 awaiting-input", "4 canceled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				var process gateway.Process
+				before := newGateway(t, func(c *gateway.Config) {
+					c.Process, c.Callers = &process, []translate.Server{unresumed{aip.Server()}}
+					c.Streaming.Exit = t.Context()
+				})
+				now := newGateway(t, func(c *gateway.Config) {
+					c.Process, c.Callers = &process, []translate.Server{unresumed{aip.Server()}}
+					c.Guard = &identity.Guard{Allow: tc.allow}
+				})
+				peer := identity.Peer{Proof: identity.ByToken, Kind: "test", ID: "leader"}
+				f := &front{t: t, g: before, peer: peer}
+				s := f.send(t.Context(), "stream", "start")
+				over := make(chan struct{})
+				go func() {
+					s.Run(f)
+					s.Close()
+					close(over)
+				}()
+				time.Sleep(2 * time.Second) // the agent has asked for input
+				process.CutRefused(func(partner string) []*gateway.Gateway {
+					if partner != "agent" || tc.gone {
+						return nil
+					}
+					return []*gateway.Gateway{now}
+				})
+				synctest.Wait()
+				(&front{t: t, g: before, peer: f.peer}).send(t.Context(), "rpc", "cancel")
+				<-over
+				if diff := cmp.Diff(tc.want, f.seen); diff != "" {
+					t.Errorf("the stream (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
