@@ -130,6 +130,7 @@ type App struct {
 	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
 	revocations  []rootRevocation // likewise
 	consoles     []*Console       // likewise
+	servers      servers          // likewise: those that have handlers of the gateway
 	certificates certificates     // that Start has found
 	opened       *openStore       // set by Start and never unset; it may be closed when holds is false
 	holds        bool             // this configuration keeps the store open
@@ -254,7 +255,7 @@ func (a *App) add(g *Gateway) error {
 func (a *App) Start() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.refuseOpenConsoles(); err != nil {
+	if err := a.judgeConsoles(); err != nil {
 		return err
 	}
 	if n := procs.Set(); n > 0 {

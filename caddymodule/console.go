@@ -3,10 +3,12 @@
 package caddymodule
 
 import (
-	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -32,14 +34,20 @@ type Console struct {
 	Allow []string `json:"allow,omitempty"`
 
 	// Whether everyone may open the page who gets to its site. Default: false; a configuration is refused in which the
-	// site is for more than this machine and does not ask clients who they are, or admits the Leaders of a Partner.
+	// site is for more than this machine and it is not proven that clients are asked who they are, or that the Leaders
+	// of a Partner are not admitted.
 	Public bool `json:"public,omitempty"`
 
-	says     fingerprint // of the settings as they stand in the configuration
-	handler  console.Handler
-	server   *caddyhttp.Server
-	policies json.RawMessage // of the server, as they stand in the configuration
-	log      *slog.Logger
+	says    fingerprint // of the settings as they stand in the configuration
+	handler console.Handler
+	app     *App
+	server  *caddyhttp.Server
+	log     *slog.Logger
+
+	// What the start of the app has found.
+	id      int  // among its consoles
+	met     bool // it is known who gets to it
+	anyHost bool // nothing before it looks at the host that a request names
 }
 
 // CaddyModule returns the Caddy module information.
@@ -58,19 +66,17 @@ func (c *Console) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	c.log = ctx.Slogger()
+	c.app, c.log = app.(*App), ctx.Slogger()
 	var ok bool
 	if c.server, ok = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); !ok {
 		return nil
 	}
-	// Caddy provisions the policies after the routes, and then they do not say any more which hosts they are for.
-	if c.policies, err = json.Marshal(c.server.TLSConnPolicies); err != nil {
+	if err := c.app.note(c.server); err != nil {
 		return err
 	}
-	a := app.(*App)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.consoles = append(a.consoles, c)
+	c.app.mu.Lock()
+	defer c.app.mu.Unlock()
+	c.app.consoles = append(c.app.consoles, c)
 	return nil
 }
 
@@ -105,8 +111,33 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !c.handler.Serves(r.URL.Path) {
 		return next.ServeHTTP(w, r)
 	}
+	if err := c.app.ready(r.Context()); err != nil { // a console that is refused answers nothing
+		console.Refuse(w, http.StatusServiceUnavailable, "the gateway is starting, or its configuration was replaced")
+		return nil
+	}
+	if c.anyHost && strange(r) {
+		console.Refuse(w, http.StatusMisdirectedRequest, "open the console by an IP address or by localhost; or, to open it "+
+			"by this name, write the name in the address of its site")
+		return nil
+	}
 	c.handler.ServeHTTP(w, r)
 	return nil
+}
+
+// strange reports whether a request may come from a page of a stranger, in a browser that the stranger's name of this
+// address has led here: by no other way does such a page read what it asks for. Over TLS, the name needs a certificate;
+// no browser connects to a Unix socket.
+func strange(r *http.Request) bool {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); r.TLS != nil || ok && at.Network() == "unix" {
+		return false
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(host)
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err != nil && host != "localhost" && !strings.HasSuffix(host, ".localhost")
 }
 
 // UnmarshalCaddyfile reads the directive. Syntax:

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"bytes"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,13 @@ func TestOpenConsoles(t *testing.T) {
 	trust := "trust_pool file " + pki.CA.Cert
 	required, given := tls("client_auth {\nmode require_and_verify\n"+trust+"\n}"),
 		tls("client_auth {\nmode verify_if_given\n"+trust+"\n}")
-	const open, shared, warned = "does not authenticate its clients", "each certificate that opens", "may change tasks"
+	other := makePKI(t, devpki.Options{})
+	pool := func(pool string) string { return tls("client_auth {\nmode require_and_verify\n" + pool + "\n}") }
+	both, below, unknown := pool("trust_pool file "+other.CA.Cert+" "+pki.CA.Cert),
+		pool("trust_pool file "+pki.Server.Cert), pool("trust_pool system")
+	chosen := pool(trust + "\ntrusted_leaf_cert_file " + pki.Leader.Cert)
+	const open, shared, unproven, warned = "it is not proven that its site authenticates all",
+		"certificates that open an aip_gateway open", "not proven that no certificate", "may change tasks"
 	for name, c := range map[string]struct {
 		sites string // PLAIN and PORT stand for addresses
 		want  string // empty: nothing is said
@@ -78,33 +85,63 @@ func TestOpenConsoles(t *testing.T) {
 			console + "}\n", ""},
 		"certificates of Leaders, some subjects": {"https://localhost:PORT {\n" + required + partner +
 			"@ops expression {http.request.tls.client.subject}.contains('ops')\nhandle @ops {\n" + console +
-			"}\n}\n", ""},
+			"}\n}\n", shared},
 		"certificates of Leaders, public": {"https://localhost:PORT {\n" + required + partner + public + "}\n", ""},
+		"basic_auth of the console's path, and the console below another": {"http://PLAIN {\n" + basic("/aip/*") +
+			"handle_path /ops/* {\n" + console + "}\n}\n", open},
+		"basic_auth, and the console below another path": {"http://PLAIN {\n" + basic("") + "handle_path /ops/* {\n" +
+			console + "}\n}\n", ""},
+		"basic_auth below the path": {"http://PLAIN {\nhandle_path /ops/* {\n" + basic("/aip/*") + console +
+			"}\n}\n", ""},
+		"basic_auth of the path, and a rewrite of others": {"http://PLAIN {\n" + basic("/aip/*") +
+			"handle_path /x/* {\nrespond 404\n}\nhandle {\n" + console + "}\n}\n", ""},
+		"basic_auth of the path, before a rewrite": {"http://PLAIN {\nroute {\n" + basic("/aip/*") +
+			"uri strip_prefix /ops\n" + console + "}\n}\n", open},
+		"basic_auth of some methods": {"http://PLAIN {\n@write method POST\n" + basic("@write") + console + "}\n", open},
+		"basic_auth of the path and some methods": {"http://PLAIN {\n@write {\nmethod POST\npath /aip/*\n}\n" +
+			basic("@write") + console + "}\n", open},
+		"an expression": {"http://PLAIN {\n@c expression `path('/aip/*')`\nhandle @c {\n" + console + "}\n}\n", open},
+		"variables":     {"http://PLAIN {\n@c vars {http.request.method} GET\nhandle @c {\n" + console + "}\n}\n", open},
+		"all addresses": {"http://PLAIN {\n@all remote_ip 0.0.0.0/0 ::/0\nhandle @all {\n" + console + "}\n}\n", open},
+		"a proxy that passes each answer on": {"http://PLAIN {\nroute {\nreverse_proxy 127.0.0.1:1 {\nhandle_response {\n" +
+			"vars a b\n}\n}\n" + console + "}\n}\n", open},
+		"forward_auth with a page for 401": {"http://PLAIN {\nforward_auth 127.0.0.1:1 {\nuri /check\n@no status 401\n" +
+			"handle_response @no {\nredir * /login\n}\n}\n" + console + "}\n", ""},
+		"in the answer of a proxy": {"http://PLAIN {\nreverse_proxy 127.0.0.1:1 {\nhandle_response {\n" + console +
+			"}\n}\n}\n", open},
+		"certificates of two authorities, one the Leaders'": {"https://localhost:PORT {\n" + both + console + "}\n" +
+			"https://a.localhost:PORT {\n" + required + partner + "}\n", shared},
+		"certificates of an authority that the Leaders' is below": {"https://localhost:PORT {\n" + required + console +
+			"}\nhttps://a.localhost:PORT {\n" + below + partner + "}\n", shared},
+		"certificates of Leaders of another server": {"https://localhost:PORT {\n" + required + console + "}\n" +
+			"https://a.localhost:OTHER {\n" + required + partner + "}\n", shared},
+		"certificates of a pool that is not known": {"https://localhost:PORT {\n" + unknown + console + "}\n" +
+			"https://a.localhost:PORT {\n" + required + partner + "}\n", unproven},
+		"certificates that are named": {"https://localhost:PORT {\n" + chosen + console + "}\n" +
+			"https://a.localhost:PORT {\n" + required + partner + "}\n", ""},
 		"certificates of Leaders of another site": {"https://localhost:PORT {\n" + required + console + "}\n" +
 			"https://a.localhost:PORT {\n" + required + partner + "}\n", shared},
 		"Leaders of another authority": {"https://localhost:PORT {\n" + required + console + "}\n" +
-			"https://a.localhost:PORT {\n" + tls("client_auth {\nmode require_and_verify\ntrust_pool file "+
-			pki.Server.Cert+"\n}") + partner + "}\n", ""},
+			"https://a.localhost:PORT {\n" + pool("trust_pool file "+other.CA.Cert) + partner + "}\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			_, port, _ := strings.Cut(s.addr, ":")
+			_, otherPort, _ := strings.Cut(freeAddr(t), ":")
 			config, out, err := s.tryLogged("auto_https off\n", strings.NewReplacer("PLAIN", s.addr, "PORT", port,
-				"SOCKET", filepath.Join(s.dir, "s")).Replace(c.sites))
+				"OTHER", otherPort, "SOCKET", filepath.Join(s.dir, "s")).Replace(c.sites))
 			said := ""
-			for _, server := range gjson.Get(config, "apps.http.servers").Map() {
-				open, err := doctor.OpenConsoles([]byte(server.Raw))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, o := range open {
-					said += o.Why
-				}
+			consoles, err2 := doctor.Consoles([]byte(gjson.Get(config, "apps.http.servers").Raw))
+			if err2 != nil {
+				t.Fatal(err2)
+			}
+			for _, c := range consoles {
+				said += c.Why
 			}
 			if (said != "") != (c.want != "") || c.want != warned && !strings.Contains(said, c.want) {
 				t.Errorf("of the configuration is said %q, want %q", said, c.want)
 			}
-			refused := c.want == open || c.want == shared
+			refused := c.want != "" && c.want != warned
 			if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "aip_console at ") ||
 				err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the configuration is answered with %v, want %q", err, c.want)
@@ -137,5 +174,52 @@ func TestSharedTasks(t *testing.T) {
 		if got := bytes.Count(out, []byte("has the same tasks")); got != c.want {
 			t.Errorf("%s: there are %d warnings, want %d:\n%s", name, got, c.want, out)
 		}
+	}
+}
+
+// TestConsoleHost holds that a page of a stranger cannot reach a console by a name that it has given to the address of
+// the console, where nothing but the address protects it.
+//
+// Promise: a console that only its address protects
+func TestConsoleHost(t *testing.T) {
+	hash := "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG"
+	for name, c := range map[string]struct {
+		site, host string // PORT stands for the port
+		want       int
+	}{
+		"an address":                   {"http://:PORT {\nbind 127.0.0.1\naip_console\n}\n", "127.0.0.1:PORT", 200},
+		"localhost":                    {"http://:PORT {\nbind 127.0.0.1\naip_console\n}\n", "LocalHost:PORT", 200},
+		"below localhost":              {"http://:PORT {\nbind 127.0.0.1\naip_console\n}\n", "ops.localhost:PORT", 200},
+		"IPv6":                         {"http://:PORT {\nbind 127.0.0.1\naip_console\n}\n", "[::1]", 200},
+		"a name":                       {"http://:PORT {\nbind 127.0.0.1\naip_console\n}\n", "evil.example:PORT", 421},
+		"a name, with a local address": {"http://:PORT {\nbind 127.0.0.1\naip_console\n}\n", "127.0.0.1.evil.example", 421},
+		"a name, public": {"http://:PORT {\nbind 127.0.0.1\naip_console {\npublic\n}\n}\n", "evil.example",
+			421},
+		"the name of the site": {"http://ops.example:PORT {\nbind 127.0.0.1\naip_console\n}\n", "ops.example:PORT",
+			200},
+		"a name, for all, public": {"http://:PORT {\naip_console {\npublic\n}\n}\n", "ops.example", 200},
+		"a name, some addresses": {"http://:PORT {\n@here remote_ip 127.0.0.1\nhandle @here {\naip_console\n}\n}\n",
+			"evil.example", 421},
+		"a name, by a password": {"http://:PORT {\nbind 127.0.0.1\nbasic_auth {\nann " + hash + "\n}\naip_console\n}\n",
+			"ops.example", 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			_, port, _ := strings.Cut(s.addr, ":")
+			s.loadLogged("auto_https off\n", strings.ReplaceAll(c.site, "PORT", port))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+"/aip/tasks", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = strings.ReplaceAll(c.host, "PORT", port)
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if res.StatusCode != c.want {
+				t.Errorf("a request for %s is answered %s, want %d", r.Host, res.Status, c.want)
+			}
+		})
 	}
 }

@@ -70,6 +70,9 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		g.server, g.logsAccess = server, server.Logs != nil
 		g.logsCredentials = g.logsAccess && server.Logs.ShouldLogCredentials
 		g.trusted = trustedFiles(server)
+		if err := app.(*App).note(server); err != nil {
+			return err
+		}
 	}
 	config, err := g.prepare(app.(*App))
 	if err != nil {

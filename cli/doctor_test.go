@@ -244,9 +244,9 @@ func TestDoctor(t *testing.T) {
 		{"a console that is open", func(_ *testing.T, s *setup) {
 			s.mode, s.handle = "verify_if_given",
 				"aip_gateway {\nagent "+s.agent+"\nidentity optional\n}\naip_console {\nallow cancel try\n}"
-		}, "console", doctor.Broken, `the console shows all tasks, .* or forward_auth to the site; .* write public`},
+		}, "console", doctor.Broken, `the console shows all tasks, .* or forward_auth, .* to the site; .* write public`},
 		{"a console for Leaders", func(_ *testing.T, s *setup) { s.handle = "aip_gateway " + s.agent + "\naip_console" },
-			"console", doctor.Broken, `each certificate that opens an aip_gateway .* another trust_pool`},
+			"console", doctor.Broken, `certificates that open an aip_gateway .* another trust_pool`},
 		{"a trust_pool that is no CA", func(_ *testing.T, s *setup) { s.roots = s.cert }, "client_auth", doctor.Broken,
 			`is not that of a CA.*; put the CAs of Leaders into trust_pool$`},
 		{"another base_path", func(_ *testing.T, s *setup) {

@@ -24,7 +24,7 @@ type configuration struct {
 	Apps    struct {
 		AIP  json.RawMessage `json:"aip"`
 		HTTP struct {
-			Servers map[string]server `json:"servers"`
+			Servers servers `json:"servers"`
 		} `json:"http"`
 		TLS struct {
 			Certificates struct {

@@ -17,6 +17,7 @@ import (
 type server struct {
 	Listen      []string                    `json:"listen"`
 	Policies    caddytls.ConnectionPolicies `json:"tls_connection_policies"`
+	StrictHost  *bool                       `json:"strict_sni_host"`
 	Logs        *accessLogs                 `json:"logs"`
 	Routes      []route                     `json:"routes"`
 	NamedRoutes map[string]route            `json:"named_routes"`
@@ -32,20 +33,19 @@ type accessLogs struct {
 
 // route is what is read of a route.
 type route struct {
-	Match []struct {
-		Path []string `json:"path"`
-		Host []string `json:"host"`
-
-		// These say of a client, and not of a request, who gets through.
-		RemoteIP   json.RawMessage `json:"remote_ip"`
-		ClientIP   json.RawMessage `json:"client_ip"`
-		Expression json.RawMessage `json:"expression"`
-		Vars       json.RawMessage `json:"vars"`
-		VarsRegexp json.RawMessage `json:"vars_regexp"`
-	} `json:"match"`
+	Match    []matcherSet      `json:"match"`
 	Handle   []json.RawMessage `json:"handle"`
 	Group    string            `json:"group"`
 	Terminal bool              `json:"terminal"`
+}
+
+// matcherSet is matchers, by their names, all of which a request must match.
+type matcherSet map[string]json.RawMessage
+
+// list returns what a matcher that is a list has; none without such a matcher.
+func (m matcherSet) list(name string) (all []string) {
+	_ = json.Unmarshal(m[name], &all) // Caddy refuses what is none
+	return all
 }
 
 // mounted is a Partner of a configuration, with how requests get to it.
@@ -122,8 +122,9 @@ func partnersIn(routes []route, at mounted) (found []mounted) {
 		var patterns []string
 		limited := len(r.Match) > 0
 		for _, set := range r.Match {
-			limited = limited && len(set.Path) > 0
-			patterns = append(patterns, set.Path...)
+			paths := set.list("path")
+			limited = limited && len(paths) > 0
+			patterns = append(patterns, paths...)
 		}
 		if limited {
 			here.limits = append(slices.Clip(here.limits), pathLimit{patterns, here.stripped})

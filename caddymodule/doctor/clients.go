@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+)
+
+// requiresClients reports whether TLS requires certificates of the clients of all hosts. No hosts stand for any.
+func (s *server) requiresClients(hosts []string) bool {
+	if len(hosts) == 0 {
+		hosts = []string{""}
+	}
+	if s.StrictHost != nil && !*s.StrictHost { // the host of the connection may be another than that of a request
+		return len(s.Policies) > 0 && !slices.ContainsFunc(s.Policies, func(p *caddytls.ConnectionPolicy) bool {
+			return !RequiresClients(p)
+		})
+	}
+	return !slices.ContainsFunc(hosts, func(host string) bool {
+		policies, all := s.policiesOf(host)
+		return !all || slices.ContainsFunc(policies, func(p *caddytls.ConnectionPolicy) bool {
+			return !RequiresClients(p)
+		})
+	})
+}
+
+// policiesOf returns the policies, which are not provisioned yet, that connections to a host may have: the first that
+// is for all of them is the last. all says whether there is one.
+func (s *server) policiesOf(host string) (some caddytls.ConnectionPolicies, all bool) {
+	for _, p := range s.Policies {
+		var names caddytls.MatchServerName
+		raw, named := p.MatchersRaw["sni"]
+		if named && json.Unmarshal(raw, &names) == nil && !slices.ContainsFunc(names, func(name string) bool {
+			label, domain, _ := strings.Cut(host, ".")
+			return strings.EqualFold(name, host) || label != "" && strings.EqualFold(name, "*."+domain)
+		}) {
+			continue
+		}
+		some = append(some, p)
+		if len(p.MatchersRaw) == 0 || named && len(p.MatchersRaw) == 1 {
+			return some, true
+		}
+	}
+	return some, false
+}
+
+// RequiresClients reports whether a policy, which may not be provisioned yet, accepts verified clients only.
+func RequiresClients(p *caddytls.ConnectionPolicy) bool {
+	if p.ClientAuthentication == nil {
+		return false
+	}
+	switch c := p.ClientAuthentication; c.Mode {
+	case "require_and_verify":
+		return true
+	case "": // the mode is require_and_verify if there is something to verify with
+		return c.Active()
+	}
+	return false
+}
+
+// sharesClients says why certificates of Leaders open the console of some hosts. It is empty if none does.
+func (all servers) sharesClients(s *server, hosts []string) string {
+	const mend = "give its site another trust_pool file, or add basic_auth or forward_auth to the site" + orPublic
+	of := s.trusted(hosts)
+	for _, other := range all {
+		for _, r := range slices.Concat(other.Routes, other.Errors.Routes) {
+			if !other.leadsTo(&r, "aip_gateway") {
+				continue
+			}
+			for _, leaders := range other.trusted(r.hosts()) {
+				for _, operators := range of {
+					switch {
+					case operators.shares(leaders):
+						return "certificates that open an aip_gateway open the console, and it shows all tasks; " + mend
+					case !operators.known() || !leaders.known():
+						return "it is not proven that no certificate that opens an aip_gateway opens the console, which shows " +
+							"all tasks; " + mend
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// trust is what the certificates of clients are checked against.
+type trust struct {
+	text  string // as it stands in the configuration
+	roots []*x509.Certificate
+	leafs bool // only the certificates that are named themselves count
+}
+
+// trusted returns what the certificates of the clients of hosts are checked against. No hosts stand for any.
+func (s *server) trusted(hosts []string) (all []trust) {
+	if len(hosts) == 0 {
+		hosts = []string{""}
+	}
+	for _, host := range hosts {
+		policies, _ := s.policiesOf(host)
+		for _, p := range policies {
+			if p.ClientAuthentication != nil {
+				all = append(all, trustOf(p.ClientAuthentication))
+			}
+		}
+	}
+	return all
+}
+
+// trustOf returns what a client_auth, which is not provisioned yet, trusts. It has no roots where they are not known.
+func trustOf(c *caddytls.ClientAuthentication) (t trust) {
+	var pool struct {
+		Provider string   `json:"provider"`
+		Files    []string `json:"pem_files"`
+		Inline   []string `json:"trusted_ca_certs"`
+	}
+	_ = json.Unmarshal(c.CARaw, &pool) // what cannot be decoded is not known
+	text, _ := json.Marshal([]any{c.CARaw, c.TrustedCACerts, c.TrustedCACertPEMFiles})
+	t.text, t.leafs = string(text), len(c.TrustedLeafCerts) > 0 || slices.ContainsFunc(c.VerifiersRaw,
+		func(raw json.RawMessage) bool {
+			var v struct {
+				Verifier string `json:"verifier"`
+			}
+			return json.Unmarshal(raw, &v) == nil && v.Verifier == "leaf"
+		})
+	if len(c.CARaw) > 0 && !slices.Contains([]string{"file", "aip_file", "inline"}, pool.Provider) {
+		return t
+	}
+	for _, file := range append(pool.Files, c.TrustedCACertPEMFiles...) {
+		certs, err := ReadCertificates(file)
+		if err != nil {
+			t.roots = nil
+			return t
+		}
+		t.roots = append(t.roots, certs...)
+	}
+	for _, encoded := range append(pool.Inline, c.TrustedCACerts...) {
+		der, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			t.roots = nil
+			return t
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.roots = nil
+			return t
+		}
+		t.roots = append(t.roots, cert)
+	}
+	return t
+}
+
+// known reports whether it is known which certificates count.
+func (t trust) known() bool { return t.leafs || len(t.roots) > 0 }
+
+// shares reports whether a certificate that counts for others counts here, too: a CA of theirs is one of these, or is
+// certified by one.
+func (t trust) shares(others trust) bool {
+	if t.leafs { // which the operator has chosen one by one
+		return false
+	}
+	return t.text == others.text || slices.ContainsFunc(others.roots, func(theirs *x509.Certificate) bool {
+		return slices.ContainsFunc(t.roots, func(ours *x509.Certificate) bool {
+			return bytes.Equal(ours.RawSubjectPublicKeyInfo, theirs.RawSubjectPublicKeyInfo) ||
+				theirs.CheckSignatureFrom(ours) == nil
+		})
+	})
+}
