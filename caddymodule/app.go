@@ -99,7 +99,7 @@ type App struct {
 	account    *registry.Account    // at the registry; nil for none
 	feed       *sharedFeed          // of the registry; nil for none
 	disabled   sync.Map             // whether the registry has said last that a Partner is not active, by its AIC
-	admin      caddy.NetworkAddress // of Caddy's admin API; the zero value if it is off
+	admin      adminAPI             // of Caddy
 	metrics    *prometheus.Registry // of this configuration
 	aunFront   *wsfront.Front       // set by Start; nil without AUN
 	aunSite    *directory.Site      // likewise
@@ -188,7 +188,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		if a.feed, err = a.Registry.feed(); err != nil {
 			return err
 		}
-		if a.admin, err = adminAddress(ctx); err != nil {
+		if a.admin, err = adminOf(ctx); err != nil {
 			return err
 		}
 	}

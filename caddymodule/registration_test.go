@@ -91,8 +91,8 @@ func TestAICNotStored(t *testing.T) {
 	storage.faults.Store(2)
 	g := &Gateway{PublicURL: partner, registered: true, log: slog.New(slog.DiscardHandler),
 		app: &App{account: account, Registry: &Registry{Poll: caddy.Duration(20 * time.Millisecond)},
-			admin: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(), StartPort: uint(address.Port),
-				EndPort: uint(address.Port)}}}
+			admin: adminAPI{host: address.String(), at: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(),
+				StartPort: uint(address.Port), EndPort: uint(address.Port)}}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {

@@ -10,7 +10,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
@@ -22,45 +25,82 @@ import (
 // maxConfig is the largest configuration that is loaded again, in bytes, as Caddy's admin API takes it.
 const maxConfig = 100 << 20
 
-// adminAddress returns where the admin API of a configuration listens. Caddy tells modules nothing of it, so it is read
-// from what a context has of the configuration. It is the zero value if the API is off.
-func adminAddress(ctx caddy.Context) (at caddy.NetworkAddress, err error) {
+// adminAPI is how the admin API of a configuration is asked.
+type adminAPI struct {
+	at   caddy.NetworkAddress // the zero value if the API is off
+	host string               // that requests name
+	from string               // the origin that they must name; empty for none
+}
+
+// adminOf returns the admin API of a configuration. Caddy tells modules nothing of it, so it is read from what a
+// context has of the configuration.
+func adminOf(ctx caddy.Context) (api adminAPI, err error) {
 	listen := caddy.DefaultAdminListen
+	var origins []string
+	enforced := false
 	config := reflect.ValueOf(ctx).FieldByName("cfg")
 	if config.Kind() == reflect.Pointer && !config.IsNil() {
 		if admin := config.Elem().FieldByName("Admin"); admin.IsValid() && !admin.IsNil() {
 			if admin.Elem().FieldByName("Disabled").Bool() {
-				return at, nil
+				return api, nil
 			}
 			listen = cmp.Or(admin.Elem().FieldByName("Listen").String(), listen)
+			enforced = admin.Elem().FieldByName("EnforceOrigin").Bool()
+			for _, origin := range admin.Elem().FieldByName("Origins").Seq2() {
+				origins = append(origins, origin.String())
+			}
 		}
 	}
 	if listen, err = caddy.NewReplacer().ReplaceOrErr(listen, true, true); err != nil {
-		return at, err
+		return api, err
 	}
-	return caddy.ParseNetworkAddress(listen)
+	if api.at, err = caddy.ParseNetworkAddress(listen); err != nil {
+		return api, err
+	}
+	ip, err := netip.ParseAddr(api.at.Host)
+	switch {
+	case api.at.IsUnixNetwork():
+		api.at.Host, _, _ = strings.Cut(api.at.Host, "|") // the permissions of the socket
+		api.host = "localhost"
+	case err == nil && ip.IsLoopback(): // of which Caddy accepts no other name
+		api.host = net.JoinHostPort("localhost", strconv.FormatUint(uint64(api.at.StartPort), 10))
+	default:
+		api.host = api.at.JoinHostPort(0)
+	}
+	origin := api.host
+	if len(origins) > 0 { // which are the hosts that requests may name
+		origin = origins[0]
+	}
+	if !strings.Contains(origin, "://") {
+		origin = "http://" + origin
+	}
+	_, host, _ := strings.Cut(origin, "://")
+	api.host, _, _ = strings.Cut(host, "/")
+	if enforced {
+		api.from = origin
+	}
+	return api, nil
 }
 
 // canReload reports whether the configuration can be loaded again.
-func (a *App) canReload() bool { return a.admin.Network != "" }
+func (a *App) canReload() bool { return a.admin.at.Network != "" }
 
 // reload has Caddy load the configuration again that it runs, although it is the same. It does nothing where that has
 // changed meanwhile, since then it was loaded. ctx ends while a configuration replaces this one, which goes on.
-func reload(ctx context.Context, admin caddy.NetworkAddress) error {
+func reload(ctx context.Context, admin adminAPI) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, admin.Network, admin.JoinHostPort(0))
+			return new(net.Dialer).DialContext(ctx, admin.at.Network, admin.at.JoinHostPort(0))
 		}}}
-	host := admin.JoinHostPort(0)
-	if admin.IsUnixNetwork() {
-		host = "localhost"
-	}
 	ask := func(method string, body []byte, header http.Header) (*http.Response, []byte, error) {
-		r, err := http.NewRequestWithContext(ctx, method, "http://"+host+"/config/", bytes.NewReader(body))
+		r, err := http.NewRequestWithContext(ctx, method, "http://"+admin.host+"/config/", bytes.NewReader(body))
 		if err != nil {
 			return nil, nil, err
 		}
 		r.Header = header
+		if admin.from != "" {
+			r.Header.Set("Origin", admin.from)
+		}
 		res, err := client.Do(r)
 		if err != nil {
 			return nil, nil, err

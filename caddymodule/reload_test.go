@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// TestReload holds that the configuration is loaded again whatever its admin API demands of requests.
+func TestReload(t *testing.T) {
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, admin := range map[string]string{
+		"an address":                 `"listen": %q`,
+		"an origin is needed":        `"listen": %q, "enforce_origin": true`,
+		"another host":               `"listen": %q, "origins": ["admin.example"]`,
+		"another host, as an origin": `"listen": %q, "origins": ["https://a.example:2019/"], "enforce_origin": true`,
+		"another loopback address":   `"listen": %q`,
+		"all addresses":              `"listen": %q, "enforce_origin": true`,
+		"a socket":                   `"listen": %q`,
+		"a socket with permissions":  `"listen": %q`,
+		"a socket, of an origin":     `"listen": %q, "origins": ["http://admin.example"], "enforce_origin": true`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			listen := freeAddr(t)
+			switch name {
+			case "another loopback address":
+				listen = "127.0.0.2" + listen[len("127.0.0.1"):]
+			case "all addresses":
+				listen = listen[len("127.0.0.1"):]
+			case "a socket", "a socket, of an origin":
+				listen = "unix/" + filepath.Join(t.TempDir(), "s")
+			case "a socket with permissions":
+				listen = "unix/" + filepath.Join(t.TempDir(), "s") + "|0200"
+			}
+			config := fmt.Appendf(nil, `{"admin": {`+admin+`, "config": {"persist": false}}}`, listen)
+			if err := caddy.Load(config, true); err != nil {
+				t.Fatal(err)
+			}
+			before := caddy.ActiveContext()
+			api, err := adminOf(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := reload(t.Context(), api); err != nil {
+				t.Fatal(err)
+			}
+			if caddy.ActiveContext().Context == before.Context {
+				t.Error("the configuration is not loaded again")
+			}
+		})
+	}
+}
