@@ -48,6 +48,7 @@ func (a *App) present() {
 		aunDirectory.Set(a.AUN.identity)
 		a.messages.Set(a.addressed)
 	}
+	aunConnections.Serve(a.aunFront)
 }
 
 // gatewaysOf returns the gateways of this configuration that have a Partner. It is called after Start.

@@ -84,6 +84,22 @@ func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Cal
 	return result, err
 }
 
+// Admit decides about a call that the front answers itself, and counts it: as one that is dispatched, but nothing is
+// executed. peer, ctx and the Request are those of Do.
+func (g *Gateway) Admit(ctx context.Context, peer identity.Peer, r *Request, c *Call) error {
+	r.call = c
+	x, begun := g.begin(ctx, peer, r), time.Now()
+	defer x.span.End()
+	err := x.receive()
+	if err != nil {
+		x.note(err)
+	}
+	x.count(err, time.Since(begun))
+	x.use.End()
+	*x = exchange{}
+	return err
+}
+
 // Refuse answers a request whose body was not received, with an error that has a kind, such as those of Hold.
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)

@@ -200,6 +200,11 @@ func (x *exchange) decode() (err error) {
 // admit finds the Leader of the call, and what only the gateway knows of it.
 func (x *exchange) admit() (err error) {
 	guard := x.g.config.Guard
+	if caller := x.in.Caller; caller != nil && !x.in.OfAgent {
+		if _, err := guard.Anonymous(*caller); err != nil {
+			return err
+		}
+	}
 	x.call.Proof = x.caller().Proof.String()
 	x.call.Reader = x.in.Reader
 	if x.call.Blocking {

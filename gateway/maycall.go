@@ -23,6 +23,15 @@ func (g *Gateway) MayCall(ctx context.Context, peer identity.Peer) (err error) {
 	return err
 }
 
+// Admits reports whether the guard lets a peer in, as the Leader that it is.
+func (g *Gateway) Admits(dialect string, peer identity.Peer) bool {
+	peer, err := g.config.Guard.CheckIn(dialect, peer)
+	if err == nil {
+		_, err = g.config.Guard.Anonymous(peer)
+	}
+	return err == nil
+}
+
 func (g *Gateway) mayCallIn(ctx context.Context, dialect string, peer identity.Peer) error {
 	peer, err := g.accepts(peer, dialect, string(task.Start))
 	if err != nil {

@@ -30,9 +30,12 @@ type Request struct {
 	// Reader is the Leader for whom streams and memory count, where that is not the Leader of the task but another one
 	// who may read it; empty for the Leader of the task.
 	Reader string
-	// Caller is who calls, where the peer is another one, for whose Leader the call is executed; nil for the peer. A
-	// policy decides by the caller.
+	// Caller is who calls, where the peer is another one, for whose Leader the call is executed; nil for the peer. The
+	// guard and a policy decide by the caller.
 	Caller *identity.Peer
+	// OfAgent says that the Caller is the agent itself, which is told of the tasks that it works on. The guard, which
+	// knows Leaders, is not asked about it.
+	OfAgent bool
 	// Authorization are the values of the header of this name. They hold secrets.
 	Authorization []string
 	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for

@@ -48,7 +48,7 @@ func (s *Session) worksOn(id string) bool {
 // fronted.
 func (s *Session) roleIn(e *entry) role {
 	r := e.role(s.AID)
-	for _, aid := range s.front.fronts[s.AID] {
+	for _, aid := range s.serving().fronts[s.AID] {
 		r = max(r, min(e.role(aid), assignee))
 	}
 	return r
@@ -59,6 +59,9 @@ func (s *Session) work(ctx context.Context, r *request) error {
 	id, ok := s.assigned(r.Params)
 	if !ok {
 		c, err := s.find(ctx, r)
+		if err == nil {
+			err = s.admit(ctx, r, &c)
+		}
 		if err == nil {
 			err = s.refuseWork(ctx, r.Method, &c)
 		}

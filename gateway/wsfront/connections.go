@@ -18,6 +18,7 @@ type Connections struct {
 	Frames aun.Frames // of all connections
 
 	authority atomic.Pointer[aun.Authority] // of the newest configuration
+	inForce   atomic.Pointer[Front]         // that of the configuration in force; nil for none
 	nodes     atomic.Pointer[nodes]         // other processes; nil for none
 
 	mu    sync.Mutex
@@ -26,6 +27,10 @@ type Connections struct {
 	byAID map[string][]*Session
 	strangers
 }
+
+// Serve has the agents of a front take the calls of all connections from now on, since its configuration is in force;
+// nil for one without AUN.
+func (c *Connections) Serve(f *Front) { c.inForce.Store(f) }
 
 // Open returns how many connections there are, logged in or not.
 func (c *Connections) Open() int {

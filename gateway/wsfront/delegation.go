@@ -15,6 +15,10 @@ import (
 // delegate is task.delegate: it starts a task that is a part of another one.
 func (s *Session) delegate(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r)
+	// The gateway of the same agent decides when the new task is started.
+	if err == nil && (c.unknown || c.role < assignee || c.role == owner && c.agent.AID != r.Params.Get("to").String()) {
+		err = s.admit(ctx, r, &c)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -59,6 +63,9 @@ func (s *Session) delegated(e *entry, child string) {
 // children is task.children: a page of the tasks that were made of parts of a task. Without a limit, a page has all.
 func (s *Session) children(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r)
+	if err == nil {
+		err = s.admit(ctx, r, &c)
+	}
 	if err != nil {
 		return err
 	}
@@ -95,11 +102,15 @@ func (s *Session) children(ctx context.Context, r *request) error {
 			break
 		}
 		child, err := s.findID(ctx, id)
+		if err == nil && child.agent != c.agent {
+			err = s.admit(ctx, r, &child)
+		}
 		var of partner.Head
 		if err == nil {
 			of, err = child.agent.Gateway.Head(ctx, child.entry.Log)
 		}
-		if task.KindOf(err) == task.TaskNotFound { // it was dropped, or is not for this client
+		switch task.KindOf(err) {
+		case task.TaskNotFound, task.AuthorizationFailed: // it was dropped, or is not for this client
 			continue
 		}
 		if err != nil {

@@ -7,7 +7,9 @@
 // received the events of a task, is kept in logs of the store: see Index.
 //
 // A frame of AUN is given to the one dispatch, decoded by a codec that knows what AUN has in the task beside the canon
-// (Request.Use, aun.Server). So limits, the guard and the life-cycle are those of every caller.
+// (Request.Use, aun.Server). So limits, the guard and the life-cycle are those of every caller. What the front answers
+// itself, such as task.children, it has a gateway admit first (Gateway.Admit): the guard, the policy and its quotas
+// decide about every call that names a task, for who calls and under the name that was called.
 //
 // # What is kept
 //
@@ -21,7 +23,9 @@
 //     client has read before its answer arrived comes again after a cut, with the same seq; a client that names its
 //     last seq gets nothing twice.
 //   - Connections belong to the process (wsfront.Connections), since those of an old configuration live while it
-//     drains. A newer connection of a device waits until the positions of the older one are stored.
+//     drains. Their calls are for the agents of the configuration in force (Connections.Serve), so that its rules
+//     decide; one whose client it does not serve is closed at once. A newer connection of a device waits until the
+//     positions of the older one are stored.
 //   - Notifications that are not of a subscription wait in the connection, at most 1000 of 16 MiB; a client that does
 //     not take them is closed (1013). An agent that connects is sent its open tasks at the pace at which it reads,
 //     however many.

@@ -167,7 +167,7 @@ const maxName = 128
 func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	c := &s.front.config
 	s.AID = string(proof.AID)
-	s.Peer = c.Identities.Of(identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true})
+	s.Peer = c.Identities.Of(s.identity())
 	s.prove(proof)
 	replaced, refused := c.Connections.add(s, c.Limits)
 	switch refused {
@@ -195,6 +195,11 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 		return aun.CloseAuthFailed, err
 	}
 	return 0, nil
+}
+
+// identity returns the peer that the client is without an AIC.
+func (s *Session) identity() identity.Peer {
+	return identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true}
 }
 
 // ping is meta.ping.

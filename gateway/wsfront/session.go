@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -114,12 +116,44 @@ func (s *Session) serve() {
 	f.config.Log.Debug("a connection has ended", "aid", s.AID, "address", s.address, "reason", why)
 }
 
-// drain closes the connection at a random time, or at once where the client is not accepted any more.
+// serving returns the front whose agents take the calls of the client: that of the configuration in force, since who
+// may call whom is decided by its rules, and not by those of the time at which the client has connected.
+func (s *Session) serving() *Front {
+	f := s.front.config.Connections.inForce.Load()
+	if f == nil || f.config.Index != s.front.config.Index {
+		return s.front // until drain
+	}
+	return f
+}
+
+// isServed reports whether the configuration in force has the client's tasks, knows it as the same Leader, and lets it
+// follow what it follows.
+func (s *Session) isServed() bool {
+	f := s.front.config.Connections.inForce.Load()
+	if f == s.front {
+		return true
+	}
+	if f == nil || f != s.serving() || f.config.Identities.Of(s.identity()).Leader() != s.Peer.Leader() {
+		return false
+	}
+	return !slices.ContainsFunc(s.followed(), func(aid string) bool {
+		a := f.agents[aid]
+		return a == nil || a.Worker != s.AID && !a.Gateway.Admits(codec.Name, s.Peer) ||
+			s.isDenied(a, codec.Subscribe, task.ReStream)
+	})
+}
+
+// drain closes the connection at a random time, or at once where the configuration in force does not accept or serve
+// the client any more.
 func (s *Session) drain() {
 	if s.loggedIn() && s.checkProof() != nil {
 		return
 	}
-	after := time.AfterFunc(s.front.drainAfter(), func() {
+	wait := s.front.drainAfter()
+	if s.loggedIn() && !s.isServed() {
+		wait = 0
+	}
+	after := time.AfterFunc(wait, func() {
 		code, reason := s.front.drainCode()
 		s.close(code, reason)
 	})

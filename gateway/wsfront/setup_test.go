@@ -105,13 +105,15 @@ type world struct {
 	other   *world           // that owns the shards which this one does not; nil for none
 	works   Assignees        // of this process
 
+	agents   func() []Agent              // makes agents over the same store, with the policy as it is
 	gateways map[string]*gateway.Gateway // by the AID of their agents
 
 	maxTasks int          // of a Leader; 0 for 1000
 	memory   quota.Limits // zero for 64 MiB
 	streams  int          // of a Leader; 0 for 1000
 	policy   gateway.Policy
-	worker   string // the AID under which both agents connect; empty if they do not
+	allow    []identity.AIC // the Leaders that may call the reviewer; empty for all
+	worker   string         // the AID under which both agents connect; empty if they do not
 }
 
 func newWorld(t *testing.T) *world {
@@ -155,7 +157,8 @@ func (w *world) start() {
 	unshare := w.open.Share(set, log)
 	tasks.Process().AddAcceptor(index)
 	c := w.config
-	c.Authority, c.Identity, c.Roots, c.Identities = authority, w.own, w.pki.Roots(), new(identity.Identities)
+	c.Authority, c.Identity, c.Roots = authority, w.own, w.pki.Roots()
+	c.Identities = cmp.Or(c.Identities, new(identity.Identities))
 	c.Index, c.Connections, c.Drain, c.Log = index, w.open, ctx, cmp.Or(c.Log, log)
 	c.Begin = func() func() { return func() {} }
 	memory := cmp.Or(w.memory, quota.Limits{Total: 64 << 20, PerLeader: 64 << 20})
@@ -168,30 +171,38 @@ func (w *world) start() {
 	}
 	w.gateways = make(map[string]*gateway.Gateway)
 	var gateways []*gateway.Gateway
-	c.Agents = nil
-	for _, aid := range []string{reviewer, translator} {
-		g, err := gateway.New(gateway.Config{
-			Process: w.process, Guard: new(identity.Guard), Policy: w.policy,
-			Partner: partner.Config{
-				Name: aid, Agent: w.agent, MaxEvents: 10000, MaxBytes: 8 << 20, MaxTasks: cmp.Or(w.maxTasks, 1000),
-				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
-			},
-			Limits:         jsonrpc.Limits{Bytes: 1 << 20, Depth: 16},
-			Memory:         memory,
-			MemoryPatience: time.Second,
-			Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: cmp.Or(w.streams, 1000), Drain: ctx,
-				Patience: time.Second},
-			Log: log,
-		})
-		if err != nil {
-			t.Fatal(err)
+	w.agents = func() (agents []Agent) {
+		for _, aid := range []string{reviewer, translator} {
+			guard := new(identity.Guard)
+			if aid == reviewer {
+				guard.Allow = w.allow
+			}
+			g, err := gateway.New(gateway.Config{
+				Process: w.process, Guard: guard, Policy: w.policy,
+				Partner: partner.Config{
+					Name: aid, Agent: w.agent, MaxEvents: 10000, MaxBytes: 8 << 20, MaxTasks: cmp.Or(w.maxTasks, 1000),
+					Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
+				},
+				Limits:         jsonrpc.Limits{Bytes: 1 << 20, Depth: 16},
+				Memory:         memory,
+				MemoryPatience: time.Second,
+				Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: cmp.Or(w.streams, 1000), Drain: ctx,
+					Patience: time.Second},
+				Log: log,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.gateways[aid] = g
+			g.Register(tasks)
+			gateways = append(gateways, g)
+			agents = append(agents, Agent{AID: aid, Gateway: g, Worker: w.worker})
 		}
-		w.gateways[aid] = g
-		g.Register(tasks)
-		gateways = append(gateways, g)
-		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Worker: w.worker})
+		return agents
 	}
+	c.Agents = w.agents()
 	w.front = New(c)
+	w.open.Serve(w.front)
 	front, arriving := w.front, new(sync.RWMutex)
 	takeOff := w.net.Serve(w.host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		arriving.RLock()

@@ -24,6 +24,7 @@ import (
 type subscription struct {
 	session *Session
 	taskID  string
+	agent   string // AID
 	log     string
 	events  []string // the names of the events that are sent; nil for all
 	stream  *gateway.Stream
@@ -170,7 +171,8 @@ func (s *Session) follow(
 		return nil, task.Errorf(task.LimitExceeded, "you follow %d tasks here; unsubscribe from some", max).
 			WithData("limit", "subscriptions").WithData("max", max)
 	}
-	sub := &subscription{session: s, taskID: id, log: c.entry.Log, events: events, done: make(chan struct{})}
+	sub := &subscription{session: s, taskID: id, agent: c.agent.AID, log: c.entry.Log, events: events,
+		done: make(chan struct{})}
 	after, known := uint64(0), c.entry.Creator == s.follower().creator()
 	if before != nil { // what was sent on this connection arrives
 		<-before.done
@@ -311,7 +313,7 @@ func isCompacted(err error) bool {
 // restart follows a task again whose events were dropped before the client had them: it gets the task as it is instead.
 func (s *Session) restart(sub *subscription) {
 	c, err := s.findID(s.ctx, sub.taskID)
-	next := &subscription{session: s, taskID: sub.taskID, log: sub.log, done: make(chan struct{})}
+	next := &subscription{session: s, taskID: sub.taskID, agent: sub.agent, log: sub.log, done: make(chan struct{})}
 	if err == nil {
 		next.stream, err = s.open(&c, 0, false, false)
 	}
@@ -371,6 +373,18 @@ func (s *Session) cutSubscriptions() {
 	for _, sub := range list {
 		<-sub.done
 	}
+}
+
+// followed returns the AIDs of the agents whose tasks the client follows.
+func (s *Session) followed() (aids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.subs {
+		if !sub.gone && !slices.Contains(aids, sub.agent) {
+			aids = append(aids, sub.agent)
+		}
+	}
+	return aids
 }
 
 // follows reports whether the client follows a task and wants an event of it.

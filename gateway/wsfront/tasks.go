@@ -18,7 +18,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -51,36 +50,6 @@ func (s *Session) task(ctx context.Context, r *request) {
 	if err != nil && ctx.Err() == nil {
 		s.fail(r, err)
 	}
-}
-
-// lookUps are the methods that name a task, with what they are to a policy.
-var lookUps = map[string]task.Command{
-	codec.Get: task.Get, codec.SendInput: task.Continue, codec.Cancel: task.Cancel, codec.Subscribe: task.ReStream,
-}
-
-// decider returns the agent whose gateway decides about a call that names a task which no agent is known to have, and
-// counts it: the first one whose rules allow the call. It is nil for other methods, and for an assignee, which is told
-// of its own tasks. denied says that the rules of no agent allow the call. Then the task need not be looked up, so that
-// the caller is not told which tasks there are: the gateway of the first agent refuses the call.
-func (s *Session) decider(method, id string) (a *Agent, denied bool) {
-	command := lookUps[method]
-	if command == "" || len(s.front.aids) == 0 || s.worksOn(id) {
-		return nil, false
-	}
-	i := slices.IndexFunc(s.front.aids, func(aid string) bool { return !s.isDenied(s.front.agents[aid], method, command) })
-	return s.front.agents[s.front.aids[max(i, 0)]], i < 0
-}
-
-// unknown returns a task which no agent is known to have as one of an agent, whose gateway does not find it.
-func (s *Session) unknown(id string, a *Agent) call {
-	e := &entry{Log: a.Gateway.LogOf(s.Peer.Leader(), id)}
-	return call{id: id, entry: e, agent: a, role: owner, peer: s.Peer, unknown: true}
-}
-
-// isDenied reports whether the policy of an agent denies a call. Its message decides nothing: in AUN it names no skill.
-func (s *Session) isDenied(a *Agent, method string, command task.Command) bool {
-	return a.Gateway.Denies(&policy.Call{Peer: &s.Peer, Leader: s.Peer.Leader(), Dialect: codec.Name,
-		Command: string(command), Method: method, Stream: command == task.ReStream}) != nil
 }
 
 // call is a task that a request is about.
@@ -147,8 +116,9 @@ func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
 
 // findOwn finds a task of the client that was not created here, but for example by AIP with the AIC of the same agent.
 func (s *Session) findOwn(ctx context.Context, id string) (c call, err error) {
-	for _, aid := range s.front.aids {
-		a := s.front.agents[aid]
+	f := s.serving()
+	for _, aid := range f.aids {
+		a := f.agents[aid]
 		log := a.Gateway.LogOf(s.Peer.Leader(), id)
 		_, err := a.Gateway.Head(ctx, log)
 		switch {
@@ -164,7 +134,7 @@ func (s *Session) findOwn(ctx context.Context, id string) (c call, err error) {
 
 // reach finds the agent of a task.
 func (s *Session) reach(c *call) error {
-	if c.agent = s.front.agents[c.entry.Assignee]; c.agent == nil {
+	if c.agent = s.serving().agents[c.entry.Assignee]; c.agent == nil {
 		return task.Errorf(task.AgentUnavailable, "the agent %s is not here any more", c.entry.Assignee)
 	}
 	return nil
@@ -204,13 +174,9 @@ func (s *Session) begin(
 	ctx context.Context, q *gateway.Request, id jsonrpc.ID, c *call, dialect codec.Server, method string,
 	params gjson.Result,
 ) gateway.Answer {
-	q.Host, q.TLS, q.Address, q.Transport = s.host, s.tls, s.address, "AUN"
+	s.describe(q, c)
 	dialect.Confirm = c.agent.Confirm && c.role != assignee // what the assignee has completed is completed to it
 	dialect.Task = c.id
-	q.Reader = s.Peer.Leader()
-	if c.role != owner { // the agent's gateway is called as the owner
-		q.Caller = &s.Peer
-	}
 	g := c.agent.Gateway
 	if err := g.Hold(ctx, s.Peer, q, len(params.Raw)); err != nil {
 		return gateway.Answer{Err: err}
@@ -253,6 +219,9 @@ func (s *Session) command(ctx context.Context, r *request) error {
 		return err
 	}
 	if c.role < owner {
+		if err := s.admit(ctx, r, &c); err != nil {
+			return err
+		}
 		return codec.AccessDenied("only the owner of the task may call %s", r.Method)
 	}
 	return s.dispatch(ctx, r, &c, r.Method)
@@ -310,14 +279,14 @@ func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 		return task.Errorf(task.AgentUnavailable, "there is no agent %s here", e.Assignee)
 	}
 	e.Log = c.agent.Gateway.LogOf(c.peer.Leader(), c.id)
-	if !s.isDenied(c.agent, codec.Create, task.Start) { // then the gateway refuses it, and nothing is looked up
+	if !s.isDenied(c.agent, r.Method, task.Start) { // then the gateway refuses it, and nothing is looked up
 		if had, err := s.front.config.Index.get(ctx, c.id); err != nil {
 			return err
 		} else if had != nil { // the same message again
 			*e = *had
 		}
 	}
-	if err := s.dispatch(ctx, r, &c, codec.Create); err != nil {
+	if err := s.dispatch(ctx, r, &c, r.Method); err != nil {
 		return err
 	}
 	if e.Parent != "" {
@@ -353,7 +322,8 @@ func (s *Session) endedError(ctx context.Context, c *call) error {
 
 // list is task.list: the tasks that the client owns, at one agent after the other.
 func (s *Session) list(ctx context.Context, r *request) error {
-	aids := s.front.aids
+	f := s.serving()
+	aids := f.aids
 	if only := r.Params.Get("assignee").String(); only != "" {
 		aids = slices.DeleteFunc(slices.Clone(aids), func(aid string) bool { return aid != only })
 	}
@@ -368,7 +338,7 @@ func (s *Session) list(ctx context.Context, r *request) error {
 		}
 	}
 	for ; ; at++ {
-		c := call{agent: s.front.agents[aids[at]], peer: s.Peer}
+		c := call{agent: f.agents[aids[at]], peer: s.Peer}
 		dialect := codec.Server{Relation: codec.Relation{Owner: s.AID, Assignee: aids[at]}}
 		if at+1 < len(aids) {
 			dialect.Next = aids[at+1]

@@ -78,7 +78,10 @@ func (s Server) Read(method string, params gjson.Result) (translate.Call, error)
 	call.Tentative = true
 	switch method {
 	case Create, Delegate:
-		call.Method, m.Command, call.AutoComplete, call.Followed = Create, task.Start, !s.Confirm, true
+		if call.Method = Create; method == Delegate {
+			call.Method = Delegate
+		}
+		m.Command, call.AutoComplete, call.Followed = task.Start, !s.Confirm, true
 		call.Terms.Response = task.NoWait
 		m.TaskID = s.Task
 		readInput(&r, params, m)
