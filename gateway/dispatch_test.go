@@ -136,7 +136,6 @@ func (f *front) Event(seq uint64, build func([]byte) ([]byte, string, bool)) {
 }
 func (f *front) Data(build func([]byte) []byte) { f.line = append(f.line, state(build(nil))) }
 func (f *front) Comment(text string)            { f.line = append(f.line, text) }
-func (f *front) Retry(time.Duration)            {}
 
 func (f *front) Buffered() int { return 0 }
 func (f *front) Flush() error {

@@ -54,7 +54,6 @@ func (s *sunk) Event(_ uint64, build func([]byte) ([]byte, string, bool)) {
 }
 func (s *sunk) Data(func([]byte) []byte) {}
 func (s *sunk) Comment(string)           {}
-func (s *sunk) Retry(time.Duration)      {}
 func (s *sunk) Buffered() int            { return s.bytes }
 func (s *sunk) Flush() error {
 	for ; s.events > 0; s.events-- {

@@ -66,7 +66,6 @@ func (r *record) Event(seq uint64, build func([]byte) ([]byte, string, bool)) {
 }
 func (r *record) Data(build func([]byte) []byte) { r.line = append(build(r.line), '\n') }
 func (r *record) Comment(text string)            { r.line = fmt.Appendf(r.line, ": %s\n", text) }
-func (r *record) Retry(time.Duration)            {}
 func (r *record) Buffered() int                  { return len(r.line) }
 func (r *record) Flush() error {
 	r.sent.Write(r.line)

@@ -2,8 +2,6 @@
 
 package gateway
 
-import "time"
-
 // A Sink is a front's connection to the caller of a stream. One goroutine at a time calls its methods. Only Flush and
 // TryFlush write to the connection; the others buffer what they are given.
 type Sink interface {
@@ -15,8 +13,6 @@ type Sink interface {
 	Data(build func(dst []byte) []byte)
 	// Comment adds a line for people. A front that has no comments drops it.
 	Comment(text string)
-	// Retry adds how long the caller should wait before it reconnects. A front that has no such hint drops it.
-	Retry(after time.Duration)
 	// Buffered returns how many bytes are buffered.
 	Buffered() int
 	// Flush sends what is buffered. If nothing is, it may send a heartbeat. It may wait for the caller. An error ends

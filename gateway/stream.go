@@ -196,6 +196,9 @@ func (x *exchange) newStream() *Stream {
 	return s
 }
 
+// Numbered reports whether the events have numbers, so that a caller that comes back gets those that follow.
+func (s *Stream) Numbered() bool { return !s.frames.unnumbered }
+
 // drainAt returns what is done when the stream has to be drained.
 func (s *Stream) drainAt() context.Context {
 	if s.unresumed != nil {
@@ -304,7 +307,6 @@ func (s *Stream) finish(err error) {
 		err = s.fail(task.Errorf(task.AgentUnavailable, "the gateway is restarted; the agent works on, and %s", next))
 		s.span.AddEvent("aip.stream.drained")
 	case cause == errDrained:
-		s.out.Retry(rand.N(time.Second))
 		s.out.Comment("the configuration was replaced; re-stream from the last event")
 		if err = s.out.Flush(); err == nil {
 			s.why = errDrained

@@ -75,7 +75,6 @@ func (s *sink) Event(seq uint64, build func([]byte) ([]byte, string, bool)) {
 }
 func (s *sink) Data(build func([]byte) []byte) { s.last = string(build(nil)) }
 func (s *sink) Comment(string)                 {}
-func (s *sink) Retry(time.Duration)            {}
 func (s *sink) Buffered() int                  { return 0 }
 func (s *sink) Flush() error                   { return nil }
 

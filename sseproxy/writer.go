@@ -28,8 +28,9 @@ type Writer struct {
 	err   error     // of the first write that failed; nothing is written after it
 	armed time.Time // the deadline of writes; zero for none
 
-	busy    atomic.Bool // something was sent since the last beat
-	due     atomic.Bool // a heartbeat is due
+	began   time.Time
+	sent    atomic.Int64 // when something was sent last, or a heartbeat was due: nanoseconds since began
+	due     atomic.Bool  // a heartbeat is due
 	aborted atomic.Bool
 	mu      sync.Mutex // guards what follows
 	beat    *time.Timer
@@ -40,6 +41,7 @@ type Writer struct {
 type Options struct {
 	Heartbeat time.Duration // how long a stream may be silent before a comment is sent
 	Timeout   time.Duration // how long the write of a piece may take
+	Retry     time.Duration // how long the caller should wait before it comes back; 0 says nothing
 
 	// HeartbeatDue is called when a heartbeat has to be sent. It has a goroutine call Flush, and does not wait.
 	HeartbeatDue func()
@@ -74,8 +76,8 @@ const pieceSize = 64 << 10
 
 var frames = bufpool.Pool{Largest: largest}
 
-// beating is what a heartbeat sends.
-var beating = []byte(":\n\n")
+// beating is what a heartbeat sends. A blank line behind it would be an empty message for some clients.
+var beating = []byte(":\n")
 
 // NewWriter begins a stream: status 200 and its headers, at once. The caller must call Close.
 func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
@@ -83,7 +85,7 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	h["Content-Type"] = []string{"text/event-stream"}
 	h["Cache-Control"] = []string{"no-cache"}
 	h["X-Accel-Buffering"] = []string{"no"} // or nginx collects events until its buffer is full
-	s := &Writer{w: w, control: http.NewResponseController(w), options: o}
+	s := &Writer{w: w, control: http.NewResponseController(w), options: o, began: time.Now()}
 	w.WriteHeader(http.StatusOK)
 	if err := s.send(nil); err != nil {
 		s.disarm()
@@ -101,6 +103,8 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, more bool)) {
 	b := s.gathered()
 	before := len(b)
+	b = s.hint(b)
+	fields := len(b)
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, id, 10)
 	b = append(b, '\n')
@@ -112,28 +116,34 @@ func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, 
 		return
 	}
 	if more || id == 0 {
-		data = append(data[:before], data[numbered:]...)
+		data = append(data[:fields], data[numbered:]...)
 	}
 	// The name comes last, because it is known last; the order of an event's fields means nothing.
 	if name != "" {
 		data = append(append(data, "\nevent: "...), name...)
 	}
 	*s.out = append(data, '\n', '\n')
+	s.options.Retry = 0
 }
 
 // Data gathers an event that has no number.
 func (s *Writer) Data(build func([]byte) []byte) {
-	b := append(s.gathered(), "data: "...)
+	b := append(s.hint(s.gathered()), "data: "...)
 	*s.out = append(build(b), '\n', '\n')
+	s.options.Retry = 0
+}
+
+// hint appends Options.Retry where the first event begins: alone it would be an empty message for some clients, and at
+// the end of a stream others do not read it.
+func (s *Writer) hint(b []byte) []byte {
+	if s.options.Retry == 0 {
+		return b
+	}
+	return fmt.Appendf(b, "retry: %d\n", s.options.Retry.Milliseconds())
 }
 
 // Comment gathers a comment, which callers ignore. It must be one line.
-func (s *Writer) Comment(text string) { *s.out = fmt.Appendf(s.gathered(), ": %s\n\n", text) }
-
-// Retry gathers a hint how long a caller should wait before it comes back.
-func (s *Writer) Retry(d time.Duration) {
-	*s.out = fmt.Appendf(s.gathered(), "retry: %d\n\n", d.Milliseconds())
-}
+func (s *Writer) Comment(text string) { *s.out = fmt.Appendf(s.gathered(), ": %s\n", text) }
 
 func (s *Writer) gathered() []byte {
 	if s.out == nil {
@@ -166,6 +176,7 @@ func (s *Writer) Flush() error {
 		}
 		return s.err
 	}
+	s.sent.Store(int64(time.Since(s.began)))
 	err := s.send(*s.out)
 	s.drop()
 	return err
@@ -187,9 +198,6 @@ func (s *Writer) send(b []byte) error {
 	s.arm()
 	if s.due.Load() {
 		s.due.Store(false)
-	}
-	if !s.busy.Load() {
-		s.busy.Store(true)
 	}
 	s.write(b)
 	if s.err == nil {
@@ -241,18 +249,22 @@ func (s *Writer) disarm() {
 	}
 }
 
-// heartbeat has a comment sent if nothing else was sent since the last one.
+// heartbeat has a comment sent if nothing else was sent for the time of a heartbeat.
 func (s *Writer) heartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ends {
 		return
 	}
-	s.beat.Reset(s.options.Heartbeat)
-	if !s.busy.Swap(false) {
-		s.due.Store(true)
-		s.options.HeartbeatDue()
+	now := time.Since(s.began)
+	if rest := s.options.Heartbeat - (now - time.Duration(s.sent.Load())); rest > 0 {
+		s.beat.Reset(rest)
+		return
 	}
+	s.sent.Store(int64(now))
+	s.beat.Reset(s.options.Heartbeat)
+	s.due.Store(true)
+	s.options.HeartbeatDue()
 }
 
 // Abort has a Flush fail that waits for the caller. It is called by any goroutine while Flush runs.

@@ -135,8 +135,9 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestHeartbeat: a heartbeat is due when nothing was sent for a time, and the next Flush sends it, unless it sends
-// something else.
+// TestHeartbeat: a heartbeat is due when nothing else was sent for a time, and again after that time: proxies close
+// what is silent for longer than the time that the operator has set. The next Flush sends it, unless it sends something
+// else.
 func TestHeartbeat(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var due atomic.Int32
@@ -157,25 +158,73 @@ func TestHeartbeat(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		pass(0, 15*time.Second)
+		pass(0, 9*time.Second)
 		flush()
 		c.check(t, "when none is due")
-		pass(1, 5*time.Second)
+		pass(1, time.Second)
 		flush()
 		flush()
-		c.check(t, "a heartbeat", "20s deadline 1h0m20s", "20s write :||")
-		pass(1, 5*time.Second)
+		c.check(t, "a heartbeat", "10s deadline 1h0m10s", "10s write :|")
+		pass(2, 10*time.Second)
+		flush()
+		c.check(t, "the next one", "20s deadline 1h0m20s", "20s write :|")
+		pass(2, 5*time.Second)
 		send(t, w)
 		c.check(t, "an event", "25s deadline 1h0m25s", "25s write id: 7|data: 0||")
-		pass(1, 10*time.Second)
-		pass(2, 10*time.Second)
+		pass(2, 9*time.Second)
+		pass(3, time.Second)
 		send(t, w)
 		flush()
-		c.check(t, "an event instead of a heartbeat", "45s deadline 1h0m45s", "45s write id: 7|data: 0||")
+		c.check(t, "an event instead of a heartbeat", "35s deadline 1h0m35s", "35s write id: 7|data: 0||")
+		pass(3, 9*time.Second)
 		w.Close()
-		pass(2, time.Hour)
-		c.check(t, "at the end", "45s no deadline")
+		pass(3, time.Hour)
+		c.check(t, "at the end", "44s no deadline")
 	})
+}
+
+// TestNoEmptyMessage: each blank line ends an event that has data. Some clients take another one for an empty message,
+// fail to read it, and send their POST again, which starts the work again. So a comment is one line, and the hint when
+// to come back stands before the fields of the first event, whatever that is.
+func TestNoEmptyMessage(t *testing.T) {
+	o := Options{Heartbeat: time.Hour, Timeout: time.Hour, Lasting: true, Retry: 700 * time.Millisecond}
+	for name, tc := range map[string]struct {
+		first func(*Writer)
+		want  string
+	}{
+		"an event": {func(w *Writer) { send(t, w) }, "retry: 700|id: 7|data: 0||"},
+		"a frame of several": {func(w *Writer) {
+			w.Event(7, func(b []byte) ([]byte, string, bool) { return append(b, '0'), "x", true })
+		}, "retry: 700|data: 0|event: x||"},
+		"nothing": {func(w *Writer) {
+			w.Event(7, func(b []byte) ([]byte, string, bool) { return nil, "", false })
+		}, ""},
+		"an error": {func(w *Writer) {
+			w.Data(func(b []byte) []byte { return append(b, '0') })
+		}, "retry: 700|data: 0||"},
+	} {
+		c, w := begin(t, o)
+		w.Comment("one line")
+		tc.first(w)
+		if err := w.Flush(); err != nil {
+			t.Error(err)
+		}
+		got := ""
+		for _, did := range c.did {
+			if _, written, ok := strings.Cut(did, " write "); ok {
+				got += written
+			}
+		}
+		if want := ": one line|" + tc.want; got != want {
+			t.Errorf("%s: %s is sent, want %s", name, got, want)
+		}
+		c.did = nil
+		send(t, w)
+		if first := c.did[len(c.did)-1]; strings.Contains(first, "retry") != (tc.want == "") {
+			t.Errorf("%s: then %s is sent", name, first)
+		}
+		w.Close()
+	}
 }
 
 // TestNotRead: after a write that took too long, the stream is over, and the error says why.

@@ -54,7 +54,7 @@ func (d severalRecorded) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Tas
 }
 
 // read returns the frames of a stream until one that holds end, each as its lines with a bar between them. A task's
-// own data is not shown.
+// own data is not shown, nor the hint before the first event.
 func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 	g.t.Helper()
 	res := g.postStream(ctx, body)
@@ -68,6 +68,8 @@ func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 			if last {
 				return frames
 			}
+			continue
+		case strings.HasPrefix(line, "retry: ") && len(frames)+len(lines) == 0:
 			continue
 		case strings.HasPrefix(line, `data: {`):
 			last = strings.Contains(line, end)

@@ -49,9 +49,6 @@ func (s *grpcSink) Data(build func(dst []byte) []byte) { s.failure = build(nil) 
 // Comment implements gateway.Sink.
 func (*grpcSink) Comment(string) {}
 
-// Retry implements gateway.Sink.
-func (*grpcSink) Retry(time.Duration) {}
-
 // Buffered implements gateway.Sink.
 func (s *grpcSink) Buffered() int {
 	if s.data == nil {

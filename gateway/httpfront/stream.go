@@ -3,6 +3,7 @@
 package httpfront
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -30,11 +31,15 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 			o.close()
 		}
 	}()
-	var err error
-	o.out, err = sseproxy.NewWriter(w, sseproxy.Options{
+	options := sseproxy.Options{
 		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, HeartbeatDue: s.Wake,
 		Taken: s.Taken, Lasting: r.ProtoMajor == 1,
-	})
+	}
+	if s.Numbered() { // not all at once where many streams are cut together
+		options.Retry = time.Second/2 + rand.N(time.Second/2)
+	}
+	var err error
+	o.out, err = sseproxy.NewWriter(w, options)
 	if err != nil {
 		f.config.Log.DebugContext(traced(r), "a stream could not be opened", "error", err)
 		return s.Summary()

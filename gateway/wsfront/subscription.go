@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -397,8 +396,5 @@ func (s *Session) follows(taskID, event string) bool {
 
 // Comment implements gateway.Sink.
 func (sub *subscription) Comment(string) {}
-
-// Retry implements gateway.Sink.
-func (sub *subscription) Retry(time.Duration) {}
 
 var _ gateway.AbortSink = (*subscription)(nil)
