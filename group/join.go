@@ -194,17 +194,21 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	}
 	if m.isStored {
 		next.Joined, next.Muted, next.Node = m.record.Joined, m.record.Muted, m.record.Node
+		next.Announce = m.record.Announce
 		next.Inbox = cmp.Or(next.Inbox, m.record.Inbox)
 	} else if err := m.checkUnused(ctx, inv.Inbox); err != nil {
 		return task.Membership{}, err
 	}
 	var err error
 	if m.link != nil && m.knowsToken && m.token == token && m.record.sameLink(&next) {
+		if inv.Inbox != "" && !m.isAnnouncing() { // it is all that the Leader gets
+			next.Announce = m.announcement(next.Dialect)
+		}
 		if err = m.rebind(ctx, p, &next, token); err == nil {
 			err = m.update(&next)
 		}
-		if err == nil && inv.Inbox != "" {
-			m.announce() // it is all that the Leader gets
+		if err == nil {
+			m.announce()
 		}
 	} else {
 		next.Sealed = p.sealer.seal(token, m.log)

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type memberCommand struct {
 type statusAnswer struct {
 	message     broker.Message
 	acknowledge func()
+	announces   bool // it is what announce publishes
 }
 
 // manage has the supervisor execute a command for members, which is for this agent, in the order of the calls. The
@@ -94,7 +96,7 @@ func (m *membership) execute(c *memberCommand) error {
 		return nil // answered when it has left
 	}
 	message := m.status(c.ID, c.dialect, c.SessionID, task.MemberStatus{Connected: true, Muted: m.record.Muted})
-	m.set(func() { m.answers = append(m.answers, statusAnswer{message, c.delivery.Ack}) })
+	m.set(func() { m.answers = append(m.answers, statusAnswer{message, c.delivery.Ack, false}) })
 	return nil
 }
 
@@ -120,13 +122,53 @@ func (m *membership) status(command, dialect, session string, s task.MemberStatu
 	return broker.Message{ID: id, Body: m.form(dialect).AppendMemberStatus(nil, id, time.Now(), session, s)}
 }
 
-// announce publishes the member's status to a group that it has joined, where the dialect of its invitation has that.
+// announcement returns a record.Announce for an invitation in a dialect.
+func (m *membership) announcement(dialect string) string {
+	if !m.form(dialect).AnnouncesMembers() {
+		return ""
+	}
+	return rand.Text()
+}
+
+// announce publishes the status that record.Announce asks for, once on each link. The broker may have it already.
 func (m *membership) announce() {
-	if !m.form(m.record.Dialect).AnnouncesMembers() {
+	id := m.record.Announce
+	if id == "" || id == m.announcing || m.record.Leaving != nil {
 		return
 	}
-	message := m.status(rand.Text(), m.record.Dialect, "", task.MemberStatus{Connected: true, Muted: m.record.Muted})
-	m.set(func() { m.answers = append(m.answers, statusAnswer{message, func() {}}) })
+	m.announcing = id
+	message := m.status(id, m.record.Dialect, "", task.MemberStatus{Connected: true, Muted: m.record.Muted})
+	m.set(func() {
+		m.answers = append(m.answers, statusAnswer{message, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.announced = id
+			m.wake()
+		}, true})
+	})
+}
+
+// isAnnouncing reports whether a status waits that announce has yet to publish on the link.
+func (m *membership) isAnnouncing() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.answers, func(a statusAnswer) bool { return a.announces })
+}
+
+// endAnnouncement records that a broker has confirmed what announce has published. Where that cannot be stored now, it
+// is tried again later.
+func (m *membership) endAnnouncement() {
+	m.mu.Lock()
+	id := m.announced
+	m.mu.Unlock()
+	if id == "" || id != m.record.Announce {
+		return
+	}
+	next := m.record
+	next.Announce = ""
+	if err := m.store(&next); err != nil {
+		m.logger().Warn("what a member of a group has published could not be stored", m.about("error", err)...)
+	}
 }
 
 // form returns how the member writes what it publishes in a dialect.

@@ -127,6 +127,53 @@ func TestAnnouncement(t *testing.T) {
 	})
 }
 
+// TestAnnouncementIsLost: the status of a member that has joined is published until a broker has confirmed it, with one
+// id, also by the next process, and then not any more.
+func TestAnnouncementIsLost(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		v02 := func(inv *task.Invitation) { inv.Dialect, inv.Server.AccessToken = "aip/2", "" }
+		at := m.byName["a.example"]
+		var ids []string
+		count := func() int {
+			synctest.Wait()
+			m.change(func() {
+				for _, sent := range at.sent {
+					ids = append(ids, sent.ID)
+				}
+				at.sent = nil
+			})
+			return len(ids)
+		}
+		m.change(func() { at.holds = true })
+		m.mustInvite(v02)
+		m.mustInvite(v02)
+		if n := count(); n != 1 {
+			t.Errorf("the status was published %d times", n)
+		}
+		at.cut(broker.Closed)
+		m.pass(firstRetry)
+		if n := count(); n != 2 {
+			t.Errorf("on the next link, the status was published %d times", n-1)
+		}
+		m.restart()
+		m.change(func() { at.holds = false })
+		at.cut(broker.Closed)
+		m.pass(firstRetry)
+		n := count()
+		if ids = slices.Compact(ids); n != 4 || len(ids) != 1 {
+			t.Errorf("by the next process, the status was published %d times; the ids are %q", n-2, ids)
+		}
+		for range 2 {
+			m.restart()
+			at.cut(broker.Closed)
+			m.pass(firstRetry)
+		}
+		if n := count(); n != 1 {
+			t.Errorf("the status was published %d times after it was confirmed", n-1)
+		}
+	})
+}
+
 // TestUnconfirmedAnswer loses the link before the answers are confirmed: they are published again, with the same ids.
 func TestUnconfirmedAnswer(t *testing.T) {
 	inBubble(t, func(m *memberships) {

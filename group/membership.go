@@ -50,6 +50,7 @@ type membership struct {
 	commands  []memberCommand    // for members, that are not executed yet
 	answers   []statusAnswer     // that are not published yet
 	inFlight  int                // answers that the broker has still to confirm
+	announced string             // the last record.Announce that a broker has confirmed
 
 	// The supervisor writes what follows under mu, and reads it without.
 	isStored    bool // false until the first invitation has been accepted
@@ -74,6 +75,7 @@ type membership struct {
 	lacking     time.Time        // since when the exchange is out of reach; zero if it is not
 	leaveBy     time.Time        // when a leave ends also without a link
 	departure   *broker.Delivery // the command to leave; nil if there is none
+	announcing  string           // the record.Announce that is published on the link
 	drained     <-chan struct{}  // closed when nothing of the broker before waits any more; nil if there was none
 }
 

@@ -84,7 +84,7 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 		return err
 	}
 	m.closeRest()
-	next.Node = fresh.Info().ClusterName
+	next.Node, next.Announce = fresh.Info().ClusterName, m.announcement(next.Dialect)
 	if err := m.engine.claim(m, next); err != nil { // in this moment, or by another name of the broker
 		m.discard(fresh)
 		return err
@@ -117,7 +117,6 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 	m.set(func() { m.isStored, m.token, m.knowsToken = true, token, true })
 	m.drained = drained
 	m.connected(fresh)
-	m.announce()
 	if old != nil && !sameQueue {
 		m.home.retire(old, draining)
 	}

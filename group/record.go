@@ -47,6 +47,10 @@ type record struct {
 	// Inbox is task.Invitation.Inbox of the last invitation that has come by the inbox; empty for none.
 	Inbox string `json:"inbox,omitempty"`
 
+	// Announce is of what the id of the status is made by which the member says that it has joined, until a broker has
+	// confirmed that. It is empty then, and where the dialect has no such status.
+	Announce string `json:"announce,omitempty"`
+
 	Muted   bool       `json:"muted,omitempty"`
 	Leaving *departure `json:"leaving,omitempty"`
 }

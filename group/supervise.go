@@ -124,6 +124,7 @@ func (m *membership) attend() time.Duration {
 	case m.isOver():
 		return 0
 	case m.link != nil:
+		m.endAnnouncement()
 		m.executeCommands()
 		m.publishAnswers()
 	case m.rest != nil:
@@ -291,6 +292,8 @@ func (m *membership) connected(l link) {
 	})
 	m.engine.claimOnly(m)
 	m.enter(Joined, nil)
+	m.announcing = ""
+	m.announce()
 	m.tasks.connect(l)
 	m.logger().Info("a group is connected to its broker", m.about("host", m.record.Host, "port", m.record.Port)...)
 }
