@@ -100,52 +100,6 @@ func (c *Cluster) callHere(ctx context.Context, shard int, service string, reque
 	return reply, err
 }
 
-// routeAge is how long the answer is used that a shard has no owner.
-const routeAge = 10 * time.Millisecond
-
-// route returns the owner of a shard: the one that is known, or else the present one.
-func (c *Cluster) route(ctx context.Context, shard int) (Owner, error) {
-	s := &c.shards[shard]
-	known := func() (Owner, bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if s.asked == 0 {
-			return Owner{}, false
-		}
-		return s.route, s.route.Node != "" || c.config.Clock() < s.asked+routeAge
-	}
-	if o, ok := known(); ok {
-		return o, nil
-	}
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	if o, ok := known(); ok {
-		return o, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.config.Lease/3)
-	defer cancel()
-	o, err := c.config.Streams.Owner(ctx, shard)
-	if err != nil {
-		return o, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.route, s.asked = o, c.config.Clock()
-	if m := c.members[o.Node]; m != nil && (m.Incarnation != o.Incarnation || !m.living()) {
-		s.route = Owner{} // it is asked for again
-	}
-	return s.route, nil
-}
-
-// forget has the owner of a shard asked for again.
-func (c *Cluster) forget(shard int, was Owner) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.shards[shard].route == was {
-		c.shards[shard].route, c.shards[shard].asked = Owner{}, 0
-	}
-}
-
 // ask sends a call to a node, and waits for the reply.
 func (c *Cluster) ask(
 	ctx context.Context, to Owner, shard int, service string, request []byte, reserve replay.Reserve,

@@ -108,10 +108,7 @@ type shardState struct {
 	since time.Time // since when it does
 	stray bool      // its record may name this node, which has not opened it or could not release it
 	refusal
-
-	asking sync.Mutex    // held while the owner is asked for; not under the mutex of the cluster
-	route  Owner         // to which calls are sent; may be old
-	asked  time.Duration // when it was asked for; 0 if it must be asked for again
+	route route
 }
 
 // Open opens a node. It joins the cluster in the background, and tries again until Close; see Joined. The drivers stay
@@ -175,6 +172,17 @@ func (c *Cluster) end() {
 	for _, stop := range c.stops {
 		stop()
 	}
+}
+
+// spawn has a goroutine of the node call f, unless the node is closed. c.mu may be held.
+func (c *Cluster) spawn(f func()) bool {
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return false // Close has taken the mutex since, and waits
+	}
+	c.work.Go(f)
+	return true
 }
 
 // Name returns the name of this node.

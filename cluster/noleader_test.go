@@ -3,11 +3,14 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -107,4 +110,45 @@ func TestDeathWithoutNotices(t *testing.T) {
 			w.end(a, b)
 		})
 	}
+}
+
+// TestOneAsksForTheOwner: of all callers of a shard whose stream has no leader, one asks for its owner, and all wait for
+// that. Each waits no longer than it wants to.
+func TestOneAsksForTheOwner(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b, of := w.pair()
+		w.SetDown(true)
+		begun := w.at()
+		var callers sync.WaitGroup
+		hasty, cancel := context.WithTimeout(w.Context(), lease/10)
+		defer cancel()
+		callers.Go(func() {
+			if _, err := a.Call(hasty, of, "echo", nil); err == nil || w.at() != begun+lease/10 {
+				t.Errorf("who waits for %v is answered after %v: %v", lease/10, w.at()-begun, err)
+			}
+		})
+		for range 40 {
+			callers.Go(func() {
+				var moved *cluster.MovedError
+				if _, err := a.Call(w.Context(), of, "echo", nil); !errors.As(err, &moved) || moved.Begun {
+					t.Errorf("a call has the error %v", err)
+				}
+				if at := w.at(); at != begun+lease/3 {
+					t.Errorf("a call is answered after %v", at-begun)
+				}
+			})
+		}
+		callers.Wait()
+		again := w.at()
+		if _, err := a.Call(w.Context(), of, "echo", nil); err == nil || w.at() != again {
+			t.Errorf("right after that, a call is answered after %v: %v", w.at()-again, err)
+		}
+		w.SetDown(false)
+		bubble.Pass(lease / 2)
+		b.Handle("echo", func(context.Context, int, []byte) ([]byte, error) { return nil, nil })
+		if _, err := a.Call(w.Context(), of, "echo", nil); err != nil {
+			t.Errorf("with a leader: %v", err)
+		}
+		w.end(a, b)
+	})
 }

@@ -191,7 +191,7 @@ func (c *Cluster) receive(m Message) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if f.shard < len(c.shards) && m.From != c.incarnation {
-			c.shards[f.shard].route, c.shards[f.shard].asked = Owner{}, 0
+			c.shards[f.shard].route.forget()
 			if s := c.shards[f.shard].store; s != nil { // it may be this node that has lost the shard
 				s.sure.Store(unsure)
 			}
