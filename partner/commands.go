@@ -64,14 +64,13 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 		return p.carryOutNext(ctx, leader, c, stream)
 	}
 	p = p.inForce()
-	tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
-	if err := tk.lockWithMemory(ctx, c.Reserve, c.Message.Size()); err != nil {
-		tk.release()
+	tk, err := p.engine.lockWithMemory(ctx, logname.New(p.Name, leader, c.Message.TaskID), c.Reserve, c.Message.Size())
+	if err != nil {
 		return outcome{}, err
 	}
 	defer tk.mu.Unlock()
 	var r outcome
-	err := tk.update(ctx, func() (err error) {
+	err = tk.update(ctx, func() (err error) {
 		r, err = p.decide(ctx, tk, leader, c, stream)
 		return err
 	})

@@ -52,12 +52,16 @@ func (tk *activeTask) lease() *quota.Lease {
 	return &tk.memory
 }
 
-// lockWithMemory locks the task when the caller has memory to read it, and more bytes. After an error, the task is not
-// locked. What the gateway loads for itself, such as at a deadline, is counted and never refused.
-func (tk *activeTask) lockWithMemory(ctx context.Context, reserve replay.Reserve, more int64) error {
+// lockWithMemory returns the task of a log, locked and in use, when the caller has memory to read it, and more bytes. It
+// does not use the task while it waits: what is in use is counted, and may be what it waits for. What the gateway loads
+// for itself, such as at a deadline, is counted and never refused.
+func (e *Engine) lockWithMemory(
+	ctx context.Context, log string, reserve replay.Reserve, more int64,
+) (*activeTask, error) {
+	tk := e.acquire(log)
 	tk.mu.Lock()
 	if reserve == nil {
-		return nil
+		return tk, nil
 	}
 	n, err := tk.size, error(nil)
 	var head replay.Head
@@ -68,17 +72,19 @@ func (tk *activeTask) lockWithMemory(ctx context.Context, reserve replay.Reserve
 	}
 	if n = 2*n + more; err == nil && n <= quota.Free { // what is stored, and what it is decoded to
 		tk.reuse(&head)
-		return nil
+		return tk, nil
 	}
 	tk.mu.Unlock()
+	tk.release()
 	if err == nil {
 		err = reserve(ctx, n)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
+	tk = e.acquire(log)
 	tk.mu.Lock()
-	return nil
+	return tk, nil
 }
 
 // head returns the head of the task's log, and the zero Head where there is none. tk.mu is held.

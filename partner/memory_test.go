@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,5 +102,39 @@ func TestMemory(t *testing.T) {
 			t.Errorf("got products of %d bytes, and %v", task.ProductsSize(got.Task.Products), err)
 		}
 		held(0, 0)
+	})
+}
+
+// TestTwoReadsOfALargeTask: of two reads at once of a task that takes all that its Leader may have, the second one waits
+// for the end of the first one's answer, and has its own. What waits keeps nothing in memory for which it waits itself.
+func TestTwoReadsOfALargeTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		const kib = 1 << 10
+		var counter quota.Counter
+		b := setUp(t, memory(t), answers(strings.Repeat("y", 400*kib)), func(c *Config) {
+			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib},
+				Patience: time.Minute}
+		})
+		b.do(call(task.Start, "t1"))
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				memory := b.Memory.Lease(leader)
+				defer memory.Release()
+				get := call(task.Get, "t1")
+				get.Reserve = func(ctx context.Context, n int64) error {
+					return WaitForMemory(ctx, &memory, n, b.Memory.Patience)
+				}
+				got, err := b.Do(t.Context(), leader, get)
+				if err != nil || task.ProductsSize(got.Task.Products) != 400*kib {
+					t.Errorf("got products of %d bytes, and %v", task.ProductsSize(got.Task.Products), err)
+				}
+				bubble.Pass(time.Second) // until the answer is sent
+			})
+		}
+		readers.Wait()
+		if n := counter.Total(); n != 0 {
+			t.Errorf("%d bytes are held in the end", n)
+		}
 	})
 }

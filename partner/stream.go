@@ -25,8 +25,9 @@ import (
 func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result, error) {
 	if cmd := c.Message.Command; (cmd == task.ReStream || cmd == task.Start) && !c.Continues() {
 		tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
-		defer tk.release()
-		if s, ok := p.reStream(ctx, tk, c); ok {
+		s, ok := p.reStream(ctx, tk, c)
+		tk.release()
+		if ok {
 			return s, nil
 		}
 	}

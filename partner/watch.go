@@ -23,14 +23,14 @@ type Watcher interface {
 // Watch calls f with the name of the log of a Leader's task and with the position of the task, while nothing can happen
 // to the task. The engine's Watcher is notified of everything that happens to it from then on. The task need not exist.
 func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.Position) error) error {
-	tk := p.engine.acquire(logname.New(p.Name, leader, taskID))
-	defer tk.release()
 	memory := p.Memory.Lease(leader)
 	defer memory.Release()
 	reserve := func(ctx context.Context, n int64) error { return WaitForMemory(ctx, &memory, n, p.Memory.Patience) }
-	if err := tk.lockWithMemory(ctx, reserve, 0); err != nil {
+	tk, err := p.engine.lockWithMemory(ctx, logname.New(p.Name, leader, taskID), reserve, 0)
+	if err != nil {
 		return err
 	}
+	defer tk.release()
 	defer tk.mu.Unlock()
 	if err := tk.update(ctx, func() error { return tk.watch(ctx) }); err != nil {
 		return err
