@@ -74,18 +74,19 @@ type Cluster struct {
 	doubts atomic.Uint64 // how often shards may have been lost unseen
 	odd    atomic.Int64  // when a message was logged that cannot be read, on the clock; 0 for never
 
-	mu      lockorder.Mutex[lockorder.Cluster] // no other room is called under it
-	changed chan struct{}                      // closed at the next change of what follows
-	self    self
-	members map[string]*member       // by name
-	lapsed  map[string]time.Duration // by incarnation that was replaced: when its record was last seen to change
-	since   time.Duration            // since when the own lease holds without a break; 0 if it does not
-	joined  bool                     // the registry has the record of this incarnation
-	problem error                    // why the node has not joined
-	shards  []shardState
-	moving  int           // the shard that is released, and has no owner yet; -1 for none
-	moved   time.Duration // when it was released
-	calm    time.Duration // from when on shards move that should be elsewhere: those of a node that is gone come first
+	mu       lockorder.Mutex[lockorder.Cluster] // no other room is called under it
+	changed  chan struct{}                      // closed at the next change of what follows
+	self     self
+	members  map[string]*member       // by name
+	registry string                   // see Record.Registry; empty before it was asked
+	lapsed   map[string]time.Duration // by incarnation that was replaced: when its record was last seen to change
+	since    time.Duration            // since when the own lease holds without a break; 0 if it does not
+	joined   bool                     // the registry has the record of this incarnation
+	problem  error                    // why the node has not joined
+	shards   []shardState
+	moving   int           // the shard that is released, and has no owner yet; -1 for none
+	moved    time.Duration // when it was released
+	calm     time.Duration // from when on shards move that should be elsewhere: those of a node that is gone come first
 
 	calls calls
 }

@@ -64,6 +64,8 @@ type Record struct {
 	Name     string
 	Data     []byte
 	Revision uint64 // greater than that of all records before; of all names
+	// Registry is another one when the registry was lost and made again, where revisions begin anew. Only All says it.
+	Registry string
 }
 
 // ErrConflict is the error of a write to the registry that expects another revision.

@@ -238,11 +238,12 @@ func (c *Cluster) expelled(reason error) error {
 
 // see takes note of a record in the registry.
 func (c *Cluster) see(r Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inRegistry(r.Registry)
 	if r.Name == c.config.Name {
 		return // what this node writes it knows; what another process does is a conflict
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	m := c.members[r.Name]
 	if m != nil && r.Revision <= m.revision {
 		return
@@ -266,6 +267,21 @@ func (c *Cluster) see(r Record) {
 	if found.Left {
 		c.calls.gone(found.Incarnation)
 	}
+}
+
+// inRegistry takes note of which registry has a record; empty where that is not known. In one that was made again,
+// every record is a new one, however low its revision. c.mu is held.
+func (c *Cluster) inRegistry(name string) {
+	if name == "" || name == c.registry {
+		return
+	}
+	if c.registry != "" {
+		c.log.Warn("the registry of nodes was lost and made again; this node goes on with the new one")
+		for _, m := range c.members {
+			m.revision = 0
+		}
+	}
+	c.registry = name
 }
 
 // replaced notes when the former incarnation of a name was last seen. c.mu is held.

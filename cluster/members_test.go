@@ -384,3 +384,36 @@ func testStolen(t *testing.T, heard bool, within time.Duration) {
 		w.end(a, b)
 	})
 }
+
+// TestRegistryMadeAgain: when the registry was lost and made again, where revisions begin anew, the nodes see each
+// other as before, and none takes anything from another one. A name whose process was started again meanwhile is seen,
+// too.
+func TestRegistryMadeAgain(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b, c := w.start("a"), w.start("b"), w.start("c")
+		bubble.Pass(time.Minute)
+		before := w.owners()
+		w.Remake()
+		bubble.Pass(20 * time.Second)
+		if !slices.Equal(before, w.owners()) {
+			t.Errorf("shards have moved: %v, %v", before, w.owners())
+		}
+		for _, n := range []*node{a, b, c} {
+			if s := n.Stats(); s.Gone+s.Fenced > 0 {
+				t.Errorf("%s has seen %+v", n.name, s)
+			}
+			for _, other := range n.Nodes() {
+				if !other.Living || other.Silent > lease/2 {
+					t.Errorf("%s has %+v", n.name, other)
+				}
+			}
+		}
+		w.Remake()
+		c.end()
+		c = w.start("c")
+		bubble.Pass(20 * time.Second)
+		w.shares("a", "b", "c")
+		w.alone()
+		w.end(a, b, c)
+	})
+}

@@ -112,8 +112,8 @@ func TestDeathWithoutNotices(t *testing.T) {
 	}
 }
 
-// TestOneAsksForTheOwner: of all callers of a shard whose stream has no leader, one asks for its owner, and all wait for
-// that. Each waits no longer than it wants to.
+// TestOneAsksForTheOwner: of all callers of a shard whose stream has no leader, one asks for its owner, and all wait
+// for that. Each waits no longer than it wants to.
 func TestOneAsksForTheOwner(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()

@@ -24,7 +24,8 @@ type flight struct {
 	err   error
 }
 
-// routeAge is how long the answer is used that a shard has no owner, and failedAge, in leases, that nobody has answered.
+// routeAge is how long the answer is used that a shard has no owner, and failedAge, in leases, that nobody has
+// answered.
 const (
 	routeAge  = 10 * time.Millisecond
 	failedAge = 10 // a tenth of a lease

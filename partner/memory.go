@@ -52,9 +52,9 @@ func (tk *activeTask) lease() *quota.Lease {
 	return &tk.memory
 }
 
-// lockWithMemory returns the task of a log, locked and in use, when the caller has memory to read it, and more bytes. It
-// does not use the task while it waits: what is in use is counted, and may be what it waits for. What the gateway loads
-// for itself, such as at a deadline, is counted and never refused.
+// lockWithMemory returns the task of a log, locked and in use, when the caller has memory to read it, and more bytes.
+// It does not use the task while it waits: what is in use is counted, and may be what it waits for. What the gateway
+// loads for itself, such as at a deadline, is counted and never refused.
 func (e *Engine) lockWithMemory(
 	ctx context.Context, log string, reserve replay.Reserve, more int64,
 ) (*activeTask, error) {

@@ -105,8 +105,9 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestTwoReadsOfALargeTask: of two reads at once of a task that takes all that its Leader may have, the second one waits
-// for the end of the first one's answer, and has its own. What waits keeps nothing in memory for which it waits itself.
+// TestTwoReadsOfALargeTask: of two reads at once of a task that takes all that its Leader may have, the second one
+// waits for the end of the first one's answer, and has its own. What waits keeps nothing in memory for which it waits
+// itself.
 func TestTwoReadsOfALargeTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const kib = 1 << 10

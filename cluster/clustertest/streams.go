@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type World struct {
 	shards   []stream
 	records  map[string]cluster.Record
 	revision uint64
+	made     int  // how often the registry was
 	down     bool // nothing has a leader
 	links    []*Link
 	changed  chan struct{} // closed at the next change of what is cut
@@ -61,6 +63,15 @@ func (w *World) SetDown(down bool) {
 	defer w.mu.Unlock()
 	w.down = down
 	w.change()
+}
+
+// Remake has the registry be lost, and made again: it is empty, and its revisions begin anew.
+func (w *World) Remake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.records)
+	w.revision = 0
+	w.made++
 }
 
 // change wakes what waits. w.mu is held.
@@ -377,6 +388,7 @@ func (l *Link) All(ctx context.Context) ([]cluster.Record, error) {
 	defer l.of.mu.Unlock()
 	all := make([]cluster.Record, 0, len(l.of.records))
 	for _, r := range l.of.records {
+		r.Registry = strconv.Itoa(l.of.made)
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b cluster.Record) int { return strings.Compare(a.Name, b.Name) })

@@ -290,3 +290,50 @@ func TestWrong(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestMadeAgain: the stream of the registry that was removed while nodes run is made again by them, and says that it is
+// another one.
+func TestMadeAgain(t *testing.T) {
+	if err := servers.Ready(); err != nil {
+		t.Fatal(err)
+	}
+	nc := connect(t, servers.URL())
+	registry, err := natsdriver.NewRegistry(nc, "again", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func() (found []cluster.Record) {
+		until(t, "the registry answers", func() bool {
+			found, err = registry.All(t.Context())
+			return err == nil
+		})
+		return found
+	}
+	write := func(expect uint64) (revision uint64) {
+		until(t, "the record is written", func() bool {
+			revision, err = registry.Write(t.Context(), "a", []byte("record"), expect)
+			return err == nil || errors.Is(err, cluster.ErrConflict)
+		})
+		return revision
+	}
+	all()
+	had := write(write(0))
+	before := all()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		err = js.DeleteStream(t.Context(), "again-nodes")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if write(had); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("a record that expects one of before: %v", err)
+	}
+	if write(0); err != nil {
+		t.Error(err)
+	}
+	after := all()
+	if len(before) != 1 || len(after) != 1 || before[0].Registry == "" || before[0].Registry == after[0].Registry {
+		t.Errorf("before it was %+v, and then %+v", before, after)
+	}
+}

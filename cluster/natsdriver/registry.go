@@ -60,7 +60,7 @@ func NewRegistry(nc *nats.Conn, prefix string, replicas int) (*Registry, error) 
 	return &Registry{nc: nc, js: js, prefix: prefix, wants: wants(prefix, replicas)}, nil
 }
 
-// ensure makes the stream if it is missing, and checks it, once.
+// ensure makes the stream if it is missing, and checks it: once, and again when it may have been removed.
 func (r *Registry) ensure(ctx context.Context) error {
 	if r.ensured.Load() {
 		return nil
@@ -109,10 +109,16 @@ func check(want, got jetstream.StreamConfig) error {
 
 // Write implements cluster.Registry.
 func (r *Registry) Write(ctx context.Context, name string, record []byte, expect uint64) (uint64, error) {
+	if err := r.ensure(ctx); err != nil {
+		return 0, err
+	}
 	ack, err := r.js.Publish(ctx, r.prefix+".nodes."+name, record,
 		jetstream.WithExpectLastSequencePerSubject(expect), jetstream.WithRetryAttempts(0))
 	if isConflict(err) {
 		return 0, cluster.ErrConflict
+	}
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		r.ensured.Store(false) // it has no leader, or was removed
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", replay.ErrUnavailable, err)
@@ -143,6 +149,9 @@ func (r *Registry) All(ctx context.Context) ([]cluster.Record, error) {
 
 func (r *Registry) all(ctx context.Context) (all []cluster.Record, err error) {
 	s, err := r.js.Stream(ctx, r.wants.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		r.ensured.Store(false)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +168,8 @@ func (r *Registry) all(ctx context.Context) (all []cluster.Record, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, cluster.Record{Name: strings.TrimPrefix(subject, subjects), Data: m.Data, Revision: m.Sequence})
+		all = append(all, cluster.Record{Name: strings.TrimPrefix(subject, subjects), Data: m.Data, Revision: m.Sequence,
+			Registry: info.Created.Format(time.RFC3339Nano)})
 	}
 	return all, nil
 }
