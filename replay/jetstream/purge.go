@@ -5,6 +5,7 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -79,7 +80,7 @@ func (s *Store) trimmed(ctx context.Context, a *replay.Append) (t trim, err erro
 	defer done()
 	at := cursor{}
 	for after := a.Trim; after < h.Last; {
-		records, err := s.st.page(limited, a.Log, &h, after, &at)
+		records, err := s.st.page(limited, a.Log, &h, after, &at, math.MaxInt64)
 		if err != nil {
 			if errors.Is(err, errHole) {
 				return t, replay.ErrConflict

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"math"
 	"sync"
 	"time"
 
@@ -32,11 +34,14 @@ type cursor struct {
 }
 
 // page returns records of a log that come after a number, at least one, as h has them; the log must have one. It takes
-// no longer than an append: then the error is an ErrUnavailable.
-func (st *stream) page(ctx context.Context, log string, h *head, after uint64, at *cursor) ([]replay.Record, error) {
+// no longer than an append: then the error is an ErrUnavailable. It is a largeError where the next value is larger than
+// a page, and has more than most bytes.
+func (st *stream) page(
+	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
+) ([]replay.Record, error) {
 	limited, cancel := context.WithTimeout(ctx, st.config.GiveUp)
 	defer cancel()
-	page, err := st.readPage(limited, log, h, after, at)
+	page, err := st.readPage(limited, log, h, after, at, max(most, pageBytes))
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = st.unavailable()
 	}
@@ -44,7 +49,7 @@ func (st *stream) page(ctx context.Context, log string, h *head, after uint64, a
 }
 
 func (st *stream) readPage(
-	ctx context.Context, log string, h *head, after uint64, at *cursor,
+	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
 ) ([]replay.Record, error) {
 	subject := st.prefix + token(log) + ".r."
 	want := max(h.After(after), h.First) // the number of the next record
@@ -68,6 +73,9 @@ func (st *stream) readPage(
 		n, err := numberOf(m.subject)
 		if err != nil {
 			return err
+		}
+		if further, _ := binary.Uvarint(m.data); n <= want && (int64(further)+1)*int64(len(m.data)) > most {
+			return &largeError{(int64(further) + 1) * int64(len(m.data))}
 		}
 		at.seq = m.seq
 		if n > want {
@@ -100,7 +108,10 @@ func (st *stream) readPage(
 			return nil, ctx.Err()
 		}
 		for _, m := range messages {
-			if err := add(m); err != nil {
+			err := add(m)
+			if _, large := err.(*largeError); large && len(page) > 0 {
+				return page, nil
+			} else if err != nil {
 				return nil, holeOr(err)
 			}
 			if want > h.Last {
@@ -125,6 +136,13 @@ func (st *stream) readPage(
 			return page, nil
 		}
 	}
+}
+
+// largeError says that there must be memory for a value before it is read, and for about how many bytes.
+type largeError struct{ size int64 }
+
+func (e *largeError) Error() string {
+	return fmt.Sprintf("a value of about %d bytes is not read", e.size)
 }
 
 // holeOr returns errHole for a message that is not there, and otherwise the error itself.
@@ -166,7 +184,7 @@ func (st *stream) load(
 func (st *stream) loadHead(ctx context.Context, log string, h *head) (snapshot []byte, all []replay.Record, err error) {
 	at := cursor{}
 	for after := h.First - 1; after < h.Last && h.After(after) <= h.Last; {
-		page, err := st.page(ctx, log, h, after, &at)
+		page, err := st.page(ctx, log, h, after, &at, math.MaxInt64)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -252,6 +270,9 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
+	if reserve == nil {
+		reserve = func(context.Context, int64) error { return nil }
+	}
 	if r.store != nil {
 		if err := r.store.enter(ctx); err != nil {
 			return nil, false, err
@@ -285,15 +306,23 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 		}
 		page, err := tail, error(nil)
 		if len(page) == 0 {
-			if reserve != nil {
-				if err := reserve(ctx, pageBytes); err != nil {
-					return nil, false, err
-				}
+			if err := reserve(ctx, pageBytes); err != nil {
+				return nil, false, err
 			}
 			if r.at.seq > 0 && r.at.seq < h.begun {
 				r.at = cursor{}
 			}
-			page, err = r.st.page(ctx, r.log, h, r.after, &r.at)
+			page, err = r.st.page(ctx, r.log, h, r.after, &r.at, pageBytes)
+			if large, ok := errors.AsType[*largeError](err); ok {
+				// Readers that hold some memory and wait for more could wait for each other.
+				if err = reserve(ctx, 0); err == nil {
+					err = reserve(ctx, large.size)
+				}
+				if err != nil {
+					return nil, false, err
+				}
+				page, err = r.st.page(ctx, r.log, h, r.after, &r.at, large.size)
+			}
 		} else {
 			r.at = cursor{}
 		}

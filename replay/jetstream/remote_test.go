@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -134,6 +136,56 @@ func TestReadElsewhere(t *testing.T) {
 		if n := len(s.shards[0].followed); n != 0 {
 			t.Errorf("on %s %d logs are followed without a reader", name, n)
 		}
+	}
+}
+
+// TestLargeElsewhere: a reader on another node has memory for a record that is larger than a page before it reads it, and
+// gives back what it had before it waits for that; when it gets none, it reads the record later.
+func TestLargeElsewhere(t *testing.T) {
+	t.Parallel()
+	const large = 3 << 20
+	a := streams(t, connect(t, servers.URL()), Config{Replicas: 1})
+	owner := claim(t, a, 0, "a")
+	defer owner.Close()
+	for i, record := range [][]byte{[]byte("small"), make([]byte, large), []byte("small")} {
+		a := replay.Append{Log: "log", Expect: uint64(i), Records: [][]byte{record}}
+		if err := owner.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := openStreams(t, connect(t, servers.URL()), a.config)
+	r := b.Logs(0).Read("log", 0)
+	defer r.Close()
+	var held []int64
+	full := errors.New("no memory")
+	refuses := true
+	reserve := func(_ context.Context, n int64) error {
+		if held = append(held, n); n > pageBytes && refuses {
+			return full
+		}
+		return nil
+	}
+	var sizes []int
+	for len(sizes) < 3 {
+		records, _, err := r.Next(t.Context(), reserve)
+		if refuses && err == full {
+			refuses = false
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range records {
+			sizes = append(sizes, len(one.Data))
+		}
+		n := len(held)
+		last, before := held[n-1], held[max(n-2, 0)]
+		if len(records[0].Data) == large && (last < large || last > large*3/2 || before != 0) {
+			t.Errorf("before the large record, %d bytes were reserved", held)
+		}
+	}
+	if diff := cmp.Diff([]int{5, large, 5}, sizes); diff != "" || refuses {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
