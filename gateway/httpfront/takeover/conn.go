@@ -87,7 +87,7 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		own.loop.unwatch()
 	}
 	var err error
-	if c.watch, err = connections.watchSocket(o.Socket, c.leave, c.read); err != nil {
+	if c.watch, err = connections.watchSocket(o.Socket, c.leave, c.arrived); err != nil {
 		return nil, errors.Join(ErrUnable, err)
 	}
 	conn, buffered, err := base.Hijack()
@@ -97,9 +97,14 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	}
 	c.conn = conn
 	shareCertificates(conn)
-	if buffered.Reader.Buffered() > 0 {
-		c.stray = true
-		go c.read() // there may be more, which the socket does not show
+	_, looped := base.(*response)
+	_, secure := conn.(overTLS)
+	switch c.stray = buffered.Reader.Buffered() > 0; {
+	case c.stray:
+		c.arrived() // there may be more, which the socket does not show
+		return c, nil
+	case looped && secure:
+		c.read() // likewise: of a connection in a loop, nobody has looked for what TLS has read
 		return c, nil
 	}
 	if err := c.watch.arm(); err != nil {
@@ -187,6 +192,9 @@ func (c *Conn) leave() {
 		c.gone()
 	}
 }
+
+// arrived has what has arrived read soon.
+func (c *Conn) arrived() { streams.have(c.read) }
 
 // read reads what has arrived, through TLS, which learns of the end of the connection and of new keys.
 func (c *Conn) read() {

@@ -33,7 +33,7 @@ func rest(server *http.Server, conn net.Conn, socket syscall.RawConn, drain cont
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
-	if r.watch, err = connections.watchSocket(socket, func() { go r.end(false) }, func() { r.end(true) }); err != nil {
+	if r.watch, err = connections.watchSocket(socket, func() { go r.end(false) }, func() { go r.end(true) }); err != nil {
 		if !giveBack(server, conn) {
 			_ = conn.Close()
 		}

@@ -353,51 +353,6 @@ func TestLoopPanics(t *testing.T) {
 	}
 }
 
-// TestLoopTaken has a stream that began in a loop taken over, or one on a connection that a loop has given back; then
-// its connection is given back.
-func TestLoopTaken(t *testing.T) {
-	const chunked = "POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-	for name, sent := range map[string]string{
-		"plain": firstRequest, "TLS": firstRequest, "plain, given back": chunked, "TLS, given back": chunked,
-	} {
-		t.Run(name, func(t *testing.T) {
-			way, _, _ := strings.Cut(name, ",")
-			start := ways[way]
-			h := serveLoops(t, start, nil)
-			taken := make(chan *Conn, 1)
-			h.serve = func(w http.ResponseWriter, r *http.Request) {
-				if _, err := io.Copy(io.Discard, r.Body); err != nil {
-					t.Error(err)
-				}
-				w.Header().Set("Content-Type", "text/event-stream")
-				w.(http.Flusher).Flush()
-				socket, _ := r.Context().Value(socketKey{}).(syscall.RawConn)
-				c, err := Take(w, r, Options{
-					Socket: socket, Passes: func(http.ResponseWriter) bool { return true }, Gone: func() {}, Timeout: time.Minute,
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				taken <- c
-			}
-			c := h.dial()
-			c.send(sent)
-			s := <-taken
-			if s == nil {
-				return
-			}
-			if _, err := io.WriteString(s, "an event"); err != nil {
-				t.Error(err)
-			}
-			s.End(true, true)
-			if _, body := c.receive(); body != "an event" {
-				t.Errorf("the stream is %q", body)
-			}
-			c.call("ok")
-		})
-	}
-}
-
 // TestNoLoop names the servers and the responses whose connections stay with net/http.
 func TestNoLoop(t *testing.T) {
 	for name, change := range map[string]func(*http.Server){

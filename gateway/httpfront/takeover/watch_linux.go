@@ -14,9 +14,6 @@ import (
 // supported says that this system can watch connections.
 const supported = true
 
-// maxReaders is how many connections are read at once.
-const maxReaders = 64
-
 // connections watches the connections of all streams.
 var connections watcher
 
@@ -30,9 +27,6 @@ type watcher struct {
 	epoll  *os.File
 	done   chan struct{} // closed when the goroutine has ended
 	number int           // the descriptor of epoll
-
-	readable []*watch // connections that can be read, each at most once
-	readers  int      // goroutines that have them read, which end when there are none
 }
 
 // watch is one watched connection.
@@ -44,8 +38,8 @@ type watch struct {
 	read    func()
 }
 
-// watchSocket watches a connection. gone is called when the other end has closed it, and must not wait. Otherwise read
-// is called once after each call of arm, when the connection can be read. It may wait.
+// watchSocket watches a connection. gone is called when the other end has closed it. Otherwise read is called once after
+// each call of arm, when the connection can be read. Neither must wait: the other connections would wait for it.
 func (w *watcher) watchSocket(socket syscall.RawConn, gone, read func()) (*watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,44 +161,18 @@ func (w *watcher) wait(epoll *os.File, done chan<- struct{}) {
 	})
 }
 
-// report calls gone of the connections that were closed, and has the others read. A caller may make a read wait, by
-// records of TLS that have to be answered: that delays other reads, but the report of no closed connection.
+// report calls gone of the connections that were closed, and read of the others.
 func (w *watcher) report(events []unix.EpollEvent) {
 	for i := range events {
-		gone := events[i].Events&(unix.EPOLLHUP|unix.EPOLLERR|unix.EPOLLRDHUP) != 0
 		w.mu.Lock()
 		x := w.byID[uint64(uint32(events[i].Fd))|uint64(uint32(events[i].Pad))<<32]
-		begins := x != nil && !gone && w.readers < maxReaders
-		if x != nil && !gone {
-			w.readable = append(w.readable, x)
-		}
-		if begins {
-			w.readers++
-		}
 		w.mu.Unlock()
 		switch {
-		case begins:
-			go w.readAll()
-		case x != nil && gone:
+		case x == nil:
+		case events[i].Events&(unix.EPOLLHUP|unix.EPOLLERR|unix.EPOLLRDHUP) != 0:
 			x.gone()
+		default:
+			x.read()
 		}
-	}
-}
-
-// readAll has connections read until none can be.
-func (w *watcher) readAll() {
-	for {
-		w.mu.Lock()
-		if len(w.readable) == 0 {
-			w.readable = nil
-			w.readers--
-			w.mu.Unlock()
-			return
-		}
-		x := w.readable[0]
-		w.readable[0] = nil
-		w.readable = w.readable[1:]
-		w.mu.Unlock()
-		x.read()
 	}
 }

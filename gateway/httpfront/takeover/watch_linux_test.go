@@ -3,84 +3,61 @@
 package takeover
 
 import (
+	"bufio"
 	"io"
 	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
-// TestReadsThatWait has more reads wait than there are readers, and closes other connections meanwhile.
+// TestReadsThatWait has more reads of streams wait than there are readers. Meanwhile the callers of other streams leave,
+// which is noticed, and a caller whose connection rests makes its next call.
 func TestReadsThatWait(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	h := serve(t, plain)
+	stream := func() (net.Conn, *Conn) {
+		t.Helper()
+		c := h.dial(nil)
+		h.send(c, request)
+		return c, <-h.taken
+	}
+	rests, ended := stream()
+	ended.End(true, true)
+	r := bufio.NewReader(rests)
+	if _, err := io.Copy(io.Discard, answer(t, r).Body); err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	var w watcher
-	release := make(chan struct{})
-	var reading atomic.Int32
-	var read, gone sync.WaitGroup
-	var watches []*watch
-	// pair returns the caller's end of a watched connection.
-	pair := func() net.Conn {
-		t.Helper()
-		caller, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { caller.Close() })
-		served, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { served.Close() })
-		socket, err := served.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := w.watchSocket(socket, gone.Done, func() {
-			reading.Add(1)
-			<-release
-			read.Done()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := x.arm(); err != nil {
-			t.Fatal(err)
-		}
-		watches = append(watches, x)
-		return caller
-	}
+	var waiting []*Conn
 	for range maxReaders + 10 {
-		read.Add(1)
-		if _, err := io.WriteString(pair(), "x"); err != nil {
-			t.Fatal(err)
-		}
+		c, taken := stream()
+		taken.reading.Lock() // as the read of a caller that does not read what TLS has to answer
+		waiting = append(waiting, taken)
+		h.send(c, "x")
 	}
-	asynctest.Eventually(t, "all readers read", func() bool { return reading.Load() == maxReaders })
+	asynctest.Eventually(t, "all readers read", func() bool {
+		streams.mu.Lock()
+		defer streams.mu.Unlock()
+		return streams.running == maxReaders && len(streams.waiting) == 10
+	})
 	for range 10 {
-		gone.Add(1)
-		pair().Close()
+		c, taken := stream()
+		waiting = append(waiting, taken)
+		c.Close()
+		<-h.gone
 	}
-	gone.Wait()
-	if n := reading.Load(); n != maxReaders {
-		t.Errorf("%d reads were begun, want %d", n, maxReaders)
+	h.send(rests, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if body, err := io.ReadAll(answer(t, r).Body); string(body) != "an answer" || err != nil {
+		t.Errorf("the next call is answered %q, %v", body, err)
 	}
-	close(release)
-	read.Wait()
-	for _, x := range watches {
-		x.remove()
+	for _, taken := range waiting[:maxReaders+10] {
+		taken.reading.Unlock()
 	}
-	if w.epoll != nil {
-		t.Error("the descriptor is still open")
+	for _, taken := range waiting {
+		taken.End(false, false)
 	}
 	asynctest.Eventually(t, "no reader is left", func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.readers == 0
+		streams.mu.Lock()
+		defer streams.mu.Unlock()
+		return streams.running == 0
 	})
 }
