@@ -139,8 +139,8 @@ func TestReadElsewhere(t *testing.T) {
 	}
 }
 
-// TestLargeElsewhere: a reader on another node has memory for a record that is larger than a page before it reads it, and
-// gives back what it had before it waits for that; when it gets none, it reads the record later.
+// TestLargeElsewhere: a reader on another node has memory for a record that is larger than a page before it reads it,
+// and gives back what it had before it waits for that; when it gets none, it reads the record later.
 func TestLargeElsewhere(t *testing.T) {
 	t.Parallel()
 	const large = 3 << 20

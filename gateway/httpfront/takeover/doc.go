@@ -12,9 +12,9 @@
 // (TakeOver.Passes), and the stream is parked (Stream.Park): then no goroutine waits for it. The Leader reads the same
 // bytes as from net/http (TestTheSameBytes): takeover.Conn writes the same chunks. One epoll descriptor for all these
 // connections shows that a caller has left or has sent something; what arrives is read through crypto/tls, which learns
-// of its end and of new keys, and is dropped. A read may wait for its caller, so a few goroutines read the connections of
-// streams (readers), and nothing else waits for them. At the end, Conn.End gives the connection back to its http.Server, by a
-// listener that accepts this one connection, so that a Leader keeps its connection as before.
+// of its end and of new keys, and is dropped. A read may wait for its caller, so a few goroutines read the connections
+// of streams (readers), and nothing else waits for them. At the end, Conn.End gives the connection back to its
+// http.Server, by a listener that accepts this one connection, so that a Leader keeps its connection as before.
 //
 // Calls that follow each other, over HTTP/1.1. Front.loop has a loop serve the connection of a call from the next call
 // on (Serve): one goroutine, which receives a request, calls the handler of the http.Server, as net/http does, and

@@ -10,8 +10,8 @@ const maxReaders = 64
 // streams reads the connections of streams.
 var streams readers
 
-// readers read connections on which something has arrived. A caller may make a read wait, by records of TLS that have to
-// be answered: that delays the reads of other streams, and nothing else.
+// readers read connections on which something has arrived. A caller may make a read wait, by records of TLS that have
+// to be answered: that delays the reads of other streams, and nothing else.
 type readers struct {
 	mu      sync.Mutex
 	waiting []func() // each of another connection

@@ -38,8 +38,8 @@ type watch struct {
 	read    func()
 }
 
-// watchSocket watches a connection. gone is called when the other end has closed it. Otherwise read is called once after
-// each call of arm, when the connection can be read. Neither must wait: the other connections would wait for it.
+// watchSocket watches a connection. gone is called when the other end has closed it. Otherwise read is called once
+// after each call of arm, when the connection can be read. Neither must wait: the other connections would wait for it.
 func (w *watcher) watchSocket(socket syscall.RawConn, gone, read func()) (*watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

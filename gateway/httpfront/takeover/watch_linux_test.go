@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
-// TestReadsThatWait has more reads of streams wait than there are readers. Meanwhile the callers of other streams leave,
-// which is noticed, and a caller whose connection rests makes its next call.
+// TestReadsThatWait has more reads of streams wait than there are readers. Meanwhile the callers of other streams
+// leave, which is noticed, and a caller whose connection rests makes its next call.
 func TestReadsThatWait(t *testing.T) {
 	h := serve(t, plain)
 	stream := func() (net.Conn, *Conn) {
