@@ -3,17 +3,17 @@
 package agentca
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // Usage is what a certificate is for, as an order names it.
@@ -188,23 +188,12 @@ const (
 // readChain reads the certificates of an answer.
 func readChain(text []byte) ([]*x509.Certificate, error) { return readCertificates(text, maxChain) }
 
-// readCertificates reads certificates in PEM, and nothing else.
+// readCertificates reads certificates in PEM.
 func readCertificates(text []byte, most int) (all []*x509.Certificate, err error) {
-	for rest := text; ; {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		switch {
-		case block == nil && len(all) > 0 && len(bytes.TrimSpace(rest)) == 0:
-			return all, nil
-		case block == nil || block.Type != "CERTIFICATE" || len(all) == most:
-			return nil, fmt.Errorf("the authority has not answered 1 to %d certificates in PEM", most)
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("a certificate cannot be read: %w", err)
-		}
-		all = append(all, cert)
+	if all, err = pemtext.Certificates(text, most); err != nil {
+		return nil, fmt.Errorf("the authority has not answered 1 to %d certificates in PEM: %w", most, err)
 	}
+	return all, nil
 }
 
 // checkChain refuses a chain that is not what was ordered.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // Limits of what is read as PEM.
@@ -39,6 +40,7 @@ type Roots struct {
 
 	mu      sync.RWMutex
 	revoked map[string]bool // by revokedKey
+	lists   []*x509.RevocationList
 }
 
 // NewRoots returns the roots that PEM holds. A certificate that is not signed by itself is an intermediate, if there is
@@ -114,27 +116,43 @@ func (r *Roots) revocations() map[string]bool {
 // Certificates returns the roots and the intermediates. They are not to be changed.
 func (r *Roots) Certificates() []*x509.Certificate { return r.cas }
 
-// Revoke adds a revocation list in DER or PEM, which one of the roots or intermediates must have signed.
-func (r *Roots) Revoke(list []byte) error {
-	if block, _ := pem.Decode(list); block != nil {
-		list = block.Bytes
-	}
-	crl, err := x509.ParseRevocationList(list)
+// Revoke adds all revocation lists of a text in PEM, or the one that it is in DER. One of the roots or intermediates
+// must have signed each: else it adds none.
+func (r *Roots) Revoke(text []byte) error {
+	lists, err := pemtext.Lists(text)
 	if err != nil {
 		return err
 	}
-	for _, ca := range r.cas {
-		if crl.CheckSignatureFrom(ca) != nil {
-			continue
+	for _, crl := range lists {
+		signed := func(ca *x509.Certificate) bool { return crl.CheckSignatureFrom(ca) == nil }
+		if !slices.ContainsFunc(r.cas, signed) {
+			return fmt.Errorf("the revocation list of %q is not signed by any of the roots", crl.Issuer)
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, crl := range lists {
 		for _, e := range crl.RevokedCertificateEntries {
 			r.revoked[revokedKey(crl.RawIssuer, e.SerialNumber.Bytes())] = true
 		}
-		return nil
 	}
-	return errors.New("the revocation list is not signed by any of the roots")
+	r.lists = append(r.lists, lists...)
+	return nil
+}
+
+// Lists returns the revocation lists in PEM, those of the issuer of an identity first: clients that verify it may read
+// no more than one. It returns nil if there are none.
+func (r *Roots) Lists(of *Identity) (text []byte) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, own := range []bool{true, false} {
+		for _, crl := range r.lists {
+			if of.isIssuedBy(crl.RawIssuer) == own {
+				text = append(text, pem.EncodeToMemory(&pem.Block{Type: pemtext.List[0], Bytes: crl.Raw})...)
+			}
+		}
+	}
+	return text
 }
 
 func revokedKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
@@ -276,30 +294,11 @@ func ParseChain(text string) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-func parseCerts(text []byte, most int) (certs []*x509.Certificate, _ error) {
+func parseCerts(text []byte, most int) ([]*x509.Certificate, error) {
 	if len(text) > maxPEM {
 		return nil, fmt.Errorf("it has %d bytes, too many for PEM", len(text))
 	}
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		if certs = append(certs, c); len(certs) > most {
-			return nil, fmt.Errorf("there are more than %d certificates", most)
-		}
-	}
-	if len(certs) == 0 {
-		return nil, errors.New(`there is no PEM block "CERTIFICATE"`)
-	}
-	return certs, nil
+	return pemtext.Certificates(text, most)
 }
 
 func encodeCerts(certs []*x509.Certificate) []byte {

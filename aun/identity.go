@@ -3,6 +3,7 @@
 package aun
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hkdf"
@@ -21,6 +22,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // Identity is an AID of our own: its private key, and its certificate once the issuer has given it one.
@@ -75,18 +77,13 @@ func ParseIdentity(text []byte) (*Identity, error) {
 		return nil, errors.New("it is too large for PEM")
 	}
 	id := new(Identity)
-	for rest := text; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "PRIVATE KEY" && block.Type != "EC PRIVATE KEY" {
-			continue
-		}
-		if id.Key != nil {
+	for block, err := range pemtext.Blocks(text, "PRIVATE KEY", "EC PRIVATE KEY") {
+		switch {
+		case err != nil:
+			return nil, err
+		case id.Key != nil:
 			return nil, errors.New("it holds more than one private key")
 		}
-		var err error
 		if id.Key, err = parseKey(block); err != nil {
 			return nil, err
 		}
@@ -95,7 +92,8 @@ func ParseIdentity(text []byte) (*Identity, error) {
 	if id.Key == nil {
 		return nil, errors.New(`it has no PEM block "PRIVATE KEY"`)
 	}
-	if chain, err := parseCerts(text, maxChain); err == nil {
+	switch chain, err := parseCerts(text, maxChain); {
+	case err == nil:
 		if !id.Key.PublicKey.Equal(chain[0].PublicKey) {
 			return nil, errors.New("its first certificate is not that of its key")
 		}
@@ -104,6 +102,8 @@ func ParseIdentity(text []byte) (*Identity, error) {
 		}
 		id.Chain = chain
 		return id, nil
+	case !errors.Is(err, pemtext.ErrNone):
+		return nil, err
 	}
 	var err error
 	if id.AID, err = ParseAID(string(id.AID)); err != nil {
@@ -219,3 +219,8 @@ func (id *Identity) refuse(aid AID) error {
 
 // Sign returns the identity's signature of a message.
 func (id *Identity) Sign(message string) (string, error) { return Sign(id.Key, message) }
+
+// isIssuedBy reports whether the identity has a certificate of an issuer, by its name in DER.
+func (id *Identity) isIssuedBy(issuer []byte) bool {
+	return len(id.Chain) > 0 && bytes.Equal(id.Chain[0].RawIssuer, issuer)
+}

@@ -3,13 +3,16 @@
 package aun_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -347,6 +350,47 @@ func TestRevoked(t *testing.T) {
 	_, err := roots.Verify("alice.aid.test", alice.Chain[:1])
 	if code(err) != codes.CertificateInvalid || !strings.Contains(err.Error(), "revoked") {
 		t.Error(err)
+	}
+}
+
+// TestRevokedBySeveralLists has two roots with a list each, in one file and in two: both lists count.
+//
+// Promise: a Leader whose certificate was revoked goes on
+func TestRevokedBySeveralLists(t *testing.T) {
+	one, two := auntest.NewPKI(t), auntest.NewPKI(t)
+	alice, bob := one.Identity("alice.aid.test"), two.Identity("bob.aid.test")
+	first := pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: one.Revoke(alice)})
+	second := pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: two.Revoke(bob)})
+	both := slices.Concat([]byte("text\n"), bytes.TrimSpace(first), second)
+	for name, files := range map[string][][]byte{"one file": {both}, "two files": {first, two.Revoke(bob)}} {
+		roots, err := aun.NewRoots(slices.Concat(one.RootsPEM(), []byte("\n"), two.RootsPEM()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if err := roots.Revoke(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []*aun.Identity{alice, bob} {
+			if _, err := roots.Verify(id.AID, id.Chain); err == nil || !strings.Contains(err.Error(), "revoked") {
+				t.Errorf("%s: %s: %v", name, id.AID, err)
+			}
+		}
+		if got := strings.Count(string(roots.Lists(alice)), "BEGIN X509 CRL"); got != 2 {
+			t.Errorf("%s: %d lists are shown", name, got)
+		}
+	}
+	for name, list := range map[string][]byte{
+		"of another issuer": slices.Concat(first, second), "damaged": slices.Concat(first, second[:len(second)-20]),
+	} {
+		roots := one.Roots()
+		if err := roots.Revoke(list); err == nil {
+			t.Errorf("a second list that is %s was accepted", name)
+		}
+		if _, err := roots.Verify(alice.AID, alice.Chain); err != nil {
+			t.Errorf("%s: the first list is in use: %v", name, err)
+		}
 	}
 }
 

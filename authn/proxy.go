@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // Form is how a proxy writes the certificate of a client into a header.
@@ -275,28 +275,6 @@ func cutPair(s string) (pair, rest string, err error) {
 	return "", "", errors.New("quotes must be around a whole value")
 }
 
-// ParseCertificates parses the certificates of a PEM file. There is one at least.
-func ParseCertificates(content []byte) (list []*x509.Certificate, err error) {
-	for rest := content; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, cert)
-	}
-	if len(list) == 0 {
-		return nil, errors.New("there is no certificate in PEM")
-	}
-	return list, nil
-}
-
 // The lines of PEM around a certificate.
 const (
 	pemBegin = "-----BEGIN CERTIFICATE-----"
@@ -318,7 +296,7 @@ func parsePEM(s string) (certs []*x509.Certificate, err error) {
 		if len(certs) == maxChain {
 			return nil, fmt.Errorf("there are more than %d certificates", maxChain)
 		}
-		list, err := ParseCertificates([]byte(one + pemEnd))
+		list, err := pemtext.Certificates([]byte(one+pemEnd), 1)
 		if err != nil {
 			return nil, err
 		}

@@ -76,17 +76,16 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 
 // readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.
 func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err error) {
-	for _, file := range files {
-		pem, err := readFile(repl, file)
-		if err != nil {
-			return nil, fmt.Errorf("tls ca: %w", err)
-		}
-		if pool == nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls ca: there is no certificate in %s", file)
-		}
+	if len(files) == 0 {
+		return nil, nil
+	}
+	all, err := readCertificates(repl, files)
+	if err != nil {
+		return nil, fmt.Errorf("tls ca: %w", err)
+	}
+	pool = x509.NewCertPool()
+	for _, c := range all {
+		pool.AddCert(c)
 	}
 	return pool, nil
 }

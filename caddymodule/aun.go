@@ -9,7 +9,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +28,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/quota"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -47,8 +47,8 @@ type AUN struct {
 	// PEM files with the roots, and the issuers below them, that the certificates of clients must chain to.
 	Roots []string `json:"roots,omitempty"`
 
-	// The file with the list of revoked certificates, in PEM. Default: none.
-	CRL string `json:"crl,omitempty"`
+	// The files with the lists of revoked certificates, in PEM or DER. A file may have several. Default: none.
+	CRL []string `json:"crl,omitempty"`
 
 	// The issuer whose tokens the gateway makes: they name auth.{issuer}. Default: the issuer of the gateway's AID.
 	Issuer string `json:"issuer,omitempty"`
@@ -65,7 +65,6 @@ type AUN struct {
 
 	identity  *aun.Identity
 	roots     *aun.Roots
-	crl       []byte
 	authority *aun.Authority
 }
 
@@ -96,7 +95,7 @@ type AUNLimits struct {
 //		aid     <aid>
 //		cert    <file>
 //		roots   <file>...
-//		crl     <file>
+//		crl     <file>...
 //		issuer  <name>
 //		jwt_key <issuer> <file>...
 //		origins <host>...
@@ -117,7 +116,7 @@ func (p *parser) aun(into **AUN) func() {
 			"aid":     p.word(&a.AID),
 			"cert":    p.word(&a.Cert),
 			"roots":   p.words(&a.Roots),
-			"crl":     p.word(&a.CRL),
+			"crl":     p.words(&a.CRL),
 			"issuer":  p.word(&a.Issuer),
 			"jwt_key": p.wordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
 			"origins": p.words(&a.Origins),
@@ -179,14 +178,15 @@ func (a *AUN) provision() (err error) {
 		return err
 	}
 	key.Write(a.roots.PEM())
-	if a.CRL != "" {
-		if a.crl, err = readFile(repl, a.CRL); err == nil {
-			err = a.roots.Revoke(a.crl)
+	for _, file := range a.CRL {
+		text, err := readFile(repl, file)
+		if err == nil {
+			err = a.roots.Revoke(text)
 		}
 		if err != nil {
-			return fmt.Errorf("crl: %w", err)
+			return fmt.Errorf("crl: %s: %w", file, err)
 		}
-		key.Write(a.crl)
+		key.Write(text)
 	}
 	foreign := make(map[string][]*ecdsa.PublicKey)
 	for _, issuer := range slices.Sorted(maps.Keys(a.JWTKeys)) {
@@ -200,11 +200,11 @@ func (a *AUN) provision() (err error) {
 			if err != nil {
 				return fmt.Errorf("jwt_key: %w", err)
 			}
-			public, err := publicKey(text)
+			public, err := publicKeys(text)
 			if err != nil {
 				return fmt.Errorf("jwt_key: %s: %w", file, err)
 			}
-			foreign[issuer] = append(foreign[issuer], public)
+			foreign[issuer] = append(foreign[issuer], public...)
 			key.Write(text)
 		}
 	}
@@ -214,24 +214,30 @@ func (a *AUN) provision() (err error) {
 	return err
 }
 
-// publicKey reads a public key, or that of a certificate, from PEM.
-func publicKey(text []byte) (*ecdsa.PublicKey, error) {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, errors.New("it is not PEM")
-	}
-	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if block.Type == "CERTIFICATE" {
-		cert, certErr := x509.ParseCertificate(block.Bytes)
-		if err = certErr; err == nil {
-			parsed = cert.PublicKey
+// publicKeys reads all public keys, and those of all certificates, from PEM.
+func publicKeys(text []byte) (all []*ecdsa.PublicKey, err error) {
+	for block, err := range pemtext.Blocks(text, append([]string{"PUBLIC KEY"}, pemtext.Certificate...)...) {
+		if err != nil {
+			return nil, err
 		}
+		var parsed any
+		if block.Type == "PUBLIC KEY" {
+			parsed, err = x509.ParsePKIXPublicKey(block.Bytes)
+		} else if cert, certErr := x509.ParseCertificate(block.Bytes); certErr == nil {
+			parsed = cert.PublicKey
+		} else {
+			err = certErr
+		}
+		key, ok := parsed.(*ecdsa.PublicKey)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("its block %q has no public key of ECDSA", block.Type)
+		}
+		all = append(all, key)
 	}
-	key, ok := parsed.(*ecdsa.PublicKey)
-	if err != nil || !ok {
-		return nil, errors.New("it has no public key of ECDSA")
+	if len(all) == 0 {
+		return nil, errors.New(`it has no PEM block "PUBLIC KEY" or "CERTIFICATE"`)
 	}
-	return key, nil
+	return all, nil
 }
 
 // authorities keeps the authority of the last configuration: a login whose first step was before a reload may have its
@@ -295,8 +301,9 @@ func (a *App) startAUN() {
 	}
 	process.Assignees.NotifyBy(aunConnections.Send)
 	c.Assignees = a.opened.assignees
-	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
-		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
+	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots,
+		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Gateway: aunURL,
+		Healthy: func() bool { return a.draining.Err() == nil }}
 	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {

@@ -63,10 +63,17 @@ func (c certificates) read(use string, files ...string) {
 	}
 }
 
-// readCRL adds a list of revoked certificates that names its end.
-func (c certificates) readCRL(file string) {
-	if list, err := doctor.ReadCRL(file); err == nil && !list.NextUpdate.IsZero() {
-		c[certificate{useAUNCRL, file, list.Issuer.CommonName}] = validity{list.ThisUpdate, list.NextUpdate}
+// readCRLs adds the lists of revoked certificates of files that name their end. Of several of one issuer, the one that
+// ends last counts.
+func (c certificates) readCRLs(files ...string) {
+	for _, file := range files {
+		lists, _ := doctor.ReadCRLs(file)
+		for _, list := range lists {
+			key := certificate{useAUNCRL, file, list.Issuer.CommonName}
+			if list.NextUpdate.After(c[key].until) {
+				c[key] = validity{list.ThisUpdate, list.NextUpdate}
+			}
+		}
 	}
 }
 
@@ -77,7 +84,7 @@ func (a *App) loadedCertificates() certificates {
 	if a.AUN != nil {
 		c.read(useAUN, a.AUN.Cert)
 		c.read(useAUNRoots, a.AUN.Roots...)
-		c.readCRL(a.AUN.CRL)
+		c.readCRLs(a.AUN.CRL...)
 	}
 	for _, g := range a.members {
 		c.read(useLeaders, g.trusted...)

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"crypto/x509"
 	"fmt"
 	"os"
 	"time"
@@ -28,19 +29,28 @@ func (e *examination) revocation(r *Revocation, now time.Time) {
 			add(doctor.Broken, "it has %d bytes, and max_size is %d; set max_size", info.Size(), r.maxSize())
 			continue
 		}
-		list, err := doctor.ReadCRL(file)
-		switch {
-		case err != nil:
+		lists, err := doctor.ReadCRLs(file)
+		if err != nil {
 			add(doctor.Broken, "%v%s", err, until)
-		case !list.NextUpdate.IsZero() && now.After(list.NextUpdate):
-			add(doctor.Broken, "the list has ended on %s; get the next one%s", list.NextUpdate.Local().Format(time.RFC3339),
-				until)
-		case list.NextUpdate.IsZero():
-			add(doctor.Warning, "the list does not say when the next one is there; set max_age, and get it in time")
-		default:
-			add(doctor.OK, "%d certificates of %s are revoked; the next list must be there on %s",
-				len(list.RevokedCertificateEntries), list.Issuer, list.NextUpdate.Local().Format(time.RFC3339))
 		}
+		for _, list := range lists {
+			examineList(list, now, until, add)
+		}
+	}
+}
+
+// examineList says until when a list counts.
+func examineList(list *x509.RevocationList, now time.Time, until string, add func(doctor.Status, string, ...any)) {
+	switch {
+	case list.NextUpdate.IsZero():
+		add(doctor.Broken, "the list of %s does not say when the next one is there, and is not used; have its issuer "+
+			"say so%s", list.Issuer, until)
+	case now.After(list.NextUpdate):
+		add(doctor.Broken, "the list of %s has ended on %s; get the next one%s", list.Issuer,
+			list.NextUpdate.Local().Format(time.RFC3339), until)
+	default:
+		add(doctor.OK, "%d certificates of %s are revoked; the next list must be there on %s",
+			len(list.RevokedCertificateEntries), list.Issuer, list.NextUpdate.Local().Format(time.RFC3339))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/token"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -372,6 +373,9 @@ func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 	return a, nil
 }
 
+// maxCertificates is how many certificates one file may have.
+const maxCertificates = 1000
+
 // readCertificates reads certificates from PEM files, each of which has one at least.
 func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certificate, err error) {
 	for _, file := range files {
@@ -379,7 +383,7 @@ func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certifi
 		if err != nil {
 			return nil, err
 		}
-		certs, err := authn.ParseCertificates(content)
+		certs, err := pemtext.Certificates(content, maxCertificates)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}

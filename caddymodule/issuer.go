@@ -59,11 +59,11 @@ func (i *OwnIssuer) read() (*onbehalf.Issuer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("issuer: keys: %w", err)
 		}
-		key, err := onbehalf.ParseKey(text)
+		found, err := onbehalf.ParseKeys(text)
 		if err != nil {
 			return nil, fmt.Errorf("issuer: keys: %s: %w", file, err)
 		}
-		keys = append(keys, key)
+		keys = append(keys, found...)
 	}
 	signer, err := onbehalf.NewIssuer(i.Name, keys)
 	if err != nil {

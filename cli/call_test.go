@@ -359,7 +359,8 @@ func TestCallUsage(t *testing.T) {
 		{[]string{url, "start", "--key", "k"}, "--key needs --cert"},
 		{[]string{url, "start", "--cert", "x.pem"},
 			"reading the Leader's certificate x.pem and its key x-key.pem: open x.pem: no such file or directory"},
-		{[]string{url, "start", "--sender", "x", "--ca", "bad.pem"}, "bad.pem has no certificate in PEM"},
+		{[]string{url, "start", "--sender", "x", "--ca", "bad.pem"},
+			"bad.pem: it holds no certificate in PEM; name the right file"},
 		{[]string{"localhost:8443", "start", "--sender", "x"}, "the URL must begin with https:// or http:// and have a host"},
 	} {
 		if diff := cmp.Diff(commandResult{1, "", "Error: " + tt.want + "\n"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -125,16 +126,16 @@ func (f *connectionFlags) roots() (*x509.CertPool, error) {
 			return nil, nil
 		}
 	}
-	pem, err := os.ReadFile(path)
+	all, err := doctor.ReadCertificates(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", path)
+	for _, c := range all {
+		pool.AddCert(c)
 	}
 	return pool, nil
 }

@@ -208,7 +208,7 @@ func TestDoctor(t *testing.T) {
 		{"an AID that expires soon", aun(5*time.Minute, time.Hour), "certificate", doctor.Warning,
 			`of gateway.aid.test expires on .*; renew it`},
 		{"a list of revoked certificates that is old", aun(1000*time.Hour, -time.Minute), "certificate", doctor.Warning,
-			`^the next list of revoked certificates is there on .*; get it`},
+			`^the next list of revoked certificates of CN=aid.test is there on .*; get it`},
 		{"a clock that is slow", made(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
 			"certificate", doctor.Broken, `is valid only from .*; correct the clock of this machine`},
 		{"a certificate for clients", made(func(c *x509.Certificate) {

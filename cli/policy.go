@@ -3,12 +3,9 @@
 package cli
 
 import (
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -135,17 +132,11 @@ func printDecisions(cmd *cobra.Command, decisions []doctor.Decision, asJSON bool
 
 // readCertificate reads the certificate of a caller.
 func readCertificate(file string, q *doctor.Question) error {
-	text, err := os.ReadFile(file)
+	chain, err := doctor.ReadCertificates(file)
 	if err != nil {
-		return err
-	}
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return fmt.Errorf("%s does not begin with a certificate", file)
-	}
-	if q.Certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	q.Certificate = chain[0]
 	if aic, err := identity.FromCertificate(q.Certificate); err == nil && q.Leader == "" {
 		q.Leader = string(aic)
 	}

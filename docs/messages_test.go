@@ -277,7 +277,7 @@ func TestDocsMessages(t *testing.T) {
 		{"put credentials into header_up, not into the URL, which is logged",
 			gateway("aip_gateway a2a/legacy http://a:b@127.0.0.1:9101")},
 		{"agent: header_up … has a placeholder without a value", agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}")},
-		{"tls ca: there is no certificate in …", agent("tls {\nca go.mod\n}")},
+		{"tls ca: …: there is no PEM block \"CERTIFICATE\"", agent("tls {\nca go.mod\n}")},
 		{"tls ca: open …: no such file or directory", agent("tls {\nca nowhere.pem\n}")},
 		{"agent: max_runs is …, but must be at least 2", agent("max_runs 1")},
 		{"agent: max_runs_per_leader is …, but must not be negative; 0 means no bound", agent("max_runs_per_leader -1")},

@@ -286,13 +286,15 @@ func TestKeys(t *testing.T) {
 		"P-256": {in("PRIVATE KEY", ec(t)), true}, "Ed25519": {in("PRIVATE KEY", ed(t)), true},
 		"as openssl ecparam writes it": {append([]byte("-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n"+
 			"-----END EC PARAMETERS-----\n"), in("EC PRIVATE KEY", ec(t))...), true},
-		"RSA": {in("PRIVATE KEY", weak), false}, "P-384": {in("PRIVATE KEY", p384), false},
+		"several":                {append(in("PRIVATE KEY", ec(t)), in("PRIVATE KEY", ed(t))...), true},
+		"one of several is none": {append(in("PRIVATE KEY", ec(t)), in("PRIVATE KEY", weak)...), false},
+		"RSA":                    {in("PRIVATE KEY", weak), false}, "P-384": {in("PRIVATE KEY", p384), false},
 		"nothing": {nil, false}, "no PEM": {[]byte("x"), false},
 		"garbage": {pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}), false},
 	} {
-		key, err := ParseKey(tt.pem)
+		keys, err := ParseKeys(tt.pem)
 		if err == nil {
-			_, err = NewIssuer("x", []crypto.Signer{key})
+			_, err = NewIssuer("x", keys)
 		}
 		if (err == nil) != tt.good {
 			t.Errorf("%s: %v", name, err)

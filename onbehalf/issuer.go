@@ -10,11 +10,12 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // Issuer signs tokens for agents. It may be used by any number of goroutines at once.
@@ -81,26 +82,28 @@ func publicKey(key crypto.Signer) (public jose.JSONWebKey, err error) {
 var errKey = errors.New("a key must be one for ES256 (the curve P-256) or for EdDSA (Ed25519); " +
 	"make one with: openssl genpkey -algorithm ed25519 -out <file>")
 
-// ParseKey reads a private key from PEM. An error does not quote it.
-func ParseKey(text []byte) (crypto.Signer, error) {
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+// ParseKeys reads all private keys from PEM. An error does not quote them.
+func ParseKeys(text []byte) (all []crypto.Signer, err error) {
+	for block, err := range pemtext.Blocks(text, "PRIVATE KEY", "EC PRIVATE KEY") {
+		if err != nil {
+			return nil, err
+		}
 		var key any
-		var err error
-		switch block.Type {
-		case "PRIVATE KEY":
+		if block.Type == "PRIVATE KEY" {
 			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-		case "EC PRIVATE KEY":
+		} else {
 			key, err = x509.ParseECPrivateKey(block.Bytes)
-		default: // such as the parameters of the curve
-			continue
 		}
 		signer, ok := key.(crypto.Signer)
 		if err != nil || !ok {
 			return nil, errKey
 		}
-		return signer, nil
+		all = append(all, signer)
 	}
-	return nil, fmt.Errorf("there is no private key in PEM; %w", errKey)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no private key in PEM; %w", errKey)
+	}
+	return all, nil
 }
 
 // JWKS returns the public keys as a JSON Web Key Set. It is not to be changed.

@@ -4,7 +4,9 @@ package revocation
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
+	"errors"
 	"slices"
 	"time"
 )
@@ -55,18 +57,8 @@ func (c *Checker) admit(issuer *x509.Certificate) *authority {
 	}
 	known = append(slices.Clone(known), &authority{cert: issuer}) // no call reads it before it has its lists
 	adopted := false
-	for _, l := range c.locations {
-		if p := l.pending; p != nil && p.names(issuer) {
-			l.pending = nil
-			var changed bool
-			if changed, l.err = c.offer(l, p, known); changed {
-				adopted = true
-				c.keepSoon(l)
-			} else {
-				p.drop()
-			}
-			c.report(l, nil)
-		}
+	for _, at := range c.locations {
+		adopted = c.adopt(at, issuer, known) || adopted
 	}
 	if adopted {
 		c.arrange(known)
@@ -76,19 +68,54 @@ func (c *Checker) admit(issuer *x509.Certificate) *authority {
 	return find(*c.known.Load(), issuer)
 }
 
+// adopt puts the lists of a location in use that have waited for an issuer. It reports whether there are any. c.mu is
+// held.
+func (c *Checker) adopt(at *location, issuer *x509.Certificate, known []*authority) bool {
+	waiting, before := at.pending, at.err
+	if !slices.ContainsFunc(waiting, func(l *list) bool { return l.names(issuer) }) {
+		return false
+	}
+	at.pending = nil
+	var fresh []*list
+	var refused error
+	for _, l := range waiting {
+		changed, err := c.offer(at, l, waiting, known)
+		switch {
+		case changed:
+			fresh = append(fresh, l)
+		case !errors.Is(err, errPending):
+			l.drop()
+			refused = cmp.Or(refused, err)
+		}
+	}
+	switch {
+	case refused != nil: // and it is fetched whole the next time
+		at.err, at.etag, at.lastModified = refused, "", ""
+	case errors.Is(at.err, errPending) && len(at.pending) == 0:
+		at.err = nil
+	}
+	c.report(at, fresh, before)
+	if len(fresh) > 0 {
+		c.keepSoon(at)
+	}
+	return len(fresh) > 0
+}
+
 // arrange puts the lists in order by their issuers, and makes these the known ones. c.mu is held.
 func (c *Checker) arrange(issuers []*authority) {
 	var known []*authority
 	for _, old := range issuers {
 		a := &authority{cert: old.cert}
 		var deltas []*list
-		for _, l := range c.locations {
-			switch {
-			case l.current == nil || !a.same(l.current.authority):
-			case l.current.base != nil:
-				deltas = append(deltas, l.current)
-			default:
-				a.lists = append(a.lists, coverage{base: l.current})
+		for _, at := range c.locations {
+			for _, l := range at.current {
+				switch {
+				case !a.same(l.authority):
+				case l.base != nil:
+					deltas = append(deltas, l)
+				default:
+					a.lists = append(a.lists, coverage{base: l})
+				}
 			}
 		}
 		for _, delta := range deltas {

@@ -3,6 +3,7 @@
 package revocation
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
@@ -11,19 +12,29 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
-// A list of a URL is kept in a file of Config.Dir, in DER before the certificate of its issuer. The name of the file is
-// made of the URL. Its time is when the URL has last given the list.
+// Each list of a URL is kept in a file of Config.Dir, in DER before the certificate of its issuer. The name of the file
+// is made of the URL, and of the list's slot if that is not 0. Its time is when the URL has last given the list.
 
 func cacheName(dir, url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(dir, fmt.Sprintf("%x.crl", sum[:16]))
 }
 
-// keep keeps the list of a URL that is in use on disk, with the time when the URL has last given it. c.mu is not held,
-// so that no handshake waits for the disk.
+// slotName returns the name of the file of a slot.
+func (at *location) slotName(slot int) string {
+	if slot == 0 {
+		return at.cache
+	}
+	return fmt.Sprintf("%s-%d.crl", strings.TrimSuffix(at.cache, ".crl"), slot)
+}
+
+// keep keeps the lists of a URL that are in use on disk, with the time when the URL has last given them. c.mu is not
+// held, so that no handshake waits for the disk.
 func (c *Checker) keep(at *location) {
 	if at.cache == "" {
 		return
@@ -31,23 +42,35 @@ func (c *Checker) keep(at *location) {
 	at.keeping.Lock()
 	defer at.keeping.Unlock()
 	c.mu.Lock()
-	l, spool := at.current, ""
-	if l != nil {
-		spool, l.spool = l.spool, ""
+	current := slices.Clone(at.current)
+	spools := make([]string, len(current))
+	for i, l := range current {
+		spools[i], l.spool = l.spool, ""
 	}
 	c.mu.Unlock()
-	if spool != "" {
-		if err := l.write(spool, at.cache); err != nil {
-			c.cannotKeep(at, err)
-			_ = os.Remove(spool)
-			return
+	used := make(map[int]bool)
+	for i, l := range current {
+		name := at.slotName(l.slot)
+		used[l.slot] = true
+		if spools[i] != "" {
+			if err := l.write(spools[i], name); err != nil {
+				c.cannotKeep(at, err)
+				_ = os.Remove(spools[i])
+				continue
+			}
+			at.kept[l.slot] = l
 		}
-		at.kept = l
+		if at.kept[l.slot] == l {
+			// The time of the file is all that a later start knows; without it the list seems older, which is safe.
+			given := time.Unix(0, l.given.Load())
+			_ = os.Chtimes(name, given, given)
+		}
 	}
-	if l != nil && l == at.kept {
-		// The time of the file is all that a later start knows; without it the list seems older, which is safe.
-		given := time.Unix(0, at.given.Load())
-		_ = os.Chtimes(at.cache, given, given)
+	for slot := range at.kept {
+		if !used[slot] {
+			_ = os.Remove(at.slotName(slot))
+			delete(at.kept, slot)
+		}
 	}
 }
 
@@ -124,21 +147,24 @@ func openKept(name string) (file *os.File, got time.Time, err error) {
 	return file, got, nil
 }
 
-// recall reads the list of a URL that was kept on disk.
+// recall reads the lists of a URL that were kept on disk.
 func (c *Checker) recall(at *location) {
-	err := c.recallFrom(at)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.log.Warn("a revocation list that was kept on disk cannot be read", "source", at.name, "error", err)
+	for slot := range maxLists {
+		err := c.recallFrom(at, slot)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("a revocation list that was kept on disk cannot be read", "source", at.name, "error", err)
+		}
 	}
 }
 
-func (c *Checker) recallFrom(at *location) error {
-	file, got, err := openKept(at.cache)
+func (c *Checker) recallFrom(at *location, slot int) error {
+	file, got, err := openKept(at.slotName(slot))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	l, rest, err := readList(file, c.config.MaxSize, nil)
+	rest := bufio.NewReaderSize(file, 32<<10)
+	l, _, err := readList(rest, c.config.MaxSize, nil)
 	if err != nil {
 		return err
 	}
@@ -157,10 +183,10 @@ func (c *Checker) recallFrom(at *location) error {
 	defer c.mu.Unlock()
 	c.admit(issuer)
 	known := *c.known.Load()
-	if _, err := c.offer(at, l, known); err != nil {
+	if _, err := c.offer(at, l, nil, known); err != nil {
 		return err
 	}
-	at.kept = l
+	l.slot, at.kept[slot] = slot, l
 	c.arrange(known)
 	return nil
 }

@@ -162,8 +162,8 @@ func (c *Checker) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.locations {
-		l.wait(nil)
-		l.current.drop()
+		dropAll(l.pending)
+		dropAll(l.current)
 	}
 }
 

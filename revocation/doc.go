@@ -5,11 +5,13 @@
 //
 // # Sources
 //
-// Certificate revocation lists (RFC 5280 §5) come from files and URLs, complete ones and deltas. A list counts for the
-// certificates of the issuer that has signed it, and of its scope. An issuer is known by its certificate, from the
+// Certificate revocation lists (RFC 5280 §5) come from files and URLs, complete ones and deltas. In PEM, one of these
+// may have several: each stands for itself. A list counts for the certificates of the issuer that has signed it, and of
+// its scope. An issuer is known by its certificate, from the
 // first verified chain that has it: a list whose issuer has not been seen waits for it. A list that is forged, broken,
 // older than the one that is there, or has critical extensions that are not known here, is refused, and the one that
-// is there stays. Lists of URLs are kept on disk, so that a start needs no network.
+// is there stays. So does one that is valid and that its location has lost; until it is back, no lists of other issuers
+// are taken from there. Lists of URLs are kept on disk, so that a start needs no network.
 //
 // A list is read as a stream, and hashed meanwhile: of each entry only its serial number is kept, in 20 bytes. It
 // takes the place of the one that is there once its signature is verified. Of a list that is signed by Ed25519, what

@@ -52,9 +52,9 @@ func (c *Checker) nextFetch(at *location, failures int) time.Duration {
 	wait := c.config.Refresh
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at.current != nil {
+	for _, l := range at.current {
 		// The next list may be there as soon as this one ends.
-		wait = min(wait, max(time.Until(at.current.until), firstRetry))
+		wait = min(wait, max(time.Until(l.until), firstRetry))
 	}
 	return wait
 }
@@ -67,11 +67,14 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 	if err != nil {
 		return 0, c.got(at, nil, err)
 	}
-	if at.etag != "" {
-		request.Header.Set("If-None-Match", at.etag)
+	c.mu.Lock()
+	etag, lastModified := at.etag, at.lastModified
+	c.mu.Unlock()
+	if etag != "" {
+		request.Header.Set("If-None-Match", etag)
 	}
-	if at.lastModified != "" {
-		request.Header.Set("If-Modified-Since", at.lastModified)
+	if lastModified != "" {
+		request.Header.Set("If-Modified-Since", lastModified)
 	}
 	answer, err := c.client.Do(request)
 	if err != nil {
@@ -81,7 +84,7 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 		return 0, c.got(at, nil, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	conditional := at.etag != "" || at.lastModified != ""
+	conditional := etag != "" || lastModified != ""
 	switch {
 	case answer.StatusCode == http.StatusNotModified && conditional:
 		c.confirm(at)
@@ -89,26 +92,33 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 	case answer.StatusCode != http.StatusOK:
 		return retryAfter(answer), c.got(at, nil, fmt.Errorf("it is answered with %s", answer.Status))
 	}
-	l, err := c.read(at, answer.Body)
+	reading, err := c.read(at, answer.Body)
 	if err != nil && c.ctx.Err() != nil {
+		dropAll(reading)
 		return 0, err
 	}
-	if err = c.got(at, l, err); err == nil {
-		// A list that is not in use is fetched whole the next time.
+	err = c.got(at, reading, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at.etag, at.lastModified = "", ""; at.err == nil || errors.Is(at.err, errPending) {
+		// What is refused is fetched whole the next time.
 		at.etag, at.lastModified = answer.Header.Get("ETag"), answer.Header.Get("Last-Modified")
 	}
 	return 0, err
 }
 
-// confirm notes that the list that is there is still the newest of its URL.
+// confirm notes that the lists that are there are still the newest of their URL.
 func (c *Checker) confirm(at *location) {
 	defer c.keep(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := at.err
-	at.err = nil
-	at.given.Store(time.Now().UnixNano())
-	if before != nil {
-		c.report(at, before)
+	now, before := time.Now(), at.err
+	for _, l := range at.current {
+		l.given.Store(now.UnixNano())
 	}
+	at.err = nil
+	for _, l := range at.pending {
+		l.got, at.err = now, errPending
+	}
+	c.report(at, nil, before)
 }

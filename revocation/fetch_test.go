@@ -116,8 +116,7 @@ func TestURL(t *testing.T) {
 			beforeAsked, beforeWhole = nowAsked, nowWhole
 		}
 		step("first list", time.Second, "", 1, 1)
-		step("the issuer was not known, so it is fetched whole", 5*time.Minute, "", 1, 1)
-		step("nothing new", 10*time.Minute, "", 2, 0)
+		step("nothing new", 15*time.Minute, "", 3, 0)
 		s.set(p.crl(p.first, 6, []int64{7}), `"6"`)
 		step("revoked", 5*time.Minute, Revoked, 1, 1)
 		s.set(p.crl(p.first, 7, nil), `"7"`)

@@ -14,10 +14,10 @@ type Health struct {
 
 	place int
 
-	// Of a list that is in use; zero values for none.
+	// Of the list that is in use; of several, of the one that ends first. Zero values for none.
 	Issuer     string // its distinguished name
 	Number     string // in decimal digits
-	Entries    int
+	Entries    int    // of all lists
 	Delta      bool
 	ThisUpdate time.Time
 	NextUpdate time.Time
@@ -33,8 +33,12 @@ func (c *Checker) Health() []Health {
 	var all []Health
 	for _, at := range c.locations {
 		h := Health{Kind: CRL, Location: at.name, place: at.place, Err: at.err}
-		if l := at.current; l != nil {
-			h.Issuer, h.Entries, h.Delta = l.authority.Subject.String(), l.entries, l.base != nil
+		for _, l := range at.current {
+			h.Entries += l.entries
+			if !h.NextUpdate.IsZero() && !l.until.Before(h.NextUpdate) {
+				continue
+			}
+			h.Issuer, h.Number, h.Delta = l.authority.Subject.String(), "", l.base != nil
 			h.ThisUpdate, h.NextUpdate, h.Good = l.from, l.until, l.span().given
 			if l.number != nil {
 				h.Number = l.number.String()

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/cryptobyte"
@@ -37,6 +38,9 @@ type list struct {
 	until   time.Time // nextUpdate
 	entries int
 	got     time.Time // when it was read
+
+	given atomic.Int64 // when a URL has last given it, in ns since 1970; read by anyone
+	slot  int          // the number of the file in which it is kept; another one for each list of its location
 
 	algorithm x509.SignatureAlgorithm
 	signature []byte
@@ -84,9 +88,6 @@ var (
 	oidInvalid  = asn1.ObjectIdentifier{2, 5, 29, 24}
 	removeEntry = 8 // the reason removeFromCRL
 )
-
-// pemList is the type of a list's PEM block (RFC 7468 §6).
-const pemList = "X509 CRL"
 
 var errSyntax = errors.New("it is no certificate revocation list")
 
@@ -260,4 +261,22 @@ func (l *list) older(other *list) bool {
 		return l.number.Cmp(other.number) < 0
 	}
 	return l.from.Before(other.from)
+}
+
+// replaces reports whether the list may take the place of another one: it is of an issuer of the same name, and of the
+// same kind and scope.
+func (l *list) replaces(old *list) bool {
+	return bytes.Equal(l.issuer, old.issuer) && (l.base == nil) == (old.base == nil) && l.scope.raw == old.scope.raw
+}
+
+func (l *list) isReplacedBy(other *list) bool { return other.replaces(l) }
+
+// sameKey reports whether two lists are signed by the same key: an issuer has two while it changes its key.
+func (l *list) sameKey(other *list) bool {
+	return bytes.Equal(l.authority.RawSubjectPublicKeyInfo, other.authority.RawSubjectPublicKeyInfo)
+}
+
+// repeats reports whether it is the same list.
+func (l *list) repeats(other *list) bool {
+	return bytes.Equal(l.signature, other.signature) && bytes.Equal(l.issuer, other.issuer)
 }

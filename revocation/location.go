@@ -3,37 +3,36 @@
 package revocation
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// location is where a list comes from. What is not said to be otherwise is guarded by Checker.mu.
+// location is where lists come from: a file or a URL, which has one or several. What is not said to be otherwise is
+// guarded by Checker.mu.
 type location struct {
 	place int    // among the sources
 	name  string // a path or a URL
 	url   bool
-	cache string // the file in which the list of a URL is kept; empty for none
+	cache string // the beginning of the names of the files in which the lists of a URL are kept; empty for none
 
-	current *list // nil for none
-	pending *list // the list whose issuer is not known yet; nil for none
-	err     error // why there is nothing newer; nil if current is what the location has
+	current []*list // in use; of each key of an issuer at most one of a kind and scope
+	pending []*list // whose issuer is not known yet, of the last reading
+	err     error   // why there is nothing newer; nil if current is what the location has
 
-	given atomic.Int64 // when a URL has last given current, in ns since 1970; read by anyone
+	etag, lastModified string // of what a URL has given last, if that is in use or pending; empty for none
 
-	keeping sync.Mutex // held while cache is written; taken before Checker.mu
-	kept    *list      // the one in cache, if that was current; guarded by keeping
+	keeping sync.Mutex    // held while files of cache are written; taken before Checker.mu
+	kept    map[int]*list // what is in them, by list.slot; guarded by keeping
 
 	// What the goroutine uses that reads the location.
-	modified           time.Time // of a file as it was last read
-	size               int64
-	etag, lastModified string // of the list of a URL that is in use
+	modified time.Time // of a file as it was last read
+	size     int64
 }
 
 // span returns the times of a list that is in use. A file is there all the time, but is as old as its list.
@@ -41,7 +40,7 @@ func (l *list) span() span {
 	if !l.location.url {
 		return span{until: l.until, given: l.from, good: l.until}
 	}
-	given := time.Unix(0, l.location.given.Load())
+	given := time.Unix(0, l.given.Load())
 	s := span{until: l.until, given: given, good: given}
 	if given.After(l.until) {
 		s.good = l.until // a source that repeats what has ended gives no good answer
@@ -52,9 +51,10 @@ func (l *list) span() span {
 // errPending says that a list cannot be verified yet.
 var errPending = errors.New("its issuer has not been seen in a certificate's chain yet")
 
-// offer makes a list of one of these issuers the current one of its location, unless the one that is there is better.
-// It returns false if it is the one that is there. c.mu is held; keep follows without it.
-func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bool, err error) {
+// offer has a list of one of these issuers take the place of the one that it replaces, unless that is better, or stand
+// beside the others if there is none. It returns false if the list is there already, or a newer one of the same
+// reading. c.mu is held; keep follows without it.
+func (c *Checker) offer(at *location, l *list, reading []*list, issuers []*authority) (changed bool, err error) {
 	if ahead := time.Until(l.from); ahead > skew {
 		return false, fmt.Errorf("it is for a time that begins in %v", ahead.Round(time.Second))
 	}
@@ -70,115 +70,165 @@ func (c *Checker) offer(at *location, l *list, issuers []*authority) (changed bo
 	}
 	if err != nil {
 		if errors.Is(err, errPending) {
-			at.wait(l)
+			at.pending = append(at.pending, l)
 		}
 		return false, err
 	}
-	if old := at.current; old != nil {
-		if bytes.Equal(l.signature, old.signature) && bytes.Equal(l.issuer, old.issuer) {
-			at.wait(nil)
-			at.given.Store(l.got.UnixNano())
-			return false, nil
+	i := slices.IndexFunc(at.current, func(o *list) bool { return l.replaces(o) && l.sameKey(o) })
+	if i < 0 {
+		for l.slot = 0; slices.ContainsFunc(at.current, func(o *list) bool { return o.slot == l.slot }); {
+			l.slot++
 		}
-		other := !bytes.Equal(l.issuer, old.issuer) || (l.base == nil) != (old.base == nil) ||
-			l.scope.raw != old.scope.raw
+		at.current = append(at.current, l)
+	} else {
+		old := at.current[i]
 		switch {
-		case other && time.Now().Before(old.until):
-			return false, errors.New("it is of another issuer, kind or scope than the list that is there, and that is valid")
-		case !other && l.older(old):
+		case l.repeats(old):
+			old.given.Store(l.got.UnixNano())
+			return false, nil
+		case l.older(old) && slices.ContainsFunc(reading, old.repeats):
+			return false, nil
+		case l.older(old):
 			return false, errors.New("it is older than the list that is there")
 		}
+		old.drop()
+		l.slot, at.current[i] = old.slot, l
 	}
-	if at.pending != l {
-		at.wait(nil)
-	}
-	at.current.drop()
 	l.signed, l.location = nil, at
-	at.current, at.pending = l, nil
-	at.given.Store(l.got.UnixNano())
+	l.given.Store(l.got.UnixNano())
 	return true, nil
 }
 
-// wait makes a list the one whose issuer is not known yet; nil for none.
-func (at *location) wait(l *list) {
-	if at.pending != l {
-		at.pending.drop()
+// lacked returns a list in use that is valid and that a reading has no successor of; nil for none. That a location
+// loses it is a mistake, or somebody's in between: it stays, and what is new in the reading does not come in addition.
+func (at *location) lacked(reading []*list) *list {
+	for _, old := range at.current {
+		if time.Now().Before(old.until) && !slices.ContainsFunc(reading, old.isReplacedBy) {
+			return old
+		}
 	}
-	at.pending = l
+	return nil
 }
 
-// report logs what has become of a location, if that is something else than before. c.mu is held.
-func (c *Checker) report(at *location, before error) {
-	switch l := at.current; {
-	case at.err == nil:
+// report logs which lists of a location are newly in use, and why there is nothing newer, if that is something else
+// than before. c.mu is held.
+func (c *Checker) report(at *location, fresh []*list, before error) {
+	if len(fresh) == 0 && at.err == nil && before != nil {
+		fresh = at.current
+	}
+	for _, l := range fresh {
 		c.log.Info("a revocation list is in use", "source", at.name, "issuer", l.authority.Subject.String(),
 			"number", l.number, "entries", l.entries, "next_update", l.until)
+	}
+	switch {
+	case at.err == nil:
 	case errors.Is(at.err, errPending) && !errors.Is(before, errPending):
 		c.log.Info("a revocation list waits for its issuer", "source", at.name)
 	case before == nil || before.Error() != at.err.Error():
-		c.log.Warn("a revocation list cannot be used", "source", at.name, "error", at.err, "kept", l != nil)
+		c.log.Warn("a revocation list cannot be used", "source", at.name, "error", at.err, "kept", len(at.current) > 0)
 	}
 }
 
-// got takes the list that was read of a location, or why none was. It returns why the location has nothing newer; nil
-// if it is in use.
-func (c *Checker) got(at *location, l *list, err error) error {
+// got takes the lists that were read of a location, and why others were not. It returns why the location has nothing
+// newer; nil if all are in use.
+func (c *Checker) got(at *location, reading []*list, err error) error {
 	defer c.keep(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, changed, known := at.err, false, *c.known.Load()
-	if err == nil {
-		changed, err = c.offer(at, l, known)
+	before, known := at.err, *c.known.Load()
+	if len(reading) > 0 {
+		dropAll(at.pending)
+		at.pending = nil
 	}
-	if l != nil && l != at.pending && l != at.current {
-		l.drop()
+	lacked := at.lacked(reading)
+	if lacked != nil && err == nil {
+		err = fmt.Errorf("it has no list of %s of the kind and scope of the one that is there, and that is valid",
+			lacked.authority.Subject)
 	}
-	if at.err = err; changed {
+	var fresh []*list
+	used, pending := false, error(nil)
+	for _, l := range reading {
+		if lacked != nil && !slices.ContainsFunc(at.current, l.replaces) {
+			continue
+		}
+		switch changed, refused := c.offer(at, l, reading, known); {
+		case changed:
+			fresh, used = append(fresh, l), true
+		case refused == nil:
+			used = true
+		case errors.Is(refused, errPending):
+			pending = refused
+		default:
+			err = cmp.Or(err, refused)
+		}
+	}
+	left := len(at.current)
+	if used {
+		at.current = slices.DeleteFunc(at.current, func(o *list) bool {
+			ended := !time.Now().Before(o.until) && !slices.ContainsFunc(reading, o.isReplacedBy)
+			if ended {
+				o.drop()
+			}
+			return ended
+		})
+	}
+	for _, l := range reading {
+		if !slices.Contains(at.current, l) && !slices.Contains(at.pending, l) {
+			l.drop()
+		}
+	}
+	at.err = cmp.Or(err, pending)
+	if len(fresh) > 0 || len(at.current) < left {
 		c.arrange(known)
 	}
-	if changed || before != nil || err != nil {
-		c.report(at, before)
-	}
-	return err
+	c.report(at, fresh, before)
+	return at.err
 }
 
-// read reads a list, of which the rest is the end. The list of a URL is written to disk meanwhile.
-func (c *Checker) read(at *location, r io.Reader) (*list, error) {
-	var copied io.Writer
-	var spool *os.File
-	if at.cache != "" {
-		var err error
-		if spool, err = newFile(at.cache); err != nil {
-			c.cannotKeep(at, err)
-		} else {
-			copied = spool
-			defer func() { _ = spool.Close() }()
+// read reads the lists of a location. Those of a URL are written to disk meanwhile. An error is about one of them, or
+// about the rest.
+func (c *Checker) read(at *location, r io.Reader) (all []*list, err error) {
+	got := time.Now()
+	err = readLists(r, c.config.MaxSize, func(read func(io.Writer) (*list, error)) error {
+		var copied io.Writer
+		var spool *os.File
+		if at.cache != "" {
+			var err error
+			if spool, err = newFile(at.cache); err != nil {
+				c.cannotKeep(at, err)
+			} else {
+				copied = spool
+				defer func() { _ = spool.Close() }()
+			}
 		}
-	}
-	l, rest, err := readList(r, c.config.MaxSize, copied)
-	if err == nil {
-		if _, more := rest.ReadByte(); !errors.Is(more, io.EOF) {
-			err = cmp.Or(more, errSyntax)
+		l, err := read(copied)
+		if err != nil {
+			if spool != nil {
+				_ = os.Remove(spool.Name())
+			}
+			return err
 		}
-	}
-	if err != nil {
+		l.got = got
 		if spool != nil {
-			_ = os.Remove(spool.Name())
+			l.spool = spool.Name()
 		}
-		return nil, err
-	}
-	l.got = time.Now()
-	if spool != nil {
-		l.spool = spool.Name()
-	}
-	return l, nil
+		all = append(all, l)
+		return nil
+	})
+	return all, err
 }
 
-// drop removes the file that has the list, if it is not kept; nil has none.
+// drop removes the file that has the list, if it is not kept.
 func (l *list) drop() {
-	if l != nil && l.spool != "" {
+	if l.spool != "" {
 		_ = os.Remove(l.spool)
 		l.spool = ""
+	}
+}
+
+func dropAll(all []*list) {
+	for _, l := range all {
+		l.drop()
 	}
 }
 

@@ -66,7 +66,7 @@ func TestPassedEnds(t *testing.T) {
 		if err := c.Known(chain); err != nil { // which makes the issuer known
 			t.Fatal(err)
 		}
-		until := c.locations[0].current.until
+		until := c.locations[0].current[0].until
 		bubble.Pass(time.Until(until) - time.Minute)
 		for left := time.Until(until); left > -2*passFor; left = time.Until(until) {
 			got := reason(t, c.Known(chain))

@@ -30,7 +30,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Fatalf("the list is in use before its issuer is known: %v", err)
 	}
 	// A pipe takes nothing before somebody reads it.
-	spool := at.pending.spool
+	spool := at.pending[0].spool
 	if err := errors.Join(os.Remove(spool), syscall.Mkfifo(spool, 0o600)); err != nil {
 		t.Fatal(err)
 	}

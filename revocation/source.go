@@ -136,7 +136,7 @@ func loopback(host string) bool {
 func (c *Checker) add(s Source, place int) {
 	switch s.Kind {
 	case CRL:
-		l := &location{place: place, name: s.Location, url: isURL(s.Location)}
+		l := &location{place: place, name: s.Location, url: isURL(s.Location), kept: make(map[int]*list)}
 		if l.url && c.config.Dir != "" {
 			l.cache = cacheName(c.config.Dir, l.name)
 		}

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"hash"
@@ -110,25 +109,18 @@ func cut(err error) error {
 
 var errTooLarge = errors.New("it is larger than the limit")
 
-// readList reads a list in DER or PEM of up to max bytes, and writes it in DER to copied, unless that is nil. It does
-// not verify its signature. What is behind the list is in rest.
-func readList(r io.Reader, max int64, copied io.Writer) (l *list, rest *bufio.Reader, err error) {
-	rest = bufio.NewReaderSize(r, 32<<10)
-	if start, _ := rest.Peek(32); bytes.HasPrefix(bytes.TrimSpace(start), []byte("-----BEGIN")) {
-		body, err := pemBody(rest, max)
-		if err != nil {
-			return nil, nil, err
-		}
-		rest = bufio.NewReaderSize(body, 32<<10)
-	}
+// readList reads a list in DER of up to max bytes, and writes it to copied, unless that is nil. It does not verify its
+// signature. What is behind the list stays in r. size is how many bytes were read.
+func readList(r *bufio.Reader, max int64, copied io.Writer) (l *list, size int64, err error) {
 	if copied == nil {
 		copied = io.Discard
 	}
-	l, err = (&stream{r: rest, left: max, to: copied}).list()
+	s := &stream{r: r, left: max, to: copied}
+	l, err = s.list()
 	if errors.Is(err, errTooLarge) {
 		err = fmt.Errorf("it has more than %d bytes, which is the limit", max)
 	}
-	return l, rest, err
+	return l, max - s.left, err
 }
 
 // list reads a list.
@@ -283,45 +275,3 @@ func (l *list) readEntries(s *stream, size int64) error {
 
 // minEntry is the size of the smallest entry.
 const minEntry = 20
-
-// pemBody returns the contents of the first block of a PEM text, which must be a list.
-func pemBody(r *bufio.Reader, max int64) (io.Reader, error) {
-	lines := bufio.NewScanner(io.LimitReader(r, 2*max)) // PEM is larger than what is in it
-	lines.Buffer(nil, maxPart)
-	for lines.Scan() {
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
-		}
-		if string(line) != "-----BEGIN "+pemList+"-----" {
-			return nil, errors.New("it is PEM, but no " + pemList)
-		}
-		return base64.NewDecoder(base64.StdEncoding, &pemLines{lines: lines}), nil
-	}
-	return nil, errSyntax
-}
-
-// pemLines reads the lines of a block.
-type pemLines struct {
-	lines *bufio.Scanner
-	line  []byte
-	ended bool
-}
-
-func (p *pemLines) Read(b []byte) (int, error) {
-	for len(p.line) == 0 {
-		if p.ended || !p.lines.Scan() {
-			if err := p.lines.Err(); err != nil {
-				return 0, err
-			}
-			return 0, io.EOF
-		}
-		p.line = bytes.TrimSpace(p.lines.Bytes())
-		if p.ended = bytes.HasPrefix(p.line, []byte("-----END")); p.ended {
-			p.line = nil
-		}
-	}
-	n := copy(b, p.line)
-	p.line = p.line[n:]
-	return n, nil
-}

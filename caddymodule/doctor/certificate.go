@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -61,7 +61,10 @@ func (c *configuration) examineCertificates(partners []mounted, now time.Time) (
 	for _, file := range slices.Compact(trusted) {
 		findings = append(findings, examineEnds(file, now)...)
 	}
-	return append(findings, examineCRL(aun.CRL, now)...)
+	for _, file := range aun.CRL {
+		findings = append(findings, examineCRL(file, now)...)
+	}
+	return findings
 }
 
 // TrustFiles returns the files that clients' certificates are checked against.
@@ -80,29 +83,21 @@ func TrustFiles(p *caddytls.ConnectionPolicy) []string {
 	return pool.Files
 }
 
+// maxCertificates is how many certificates a file may have. The roots of a whole system are 150.
+const maxCertificates = 1000
+
 // ReadCertificates reads the certificates of a PEM file, whose name may have placeholders.
 func ReadCertificates(file string) ([]*x509.Certificate, error) {
-	rest, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
+	text, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read (%w); correct its path or its permissions", err)
 	}
-	var chain []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("it holds a damaged certificate (%w); replace it", err)
-		}
-		chain = append(chain, c)
-	}
-	if len(chain) == 0 {
+	chain, err := pemtext.Certificates(text, maxCertificates)
+	switch {
+	case errors.Is(err, pemtext.ErrNone):
 		return nil, errors.New("it holds no certificate in PEM; name the right file")
+	case err != nil:
+		return nil, fmt.Errorf("it holds a damaged certificate (%w); replace it", err)
 	}
 	return chain, nil
 }
@@ -153,31 +148,31 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 	return say(OK, "it is valid until %s", stamp(leaf.NotAfter))
 }
 
-// ReadCRL reads a list of revoked certificates, in PEM or DER, from a file, whose name may have placeholders.
-func ReadCRL(file string) (*x509.RevocationList, error) {
+// ReadCRLs reads the lists of revoked certificates, in PEM or one in DER, from a file. Its name may have placeholders.
+func ReadCRLs(file string) ([]*x509.RevocationList, error) {
 	text, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read (%w); correct its path or its permissions", err)
 	}
-	if block, _ := pem.Decode(text); block != nil {
-		text = block.Bytes
-	}
-	list, err := x509.ParseRevocationList(text)
+	lists, err := pemtext.Lists(text)
 	if err != nil {
 		return nil, fmt.Errorf("it holds no list of revoked certificates (%w); name the right file", err)
 	}
-	return list, nil
+	return lists, nil
 }
 
-// examineCRL examines until when a list of revoked certificates is the newest. What else is wrong with it is an error
-// of the configuration.
-func examineCRL(file string, now time.Time) []Finding {
-	list, err := ReadCRL(file)
-	if err == nil && !list.NextUpdate.IsZero() && EndsSoon(list.ThisUpdate, list.NextUpdate, now) {
-		return []Finding{{CheckCertificate, Warning, file, fmt.Sprintf("the next list of revoked certificates is there "+
-			"on %s; get it, and run caddy reload --force", stamp(list.NextUpdate))}}
+// examineCRL examines until when the lists of revoked certificates in a file are the newest. What else is wrong with
+// them is an error of the configuration.
+func examineCRL(file string, now time.Time) (findings []Finding) {
+	lists, _ := ReadCRLs(file)
+	for _, list := range lists {
+		if !list.NextUpdate.IsZero() && EndsSoon(list.ThisUpdate, list.NextUpdate, now) {
+			findings = append(findings, Finding{CheckCertificate, Warning, file, fmt.Sprintf("the next list of revoked "+
+				"certificates of %s is there on %s; get it, and run caddy reload --force", list.Issuer,
+				stamp(list.NextUpdate))})
+		}
 	}
-	return nil
+	return findings
 }
 
 // EndsSoon reports whether what is valid for some time must be renewed now, or has ended.

@@ -38,7 +38,7 @@ type configuration struct {
 type aunFiles struct {
 	Cert  string   `json:"cert"`
 	Roots []string `json:"roots"`
-	CRL   string   `json:"crl"`
+	CRL   []string `json:"crl"`
 }
 
 // aun returns the files of AUN; none if there is no such option.
