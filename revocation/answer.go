@@ -236,7 +236,12 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	}
 	said.got, said.signed = said.from, nil // a caller may bring an old one again and again
 	said.source, said.place = c.responder.name(), c.responder.place
-	if changed, _ := c.take(a, said, now); changed && said.outcome == revoked {
+	due := a.after
+	changed, _ := c.take(a, said, now)
+	if !due.IsZero() && due.Before(a.after) {
+		a.after = due // what a caller brings does not postpone the question
+	}
+	if changed && said.outcome == revoked {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.change()

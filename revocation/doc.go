@@ -23,7 +23,8 @@
 // a rate that holds in any minute; a certificate is asked about once at a time, and again in the background before its
 // answer ends. That a certificate is unknown is no answer, unless set otherwise: some authorities say it of each.
 // Answers of OCSP are kept on disk, and verified again when they are read. A caller may bring one itself (a staple of
-// TLS 1.3): it is checked as one that was asked for, and is as old as it says.
+// TLS 1.3): it is checked as one that was asked for, is as old as it says, and does not postpone when the sources are
+// asked next.
 //
 // A registry of ACPs says which agents are active, by one request that waits for the next change. An agent that is not
 // active is refused, whatever else is said about its certificate. That it is active is an answer about the agent, and

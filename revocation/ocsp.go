@@ -17,8 +17,9 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// noNextUpdate is for how long an answer counts that does not say when there is a newer one.
-const noNextUpdate = time.Minute
+// noNextUpdate is for how long an answer counts that does not say when there is a newer one, by a clock that may be
+// behind.
+const noNextUpdate = time.Minute + skew
 
 // readOCSP reads an OCSP response about a certificate (RFC 6960), and checks that it is one of its issuer. Package
 // ocsp checks neither what it is about nor who may sign it.
@@ -43,7 +44,12 @@ func readOCSP(raw []byte, cert, issuer *x509.Certificate, now time.Time) (*answe
 	case ocsp.Revoked:
 		a.outcome = revoked
 	}
-	return a, a.checkTimes(now)
+	err = a.checkTimes(now)
+	if errors.Is(err, errEnded) && response.NextUpdate.IsZero() {
+		err = fmt.Errorf("%w: it has no nextUpdate, so it counts for %v; have the responder set one, or correct the clocks",
+			err, noNextUpdate)
+	}
+	return a, err
 }
 
 // checkTimes checks that an answer is valid now.
@@ -54,10 +60,12 @@ func (a *answer) checkTimes(now time.Time) error {
 	case !a.until.After(a.from):
 		return errors.New("the end of the answer is not after its begin")
 	case !now.Before(a.until):
-		return errors.New("the answer has ended")
+		return errEnded
 	}
 	return nil
 }
+
+var errEnded = errors.New("the answer has ended")
 
 // checkSigner checks that a response is signed by the issuer, or by a responder that the issuer has certified for it
 // (RFC 6960 §4.2.2.2). If it has a certificate, package ocsp has verified the signature by that.

@@ -165,6 +165,36 @@ func TestAnswersThatEndSoon(t *testing.T) {
 	})
 }
 
+// TestStaplesDoNotPostpone has a certificate whose holder brings answers from before it was revoked, in turns: its
+// responder is asked all the same, as soon as the first one is due again.
+//
+// Promise: a Leader whose certificate was revoked goes on
+func TestStaplesDoNotPostpone(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPKI(t)
+		chain := p.leaf(p.first, 7)
+		day := &responder{p: p, change: func(r *ocsp.Response) {
+			r.ThisUpdate, r.NextUpdate = time.Now().Add(-time.Minute), time.Now().Add(24*time.Hour)
+		}}
+		var staples [][]byte
+		for range 3 {
+			staples = append(staples, day.answer(chain[0]))
+			bubble.Pass(time.Minute)
+		}
+		r := &responder{p: p, status: map[int64]int{7: ocsp.Revoked}} // from now on
+		c := startAsking(t, r, Config{Sources: []Source{{Kind: OCSP, Location: responderURL}}})
+		began := time.Now()
+		for i := 0; reason(t, c.Check(t.Context(), chain, staples[i%3])) != Revoked; i++ {
+			if time.Since(began) > 2*defaultRefresh {
+				t.Fatalf("after %v, the certificate is let in, and the responder was asked %d times", time.Since(began),
+					r.count())
+			}
+			_ = c.Check(t.Context(), chain, []byte("worthless"))
+			bubble.Pass(time.Minute)
+		}
+	})
+}
+
 // TestStaples has callers that bring an OCSP response.
 func TestStaples(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -185,8 +185,12 @@ func TestOCSP(t *testing.T) {
 		{"without an end", &responder{change: func(r *ocsp.Response) {
 			r.ThisUpdate, r.NextUpdate = time.Now(), time.Time{}
 		}}, Source{}, ""},
-		{"without an end, old", &responder{change: func(r *ocsp.Response) { r.NextUpdate = time.Time{} }}, Source{},
-			NoAnswer},
+		{"without an end, of a clock that is behind", &responder{change: func(r *ocsp.Response) {
+			r.ThisUpdate, r.NextUpdate = time.Now().Add(-skew), time.Time{}
+		}}, Source{}, ""},
+		{"without an end, old", &responder{change: func(r *ocsp.Response) {
+			r.ThisUpdate, r.NextUpdate = time.Now().Add(-skew-2*time.Minute), time.Time{}
+		}}, Source{}, NoAnswer},
 		{"not found", &responder{fails: 404}, Source{}, NoAnswer},
 		{"acps", &responder{}, Source{Kind: ACPS, Location: "http://127.0.0.1:9003"}, ""},
 		{"acps, revoked", &responder{status: map[int64]int{7: 1}}, Source{Kind: ACPS, Location: "http://localhost"}, Revoked},
@@ -219,6 +223,19 @@ func TestOCSP(t *testing.T) {
 				t.Errorf("%d requests, want 1", test.r.count())
 			}
 		})
+	}
+}
+
+// TestWithoutEnd: that an answer names no end, and so counts for minutes alone, is said where it has ended.
+func TestWithoutEnd(t *testing.T) {
+	p := newPKI(t)
+	chain := p.leaf(p.first, 7)
+	r := &responder{p: p, change: func(r *ocsp.Response) {
+		r.ThisUpdate, r.NextUpdate = time.Now().Add(-time.Hour), time.Time{}
+	}}
+	_, err := readOCSP(r.answer(chain[0]), chain[0], chain[1], time.Now())
+	if err == nil || !strings.Contains(err.Error(), "has no nextUpdate") {
+		t.Errorf("%v, want that it has no nextUpdate", err)
 	}
 }
 
