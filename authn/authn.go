@@ -152,7 +152,7 @@ func (a *Authenticator) byToken(r *http.Request, bearer string) (identity.Peer, 
 	}
 	a.refused("a token was refused", r, first)
 	if e, ok := errors.AsType[*token.Error](first); ok && e.Reason == token.Malformed {
-		return identity.Peer{}, malformed("The bearer token is no JSON Web Token that can be read.")
+		return identity.Peer{}, invalid("The bearer token is no JSON Web Token that can be read.")
 	}
 	return identity.Peer{}, invalid("The bearer token is not accepted.")
 }
