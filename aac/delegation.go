@@ -36,8 +36,9 @@ type delegation struct {
 	id              string         // of the delegation
 	mode            string         // modeFixed, modeDynamic, or empty
 	route           []identity.AIC // of modeFixed
-	depth, maxDepth float64        // of the chain; 0 for none
-	obliges         bool           // who carries out the call must do something beside it (§6.6)
+	depth, maxDepth float64        // of the chain; maxDepth counts if it is limited
+	limited         bool
+	obliges         bool // who carries out the call must do something beside it (§6.6)
 }
 
 // readDelegation reads the claims of a token. The error says which claim is missing, or has no valid form.
@@ -71,6 +72,7 @@ func readDelegation(c *identity.Claims) (d delegation, err error) {
 		case "acps_chain_depth":
 			d.depth, err = depth(name.Str, v)
 		case "acps_max_chain_depth":
+			d.limited = true
 			d.maxDepth, err = depth(name.Str, v)
 		}
 		return err == nil
@@ -202,7 +204,7 @@ func (d *delegation) isBoundTo(cert *x509.Certificate) bool {
 
 // checkRoute returns what is wrong with the place of the caller in the chain; empty for nothing. self is the Partner.
 func (d *delegation) checkRoute(self identity.AIC) string {
-	if d.maxDepth > 0 && d.depth > d.maxDepth {
+	if d.limited && d.depth > d.maxDepth {
 		return fmt.Sprintf("acps_chain_depth is %v, and acps_max_chain_depth %v", d.depth, d.maxDepth)
 	}
 	if d.mode != modeFixed {

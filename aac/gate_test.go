@@ -172,6 +172,8 @@ func TestCheck(t *testing.T) {
 			"acps_max_chain_depth": 2}, start, ""},
 		{"too deep", members{"acps_delegation_mode": "dynamic", "acps_chain_depth": 3, "acps_max_chain_depth": 2}, start,
 			failed + "route"},
+		{"to be delegated no further, by nobody", members{"acps_chain_depth": 0, "acps_max_chain_depth": 0}, start, ""},
+		{"to be delegated no further", members{"acps_chain_depth": 1, "acps_max_chain_depth": 0}, start, failed + "route"},
 		{"for the skill", members{"acps_skill_id": "data.export"}, skilled, ""},
 		{"for another skill", members{"acps_skill_id": "data.export"}, unskilled, failed + "skill"},
 		{"for the skill, and the metadata name another", members{"acps_skill_id": "data.export"}, &task.Message{

@@ -12,7 +12,8 @@
 // memory: keys are fetched at most once in 10 s, by one goroutine for all callers.
 //
 // Keys are kept while their issuer cannot be reached. They are fetched when the first token comes, so that a gateway
-// starts without a network, and again in the background when they are older than ten minutes and a token comes.
+// starts without a network, and again in the background when they are older than ten minutes and a token comes. After
+// twenty minutes without a fetch a token waits for it, for its key may have been taken back.
 // Fetches go by https to public addresses, or to networks that the operator has allowed (package egress); redirects are
 // not followed.
 //

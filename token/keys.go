@@ -20,6 +20,7 @@ import (
 // When keys are fetched.
 const (
 	refreshAfter = 10 * time.Minute // keys that are older are fetched again when a token comes
+	awaitAfter   = 20 * time.Minute // after such a time without a fetch, a token waits for it
 	fetchEvery   = 10 * time.Second // at most
 	fetchTimeout = 10 * time.Second // of all requests of one fetch
 )
@@ -97,16 +98,25 @@ type source struct {
 	closed bool
 	tried  time.Time     // when the last fetch began
 	flight chan struct{} // closed when the fetch that runs has ended; nil if none runs
+	rested bool          // there was no fetch for awaitAfter before the one that runs
 	err    error         // of the last fetch
 }
 
 // current returns the keys as they are known; nil for none. If they are old, it begins a fetch, without waiting for it.
+// After a long time without one it returns nil until the fetch has ended, well or not: the issuer may have taken a key
+// back meanwhile.
 func (s *source) current() *keySet {
 	set := s.set.Load()
-	if set != nil && time.Since(set.fetched) > refreshAfter {
-		s.fetch()
+	if set == nil || time.Since(set.fetched) <= refreshAfter {
+		return set
 	}
-	return set
+	s.fetch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flight != nil && s.rested {
+		return nil
+	}
+	return s.set.Load()
 }
 
 // find returns the keys that may have signed a token, and the set that has them. If there are none, it waits for a
@@ -151,6 +161,7 @@ func (s *source) fetch() <-chan struct{} {
 	case s.closed, !s.tried.IsZero() && time.Since(s.tried) < fetchEvery:
 		return nil
 	}
+	s.rested = time.Since(s.tried) > awaitAfter
 	s.tried, s.flight = time.Now(), make(chan struct{})
 	s.work.Go(s.run)
 	return s.flight

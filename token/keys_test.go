@@ -70,6 +70,41 @@ func TestKeysRotate(t *testing.T) {
 	})
 }
 
+// TestKeyTakenBack: a key that the issuer has taken back while no token came verifies none, not even one that is
+// remembered, and not for those who come while the keys are fetched.
+//
+// Promise: another party acts as a Leader
+func TestKeyTakenBack(t *testing.T) {
+	keys := testKeys()
+	stolen, next := keys["ES256"], keys["other"]
+	bubble.Test(t, func(t *testing.T) {
+		published := with(t, stolen)
+		v := newVerifier(t, Config{}, func(ctx context.Context) (*keySet, error) {
+			time.Sleep(fetchTimeout / 2) // of the bubble
+			return published(ctx)
+		})
+		remembered := stolen.sign(t, claims(members{"exp": 9e9}), nil)
+		if _, err := v.Verify(t.Context(), remembered); err != nil {
+			t.Fatal(err)
+		}
+		published = with(t, next)
+		bubble.Pass(72 * time.Hour)
+		var callers sync.WaitGroup
+		for n, token := range []string{remembered, stolen.sign(t, claims(members{"exp": 9e9, "jti": "2"}), nil), remembered} {
+			callers.Go(func() {
+				if _, err := v.Verify(t.Context(), token); reasonOf(t, err) != UnknownKey {
+					t.Errorf("token %d of a key that was taken back three days ago: %v", n, err)
+				}
+			})
+			bubble.Pass(time.Second)
+		}
+		callers.Wait()
+		if _, err := v.Verify(t.Context(), next.sign(t, claims(members{"exp": 9e9}), nil)); err != nil {
+			t.Errorf("the new key: %v", err)
+		}
+	})
+}
+
 // TestIssuerAway: keys are kept while the issuer is away, and without any the token is refused.
 func TestIssuerAway(t *testing.T) {
 	ec := testKeys()["ES256"]
