@@ -121,6 +121,7 @@ func (g *Gateway) begin(ctx context.Context, peer identity.Peer, r *Request) *ex
 		x.match = r.matches[0]
 		x.call.Dialect = x.dialect.Name()
 	}
+	ctx = tracing.Received(ctx)
 	if x.dialect == nil || x.route.Unenveloped {
 		x.ctx, x.span = tracing.Start(ctx, g.config.Tracing, trace.SpanKindInternal, "aip.call")
 	} else {

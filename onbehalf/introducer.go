@@ -103,7 +103,7 @@ func New(config Config) *Introducer {
 	return i
 }
 
-// Introduce implements upstream.Introducer. Baggage of a caller that looks like that of the gateway is taken away.
+// Introduce implements upstream.Introducer. The baggage of ctx has no names of the gateway: see tracing.Received.
 func (i *Introducer) Introduce(ctx context.Context, r *upstream.Request) (context.Context, []translate.Field) {
 	ctx = i.withBaggage(ctx, &r.Caller)
 	if r.Caller == (agent.Caller{}) {
@@ -151,21 +151,14 @@ func (i *Introducer) fields(of subject, now time.Time) (fields []translate.Field
 	return append(fields, translate.Field{Name: i.config.TokenField, Value: i.bearer + token})
 }
 
-// withBaggage returns a context whose baggage says for whom the agent is asked, where that is wanted, and otherwise
-// nothing about it.
+// withBaggage returns a context whose baggage says for whom the agent is asked, where that is wanted.
 func (i *Introducer) withBaggage(ctx context.Context, c *agent.Caller) context.Context {
-	had := baggage.FromContext(ctx)
-	if had.Len() == 0 && !i.config.Baggage {
+	if !i.config.Baggage {
 		return ctx
 	}
 	var said baggage.Baggage
-	if i.config.Baggage {
-		said = with(with(with(said, leaderMember, named(c)), proofMember, c.Proof), subjectMember, c.Subject)
-	}
-	for _, m := range had.Members() {
-		if isOurs(m.Key()) {
-			continue
-		}
+	said = with(with(with(said, leaderMember, named(c)), proofMember, c.Proof), subjectMember, c.Subject)
+	for _, m := range baggage.FromContext(ctx).Members() {
 		if more, err := said.SetMember(m); err == nil { // an error: the caller's has been full
 			said = more
 		}
@@ -185,9 +178,6 @@ func with(b baggage.Baggage, key, value string) baggage.Baggage {
 	}
 	return b
 }
-
-// isOurs reports whether a member of a baggage has a name that belongs to the gateway.
-func isOurs(key string) bool { return len(key) >= 4 && strings.EqualFold(key[:4], "aip.") }
 
 // escape percent-encodes what may not stand in a header field: all but the visible characters of ASCII, and the sign of
 // the encoding itself.
