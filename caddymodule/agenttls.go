@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify"
 )
 
-// AgentTLS holds the certificates of the agent and of the gateway as its client. Files are read when the configuration
-// is loaded.
+// AgentTLS holds the certificates of the agent and of the gateway as its client. The roots are read when the
+// configuration is loaded, the certificate and its key for each connection.
 type AgentTLS struct {
 	// PEM files with the trusted roots of the agent's certificate. Default: the system's.
 	CA []string `json:"ca,omitempty"`
@@ -37,8 +37,8 @@ type AgentTLS struct {
 
 	ServerIdentity
 
-	// Whether the agent's certificate is refused where it is revoked, by the sources of the app's option revocation, with
-	// each connection. Default: it is not asked.
+	// Whether the agent's certificate is refused where it is revoked, by the sources of the app's option revocation,
+	// with each connection. Default: it is not asked.
 	Revocation bool `json:"revocation,omitempty"`
 
 	judge judge // set with Revocation
@@ -58,20 +58,10 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	if err := t.require(c, t.judge); err != nil {
 		return nil, err
 	}
-	switch {
-	case t.Obtained:
+	if t.Obtained {
 		return c, own.present(c, t.Cert, t.Key)
-	case t.Cert == "" && t.Key == "":
-		return c, nil
-	case t.Cert == "" || t.Key == "":
-		return nil, errNoPair
 	}
-	pair, err := readClientCert(repl, t.Cert, t.Key)
-	if err != nil {
-		return nil, err
-	}
-	c.Certificates = []tls.Certificate{*pair}
-	return c, nil
+	return c, presentClientCert(c, repl, t.Cert, t.Key)
 }
 
 // readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.
@@ -91,7 +81,8 @@ func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err err
 }
 
 // presentClientCert has connections present a client certificate, which is read for each of them, so that it can be
-// renewed. Without a certificate and a key, they present none.
+// renewed. It is presented whatever CAs the server names, so that a server that does not trust it says so, and not that
+// there is none. Without a certificate and a key, connections present none.
 func presentClientCert(c *tls.Config, repl *caddy.Replacer, cert, key string) error {
 	switch {
 	case cert == "" && key == "":

@@ -4,8 +4,11 @@ package caddymodule
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -56,5 +59,47 @@ func TestAgentTLS(t *testing.T) {
 		if _, err := bad.config(caddy.NewReplacer(), obtained); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestAgentIsShownTheCertificate holds that an agent which names its CAs is shown a certificate of another one, so that
+// it says that it does not trust it, and that the next connection has the certificate that is then in the files.
+func TestAgentIsShownTheCertificate(t *testing.T) {
+	pki, first, second := makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{})
+	var shown []string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		shown = append(shown, r.TLS.PeerCertificates[0].Subject.CommonName)
+	}))
+	others := x509.NewCertPool()
+	others.AddCert(keyPair(t, pki.Server).Leaf)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, pki.Server)},
+		ClientAuth: tls.RequireAnyClientCert, ClientCAs: others}
+	server.StartTLS()
+	defer server.Close()
+
+	config, err := (&AgentTLS{CA: []string{pki.CA.Cert}, Cert: first.Leader.Cert, Key: first.Leader.Key,
+		ServerName: "localhost"}).config(caddy.NewReplacer(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	for range 2 {
+		res, err := client.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		for to, from := range map[string]string{first.Leader.Cert: second.Leader.Cert, first.Leader.Key: second.Leader.Key} {
+			text, err := os.ReadFile(from)
+			if err == nil {
+				err = os.WriteFile(to, text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := []string{string(first.Leader.AIC), string(second.Leader.AIC)}; !slices.Equal(shown, want) {
+		t.Errorf("the agent was shown %q, want %q", shown, want)
 	}
 }

@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,7 +68,10 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: its URL %w", err)
 	}
-	at, err = registry.New(registry.Config{URL: url, Roots: poolOf(roots), Certificate: pair})
+	at, err = registry.New(registry.Config{URL: url, Roots: poolOf(roots),
+		Certificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return readClientCert(caddy.NewReplacer(), o.Cert, o.Key)
+		}})
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: %w", err)
 	}

@@ -45,7 +45,34 @@ func aipCommand(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		footer(c, pageOf[c.Name()])
 	}
+	cleanErrors(cmd)
 }
+
+// cleanErrors has a command, and those below it, return errors whose text is clean: a certificate, an answer or a file
+// may have written it.
+func cleanErrors(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		cleanErrors(c)
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			if err == nil || clean(err.Error()) == err.Error() {
+				return err
+			}
+			return cleanError{err}
+		}
+	}
+}
+
+// cleanError is an error whose text the terminal may print.
+type cleanError struct{ error }
+
+// Error returns the text, without what would steer a terminal.
+func (e cleanError) Error() string { return clean(e.error.Error()) }
+
+// Unwrap returns the error.
+func (e cleanError) Unwrap() error { return e.error }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit
 // status 0.
@@ -78,7 +105,7 @@ func exitStatus(f func(cmd *cobra.Command, args []string) (int, error)) func(*co
 		}
 		cmd.SilenceErrors = true
 		if err != nil {
-			cmd.PrintErrln(cmd.ErrPrefix(), err.Error())
+			cmd.PrintErrln(cmd.ErrPrefix(), clean(err.Error()))
 		}
 		// Only Caddy's own wrapper can make the error that carries an exit status to its main function.
 		exit := caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return status, nil })

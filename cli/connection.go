@@ -68,9 +68,7 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	sender := f.sender
-	if cert != nil {
-		config.Certificates = []tls.Certificate{*cert}
-	}
+	config.GetClientCertificate = shows(cert)
 	switch {
 	case sender != "":
 	case cert == nil:
@@ -93,6 +91,15 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	}
 	client.Sender = sender
 	return client, nil
+}
+
+// shows returns what shows a certificate to a server that asks for one, whatever CAs the server names: one that does
+// not trust it then says so, and not that there is none. It is nil without a certificate.
+func shows(cert *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if cert == nil {
+		return nil
+	}
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
 }
 
 // certificate returns the Leader's certificate, or nil if there is none.

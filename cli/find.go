@@ -102,16 +102,13 @@ func (f *connectionFlags) sources() (sources []find.Source, err error) {
 		return urls
 	}
 	for _, u := range of(f.find.registries, registryEnv) {
-		client, err := registry.New(registry.Config{URL: u, Roots: roots, Certificate: cert})
+		client, err := registry.New(registry.Config{URL: u, Roots: roots, Certificate: shows(cert)})
 		if err != nil {
 			return nil, fmt.Errorf("--registry: %w", err)
 		}
 		sources = append(sources, find.Registry(client, nil))
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	if cert != nil {
-		config.Certificates = []tls.Certificate{*cert}
-	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: shows(cert)}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

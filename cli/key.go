@@ -16,12 +16,14 @@ func webhookKeyCommand() *cobra.Command {
 		Use:   "webhook-key [--hmac]",
 		Short: "Makes a key that signs notifications",
 		Long: `
-Makes a key for signing_key. By default it is an ed25519 key. Give its public half
-to the receivers of notifications: they can verify, but not sign. With --hmac it is
-a secret that both sides share, with which every receiver could sign.
+Makes a key for signing_key. With --hmac it is a secret (whsec_…) that both sides
+share: choose it for receivers that verify by a library of Standard Webhooks, which
+knows no other keys. Every receiver that has the secret could sign as well. Without
+--hmac it is an ed25519 key: give its public half (whpk_…) to the receivers, which can
+verify, but not sign. They need code of their own, such as that in docs/webhooks.md.
 `,
-		Example: `  $ caddy aip webhook-key
-  $ caddy aip webhook-key --hmac`,
+		Example: `  $ caddy aip webhook-key --hmac
+  $ caddy aip webhook-key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			secret := sign.Generate()

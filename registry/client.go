@@ -32,8 +32,8 @@ type Config struct {
 	URL string
 	// Roots are what its certificate is checked against; nil for those of the system.
 	Roots *x509.CertPool
-	// Certificate is shown to a registry that asks for one; nil for none.
-	Certificate *tls.Certificate
+	// Certificate returns what is shown to a registry that asks for a certificate, for one connection; nil for none.
+	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	// Timeout is for one request with its answer. Default: 15s.
 	Timeout time.Duration
 	// Transport is for tests. Default: one over the network.
@@ -57,10 +57,7 @@ func New(c Config) (*Client, error) {
 		c.Timeout = 15 * time.Second
 	}
 	if c.Transport == nil {
-		config := &tls.Config{RootCAs: c.Roots, MinVersion: tls.VersionTLS12}
-		if c.Certificate != nil {
-			config.Certificates = []tls.Certificate{*c.Certificate}
-		}
+		config := &tls.Config{RootCAs: c.Roots, MinVersion: tls.VersionTLS12, GetClientCertificate: c.Certificate}
 		c.Transport = &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            (&net.Dialer{Timeout: c.Timeout}).DialContext,
