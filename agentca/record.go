@@ -110,7 +110,7 @@ func newPair(key *ecdsa.PrivateKey, chain []*x509.Certificate) *pair {
 	return p
 }
 
-func (p *pair) serial() string { return fmt.Sprintf("%X", p.Leaf.SerialNumber) }
+func (p *pair) serial() string { return p.Leaf.SerialNumber.Text(16) }
 
 // renewal returns when the certificate is renewed: when a third of its life is left.
 func (p *pair) renewal() time.Time {

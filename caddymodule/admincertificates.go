@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/aip-gateway/aip-gateway/agentca"
@@ -51,7 +50,7 @@ func shownCertificates(s agentca.Status) (all []adminapi.Certificate) {
 	for _, held := range s.Certificates {
 		one, leaf := base, held.Pair.Leaf
 		one.Usage = cmp.Or(string(held.Usage), "both")
-		one.Serial, one.From, one.Until, one.Renewal = fmt.Sprintf("%X", leaf.SerialNumber), leaf.NotBefore.UTC(),
+		one.Serial, one.From, one.Until, one.Renewal = leaf.SerialNumber.Text(16), leaf.NotBefore.UTC(),
 			leaf.NotAfter.UTC(), held.Renewal.UTC()
 		one.Names = append(one.Names, leaf.DNSNames...)
 		for _, ip := range leaf.IPAddresses {

@@ -22,8 +22,8 @@ var adviceByReason = map[upstream.Reason]string{
 	upstream.CertificateRefused:   "check client_cert in the tls of agent",
 	upstream.CertificateUntrusted: "check ca and server_name in the tls of agent, and its URL",
 	upstream.NoTLS:                "write http:// in the URL of agent, or use the port at which it takes TLS",
-	upstream.NoHTTP2: "check the URL of agent; where the agent has no gRPC at it, write agent a2a, " +
-		"and its dialect is found out",
+	upstream.NoHTTP2: "check the URL of agent; over TLS, its server must offer h2 by ALPN; where the agent has no gRPC " +
+		"at it, write agent a2a, and its dialect is found out",
 	upstream.IdentityRefused: "check identity and roots in agent, or cert and roots in aun: the gateway's certificate " +
 		"must lead to the roots of the agent's AUN gateway, and that one's to these roots",
 	upstream.Redirected:        "set the URL of agent to the one that it redirects to",

@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -83,7 +82,7 @@ func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
 	r.mu.Unlock()
 	leaf := chain[0]
 	slog.New(processLog{name: "aip"}).Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
-		"serial", fmt.Sprintf("%x", leaf.SerialNumber), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,
+		"serial", leaf.SerialNumber.Text(16), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,
 		"unlogged", unlogged)
 }
 

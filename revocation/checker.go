@@ -311,7 +311,7 @@ func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) 
 }
 
 func refusal(reason Reason, cert *x509.Certificate, source string) *Refusal {
-	return &Refusal{Reason: reason, Serial: fmt.Sprintf("%x", cert.SerialNumber), Issuer: cert.Issuer.String(),
+	return &Refusal{Reason: reason, Serial: cert.SerialNumber.Text(16), Issuer: cert.Issuer.String(),
 		Source: source}
 }
 
@@ -327,7 +327,7 @@ func (c *Checker) logDegraded(cert *x509.Certificate, source string, now time.Ti
 	}
 	c.logged = now
 	c.log.Warn("a certificate is let in although it is not known whether it is revoked", "source", source,
-		"serial", fmt.Sprintf("%x", cert.SerialNumber), "issuer", cert.Issuer.String(), "since_start", c.degraded.Load())
+		"serial", cert.SerialNumber.Text(16), "issuer", cert.Issuer.String(), "since_start", c.degraded.Load())
 }
 
 // Degraded returns how often Config.Degrade has let in a certificate.

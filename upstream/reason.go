@@ -39,7 +39,7 @@ const (
 	CertificateRefused   // the agent refuses the gateway's client certificate, or its absence
 	CertificateUntrusted // the gateway does not trust the agent's certificate
 	NoTLS                // the agent's URL is https, and the agent does not speak TLS
-	NoHTTP2              // the agent's dialect is one of gRPC, and its server does not speak HTTP/2
+	NoHTTP2              // the agent's dialect is one of gRPC, and its server does not speak HTTP/2, or offers no h2
 	IdentityRefused      // a certificate of AUN is not accepted: the gateway's by the agent, or the agent's by the gateway
 	Redirected           // the agent redirects, which is not followed: the URL must be the final one
 	InvalidURL           // the agent's URL cannot be used

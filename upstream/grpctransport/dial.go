@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -27,7 +28,10 @@ type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-var errNoHTTP2 = errors.New("grpctransport: the server does not speak HTTP/2")
+var (
+	errNoHTTP2 = errors.New("grpctransport: the server does not speak HTTP/2")
+	errNoALPN  = fmt.Errorf("%w, or offers no h2 by ALPN", errNoHTTP2) // over TLS, nothing else says so
+)
 
 // plain opens a connection without TLS.
 func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
@@ -99,7 +103,7 @@ func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn,
 	err = secure.HandshakeContext(ctx)
 	if err == nil && secure.ConnectionState().NegotiatedProtocol != "h2" ||
 		httptransport.IsTLSAlert(err) && strings.Contains(err.Error(), "no application protocol") {
-		err = errNoHTTP2
+		err = errNoALPN
 	}
 	if err != nil {
 		conn.Close()

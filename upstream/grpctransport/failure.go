@@ -30,6 +30,9 @@ func (x *exchange) failed(cause error, when string) error {
 		return upstream.Ended(x.ctx)
 	case errors.As(cause, &dial) && !errors.Is(cause, errNoHTTP2):
 		return httptransport.DialFailed(cause, "the agent cannot be reached")
+	case errors.Is(cause, errNoALPN):
+		return upstream.Failed(task.InvalidAgentResponse, upstream.NoHTTP2, cause,
+			"the agent's server offers no h2 by ALPN, which gRPC over TLS needs")
 	case errors.Is(cause, errNoHTTP2), x.status == 0 && x.route.transport.dialer.other.Load():
 		return upstream.Failed(task.InvalidAgentResponse, upstream.NoHTTP2, cause,
 			"the agent's server does not speak HTTP/2, which gRPC needs")

@@ -360,6 +360,9 @@ func TestFailures(t *testing.T) {
 				url = "http://" + serve(t, tt.agent)
 			}
 			o := run(t.Context(), reach(t, Config{URL: url, TLS: tt.tls, MaxMessage: 64 << 10}), turn("hello"))
+			if strings.Contains(fmt.Sprint(o.err), "ALPN") != (name == "HTTP/1 in TLS") {
+				t.Errorf("ended with %v: what is missing is h2 in ALPN, over TLS alone", o.err)
+			}
 			if task.KindOf(o.err) != tt.kind || upstream.ReasonOf(o.err) != tt.reason {
 				t.Errorf("got %v (%v, %v)", o.err, task.KindOf(o.err), upstream.ReasonOf(o.err))
 			}
