@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// cancelTimeout is how long an agent may take to say that it has stopped.
+	// cancelTimeout is how long an agent may take to say that it has stopped, or how the task has ended instead.
 	cancelTimeout = 10 * time.Second
-	// refusedTimeout is how long a cancel that the agent has refused waits for the agent to report the end of the task.
+	// refusedTimeout is how long a cancel that the agent has refused waits until it asks how the task has ended.
 	refusedTimeout = time.Second
 )
 
@@ -98,8 +98,8 @@ func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Messag
 	tk.cancels.begin()
 	tk.mu.Unlock()
 	a.report, a.refusal = cancelAgent(ctx, tk, asked, turn)
-	if a.refused() && current != nil {
-		tk.awaitEndReport(ctx, current)
+	if a.refused() {
+		tk.awaitEndReport(ctx)
 	}
 	tk.mu.Lock()
 	decided := tk.decided
@@ -178,14 +178,29 @@ func (tk *activeTask) hasWork(ctx context.Context) bool {
 }
 
 // awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the
-// task has just ended: the run is about to report that, or the agent must be asked for it.
-func (tk *activeTask) awaitEndReport(ctx context.Context, r *run) {
-	tk.mu.Lock()
-	done := r.done.wait()
-	tk.mu.Unlock()
-	if wait(done, refusedTimeout) {
-		return
+// task has just ended: the run is about to report that, or the agent must be asked for it. The run may be another one
+// than when the agent was asked to cancel: a command that was accepted meanwhile has begun a turn.
+func (tk *activeTask) awaitEndReport(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, cancelTimeout)
+	defer stop()
+	for ctx.Err() == nil {
+		tk.mu.Lock()
+		r := tk.run
+		if r == nil {
+			tk.mu.Unlock()
+			return
+		}
+		done := r.done.wait()
+		tk.mu.Unlock()
+		if !wait(done, refusedTimeout) {
+			tk.askForEnd(ctx, r)
+			return
+		}
 	}
+}
+
+// askForEnd asks the agent whether it has ended the turn of a run, and reports that.
+func (tk *activeTask) askForEnd(ctx context.Context, r *run) {
 	tk.mu.Lock()
 	err := tk.load(ctx)
 	turn := tk.turn()
@@ -193,8 +208,6 @@ func (tk *activeTask) awaitEndReport(ctx context.Context, r *run) {
 	if err != nil {
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, refusedTimeout)
-	defer stop()
 	guard(ctx, tk.logger, func() (any, error) {
 		for rep, err := range r.partner.Agent.Resume(ctx, turn) {
 			if err == nil && rep.EndsTurn() {

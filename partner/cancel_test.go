@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,12 @@ func TestCancelRaces(t *testing.T) {
 		{"the task is canceled, and the run has not asked for it yet", 2, func(int) error { return no }, nil,
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) },
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
+		{"the agent takes its time to say how the task has ended", 8, func(int) error { return no }, nil,
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				bubble.Pass(3 * time.Second)
+				yield(agent.Report{State: task.Failed, NativeState: "failed"}, nil)
+			},
+			[]task.State{task.Accepted, task.Working, task.Failed}, []task.Command{task.Start}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -118,6 +125,48 @@ func TestCancelRaces(t *testing.T) {
 				if last.Status == nil || last.Status.State != want {
 					t.Errorf("the stream ends with %+v", last)
 				}
+			})
+		})
+	}
+}
+
+// TestCancelMeetsAnotherTurn: a continue that is accepted while the agent is asked to cancel begins another turn, and
+// the agent has ended the task by that when it refuses. The cancel is answered when that turn has been read.
+func TestCancelMeetsAnotherTurn(t *testing.T) {
+	for _, open := range []bool{false, true} { // whether the run of the turn before waits for an agent that may go on
+		t.Run(fmt.Sprintf("open is %t", open), func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				s, turns := hangs(), 0
+				asked, refused := make(chan struct{}), make(chan struct{})
+				s.run = func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+					if turns++; turns == 1 {
+						yield(agent.Report{State: task.AwaitingInput, Revision: "1", SelfResuming: open}, nil)
+						if open {
+							<-ctx.Done()
+						}
+						return
+					}
+					<-refused
+					bubble.Pass(time.Millisecond)
+					yield(agent.Report{State: task.Failed, Revision: "2"}, nil)
+				}
+				s.cancel = func(context.Context, *agent.Turn) (agent.Report, error) {
+					close(asked)
+					bubble.Pass(time.Second)
+					close(refused)
+					return agent.Report{}, task.Errorf(task.TaskNotCancelable, "the agent refuses: it has ended")
+				}
+				b := setUp(t, memory(t), s)
+				b.do(call(task.Start, "t1"))
+				go func() {
+					<-asked
+					b.do(call(task.Continue, "t1"))
+				}()
+				got, err := b.Do(t.Context(), leader, call(task.Cancel, "t1"))
+				if err != nil || got.Task.Status.State != task.Failed {
+					t.Errorf("the cancel is answered with %q, %v", got.Task.Status.State, err)
+				}
+				b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.Failed)
 			})
 		})
 	}
