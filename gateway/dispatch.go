@@ -104,6 +104,12 @@ func (g *Gateway) Admit(ctx context.Context, peer identity.Peer, r *Request, c *
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
+	if task.IsBodyTooLarge(err) {
+		if r.Version != "" && !x.route.Unenveloped {
+			x.match = r.choose(&translate.Request{Version: r.Version})
+		}
+		x.chooseUnread()
+	}
 	x.count(err, 0)
 	a := x.refuse(err)
 	a.Summary = x.summary(err)

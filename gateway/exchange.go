@@ -68,6 +68,9 @@ func (x *exchange) parse() error {
 	}
 	if bad != nil {
 		x.req.ID = bad.ID
+		if bad.Limit == "bytes" {
+			x.chooseUnread()
+		}
 		return malformed(bad)
 	}
 	x.req = translate.Request{
@@ -161,6 +164,22 @@ func (x *exchange) inTurn(f func() error) error {
 func (x *exchange) choose() {
 	x.match = x.in.choose(&x.req)
 	x.call.Dialect = x.dialect.Name()
+}
+
+// unreadMost is how much of a body is searched for its method that is not parsed, in bytes.
+const unreadMost = 4 << 10
+
+// chooseUnread chooses the dialect of a request whose body is too large to be parsed, by the method if that stands at
+// its begin, as most callers write it: how an error is answered depends on the dialect.
+func (x *exchange) chooseUnread() {
+	if x.in.Body == nil || x.in.Version != "" || len(x.in.matches) < 2 || x.route.Unenveloped {
+		return
+	}
+	begin := (*x.in.Body)[:min(len(*x.in.Body), unreadMost)]
+	if method := jsonrpc.MethodIn(begin); method != "" {
+		x.match = x.in.choose(&translate.Request{Request: jsonrpc.Request{Method: method}})
+		x.call.Dialect = x.dialect.Name()
+	}
 }
 
 // checkPath refuses a method that is sent to the path of another one.

@@ -48,3 +48,6 @@ func IsEmpty(v gjson.Result) bool {
 	v.ForEach(func(_, _ gjson.Result) bool { empty = false; return false })
 	return empty
 }
+
+// MethodIn returns the method in the begin of a request that is not parsed; empty if it is not there.
+func MethodIn(begin []byte) string { return gjson.GetBytes(begin, "method").Str }

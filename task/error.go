@@ -104,6 +104,20 @@ func (e *Error) RetryAfter() int64 {
 	return seconds
 }
 
+// bodyLimit is the value of Data's member limit where the body of a request is too large.
+const bodyLimit = "bytes"
+
+// BodyTooLarge is the error of a kind for a request whose body has more than max bytes.
+func BodyTooLarge(k Kind, max int64) *Error {
+	return Errorf(k, "the body is larger than %d bytes", max).WithData("limit", bodyLimit).WithData("max", max)
+}
+
+// IsBodyTooLarge reports whether an error says that the body of a request is too large.
+func IsBodyTooLarge(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Data["limit"] == bodyLimit
+}
+
 // WithCause returns e with its cause set.
 func (e *Error) WithCause(err error) *Error { e.Err = err; return e }
 

@@ -63,11 +63,15 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	e.resume()
 	e.request.Body = gateway.NewBody()
 	var a gateway.Answer
-	switch err := e.read(w, r); {
+	err := e.read(w, r)
+	if most, ok := errors.AsType[*http.MaxBytesError](err); ok { // of a handler before this one
+		err = task.BodyTooLarge(task.InvalidRequest, most.Limit)
+	}
+	switch {
 	case err == nil:
 		e.received = len(*e.request.Body)
 		a = f.gateway.Dispatch(e.ctx, e.peer, &e.request)
-	case task.KindOf(err) == task.LimitExceeded:
+	case task.KindOf(err) == task.LimitExceeded, task.IsBodyTooLarge(err):
 		// The rest of the body is not read.
 		w.Header().Set("Connection", "close")
 		a = f.gateway.Refuse(e.ctx, e.peer, &e.request, err)

@@ -40,7 +40,7 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 			`}`, 200, `"task"`},
 		"too deep": {start + `,"metadata":` + strings.Repeat(`{"a":`, 16) + `1` + strings.Repeat(`}`, 16) +
 			`}`, 400, `"limit":"depth"`},
-		"too large": {start + `,"metadata":{"a":"` + strings.Repeat("y", 16<<10) + `"}}`, 400,
+		"too large": {start + `,"metadata":{"a":"` + strings.Repeat("y", 16<<10) + `"}}`, 413,
 			`"limit":"bytes"`},
 	} {
 		t.Run(name, func(t *testing.T) {

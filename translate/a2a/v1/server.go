@@ -78,10 +78,10 @@ func (s Base) StreamsErrors(_, only bool) bool { return only && !s.rest }
 // Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
 func (Base) Numbered() bool { return true }
 
-// Status implements translate.Statuser for JSON-RPC: the status says that a caller must prove who it is. All other
-// errors are known by their codes.
+// Status implements translate.Statuser for JSON-RPC: the status says that a caller must prove who it is, or that its
+// body is too large to be parsed. All other errors are known by their codes.
 func (Base) Status(err error) int {
-	if s := HTTPStatus(err); s == 401 {
+	if s := HTTPStatus(err); s == 401 || s == 413 {
 		return s
 	}
 	return 200
@@ -166,6 +166,9 @@ func (restServer) Status(err error) int { return HTTPStatus(err) }
 
 // HTTPStatus returns the status of HTTP that goes with an error.
 func HTTPStatus(err error) int {
+	if task.IsBodyTooLarge(err) {
+		return 413
+	}
 	_, w := publicErrorOf(err)
 	return w.http
 }

@@ -74,8 +74,12 @@ func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 }
 
 // HTTPStatus returns the status of HTTP of an error response. A2A uses it for authentication alone; all other errors
-// are known by the code of JSON-RPC.
+// are known by the code of JSON-RPC. But one whose request was not parsed has no id, and under 200 some SDKs show
+// nothing of it.
 func HTTPStatus(err error) int {
+	if task.IsBodyTooLarge(err) {
+		return 413
+	}
 	switch task.KindOf(err) {
 	case task.AuthenticationRequired, task.AccessTokenInvalid:
 		return 401
