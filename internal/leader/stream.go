@@ -11,8 +11,8 @@ import (
 	"io"
 	"iter"
 	"math/rand/v2"
+	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -112,7 +112,7 @@ func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) e
 		return err
 	}
 	defer res.Body.Close()
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || media != "text/event-stream" {
 		body, err := c.read(res.Body)
 		if err != nil {
 			return err

@@ -86,6 +86,25 @@ func follow(t *testing.T, c *Client, command task.Command, after uint64) (seqs [
 	return seqs, cuts, nil
 }
 
+// TestMediaTypes: what says that an answer is a stream is compared by its meaning.
+func TestMediaTypes(t *testing.T) {
+	for media, stream := range map[string]bool{
+		"Text/Event-Stream": true, "text/event-stream;charset=UTF-8": true,
+		"text/event-streams": false, "application/json": false, "": false,
+	} {
+		c := partnerThat(t, func(out io.Writer, a *asked) {
+			out.(http.ResponseWriter).Header().Set("Content-Type", media)
+			for seq := 1; seq <= len(frames); seq++ {
+				io.WriteString(out, frame(a, seq))
+			}
+		})
+		seqs, _, err := follow(t, c, task.Start, 0)
+		if got := err == nil && len(seqs) == len(frames); got != stream {
+			t.Errorf("%q: the stream brings %d events and %v", media, len(seqs), err)
+		}
+	}
+}
+
 // TestFollowComesBack cuts the stream after every byte of it, and after that after every byte of what is left.
 func TestFollowComesBack(t *testing.T) {
 	var cutAt atomic.Int64
