@@ -82,7 +82,7 @@ func (s Server) Read(method string, params gjson.Result) (translate.Call, error)
 			call.Method = Delegate
 		}
 		m.Command, call.AutoComplete, call.Followed = task.Start, !s.Confirm, true
-		call.Terms.Response = task.NoWait
+		call.Terms.Response, call.History = task.NoWait, 1 // see created
 		m.TaskID = s.Task
 		readInput(&r, params, m)
 	case SendInput:
@@ -170,9 +170,12 @@ func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
 func (s Server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
 	begin := len(dst)
 	dst = jsonrpc.BeginResult(dst, id)
-	if c.Method == Get {
+	switch c.Method {
+	case Get:
 		dst = s.appendTask(dst, t, true)
-	} else {
+	case Create, Delegate:
+		dst = append(s.appendHead(append(dst, '{'), created(t)), '}')
+	default:
 		dst = append(s.appendHead(append(dst, '{'), t), '}')
 	}
 	dst = jsonrpc.End(dst)
@@ -195,6 +198,21 @@ func tooLarge(t *task.Task, size int) *task.Error {
 	return refuse(task.LimitExceeded, codes.TaskTooLarge, "Task output too large",
 		"the task does not fit into a frame").WithData("task_id", t.ID).WithData("size", size).
 		WithData("max", MaxFrame).WithData("artifacts", list)
+}
+
+// created returns a task as the answer to its creation shows it: submitted, working or rejected, also where the agent
+// has done more by then. What follows comes as events.
+func created(t *task.Task) *task.Task {
+	switch t.Status.State {
+	case task.None, task.Accepted, task.Working, task.Rejected:
+		return t
+	}
+	if len(t.StatusHistory) == 0 {
+		return t
+	}
+	begun := *t
+	begun.Status = t.StatusHistory[0]
+	return &begun
 }
 
 // appendHead appends the members of a task that every answer has, behind the brace.
@@ -229,8 +247,10 @@ func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
 	}
 	dst = append(dst, ']')
 	dst = appendSaid(dst, shown(t))
-	if history := t.MessageHistory; len(history) > 0 && messages {
-		dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
+	if messages {
+		if history := t.MessageHistory; len(history) > 0 {
+			dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
+		}
 		dst = s.appendMessages(dst, t)
 	}
 	dst = append(dst, `,"artifacts":[`...)
@@ -244,9 +264,10 @@ func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
 }
 
 // appendMessages appends the messages after the first one: those of the owner, and what the agent has said while it
-// worked, or when it asked. Without any, there is no such member.
+// worked, or when it asked.
 func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
-	sep := `,"messages":[`
+	dst = append(dst, `,"messages":[`...)
+	sep := ""
 	add := func(from task.Role, at time.Time, items []task.DataItem) {
 		if len(items) > 0 {
 			dst = task.AppendString(append(append(dst, sep...), `{"from":`...), s.sender(from))
@@ -260,7 +281,7 @@ func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
 			add(task.Partner, st.ChangedAt, st.DataItems)
 		}
 	}
-	messages := t.MessageHistory[1:]
+	messages := t.MessageHistory[min(1, len(t.MessageHistory)):]
 	for i := range t.StatusHistory {
 		st := &t.StatusHistory[i]
 		// The times of states rise by a millisecond at least, so that an answer may seem older than its question.
@@ -282,10 +303,7 @@ func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
 		!slices.EqualFunc(t.StatusHistory[n-1].DataItems, t.Status.DataItems, task.DataItem.Equal) {
 		said(&t.Status) // more in the same state
 	}
-	if sep == "," {
-		dst = append(dst, ']')
-	}
-	return dst
+	return append(dst, ']')
 }
 
 // shown returns the status whose message is shown with a task. A task that was completed without a message shows that

@@ -257,3 +257,47 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestCreated: the answer to a creation says submitted, working or rejected, and when that was, also where the agent
+// has done more by then; and a whole task has a list of messages, which may be empty.
+func TestCreated(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		states []task.State
+		want   string
+	}{
+		{[]task.State{task.Accepted}, "submitted"},
+		{[]task.State{task.Accepted, task.Working}, "working"},
+		{[]task.State{task.Accepted, task.Working, task.AwaitingInput}, "submitted"},
+		{[]task.State{task.Working, task.AwaitingCompletion, task.Completed}, "working"},
+		{[]task.State{task.Accepted, task.Canceled}, "submitted"},
+		{[]task.State{task.Rejected}, "rejected"},
+	} {
+		one := task.Task{ID: "t"}
+		for i, state := range c.states {
+			one.Status = task.Status{State: state, ChangedAt: at.Add(time.Duration(i) * time.Second)}
+			one.StatusHistory = append(one.StatusHistory, one.Status)
+		}
+		for _, method := range []string{Create, Delegate} {
+			call, err := Server{}.Read(method, gjson.Parse(`{"input":{"type":"text","content":"x"}}`))
+			if err != nil || call.History == 0 {
+				t.Errorf("%s is read as %+v, %v", method, call, err)
+			}
+			result := Server{}.AppendTask(nil, jsonrpc.ID("1"), &call, &one)
+			if got := gjson.GetBytes(result, "result.status").Str; got != c.want {
+				t.Errorf("%s of a task with the states %v says %q, want %q", method, c.states, got, c.want)
+			}
+			if got := gjson.GetBytes(result, "result.created_at").Str; got != "2026-01-02T03:04:05Z" {
+				t.Errorf("%s of a task with the states %v was created at %q", method, c.states, got)
+			}
+		}
+	}
+	get := translate.Call{Method: Get}
+	for _, history := range [][]task.Message{nil, {{DataItems: []task.DataItem{task.Text("x")}}}} {
+		one := task.Task{ID: "t", MessageHistory: history, Status: task.Status{State: task.Working, ChangedAt: at}}
+		result := Server{}.AppendTask(nil, jsonrpc.ID("1"), &get, &one)
+		if got := gjson.GetBytes(result, "result.messages").Raw; got != "[]" {
+			t.Errorf("the messages of a task are %q", got)
+		}
+	}
+}
