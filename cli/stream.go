@@ -128,13 +128,13 @@ func (p *eventPrinter) event(ev *task.Event) error {
 	}
 	p.endText()
 	switch {
-	case ev.Task != nil:
+	case ev.Task != nil && before == "":
 		p.head(ev.Task)
-		p.status(&ev.Task.Status)
-	case ev.Status != nil && ev.Status.State == before:
-		p.items("says", ev.Status.DataItems)
-	case ev.Status != nil:
-		p.status(ev.Status)
+		p.status(&p.now)
+	case (ev.Task != nil || ev.Status != nil) && p.now.State == before:
+		p.items("says", p.now.DataItems)
+	case ev.Task != nil || ev.Status != nil: // the products of a Task have been pieces before
+		p.status(&p.now)
 	case ev.Message != nil:
 		return p.message(ev.Message)
 	}

@@ -19,7 +19,11 @@ func TestDocsMappingStreams(t *testing.T) {
 	hi := []task.DataItem{task.Text("hi")}
 	frame := func(list []translate.Server, at int, ev *task.Event) translate.Frame {
 		ev.Seq = 1
-		return list[at].NewStream(jsonrpc.ID("1"), &translate.Call{}, &tk).Event(nil, ev)
+		encoder := list[at].NewStream(jsonrpc.ID("1"), &translate.Call{}, &tk)
+		if r, ok := encoder.(translate.ResultEncoder); ok && ev.Status != nil && ev.Status.State.Settled() {
+			return r.Result(nil, ev.Seq, &task.Task{ID: tk.ID, SessionID: tk.SessionID, Status: *ev.Status})
+		}
+		return encoder.Event(nil, ev)
 	}
 	name := func(f translate.Frame) string {
 		result := f.Data
@@ -45,6 +49,7 @@ func TestDocsMappingStreams(t *testing.T) {
 	}{
 		{"the Task", task.Event{Task: &tk}},
 		{"a status", task.Event{Status: &task.Status{State: task.Working, ChangedAt: at0}}},
+		{"a status that settles the task", task.Event{Status: &task.Status{State: task.Completed, ChangedAt: at0}}},
 		{"a piece", task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: hi}}}},
 		{"a message of the agent", task.Event{Message: &task.Message{SenderRole: task.Partner, SentAt: at0, DataItems: hi}}},
 	} {

@@ -126,6 +126,7 @@ type front struct {
 	t    testing.TB
 	g    *gateway.Gateway
 	peer identity.Peer
+	kind string // the type of its commands; empty for that of version 1
 	seen []string
 	line []string // gathered
 }
@@ -180,9 +181,13 @@ func (f *front) sendMessage(ctx context.Context, method, command, taskID, member
 	if !f.g.Match(&r, "POST", "") {
 		f.t.Fatal("no dialect has the request")
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":%q,`+
+	kind := f.kind
+	if kind == "" {
+		kind = "message"
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":%q,"id":%q,`+
 		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":"hello"}]%s}}}`,
-		method, command, f.peer.ID, command, taskID, members)
+		method, kind, command, f.peer.ID, command, taskID, members)
 	r.Body = gateway.NewBody()
 	*r.Body = append(*r.Body, body...)
 	a := f.g.Dispatch(ctx, f.peer, &r)

@@ -12,12 +12,16 @@ import (
 type framer struct {
 	encoder translate.Encoder
 	direct  translate.RecordEncoder // the encoder, if it encodes events from their stored form
+	results translate.ResultEncoder // the encoder, if it shows the whole task wherever that settles
 	build   func(dst []byte) (data []byte, name string, more bool)
 
 	// What is encoded: one of these.
 	task   *task.Task
 	event  *task.Event
+	result *task.Task // after the event resultSeq
 	record replay.Record
+
+	resultSeq uint64
 
 	unnumbered bool // the frames carry no number
 
@@ -28,11 +32,18 @@ type framer struct {
 func (f *framer) init(e translate.Encoder) {
 	f.encoder, f.build = e, f.append
 	f.direct, _ = e.(translate.RecordEncoder)
+	f.results, _ = e.(translate.ResultEncoder)
 }
 
 // snapshot gives a sink the frames of the whole task. It reports whether the dialect's stream ends with them.
 func (f *framer) snapshot(out Sink, seq uint64, t *task.Task) (end bool) {
 	f.task = t
+	return f.write(out, seq)
+}
+
+// settled gives a sink the frames of an event by which the task has settled. t is the task after it.
+func (f *framer) settled(out Sink, seq uint64, t *task.Task) (end bool) {
+	f.result, f.resultSeq = t, seq
 	return f.write(out, seq)
 }
 
@@ -44,11 +55,15 @@ func (f *framer) add(out Sink, rec *replay.Record) (end bool, err error) {
 	}
 	ev, err := task.DecodeEvent(rec.Data)
 	if err != nil {
-		return false, task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
+		return false, errDamaged(err)
 	}
 	ev.Seq = rec.Seq
 	f.event = &ev
 	return f.write(out, rec.Seq), nil
+}
+
+func errDamaged(err error) error {
+	return task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
 }
 
 // write gives a sink all frames of what is encoded. It keeps none of it.
@@ -61,7 +76,7 @@ func (f *framer) write(out Sink, seq uint64) (end bool) {
 		f.sent = f.sent || f.frame.Data != nil
 	}
 	end = f.frame.End
-	f.task, f.event, f.record, f.frame = nil, nil, replay.Record{}, translate.Frame{}
+	f.task, f.event, f.result, f.record, f.frame = nil, nil, nil, replay.Record{}, translate.Frame{}
 	return end
 }
 
@@ -74,6 +89,8 @@ func (f *framer) append(dst []byte) (data []byte, name string, more bool) {
 		f.frame = f.encoder.Snapshot(dst, f.task)
 	case f.event != nil:
 		f.frame = f.encoder.Event(dst, f.event)
+	case f.result != nil:
+		f.frame = f.results.Result(dst, f.resultSeq, f.result)
 	default:
 		f.frame = f.direct.Record(dst, f.record.Seq, f.record.Data)
 	}

@@ -310,8 +310,10 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 		return false, err
 	}
 	before := s.out.Buffered()
-	over, err = s.frames.add(s.out, rec)
-	if err != nil {
+	switch over, err = s.frame(rec); {
+	case err == errSendFirst:
+		return false, s.deliver() // and then the record again
+	case err != nil:
 		return false, err
 	}
 	if s.keeper != nil {
@@ -336,6 +338,42 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 		err = s.deliver()
 	}
 	return over, err
+}
+
+var errSendFirst = errors.New("gateway: what is gathered must be sent before this record")
+
+// frame gathers the frames of a record. It reports whether the dialect's stream ends with them.
+func (s *Stream) frame(rec *replay.Record) (over bool, err error) {
+	if s.frames.results == nil || !settles(rec.Data) {
+		return s.frames.add(s.out, rec)
+	}
+	if s.trying { // the log is read
+		return false, errWouldWait
+	}
+	at, err := task.DecodeEvent(rec.Data)
+	if err != nil {
+		return false, errDamaged(err)
+	}
+	at.Seq = rec.Seq
+	t, err := partner.TaskAt(s.ctx, s.logs, s.log, &at, s.holdWhole)
+	if err != nil {
+		return false, err
+	}
+	return s.frames.settled(s.out, rec.Seq, &t), nil
+}
+
+// settles reports whether a record is a Status by which a task has settled.
+func settles(record []byte) bool {
+	kind, _, _ := task.SplitEvent(record)
+	return kind == task.StatusEvent && task.StateIn(record).Settled()
+}
+
+// holdWhole implements replay.Reserve. It holds memory for n bytes of records, the task that they are, and its frame.
+func (s *Stream) holdWhole(ctx context.Context, n int64) error {
+	if n += n / 2; 2*n > quota.Free && s.out.Buffered() > 0 {
+		return errSendFirst
+	}
+	return s.hold(ctx, n)
 }
 
 // useBytes counts bytes that are sent. The error ends a stream that is not over with them.

@@ -20,6 +20,12 @@ type RecordEncoder interface {
 	Record(dst []byte, seq uint64, record []byte) Frame
 }
 
+// A ResultEncoder is an Encoder that shows the whole task wherever it settles.
+type ResultEncoder interface {
+	// Result does what Event does, for a Status by which the task has settled. t is the task after it, without histories.
+	Result(dst []byte, seq uint64, t *task.Task) Frame
+}
+
 // A Keeper is an Encoder that keeps what it has written until the end of the stream.
 type Keeper interface {
 	// Kept returns about how many bytes it keeps.

@@ -94,6 +94,11 @@ func (s *streamV2) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return s.Event(dst, &task.Event{Task: t})
 }
 
+// Result implements translate.ResultEncoder: the reference's Leaders wait for a TaskResult, and read no other event.
+func (s *streamV2) Result(dst []byte, seq uint64, t *task.Task) translate.Frame {
+	return s.Event(dst, &task.Event{Seq: seq, Task: t})
+}
+
 // Event implements translate.Encoder. Version 2 has no event for a Message that is nothing else.
 func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
 	number := "-" + strconv.FormatUint(ev.Seq, 10)
