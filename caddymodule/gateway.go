@@ -56,7 +56,7 @@ type Gateway struct {
 	BasePath string `json:"base_path,omitempty"`
 
 	// The dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3, a2a/legacy, agentapi and aun.
-	// Default: aip.
+	// Default: aip and aip/2.
 	Callers []string `json:"callers,omitempty"`
 
 	// How callers prove who they are: an object, or its mode alone as a text. Default: required; by a verified client

@@ -46,7 +46,8 @@ type Identify struct {
 	// directive's matcher.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip.
+	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip
+	// and aip/2.
 	Callers []string `json:"callers,omitempty"`
 
 	// How callers prove who they are, as of the aip_gateway, which then uses what is found here. Default: by a client
@@ -83,7 +84,7 @@ func (*Identify) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the handler.
 func (i *Identify) Provision(ctx caddy.Context) error {
 	if len(i.Callers) == 0 {
-		i.Callers = []string{"aip"}
+		i.Callers = slices.Clone(defaultCallers)
 	}
 	i.BasePath = strings.TrimSuffix(i.BasePath, "/")
 	limits := i.limits()

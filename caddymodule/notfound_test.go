@@ -61,16 +61,16 @@ http://%s {
 	const all = ".well-known/acs.json, .well-known/agent-card.json, .well-known/agent.json, agent_spec.json"
 	for path, want := range map[string]answer{
 		"/one/file":       {200, "file"},
-		"/one/other":      missing("/one/", "aip", acs),
+		"/one/other":      missing("/one/", "aip/2, aip", acs),
 		"/one/rpc/":       {405, "send a request by POST\n"},
 		"/onemore":        {200, ""}, // not under the mount point
 		"/elsewhere":      {200, ""},
 		"/two/other":      missing("/two/", "aip, a2a/1.0, a2a/1.0-rest, a2a/1.0-grpc", all),
-		"/three/other":    missing("/three/", "aip", acs),
+		"/three/other":    missing("/three/", "aip/2, aip", acs),
 		"/four/hello":     {200, "hello"},
 		"/four/empty":     {204, ""},
 		"/four/error":     {418, ""},
-		"/four/rewritten": missing("/four/", "aip", acs),
+		"/four/rewritten": missing("/four/", "aip/2, aip", acs),
 	} {
 		res, err := http.Get("http://" + s.addr + path)
 		if err != nil {

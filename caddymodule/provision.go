@@ -168,9 +168,15 @@ const (
 	completionConfirm = "confirm"
 )
 
+// defaultCallers are the dialects of callers where none is named: both versions of AIP, which the body tells apart.
+var defaultCallers = []string{"aip", "aip/2"}
+
 func (g *Gateway) fillDefaults() {
 	if len(g.Callers) == 0 {
-		g.Callers = []string{"aip"}
+		g.Callers = slices.Clone(defaultCallers)
+		if accept := g.Identity.Accept; accept["aip"] != nil && accept["aip/2"] == nil {
+			accept["aip/2"] = accept["aip"] // else no caller of it might be able to prove who it is
+		}
 	}
 	g.Identity.fillDefaults()
 	orDefault(&g.Completion, completionAuto)

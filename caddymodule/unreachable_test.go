@@ -32,7 +32,7 @@ func TestWarnOfUnreachable(t *testing.T) {
 			"aip_gateway 127.0.0.1:2", "15", "aip_gateway 127.0.0.1:1", "12"}},
 		"methods":       {"@get method GET\nroute {\naip_gateway @get http://127.0.0.1:1\n" + two + "}\n", nil},
 		"other callers": {one + "aip_gateway http://127.0.0.1:2 {\ncallers a2a\n}\n", nil},
-		"fewer callers": {"aip_gateway http://127.0.0.1:1 {\ncallers aip a2a\n}\n" + two, []string{
+		"fewer callers": {"aip_gateway http://127.0.0.1:1 {\ncallers aip aip/2 a2a\n}\n" + two, []string{
 			"aip_gateway 127.0.0.1:2", "14", "aip_gateway 127.0.0.1:1", "11"}},
 		"a console beside a Partner": {one + "aip_health\naip_console {\npublic\n}\n", nil},
 		"two consoles": {one + "aip_console {\npublic\n}\naip_console {\nallow cancel\npublic\n}\n", []string{

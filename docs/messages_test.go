@@ -47,8 +47,8 @@ func TestDocsMessages(t *testing.T) {
 		return "{\naip {\naun {\ncert " + own + "\nroots " + roots + "\n" + more + "\n}\n}\n}\n"
 	}
 	key := func(key string) string { return notify("signing_key " + key) }
-	group := func(settings string) string {
-		return block("aic 10001000011K912345E789ABCDEF2353\ngroup {\n" + settings + "\n}")
+	group := func(settings string, more ...string) string {
+		return block("aic 10001000011K912345E789ABCDEF2353\ngroup {\n" + settings + "\n}\n" + strings.Join(more, "\n"))
 	}
 	tokens := func(settings, more string) string {
 		return block("aic 10001000011K912345E789ABCDEF2353\naac {\n" + settings + "\n}\n" + more)
@@ -385,7 +385,7 @@ func TestDocsMessages(t *testing.T) {
 		{"group: inbox: the Partner logs in there by a certificate; set client_cert in tls",
 			group("inbox amqps://mq.example.com/acps")},
 		{"group: inbox: invitations there are of AIP 2; add aip/2 to callers",
-			group("inbox amqps://mq.example.com/acps\ntls {\nclient_cert a b\n}")},
+			group("inbox amqps://mq.example.com/acps\ntls {\nclient_cert a b\n}", "callers aip")},
 		{`group: allow_exchanges: "…" is no AIC of a Leader: …`, broker("a.b\nallow_exchanges leader x")},
 		{`group: allow_exchanges: "…" is not the name of an exchange; a star stands only at the end`,
 			broker("a.b\nallow_exchanges 10001000011K94ZH3VDXLP4S5EB63614 *x")},

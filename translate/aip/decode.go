@@ -21,6 +21,8 @@ func (server) Decode(req *translate.Request) (translate.Call, error) { return de
 type version struct {
 	name    string // of the dialect
 	command string // the type of a command
+	// other and otherCommand are the name of the other version, and the type of its commands.
+	other, otherCommand string
 	// member is the member of the params that holds the command.
 	member string
 
@@ -30,7 +32,7 @@ type version struct {
 
 // v1 is AIP v01.00: a command is a Message (§4.3), the member message of the params.
 var v1 = version{
-	name: name, command: "message", member: "message",
+	name: name, command: "message", other: nameV2, otherCommand: typeCommand, member: "message",
 	responseTimeout: "responseTimeout", awaitingInputTimeout: "awaitingInputTimeout",
 	awaitingCompletionTimeout: "awaitingCompletionTimeout", lastMessageSentAt: "lastMessageSentAt",
 }
@@ -103,10 +105,19 @@ func (r *reader) find(params gjson.Result) (command gjson.Result) {
 	if r.Prefix = inCommand; at == message {
 		r.Prefix = inMessage
 	}
-	if !command.IsObject() {
+	switch {
+	case command.IsObject():
+	case at == message && jsonrpc.Member(params, v2.member).IsObject():
+		r.failOther("")
+	default:
 		r.Fail("", "%s must be an object", at)
 	}
 	return command
+}
+
+// failOther refuses a command of the other version. Where a Partner takes both, no such command comes here.
+func (r *reader) failOther(field string) {
+	r.Fail(field, "this Partner takes no commands of %s; its operator can add that to its callers", r.version.other)
 }
 
 // fields are the members of a Message (§4.3) as they were sent.
@@ -164,6 +175,9 @@ func (r *reader) call(params gjson.Result, stream bool) (call translate.Call, co
 func (r *reader) message(message gjson.Result, stream bool) (call translate.Call, commandParams gjson.Result) {
 	call.Stream = stream
 	f := fieldsOf(message)
+	if f.kind.Str == r.version.otherCommand && r.Prefix == inMessage {
+		r.failOther("type")
+	}
 	r.Word(f.kind, "type", r.version.command)
 	if r.Text(f.senderRole, "senderRole") != string(task.Leader) && !wire.Absent(f.senderRole) {
 		r.Fail("senderRole", `senderRole must be "leader": only a Leader gives commands`)

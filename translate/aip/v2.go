@@ -98,7 +98,7 @@ func (*serverV2) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []b
 
 // v2 is how v02 writes a command: a TaskCommand.
 var v2 = version{
-	name: nameV2, command: typeCommand, member: "command",
+	name: nameV2, command: typeCommand, other: name, otherCommand: "message", member: "command",
 	responseTimeout: "timeout", lastMessageSentAt: "lastCommandSentAt",
 }
 

@@ -411,3 +411,24 @@ func FuzzDecodeV2(f *testing.F) {
 		}
 	})
 }
+
+// TestOtherVersion: a Partner of one version refuses a command of the other one by an error that names it.
+func TestOtherVersion(t *testing.T) {
+	for name, tt := range map[string]struct {
+		server translate.Server
+		body   []byte
+		want   string
+	}{
+		"2 at 1, a stream": {Server(), body("stream", leastV2(task.Start)), "takes no commands of aip/2"},
+		"2 at 1":           {Server(), bodyV2("rpc", leastV2(task.Start)), "takes no commands of aip/2"},
+		"1 at 2": {ServerV2(""), body("rpc", with(least(task.Start), object{"type": "message"})),
+			"takes no commands of aip;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := decodeBy(t, tt.server, tt.body)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
