@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/openapitest"
 	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
@@ -31,8 +32,8 @@ type scripted struct {
 
 func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
-	if r.Method != http.MethodPost || r.URL.Path != "/acps-adp-v2/discover" {
-		http.NotFound(w, r)
+	if err := openapitest.Discovery().Check(r, text); err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
 	}
 	answer := s.plain

@@ -5,6 +5,7 @@ package find
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/openapitest"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
@@ -79,6 +81,15 @@ func TestRead(t *testing.T) {
 // server answers each path with what was captured.
 func server(t *testing.T, answers map[string]string) *registry.Client {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		for _, server := range []*openapitest.Interface{openapitest.Registry(), openapitest.Discovery()} {
+			if err == nil && server.Knows(r.URL.Path) {
+				err = server.Check(r, body)
+			}
+		}
+		if err != nil {
+			t.Errorf("the server refuses a request: %v", err)
+		}
 		name := answers[r.URL.Path]
 		if name == "" {
 			if hijacked, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -86,9 +97,9 @@ func server(t *testing.T, answers map[string]string) *registry.Client {
 			}
 			return
 		}
-		status, body := registrytest.Captured(t, name)
+		status, answer := registrytest.Captured(t, name)
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body))
+		_, _ = w.Write([]byte(answer))
 	}))
 	t.Cleanup(s.Close)
 	c, err := registry.New(registry.Config{URL: s.URL})

@@ -98,9 +98,9 @@ type page struct {
 	Size  int     `json:"page_size"`
 }
 
-// list returns a page of the agents of the user that a query selects, also of those that are not active.
+// list returns a page of the agents of the user that a query selects, also of those that are not active: a registry
+// leaves these out only where is_active asks for that, and refuses parameters that it does not know.
 func (a *Account) list(ctx context.Context, query url.Values) (p page, err error) {
-	query.Set("include_inactive", "true")
 	err = a.do(ctx, call{method: http.MethodGet, path: agentsPath, query: query}, &p)
 	return p, err
 }

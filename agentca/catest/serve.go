@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -22,6 +23,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/openapitest"
 )
 
 // request is a JWS that was read.
@@ -62,6 +65,17 @@ func (ca *CA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/acps-dsp-v2/") {
 		ca.sync(w, r)
 		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the caller has broken off
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if server := openapitest.CA(); server.Knows(r.URL.Path) {
+		if err := server.Check(r, body); err != nil {
+			fail(http.StatusUnprocessableEntity, "VALIDATION_FAILED", err.Error()).write(w)
+			return
+		}
 	}
 	ca.mu.Lock()
 	defer ca.mu.Unlock()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package registrytest is a registry of ACPs for tests. It answers with what a registry of version 2.1 has said, and,
-// where a test says so, wrongly, or breaks off before or after it has done what it was asked for.
+// where a test says so, wrongly, or breaks off before or after it has done what it was asked for. It refuses requests
+// that are not in the interface of version 2.1.
 package registrytest
 
 import (
@@ -18,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/openapitest"
 )
 
 //go:embed answers
@@ -185,7 +188,10 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	status, answer := r.answer(q, body)
+	status, answer := r.refusal(q, body)
+	if status == 0 {
+		status, answer = r.answer(q, body)
+	}
 	switch fault {
 	case After:
 		panic(http.ErrAbortHandler)
@@ -197,6 +203,18 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, answer)
+}
+
+// refusal refuses what is not in the interface of version 2.1. The status is 0 if nothing is wrong.
+func (r *Registry) refusal(q *http.Request, body []byte) (int, string) {
+	if r.oidc != nil || !openapitest.Registry().Knows(q.URL.Path) {
+		return 0, ""
+	}
+	if err := openapitest.Registry().Check(q, body); err != nil {
+		r.t.Logf("the registry refuses a request: %v", err)
+		return Captured(r.t, "31-disable-bad-body")
+	}
+	return 0, ""
 }
 
 // answer carries out a request.
@@ -283,9 +301,6 @@ func (r *Registry) list(q *http.Request) (int, string) {
 			continue
 		}
 		if name := query.Get("name"); name != "" && a["name"] != name {
-			continue
-		}
-		if a["is_active"] == false && query.Get("include_inactive") != "true" {
 			continue
 		}
 		all = append(all, a)
