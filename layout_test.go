@@ -226,7 +226,7 @@ var outside = map[string][]string{
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
 		"policy/decide", "revocation", "registry", "registry/registrytest", "internal/natstest", "agentca",
-		"agentca/catest", "internal/retryafter"},
+		"agentca/catest", "internal/retryafter", "internal/openapitest"},
 }
 
 func TestImports(t *testing.T) {

@@ -165,6 +165,9 @@ func advisedOnRegistry(err error) string {
 	switch {
 	case errors.Is(err, registry.ErrNewVersion):
 		advice = "an approved ACS can never change, and a new version gets another AIC: if that is meant, say --new-version"
+	case errors.Is(err, registry.ErrTaken):
+		advice = "two Partners of one user need two names, or two versions: change them in the agent's card, or the " +
+			"version in card"
 	case errors.Is(err, registry.ErrNoNames):
 		advice = "leave ontology out of registry, so that the Partner is registered as an agent"
 	case errors.Is(err, registry.ErrChanged):

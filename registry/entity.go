@@ -41,7 +41,7 @@ func (a *Account) RegisterEntity(ctx context.Context, o Entity) (*Record, error)
 		return nil, fmt.Errorf("the ACS cannot be read: %w", err)
 	case len(body.Certificate.AltNames.all()) == 0:
 		return nil, errors.New("the ACS asks for no names in the certificate")
-	case strings.Contains(o.Partner, "{AIC}"):
+	case strings.Contains(o.Partner, placeholder):
 		return nil, errors.New("the URL of an entity has {AIC}, in whose place the registry puts nothing")
 	}
 	body.Ontology = o.Ontology

@@ -37,6 +37,8 @@ var (
 	ErrPendingOther = errors.New("this version of the agent waits for its approval with another content")
 	// ErrRejected: this version was rejected, and nothing has changed since.
 	ErrRejected = errors.New("the registry has rejected this version of the agent")
+	// ErrTaken: an agent at another address has this name and this version.
+	ErrTaken = errors.New("an agent at another address is registered with this name and version")
 	// ErrNothing: there is nothing that the operation could be about.
 	ErrNothing = errors.New("nothing is registered")
 )
@@ -58,12 +60,15 @@ func (a *Account) Register(ctx context.Context, o Order) (*Record, error) {
 		if err != nil {
 			return err
 		}
+		if e := there.taken; e != nil {
+			return fmt.Errorf("%w: %s %s at %s", ErrTaken, e.Name, e.Version, printable(endpoint(e.ACS)))
+		}
 		e := there.same
 		if err := there.check(r, &o); err != nil {
 			return err
 		}
 		if e == nil {
-			if e, err = a.draft(ctx, draft); err != nil {
+			if e, err = a.draft(ctx, r, draft); err != nil {
 				return err
 			}
 		}
@@ -77,6 +82,35 @@ type found struct {
 	same       *Entry // the version that is to be registered; nil for none
 	other      *Entry // another one with an AIC, the Partner's if it has one; nil for none
 	unfinished *Entry // another one that has none yet; nil for none
+	taken      *Entry // that version of an agent at another address, which is not the Partner's; nil for none
+}
+
+// isOf reports whether a version is one of the Partner of a record: it is recorded, or has the endpoint of the draft.
+// Several Partners of one user may have the same name.
+func (e *Entry) isOf(r *Record, draft *draftBody) bool {
+	for _, known := range []*Entry{r.Current, r.Next} {
+		if known != nil && known.ID == e.ID {
+			return true
+		}
+	}
+	has, want := endpoint(e.ACS), endpoint(draft.ACS)
+	return has == want || has == strings.ReplaceAll(want, placeholder, e.AIC)
+}
+
+// placeholder stands for the AIC in an ACS that has none yet.
+const placeholder = "{AIC}"
+
+// endpoint returns the URL of the first endpoint in an ACS; empty for none.
+func endpoint(acs json.RawMessage) string {
+	var has struct {
+		EndPoints []struct {
+			URL string `json:"url"`
+		} `json:"endPoints"`
+	}
+	if json.Unmarshal(acs, &has) != nil || len(has.EndPoints) == 0 {
+		return ""
+	}
+	return has.EndPoints[0].URL
 }
 
 func (a *Account) look(ctx context.Context, r *Record, draft draftBody) (f found, err error) {
@@ -85,7 +119,10 @@ func (a *Account) look(ctx context.Context, r *Record, draft draftBody) (f found
 		return f, err
 	}
 	for _, e := range all {
-		switch {
+		switch mine := e.isOf(r, &draft); {
+		case !mine && e.Version == draft.Version:
+			f.taken = e
+		case !mine:
 		case e.Version == draft.Version:
 			f.same = e
 		case e.AIC == "":
@@ -132,7 +169,7 @@ func (f *found) check(r *Record, o *Order) error {
 }
 
 // draft makes a draft. Where one is there already, since an answer was lost or another gateway was faster, that is it.
-func (a *Account) draft(ctx context.Context, draft draftBody) (*Entry, error) {
+func (a *Account) draft(ctx context.Context, r *Record, draft draftBody) (*Entry, error) {
 	e, err := a.change(ctx, http.MethodPost, "", draft)
 	if !Is(err, Conflict) {
 		return e, err
@@ -142,7 +179,7 @@ func (a *Account) draft(ctx context.Context, draft draftBody) (*Entry, error) {
 		return nil, findErr
 	}
 	for _, e := range all {
-		if e.Version == draft.Version {
+		if e.Version == draft.Version && e.isOf(r, &draft) {
 			return e, nil
 		}
 	}

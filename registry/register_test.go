@@ -102,6 +102,45 @@ func order(version, description string) Order {
 	}}
 }
 
+// TestOtherPartner: what a user has registered for one Partner is not taken for another one of the same name, neither
+// the same version nor other ones, and a refused registration leaves no record.
+func TestOtherPartner(t *testing.T) {
+	r, s := registrytest.New(t), newMemory()
+	a := account(t, r, s)
+	if _, err := a.Register(t.Context(), order("1.0.0", "echoes")); err != nil {
+		t.Fatal(err)
+	}
+	aic := r.Process("Echo", "1.0.0", true, "")
+	const elsewhere = "https://agent.example/two/{AIC}"
+	other := func(version string) Order {
+		o := order(version, "echoes")
+		o.Partner, o.ACS = elsewhere, bytes.ReplaceAll(o.ACS, []byte(partner), []byte(elsewhere))
+		return o
+	}
+	for range 2 {
+		record, err := a.Register(t.Context(), other("1.0.0"))
+		if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), strings.ReplaceAll(partner, "{AIC}", aic)) {
+			t.Errorf("the same version: %v", err)
+		}
+		if record.AIC() != "" || record != nil && record.Next != nil {
+			t.Errorf("the same version: %+v", record)
+		}
+	}
+	record, err := a.Register(t.Context(), other("2.0.0"))
+	if err != nil || record.AIC() != "" || record.Next.Version != "2.0.0" {
+		t.Errorf("another version: %v %+v", err, record)
+	}
+	second := r.Process("Echo", "2.0.0", true, "")
+	if record, err = a.Register(t.Context(), other("2.0.0")); err != nil || record.AIC() != second {
+		t.Errorf("after its approval: %v %+v", err, record)
+	}
+	// The first Partner, whose record was lost, finds its own.
+	if record, err = account(t, r, newMemory()).Register(t.Context(), order("1.0.0", "echoes")); err != nil ||
+		record.AIC() != aic {
+		t.Errorf("the first one again: %v %+v", err, record)
+	}
+}
+
 // TestFullStorage has a registry that refuses an order, and a storage that is full: the caller is told of both.
 func TestFullStorage(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
