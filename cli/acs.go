@@ -54,8 +54,8 @@ Exit status: 0 it is printed; 1 there is none.
 		for _, m := range checkedACS(body, true) {
 			cmd.PrintErrln("a registry would refuse " + clean(m.String()))
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), indented.String())
-		return err
+		indented.WriteByte('\n')
+		return writeJSON(cmd.OutOrStdout(), indented.Bytes())
 	}
 	return cmd
 }

@@ -234,8 +234,7 @@ func (a *asking) ask(route *adminapi.Route, q url.Values, body, into any) ([]byt
 // print prints an answer as it is, if that is asked for, or else a sentence.
 func (a *asking) print(raw []byte, sentence string) error {
 	if a.asJSON {
-		_, err := a.OutOrStdout().Write(raw)
-		return err
+		return writeJSON(a.OutOrStdout(), raw)
 	}
 	_, err := fmt.Fprintln(a.OutOrStdout(), sentence)
 	return err

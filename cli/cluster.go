@@ -27,8 +27,7 @@ func showCluster(a *asking) func([]string) error {
 			return err
 		}
 		if a.asJSON {
-			_, err := a.OutOrStdout().Write(raw)
-			return err
+			return writeJSON(a.OutOrStdout(), raw)
 		}
 		if len(r.Nodes) == 0 {
 			return a.print(raw, "The gateway shares its store with no other one.")

@@ -93,7 +93,13 @@ func outputFlag(cmd *cobra.Command, into *bool) {
 }
 
 // printJSON prints a value as one line of JSON.
-func printJSON(cmd *cobra.Command, v any) error { return json.NewEncoder(cmd.OutOrStdout()).Encode(v) }
+func printJSON(cmd *cobra.Command, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return writeJSON(cmd.OutOrStdout(), append(text, '\n'))
+}
 
 // exitStatus makes a command of a function that returns an exit status and an error for stderr. A status of 0 with an
 // error counts as 1.

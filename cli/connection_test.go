@@ -119,3 +119,20 @@ func TestErrorsAreClean(t *testing.T) {
 		}
 	}
 }
+
+// TestJSONIsClean holds that --json prints what a stranger has written in a form that steers no terminal, and that says
+// the same.
+func TestJSONIsClean(t *testing.T) {
+	answer := strings.Replace(taskIn("working"), `"id":"task-1"`, "\"id\":\"task-1\",\"x\":\"\u009b31m\u202ered é\"", 1)
+	url, _ := partnerAt(t, func(gjson.Result, string) string { return strings.Replace(answer, ",", ",\r\n", 1) })
+	got := runAIP(t, "call", url, "get", "--task", "task-1", "--json")
+	if !gjson.Valid(got.Stdout) {
+		t.Errorf("the text is no JSON: %q", got.Stdout)
+	}
+	if got.Status != 0 || clean(got.Stdout) != got.Stdout {
+		t.Errorf("status %d, and the text is not clean: %q", got.Status, got.Stdout)
+	}
+	if x := gjson.Get(got.Stdout, "result.x").Str; x != "\u009b31m\u202ered é" {
+		t.Errorf("the member is %q", x)
+	}
+}

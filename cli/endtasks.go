@@ -154,7 +154,7 @@ func (a *asking) endAll(list []adminapi.Task, end task.State) (failed int) {
 					reasons[err.Error()] = append(reasons[err.Error()], clean(t.Task))
 					failed++
 				} else if a.asJSON {
-					_, _ = a.OutOrStdout().Write(raw)
+					_ = writeJSON(a.OutOrStdout(), raw)
 				}
 				lock.Unlock()
 			}

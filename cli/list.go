@@ -49,8 +49,7 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 		table := tabwriter.NewWriter(a.OutOrStdout(), 0, 0, 2, ' ', 0)
 		err := l.pages(a, maps.Clone(filter), limit, func(entries []E, raw []byte) error {
 			if a.asJSON {
-				_, err := a.OutOrStdout().Write(raw)
-				return err
+				return writeJSON(a.OutOrStdout(), raw)
 			}
 			if printed == 0 && len(entries) > 0 {
 				shared = gatewayOf(&entries[0]) != ""
@@ -153,8 +152,7 @@ func (l *listing[P, E]) show(print func(*tabwriter.Writer, *E) error) deed {
 				return err
 			}
 			if a.asJSON {
-				_, err := a.OutOrStdout().Write(raw)
-				return err
+				return writeJSON(a.OutOrStdout(), raw)
 			}
 			table := tabwriter.NewWriter(a.OutOrStdout(), 0, 0, 2, ' ', 0)
 			return errors.Join(print(table, entry), table.Flush())

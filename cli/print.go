@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -50,8 +51,7 @@ func (p *printer) line(word, text string) {
 }
 
 func (p *printer) raw(body []byte) error {
-	_, err := fmt.Fprintf(p.w, "%s\n", bytes.TrimSpace(body))
-	return err
+	return writeJSON(p.w, append(bytes.TrimSpace(body), '\n'))
 }
 
 // task prints a task as the answer to a command.
@@ -185,16 +185,38 @@ func joined(parts ...string) string {
 	return strings.Join(parts, "  ")
 }
 
+// writeJSON writes JSON, the same for a program and safe for a terminal: what clean takes out is escaped, as it stands
+// in strings.
+func writeJSON(w io.Writer, text []byte) error {
+	if clean(string(text)) != string(text) {
+		var safe []byte
+		for _, r := range string(text) {
+			switch {
+			case r == '\r': // which stands between tokens
+				safe = append(safe, ' ')
+			case unsafeRune(r):
+				safe = fmt.Appendf(safe, `\u%04x`, r)
+			default:
+				safe = utf8.AppendRune(safe, r)
+			}
+		}
+		text = safe
+	}
+	_, err := w.Write(text)
+	return err
+}
+
 // clean makes foreign text safe for a terminal: the text cannot move the cursor, or change colours or the direction of
 // writing.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		if unsafeRune(r) {
 			return unicode.ReplacementChar
 		}
 		return r
 	}, s)
+}
+
+func unsafeRune(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }

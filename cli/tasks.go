@@ -66,7 +66,7 @@ func showTask(a *asking) func([]string) error {
 				return err
 			}
 			if a.asJSON {
-				_, err = a.OutOrStdout().Write(raw)
+				err = writeJSON(a.OutOrStdout(), raw)
 			} else {
 				if printed == 0 {
 					out.overview(&page.Task)
