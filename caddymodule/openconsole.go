@@ -137,6 +137,8 @@ func said(h caddyhttp.MiddlewareHandler) map[string]any {
 			responses[i].Routes = written(responses[i].Routes)
 		}
 		return map[string]any{"handle_response": responses}
+	case *Gateway:
+		return map[string]any{"identity": Identity{ClientCertHeader: h.Identity.ClientCertHeader}}
 	case *Console:
 		return map[string]any{"allow": h.Allow, "public": h.Public, "id": h.id}
 	}

@@ -117,6 +117,9 @@ func TestOpenConsoles(t *testing.T) {
 			"https://a.localhost:OTHER {\n" + required + partner + "}\n", shared},
 		"certificates of a pool that is not known": {"https://localhost:PORT {\n" + unknown + console + "}\n" +
 			"https://a.localhost:PORT {\n" + required + partner + "}\n", unproven},
+		"certificates that a proxy hands on": {"https://localhost:PORT {\n" + required + console + "}\n" +
+			"http://127.0.0.1:OTHER {\naip_gateway a2a/0.3 http://127.0.0.1:1 {\nidentity {\nclient_cert_header Client-Cert " +
+			"rfc9440 from 10.0.0.1 {\ntrust_pool " + pki.CA.Cert + "\n}\n}\n}\n}\n", shared},
 		"certificates that are named": {"https://localhost:PORT {\n" + chosen + console + "}\n" +
 			"https://a.localhost:PORT {\n" + required + partner + "}\n", ""},
 		"certificates of Leaders of another site": {"https://localhost:PORT {\n" + required + console + "}\n" +

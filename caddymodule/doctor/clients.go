@@ -71,10 +71,11 @@ func (all servers) sharesClients(s *server, hosts []string) string {
 	of := s.trusted(hosts)
 	for _, other := range all {
 		for _, r := range slices.Concat(other.Routes, other.Errors.Routes) {
-			if !other.leadsTo(&r, "aip_gateway") {
+			theirs := other.leaders(&r)
+			if theirs == nil {
 				continue
 			}
-			for _, leaders := range other.trusted(r.hosts()) {
+			for _, leaders := range append(theirs, other.trusted(r.hosts())...) {
 				for _, operators := range of {
 					switch {
 					case operators.shares(leaders):
@@ -88,6 +89,43 @@ func (all servers) sharesClients(s *server, hosts []string) string {
 		}
 	}
 	return ""
+}
+
+// leaders returns what each aip_gateway in a route, at any depth, checks the certificates against that a proxy hands
+// on. It is nil where there is none.
+func (s *server) leaders(r *route) (all []trust) {
+	for _, raw := range r.Handle {
+		var h struct {
+			Handler  string          `json:"handler"`
+			Name     string          `json:"name"`
+			Routes   []route         `json:"routes"`
+			Identity json.RawMessage `json:"identity"` // a text has no roots
+		}
+		if json.Unmarshal(raw, &h) != nil {
+			continue // Caddy refuses it
+		}
+		in := s
+		if h.Handler == "invoke" {
+			h.Routes, in = s.invoked(h.Name)
+		}
+		for i := range h.Routes {
+			all = append(all, in.leaders(&h.Routes[i])...)
+		}
+		if h.Handler != "aip_gateway" {
+			continue
+		}
+		var by struct {
+			Header *struct {
+				Roots []string `json:"trust_pool"`
+			} `json:"client_cert_header"`
+		}
+		one := trust{leafs: true} // none
+		if json.Unmarshal(h.Identity, &by) == nil && by.Header != nil {
+			one = trustOf(&caddytls.ClientAuthentication{TrustedCACertPEMFiles: by.Header.Roots})
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // trust is what the certificates of clients are checked against.

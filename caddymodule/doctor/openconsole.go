@@ -94,25 +94,6 @@ func (s *server) isLocal() bool {
 	})
 }
 
-// leadsTo reports whether a route has a handler of a kind, at any depth.
-func (s *server) leadsTo(r *route, kind string) bool {
-	return slices.ContainsFunc(r.Handle, func(raw json.RawMessage) bool {
-		var h struct {
-			Handler string  `json:"handler"`
-			Name    string  `json:"name"`
-			Routes  []route `json:"routes"`
-		}
-		if json.Unmarshal(raw, &h) != nil {
-			return false
-		}
-		in := s
-		if h.Handler == "invoke" {
-			h.Routes, in = s.invoked(h.Name)
-		}
-		return h.Handler == kind || slices.ContainsFunc(h.Routes, func(r route) bool { return in.leadsTo(&r, kind) })
-	})
-}
-
 // examineConsoles says which consoles are open to others than operators.
 func (c *configuration) examineConsoles() (found []Finding) {
 	for _, open := range c.Apps.HTTP.Servers.consoles() {
