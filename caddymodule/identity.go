@@ -247,7 +247,7 @@ func (i *Identity) accepts(dialect string) []string {
 // guard returns the Guard of callers of some dialects.
 func (i *Identity) guard(callers []translate.Server, allow []identity.AIC) *identity.Guard {
 	g := &identity.Guard{Mode: identity.Mode(i.Mode), Allow: allow}
-	if !i.others() {
+	if !i.others() && len(i.Accept) == 0 {
 		return g
 	}
 	g.Proofs = make(map[string][]identity.Proof)

@@ -64,6 +64,9 @@ func TestMistakes(t *testing.T) {
 				`off, at Caddyfile:3`},
 		{gateway("callers aip a2a\nidentity {\nmtls\naccept a2b mtls\n}"),
 			`'aip_gateway': travel: identity: accept: there is no dialect "a2b", at Caddyfile:6`},
+		{gateway("callers aip a2a\nidentity {\nmtls\naccept a2a keys\n}"),
+			`'aip_gateway': travel: identity: no caller of a2a/0.3 could prove who it is: that dialect accepts keys; ` +
+				`configure one of them, or say what else it accepts, such as accept a2a/0.3 keys, at Caddyfile:6`},
 		{gateway("agent {\nmax_runs 1\n}"),
 			`'aip_gateway': travel: agent: max_runs is 1, but must be at least 2, at Caddyfile:4`},
 		{gateway("agent {\ntimeout 1m\nretry_for -1s\n}"),

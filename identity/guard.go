@@ -106,6 +106,9 @@ func unproven(proofs []Proof) error {
 			send = append(send, credentials[p])
 		}
 	}
+	if len(send) == 0 {
+		return refuse("No proof of callers of this protocol is accepted here. The operator of this gateway must configure one.")
+	}
 	slices.Sort(send)
 	if only := credentials[ByCertificate]; len(send) != 1 || send[0] != only {
 		return refuse("Prove who you are. Send " + strings.Join(send, " or ") + ".")
