@@ -244,7 +244,7 @@ func (a *Authority) Authenticate(auth gjson.Result) (Proof, error) {
 		if err := a.config.Identity.refuse(c.AID); err != nil {
 			return Proof{}, err
 		}
-		p := Proof{AID: c.AID, Expires: c.Expiry.Time(), login: c.Login, signer: c.signer}
+		p := Proof{AID: c.AID, Expires: c.Expiry.Time().Add(leeway), login: c.Login, signer: c.signer}
 		if c.signer == nil {
 			p.cert, err = c.certificate(a.config.Roots)
 		}

@@ -21,6 +21,9 @@ const (
 	refreshAudience = "aun-refresh"
 )
 
+// leeway is by how much the clocks of who signs a token and of who reads it may differ.
+const leeway = time.Minute
+
 // claims are the claims of a token of AUN.
 type claims struct {
 	jwt.Claims
@@ -96,7 +99,8 @@ func (t *tokens) check(token, audience string) (*claims, error) {
 	if c.AID, err = ParseAID(string(c.AID)); err != nil || c.Expiry == nil {
 		return nil, invalid
 	}
-	err = c.ValidateWithLeeway(jwt.Expected{Issuer: issuer, AnyAudience: jwt.Audience{audience}, Time: time.Now()}, 0)
+	err = c.ValidateWithLeeway(jwt.Expected{Issuer: issuer, AnyAudience: jwt.Audience{audience}, Time: time.Now()},
+		leeway)
 	switch {
 	case errors.Is(err, jwt.ErrExpired):
 		return nil, Errorf(codes.TokenExpired, "The token has expired")

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/fewlines"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/token"
@@ -30,6 +31,8 @@ type Authenticator struct {
 	BesideCertificate bool
 
 	Log *slog.Logger // of tokens and certificates that are refused
+
+	lines fewlines.Limit
 }
 
 // Token says which tokens of an issuer prove who their bearer is.
@@ -180,8 +183,11 @@ func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 }
 
 func (a *Authenticator) refused(what string, r *http.Request, err error) {
-	if a.Log != nil {
-		a.Log.InfoContext(r.Context(), what, "address", r.RemoteAddr, "error", err)
+	if a.Log == nil {
+		return
+	}
+	if may, unlogged := a.lines.Log(); may {
+		a.Log.InfoContext(r.Context(), what, "address", r.RemoteAddr, "error", err, "unlogged", unlogged)
 	}
 }
 

@@ -322,22 +322,22 @@ func TestSecondCredential(t *testing.T) {
 		VerifiedChains: [][]*x509.Certificate{{cert, p.intermediate, p.root}}}
 	is := who{Proof: "certificate", Leader: alice}
 	for name, tc := range map[string]struct {
-		a      Authenticator
+		a      *Authenticator
 		bearer string
 		want   who
 	}{
-		"none":        {Authenticator{Certificates: true, Keys: keys}, "", is},
-		"a right one": {Authenticator{Certificates: true, Keys: keys}, key, is},
+		"none":        {&Authenticator{Certificates: true, Keys: keys}, "", is},
+		"a right one": {&Authenticator{Certificates: true, Keys: keys}, key, is},
 		"a wrong one": {
-			Authenticator{Certificates: true, Keys: keys}, key + "x",
+			&Authenticator{Certificates: true, Keys: keys}, key + "x",
 			who{Err: identity.ErrInvalid.Error()},
 		},
 		"one for another package": {
-			Authenticator{Certificates: true, Keys: keys, BesideCertificate: true}, key + "x",
+			&Authenticator{Certificates: true, Keys: keys, BesideCertificate: true}, key + "x",
 			is,
 		},
-		"no certificate counts": {Authenticator{Keys: keys}, key, who{Proof: "key", Leader: "key:k"}},
-		"one that nobody reads": {Authenticator{Certificates: true}, "x", is},
+		"no certificate counts": {&Authenticator{Keys: keys}, key, who{Proof: "key", Leader: "key:k"}},
+		"one that nobody reads": {&Authenticator{Certificates: true}, "x", is},
 	} {
 		r := request("10.9.9.9:1", nil).WithContext(context.Background())
 		if r.TLS = state; tc.bearer != "" {

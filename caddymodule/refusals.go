@@ -7,8 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/fewlines"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -19,22 +19,15 @@ var (
 	refusedCalls      refusals
 )
 
-const (
-	// refusalLines is how many refused handshakes are logged in refusalWindow: strangers can make as many as they like.
-	refusalLines  = 10
-	refusalWindow = time.Minute
-)
-
 // refusals counts what was refused, and logs the handshakes: to the caller, that is an alert without a reason. The zero
 // value is ready for use.
 type refusals struct {
 	others []string // reasons besides those of revocation and rootRemoved
 
-	mu       sync.Mutex
-	counts   map[string]uint64 // by reason
-	since    time.Time         // the window
-	lines    int               // in it
-	unlogged int               // in it
+	lines fewlines.Limit
+
+	mu     sync.Mutex
+	counts map[string]uint64 // by reason
 }
 
 // The reason of a refusal that has another cause than revocation.
@@ -68,18 +61,11 @@ func (r *refusals) note(chain []*x509.Certificate, err error) { r.noteAs(reasonO
 func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
 	r.mu.Lock()
 	r.countLocked(reason)
-	now := time.Now()
-	unlogged := 0
-	if now.Sub(r.since) >= refusalWindow {
-		unlogged = r.unlogged
-		r.since, r.lines, r.unlogged = now, 0, 0
-	}
-	if r.lines++; r.lines > refusalLines {
-		r.unlogged++
-		r.mu.Unlock()
+	r.mu.Unlock()
+	may, unlogged := r.lines.Log()
+	if !may {
 		return
 	}
-	r.mu.Unlock()
 	leaf := chain[0]
 	slog.New(processLog{name: "aip"}).Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
 		"serial", leaf.SerialNumber.Text(16), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,

@@ -190,9 +190,22 @@ func (x *exchange) note(err error) {
 	}
 	switch kind {
 	case task.AuthenticationRequired, task.AuthorizationFailed, task.AccessTokenInvalid:
-		x.g.config.Log.WarnContext(x.ctx, "a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
-			"error", err)
+		x.logRefused(err)
 	}
+}
+
+// logRefused logs a caller that proves too little. Strangers can call as often as they like, so that few lines are
+// about them.
+func (x *exchange) logRefused(err error) {
+	may, unlogged := true, 0
+	if !x.peer.Verified() {
+		may, unlogged = x.g.config.Process.strangers.Log()
+	}
+	if !may {
+		return
+	}
+	x.g.config.Log.WarnContext(x.ctx, "a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
+		"error", err, "unlogged", unlogged)
 }
 
 // refuse returns the answer that reports an error.

@@ -5,6 +5,7 @@ package gateway
 import (
 	"sync"
 
+	"github.com/aip-gateway/aip-gateway/internal/fewlines"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/assignee"
@@ -21,6 +22,8 @@ type Process struct {
 	Assignees assignee.Hub    // the tasks of agents that connect to the gateway
 
 	AUN auntransport.Pool // the gateway's own connections to AUN
+
+	strangers fewlines.Limit // lines about calls of peers that have proven nothing
 
 	workers  workers
 	open     openStreams

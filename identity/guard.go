@@ -107,7 +107,8 @@ func unproven(proofs []Proof) error {
 		}
 	}
 	if len(send) == 0 {
-		return refuse("No proof of callers of this protocol is accepted here. The operator of this gateway must configure one.")
+		return refuse("No proof of callers of this protocol is accepted here. " +
+			"The operator of this gateway must configure one.")
 	}
 	slices.Sort(send)
 	if only := credentials[ByCertificate]; len(send) != 1 || send[0] != only {

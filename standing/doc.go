@@ -6,7 +6,8 @@
 //
 // A Leader has lost its standing when no certificate that it has called by, and that has not expired, counts any more.
 // One that is renewed, or has a certificate for each of several processes, keeps it: a call by another certificate that
-// counts is enough, also later. What was kept of a Leader is dropped some time after its last certificate has expired.
+// counts is enough, also later. What was kept of a Leader is dropped some time after its last certificate has expired;
+// that of a Leader without standing is not, or its webhooks would go on.
 //
 // The certificates, which are public, are metadata of a log of each Leader. They are stored once for each certificate,
 // and not with each call.

@@ -22,7 +22,7 @@ const (
 	// maxCertificates is how many certificates of a Leader are kept. A Leader with more of them has lost its standing
 	// only when those that are kept count no more, and it does not call by another one.
 	maxCertificates = 4
-	// keepExpired is how long a Leader is kept whose certificates have expired.
+	// keepExpired is how long a Leader is kept whose certificates have expired, if it has not lost its standing.
 	keepExpired = 30 * 24 * time.Hour
 )
 
@@ -60,7 +60,7 @@ type certificate struct {
 // Proof is a certificate by which a Leader has called.
 type Proof struct {
 	Chain []*x509.Certificate // as it was verified, from its own to the root
-	Pool  string              // which trust has verified it, for who judges
+	Pool  string              // which trust has verified it, for who judges; empty for one that is not judged later
 }
 
 // record is what is stored of a Leader. The names of its members are a stored format.
@@ -186,7 +186,8 @@ func (h *home) news(name string, p Proof, lasts bool) bool {
 		return lasts
 	}
 	if i := l.index(p.Chain[0]); i >= 0 { // it is kept already
-		return l.certificates[i].lost || l.certificates[i].pool != p.Pool
+		// By a trust with a name it may be lost, by others not: that one stays while it counts, whatever comes between.
+		return l.certificates[i].lost || l.certificates[i].pool == "" && p.Pool != ""
 	}
 	return len(l.certificates) < maxCertificates || slices.ContainsFunc(l.certificates, h.useless)
 }
@@ -279,11 +280,11 @@ func (h *home) judge(ctx context.Context, counts func(p Proof, did bool) bool) {
 				next.unstored = next.unstored || c.lost == did
 			}
 		}
-		if now.After(lastOf(next.certificates).until.Add(keepExpired)) {
+		next.lost = h.hasLost(next.certificates)
+		if !next.lost && now.After(lastOf(next.certificates).until.Add(keepExpired)) {
 			h.drop(ctx, name, l)
 			continue
 		}
-		next.lost = h.hasLost(next.certificates)
 		switch {
 		case next.lost && !l.lost:
 			h.log.Warn("the certificates of a Leader count no more: its webhooks stop, and its groups are left",

@@ -140,7 +140,29 @@ func TestManyCertificates(t *testing.T) {
 	}
 }
 
-// TestExpiry: a certificate that has expired says nothing while there is another one, and is kept for some time.
+// TestTwoTrusts: a Leader whose certificate is verified by one trust and by another in turns is stored once for each,
+// and the one that may judge otherwise later is kept.
+func TestTwoTrusts(t *testing.T) {
+	w := newWorld(t)
+	chain := w.certificate(time.Hour)
+	for n := range 10 {
+		pool := []string{"", "test"}[n%2]
+		if err := w.r.Called(w.Context(), "alice", Proof{chain, pool}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.r.homes.Of(0).leaders["alice"].revision; got != 2 {
+		t.Errorf("its log was written %d times, want 2", got)
+	}
+	w.judge()
+	w.revoked = append(w.revoked, chain[0])
+	w.judge("alice")
+}
+
+// TestExpiry: a certificate that has expired says nothing while there is another one. It is kept for some time, and
+// that of a Leader that has lost its standing for good: else its webhooks would go on.
+//
+// Promise: a Leader whose certificate was revoked goes on
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	before, after := w.certificate(time.Hour), w.certificate(3*time.Hour)
@@ -155,17 +177,21 @@ func TestExpiry(t *testing.T) {
 	w.revoked = nil
 	w.judge("alice")
 	w.now = w.now.Add(keepExpired)
-	w.judge()
-	count := 0
-	for _, err := range w.store.List(context.Background(), "c", "") {
+	w.judge("alice")
+	w.open()
+	w.judge("alice")
+	var kept []string
+	for entry, err := range w.store.List(context.Background(), "c", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		count++
+		kept = append(kept, entry.Log[1:])
 	}
-	if count != 0 || len(w.r.homes.Of(0).leaders) != 0 {
-		t.Errorf("%d logs and %d Leaders are kept", count, len(w.r.homes.Of(0).leaders))
+	if diff := cmp.Diff([]string{"alice"}, kept); diff != "" || len(w.r.homes.Of(0).leaders) != 1 {
+		t.Errorf("%d Leaders are known, and of the logs (-want +got):\n%s", len(w.r.homes.Of(0).leaders), diff)
 	}
+	w.called("alice", w.certificate(time.Hour), false)
+	w.judge()
 }
 
 // TestRestart: a Leader that has lost its standing gets it back neither by a restart, nor by one that knows nothing.
