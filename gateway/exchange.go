@@ -31,6 +31,7 @@ type exchange struct {
 	policed policy.Call
 	token   *identity.Claims // of the access token beside the certificate; nil for none
 	use     policy.Use       // what the call uses of quotas
+	noMore  error            // why a start may continue no task, where its dialect has it do so; nil if it may
 	result  Result
 }
 

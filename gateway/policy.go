@@ -59,7 +59,18 @@ func (x *exchange) authorize() (err error) {
 	if p == nil {
 		return nil
 	}
-	return p.Decide(x.ctx, &x.policed, &x.use)
+	if err = p.Decide(x.ctx, &x.policed, &x.use); err == nil && x.startsOrContinues() {
+		again := x.policed
+		again.Command = string(task.Continue)
+		x.noMore = p.Denies(&again)
+		x.call.Bounds.NoContinue = x.noMore != nil
+	}
+	return err
+}
+
+// startsOrContinues reports whether the call is a start that continues a task if there is one.
+func (x *exchange) startsOrContinues() bool {
+	return x.call.Op == translate.Command && x.call.Message.Command == task.Start && x.call.Continues()
 }
 
 // checkSkill refuses a call that names a skill which the agent does not have, by its card (AAC v02.02 §12). A card
@@ -102,7 +113,7 @@ func (x *exchange) describe(c *policy.Call) {
 	switch w := x.call.Webhook; {
 	case x.call.Op == translate.Command:
 		c.Webhook = w != nil && w.URL != ""
-		if c.Message.Command != task.Start { // that of a start is new
+		if c.Message.Command != task.Start || x.call.Continues() { // that of another start is new
 			c.Task = c.Message.TaskID
 		}
 	case w != nil:
@@ -152,7 +163,11 @@ func (x *exchange) isRepeated() bool {
 func (x *exchange) carryOut() (r Result, err error) {
 	c, u := &x.call, &x.use
 	if !u.Any() {
-		return x.g.Execute(x.ctx, c, x.reserve)
+		r, err = x.g.Execute(x.ctx, c, x.reserve)
+		if _, ok := errors.AsType[*partner.BoundError](err); ok {
+			err = x.noMore
+		}
+		return r, err
 	}
 	command := c.Message.Command
 	starts := c.Op == translate.Command && command == task.Start
@@ -183,9 +198,13 @@ func (x *exchange) carryOut() (r Result, err error) {
 		}
 		return r, nil
 	}
-	if bound, ok := errors.AsType[*partner.BoundError](err); ok && bound.NoStart {
+	switch bound, ok := errors.AsType[*partner.BoundError](err); {
+	case !ok:
+	case bound.NoContinue:
+		err = x.noMore
+	case bound.NoStart:
 		err = u.Refuse(full)
-	} else if ok {
+	default:
 		err = u.TooManyTasks(bound.OfAll)
 	}
 	return r, err

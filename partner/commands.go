@@ -117,6 +117,10 @@ func (p *Partner) decide(
 		r.Task = tk.pendingTask(c)
 		return r, nil
 	}
+	if c.Bounds.NoContinue && c.Message.Command == task.Continue && !tk.isRepeated(&c.Message) &&
+		task.Applies(task.Continue, tk.fold.Status().State) {
+		return r, &BoundError{NoContinue: true}
+	}
 	// The answer shows the task, so its start must not be taken back any more.
 	if err := tk.commitPending(ctx); err != nil {
 		return r, err

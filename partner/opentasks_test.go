@@ -68,6 +68,7 @@ func TestBounds(t *testing.T) {
 	check("b", "t1", Bounds{OfLeader: 2, OfAll: 2}, "of all")
 	check("b", "t1", Bounds{NoStart: true}, "no start")
 	check("a", "t1", Bounds{NoStart: true, OfLeader: 1, OfAll: 1}, "")
+	check("a", "t1", Bounds{NoContinue: true}, "")
 	check("b", "t1", Bounds{OfLeader: 2, OfAll: 3}, "")
 	if one, all := b.Unfinished("a"); one != 2 || all != 3 {
 		t.Errorf("unfinished: %d of %d", one, all)

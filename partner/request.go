@@ -46,13 +46,14 @@ type Request struct {
 
 // Bounds are what bounds a start for its caller. A start beyond them is refused by a BoundError.
 type Bounds struct {
-	NoStart  bool // the command must start no task; a repeated one, and one that continues a task, are carried out
-	OfLeader int  // how many unfinished tasks its Leader may have at the Partner; 0 for any number
-	OfAll    int  // how many unfinished tasks all Leaders may have at the Partner, in this shard; 0 for any number
+	NoStart    bool // the command must start no task; a repeated one, and one that continues a task, are carried out
+	NoContinue bool // the command must continue no task; a repeated one, and one that starts a task, are carried out
+	OfLeader   int  // how many unfinished tasks its Leader may have at the Partner; 0 for any number
+	OfAll      int  // how many unfinished tasks all Leaders may have at the Partner, in this shard; 0 for any number
 }
 
 // BoundError says which of the Bounds refuses a start. The one that has set them makes an error for callers of it.
-type BoundError struct{ NoStart, OfAll bool }
+type BoundError struct{ NoStart, NoContinue, OfAll bool }
 
 // Error implements error.
 func (e *BoundError) Error() string { return "partner: the start is beyond the bounds of its caller" }

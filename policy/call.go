@@ -15,7 +15,7 @@ type Call struct {
 	Dialect string         // the name of the caller's dialect
 	Command string         // a command of AIP, or the name of another operation, whatever it is called in the dialect
 	Method  string         // the dialect's own name of it; empty where it has none, as in a group
-	Task    string         // the id of the task that the call is about; empty for none, and in a start
+	Task    string         // the id of the task that the call is about, or may be; empty for none, and for a new one
 	Message *task.Message  // nil where there is none
 	Skills  []string       // of an invitation to a group: those that the Partner shall have in it
 	Stream  bool           // the answer is a stream

@@ -151,6 +151,40 @@ func TestWebhookInAStart(t *testing.T) {
 	}
 }
 
+// TestStartThatContinues: where a dialect has one call for both, it starts a task, but continues none for a Leader that
+// may not, and a decision point is told the task that it may continue.
+//
+// Promise: a Leader does what it is not meant to do
+func TestStartThatContinues(t *testing.T) {
+	var asked []string
+	further := func(_ context.Context, c *policy.Call) error {
+		asked = append(asked, c.Command+" "+c.Task)
+		return nil
+	}
+	send := func(id, text string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":%q,"message":{"role":"user",`+
+			`"parts":[{"type":"text","text":%q}]}}}`, id, text)
+	}
+	for name, quotas := range map[string][]policy.Quota{
+		"no quotas": nil, "a quota": {{Name: "q", Starts: 100, Tasks: 100}},
+	} {
+		c := onlyStarts
+		c.Further, c.Quotas = further, quotas
+		g := open(t, everyCaller, under(t, c))
+		for _, call := range []struct{ id, text, says string }{
+			{"t1", "ask", `"input-required"`}, {"t1", "more", "Authorization failed"}, {"t2", "hello", `"completed"`},
+		} {
+			asked = nil
+			if _, body := g.post("/agents/one", send(call.id, call.text)); !strings.Contains(body, call.says) {
+				t.Errorf("%s: %s of %s: %s, want %s", name, call.text, call.id, body, call.says)
+			}
+			if diff := cmp.Diff([]string{"start " + call.id}, asked); diff != "" {
+				t.Errorf("%s: the decision point was asked (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
 // TestQuotaOfStarts: a start beyond the quota is refused with what the caller needs to come back; the same start again
 // is answered, and so is what starts nothing.
 func TestQuotaOfStarts(t *testing.T) {
