@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -55,9 +57,6 @@ func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a
 	if answer == nil {
 		return a, fmt.Errorf("this gateway does not have the route %s", q.Path)
 	}
-	if of == shard.AnyShard {
-		a.Shards = o.owned()
-	}
 	query := q.Query
 	if q.Paged {
 		values, err := url.ParseQuery(q.Query)
@@ -72,16 +71,26 @@ func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a
 		}
 		query = values.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, q.Method, q.Path+"?"+query, bytes.NewReader(q.Body))
-	if err != nil {
-		return a, err
+	for tries := (ask.Tries{}); ; {
+		r, err := http.NewRequestWithContext(ctx, q.Method, q.Path+"?"+query, bytes.NewReader(q.Body))
+		if err != nil {
+			return a, err
+		}
+		before := o.owned()
+		out, err := answer(o, r)
+		if err == nil {
+			if of == shard.AnyShard { // those that were read from the beginning to the end
+				a.Shards = slices.DeleteFunc(before, func(i int) bool { return !o.shards.Owns(i) })
+			}
+			a.Body, err = json.Marshal(out)
+			return a, err
+		}
+		// A shard has left while it was read: the rest is read again.
+		leaves := of == shard.AnyShard && q.Method == http.MethodGet && errors.Is(err, replay.ErrClosed)
+		if !leaves || tries.Wait(ctx, nodesPatience) != nil {
+			return a, err
+		}
 	}
-	out, err := answer(o, r)
-	if err != nil {
-		return a, err
-	}
-	a.Body, err = json.Marshal(out)
-	return a, err
 }
 
 // A sharedAnswer answers a request by what the gateways that share the store answer to its question.

@@ -31,6 +31,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
@@ -223,6 +224,38 @@ func TestSpreadNothing(t *testing.T) {
 		if err := a.ask(t, "GET", path, "", "", &got); err != nil || string(got) != want {
 			t.Errorf("%s answers %s, %v, want %s", path, got, err, want)
 		}
+	}
+}
+
+// TestSpreadWhileAShardLeaves: a list at a gateway whose shard leaves while it is read has the rest, and says that the
+// shard is missing.
+func TestSpreadWhileAShardLeaves(t *testing.T) {
+	all := adminNodes(t, 1)
+	const path = "/aip/leaving"
+	reads := 0
+	adminAnswers[path] = func(*openStore, *http.Request) (any, error) {
+		if reads++; reads == 1 {
+			all[0].node.Leave(2)
+			asynctest.Eventually(t, "the shard has left", func() bool { return !all[0].shards.Owns(2) })
+			return nil, partner.StoreError(replay.ErrClosed, "the store cannot be read")
+		}
+		return adminapi.TaskPage{Tasks: make([]adminapi.Task, 1)}, nil
+	}
+	spreadAnswers[path] = tasksByGateway
+	t.Cleanup(func() {
+		delete(adminAnswers, path)
+		delete(spreadAnswers, path)
+	})
+	var page adminapi.TaskPage
+	if err := all[0].ask(t, "GET", path, "", "", &page); err != nil || len(page.Tasks) != 1 {
+		t.Fatalf("the list has %+v, %v", page, err)
+	}
+	if diff := cmp.Diff([]string{"shard 2"}, page.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	reads = 0
+	if err := all[0].ask(t, "POST", path, "", "", &page); err == nil || reads != 1 {
+		t.Errorf("what may have been changed already is asked for %d times: %v", reads, err)
 	}
 }
 

@@ -62,6 +62,9 @@ func (s *Shards) Assign(shard int, to *Node, seize bool) {
 	s.change()
 }
 
+// Leave has a shard that the Node owns leave it, and no other one own it.
+func (n *Node) Leave(shard int) { n.of.Assign(shard, nil, false) }
+
 // change wakes those who wait for a change. s.mu is held.
 func (s *Shards) change() {
 	close(s.changed)
