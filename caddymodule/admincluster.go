@@ -58,14 +58,19 @@ func drainNode(o *openStore, r *http.Request) (any, error) {
 	if err := readBody(r, &n, `{"node": "its name, or empty for the one that is asked"}`); err != nil {
 		return nil, err
 	}
-	var err error
+	err := o.drainOne(r, &n)
+	return n, err
+}
+
+// drainOne has a gateway hand its shards over, or ends that, and names it.
+func (o *openStore) drainOne(r *http.Request, n *adminapi.NodeName) (err error) {
 	if n.Node, err = o.shared.Drain(r.Context(), n.Node, r.Method == http.MethodPost); err != nil {
-		return nil, err
+		return err
 	}
 	if log := slog.New(processLog{name: "aip"}); r.Method == http.MethodPost {
 		log.Info("the operator has a gateway hand its shards over", "node", n.Node)
 	} else {
 		log.Info("the operator lets a gateway have shards again", "node", n.Node)
 	}
-	return n, nil
+	return nil
 }

@@ -60,7 +60,10 @@ func drain(a *asking) func([]string) error {
 
 func drainLine(s *adminapi.DrainState) string {
 	how := "new tasks are accepted"
-	if s.Draining {
+	switch {
+	case s.HandsOver && s.Since.IsZero():
+		how = "the other gateways get its shards, and take new tasks"
+	case s.Draining:
 		how = "new tasks are refused"
 	}
 	return fmt.Sprintf("%s; agents work on %d tasks, and %d wait for their Leaders", how, s.Running,

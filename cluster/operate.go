@@ -40,8 +40,12 @@ func (c *Cluster) Nodes() []Node {
 	all := make([]Node, 0, len(c.members))
 	now := c.config.Clock()
 	for name, m := range c.members {
+		draining := m.Draining
+		if m.Incarnation == c.incarnation {
+			draining = c.self.draining // its record may be a moment late
+		}
 		all = append(all, Node{Name: name, Incarnation: m.Incarnation, Version: m.Version, Protocol: m.Protocol,
-			Started: m.Started, Self: m.Incarnation == c.incarnation, Living: m.living(), Left: m.Left, Draining: m.Draining,
+			Started: m.Started, Self: m.Incarnation == c.incarnation, Living: m.living(), Left: m.Left, Draining: draining,
 			Silent: now - m.seen, Owns: m.Owns})
 	}
 	slices.SortFunc(all, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
