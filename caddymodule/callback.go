@@ -29,6 +29,8 @@ func (*Callback) CaddyModule() caddy.ModuleInfo {
 
 // ServeHTTP receives a push notification.
 func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	w, write := masksPush(w, r)
+	defer write()
 	if has, _ := process.Callbacks.Has(r.URL.Path, r.Header); !has {
 		if o := running(); o != nil && o.shards.Peers() != nil && o.forwardPush(w, r) {
 			return nil

@@ -35,8 +35,7 @@ type pushed struct {
 }
 
 // pushHeader are the fields of a push that count.
-var pushHeader = []string{"Content-Type", "Authorization", "X-A2A-Notification-Token", "A2A-Notification-Token",
-	"X-ACPS-AIP-Notification-Token"}
+var pushHeader = append([]string{"Content-Type", "Authorization"}, callback.TokenFields...)
 
 // maxForwarded is how many pushes are handed to other gateways at once.
 const maxForwarded = 32

@@ -166,17 +166,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
+// TokenFields are the header fields in which agents send the token of a turn, beside Authorization. They are not to be
+// changed.
+var TokenFields = []string{"X-A2A-Notification-Token", "A2A-Notification-Token", "X-ACPS-AIP-Notification-Token"}
+
 // authorized reports whether a push carries the turn's token, in any of the fields that agents use for it.
 func (cb *callback) authorized(h http.Header) bool {
-	for _, given := range []string{
-		h.Get("X-A2A-Notification-Token"), h.Get("A2A-Notification-Token"), h.Get("X-ACPS-AIP-Notification-Token"),
-		strings.TrimPrefix(h.Get("Authorization"), "Bearer "),
-	} {
-		if subtle.ConstantTimeCompare([]byte(given), []byte(cb.token)) == 1 {
+	given := func(token string) bool { return subtle.ConstantTimeCompare([]byte(token), []byte(cb.token)) == 1 }
+	for _, name := range TokenFields {
+		if given(h.Get(name)) {
 			return true
 		}
 	}
-	return false
+	return given(strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
 }
 
 // receive answers a push with the right token, and reports whether it was taken.
