@@ -203,7 +203,7 @@ func TestAACStream(t *testing.T) {
 		_, _, got = a.call(leader, "stream", "start", "task", short)
 		frames = strings.Split(strings.TrimSpace(got), "\n\n")
 	}
-	if last := frames[len(frames)-1]; len(frames) < 2 || !strings.HasPrefix(last, "data: ") ||
+	if last := strings.TrimLeft(frames[len(frames)-1], ":\n"); len(frames) < 2 || !strings.HasPrefix(last, "data: ") ||
 		!strings.Contains(last, "-32010") {
 		t.Errorf("the stream is %s, want an event, and an error -32010 at its end", got)
 	}

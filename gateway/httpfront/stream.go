@@ -3,13 +3,16 @@
 package httpfront
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )
+
+// comeBack is how long callers should wait before they come back for the rest of a stream. Streams that are drained end
+// at random times, so that not all come at once.
+const comeBack = time.Second
 
 // openStream is a stream that is being sent.
 type openStream struct {
@@ -35,8 +38,8 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, HeartbeatDue: s.Wake,
 		Taken: s.Taken, Lasting: r.ProtoMajor == 1,
 	}
-	if s.Numbered() { // not all at once where many streams are cut together
-		options.Retry = time.Second/2 + rand.N(time.Second/2)
+	if s.Numbered() {
+		options.Retry = comeBack
 	}
 	var err error
 	o.out, err = sseproxy.NewWriter(w, options)
