@@ -127,16 +127,17 @@ type App struct {
 	checking sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
 
 	mu           sync.Mutex
-	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
-	revocations  []rootRevocation // likewise
-	consoles     []*Console       // likewise
-	servers      servers          // likewise: those that have handlers of the gateway
-	certificates certificates     // that Start has found
-	opened       *openStore       // set by Start and never unset; it may be closed when holds is false
-	holds        bool             // this configuration keeps the store open
-	calls        int              // requests in flight; they outlive Cleanup, since a reload does not wait for them
-	cleaned      bool             // Cleanup has run: the last call releases the store
-	closed       atomic.Bool      // the store was closed before a late request arrived
+	members      []*Gateway           // handlers of this configuration; complete once all are provisioned
+	revocations  []rootRevocation     // likewise
+	consoles     []*Console           // likewise
+	choosing     []*CertificateGetter // likewise: those that name no Partner
+	servers      servers              // likewise: those that have handlers of the gateway
+	certificates certificates         // that Start has found
+	opened       *openStore           // set by Start and never unset; it may be closed when holds is false
+	holds        bool                 // this configuration keeps the store open
+	calls        int                  // requests in flight; they outlive Cleanup, since a reload does not wait for them
+	cleaned      bool                 // Cleanup has run: the last call releases the store
+	closed       atomic.Bool          // the store was closed before a late request arrived
 }
 
 // CaddyModule returns the Caddy module information.
@@ -255,7 +256,7 @@ func (a *App) add(g *Gateway) error {
 func (a *App) Start() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.judgeConsoles(); err != nil {
+	if err := errors.Join(a.judgeConsoles(), a.checkShown()); err != nil {
 		return err
 	}
 	if n := procs.Set(); n > 0 {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -20,11 +21,12 @@ func init() { caddy.RegisterModule(new(CertificateGetter)) }
 // CertificateGetter has a site show the certificate of a Partner that the app's option certificates obtains. A new
 // certificate is shown from the next handshake on, without a reload.
 type CertificateGetter struct {
-	// The AIC of the Partner. Default: that whose certificate has the name for which the caller asks; if none has, and
-	// there is one Partner only, that one.
+	// The AIC of the Partner. Default: of the Partners at the port and the name for which the caller asks, the only one,
+	// or that whose certificate has the name.
 	Partner string `json:"partner,omitempty"`
 
 	app *App
+	ctx caddy.Context // of the configuration
 }
 
 // CaddyModule returns the Caddy module information.
@@ -48,6 +50,9 @@ func (g *CertificateGetter) Provision(ctx caddy.Context) error {
 		return errors.New("get_certificate aip needs an authority: write the global option " +
 			"aip { certificates <directory> }")
 	}
+	if g.ctx = ctx; g.Partner == "" {
+		g.app.choose(g)
+	}
 	return nil
 }
 
@@ -59,21 +64,24 @@ func (g *CertificateGetter) GetCertificate(ctx context.Context, hello *tls.Clien
 	if err := g.app.ready(ctx); err != nil {
 		return nil, err
 	}
-	if pair := g.choose(hello.ServerName); pair != nil {
+	if pair := g.choose(hello); pair != nil {
 		return pair, nil
 	}
 	return nil, errors.New("there is no certificate of a Partner for this name yet; see caddy aip certificates list")
 }
 
-// choose returns the certificate for a name; nil for none.
-func (g *CertificateGetter) choose(name string) *tls.Certificate {
+// choose returns the certificate for a handshake; nil for none.
+func (g *CertificateGetter) choose(hello *tls.ClientHelloInfo) *tls.Certificate {
 	if g.Partner != "" {
 		if k := g.app.Certificates.of(g.Partner); k != nil {
 			return k.Certificate(agentca.ServerAuth)
 		}
 		return nil
 	}
-	all := g.app.Certificates.all()
+	all, at, name := g.app.Certificates.all(), g.app.partnersAt(hello), hello.ServerName
+	if len(at) > 0 {
+		all = slices.DeleteFunc(all, func(k *agentca.Keeper) bool { return !slices.Contains(at, k.AIC) })
+	}
 	for _, k := range all {
 		if pair := k.Certificate(agentca.ServerAuth); pair != nil && name != "" && pair.Leaf.VerifyHostname(name) == nil {
 			return pair
