@@ -19,8 +19,8 @@ import (
 // A connection shows one certificate, and Leaders compare the AIC in it. So the Partners at the port and the name of a
 // handshake decide which one that is.
 
-// partnersAt returns the AICs of the Partners that are reached by a handshake, of those whose certificates are obtained;
-// none where that is not known.
+// partnersAt returns the AICs of the Partners that are reached by a handshake, of those whose certificates are
+// obtained; none where that is not known.
 func (a *App) partnersAt(hello *tls.ClientHelloInfo) (aics []string) {
 	if hello.Conn == nil {
 		return nil
