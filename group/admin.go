@@ -67,8 +67,11 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 		return errNoMembership()
 	}
 	stored := make(chan error, 1)
-	if !m.ask(func() { stored <- m.leaveNow(new(departure)) }) {
+	switch err := m.ask(maxRequests, func() { stored <- m.leaveNow(new(departure)) }); {
+	case err == errOver:
 		return m.notTaken(stored)
+	case err != nil:
+		return err
 	}
 	select {
 	case err := <-stored:
@@ -126,11 +129,17 @@ func (e *Engine) leaveAll(selects func(key) bool) {
 		if !m.isMember() {
 			continue
 		}
-		m.ask(func() {
+		failed := func(err error) {
+			m.logger().Warn("a group that must be left cannot be left now; it is tried again", m.about("error", err)...)
+		}
+		err := m.ask(maxRepeated, func() {
 			if err := m.leaveNow(&departure{KeepTasks: true}); err != nil {
-				m.logger().Warn("a group that must be left cannot be left now; it is tried again", m.about("error", err)...)
+				failed(err)
 			}
 		})
+		if err != nil && err != errOver {
+			failed(err)
+		}
 	}
 }
 

@@ -148,15 +148,15 @@ func (m *membership) join(ctx context.Context, p *Partner, inv *task.Invitation)
 		err    error
 	}
 	answered := make(chan result, 1)
-	ok := m.ask(func() {
+	err := m.ask(maxRepeated, func() {
 		answer, err := m.invited(ctx, p, inv)
 		answered <- result{answer, err}
 		if !m.isStored && !m.isOver() {
 			m.end()
 		}
 	})
-	if !ok {
-		return task.Membership{}, errOver
+	if err != nil {
+		return task.Membership{}, err
 	}
 	select {
 	case r := <-answered:

@@ -377,10 +377,12 @@ func TestLeaveNotTaken(t *testing.T) {
 		m.mustInvite()
 		member := m.engine.membership(key{testPartner, testLeader, "g1"})
 		closes := make(chan struct{})
-		member.ask(func() {
+		if err := member.ask(maxRequests, func() {
 			<-closes
 			member.refuseRequests()
-		})
+		}); err != nil {
+			t.Error(err)
+		}
 		left := make(chan error, 1)
 		go func() { left <- m.engine.Leave(m.Context(), testPartner, testLeader, "g1") }()
 		synctest.Wait()
@@ -388,6 +390,53 @@ func TestLeaveNotTaken(t *testing.T) {
 		close(closes)
 		if err := <-left; !errors.Is(err, errStops) {
 			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// TestRequestsAreBounded: while a supervisor waits, a Leader that repeats its invitation is refused after some, and the
+// operator can still have the group left.
+func TestRequestsAreBounded(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		member := m.engine.membership(key{testPartner, testLeader, "g1"})
+		release := make(chan struct{})
+		if err := member.ask(maxRequests, func() { <-release }); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		const more = 5
+		answered := make(chan error, maxRepeated+more)
+		for range maxRepeated + more {
+			go func() {
+				_, err := m.self.Join(m.Context(), testLeader, invitation())
+				answered <- err
+			}()
+		}
+		synctest.Wait()
+		if n := len(answered); n != more {
+			t.Errorf("%d invitations are answered, want %d", n, more)
+		}
+		for range len(answered) {
+			if err := <-answered; task.KindOf(err) != task.LimitExceeded {
+				t.Errorf("an invitation beyond the bound is answered %v", err)
+			}
+		}
+		left := make(chan error, 1)
+		go func() { left <- m.engine.Leave(m.Context(), testPartner, testLeader, "g1") }()
+		for range 10 * maxRequests {
+			m.engine.LeaveAll(testLeader) // as each look at who may lead
+		}
+		synctest.Wait()
+		if n := len(member.requests); n != maxRepeated+1 {
+			t.Errorf("%d requests wait, want %d", n, maxRepeated+1)
+		}
+		close(release)
+		if err := <-left; err != nil {
+			t.Errorf("the leave: %v", err)
+		}
+		for range maxRepeated {
+			<-answered
 		}
 	})
 }

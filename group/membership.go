@@ -44,7 +44,7 @@ type membership struct {
 	over chan struct{} // closed when the supervisor has ended
 
 	mu        sync.Mutex
-	requests  []func()
+	requests  []func()           // at most maxRequests
 	refuses   bool               // no request is taken any more: the membership has ended, or the engine closes
 	interrupt context.CancelFunc // ends the supervisor's wait for a broker; nil while it does not wait
 	commands  []memberCommand    // for members, that are not executed yet
@@ -94,20 +94,32 @@ func newMembership(h *home, s *stored) *membership {
 	return m
 }
 
-// ask has the supervisor make a call, and ends its wait for a broker. It reports false if the membership has ended. The
-// call is not made if it ends before.
-func (m *membership) ask(call func()) bool {
+// The most requests that wait for the supervisor, which may wait for the store or a broker. What is repeated, such as
+// the invitations of a Leader, finds fewer, so that it does not keep the operator from a leave.
+const (
+	maxRepeated = 16
+	maxRequests = 32
+)
+
+// ask has the supervisor make a call, and ends its wait for a broker. The error is errOver if the membership has ended,
+// and another one if at least most requests wait already. The call is not made if the membership ends before.
+func (m *membership) ask(most int, call func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.refuses {
-		return false
+		return errOver
+	}
+	if len(m.requests) >= most {
+		return task.Errorf(task.LimitExceeded, "as many requests to this group wait for the store or the broker as may; "+
+			"try again when the one before was answered").WithData("limit", "group_requests").
+			WithData("max", int64(most)).WithData(task.RetryAfter, int64(1))
 	}
 	m.requests = append(m.requests, call)
 	if m.interrupt != nil {
 		m.interrupt()
 	}
 	m.wake()
-	return true
+	return nil
 }
 
 // wake has the supervisor look at the configuration and at its requests.
