@@ -120,6 +120,40 @@ func TestCancelOfATurn(t *testing.T) {
 	}
 }
 
+// TestCancelWhileSentAgain holds that a message which is refused, and sent again at once, is one that the agent does not
+// work on.
+func TestCancelWhileSentAgain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		canceled, worked := make(chan struct{}), false
+		fake := &script{
+			run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				<-canceled
+				for range 1000 {
+					for _, d := range []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending} {
+						if !yield(agent.Report{Delivery: d}, nil) {
+							return
+						}
+					}
+				}
+				yield(agent.Report{Delivery: agent.DeliveryQueued}, nil)
+			},
+			cancel: func(_ context.Context, turn *agent.Turn) (agent.Report, error) {
+				close(canceled)
+				for range 1000 {
+					worked = worked || turn.HasWork(t.Context())
+				}
+				return agent.Report{State: task.Canceled}, nil
+			},
+		}
+		b := setUp(t, memory(t), fake)
+		b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
+		b.do(call(task.Cancel, "t1"))
+		if worked {
+			t.Error("the agent is said to work on a message that it refuses")
+		}
+	})
+}
+
 // TestCancelWhileSent holds that who is asked to cancel a task knows what the agent has answered to the message that
 // is being sent, and does not wait for it longer than it wants to.
 func TestCancelWhileSent(t *testing.T) {

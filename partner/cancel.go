@@ -167,13 +167,15 @@ func (tk *activeTask) hasWork(ctx context.Context) bool {
 	if r == nil {
 		return !tk.meta.Unsent
 	}
-	answered := r.answered.wait()
-	tk.mu.Unlock()
-	select {
-	case <-answered:
-	case <-ctx.Done():
+	for tk.run == r && !r.answered.happened && ctx.Err() == nil { // a message that was refused may have been sent again
+		answered := r.answered.wait()
+		tk.mu.Unlock()
+		select {
+		case <-answered:
+		case <-ctx.Done():
+		}
+		tk.mu.Lock()
 	}
-	tk.mu.Lock()
 	return tk.run == r && r.queuedSince.IsZero()
 }
 

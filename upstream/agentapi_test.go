@@ -183,6 +183,15 @@ func TestCancelOfASession(t *testing.T) {
 		{"a message that is not answered", "/stop", status(204, ""), func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
 		}, "canceled", stopped},
+		{"a task whose run has ended meanwhile", "/stop", nil, func(c *agent.Turn) {
+			c.From = task.Working
+			works := true
+			c.HasWork = func(context.Context) bool { return works }
+			c.MayAct = func(context.Context) error {
+				works = false // the session has the run of another task now
+				return nil
+			}
+		}, "canceled", nil},
 		{"no path, and a message that is not answered", "", nil, func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
 		}, "canceled: canceled here; agentapi cannot cancel, so the connection to the agent was closed, and the agent " +

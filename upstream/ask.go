@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	ok, session := r.facets.Canceler != nil, r.facets.SessionCanceler != nil
 	canceled := agent.Report{State: task.Canceled}
 	switch {
-	case (session || !ok) && !r.hasWork(session):
+	case !ok && !session && !r.hasWork(0):
 		return canceled, nil
 	case !ok:
 		canceled.Items = []task.DataItem{task.Text(fmt.Sprintf("canceled here; %s cannot cancel, so the connection to "+
@@ -44,7 +45,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	if task.KindOf(err) == task.TaskNotFound && r.turn.Ref == t.Ref && r.names.has(t) {
 		rep, err = r.cancel(t) // the cancel has arrived before the turn
 	}
-	if session && onlyReceived(err) {
+	if session && (err == errNoWork || onlyReceived(err)) {
 		return canceled, nil
 	}
 	if err != nil {
@@ -68,19 +69,27 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	return rep, nil
 }
 
-// hasWork reports whether the agent works on the task that is to be canceled. If only the task's own run may be stopped
-// (translate.SessionCanceler), it waits for what the agent answers to a message that is being sent, for at most
+// errNoWork says that the agent does not work on the task whose session is to be stopped.
+var errNoWork = errors.New("upstream: the agent does not work on the task")
+
+// mayCancel returns errNoWork if a request would stop the run of another task (translate.SessionCanceler). It is called
+// right before the request is sent. It waits for what the agent answers to a message that is being sent, for at most
 // cancelTimeout: the session may be busy with the run of another task.
-func (r *run) hasWork(session bool) bool {
+func (r *run) mayCancel() error {
+	if r.facets.SessionCanceler != nil && !r.hasWork(cancelTimeout) {
+		return errNoWork
+	}
+	return nil
+}
+
+// hasWork reports whether the agent works on the task that is to be canceled. It waits for at most a time for what the
+// agent answers.
+func (r *run) hasWork(most time.Duration) bool {
 	if r.turn.From.Settled() {
 		return false
 	}
 	if r.turn.HasWork == nil {
 		return true
-	}
-	var most time.Duration
-	if session {
-		most = cancelTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, most)
 	defer cancel()
@@ -204,6 +213,11 @@ func (r *run) roundTripBy(
 	defer func() { r.config.Traffic.note(ctx, err) }()
 	if q.Operation != translate.Get { // which changes nothing
 		if err := r.mayAct(ctx, q.Operation); err != nil {
+			return rep, err
+		}
+	}
+	if q.Operation == translate.Cancel {
+		if err := r.mayCancel(); err != nil {
 			return rep, err
 		}
 	}
