@@ -13,6 +13,7 @@ func TestDocsGroupLimits(t *testing.T) {
 		"time of an invitation: look-up, connection, TLS, login, queue":           "DefaultTimeout",
 		"messages that the broker has not confirmed, of one group":                "MaxUnconfirmed",
 		"bytes of these messages":                                                 "maxUnconfirmedBytes",
+		"invitations to one group that wait for the one before":                   "maxRepeated",
 		"invitations from an inbox in work":                                       "inboxPrefetch",
 		"size of an invitation in an inbox":                                       "maxInboxMessage",
 		"time for which an invitation counts after it has expired":                "clockSkew",

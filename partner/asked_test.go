@@ -120,8 +120,8 @@ func TestCancelOfATurn(t *testing.T) {
 	}
 }
 
-// TestCancelWhileSentAgain holds that a message which is refused, and sent again at once, is one that the agent does not
-// work on.
+// TestCancelWhileSentAgain holds that a message which is refused, and sent again at once, is one that the agent does
+// not work on.
 func TestCancelWhileSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		canceled, worked := make(chan struct{}), false
