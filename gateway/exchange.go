@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -335,9 +336,8 @@ func (x *exchange) findSession() error {
 	if d, ok := x.dialect.(translate.Sessions); ok {
 		is = d.IsInSession(m.SessionID, of.Session)
 	}
-	if m.SessionID != "" && !is {
-		return task.Errorf(task.InvalidParams, "the task and the session of the message do not belong together").
-			WithField("session_id")
+	if m.SessionID != "" && !is { // who asks must not learn that another one has it
+		return partner.NotFound(x.call.SessionOf)
 	}
 	m.SessionID = of.Session
 	return nil

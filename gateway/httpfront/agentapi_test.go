@@ -192,9 +192,10 @@ func TestAgentAPIPreviousResponseOfAnother(t *testing.T) {
 	}
 	question, _ := ask("ask", `,"user_id":"ann","session_id":"tea"`)
 	previous := `,"previous_response_id":"` + question.ID + `"`
+	_, unknown := ask("blue", `,"previous_response_id":"response_none_none","user_id":"bob"`)
 	for _, other := range []string{`,"user_id":"bob"`, `,"session_id":"coffee"`, `,"user_id":"bob","session_id":"tea"`} {
-		if r, body := ask("blue", previous+other); r.Error == nil || r.Status != "" {
-			t.Errorf("with %s, the question is answered: %s", other, body)
+		if r, body := ask("blue", previous+other); r.Error == nil || r.Status != "" || body != unknown {
+			t.Errorf("with %s, the question is answered: %s; one to an unknown response %s", other, body, unknown)
 		}
 	}
 	if answer, body := ask("red", previous+`,"user_id":"ann"`); !strings.Contains(answer.said(), "you said: red") ||
