@@ -28,8 +28,7 @@ type AgentTLS struct {
 	Key string `json:"key,omitempty"`
 
 	// Whether connections show the certificate that the app's option certificates obtains for the Partner, in place of
-	// cert and key. Receivers of the Partner's notifications that ask for a certificate are shown it, too.
-	// Default: false.
+	// cert and key. The receivers in certificate_for of the app's notify are shown it, too. Default: false.
 	Obtained bool `json:"obtained,omitempty"`
 
 	// The host name in the agent's certificate. Default: the host of its URL.
@@ -110,8 +109,8 @@ func (c *Certificates) presenter(g *Gateway) presenter {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(g.AIC) }
 }
 
-// shown returns the certificates that receivers of notifications are shown, by Partner: of those that show them to
-// their agent, too.
+// shown returns the certificates that the receivers of certificate_for are shown, by Partner: of those that show them
+// to their agent, too.
 func (c *Certificates) shown(members []*Gateway) map[string]notify.ClientCertificate {
 	all := make(map[string]notify.ClientCertificate)
 	for _, g := range members {

@@ -95,14 +95,15 @@ type App struct {
 	written    ownDriver // of the store, while the App is read in a Caddyfile; nil for another driver
 	store      StoreDriver
 	identities *identity.Identities
-	issuer     *onbehalf.Issuer     // nil for none
-	account    *registry.Account    // at the registry; nil for none
-	feed       *sharedFeed          // of the registry; nil for none
-	disabled   sync.Map             // whether the registry has said last that a Partner is not active, by its AIC
-	admin      adminAPI             // of Caddy
-	metrics    *prometheus.Registry // of this configuration
-	aunFront   *wsfront.Front       // set by Start; nil without AUN
-	aunSite    *directory.Site      // likewise
+	issuer     *onbehalf.Issuer           // nil for none
+	account    *registry.Account          // at the registry; nil for none
+	feed       *sharedFeed                // of the registry; nil for none
+	disabled   sync.Map                   // whether the registry has said last that a Partner is not active, by its AIC
+	admin      adminAPI                   // of Caddy
+	allServers func() []*caddyhttp.Server // of Caddy, once all is provisioned
+	metrics    *prometheus.Registry       // of this configuration
+	aunFront   *wsfront.Front             // set by Start; nil without AUN
+	aunSite    *directory.Site            // likewise
 
 	measured atomic.Pointer[measured] // nil while this configuration does not hold the store
 
@@ -189,10 +190,11 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		if a.feed, err = a.Registry.feed(); err != nil {
 			return err
 		}
-		if a.admin, err = adminOf(ctx); err != nil {
-			return err
-		}
 	}
+	if a.admin, err = adminOf(ctx); err != nil {
+		return err
+	}
+	a.allServers = func() []*caddyhttp.Server { return serversOf(ctx) }
 	if a.AUN != nil {
 		if err := a.AUN.provision(); err != nil {
 			return err
@@ -282,6 +284,7 @@ func (a *App) Start() error {
 		account = a.account
 	}
 	a.Certificates.start(a.members, a.allRevocations(), account)
+	a.Notify.guard.Closed = a.closedPlaces()
 	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
 	opened.configure(a)
 	for _, g := range a.members {

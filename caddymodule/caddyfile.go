@@ -28,12 +28,13 @@ func init() {
 //	aip {
 //		store <driver> ...
 //		notify {
-//			attempts       <n>
-//			timeout        <duration>
-//			concurrency    <n>
-//			allow_networks <cidr>...
-//			signing_key    <key>
-//			callback       <url>
+//			attempts        <n>
+//			timeout         <duration>
+//			concurrency     <n>
+//			allow_networks  <cidr>...
+//			certificate_for <receiver>...
+//			signing_key     <key>
+//			callback        <url>
 //			keep_bodies
 //		}
 //		streams {
@@ -104,10 +105,11 @@ func (a *App) readFrom(p *parser) {
 
 func (p *parser) notify(n *Notify) func() {
 	return p.section(options{
-		"attempts":       p.number(&n.Attempts),
-		"timeout":        p.duration(&n.Timeout),
-		"concurrency":    p.number(&n.Concurrency),
-		"allow_networks": p.words(&n.AllowNetworks),
+		"attempts":        p.number(&n.Attempts),
+		"timeout":         p.duration(&n.Timeout),
+		"concurrency":     p.number(&n.Concurrency),
+		"allow_networks":  p.words(&n.AllowNetworks),
+		"certificate_for": p.words(&n.CertificateFor),
 		"signing_key": func() {
 			var key string
 			p.word(&key)()

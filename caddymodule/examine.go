@@ -343,7 +343,7 @@ func (e *examination) brokers(ctx context.Context, g *Gateway) {
 	if g.Group == nil {
 		return
 	}
-	d := &egress.Dialer{Policy: *g.app.Notify.guard, TLS: g.Group.tls, Timeout: examineTimeout}
+	d := &egress.Dialer{Policy: *g.Group.egress(g.app), TLS: g.Group.tls, Timeout: examineTimeout}
 	for i, pattern := range g.Group.AllowBrokers {
 		e.broker(ctx, d, g.Group.brokers[i], pattern, "allow_brokers")
 	}
@@ -373,9 +373,9 @@ func (e *examination) broker(ctx context.Context, d *egress.Dialer, b group.Brok
 	case err == nil:
 		e.add(doctor.CheckBroker, doctor.OK, name, "it accepts connections")
 	case errors.As(err, &refused):
-		advice := "use amqps://, or add its network to allow_networks of notify"
+		advice := "use amqps://, or add its network to allow_networks of group"
 		if secure {
-			advice = "add its network to allow_networks of notify"
+			advice = "add its network to allow_networks of group"
 		}
 		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("the gateway may not connect to it (%s); %s",
 			strings.TrimPrefix(err.Error(), "egress: "), advice))

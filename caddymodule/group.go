@@ -16,18 +16,23 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
 // Group lets the Partner take part in the groups of AIP, to which its Leaders invite it. The gateway then connects to
-// the RabbitMQ broker that an invitation names. It connects only to addresses that webhooks may reach, too: to public
-// ones with TLS, and to those in allow_networks of the app's notify.
+// the RabbitMQ broker that an invitation names. It connects only to public addresses with TLS, and to those in
+// allow_networks.
 type Group struct {
 	// The brokers that an invitation may name: host, host:port, or *.domain for all names below a domain. With amqps://
 	// before it, the connection always has TLS; otherwise it has TLS on port 5671, and if the invitation has no
 	// accessToken. Required without inbox, whose broker is always allowed.
 	AllowBrokers []string `json:"allow_brokers,omitempty"`
+
+	// Networks, as CIDRs, in which brokers may be although they are not public, also without TLS. Default: those of the
+	// app's notify, which webhooks may reach.
+	AllowNetworks []string `json:"allow_networks,omitempty"`
 
 	// The exchanges that a Leader may use beside those that have the name of its group, group_<leader>_<groupId>, by the
 	// Leader's AIC: names, or with a star at the end the beginning of names. Where the Partner logs in to a broker by its
@@ -98,6 +103,7 @@ const (
 //
 //	group {
 //		allow_brokers   <pattern>...
+//		allow_networks  <cidr>...
 //		allow_exchanges <leader> <exchange>...
 //		inbox           <url>
 //		tls {
@@ -118,6 +124,7 @@ func (p *parser) group(into **Group) func() {
 		*into = g
 		p.section(options{
 			"allow_brokers":   p.words(&g.AllowBrokers),
+			"allow_networks":  p.words(&g.AllowNetworks),
 			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
 			"inbox":           p.word(&g.Inbox),
 			"tls": p.section(g.TLS.options(p, options{
@@ -173,6 +180,9 @@ func (g *Group) check(named bool, callers []string) error {
 		if len(g.TLS.AIC) > 0 && !strings.HasPrefix(pattern, "amqps://") {
 			return fmt.Errorf("group: a broker shows its AIC only with TLS; write amqps:// before %q in allow_brokers", pattern)
 		}
+	}
+	if _, err := networks(g.AllowNetworks); err != nil {
+		return fmt.Errorf("group: %w", err)
 	}
 	if err := g.checkInbox(callers); err != nil {
 		return fmt.Errorf("group: inbox: %w", err)
@@ -254,6 +264,16 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	return c, presentClientCert(c, repl, t.Cert, t.Key)
 }
 
+// egress returns to which addresses brokers are connected to. The settings have been checked.
+func (g *Group) egress(app *App) *egress.Policy {
+	if len(g.AllowNetworks) == 0 {
+		return app.Notify.guard
+	}
+	p, _ := networks(g.AllowNetworks)
+	p.Closed = app.Notify.guard.Closed
+	return &p
+}
+
 // readTokenKey reads a key of 32 bytes. Its errors do not quote it.
 func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
 	if s == "" {
@@ -287,7 +307,7 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 	var err error
 	g.partner, err = e.Register(group.Config{
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
-		Brokers: g.brokers, Inbox: g.inbox, Exchanges: g.AllowExchanges, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
+		Brokers: g.brokers, Inbox: g.inbox, Exchanges: g.AllowExchanges, Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
 		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
 		ExchangeWait: time.Duration(g.ExchangeWait),
 		Log:          slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration

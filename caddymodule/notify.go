@@ -32,6 +32,12 @@ type Notify struct {
 	// webhooks reach only public addresses, by https.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
 
+	// The receivers, host or host:port, that are shown the certificate which the app's option certificates obtains for
+	// the Partner, if they ask for one and the agent's tls has client_cert aip. To them the gateway is the Partner, so
+	// list nobody who takes commands of it, such as another Partner. Default: none; no receiver is shown a
+	// certificate.
+	CertificateFor []string `json:"certificate_for,omitempty"`
+
 	// Keys that sign notifications, as Standard Webhooks has it: whsk_… (ed25519; make one with
 	// caddy aip webhook-key) or whsec_… (HMAC-SHA256). Each key makes a signature, so that receivers can verify all
 	// notifications while a key is replaced. Values may hold placeholders. Default: none; notifications carry the
@@ -47,8 +53,9 @@ type Notify struct {
 	// body is kept.
 	KeepBodies bool `json:"keep_bodies,omitempty"`
 
-	guard *egress.Policy
-	keys  sign.Keys
+	guard   *egress.Policy
+	trusted []egress.Server // of CertificateFor
+	keys    sign.Keys
 }
 
 // maxAttempts is the largest value of attempts.
@@ -67,6 +74,9 @@ func (n *Notify) provision() error {
 		return fmt.Errorf("notify: %w", err)
 	}
 	n.guard = &guard
+	if n.trusted, err = n.servers(); err != nil {
+		return err
+	}
 	repl := caddy.NewReplacer()
 	for i, s := range n.SigningKeys {
 		value, err := replaceAll(repl, s)
@@ -86,6 +96,9 @@ func (n *Notify) validate() error {
 	if _, err := networks(n.AllowNetworks); err != nil {
 		return fmt.Errorf("notify: %w", err)
 	}
+	if _, err := n.servers(); err != nil {
+		return err
+	}
 	if n.Attempts < 1 || n.Attempts > maxAttempts {
 		return fmt.Errorf("notify: attempts is %d, but must be 1 to %d", n.Attempts, maxAttempts)
 	}
@@ -98,15 +111,28 @@ func (n *Notify) validate() error {
 	return checkPublicURL("notify: callback", n.Callback)
 }
 
+// servers returns the receivers that are shown certificates.
+func (n *Notify) servers() (all []egress.Server, err error) {
+	for _, s := range n.CertificateFor {
+		server, err := egress.ParseServer(s)
+		if err != nil {
+			return nil, fmt.Errorf("notify: certificate_for: %q: %w", s, err)
+		}
+		all = append(all, server)
+	}
+	return all, nil
+}
+
 // config returns the configuration of the engine.
 func (n *Notify) config() *notify.Config {
 	return &notify.Config{
-		Attempts:    n.Attempts,
-		Timeout:     time.Duration(n.Timeout),
-		Concurrency: n.Concurrency,
-		Egress:      n.guard,
-		Keys:        n.keys,
-		KeepBodies:  n.KeepBodies,
-		Dialects:    gateway.Wire,
+		Attempts:       n.Attempts,
+		Timeout:        time.Duration(n.Timeout),
+		Concurrency:    n.Concurrency,
+		Egress:         n.guard,
+		CertificateFor: n.trusted,
+		Keys:           n.keys,
+		KeepBodies:     n.KeepBodies,
+		Dialects:       gateway.Wire,
 	}
 }

@@ -26,9 +26,9 @@ type options map[string]func()
 
 // repeatable are the options that may stand in a block more than once, some only in the block that is named before
 // them. Each time adds to a list.
-var repeatable = []string{"header_up", "eab", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers",
-	"allow_exchanges", "deny", "certificate", "claim", "quota", "sign", "aac issuer", "identity accept", "identity jwt",
-	"identity oidc", "find registry", "find discovery", "find agent",
+var repeatable = []string{"header_up", "eab", "allow", "allow_networks", "certificate_for", "signing_key", "jwt_key",
+	"allow_brokers", "allow_exchanges", "deny", "certificate", "claim", "quota", "sign", "aac issuer", "identity accept",
+	"identity jwt", "identity oidc", "find registry", "find discovery", "find agent",
 	"revocation crl", "revocation ocsp", "revocation acps", "revocation registry"}
 
 // readChecked reads a directive or a global option, and checks what it says. What the check finds is wrong with the

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -85,4 +86,28 @@ func TestWebhookGuardAtDial(t *testing.T) {
 	if n := len(to.arrived("")); n != 0 {
 		t.Errorf("%d notifications went where the operator does not allow it", n)
 	}
+}
+
+// TestWebhookGuardOfOwnServers: a Leader reaches neither the admin API, nor an agent, nor a site of the gateway by a
+// webhook, whatever networks are allowed and whatever name the address has. Another server on the machine is reached.
+//
+// Promise: a Leader has the gateway act for it where only the gateway may
+func TestWebhookGuardOfOwnServers(t *testing.T) {
+	t.Parallel()
+	agent, to := newFakeAgent(t, nil), newSink(t)
+	s := serve(t, config{store: "store memory", notify: here, handle: "aip_gateway a2a/legacy " + agent.url})
+	leader := leaderOf(t, s.url())
+	for _, own := range []string{s.adminURL(), agent.url, s.url()} {
+		u, err := url.Parse(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range []string{"127.0.0.1", "127.0.0.2", "localhost", "LOCALHOST."} {
+			leader.denied(-32602, "set", hook{URL: "http://" + host + ":" + u.Port() + "/stop", Token: "t", TaskID: "a"})
+		}
+	}
+	if got := leader.hooks("a", ""); len(got) != 0 {
+		t.Errorf("what was refused is there: %+v", got)
+	}
+	to.waitForChanges("/x", begin(leader, "a", to.origin()+"/x"))
 }

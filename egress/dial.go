@@ -97,8 +97,8 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 	dialer := net.Dialer{
 		KeepAlive: keepAlive,
 		Resolver:  d.Resolver,
-		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
-			err := d.Policy.control(network, address, plain)
+		ControlContext: func(ctx context.Context, network, address string, _ syscall.RawConn) error {
+			err := d.control(ctx, host, network, address, plain)
 			if err == nil {
 				allowed.Store(true)
 			}
@@ -121,8 +121,8 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 	}
 }
 
-// control decides about one connection. address is what net is about to connect to: an address and a port.
-func (p *Policy) control(network, address string, plain bool) error {
+// control decides about one connection for a host. address is what net is about to connect to: an address and a port.
+func (d *Dialer) control(ctx context.Context, host, network, address string, plain bool) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return invalid("only TCP is allowed")
 	}
@@ -130,5 +130,11 @@ func (p *Policy) control(network, address string, plain bool) error {
 	if err != nil {
 		return invalid("there is no address")
 	}
-	return p.judge(to.Addr(), plain)
+	if err := d.Policy.judge(to.Addr(), plain); err != nil {
+		return err
+	}
+	if closed, err := d.closes(ctx, host, to); err != nil || !closed {
+		return err
+	}
+	return &RefusedError{Kind: Closed, Addr: to.Addr(), Reason: closedReason}
 }

@@ -335,7 +335,7 @@ func TestControl(t *testing.T) {
 		{"tcp", ":443", false},
 		{"tcp", "", false},
 	} {
-		err := new(Policy).control(tt.network, tt.address, false)
+		err := new(Dialer).control(t.Context(), "", tt.network, tt.address, false)
 		if diff := cmp.Diff(tt.passes, err == nil); diff != "" {
 			t.Errorf("%s %s: %v (-want +got):\n%s", tt.network, tt.address, err, diff)
 		}

@@ -3,6 +3,9 @@
 // Package egress decides to which addresses the gateway connects at a caller's request, such as the URL of a webhook.
 // The gateway stands where its callers do not: beside private services and cloud metadata.
 //
+// Some servers are closed to callers although their networks are allowed (Place): those of the gateway itself, and its
+// agents, which take what comes from the gateway's machine, or with its credentials, for the gateway's own.
+//
 // CheckURL refuses early what can never be reached, so that the caller that gives the URL gets an error. The decision
 // is made by Dialer, on the address that is dialed, at every dial, because the addresses of a name can change at any
 // time. So redirects, and names that change their address, gain nothing.
@@ -23,6 +26,8 @@ type Policy struct {
 	// they are. An IPv4 network is written as IPv4. A network of 64:ff9b::/96 allows the translator there; the IPv4
 	// address behind it is then judged by itself.
 	Allow []netip.Prefix
+	// Closed lists what is refused whatever Allow has.
+	Closed []Place
 }
 
 // Kind is the kind of a RefusedError.
@@ -33,6 +38,7 @@ const (
 	InvalidURL   Kind = iota // the URL, or its address, can never be reached
 	NotPublic                // the name or the address is not public, and not in Policy.Allow
 	NotEncrypted             // plain http to a public address
+	Closed                   // the URL, or its address, is that of a Policy.Closed
 )
 
 // RefusedError says that the policy refuses a connection. Any other error of this package's dial functions means that

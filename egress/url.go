@@ -50,8 +50,12 @@ func (p *Policy) CheckURL(raw string) (*url.URL, error) {
 	if err := p.checkHost(u); err != nil {
 		return nil, err
 	}
-	if err := checkPort(u); err != nil {
+	port, err := portOf(u)
+	if err != nil {
 		return nil, err
+	}
+	if p.closesURL(u.Hostname(), port) {
+		return nil, &RefusedError{Kind: Closed, Host: u.Hostname(), Reason: closedReason}
 	}
 	return u, nil
 }
@@ -129,15 +133,17 @@ func isPublicName(name string) bool {
 	return strings.Contains(name, ".")
 }
 
-func checkPort(u *url.URL) error {
+// portOf returns the port of an http or https URL.
+func portOf(u *url.URL) (uint16, error) {
 	port := u.Port()
 	if port == "" && !strings.HasSuffix(u.Host, ":") {
-		return nil
+		return map[string]uint16{"http": 80, "https": 443}[u.Scheme], nil
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
 		refused := invalid("the port must be a number from 1 to 65535")
 		refused.Host = u.Hostname()
-		return refused
+		return 0, refused
 	}
-	return nil
+	return uint16(n), nil
 }

@@ -40,8 +40,10 @@ type Config struct {
 	Keys     sign.Keys      // sign notifications; default: they are not signed
 	Resolver *net.Resolver  // default: net.DefaultResolver
 	TLS      *tls.Config    // default: the system's roots
-	// Certificates are what receivers that ask for a client certificate are shown, by Partner. Others are shown none.
-	Certificates map[string]ClientCertificate
+	// Certificates are what the receivers of CertificateFor are shown that ask for a client certificate, by Partner.
+	// Others are shown none.
+	Certificates   map[string]ClientCertificate
+	CertificateFor []egress.Server
 
 	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
 	// where there is no such dialect. The notifications of such a webhook wait.
@@ -154,7 +156,8 @@ func (e *Engine) Configure(c Config) {
 	e.sender.Configure(delivery.Config{
 		Timeout: c.Timeout, Connections: 4 * c.Concurrency, PerEndpoint: schedule.InFlightPerEndpoint,
 		KeepBodies: c.KeepBodies,
-		Egress:     c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS, Certificates: c.Certificates,
+		Egress:     c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS,
+		Certificates: c.Certificates, CertificateFor: c.CertificateFor,
 		TracerProvider: c.TracerProvider, Log: c.Log,
 	})
 	e.config.Store(&c)

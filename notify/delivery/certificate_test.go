@@ -13,9 +13,12 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/egress"
 )
 
 // certificateOf returns what shows a certificate with a name.
@@ -36,7 +39,10 @@ func certificateOf(t *testing.T, name string) ClientCertificate {
 }
 
 // TestClientCertificates notifies one receiver for several Partners, in turn: each connection shows the certificate of
-// its Partner, and is used by no other. A Partner that has none yet delivers nothing, until there is one.
+// its Partner, and is used by no other. A Partner that has none yet delivers nothing, until there is one. A receiver
+// that the operator does not list is shown none.
+//
+// Promise: a Leader has the gateway act for it where only the gateway may
 func TestClientCertificates(t *testing.T) {
 	var shown []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -64,6 +70,11 @@ func TestClientCertificates(t *testing.T) {
 			return later(r)
 		},
 	}
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.CertificateFor = []egress.Server{"hooks.example.com:443", egress.ServerOf(at)}
 	s := open(t, nil, c)
 	send := func(partner string, want Result) {
 		t.Helper()
@@ -81,7 +92,7 @@ func TestClientCertificates(t *testing.T) {
 	send("c", Unavailable)
 	later = certificateOf(t, "third")
 	send("c", Delivered)
-	s.Configure(func() Config { c.Certificates = nil; return c }())
+	s.Configure(func() Config { c.CertificateFor = c.CertificateFor[:1]; return c }())
 	send("a", Delivered)
 	want := []string{"first", "", "second", "first", "", "second", "third", ""}
 	if diff := cmp.Diff(want, shown); diff != "" {

@@ -56,7 +56,7 @@ type Message interface {
 type Attempt struct {
 	ID      string // the webhook-id, the same for every attempt of a notification
 	URL     string
-	Partner string // whose certificate is shown to the receiver
+	Partner string // whose certificate is shown to the receiver, if any is
 	Began   time.Time
 	Message Message
 }
@@ -122,7 +122,7 @@ func (s *Sender) send(c *setup, a *Attempt) (o Outcome) {
 		defer func() { endSpan(span, &o) }()
 	}
 	c.sign(a, header, body, traceparent)
-	o = s.roundTrip(c, c.tripOf(a.Partner), req)
+	o = s.roundTrip(c, c.tripOf(a.Partner, req.URL), req)
 	if c.KeepBodies {
 		o.Request, o.RequestBytes = bytes.Clone(body[:min(len(body), maxRequestKept)]), len(body)
 	}

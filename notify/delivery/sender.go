@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,8 +33,10 @@ type Config struct {
 	Keys     sign.Keys     // sign each attempt; without a key, attempts are not signed
 	Resolver *net.Resolver // default: net.DefaultResolver
 	TLS      *tls.Config   // default: the system's roots
-	// Certificates are what receivers that ask for a client certificate are shown, by Partner. Others are shown none.
-	Certificates map[string]ClientCertificate
+	// Certificates are what receivers that ask for a client certificate are shown, by Partner: those of CertificateFor,
+	// which the operator trusts. To any other server that a Leader names, the gateway would be that Partner.
+	Certificates   map[string]ClientCertificate
+	CertificateFor []egress.Server
 
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
 	Log            *slog.Logger         // of panics
@@ -72,9 +76,9 @@ type setup struct {
 	shows map[string]*http.Transport
 }
 
-// tripOf returns what carries the notifications of a Partner.
-func (c *setup) tripOf(partner string) http.RoundTripper {
-	if t := c.shows[partner]; t != nil {
+// tripOf returns what carries the notifications of a Partner to a receiver.
+func (c *setup) tripOf(partner string, receiver *url.URL) http.RoundTripper {
+	if t := c.shows[partner]; t != nil && slices.Contains(c.CertificateFor, egress.ServerOf(receiver)) {
 		return t
 	}
 	return c.trip
