@@ -4,8 +4,8 @@ package registry
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"io"
 )
@@ -31,25 +31,78 @@ func (c *change) state() state {
 	return state{digest: h.Sum64(), active: c.Op == "upsert" && json.Unmarshal(c.Payload, &acs) == nil && acs.Active}
 }
 
-// readAgents reads agents, one in a line, in the order of their changes.
-func readAgents(r io.Reader, found map[agentKey]state) (lines int, err error) {
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, maxLine)
-	for scanner.Scan() {
-		if len(scanner.Bytes()) == 0 {
-			continue
+// head reads who is meant by a line that cannot be read as a whole: registries write that before the payload.
+func (c *change) head(line []byte) {
+	*c = change{}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return
+	}
+	for d.More() {
+		var value json.RawMessage
+		name, err := d.Token()
+		if err == nil {
+			err = d.Decode(&value)
 		}
-		var c change
-		if err := json.Unmarshal(scanner.Bytes(), &c); err != nil {
-			return lines, fmt.Errorf("a change cannot be read: %w", err)
+		if err != nil {
+			return
 		}
-		lines++
-		if c.Type != "acs" {
-			continue
-		}
-		if found[keyOf(c.ID)] = c.state(); len(found) > maxAgents {
-			return lines, fmt.Errorf("it has more than %d agents", maxAgents)
+		switch name {
+		case "type":
+			_ = json.Unmarshal(value, &c.Type) // else it is none of an agent
+		case "id":
+			_ = json.Unmarshal(value, &c.ID)
 		}
 	}
-	return lines, scanner.Err()
+}
+
+// unreadable is the key under which readAgents notes that it has passed over lines. No agent has it.
+var unreadable agentKey
+
+// readAgents reads agents, one in a line, in the order of their changes. A line that cannot be read, or is too large,
+// costs no other agent anything: its own agent is not active. Those for which there is no room are passed over.
+func readAgents(r io.Reader, found map[agentKey]state) (lines int, err error) {
+	in, buf := bufio.NewReaderSize(r, 64<<10), []byte(nil)
+	for {
+		line, whole, err := readLine(in, buf[:0])
+		if buf = line; len(line) > 0 {
+			lines++
+			var c change
+			if !whole || json.Unmarshal(line, &c) != nil {
+				c.head(line)
+				found[unreadable] = state{}
+			}
+			_, known := found[keyOf(c.ID)]
+			switch {
+			case c.Type != "acs":
+			case !known && len(found) >= maxAgents:
+				found[unreadable] = state{}
+			default:
+				found[keyOf(c.ID)] = c.state()
+			}
+		}
+		if err == io.EOF {
+			return lines, nil
+		}
+		if err != nil {
+			return lines, err
+		}
+	}
+}
+
+// readLine reads a line into a buffer, without its end. Of one that is too large it returns the beginning, and whole is
+// false. A line that is broken off is none.
+func readLine(in *bufio.Reader, buf []byte) (line []byte, whole bool, err error) {
+	for whole = true; ; {
+		part, err := in.ReadSlice('\n')
+		if whole = whole && len(buf)+len(part) <= maxLine; whole {
+			buf = append(buf, part...)
+		}
+		switch {
+		case err == nil, err == io.EOF:
+			return bytes.TrimRight(buf, "\r\n"), whole, err
+		case err != bufio.ErrBufferFull:
+			return buf[:0], false, err
+		}
+	}
 }

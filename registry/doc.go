@@ -11,5 +11,7 @@
 // session, and a Record of each Partner, are in a Storage that gateways share: one works on each at a time.
 //
 // A Feed follows which agents are active, and when they change. It keeps no ACS, only whether it is another one: who
-// needs it asks for it again. One Feed serves all that want to know, since each holds a request open at the registry.
+// needs it asks for it again. What one agent has in it cannot stop the feed: an agent that cannot be read is not
+// active. After a gap, the agents are asked for that the next snapshot lacks and that somebody wants to know of. One
+// Feed serves all that want to know, since each holds a request open at the registry.
 package registry

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -27,10 +28,10 @@ const (
 	firstRetry = 10 * time.Second
 	maxRetry   = 5 * time.Minute
 
-	snapshotLimit = 1000     // agents in one part of a snapshot
-	maxParts      = 4096     // of a snapshot
-	maxAgents     = 1 << 20  // that are known at once
-	maxAnswerPart = 64 << 20 // bytes of one answer
+	snapshotLimit = 1000                    // agents in one part of a snapshot
+	maxParts      = 4096                    // of a snapshot
+	maxAgents     = 1 << 20                 // that are known at once
+	maxAnswerPart = snapshotLimit * maxLine // bytes of one answer
 )
 
 // Fresh is for how long what a Feed knows counts after the last answer of its registry.
@@ -56,6 +57,8 @@ type Feed struct {
 	err      error         // why there is nothing newer
 	changed  chan struct{} // closed at the next change
 	active   map[agentKey]active
+	asked    map[agentKey]string // the AICs of agents of which somebody wants to know, by Active or Ask
+	missing  map[agentKey]string // those of them that were active, and that the last snapshot lacks
 }
 
 // active is a context that ends when the registry says that an agent is not active.
@@ -97,7 +100,8 @@ type FeedHealth struct {
 
 // NewFeed returns the feed of a registry. Nothing is sent before Start. The caller must close it.
 func NewFeed(client *Client, log *slog.Logger) *Feed {
-	f := &Feed{client: client, log: log, changed: make(chan struct{}), active: make(map[agentKey]active)}
+	f := &Feed{client: client, log: log, changed: make(chan struct{}), active: make(map[agentKey]active),
+		asked: make(map[agentKey]string), missing: make(map[agentKey]string)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -127,6 +131,7 @@ func (f *Feed) Active(aic string) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(aic)
+	f.asked[key] = aic
 	if one, is := f.active[key]; is {
 		return one.ctx
 	}
@@ -143,12 +148,18 @@ func (f *Feed) Active(aic string) context.Context {
 // Ask asks the registry about an agent that the Feed does not know: the feed may lack agents that are not active. The
 // error says that the registry cannot be asked now. An agent that the registry does not know stays unknown.
 func (f *Feed) Ask(ctx context.Context, aic string) error {
-	if f.Agent(aic).Known {
+	key := keyOf(aic)
+	f.mu.Lock()
+	f.asked[key] = aic
+	_, known := f.agents[key]
+	_, missing := f.missing[key]
+	f.mu.Unlock()
+	if known {
 		return nil
 	}
 	_, err := f.client.ACS(ctx, aic)
 	switch {
-	case err == nil, Is(err, Inactive):
+	case err == nil, Is(err, Inactive), missing && Is(err, NotFound): // then it was deleted
 	case IsTransient(err):
 		return err
 	default:
@@ -157,13 +168,12 @@ func (f *Feed) Ask(ctx context.Context, aic string) error {
 	found := state{active: err == nil}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := keyOf(aic)
 	if _, known := f.agents[key]; known { // by a change that came meanwhile
 		return nil
 	}
-	_, _, err = f.merge(map[agentKey]state{key: found}, false)
+	_, _, _ = f.merge(map[agentKey]state{key: found}, false) // for what is asked, there is always room
 	f.tell()
-	return err
+	return nil
 }
 
 // tell says that something has changed. f.mu is held.
@@ -207,6 +217,23 @@ func (f *Feed) follow() {
 			wait = 0
 		}
 		failures = 0
+		f.askMissing()
+	}
+}
+
+// askMissing asks about the agents that were active before a gap in the feed, and that the snapshot after it lacks:
+// they may have been disabled meanwhile. Where the registry does not answer, it is asked again after the next poll.
+func (f *Feed) askMissing() {
+	f.mu.RLock()
+	missing := maps.Clone(f.missing)
+	f.mu.RUnlock()
+	for key, aic := range missing {
+		if f.Ask(f.ctx, aic) != nil {
+			return
+		}
+		f.mu.Lock()
+		delete(f.missing, key)
+		f.mu.Unlock()
 	}
 }
 
@@ -241,7 +268,13 @@ func (f *Feed) poll() (news bool, err error) {
 	defer f.mu.Unlock()
 	before, turned := f.err, false
 	if err == nil {
-		news, turned, err = f.merge(found, whole)
+		_, lost := found[unreadable]
+		delete(found, unreadable)
+		var full error
+		if news, turned, full = f.merge(found, whole); lost || full != nil {
+			f.log.Warn("some of what a registry says is not kept; agents whose ACS cannot be read are not active",
+				"source", f.client.URL(), "error", full)
+		}
 	}
 	if f.err = err; err == nil {
 		turned = turned || f.answered.IsZero()
@@ -260,7 +293,8 @@ func (f *Feed) poll() (news bool, err error) {
 }
 
 // merge puts what was found into force; whole says that it is all there is. An agent that is missing in a whole keeps
-// being inactive. turned says that an agent has become known, active or inactive. f.mu is held.
+// being inactive. turned says that an agent has become known, active or inactive. The error says that there was no room
+// for some, which stay unknown. f.mu is held.
 func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, err error) {
 	next := f.agents
 	if whole || next == nil {
@@ -268,13 +302,18 @@ func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, e
 		for key, s := range f.agents {
 			if !s.active {
 				next[key] = s
+			} else if aic, is := f.asked[key]; is {
+				if _, is := found[key]; !is {
+					f.missing[key] = aic
+				}
 			}
 		}
 	}
-	if len(next)+len(found) > maxAgents {
-		return false, false, fmt.Errorf("it has more than %d agents", maxAgents)
-	}
 	for key, s := range found {
+		if _, is := next[key]; !is && len(next) >= maxAgents && f.asked[key] == "" {
+			err = fmt.Errorf("it has more than %d agents", maxAgents)
+			continue
+		}
 		was, is := f.agents[key]
 		news = news || !is || was != s
 		turned = turned || !is || was.active != s.active
@@ -291,7 +330,7 @@ func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, e
 		next[key] = s
 	}
 	f.agents = next
-	return news, turned, nil
+	return news, turned, err
 }
 
 // snapshot gets all agents.

@@ -252,39 +252,96 @@ func TestFeedOfHurry(t *testing.T) {
 	}
 }
 
-// TestFeedWithTooManyAgents: changes for which there is no room are asked for again, and not passed over.
+// TestFeedWithTooManyAgents: an agent for which there is no room stays unknown, and costs the others nothing. For one
+// that somebody asks for there is always room.
 func TestFeedWithTooManyAgents(t *testing.T) {
 	follow(t, []answer{
 		wholeSnapshot("18", line(partnerAIC, `{"active":true}`)),
-		next("19", 10*time.Second, line(partnerAIC, `{"active":false}`)), // there is no room
-		next("19", 0, line(partnerAIC, `{"active":false}`)),
+		next("19", 10*time.Second, line(disabledAIC, `{"active":true}`)+line(partnerAIC, `{"active":false}`)),
 	}, func(t *testing.T, f *Feed, s *script) {
 		bubble.Pass(time.Second)
+		partner := f.Active(partnerAIC)
 		f.mu.Lock()
-		known := f.agents
-		f.agents = make(map[agentKey]state, maxAgents)
+		clear(f.agents)
 		for i := range maxAgents {
 			f.agents[agentKey{byte(i), byte(i >> 8), byte(i >> 16), 1}] = state{active: true}
 		}
 		f.mu.Unlock()
 		bubble.Pass(10 * time.Second)
-		if f.Health().Err == nil {
-			t.Error("there is no error")
-		}
-		f.mu.Lock()
-		f.agents = known
-		f.mu.Unlock()
-		bubble.Pass(firstRetry)
-		if h := f.Health(); h.Err != nil || h.Inactive != 1 {
+		if h := f.Health(); h.Err != nil || time.Since(h.Answered) > pollPause {
 			t.Errorf("the health is %+v", h)
 		}
+		if f.Agent(disabledAIC).Known || partner.Err() == nil {
+			t.Errorf("without room: %+v, asked for: %v", f.Agent(disabledAIC), partner.Err())
+		}
 		asked, _ := s.requests()
-		for i, seq := range []string{"18", "18", "19"} {
-			if want := "seq=" + seq + "&"; !strings.Contains(asked[i+1], want) {
-				t.Errorf("request %d: %s, want %s", i+1, asked[i+1], want)
-			}
+		if last := asked[len(asked)-1]; !strings.Contains(last, "seq=19&") {
+			t.Errorf("the last request is %s", last)
 		}
 	})
+}
+
+// TestBadAgent: an agent that cannot be read is not active, or unknown where not even its AIC can be read. It keeps
+// nobody from hearing of the others.
+func TestBadAgent(t *testing.T) {
+	large := `{"active":true,"description":"` + strings.Repeat("x", maxLine) + `"}`
+	for name, bad := range map[string]struct {
+		line  string
+		known bool
+	}{
+		"too large":               {line(disabledAIC, large), true},
+		"too large, and backward": {`{"payload":` + large + `,"type":"acs","id":"` + disabledAIC + `"}` + "\n", false},
+		"no JSON":                 {line(disabledAIC, `{"active":true`), true},
+		"nothing":                 {"<html>\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := bad.line + line(partnerAIC, `{"active":false}`)
+			follow(t, []answer{
+				wholeSnapshot("18", line(partnerAIC, `{"active":true}`)), next("20", 0, change), next("20", time.Minute, ""),
+			}, func(t *testing.T, f *Feed, _ *script) {
+				bubble.Pass(time.Second)
+				if got := f.Agent(disabledAIC); got.Known != bad.known || got.Active {
+					t.Errorf("the bad one is %+v", got)
+				}
+				if got, h := f.Agent(partnerAIC), f.Health(); !got.Known || got.Active || h.Err != nil {
+					t.Errorf("the other one is %+v, the health %v", got, h.Err)
+				}
+			})
+		})
+	}
+}
+
+// TestGap: what was active before a gap, and is missing in the snapshot after it, is asked for, until the registry says
+// what has become of it.
+func TestGap(t *testing.T) {
+	inactive := `{"status":"error","error":{"code":40310,"message":"Agent is not active"}}`
+	for name, tt := range map[string]struct {
+		answer answer
+		active bool
+	}{
+		"disabled": {answer{status: 403, body: inactive}, false},
+		"deleted":  {answer{status: 404, body: `{"status":"error"}`}, false},
+		"active":   {answer{status: 200, body: `{"aic":"` + partnerAIC + `","active":true}`}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			follow(t, []answer{
+				wholeSnapshot("18", line(partnerAIC, `{"active":true}`)),
+				{status: http.StatusGone, after: time.Second},
+				wholeSnapshot("40", line(disabledAIC, `{"active":true}`)),
+				{status: 503},
+				next("41", time.Second, line(disabledAIC, `{"active":false}`)),
+				tt.answer,
+			}, func(t *testing.T, f *Feed, _ *script) {
+				bubble.Pass(500 * time.Millisecond)
+				partner := f.Active(partnerAIC)
+				bubble.Pass(10 * time.Second)
+				got := f.Agent(partnerAIC)
+				if !got.Known || got.Active != tt.active || (partner.Err() == nil) != tt.active {
+					t.Errorf("it is %+v, and its context has %v", got, partner.Err())
+				}
+			})
+		})
+	}
 }
 
 func FuzzReadAgents(f *testing.F) {
