@@ -33,7 +33,6 @@ func (a *App) closedPlaces() (all []egress.Place) {
 			all = append(all, at)
 		}
 	}
-	add(a.Notify.Callback, true)
 	for _, g := range a.members {
 		add(g.PublicURL, true)
 		add(g.Agent.URL, false)
@@ -90,19 +89,26 @@ func serversOf(ctx caddy.Context) (all []*caddyhttp.Server) {
 }
 
 // sitesOf returns the names of each site of a server with a handler of the gateway; none for one that has any name.
+// What agents push needs no more than its own token (aip_callback), and an agent may be another mount of the gateway.
 func sitesOf(server *caddyhttp.Server) (all [][]string) {
 	for _, named := range server.NamedRoutes {
-		if len(placedIn(caddyhttp.RouteList{*named}, nil)) > 0 {
+		if isOwn(caddyhttp.RouteList{*named}) {
 			return [][]string{nil} // any site may invoke it
 		}
 	}
 	for i := range server.Routes {
-		route := server.Routes[i : i+1]
-		if len(placedIn(route, nil)) > 0 {
-			all = append(all, namesOf(&route[0]))
+		if isOwn(server.Routes[i : i+1]) {
+			all = append(all, namesOf(&server.Routes[i]))
 		}
 	}
 	return all
+}
+
+func isOwn(routes caddyhttp.RouteList) bool {
+	return slices.ContainsFunc(placedIn(routes, nil), func(p placed) bool {
+		_, forAgents := p.handler.(*Callback)
+		return !forAgents
+	})
 }
 
 // namesOf returns the names for which a route is; none where it may be for any.

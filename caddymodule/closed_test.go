@@ -46,6 +46,10 @@ func TestClosedPlaces(t *testing.T) {
 		bind 127.0.0.1
 		aip_health
 	}
+	http://push.example.com:`+text+` {
+		bind 127.0.0.1
+		aip_callback
+	}
 	http://hooks.example.com:`+text+` {
 		bind 127.0.0.1
 		respond "a receiver"
