@@ -26,6 +26,7 @@ type disturber struct {
 	gateways bag
 	servers  bag
 	next     int // the server whose turn it is
+	moves    mover
 
 	mu        sync.Mutex // guards what follows
 	chance    *rand.Rand
@@ -54,8 +55,9 @@ func (b *bag) take(chance *rand.Rand) disturbance {
 }
 
 func newDisturber(c *cluster, s clusterSettings) *disturber {
-	d := &disturber{cluster: c, chance: rand.New(rand.NewPCG(s.seed, 0)), limit: s.takeover, done: make(map[string]int),
-		healed: make(map[string][]time.Duration), takeovers: make(map[string][]time.Duration)}
+	d := &disturber{cluster: c, moves: mover{cluster: c}, chance: rand.New(rand.NewPCG(s.seed, 0)), limit: s.takeover,
+		done: make(map[string]int), healed: make(map[string][]time.Duration),
+		takeovers: make(map[string][]time.Duration)}
 	d.gateways.all = []disturbance{
 		{killGateway, d.killGateway},
 		{"a gateway is cut off", d.partition(func(p *natstest.Proxy, on bool) { p.Cut(on) })},
@@ -90,9 +92,14 @@ const killGateway = "kill -9 of a gateway"
 // together is how often a gateway and a server are disturbed at once, in percent.
 const together = 20
 
-// run disturbs for a time, and a little longer where a disturbance has begun.
+// run disturbs for a time, and a little longer where a disturbance has begun. Meanwhile shards are moved.
 func (d *disturber) run(ctx context.Context, limit time.Duration) {
 	until := time.Now().Add(limit)
+	moving, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { d.moves.run(moving) })
+	defer work.Wait()
+	defer stop()
 	for turn := d.below(2); time.Now().Before(until) && ctx.Err() == nil; turn++ {
 		var now []disturbance
 		both := d.below(100) < together
@@ -149,6 +156,7 @@ func (d *disturber) heal(ctx context.Context, name string) {
 
 // takeover waits until the other gateways own as many shards more as one of them has lost, and measures it.
 func (d *disturber) takeover(ctx context.Context, name string, victim *node, lost, had int) {
+	defer d.moves.still.Unlock() // which victim has locked
 	began := time.Now()
 	for taken := 0; taken < lost && ctx.Err() == nil; wait(ctx, 50*time.Millisecond) {
 		took := time.Since(began)
@@ -174,8 +182,10 @@ func (d *disturber) ownedByOthers(ctx context.Context, but *node) (sum int) {
 	return sum
 }
 
-// victim returns a random gateway, how many shards it owns, and how many the others do.
+// victim returns a random gateway, how many shards it owns, and how many the others do. No shard is moved from then on
+// until takeover, which must follow, has returned.
 func (d *disturber) victim(ctx context.Context) (n *node, owned, others int) {
+	d.moves.still.Lock()
 	n = d.nodes[d.below(len(d.nodes))]
 	return n, n.owned(ctx), d.ownedByOthers(ctx, n)
 }
@@ -333,6 +343,7 @@ func (d *disturber) rollServers(ctx context.Context, name string) {
 
 // print says what was done.
 func (d *disturber) print() {
+	fmt.Printf("\n%d moves of shards\n", d.moves.moved)
 	fmt.Printf("\n%-62s %5s %20s %20s\n", "disturbances", "", "well after, s", "taken over after, s")
 	fmt.Printf("%-62s %5s %10s %9s %10s %9s\n", "", "", "median", "max", "median", "max")
 	names := maps.Clone(d.done)
