@@ -156,7 +156,7 @@ func TestExport(t *testing.T) {
 	if _, err := os.Stat(store); !os.IsNotExist(err) {
 		t.Errorf("a failed import leaves a store: %v", err)
 	}
-	if got := s.storeCommand(0, false, "import", live, "--store", store); !strings.Contains(got, "2 logs with") {
+	if got := s.storeCommand(0, false, "import", live, "--store", store); !strings.Contains(got, "3 logs with") {
 		t.Errorf("import prints %q", got)
 	}
 	s.run(s.dir + "/Caddyfile")

@@ -31,6 +31,8 @@ type front struct {
 	// lacks are operations that the dialect has no request for.
 	lacks []string
 	root  bool // its clients know no path
+	// results says that a stream has the whole task wherever it settles.
+	results bool
 	// mute says that its SDK does not pass on whether a piece is added to the one before.
 	mute bool
 }
@@ -58,7 +60,8 @@ func fronts() []front {
 		{name: "aip", done: "awaiting-completion", driver: newLeader, begin: aipBegin, again: aipAgain, push: aipPush},
 		{name: "aun", done: "completed", driver: newAUNDriver, lacks: []string{"cut", "push"}}, // TestAUNCrash cuts
 		{name: "agentapi", done: "completed", driver: newAgentAPI, asks: "completed", lacks: []string{"cut", "push"}},
-		{name: "aip-2", done: "awaiting-completion", driver: newLeaderV2, begin: aip2Begin, again: aip2Again, push: aip2Push},
+		{name: "aip-2", done: "awaiting-completion", driver: newLeaderV2, begin: aip2Begin, again: aip2Again, push: aip2Push,
+			results: true},
 		{
 			name:   "legacy-trpc",
 			done:   "completed",

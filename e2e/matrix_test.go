@@ -186,7 +186,7 @@ func byCutting(t *testing.T, w *world, f front, b *back) {
 			t.Fatalf("an event has the id %q, after %q: %+v", id, last, e)
 		}
 		ids[id], last = true, id
-		if e.all && s.pieces > 0 {
+		if e.all && s.pieces > 0 && !(f.results && rests(e.State)) {
 			t.Errorf("the task is sent again after its events: %+v", e)
 		}
 		s.add(e)

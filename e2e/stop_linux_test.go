@@ -40,7 +40,8 @@ func TestStopUnderStreams(t *testing.T) {
 			}
 			defer res.Body.Close()
 			body, err := io.ReadAll(res.Body)
-			if err != nil || !strings.Contains(string(body), `"working"`) || !strings.Contains(string(body), "\nretry:") {
+			if err != nil || !strings.Contains(string(body), `"working"`) ||
+				!strings.Contains(string(body), "re-stream from the last event") {
 				t.Errorf("%s ended with %v, after %q", id, err, body)
 			}
 		})

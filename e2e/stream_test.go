@@ -205,7 +205,8 @@ func TestStopDrainsStreams(t *testing.T) {
 	}
 	s.stop(t)
 	for name, content := range ended {
-		if got := <-content; !strings.Contains(got, "awaiting-completion") || !strings.Contains(got, "retry: ") {
+		if got := <-content; !strings.Contains(got, "awaiting-completion") ||
+			!strings.Contains(got, "re-stream from the last event") {
 			t.Errorf("HTTP/%s: the stream ended with\n%s", name, got)
 		}
 	}

@@ -184,8 +184,8 @@ func TestStreamsThatOutliveTheirRequestsEnd(t *testing.T) {
 			if trouble := s.reload(with); trouble != "" {
 				s.t.Error(trouble)
 			}
-		}, "retry: "},
-		"a stop":                   {func(s *site, _ config) { s.stop(s.t) }, "retry: "},
+		}, "re-stream from the last event"},
+		"a stop":                   {func(s *site, _ config) { s.stop(s.t) }, "re-stream from the last event"},
 		"the certificate's expiry": {func(*site, config) {}, "has expired"},
 	} {
 		t.Run(name, func(t *testing.T) {

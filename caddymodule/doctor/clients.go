@@ -121,7 +121,7 @@ func (s *server) leaders(r *route) (all []trust) {
 		}
 		one := trust{leafs: true} // none
 		if json.Unmarshal(h.Identity, &by) == nil && by.Header != nil {
-			one = trustOf(&caddytls.ClientAuthentication{TrustedCACertPEMFiles: by.Header.Roots})
+			one = (&clientAuth{Files: by.Header.Roots}).trust()
 		}
 		all = append(all, one)
 	}
@@ -151,26 +151,43 @@ func (s *server) trusted(hosts []string) (all []trust) {
 	return all
 }
 
+// clientAuth is a client_auth as it stands in a configuration. It is read from JSON, since older members, which still
+// count, are deprecated in Go.
+type clientAuth struct {
+	Pool      json.RawMessage   `json:"ca"`
+	Inline    []string          `json:"trusted_ca_certs"`
+	Files     []string          `json:"trusted_ca_certs_pem_files"`
+	Leafs     []string          `json:"trusted_leaf_certs"`
+	Verifiers []json.RawMessage `json:"verifiers"`
+}
+
 // trustOf returns what a client_auth, which is not provisioned yet, trusts. It has no roots where they are not known.
-func trustOf(c *caddytls.ClientAuthentication) (t trust) {
+func trustOf(of *caddytls.ClientAuthentication) trust {
+	var c clientAuth
+	text, _ := json.Marshal(of)
+	_ = json.Unmarshal(text, &c)
+	return c.trust()
+}
+
+func (c *clientAuth) trust() (t trust) {
 	var pool struct {
 		Provider string   `json:"provider"`
 		Files    []string `json:"pem_files"`
 		Inline   []string `json:"trusted_ca_certs"`
 	}
-	_ = json.Unmarshal(c.CARaw, &pool) // what cannot be decoded is not known
-	text, _ := json.Marshal([]any{c.CARaw, c.TrustedCACerts, c.TrustedCACertPEMFiles})
-	t.text, t.leafs = string(text), len(c.TrustedLeafCerts) > 0 || slices.ContainsFunc(c.VerifiersRaw,
+	_ = json.Unmarshal(c.Pool, &pool) // what cannot be decoded is not known
+	text, _ := json.Marshal([]any{c.Pool, c.Inline, c.Files})
+	t.text, t.leafs = string(text), len(c.Leafs) > 0 || slices.ContainsFunc(c.Verifiers,
 		func(raw json.RawMessage) bool {
 			var v struct {
 				Verifier string `json:"verifier"`
 			}
 			return json.Unmarshal(raw, &v) == nil && v.Verifier == "leaf"
 		})
-	if len(c.CARaw) > 0 && !slices.Contains([]string{"file", "aip_file", "inline"}, pool.Provider) {
+	if len(c.Pool) > 0 && !slices.Contains([]string{"file", "aip_file", "inline"}, pool.Provider) {
 		return t
 	}
-	for _, file := range append(pool.Files, c.TrustedCACertPEMFiles...) {
+	for _, file := range append(pool.Files, c.Files...) {
 		certs, err := ReadCertificates(file)
 		if err != nil {
 			t.roots = nil
@@ -178,7 +195,7 @@ func trustOf(c *caddytls.ClientAuthentication) (t trust) {
 		}
 		t.roots = append(t.roots, certs...)
 	}
-	for _, encoded := range append(pool.Inline, c.TrustedCACerts...) {
+	for _, encoded := range append(pool.Inline, c.Inline...) {
 		der, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			t.roots = nil
