@@ -83,6 +83,11 @@ func readiness() adminapi.Health {
 	if app == nil {
 		h.Reasons = append(h.Reasons, "no aip_gateway is configured, or it is starting")
 	} else {
+		// Caddy starts its apps in any order, and makes a configuration the active one when all have started. A reload
+		// keeps the former one until then, whose sites listen.
+		if _, err := caddy.ActiveContext().AppIfConfigured("aip"); err != nil && !caddy.Exiting() {
+			h.Reasons = append(h.Reasons, "Caddy is starting: its sites may not listen yet")
+		}
 		h.Store = &adminapi.StoreHealth{Driver: driverName(o.driver), Writable: true}
 		if err := o.store.Writable(); err != nil {
 			h.Store.Writable, h.Store.Reason = false, err.Error()

@@ -176,3 +176,43 @@ func TestHealthWithoutAPartner(t *testing.T) {
 		}
 	}
 }
+
+// startedApp is an app of Caddy that asks whether the gateway is ready while the apps of a configuration start.
+type startedApp struct{}
+
+var readyAtStart []adminapi.Health // as the apps of this name saw it
+
+func init() { caddy.RegisterModule(startedApp{}) }
+
+// CaddyModule returns the Caddy module information.
+func (startedApp) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "started_in_test", New: func() caddy.Module { return new(startedApp) }}
+}
+
+// Start implements caddy.App.
+func (*startedApp) Start() error { readyAtStart = append(readyAtStart, readiness()); return nil }
+
+// Stop implements caddy.App.
+func (*startedApp) Stop() error { return nil }
+
+// TestReadyWhenSitesListen: the gateway is not ready before all apps of Caddy have started, in whatever order they do,
+// and is ready while a reload starts them again.
+func TestReadyWhenSitesListen(t *testing.T) {
+	s := newSite(t)
+	config := []byte(strings.Replace(string(s.healthSite("agent a2a/legacy "+s.agent)), `"apps": {`,
+		`"apps": {"started_in_test": {},`, 1))
+	for range 12 { // Caddy starts apps in a random order
+		readyAtStart = nil
+		s.mustLoad(config)
+		if _, now := s.health(adminapi.HealthReady); now.Status != adminapi.Ready {
+			t.Errorf("when the sites listen: %+v", now)
+		}
+		s.mustLoad(config)
+		if len(readyAtStart) != 2 || readyAtStart[0].Status != adminapi.Unready || readyAtStart[1].Status != adminapi.Ready {
+			t.Fatalf("at a start and at a reload: %+v", readyAtStart)
+		}
+		if err := caddy.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
