@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -126,6 +127,19 @@ func (a *Authenticator) inRequest(r *http.Request) (identity.Peer, error) {
 		return identity.Peer{}, invalid("The bearer token is no key of this gateway.")
 	}
 	return identity.Peer{}, nil
+}
+
+// Issues reports whether a peer of that kind could prove its id now: a key with its name is there, or the issuer of its
+// tokens is trusted. Other kinds of ids are not for this package.
+func (a *Authenticator) Issues(kind identity.Kind, id string) bool {
+	switch kind {
+	case identity.KeyKind:
+		return a.Keys != nil && a.Keys.has(id)
+	case identity.JWTKind:
+		issuer, _, _ := strings.Cut(id, "|")
+		return slices.ContainsFunc(a.Tokens, func(t *Token) bool { return t.Verifier.Issuer() == issuer })
+	}
+	return true
 }
 
 // bearerOf returns the bearer token of a request; empty for none. An error says that it has no valid form.

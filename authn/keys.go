@@ -38,6 +38,16 @@ type Keys struct {
 	names  map[[sha256.Size]byte]string
 }
 
+// has reports whether there is a key with a name.
+func (k *Keys) has(name string) bool {
+	for _, n := range k.names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
 // hashPrefix begins the hash of a key in a file.
 const hashPrefix = "sha256:"
 

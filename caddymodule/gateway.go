@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/policy/decide"
 )
@@ -109,6 +110,7 @@ type Gateway struct {
 	point   *decide.Point    // that the policy asks; nil for none
 	front   *httpfront.Front
 	callers *authn.Authenticator // nil before Provision
+	leaders *identity.Guard      // likewise
 
 	says       fingerprint       // of the settings as they stand in the configuration
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known

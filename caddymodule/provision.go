@@ -345,6 +345,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, err
 	}
+	g.leaders = guard
 	if g.Agent.TLS.Revocation {
 		if len(g.app.allRevocations()) == 0 {
 			return c, errors.New("agent: revocation in tls needs the global option aip { revocation { ... } }")

@@ -198,7 +198,7 @@ func running() (found *openStore) {
 // again. a.mu is held.
 func (o *openStore) configure(a *App) {
 	c := storeConfig{a, a.store.Settings(), *a.Notify.config()}
-	c.notify.TracerProvider, c.notify.Stopped = o.tracer.provider(), o.leaders.Lost
+	c.notify.TracerProvider, c.notify.Stopped = o.tracer.provider(), a.stopped(o.leaders.Lost)
 	c.notify.Certificates = a.Certificates.shown(a.members)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -210,6 +210,21 @@ func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	return g.Owner(peer)
 }
 
+// Knows reports whether a Leader may call by that name, as far as the guard knows. When it may not, what it has that
+// goes on without a call ends.
+func (g *Guard) Knows(leader string) bool {
+	kind, id := SplitLeader(leader)
+	switch {
+	case strings.HasPrefix(leader, string(OperatorKind)+":"):
+		return true
+	case strings.HasPrefix(leader, unverified):
+		return g.Mode == Optional && len(g.Allow) == 0
+	case g.Mode == Off && kind != AIDKind && !Claimable(leader):
+		return false
+	}
+	return g.allows(kind, id)
+}
+
 // allows reports whether a Leader may call. A list admits only AICs, and the operator, who could change it.
 func (g *Guard) allows(kind Kind, id string) bool {
 	return len(g.Allow) == 0 || kind == OperatorKind || kind == AICKind && slices.Contains(g.Allow, AIC(id))

@@ -59,6 +59,17 @@ func (i *Identities) heads(leader string) bool {
 // AID returns the AID of an AIC; empty for none.
 func (i *Identities) AID(aic AIC) string { return i.aids[string(aic)] }
 
+// Names returns all names of a Leader: its own, and those that were joined to it.
+func (i *Identities) Names(leader string) []string {
+	names := []string{leader}
+	for other, is := range i.leaders {
+		if is == leader {
+			names = append(names, other)
+		}
+	}
+	return names
+}
+
 // Of returns the peer whose Leader is the same, whichever of its ids it has proven.
 func (i *Identities) Of(p Peer) Peer {
 	if len(i.leaders) == 0 || p.Kind == AICKind || p.Kind == OperatorKind || !p.Verified() {

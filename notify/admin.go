@@ -219,7 +219,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 			Partner: b.partner, Leader: b.leader, Task: b.task, Webhook: h.Webhook.ID, Endpoint: h.endpoint(),
 			Path: h.path(),
 		}
-		held := e.held(h, b.leader)
+		held := e.held(h, b.partner, b.leader)
 		fill := func(d Delivery, record uint64) {
 			en := m.entry(record)
 			d.ID, d.Event, d.State = webhookID(name, h.Webhook.ID, en), en.Event, en.State
@@ -264,15 +264,15 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 }
 
 // held returns why nothing is sent to a webhook; empty where that is not so.
-func (e *Engine) held(h *hook, leader string) string {
+func (e *Engine) held(h *hook, partner, leader string) string {
 	since, disabled := e.queue.Disabled(h.endpoint())
 	switch {
 	case h.Disabled != "":
 		return "disabled by its receiver: " + h.Disabled
 	case disabled:
 		return "disabled by the operator since " + since.UTC().Format(time.RFC3339)
-	case e.stopped(leader):
-		return "disabled by the gateway: no certificate of its Leader counts now"
+	case e.stopped(partner, leader):
+		return "disabled by the gateway: its Leader may not call now, or no certificate of it counts"
 	}
 	return ""
 }

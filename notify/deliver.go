@@ -170,7 +170,7 @@ func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 		return nil, err
 	}
 	config := d.config()
-	if config.Stopped(b.leader) {
+	if config.Stopped(b.partner, b.leader) {
 		return nil, errWaits
 	}
 	dialect := config.Dialects(&h.Webhook, b.partner)

@@ -48,8 +48,8 @@ type Config struct {
 	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
 	// where there is no such dialect. The notifications of such a webhook wait.
 	Dialects func(w *task.Webhook, partner string) translate.Notifier
-	// Stopped reports whether nothing is sent for a Leader now. Its notifications wait. nil: all are sent.
-	Stopped func(leader string) bool
+	// Stopped reports whether nothing is sent for a Leader of a Partner now. Its notifications wait. nil: all are sent.
+	Stopped func(partner, leader string) bool
 
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
 	Log            *slog.Logger         // default: the one that NewProcess was given
@@ -146,7 +146,7 @@ func (e *Engine) Configure(c Config) {
 		c.Dialects = func(*task.Webhook, string) translate.Notifier { return nil }
 	}
 	if c.Stopped == nil {
-		c.Stopped = func(string) bool { return false }
+		c.Stopped = func(string, string) bool { return false }
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -192,10 +192,10 @@ func (e *Engine) logger() *slog.Logger {
 	return e.process.log
 }
 
-// stopped reports whether nothing is sent for a Leader now.
-func (e *Engine) stopped(leader string) bool {
+// stopped reports whether nothing is sent for a Leader of a Partner now.
+func (e *Engine) stopped(partner, leader string) bool {
 	c := e.config.Load()
-	return c != nil && c.Stopped(leader)
+	return c != nil && c.Stopped(partner, leader)
 }
 
 // background returns the logger for an error of work in the background. A store that is unavailable logs that itself,

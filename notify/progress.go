@@ -41,7 +41,7 @@ func (e *Engine) Progress(ctx context.Context, partner, leader, id string) ([]Pr
 	out := make([]Progress, 0, len(b.metadata.Hooks))
 	for i := range b.metadata.Hooks {
 		h := &b.metadata.Hooks[i]
-		out = append(out, b.metadata.progress(h, e.held(h, leader)))
+		out = append(out, b.metadata.progress(h, e.held(h, partner, leader)))
 	}
 	return out, nil
 }

@@ -291,7 +291,7 @@ func TestStoppedLeaderWaits(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		var stopped atomic.Bool
-		w.conf.Stopped = func(string) bool { return stopped.Load() }
+		w.conf.Stopped = func(string, string) bool { return stopped.Load() }
 		w.e.Configure(w.conf)
 		l := w.task("a")
 		w.hook(l.log, here, At{})
