@@ -330,8 +330,8 @@ func (a *App) Stop() error {
 	a.drain()
 	if caddy.Exiting() {
 		detached.wait(time.Duration(a.Drain) + detachedGrace)
-	} else if next := newest.Load(); next != nil {
-		process.CutRefused(next.gatewaysOf)
+	} else if newest.Load() != nil {
+		process.CutRefused(gatewaysInForce)
 	}
 	a.checking.Wait()
 	a.Certificates.stop()

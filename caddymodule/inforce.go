@@ -51,6 +51,14 @@ func (a *App) present() {
 	aunConnections.Serve(a.aunFront)
 }
 
+// gatewaysInForce returns the gateways that have a Partner in the configuration that is in force.
+func gatewaysInForce(partner string) []*gateway.Gateway {
+	if now := newest.Load(); now != nil {
+		return now.gatewaysOf(partner)
+	}
+	return nil
+}
+
 // gatewaysOf returns the gateways of this configuration that have a Partner. It is called after Start.
 func (a *App) gatewaysOf(partner string) (all []*gateway.Gateway) {
 	for _, g := range a.mounts[partner] {

@@ -121,6 +121,7 @@ func (x *exchange) receive() error {
 			return err
 		}
 	}
+	shown := x.peer
 	peer, err := x.g.config.Guard.CheckIn(x.call.Dialect, x.peer)
 	if err != nil {
 		return err
@@ -144,6 +145,9 @@ func (x *exchange) receive() error {
 		return err
 	}
 	if err := x.authorize(); err != nil {
+		return err
+	}
+	if err := x.checkOutlived(shown); err != nil {
 		return err
 	}
 	return x.called()

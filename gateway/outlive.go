@@ -34,6 +34,25 @@ func (p *Process) CutRefused(inForce func(partner string) []*Gateway) {
 	}
 }
 
+// checkOutlived refuses a call whose configuration was replaced while its body was received, if the gateways that have
+// the Partner now would refuse its caller. peer is as the front knows it.
+func (x *exchange) checkOutlived(peer identity.Peer) error {
+	c := &x.g.config
+	if c.InForce == nil || c.Streaming.Drain.Err() == nil {
+		return nil
+	}
+	var err error
+	for _, g := range c.InForce(c.Partner.Name) {
+		if g == x.g {
+			return nil
+		}
+		if _, err = g.accepts(peer, x.dialect.Name(), methodNames[methodOf(&x.call.Call)]); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // accepts returns a peer as the guard accepts it, or why the guard or the rules refuse its calls, as far as that is
 // known without one.
 func (g *Gateway) accepts(peer identity.Peer, dialect, command string) (identity.Peer, error) {

@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,51 @@ import (
 type unresumed struct{ translate.Server }
 
 func (unresumed) Numbered() bool { return true }
+
+// TestCallsOutliveTheirConfiguration: a call whose configuration was replaced while it was received is refused where the
+// configuration in force refuses its caller.
+// Promise: a Leader that is no longer allowed goes on
+func TestCallsOutliveTheirConfiguration(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allow    []identity.AIC // in the configuration in force
+		gone     bool           // that does not have the Partner
+		replaced bool
+		want     string
+	}{
+		"in force":        {allow: []identity.AIC{"another"}, want: "reply awaiting-input"},
+		"allowed":         {replaced: true, want: "reply awaiting-input"},
+		"not allowed":     {replaced: true, allow: []identity.AIC{"another"}, want: "reply -32009"},
+		"without Partner": {replaced: true, gone: true, want: "reply awaiting-input"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				drain, replace := context.WithCancel(t.Context())
+				defer replace()
+				var process gateway.Process
+				now := newGateway(t, func(c *gateway.Config) {
+					c.Process, c.Guard = &process, &identity.Guard{Allow: tc.allow}
+				})
+				before := newGateway(t, func(c *gateway.Config) {
+					c.Process, c.Streaming.Drain = &process, drain
+					c.InForce = func(partner string) []*gateway.Gateway {
+						if partner != "agent" || tc.gone {
+							return nil
+						}
+						return []*gateway.Gateway{now}
+					}
+				})
+				f := &front{t: t, g: before, peer: identity.Peer{Proof: identity.ByToken, Kind: "test", ID: "leader"}}
+				if tc.replaced {
+					replace()
+				}
+				f.send(t.Context(), "rpc", "start")
+				if diff := cmp.Diff([]string{tc.want}, f.seen); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
 
 // TestStreamsOutliveTheirConfiguration: a stream that its caller does not resume goes on after a reload, unless the
 // configuration in force refuses the caller.
