@@ -12,7 +12,6 @@
 package lockorder
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
@@ -44,65 +43,75 @@ func (Calls) level() level   { return 5 }
 
 var names = [...]string{1: "shard", 2: "task", 3: "entry", 4: "cluster", 5: "calls"}
 
-// Mutex is a sync.Mutex with a level. The goroutine that has locked it unlocks it.
-type Mutex[L Level] struct{ mu sync.Mutex }
+// Mutex is a sync.Mutex with a level.
+type Mutex[L Level] struct {
+	mu     sync.Mutex
+	holder uint64 // the goroutine that holds it, if Checked
+}
 
 // Lock implements sync.Locker.
 func (m *Mutex[L]) Lock() {
-	if Checked {
-		var l L
-		enter(l.level())
+	if !Checked {
+		m.mu.Lock()
+		return
 	}
+	var l L
+	me := goroutine()
+	enter(me, l.level())
 	m.mu.Lock()
+	m.holder = me
 }
 
 // Unlock implements sync.Locker.
 func (m *Mutex[L]) Unlock() {
-	m.mu.Unlock()
 	if Checked {
 		var l L
-		leave(l.level())
+		leave(m.holder, l.level())
 	}
+	m.mu.Unlock()
 }
 
-// held has the levels that each goroutine holds, or waits for, by what the runtime calls it.
+// held has the levels that each goroutine holds, or waits for.
 var held struct {
 	sync.Mutex
-	by map[string][]level
+	by map[uint64][]level
 }
 
-func enter(l level) {
-	me := goroutine()
+func enter(me uint64, l level) {
 	held.Lock()
 	defer held.Unlock()
 	if i := slices.IndexFunc(held.by[me], func(had level) bool { return had >= l }); i >= 0 {
 		panic(fmt.Sprintf("lockorder: the lock of a %s is asked for under that of a %s", names[l], names[held.by[me][i]]))
 	}
 	if held.by == nil {
-		held.by = make(map[string][]level)
+		held.by = make(map[uint64][]level)
 	}
 	held.by[me] = append(held.by[me], l)
 }
 
-func leave(l level) {
-	me := goroutine()
+func leave(holder uint64, l level) {
 	held.Lock()
 	defer held.Unlock()
-	had := held.by[me]
+	had := held.by[holder]
 	i := slices.Index(had, l)
 	if i < 0 {
-		panic(fmt.Sprintf("lockorder: the lock of a %s is released by a goroutine that does not hold it", names[l]))
+		panic(fmt.Sprintf("lockorder: the lock of a %s is released, and is not held", names[l]))
 	}
 	if had = slices.Delete(had, i, i+1); len(had) > 0 {
-		held.by[me] = had
+		held.by[holder] = had
 	} else {
-		delete(held.by, me)
+		delete(held.by, holder)
 	}
 }
 
-// goroutine returns what the runtime calls this goroutine: the number in the first line of its stack.
-func goroutine() string {
-	var line [64]byte
-	name, _, _ := bytes.Cut(line[:runtime.Stack(line[:], false)], []byte(" ["))
-	return string(name)
+// goroutine returns the number of this goroutine, from the first line of its stack: "goroutine 7 [running]:".
+func goroutine() (n uint64) {
+	var line [32]byte
+	for _, c := range line[len("goroutine "):runtime.Stack(line[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	return n
 }
