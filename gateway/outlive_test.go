@@ -22,8 +22,8 @@ type unresumed struct{ translate.Server }
 
 func (unresumed) Numbered() bool { return true }
 
-// TestCallsOutliveTheirConfiguration: a call whose configuration was replaced while it was received is refused where the
-// configuration in force refuses its caller.
+// TestCallsOutliveTheirConfiguration: a call whose configuration was replaced while it was received is refused where
+// the configuration in force refuses its caller.
 // Promise: a Leader that is no longer allowed goes on
 func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	for name, tc := range map[string]struct {
