@@ -48,6 +48,9 @@ func (c *Call) Skill() (string, error) {
 		s.read = true
 		s.in(gjson.ParseBytes(c.Message.Params), false)
 		s.in(gjson.ParseBytes(c.Message.Extensions), true) // each family of dialects has an object there
+		for i := range c.Message.DataItems {
+			s.in(gjson.ParseBytes(c.Message.DataItems[i].Metadata), true)
+		}
 	}
 	return c.skill.named, c.skill.err
 }

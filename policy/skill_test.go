@@ -27,6 +27,7 @@ func TestSkills(t *testing.T) {
 	const message = `{"a2a":{"message":{"metadata":{"skillId":"secret"}}}}`
 	for name, tc := range map[string]struct {
 		params, extensions  string
+		item                string
 		invited             []string
 		allow, denied, asks bool
 	}{
@@ -51,6 +52,11 @@ func TestSkills(t *testing.T) {
 		"in a configuration": {
 			params: `{"skillId":"public"}`, extensions: `{"a2a":{"configuration":{"skillId":"secret"}}}`, denied: true,
 		},
+		"in an item": {params: `{"skillId":"public"}`, item: `{"skillId":"secret"}`, denied: true},
+		"in an item, for a dialect": {
+			params: `{"skillId":"public"}`, item: `{"a2a":{"metadata":{"skillId":"secret"}}}`, denied: true,
+		},
+		"in an item alone":    {item: `{"skillId":"public"}`, allow: true, asks: true},
 		"in other letters":    {params: `{"skillId":"public","SKILLID":"secret"}`, denied: true},
 		"with an underscore":  {params: `{"skillId":"public","skill_id":"secret"}`, denied: true},
 		"with an escape":      {params: `{"skillId":"public"}`, extensions: `{"s\u006billId":"secret"}`, denied: true},
@@ -62,7 +68,8 @@ func TestSkills(t *testing.T) {
 		call := func() *Call {
 			return callOf(byCertificate(aicV1), func(c *Call) {
 				c.Message, c.Skills = &task.Message{Command: task.Start, Params: json.RawMessage(tc.params),
-					Extensions: json.RawMessage(tc.extensions)}, tc.invited
+					Extensions: json.RawMessage(tc.extensions),
+					DataItems:  []task.DataItem{{Kind: task.TextItem}, {Metadata: json.RawMessage(tc.item)}}}, tc.invited
 			})
 		}
 		asked = 0
