@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ func placesAt(at caddy.NetworkAddress, names []string) (all []egress.Place) {
 }
 
 // placeOf returns the place of a URL. byName says that its address may be that of a proxy, for others, too. So may that
-// of a server with TLS, which shows for which name it is.
+// of a server with TLS, which shows for which name it is, unless the URL has no name but an address or localhost.
 func placeOf(raw string, byName bool) (at egress.Place, ok bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {
@@ -63,8 +64,10 @@ func placeOf(raw string, byName bool) (at egress.Place, ok bool) {
 	}
 	secure := u.Scheme == "https" || u.Scheme == "wss"
 	at.Host = u.Hostname()
-	if byName || secure {
-		at.Names = []string{strings.ToLower(strings.TrimSuffix(at.Host, "."))}
+	name := strings.ToLower(strings.TrimSuffix(at.Host, "."))
+	_, notAddress := netip.ParseAddr(name)
+	if byName || secure && notAddress != nil && name != "localhost" {
+		at.Names = []string{name}
 	}
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {

@@ -38,6 +38,12 @@ func TestClosedPlaces(t *testing.T) {
 			}
 		}
 	}
+	http://second.example.com:`+text+` {
+		bind 127.0.0.1
+		aip_gateway a2a/legacy https://localhost:8443 {
+			identity off
+		}
+	}
 	http://Console.example.com:`+text+` {
 		bind 127.0.0.1
 		aip_console
@@ -59,6 +65,8 @@ func TestClosedPlaces(t *testing.T) {
 		{Host: "127.0.0.1", Port: port}, // of any name below health.example.com
 		{Host: "127.0.0.1", Port: port, Names: []string{"127.0.0.1"}},
 		{Host: "127.0.0.1", Port: port, Names: []string{"console.example.com"}},
+		{Host: "127.0.0.1", Port: port, Names: []string{"second.example.com"}},
+		{Host: "localhost", Port: 8443}, // whatever name leads there
 		{Host: "agent.example.com", Port: 443, Names: []string{"agent.example.com"}},
 		{Host: "partner.example.com", Port: 443, Names: []string{"partner.example.com"}},
 	}
