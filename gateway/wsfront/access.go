@@ -24,15 +24,18 @@ var lookUps = map[string]task.Command{
 }
 
 // decider returns the agent whose gateway decides about a call that names a task which no agent is known to have, and
-// counts it: the first one whose rules allow the call. It is nil for other methods, and for an assignee, which is told
-// of its own tasks. denied says that the rules of no agent allow the call. Then the task need not be looked up, so that
+// counts it: the first one that admits the client, and whose rules allow the call. It is nil for other methods, and for
+// an assignee, which is told of its own tasks. denied says that no agent allows the call. Then the task need not be looked up, so that
 // the caller is not told which tasks there are: the gateway of the first agent refuses the call.
 func (s *Session) decider(method, id string) (a *Agent, denied bool) {
 	f, command := s.serving(), lookUps[method]
 	if command == "" || len(f.aids) == 0 || s.worksOn(id) {
 		return nil, false
 	}
-	i := slices.IndexFunc(f.aids, func(aid string) bool { return !s.isDenied(f.agents[aid], method, command) })
+	i := slices.IndexFunc(f.aids, func(aid string) bool {
+		a := f.agents[aid]
+		return a.Gateway.Admits(codec.Name, s.Peer) && !s.isDenied(a, method, command)
+	})
 	return f.agents[f.aids[max(i, 0)]], i < 0
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
@@ -221,6 +222,9 @@ func TestAllowIsOfTheCaller(t *testing.T) {
 			}
 			if _, code := eve.call("task.subscribe", `{"task_ids":["`+id+`"]}`); code != denied {
 				t.Errorf("a subscription of a task with %s: %d, want that it is denied", more, code)
+			}
+			for _, c := range []*client{alice, eve} { // one agent admits eve
+				c.is(codes.TaskNotFound, "task.get", params("task_none"))
 			}
 			for _, c := range []*client{alice, works} {
 				c.must("task.get", params(id))
