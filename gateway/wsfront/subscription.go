@@ -40,6 +40,7 @@ type subscription struct {
 	stored  uint64        // of the last one that the store has as read
 	gone    bool          // the stream has ended, or is about to
 	ended   bool          // the task has no more events
+	drained bool          // the stream has ended with its configuration, and the connection follows soon
 	closed  bool          // and the store has that
 	cursor  follow.Cursor // in the store
 }
@@ -287,6 +288,7 @@ func (sub *subscription) over() {
 	s.mu.Lock()
 	cut := sub.gone || s.over || s.conn.Err() != nil
 	sub.gone, sub.ended = true, out.Why == nil && out.Complete
+	sub.drained = !cut && !sub.ended && s.front.draining()
 	ended := sub.ended
 	if cut && !ended && sub.written == sub.stored && s.subs[sub.taskID] == sub {
 		delete(s.subs, sub.taskID) // there is nothing to store
@@ -379,7 +381,7 @@ func (s *Session) followed() (aids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sub := range s.subs {
-		if !sub.gone && !slices.Contains(aids, sub.agent) {
+		if (!sub.gone || sub.drained) && !slices.Contains(aids, sub.agent) {
 			aids = append(aids, sub.agent)
 		}
 	}
