@@ -25,8 +25,8 @@ var lookUps = map[string]task.Command{
 
 // decider returns the agent whose gateway decides about a call that names a task which no agent is known to have, and
 // counts it: the first one that admits the client, and whose rules allow the call. It is nil for other methods, and for
-// an assignee, which is told of its own tasks. denied says that no agent allows the call. Then the task need not be looked up, so that
-// the caller is not told which tasks there are: the gateway of the first agent refuses the call.
+// an assignee, which is told of its own tasks. denied says that no agent allows the call. Then the task need not be
+// looked up, so that the caller is not told which tasks there are: the gateway of the first agent refuses the call.
 func (s *Session) decider(method, id string) (a *Agent, denied bool) {
 	f, command := s.serving(), lookUps[method]
 	if command == "" || len(f.aids) == 0 || s.worksOn(id) {
