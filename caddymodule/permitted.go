@@ -22,6 +22,11 @@ func (a *App) stopped(lost func(leader string) bool) func(partner, leader string
 	}
 }
 
+// issues reports whether a caller could prove an id of a kind by this configuration.
+func (g *Gateway) issues(kind identity.Kind, id string) bool {
+	return g.callers == nil || g.callers.Issues(kind, id)
+}
+
 // permits reports whether a Leader could call: the lists name it, and one of its names can be proven. Rules of a policy
 // are about calls, and do not count here.
 func (g *Gateway) permits(leader string) bool {

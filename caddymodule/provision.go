@@ -412,6 +412,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Schemes:        g.Identity.schemes(callers),
 		Revocation:     &g.app.trust,
 		Inactive:       g.inactive,
+		Issues:         g.issues,
 		InForce:        gatewaysInForce,
 		AAC:            tokens,
 		Policy:         decides,

@@ -61,6 +61,8 @@ type Config struct {
 	// Inactive returns why the Partner takes no calls now, as an error of kind AgentUnavailable; nil if it does. Its
 	// tasks go on meanwhile. nil: it always takes calls. It may be called by any number of goroutines at once.
 	Inactive func() error
+	// Issues reports whether a peer could prove an id of a kind now; nil: it always could.
+	Issues func(kind identity.Kind, id string) bool
 	// InForce returns the gateways that have a Partner in the configuration that is in force. They judge the calls whose
 	// configuration was replaced while they were received. nil: the rules of this configuration count to its end.
 	InForce func(partner string) []*Gateway

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // CutRefused ends the open streams that have outlived their configuration (translate.Unresumer), and whose callers the
@@ -56,6 +57,10 @@ func (x *exchange) checkOutlived(peer identity.Peer) error {
 // accepts returns a peer as the guard accepts it, or why the guard or the rules refuse its calls, as far as that is
 // known without one.
 func (g *Gateway) accepts(peer identity.Peer, dialect, command string) (identity.Peer, error) {
+	if issues := g.config.Issues; issues != nil && !issues(peer.Kind, peer.ID) {
+		return peer, task.Errorf(task.AuthenticationRequired,
+			"what has proven who you are is not accepted any more; show a key or a token that is")
+	}
 	peer, err := g.config.Guard.CheckIn(dialect, peer)
 	if err != nil {
 		return peer, err

@@ -28,13 +28,15 @@ func (unresumed) Numbered() bool { return true }
 func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allow    []identity.AIC // in the configuration in force
-		gone     bool           // that does not have the Partner
+		taken    bool           // that does not have the caller's key
+		gone     bool           // nor the Partner
 		replaced bool
 		want     string
 	}{
 		"in force":        {allow: []identity.AIC{"another"}, want: "reply awaiting-input"},
 		"allowed":         {replaced: true, want: "reply awaiting-input"},
 		"not allowed":     {replaced: true, allow: []identity.AIC{"another"}, want: "reply -32009"},
+		"its key is gone": {replaced: true, taken: true, want: "reply -32008"},
 		"without Partner": {replaced: true, gone: true, want: "reply awaiting-input"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +46,9 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 				var process gateway.Process
 				now := newGateway(t, func(c *gateway.Config) {
 					c.Process, c.Guard = &process, &identity.Guard{Allow: tc.allow}
+					c.Issues = func(kind identity.Kind, id string) bool {
+						return !tc.taken || kind != "test" || id != "leader"
+					}
 				})
 				before := newGateway(t, func(c *gateway.Config) {
 					c.Process, c.Streaming.Drain = &process, drain
