@@ -16,6 +16,8 @@ import (
 type MovedError struct {
 	Shard int  // -1 for a call to a node
 	Begun bool // the node may have begun
+	// Silent is how long nothing was heard of the node when the call was given up.
+	Silent time.Duration
 }
 
 func (e *MovedError) Error() string {
@@ -95,7 +97,7 @@ func (c *Cluster) callHere(ctx context.Context, shard int, service string, reque
 	reply, err := answer(ctx, &q)
 	q.end()
 	if errors.Is(err, replay.ErrClosed) {
-		err = &MovedError{shard, true}
+		err = &MovedError{Shard: shard, Begun: true}
 	}
 	return reply, err
 }
@@ -147,7 +149,8 @@ func (c *Cluster) ask(
 			c.send(to.Incarnation, p.id, &frame{kind: cancelFrame})
 			return nil, ctx.Err()
 		case <-p.lost:
-			return nil, &MovedError{shard, !p.unbegun.Load()}
+			return nil, &MovedError{Shard: shard, Begun: !p.unbegun.Load(),
+				Silent: c.config.Clock() - time.Duration(p.heard.Load())}
 		}
 	}
 }
@@ -181,7 +184,7 @@ func (c *Cluster) read(ctx context.Context, p *pending, r *reply, f frame, reser
 		len(r.data)+len(f.data) <= r.size:
 		r.data = append(r.data, f.data...)
 	default:
-		return &MovedError{r.shard, true} // a part was lost
+		return &MovedError{Shard: r.shard, Begun: true} // a part was lost
 	}
 	if r.granted < r.size && r.granted-len(r.data) < window/2 {
 		r.granted = min(len(r.data)+window, r.size)
@@ -199,7 +202,7 @@ func (r *reply) result(node string) ([]byte, error) {
 	case notOwner, noService: // a node that has just begun does not have all of them yet
 		return nil, &MovedError{Shard: r.shard}
 	case moved:
-		return nil, &MovedError{r.shard, true}
+		return nil, &MovedError{Shard: r.shard, Begun: true}
 	case busy:
 		return nil, &BusyError{node}
 	}

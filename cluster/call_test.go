@@ -189,11 +189,16 @@ func TestCallEnds(t *testing.T) {
 				bubble.Pass(20 * time.Second) // it is pinged
 				at := w.at()
 				c.happens(a, b, cancel)
-				if err := <-ended; !errors.Is(err, c.err) {
+				err := <-ended
+				if !errors.Is(err, c.err) {
 					t.Errorf("the error is %v", err)
 				}
-				if took := w.at() - at; took > c.within {
+				took := w.at() - at
+				if took > c.within {
 					t.Errorf("it took %v", took)
+				}
+				if e, is := errors.AsType[*cluster.MovedError](err); name == "cut off" && (!is || e.Silent < took) {
+					t.Errorf("it is said to have been silent for less than %v: %+v", took, e)
 				}
 				if c.over >= 0 {
 					if took := <-over - at; took > c.over {

@@ -29,6 +29,14 @@ type Owners interface {
 // ErrNotBegun says of a call that no process has begun to execute it.
 var ErrNotBegun = errors.New("the call was not begun")
 
+// SilentError says of a call that may have begun for how long nothing was heard of its owner when it was given up.
+type SilentError struct{ For time.Duration }
+
+func (e *SilentError) Error() string { return "nothing was heard of the owner for " + e.For.String() }
+
+// leastPatience is how long a call that was lost waits for the next owner, whatever has passed of ask.Patience.
+const leastPatience = 2 * time.Second
+
 // NotBegun returns an error that is ErrNotBegun, too.
 func NotBegun(err error) error {
 	if e, ok := errors.AsType[*task.Error](err); ok {
@@ -44,7 +52,8 @@ func (t *Tasks) HandOver(to Owners) { t.owners = to }
 
 // handOver executes a call wherever its shard is owned. While a shard moves it has no owner, and while the lease of its
 // owner is over it has none for certain: the call is tried again for ask.Patience, without the time that owners have
-// worked on it. A new owner reads what is under way before it answers.
+// worked on it. What passes in silence before an owner is taken for lost is no such time, but it leaves leastPatience
+// once. A new owner reads what is under way before it answers.
 //
 // A command that was stored by an owner which has lost the shard since is a repeated one for the next owner, where it
 // waits on for the agent. Only a message without an id that continues a task, or may, is a new one each time, so it is
@@ -58,7 +67,7 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		named.Webhook, named.Strict = &hook, false
 		c = &named
 	}
-	started := false
+	started, lost := false, false
 	once := m.ID == "" && (m.Command == task.Continue || m.Command == task.Start && c.Continues())
 	for tries := (ask.Tries{}); ; {
 		tried := time.Now()
@@ -75,6 +84,13 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		}
 		if !unbegun {
 			unowned = unowned.Add(time.Since(tried))
+			if e, silent := errors.AsType[*SilentError](err); silent {
+				unowned = unowned.Add(-e.For)
+				if least := time.Now().Add(leastPatience - ask.Patience); !lost && unowned.Before(least) {
+					unowned = least
+				}
+				lost = true
+			}
 		}
 		left := min(ask.Patience-time.Since(unowned), response-time.Since(began))
 		if once && !unbegun || left <= 0 {

@@ -306,6 +306,50 @@ func TestHandOverOfWebhook(t *testing.T) {
 	})
 }
 
+// silent are Owners of which nothing is heard: a call is lost after a time, and then there is no owner. Calls take work
+// before that.
+type silent struct{ work, after time.Duration }
+
+func (s *silent) Execute(
+	context.Context, int, string, *gateway.Call, replay.Reserve,
+) (r gateway.Result, err error) {
+	if s.after == 0 {
+		return r, gateway.NotBegun(partner.Moved())
+	}
+	time.Sleep(s.work + s.after)
+	err = partner.Moved().WithCause(errors.Join(replay.ErrFenced, &gateway.SilentError{For: s.after}))
+	s.after = 0
+	return r, err
+}
+
+// TestHandOverToASilentOwner: a call at a gateway that is cut off fails after ask.Patience, in which the silence of its
+// owner counts, and the work of the owner does not. One that was lost waits for the next owner all the same.
+func TestHandOverToASilentOwner(t *testing.T) {
+	for name, tc := range map[string]struct{ work, silence, want time.Duration }{
+		"at once":           {0, 0, 10 * time.Second},
+		"silence":           {0, 6 * time.Second, 10 * time.Second},
+		"work, and silence": {time.Minute, 6 * time.Second, 70 * time.Second},
+		"a long lease":      {0, 2 * time.Minute, 122 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				node := replaytest.NewShards(1).Node()
+				g := newGatewayAt(t, shard.Join(node, quiet), nil, func(tasks *gateway.Tasks) {
+					tasks.HandOver(&silent{tc.work, tc.silence})
+				})
+				m := task.Message{ID: "1", Command: task.Get, TaskID: "t", SenderID: "leader"}
+				call := &gateway.Call{Leader: "leader", Call: translate.Call{Call: task.Call{Message: m}}}
+				began := time.Now()
+				_, err := g.Execute(t.Context(), call, nil)
+				if took := time.Since(began); task.KindOf(err) != task.StoreUnavailable || took < tc.want-time.Second ||
+					took > tc.want {
+					t.Errorf("after %v: %v, want %v", took, err, tc.want)
+				}
+			})
+		})
+	}
+}
+
 // closed are Owners of which none can be asked, because the shards are being closed.
 type closed struct{}
 

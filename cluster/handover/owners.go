@@ -109,7 +109,7 @@ func failed(ctx context.Context, err error) error {
 	}
 	if moved, ok := errors.AsType[*cluster.MovedError](err); ok {
 		if moved.Begun {
-			return partner.Moved()
+			return partner.Moved().WithCause(errors.Join(replay.ErrFenced, &gateway.SilentError{For: moved.Silent}))
 		}
 		return gateway.NotBegun(partner.Moved())
 	}
