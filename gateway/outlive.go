@@ -3,8 +3,6 @@
 package gateway
 
 import (
-	"slices"
-
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -20,16 +18,7 @@ func (p *Process) CutRefused(inForce func(partner string) []*Gateway) {
 			continue
 		}
 		now := inForce(s.g.config.Partner.Name)
-		if slices.Contains(now, s.g) {
-			continue
-		}
-		var err error
-		for _, g := range now {
-			if _, err = g.accepts(s.peer, s.dialect.Name(), s.command); err == nil {
-				break
-			}
-		}
-		if err != nil {
+		if err := s.g.refusedBy(now, s.peer, s.dialect.Name(), s.command); err != nil {
 			s.Cut(err)
 		}
 	}
@@ -42,12 +31,17 @@ func (x *exchange) checkOutlived(peer identity.Peer) error {
 	if c.InForce == nil || c.Streaming.Drain.Err() == nil {
 		return nil
 	}
-	var err error
-	for _, g := range c.InForce(c.Partner.Name) {
-		if g == x.g {
+	return x.g.refusedBy(c.InForce(c.Partner.Name), peer, x.dialect.Name(), methodNames[methodOf(&x.call.Call)])
+}
+
+// refusedBy returns why the gateways that have the Partner now refuse a caller; nil if one of them accepts it, if this
+// gateway is one of them, or if there are none.
+func (g *Gateway) refusedBy(now []*Gateway, peer identity.Peer, dialect, command string) (err error) {
+	for _, other := range now {
+		if other == g {
 			return nil
 		}
-		if _, err = g.accepts(peer, x.dialect.Name(), methodNames[methodOf(&x.call.Call)]); err == nil {
+		if _, err = other.accepts(peer, dialect, command); err == nil {
 			return nil
 		}
 	}
