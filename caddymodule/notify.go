@@ -34,7 +34,7 @@ type Notify struct {
 
 	// The receivers, host or host:port, that are shown the certificate which the app's option certificates obtains for
 	// the Partner, if they ask for one and the agent's tls has client_cert aip. To them the gateway is the Partner, so
-	// list nobody who takes commands of it, such as another Partner. Default: none; no receiver is shown a
+	// list no server that takes commands from it, such as another Partner. Default: none; the gateway shows no receiver a
 	// certificate.
 	CertificateFor []string `json:"certificate_for,omitempty"`
 

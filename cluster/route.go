@@ -24,8 +24,8 @@ type flight struct {
 	err   error
 }
 
-// routeAge is how long the answer is used that a shard has no owner, and failedAge, in leases, that nobody has
-// answered.
+// routeAge is how long calls use the answer that a shard has no owner. failedAge is the part of a lease for which they
+// use the error of a question without an answer.
 const (
 	routeAge  = 10 * time.Millisecond
 	failedAge = 10 // a tenth of a lease

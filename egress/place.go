@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Place is where a server listens that callers must not reach through the gateway, since it trusts the gateway, or
-// whoever is on its machine.
+// Place is where a server listens that callers must not reach through the gateway, since the server trusts the gateway,
+// or every process on its machine.
 type Place struct {
 	Host string // a name or an address; empty for all addresses of this machine
 	Port uint16
-	// Names are those by which alone the server is reached there, in lower case: others share its address, and are told
-	// from it by their names. None stands for any. An address is taken for each of them.
+	// Names are the only names by which the server is reached there, in lower case: other servers share its address, and
+	// have other names. None stands for any. An address is taken for each of them.
 	Names []string
 }
 
@@ -81,7 +81,7 @@ func (at *Place) named(host string) (named, decided bool) {
 	return named, named
 }
 
-// addrsOf returns the addresses of a Place. A name that nobody knows has none.
+// addrsOf returns the addresses of a Place. A name that DNS does not have has no address.
 func (d *Dialer) addrsOf(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, known := addrOf(host); known {
 		return []netip.Addr{addr}, nil

@@ -54,7 +54,7 @@ func (s *server) consoles() (found []foundConsole) {
 	add := func(c consoleSettings, w way) { found = append(found, foundConsole{c, w}) }
 	s.walk(s.Routes, way{}, add)
 	s.walk(s.Errors.Routes, way{}, add)
-	for name := range s.NamedRoutes { // those that nothing invokes are found, and nobody gets to them
+	for name := range s.NamedRoutes { // a console in a route that no handler invokes is found, and gets no request
 		routes, rest := s.invoked(name)
 		rest.walk(routes, way{all: people, console: people}, add)
 	}

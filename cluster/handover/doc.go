@@ -3,8 +3,8 @@
 // Package handover has calls of Leaders executed by the node of a cluster that owns their shard.
 //
 // The node that a caller is connected to admits its call, and hands it over as data (gateway.Call). The owner executes
-// it (gateway.ExecuteHere), and its answer is data, too: a Result, or an error, with its kind, what the caller is told,
-// and what the gateways look for in its causes. A stream is not handed over: its caller's node reads the log.
+// it (gateway.ExecuteHere), and its answer is data, too: a Result, or an error, with its kind, its text for the caller,
+// and those of its causes that gateways look for. A stream is not handed over: its caller's node reads the log.
 //
 // A call that fails because its shard moves is handed over again by the gateway that admitted it, which knows what may
 // be executed twice. The same holds where the owner has no such Partner, as while a configuration is rolled out:

@@ -104,7 +104,7 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		c.arrived() // there may be more, which the socket does not show
 		return c, nil
 	case looped && secure:
-		c.read() // likewise: of a connection in a loop, nobody has looked for what TLS has read
+		c.read() // likewise: the loop has not looked for what TLS has read
 		return c, nil
 	}
 	if err := c.watch.arm(); err != nil {
