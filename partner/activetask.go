@@ -139,22 +139,27 @@ func damaged(err error) error {
 func foldAll(head replay.Head, snapshot []byte, records []replay.Record) (task.Fold, error) {
 	var fold task.Fold
 	if snapshot != nil {
-		ev, err := task.DecodeEvent(snapshot)
-		if err != nil {
+		if err := applyRecord(&fold, replay.Record{Seq: head.First - 1, Data: snapshot}); err != nil {
 			return fold, err
 		}
-		ev.Seq = head.First - 1
-		fold.Apply(ev)
 	}
 	for _, r := range records {
-		ev, err := task.DecodeEvent(r.Data)
-		if err != nil {
+		if err := applyRecord(&fold, r); err != nil {
 			return fold, err
 		}
-		ev.Seq = r.Seq
-		fold.Apply(ev)
 	}
 	return fold, nil
+}
+
+// applyRecord adds the event of a record to a fold.
+func applyRecord(fold *task.Fold, r replay.Record) error {
+	ev, err := task.DecodeEvent(r.Data)
+	if err != nil {
+		return err
+	}
+	ev.Seq = r.Seq
+	fold.Apply(ev)
+	return nil
 }
 
 // lastTimeOf returns the latest time in a task.

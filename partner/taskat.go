@@ -52,12 +52,9 @@ func foldTo(ctx context.Context, logs replay.Logs, log string, seq uint64) (fold
 			return fold, err
 		}
 		for _, r := range records {
-			ev, err := task.DecodeEvent(r.Data)
-			if err != nil {
+			if err := applyRecord(&fold, r); err != nil {
 				return fold, damaged(err)
 			}
-			ev.Seq = r.Seq
-			fold.Apply(ev)
 			if r.Seq == seq {
 				return fold, nil
 			}
