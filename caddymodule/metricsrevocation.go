@@ -15,6 +15,8 @@ var (
 		"When what a source has given ends, as Unix time; 0 for never.", "kind", "location")
 	metricSourceEntries = newGauge("revocation_source_entries",
 		"Revoked certificates in the list of a source, or inactive agents of a registry.", "kind", "location")
+	metricSourceUnasked = newCounter("revocation_source_unasked_total",
+		"Times that a source was not asked about a certificate, since its rate was used up.", "kind", "location")
 	metricDegraded = newCounter("revocation_degraded_total",
 		"Times that a certificate was let in of which nothing newer was known, since the settings of revocation were loaded.")
 	metricRefusedHandshakes = newCounter("handshakes_refused_total",
@@ -53,6 +55,7 @@ func (s samples) trust(a *App) {
 		s.add(metricSourceGood, unix(source.Good), kind, location)
 		s.add(metricSourceNext, unix(source.NextUpdate), kind, location)
 		s.add(metricSourceEntries, float64(source.Entries), kind, location)
+		s.add(metricSourceUnasked, float64(source.Unasked), kind, location)
 	}
 }
 

@@ -80,7 +80,8 @@ func (r *refusals) all() map[string]uint64 {
 	for _, reason := range r.others {
 		all[reason] = 0
 	}
-	for _, reason := range []revocation.Reason{revocation.Revoked, revocation.Stale, revocation.NoAnswer} {
+	for _, reason := range []revocation.Reason{revocation.Revoked, revocation.Stale, revocation.NoAnswer,
+		revocation.RateUsedUp} {
 		all[labelValue(string(reason))] = 0
 	}
 	for reason, n := range r.counts {

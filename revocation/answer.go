@@ -31,7 +31,7 @@ func (a *answer) span() span {
 // asked is a certificate that was asked about, or may be. It is guarded by Checker.answering.
 type asked struct {
 	answer  *answer           // nil for none
-	refuses verdict           // of a source that is overdue, and had no answer; zero for none
+	refuses verdict           // of a source that had no answer, and for which none stands in; zero for none
 	after   time.Time         // before then it is not asked again
 	flight  chan struct{}     // closed when the requests that run have ended; nil if none run
 	staple  [sha256.Size]byte // of the one that was read last
@@ -43,17 +43,18 @@ const (
 	evictTries = 64
 )
 
-// byAnswers says what was answered about a certificate, and whether it may be asked about now.
-func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v verdict, ask bool) {
+// byAnswers says what was answered about a certificate, whether that is not older than Config.Refresh, and whether the
+// certificate may be asked about now.
+func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v verdict, fresh, ask bool) {
 	if len(c.queriers) == 0 {
-		return v, false
+		return v, false, false
 	}
 	key := sha256.Sum256(cert.Raw)
 	c.answering.Lock()
 	a := c.asked[key]
 	if a == nil {
 		c.answering.Unlock()
-		recalled := c.recallAnswer(cert, issuer, now)
+		recalled := c.recallAnswer(cert, issuer)
 		c.answering.Lock()
 		if a = c.asked[key]; a == nil && recalled != nil && c.makeRoom() {
 			a = recalled
@@ -71,11 +72,12 @@ func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v ve
 		if said.outcome == good {
 			is.outcome = c.judge(said.span(), now)
 		}
-		if is.outcome > v.outcome {
+		fresh = now.Sub(said.got) <= c.config.Refresh
+		if counts := fresh || is.outcome > good || v.outcome == unknown; counts && is.outcome > v.outcome {
 			v = is
 		}
 	}
-	if v.outcome < degraded {
+	if v.outcome < degraded || v.outcome == unasked {
 		for _, q := range c.queriers {
 			q.mu.Lock()
 			last := q.good
@@ -85,7 +87,7 @@ func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v ve
 			}
 		}
 	}
-	return v, ask
+	return v, fresh, ask
 }
 
 // ask begins to ask the sources before a limit about a certificate, unless that runs already. It returns a channel that
@@ -131,22 +133,28 @@ func (c *Checker) makeRoom() bool {
 	return false
 }
 
-// run asks the sources before a limit in their order, until one knows, or is overdue.
+// run asks the sources before a limit in their order, until one knows, or refuses: none stands in for one that is
+// overdue, or whose rate is used up.
 func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 	var said *answer
 	var refuses verdict
 	wait := askAgain
 	for _, q := range c.queriers {
-		if q.place >= limit || said != nil || refuses.outcome == overdue {
+		if q.place >= limit || said != nil || refuses.outcome > degraded {
 			break
 		}
 		got, err := q.ask(c.ctx, cert, issuer)
-		var rate *rateError
+		var paused *pausedError
+		var usedUp *rateError
 		switch {
 		case errors.Is(err, errNoResponder):
 			continue
-		case errors.As(err, &rate):
-			wait = min(wait, rate.wait)
+		case errors.As(err, &paused):
+			wait = min(wait, paused.wait)
+		case errors.As(err, &usedUp):
+			wait = min(wait, usedUp.wait)
+			refuses = verdict{unasked, q.name(), q.place}
+			c.logRate(q, usedUp)
 		case err != nil:
 			c.logQuery(q, err)
 		case got.outcome != unknown:
@@ -161,7 +169,7 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 	a.after, a.refuses = now.Add(wait), refuses
 	changed, kept := false, false
 	if said != nil {
-		changed, kept = c.take(a, said, now)
+		changed, kept = c.take(a, said)
 	}
 	signed := []byte(nil)
 	if kept {
@@ -182,25 +190,26 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 
 // take makes what was said the answer about a certificate, unless the one that is there is newer: an attacker may
 // repeat an older one. c.answering is held.
-func (c *Checker) take(a *asked, said *answer, now time.Time) (changed, kept bool) {
+func (c *Checker) take(a *asked, said *answer) (changed, kept bool) {
 	if a.answer != nil && said.from.Before(a.answer.from) {
 		return false, false
 	}
 	changed = a.answer == nil || a.answer.outcome != said.outcome
 	a.answer, a.refuses = said, verdict{}
 	if said.outcome != notKnown {
-		a.after = now.Add(c.due(said, now))
+		a.after = c.due(said)
 	}
 	return changed, true
 }
 
-// due returns in what time it is asked again after an answer: early enough that it counts until the next one is there.
-func (c *Checker) due(said *answer, now time.Time) time.Duration {
-	left := said.until.Sub(now)
+// due returns when it is asked again after an answer: early enough that this counts until the next one is there, and
+// that no caller who comes often waits for that.
+func (c *Checker) due(said *answer) time.Time {
+	counts := said.until.Sub(said.got)
 	if c.config.MaxAge > 0 {
-		left = min(left, said.got.Add(c.config.MaxAge).Sub(now))
+		counts = min(counts, c.config.MaxAge)
 	}
-	return min(c.config.Refresh, max(0, left/2))
+	return said.got.Add(min(c.config.Refresh-c.config.Refresh/10, max(0, counts/2)))
 }
 
 // staple takes the OCSP response that a caller has brought, as if the first source of OCSP had been asked. One that
@@ -211,7 +220,7 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	}
 	sum := sha256.Sum256(raw)
 	now := time.Now()
-	_, _ = c.byAnswers(cert, issuer, now) // what was kept on disk
+	_, _, _ = c.byAnswers(cert, issuer, now) // what was kept on disk
 	key := sha256.Sum256(cert.Raw)
 	c.answering.Lock()
 	a := c.asked[key]
@@ -237,7 +246,7 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	said.got, said.signed = said.from, nil // a caller may bring an old one again and again
 	said.source, said.place = c.responder.name(), c.responder.place
 	due := a.after
-	changed, _ := c.take(a, said, now)
+	changed, _ := c.take(a, said)
 	if !due.IsZero() && due.Before(a.after) {
 		a.after = due // what a caller brings does not postpone the question
 	}
@@ -250,17 +259,27 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 
 // logQuery logs that a request has failed, once a minute.
 func (c *Checker) logQuery(q *querier, err error) {
-	if c.ctx.Err() != nil {
-		return
-	}
-	now := time.Now()
-	c.answering.Lock()
-	logged := c.queryLogged[q]
-	if now.Sub(logged) >= logEvery {
-		c.queryLogged[q] = now
-	}
-	c.answering.Unlock()
-	if now.Sub(logged) >= logEvery {
+	if c.mayLog(&q.logged) {
 		c.log.Warn("a source of revocation has not answered", "source", q.name(), "error", err)
 	}
+}
+
+// logRate logs that a source was not asked, once a minute.
+func (c *Checker) logRate(q *querier, err *rateError) {
+	if c.mayLog(&q.loggedRate) {
+		c.log.Warn("a source of revocation is not asked, since its rate is used up, and calls are refused",
+			"source", q.name(), "error", err)
+	}
+}
+
+// mayLog reports whether a line may be logged that was last logged at a time.
+func (c *Checker) mayLog(last *time.Time) bool {
+	now := time.Now()
+	c.answering.Lock()
+	defer c.answering.Unlock()
+	if c.ctx.Err() != nil || now.Sub(*last) < logEvery {
+		return false
+	}
+	*last = now
+	return true
 }

@@ -24,7 +24,8 @@ type Config struct {
 	// MaxSize is the largest list that is read, in bytes; default 16 MiB.
 	MaxSize int64
 	// Refresh is how often a URL is asked whether its list has changed, and a source about a certificate in use; default
-	// 5 min. It is asked earlier before what it gave ends or is MaxAge old, or after a failure.
+	// 5 min. It is asked earlier before what it gave ends or is MaxAge old, or after a failure. A call waits where an
+	// answer is older, until its source has answered again, or has not answered in time.
 	Refresh time.Duration
 	// Dir is the folder in which lists of URLs and answers of OCSP are kept, for a start without a network; default: they
 	// are not.
@@ -78,15 +79,14 @@ type Checker struct {
 	changed chan struct{} // closed at the next change
 	logged  time.Time     // when a certificate was last logged that Degrade has let in
 
-	answering   sync.Mutex // guards what follows; mu may be taken while it is held
-	asked       map[[sha256.Size]byte]*asked
-	queryLogged map[*querier]time.Time // when a failure was last logged
+	answering sync.Mutex // guards what follows; mu may be taken while it is held
+	asked     map[[sha256.Size]byte]*asked
 }
 
 // New returns a Checker. It checks the configuration, and neither reads nor fetches anything.
 func New(config Config) (*Checker, error) {
 	c := &Checker{config: config, log: config.Log, changed: make(chan struct{}),
-		asked: make(map[[sha256.Size]byte]*asked), queryLogged: make(map[*querier]time.Time)}
+		asked: make(map[[sha256.Size]byte]*asked)}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
@@ -198,13 +198,16 @@ func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate, staple [
 	}
 	return c.passes(chain, func(f finding, cert, issuer *x509.Certificate) verdict {
 		flight := c.ask(cert, issuer, f.limit)
-		if f.answered {
+		if f.answered && f.fresh {
 			return f.verdict // it was time to ask again, but the call need not wait
 		}
 		if flight != nil {
 			select {
 			case <-flight:
 			case <-ctx.Done():
+				if f.answered {
+					return verdict{stale, f.source, f.place}
+				}
 			}
 		}
 		return c.find(cert, issuer, cert == chain[0], time.Now()).verdict
@@ -256,6 +259,8 @@ func (c *Checker) decide(chain []*x509.Certificate, now time.Time, ask decider) 
 			c.logDegraded(cert, v.source, now)
 		case overdue, stale:
 			return false, refusal(Stale, cert, v.source)
+		case unasked:
+			return false, refusal(RateUsedUp, cert, v.source)
 		default:
 			return false, refusal(NoAnswer, cert, "")
 		}
@@ -268,6 +273,7 @@ type finding struct {
 	verdict
 	limit    int  // the place of the first source that may not be asked
 	answered bool // the verdict is a good answer, which may be due again
+	fresh    bool // there is an answer that is not older than Config.Refresh
 	ask      bool // it may be asked about now, or the caller may bring an answer
 }
 
@@ -277,7 +283,7 @@ type finding struct {
 func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) (f finding) {
 	f.limit = len(c.config.Sources)
 	lists := c.byLists(cert, c.learn(issuer), now)
-	answer, due := c.byAnswers(cert, issuer, now)
+	answer, fresh, due := c.byAnswers(cert, issuer, now)
 	all := []verdict{lists, answer, {}}
 	if own {
 		all[2] = c.byRegistries(cert, now)
@@ -304,9 +310,10 @@ func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) 
 			f.limit = min(f.limit, v.place)
 		}
 	}
-	f.answered = f.outcome == good && f.verdict == answer
+	f.answered, f.fresh = f.outcome == good && f.verdict == answer, fresh
 	f.ask = due && len(c.queriers) > 0 && c.queriers[0].place < f.limit ||
-		f.outcome < good && c.responder != nil && c.responder.place < f.limit // the call may bring a staple
+		f.outcome < good && c.responder != nil && c.responder.place < f.limit || // the call may bring a staple
+		f.outcome == unasked // the call may wait for its turn
 	return f
 }
 
@@ -358,6 +365,7 @@ const (
 	unknown  outcome = iota // nothing
 	stale                   // too old an answer
 	degraded                // too old an answer, but Config.Degrade lets it count
+	unasked                 // its source could not be asked, which refuses
 	overdue                 // an answer of a source that is older than Config.MaxAge, which refuses
 	good                    // not revoked
 	notKnown                // its issuer does not know it, and that refuses

@@ -19,12 +19,14 @@
 //
 // A certificate that no list covers is asked about, one by one: OCSP (RFC 6960), or the JSON status of an authority of
 // ACPs. An answer is checked in all that package ocsp leaves out: that it is about a certificate of this issuer, that
-// it is valid now, and that its signer is the issuer, or has a valid certificate of it for OCSP. Each source has
-// a rate that holds in any minute; a certificate is asked about once at a time, and again in the background before its
-// answer ends. That a certificate is unknown is no answer, unless set otherwise: some authorities say it of each.
-// Answers of OCSP are kept on disk, and verified again when they are read. A caller may bring one itself (a staple of
-// TLS 1.3): it is checked as one that was asked for, is as old as it says, and does not postpone when the sources are
-// asked next.
+// it is valid now, and that its signer is the issuer, or has a valid certificate of it for OCSP. Each source has a rate
+// that holds in any minute; a certificate is asked about once at a time, and again in the background before its answer
+// ends, or is older than Config.Refresh. Then it decides no call, but the call waits: only after its source was asked
+// and has not answered does it count further. Where a rate is used up, a call waits for its turn if that comes within
+// the time for an answer, and is refused otherwise. That a certificate is unknown is no answer, unless set otherwise:
+// some authorities say it of each. Answers of OCSP are kept on disk, and verified again when they are read. A caller
+// may bring one itself (a staple of TLS 1.3): it is checked as one that was asked for, is as old as it says, and does
+// not postpone when the sources are asked next.
 //
 // A registry of ACPs says which agents are active, by one request that waits for the next change. An agent that is not
 // active is refused, whatever else is said about its certificate. That it is active is an answer about the agent, and
@@ -39,9 +41,9 @@
 // Revoked refuses, whichever source says so, and however old its answer is. Otherwise a list that covers a certificate
 // decides, and nothing is asked. Without one, the sources are gone through in their order. The first that has a good
 // answer lets in. One that was healthy, and whose last good answer is older than Config.MaxAge, refuses: no source
-// behind it stands in for it, since who can shut a source out could otherwise choose which one decides. (Several lists
-// of one issuer stand in for each other.) If none has an answer, or each has one that has ended, the certificate is
-// refused, except in the time that Config.Grace and Config.Degrade give.
+// behind it stands in for it, since who can shut a source out could otherwise choose which one decides. So does one
+// whose rate is used up. (Several lists of one issuer stand in for each other.) If none has an answer, or each has one
+// that has ended, the certificate is refused, except in the time that Config.Grace and Config.Degrade give.
 //
 // Known decides by what is known alone, for a TLS handshake: that comes before the caller has proven the key of its
 // certificate, so that a stranger could otherwise make the gateway ask about any certificate.

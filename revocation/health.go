@@ -24,6 +24,9 @@ type Health struct {
 
 	Good time.Time // when the source has last given what is in use, or a good answer; zero for never
 	Err  error     // why there is nothing newer; nil if there is
+
+	// Unasked is how often a source of OCSP or ACPS was not asked about a certificate, since its rate was used up.
+	Unasked uint64
 }
 
 // Health returns what is known of the sources, in the order of the configuration.
@@ -48,7 +51,8 @@ func (c *Checker) Health() []Health {
 	}
 	for _, q := range c.queriers {
 		q.mu.Lock()
-		all = append(all, Health{Kind: q.Kind, Location: q.Location, place: q.place, Good: q.good, Err: q.err})
+		all = append(all, Health{Kind: q.Kind, Location: q.Location, place: q.place, Good: q.good,
+			Err: q.trouble(time.Now()), Unasked: q.unasked})
 		q.mu.Unlock()
 	}
 	for _, r := range c.registries {

@@ -45,7 +45,7 @@ func (c *Checker) keepAnswer(cert *x509.Certificate, signed []byte, got time.Tim
 }
 
 // recallAnswer returns what is known of a certificate from disk; nil if nothing can be there.
-func (c *Checker) recallAnswer(cert, issuer *x509.Certificate, now time.Time) *asked {
+func (c *Checker) recallAnswer(cert, issuer *x509.Certificate) *asked {
 	if c.config.Dir == "" || c.responder == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (c *Checker) recallAnswer(cert, issuer *x509.Certificate, now time.Time) *a
 	}
 	said.signed = nil
 	said.source, said.place = c.responder.name(), c.responder.place
-	a.answer, a.after = said, now.Add(c.due(said, now))
+	a.answer, a.after = said, c.due(said)
 	return a
 }
 

@@ -25,35 +25,95 @@ type querier struct {
 	place  int // among the sources
 	client *http.Client
 
-	mu     sync.Mutex // guards what follows
-	times  []time.Time
-	next   int       // the oldest one of times
-	paused time.Time // until when the source wants no requests
-	good   time.Time // the last good answer
-	err    error     // of the last request; nil if it was answered well
+	logged, loggedRate time.Time // when it was last logged that it has not answered, or was not asked; by mayLog
+
+	mu      sync.Mutex  // guards what follows
+	times   []time.Time // of the requests of the last minute, and of those that wait for their turn
+	next    int         // the oldest one of times
+	paused  time.Time   // until when the source wants no requests
+	usedUp  time.Time   // when it was last not asked, since its rate was used up
+	unasked uint64      // how often
+	good    time.Time   // the last good answer
+	err     error       // of the last request; nil if it was answered well
+}
+
+// pausedError says that a source wants no requests now.
+type pausedError struct{ wait time.Duration }
+
+func (e *pausedError) Error() string {
+	return fmt.Sprintf("it wants no request for %v", e.wait.Round(time.Second))
 }
 
 // rateError says that a source must not be asked now.
-type rateError struct{ wait time.Duration }
-
-func (e *rateError) Error() string {
-	return fmt.Sprintf("no request is allowed for %v", e.wait.Round(time.Second))
+type rateError struct {
+	rate int
+	wait time.Duration
 }
 
-// enter counts a request; it returns a *rateError if none is allowed now.
-func (q *querier) enter(now time.Time) error {
+func (e *rateError) Error() string {
+	return fmt.Sprintf("its rate of %d a minute is used up: raise rate, or refresh, or have the authority publish a list",
+		e.rate)
+}
+
+// enter counts a request. It waits for its turn if that comes within the time for an answer; else it returns a
+// *rateError.
+func (q *querier) enter(ctx context.Context) error {
+	turn, wait, err := q.reserve(time.Now())
+	if err != nil || wait == 0 {
+		return err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	wait := q.paused.Sub(now)
-	if oldest := q.times[q.next]; !oldest.IsZero() {
-		wait = max(wait, oldest.Add(time.Minute).Sub(now))
+	now := time.Now()
+	if q.times[turn].Before(now) {
+		q.times[turn] = now
 	}
-	if wait > 0 {
-		return &rateError{wait}
+	return q.isPaused(now)
+}
+
+// reserve reserves a place among the requests of a minute, which becomes free in a time.
+func (q *querier) reserve(now time.Time) (turn int, wait time.Duration, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.isPaused(now); err != nil {
+		return 0, 0, err
 	}
-	q.times[q.next] = now
-	q.next = (q.next + 1) % len(q.times)
+	turn = q.next
+	if oldest := q.times[turn]; !oldest.IsZero() {
+		wait = max(0, oldest.Add(time.Minute).Sub(now))
+	}
+	if wait > q.Timeout {
+		q.usedUp = now
+		q.unasked++
+		return 0, 0, &rateError{q.Rate, wait}
+	}
+	q.times[turn] = now.Add(wait)
+	q.next = (turn + 1) % len(q.times)
+	return turn, wait, nil
+}
+
+// isPaused returns a *pausedError while the source wants no requests. q.mu is held.
+func (q *querier) isPaused(now time.Time) error {
+	if wait := q.paused.Sub(now); wait > 0 {
+		return &pausedError{wait}
+	}
 	return nil
+}
+
+// trouble returns why there is no newer answer of the source: that its rate is used up is said for a minute. q.mu is
+// held.
+func (q *querier) trouble(now time.Time) error {
+	if !q.usedUp.IsZero() && now.Sub(q.usedUp) < time.Minute {
+		return &rateError{rate: q.Rate}
+	}
+	return q.err
 }
 
 // isOverdue reports whether the source was healthy, and its last good answer is older than a limit; 0 for none.
@@ -72,7 +132,7 @@ func (q *querier) ask(ctx context.Context, cert, issuer *x509.Certificate) (*ans
 	if err != nil {
 		return nil, err
 	}
-	if err := q.enter(time.Now()); err != nil {
+	if err := q.enter(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Timeout)

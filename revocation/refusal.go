@@ -16,6 +16,8 @@ const (
 	NoAnswer Reason = "no answer" // no source knows about it
 	Stale    Reason = "stale"     // what the sources know about it is too old
 	Unknown  Reason = "unknown"   // a source says that it is unknown, and that refuses
+	// RateUsedUp: a source must not be asked now, since its rate is used up.
+	RateUsedUp Reason = "rate used up"
 )
 
 // Refusal says why a certificate of a chain is refused. It holds no secret, but it is for the operator: what a caller
@@ -38,6 +40,8 @@ func (r *Refusal) Error() string {
 		s.WriteString("what is known about its revocation is too old")
 	case Unknown:
 		s.WriteString("it is said to be unknown")
+	case RateUsedUp:
+		s.WriteString("it cannot be asked about now, since the rate is used up")
 	default:
 		s.WriteString("nothing is known about its revocation")
 	}
