@@ -10,7 +10,7 @@ MODULES := . bench release soak
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium axe manifests e2e fuzz bench soak chaos release module clean
+.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-
 # What connections may change, over HTTP/1.1, with and without loops: answers that are not read, identity, limits,
 # drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
 CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
+
+wild: caddy rabbitmq ## Leaders and agents as people run them, by rule: with the gateway and without; a part of e2e
+	$(GO) test -vet=off -count=1 -run '^TestWild' ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// TestWildLeaders has Leaders of AIP by rule lead a Partner of the reference's kind, and an agent behind the gateway.
+func TestWildLeaders(t *testing.T) {
+	t.Parallel()
+	runWild(t, wildLeaders)
+}
+
+var (
+	awaitsCompletion = []string{"awaiting-completion"}
+	helloDone        = []string{"done: hello"}
+	helloTold        = []string{"hello"}
+	completedHello   = wildEnd{Settled: []string{"awaiting-completion", "completed"}, Products: helloDone, Told: helloTold}
+)
+
+var wildLeaders = []wildRow{
+	aipRow{
+		name: "polls by `get`",
+		lead: func(l *wildLeader) error { return l.polled("hello") },
+		want: completedHello,
+	}.row(),
+	aipRow{
+		name: "AIP 1, and polls by `get`",
+		lead: func(l *wildLeader) error {
+			l.v1 = true
+			return l.polled("hello")
+		},
+		want: completedHello,
+	}.row(),
+	aipRow{
+		name:    "sends only `start`, and reads the products of its answer",
+		partner: wildPartnerRule{inStart: true},
+		lead:    func(l *wildLeader) error { return l.settledBy(l.rpc("start", "hello", nil)) },
+		want:    wildEnd{Settled: awaitsCompletion, Products: helloDone, Told: helloTold},
+	}.row(),
+	sessionRow("has one `sessionId` for all tasks", "session"),
+	sessionRow("has the `sessionId` \"\"", ""),
+	sessionRow("has no `sessionId`", nil),
+}
+
+// settledBy keeps the task of an answer, which must be settled.
+func (l *wildLeader) settledBy(r *wildResult, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case r == nil:
+		return errors.New("there is no result")
+	case !settled(r.Status.State):
+		return fmt.Errorf("the state is %s", r.Status.State)
+	}
+	l.saw(r)
+	return nil
+}
+
+// polled starts a task, polls it, and completes it.
+func (l *wildLeader) polled(text string) error { return l.polledWith(text, nil) }
+
+func (l *wildLeader) polledWith(text string, more object) error {
+	if _, err := l.rpc("start", text, more); err != nil {
+		return err
+	}
+	if err := l.settledBy(l.poll()); err != nil {
+		return err
+	}
+	return l.settledBy(l.rpc("complete", "", nil))
+}
+
+func sessionRow(name string, session any) wildRow {
+	return aipRow{
+		name: name,
+		lead: func(l *wildLeader) error {
+			l.session = session
+			err := l.polled("one")
+			l.anew()
+			return errors.Join(err, l.polled("two"))
+		},
+		want: wildEnd{Settled: append(completedHello.Settled, completedHello.Settled...),
+			Products: []string{"done: two"}, Told: []string{"one", "two"}},
+	}.row()
+}
