@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/google/uuid"
+
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -25,36 +27,70 @@ var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 func derive(kind string, parts ...string) string { return deriveWith(nil, kind, parts...) }
 
 // deriveWith returns a name that is always the same for the same secret and parts. Nobody can make it without the
-// secret. That stands first, and half of the sum is left out, so that no name leads to another one.
+// secret.
 func deriveWith(secret []byte, kind string, parts ...string) string {
+	sum := digest(secret, kind, parts)
+	var buf [64]byte
+	name := append(append(buf[:0], kind...), '-')
+	return string(lowerBase32.AppendEncode(name, sum[:15]))
+}
+
+// deriveUUID returns a UUID for what deriveWith returns a name for. It has the form of version 4, though it is derived:
+// agents check ids by patterns that know no version above 5.
+func deriveUUID(secret []byte, kind string, parts ...string) string {
+	sum := digest(secret, kind, parts)
+	id := uuid.UUID(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id.String()
+}
+
+// digest returns a sum. A name takes half of it: the secret stands first, so a whole sum would lead to the sums of more
+// parts.
+func digest(secret []byte, kind string, parts []string) [sha256.Size]byte {
 	var buf [512]byte
 	all := append(append(buf[:0], secret...), kind...)
 	for _, part := range parts {
 		all = append(append(all, logname.Separator...), part...)
 	}
-	sum := sha256.Sum256(all)
-	name := append(append(buf[:0], kind...), '-')
-	return string(lowerBase32.AppendEncode(name, sum[:15]))
+	return sha256.Sum256(all)
 }
 
 // secretSize is the size of the secret of a store, in bytes.
 const secretSize = 32
 
-// secret is what the names have in them that tasks get for their agents, so that nobody can guess the task of another
-// Leader at an agent. A store keeps its secret: a start that is repeated after a crash has the same names, by which an
-// agent knows it.
+// naming is how the tasks of a store, and their sessions, are named for their agents.
+type naming struct {
+	secret []byte // in the names, so that nobody can guess the task of another Leader at an agent
+
+	// The names of the sessions that callers name are UUIDs. In a store with tasks of an older build they are not: agents
+	// know the conversations by the names that they had.
+	uuidSessions bool
+}
+
+// session returns the name of a session that the Leader has named. It has no secret in it, so that agents know
+// conversations again if a store is lost.
+func (n naming) session(partner, leader, session string) string {
+	if n.uuidSessions {
+		return deriveUUID(nil, "session", partner, leader, session)
+	}
+	return derive("session", partner, leader, session)
+}
+
+// secret is the naming of a store, which keeps it: a start that is repeated after a crash has the same names, by which
+// an agent knows it.
 type secret struct {
 	making sync.Mutex             // held while it is made
-	value  atomic.Pointer[[]byte] // nil before
+	value  atomic.Pointer[naming] // nil before
 }
 
 // storedSecret is the metadata of the log of a secret. The names of its members are stored.
 type storedSecret struct {
-	Secret []byte `json:"secret"`
+	Secret       []byte `json:"secret"`
+	UUIDSessions bool   `json:"uuidSessions,omitzero"`
 }
 
-func encodeSecret(s []byte) []byte {
-	data, _ := json.Marshal(storedSecret{s}) // bytes always have JSON
+func encodeSecret(n naming) []byte {
+	data, _ := json.Marshal(storedSecret{n.secret, n.uuidSessions}) // bytes always have JSON
 	return data
 }
 
@@ -71,12 +107,12 @@ func (s *secret) read(ctx context.Context, store replay.Store) error {
 	if err := json.Unmarshal(head.Metadata, &stored); err != nil || len(stored.Secret) != secretSize {
 		return fmt.Errorf("partner: the secret of the names of tasks is damaged: it has %d bytes", len(stored.Secret))
 	}
-	s.value.Store(&stored.Secret)
+	s.value.Store(&naming{stored.Secret, stored.UUIDSessions})
 	return nil
 }
 
-// get returns the secret. It makes the one of a store that has none. Another process may do that at the same time.
-func (s *secret) get(ctx context.Context, store replay.Store) ([]byte, error) {
+// get returns the naming. It makes the one of a store that has none. Another process may do that at the same time.
+func (s *secret) get(ctx context.Context, store replay.Store) (naming, error) {
 	if known := s.value.Load(); known != nil {
 		return *known, nil
 	}
@@ -86,8 +122,15 @@ func (s *secret) get(ctx context.Context, store replay.Store) ([]byte, error) {
 		if err := s.read(ctx, store); err != nil || s.value.Load() != nil {
 			return err
 		}
-		made := make([]byte, secretSize)
-		_, _ = rand.Read(made) // never fails
+		made := naming{secret: make([]byte, secretSize), uuidSessions: true}
+		_, _ = rand.Read(made.secret) // never fails
+		for _, err := range store.List(ctx, string(logname.Task), "") {
+			if err != nil {
+				return err
+			}
+			made.uuidSessions = false
+			break
+		}
 		create := replay.Append{Log: logname.SecretOfTasks, Metadata: encodeSecret(made), Durable: true}
 		err := store.Append(ctx, create)
 		if err == nil {
@@ -96,15 +139,19 @@ func (s *secret) get(ctx context.Context, store replay.Store) ([]byte, error) {
 		return err
 	})
 	if err != nil {
-		return nil, StoreError(err, "the store cannot be written")
+		return naming{}, StoreError(err, "the store cannot be written")
 	}
 	return *s.value.Load(), nil
 }
 
-// isDerived reports whether the gateway has made the name of a task for the agent, of its log and more. Before names
-// had a secret in them, they were made of the rest alone.
+// isDerived reports whether the gateway has made the name of a task for the agent, of its log and more. Older builds
+// made names that are no UUIDs, and the first ones had no secret in them.
 func (tk *activeTask) isDerived(more ...string) bool {
 	parts, name := append([]string{tk.log}, more...), tk.meta.Ref.Task
+	if name == derive("task", parts...) {
+		return true
+	}
 	known := tk.engine.secret.value.Load()
-	return name == derive("task", parts...) || known != nil && name == deriveWith(*known, "task", parts...)
+	return known != nil &&
+		(name == deriveUUID(known.secret, "task", parts...) || name == deriveWith(known.secret, "task", parts...))
 }

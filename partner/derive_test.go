@@ -4,12 +4,15 @@ package partner
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
@@ -24,6 +27,9 @@ func TestDerive(t *testing.T) {
 		t.Error(got)
 	}
 	if got := derive("task", strings.Repeat("x", 600)); got != "task-2243zfesrccvija7hcjdfmva" {
+		t.Error(got)
+	}
+	if got := deriveUUID([]byte("secret"), "task", "a"); got != "0a2600eb-492a-4a39-826e-5d93b9b290d2" {
 		t.Error(got)
 	}
 }
@@ -59,6 +65,11 @@ func TestNamesForAgents(t *testing.T) {
 			if diff := cmp.Diff(first, again); diff != "" {
 				t.Errorf("%s: a start that is repeated (-first +second):\n%s", name, diff)
 			}
+			for _, id := range []string{first.Task, first.Session} {
+				if u, err := uuid.Parse(id); err != nil || u.Version() != 4 || u.Variant() != uuid.RFC4122 {
+					t.Errorf("%s: %s is no UUID of version 4", name, id)
+				}
+			}
 			if first.Task == elsewhere.Task {
 				t.Errorf("%s: the same in every store: %s", name, first.Task)
 			}
@@ -69,34 +80,80 @@ func TestNamesForAgents(t *testing.T) {
 	})
 }
 
-// TestNamesFromBefore: a task keeps the name that it got before names had a secret in them, and is resumed by it as one
-// that the gateway has named.
+// TestNamesFromBefore: a task keeps the name that it got from an older build, and is resumed by it as one that the
+// gateway has named. So do the sessions of a store that has such tasks.
 func TestNamesFromBefore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
-		log := logname.New("agent", leader, "t1")
-		before := derive("task", log)
+		of := naming{secret: make([]byte, secretSize)}
+		err := store.Append(t.Context(), replay.Append{Log: logname.SecretOfTasks, Metadata: encodeSecret(of)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := []string{
+			derive("task", logname.New("agent", leader, "t0")),
+			deriveWith(of.secret, "task", logname.New("agent", leader, "t1")),
+			"", // this build names it
+		}
 		first := setUp(t, store, hangs())
-		first.do(call(task.Start, "t1", func(c *Request) { c.AgentTask, c.Terms.Response = before, time.Second }))
-		first.do(call(task.Start, "t2", func(c *Request) { c.Terms.Response = time.Second }))
+		for i, name := range before {
+			first.do(call(task.Start, fmt.Sprint("t", i), func(c *Request) {
+				c.AgentTask, c.Terms.Response = name, time.Second
+			}))
+		}
 		first.engine.Close()
 
-		resumed := make(chan agent.Turn, 2)
+		resumed := make(chan agent.Turn, 3)
 		setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn,
 			yield func(agent.Report, error) bool) {
 			resumed <- *turn
 			yield(finished("done"), nil)
 		}})
-		names := make(map[string]bool)
-		for range 2 {
+		var names []string
+		for range before {
 			turn := <-resumed
-			if names[turn.Ref.Task] = true; turn.Named {
+			if turn.Named {
 				t.Errorf("%s is taken for a name that the agent has made", turn.Ref.Task)
 			}
+			if session := derive("session", "agent", leader, "session-1"); turn.Ref.Session != session {
+				t.Errorf("the session is %s, want %s", turn.Ref.Session, session)
+			}
+			names = append(names, turn.Ref.Task)
 		}
-		if !names[before] || len(names) != 2 {
-			t.Errorf("resumed as %v, want one of them to be %s", names, before)
+		for _, name := range before[:2] {
+			if !slices.Contains(names, name) {
+				t.Errorf("resumed as %v, want one of them to be %s", names, name)
+			}
 		}
 		synctest.Wait()
 	})
+}
+
+// TestSessionsFromBefore: a store that has tasks and no secret goes on with the names that its sessions have.
+func TestSessionsFromBefore(t *testing.T) {
+	for name, tasks := range map[string]int{"new": 0, "with a task": 1} {
+		t.Run(name, func(t *testing.T) {
+			store := memory(t)
+			for range tasks {
+				older := replay.Append{Log: logname.New("agent", leader, "t"), Metadata: []byte("{}")}
+				if err := store.Append(t.Context(), older); err != nil {
+					t.Fatal(err)
+				}
+			}
+			made, err := new(secret).get(t.Context(), store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := new(secret)
+			if err := again.read(t.Context(), store); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(made, *again.value.Load(), cmp.AllowUnexported(naming{})); diff != "" {
+				t.Errorf("read from the store (-made +read):\n%s", diff)
+			}
+			if made.uuidSessions != (tasks == 0) {
+				t.Errorf("sessions are UUIDs: %v", made.uuidSessions)
+			}
+		})
+	}
 }

@@ -256,7 +256,7 @@ func startAndHave(
 	t.Helper()
 	store := replay.NewMemory(replay.Settings{})
 	defer store.Close()
-	same := replay.Append{Log: logname.SecretOfTasks, Metadata: encodeSecret(make([]byte, secretSize))}
+	same := replay.Append{Log: logname.SecretOfTasks, Metadata: encodeSecret(naming{secret: make([]byte, secretSize)})}
 	if err := store.Append(t.Context(), same); err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (p *Partner) pending(
 			return n, StoreError(err, "the store cannot be read")
 		}
 	}
-	secret, err := p.engine.secret.get(ctx, p.engine.store)
+	names, err := p.engine.secret.get(ctx, p.engine.store)
 	if err != nil {
 		return n, err
 	}
@@ -105,19 +105,19 @@ func (p *Partner) pending(
 		m.SentAt = n.PendingAt.In(beijing).Truncate(time.Millisecond)
 	}
 	if m.SessionID == "" {
-		m.SessionID = deriveWith(secret, "session", tk.log)
+		m.SessionID = deriveUUID(names.secret, "session", tk.log)
 	}
 	terms := c.Terms
 	if terms.Response == task.NoWait {
 		terms.Response = 0
 	}
 	n.Terms = agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete}
-	n.Ref = agent.Ref{Task: c.AgentTask, Session: derive("session", p.Name, leader, m.SessionID)}
+	n.Ref = agent.Ref{Task: c.AgentTask, Session: names.session(p.Name, leader, m.SessionID)}
 	switch {
 	case c.BySession: // the id is used again if all tasks of the session have been dropped
-		n.Ref.Task = deriveWith(secret, "task", tk.log, m.ID)
+		n.Ref.Task = deriveUUID(names.secret, "task", tk.log, m.ID)
 	case n.Ref.Task == "":
-		n.Ref.Task = deriveWith(secret, "task", tk.log)
+		n.Ref.Task = deriveUUID(names.secret, "task", tk.log)
 	}
 	n.Stream, n.Tentative, n.Proof, n.Subject = stream, c.Tentative, c.Proof, c.Subject
 	return n, nil
