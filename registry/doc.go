@@ -12,6 +12,7 @@
 //
 // A Feed follows which agents are active, and when they change. It keeps no ACS, only whether it is another one: who
 // needs it asks for it again. What one agent has in it cannot stop the feed: an agent that cannot be read is not
-// active. After a gap, the agents are asked for that the next snapshot lacks and that somebody wants to know of. One
-// Feed serves all that want to know, since each holds a request open at the registry.
+// active. After a gap, or where the registry has gone back, as after a restore from a backup, all agents are read anew,
+// and those are asked for that the snapshot lacks and that somebody wants to know of. One Feed serves all that want to
+// know, since each holds a request open at the registry.
 package registry

@@ -43,7 +43,11 @@ const Fresh = 2 * time.Minute
 type Feed struct {
 	client *Client
 	log    *slog.Logger
-	seq    string // of the last change; empty before the first snapshot; used by the goroutine that follows
+
+	// Of the goroutine that follows.
+	seq   string  // of the last change; empty before the first snapshot
+	quiet bool    // the last poll has brought nothing
+	back  *uint64 // the newest number of a registry that has gone back; nil for none
 
 	ctx    context.Context // of what runs
 	cancel context.CancelFunc
@@ -252,6 +256,10 @@ func (f *Feed) pause(wait time.Duration) bool {
 func (f *Feed) poll() (news bool, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, pollTimeout)
 	defer cancel()
+	if f.quiet && f.seq != "" {
+		f.lookBack(ctx)
+	}
+	defer func() { f.quiet = !news }()
 	whole, get := f.seq == "", f.changes
 	if whole {
 		get = f.snapshot

@@ -23,8 +23,9 @@ type script struct {
 	began time.Time
 
 	mu      sync.Mutex
+	newest  string // that /info says; empty if it says nothing
 	answers []answer
-	asked   []string // the requests
+	asked   []string // the requests, but those for /info
 	at      []time.Duration
 }
 
@@ -39,6 +40,9 @@ func (s *script) requests() ([]string, []time.Duration) {
 func (s *script) next(r *http.Request) (a answer, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.URL.Path == "/acps-dsp-v2/info" {
+		return answer{status: http.StatusOK, body: `{"retention":{"oldest_seq":2,"newest_seq":` + s.newest + `}}`}, true
+	}
 	s.asked, s.at = append(s.asked, r.URL.Path+"?"+r.URL.RawQuery), append(s.at, time.Since(s.began))
 	if ok = len(s.answers) > 0; ok {
 		a, s.answers = s.answers[0], s.answers[1:]
@@ -305,6 +309,60 @@ func TestBadAgent(t *testing.T) {
 				}
 				if got, h := f.Agent(partnerAIC), f.Health(); !got.Known || got.Active || h.Err != nil {
 					t.Errorf("the other one is %+v, the health %v", got, h.Err)
+				}
+			})
+		})
+	}
+}
+
+// TestRestored: a registry that was restored from a backup has numbers below the last one, and says of each number that
+// it has not reached that nothing is new. All of its agents are read anew, once.
+func TestRestored(t *testing.T) {
+	inactive := `{"status":"error","error":{"code":40310,"message":"Agent is not active"}}`
+	for name, tt := range map[string]struct {
+		newest    string // afterwards
+		answer    answer
+		snapshots int
+	}{
+		"waits":                    {"12", next("18", pollWait, ""), 2},
+		"breaks off":               {"12", answer{status: 503, after: pollWait}, 2},
+		"has forgotten changes":    {"0", next("18", pollWait, ""), 2},
+		"is as before":             {"18", next("18", pollWait, ""), 1},
+		"has newer ones":           {"20", next("18", pollWait, ""), 1},
+		"says no number":           {"null", next("18", pollWait, ""), 1},
+		"says what is no document": {"", next("18", pollWait, ""), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again := wholeSnapshot("12", line(disabledAIC, `{"active":true}`))
+			if tt.newest == "0" { // its snapshot has a number that no change has any more
+				again.header.Set("X-Snapshot-Seq", "18")
+			}
+			answers := []answer{wholeSnapshot("18", line(partnerAIC, `{"active":true}`)), tt.answer}
+			if tt.snapshots == 2 {
+				answers = append(answers, again, answer{status: 403, body: inactive})
+			}
+			for range 3 {
+				answers = append(answers, next(again.header.Get("X-Snapshot-Seq"), pollWait, ""))
+			}
+			follow(t, answers, func(t *testing.T, f *Feed, s *script) {
+				bubble.Pass(time.Second)
+				partner := f.Active(partnerAIC)
+				s.mu.Lock()
+				s.newest = tt.newest
+				s.mu.Unlock()
+				bubble.Pass(3 * time.Minute)
+				asked, _ := s.requests()
+				n := 0
+				for _, r := range asked {
+					if strings.HasPrefix(r, "/acps-dsp-v2/snapshots") {
+						n++
+					}
+				}
+				if n != tt.snapshots {
+					t.Errorf("%d snapshots, want %d: %q", n, tt.snapshots, asked)
+				}
+				if is := tt.snapshots > 1; (partner.Err() != nil) != is || f.Agent(disabledAIC).Active != is {
+					t.Errorf("the one that is inactive now has %v, the new one is %+v", partner.Err(), f.Agent(disabledAIC))
 				}
 			})
 		})

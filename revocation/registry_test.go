@@ -44,6 +44,8 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case fails != 0:
 		return answer(fails, "")
+	case r.URL.Path == "/acps-dsp-v2/info":
+		return answer(http.StatusNotFound, "")
 	case r.URL.Path == "/acps-dsp-v2/snapshots":
 		part, _ := strconv.Atoi(query.Get("chunk"))
 		if query.Get("limit") != "1000" || part > 0 && query.Get("id") != "snap_1" {

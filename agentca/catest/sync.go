@@ -19,6 +19,10 @@ func (ca *CA) turned() {
 func (ca *CA) sync(w http.ResponseWriter, r *http.Request) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
+	if r.URL.Path == "/acps-dsp-v2/info" {
+		answer(w, http.StatusOK, map[string]any{"retention": map[string]any{"newest_seq": ca.seq}})
+		return
+	}
 	if r.URL.Path == "/acps-dsp-v2/changes" && r.URL.Query().Get("seq") == strconv.Itoa(ca.seq) {
 		news := ca.news
 		ca.mu.Unlock()
