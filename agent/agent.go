@@ -110,6 +110,9 @@ type Report struct {
 	// Closed says of a settled State that the agent has ended its own task for good, and acts on no further message.
 	Closed bool
 
+	// Verbatim says that the agent speaks the protocol of the canon: what it says is shown where it says it.
+	Verbatim bool
+
 	// NativeState is the agent's own word for its state, for log lines.
 	NativeState string
 	// Revision changes whenever the agent changes anything in the task; a task whose Revision stands still for long is

@@ -4,7 +4,8 @@
 // life-cycle must know of the dialect to carry out a command as the caller expects it.
 package dialect
 
-// Policy says how a command is carried out where dialects differ. The zero Policy is that of AIP v01.00.
+// Policy says how a command is carried out where dialects differ. The zero Policy is that of AIP v01.00, which has
+// AnswerIsProduct besides.
 type Policy struct {
 	// Strict makes a command that the state table ignores an error: UnsupportedOperation, and of a cancel
 	// TaskNotCancelable. The same holds for a re-stream of a task that has ended, and for a webhook to be set under an id
@@ -28,6 +29,9 @@ type Policy struct {
 	// AutoComplete completes a task that is started as soon as its agent has finished: the dialect has no complete
 	// command.
 	AutoComplete bool
+	// AnswerIsProduct gives a task that is started a product wherever its agent finishes without one: what the agent has
+	// said last. The callers of the dialect look for results there alone.
+	AnswerIsProduct bool
 	// Tentative makes the answer to a start, a get and a re-stream show a task that its agent does not work on yet as one
 	// without a state. So the agent may still reject it. Without it, an answer that shows the task makes it accepted.
 	Tentative bool

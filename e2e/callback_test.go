@@ -410,7 +410,7 @@ func TestCallbackOfTheRealAgent(t *testing.T) {
 			leader.start("slow", "slow 1")
 			got := leader.rests("slow")
 			checkHistory(t, got)
-			if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+			if diff := cmp.Diff(answered{task.AwaitingCompletion, "", []string{"slow done"}}, of(got)); diff != "" {
 				t.Errorf("slow (-want +got):\n%s", diff)
 			}
 			if taken.Load() == 0 {

@@ -220,12 +220,12 @@ func TestRestart(t *testing.T) {
 
 	got := leader.rests("continues")
 	checkHistory(t, got)
-	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+	if diff := cmp.Diff(answered{task.AwaitingCompletion, "", []string{"slow done"}}, of(got)); diff != "" {
 		t.Errorf("a run that was picked up (-want +got):\n%s", diff)
 	}
 	got = leader.rests("untold")
 	checkHistory(t, got)
-	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+	if diff := cmp.Diff(answered{task.AwaitingCompletion, "", []string{"slow done"}}, of(got)); diff != "" {
 		t.Errorf("a start that no Leader has seen (-want +got):\n%s", diff)
 	}
 	for id, want := range map[string]struct {
@@ -264,7 +264,8 @@ func TestRestart(t *testing.T) {
 		s.start(config{handle: "aip_gateway {\nagent a2a/legacy " + between.url + " {\n" + tc.resend + "\n}\n}"})
 		got = leader.rests(tc.id)
 		checkHistory(t, got)
-		if why := says(got.Status.DataItems); got.Status.State != tc.want || !strings.Contains(why, tc.says) {
+		said := says(got.Status.DataItems) + strings.Join(product(got), "")
+		if got.Status.State != tc.want || !strings.Contains(said, tc.says) {
 			t.Errorf("with %q, a task that the agent has forgotten is %+v", tc.resend, of(got))
 		}
 	}

@@ -177,7 +177,7 @@ func testStoreFull(t *testing.T, f fault) {
 	}
 	got := caller.rests("runs")
 	checkHistory(t, got)
-	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+	if diff := cmp.Diff(answered{task.AwaitingCompletion, "", []string{"slow done"}}, of(got)); diff != "" {
 		t.Errorf("the task that ran (-want +got):\n%s", diff)
 	}
 	if _, metrics := s.asked("GET", "/metrics", ""); !strings.Contains(string(metrics), "\naip_store_writable 1\n") {

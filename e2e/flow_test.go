@@ -117,7 +117,7 @@ func TestFlow(t *testing.T) {
 				t.Errorf("a response timeout of 500 ms: %+v, want working", of(got))
 			}
 			got := leader.rests("background")
-			check("the work in the background", got, answered{State: task.AwaitingCompletion, Says: "slow done"})
+			check("the work in the background", got, answered{task.AwaitingCompletion, "", []string{"slow done"}})
 			checkHistory(t, got)
 			check(
 				"continue",

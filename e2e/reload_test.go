@@ -166,7 +166,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: a task from before is %+v", tc.name, of(got))
 		}
 	}
-	want := answered{State: task.AwaitingCompletion, Says: "slow done"}
+	want := answered{task.AwaitingCompletion, "", []string{"slow done"}}
 	if diff := cmp.Diff(want, <-slow); diff != "" {
 		t.Errorf("a start in flight (-want +got):\n%s", diff)
 	}
@@ -227,7 +227,7 @@ func TestReloadKeepsRunsOfARemovedRoute(t *testing.T) {
 	}
 	got := leader.rests("one")
 	checkHistory(t, got)
-	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+	if diff := cmp.Diff(answered{task.AwaitingCompletion, "", []string{"slow done"}}, of(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

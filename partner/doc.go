@@ -50,6 +50,10 @@
 //     last turn offered: a continue from awaiting-completion withdraws the products, and within a turn the agent's
 //     full report replaces all products, in its order. A report that lists no products withdraws none, because some
 //     agents do not list them. The log keeps earlier products.
+//   - Answers. AIP has results in products, and its Leaders read no status for them. So what an agent of another
+//     protocol has said last becomes a product where it finishes without one, and is not in the status as well
+//     (Policy.AnswerIsProduct). It is an event of its own, before that of the state: whoever reads the log later
+//     sees the same. The start decides, and not who reads: an event has one number for all readers.
 //   - Ended streams. Re-stream at the end of an ended task: a comment, then close. Expired events: one frame, then
 //     close.
 //

@@ -56,7 +56,8 @@ type metadata struct {
 // agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
 type agreedTerms struct {
 	task.Terms
-	AutoComplete bool `json:"autoComplete,omitempty"`
+	AutoComplete    bool `json:"autoComplete,omitempty"`
+	AnswerIsProduct bool `json:"answerIsProduct,omitempty"`
 }
 
 // encodedMetadata is the JSON of a metadata.
@@ -99,6 +100,9 @@ func (n *metadata) append(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, n.Terms.MaxProductsBytes, 10)
 	if n.Terms.AutoComplete {
 		dst = append(dst, `,"autoComplete":true`...)
+	}
+	if n.Terms.AnswerIsProduct {
+		dst = append(dst, `,"answerIsProduct":true`...)
 	}
 	dst = append(dst, `},"ref":{"task":`...)
 	dst = task.AppendString(dst, n.Ref.Task)

@@ -216,6 +216,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			return err
 		}
 	}
+	rep = tk.withAnswer(rep)
 	offer, over := b.addProducts(rep)
 	if over == "" && len(rep.Items) > 0 && rep.State != b.state {
 		over = tk.tooLong(rep.Items)

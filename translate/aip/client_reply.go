@@ -164,7 +164,9 @@ func (m *content) message(known []task.Product) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
-	rep := agent.Report{State: task.AwaitingCompletion, NativeState: "message", Full: true, Products: slices.Clone(known)}
+	rep := agent.Report{
+		State: task.AwaitingCompletion, NativeState: "message", Verbatim: true, Full: true, Products: slices.Clone(known),
+	}
 	rep.Revision = "message " + checksum(m.id.Raw, m.items.Raw)
 	if len(items) == 0 {
 		return rep, nil
@@ -211,6 +213,7 @@ func (m *content) task() (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	rep.State, rep.NativeState, rep.Closed = s, state.Str, state.Str == string(task.Completed)
+	rep.Verbatim = true
 	rep.Extensions, rep.TaskExtensions = others.extensions(statusNames), m.rest.extensions(taskNames)
 	if rep.Full = m.kind.Str == "task" || m.kind.Str == "task-result" || !wire.Absent(m.products); rep.Full {
 		if rep.Products, err = readProducts(m.products); err != nil {

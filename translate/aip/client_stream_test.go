@@ -49,7 +49,7 @@ func TestClientEvent(t *testing.T) {
 		"status": {"",
 			event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],` +
 				`"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
-			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input",
+			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input", Verbatim: true,
 				Items: []task.DataItem{task.Text("a")}}, task.Internal},
 		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), agent.Report{},
 			task.InvalidAgentResponse},

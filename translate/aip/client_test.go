@@ -194,6 +194,7 @@ func TestServerReadsClient(t *testing.T) {
 			}
 			want := translate.Call{Call: task.Call{Message: m}, Stream: stream && (version == "v1" || m.Command == task.Start)}
 			want.Message.SenderID, want.Message.GroupID, want.Message.Mentions = "gateway", "", nil
+			want.AnswerIsProduct = m.Command == task.Start
 			if want.Message.ID == "" {
 				want.Message.ID = got.Message.ID
 			}
@@ -268,7 +269,7 @@ func randomTask(rnd *rand.Rand, state task.State) task.Task {
 // reportOf is the report of a task, without its revision.
 func reportOf(tk *task.Task) agent.Report {
 	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems,
-		Full: true, Products: tk.Products}
+		Verbatim: true, Full: true, Products: tk.Products}
 	if rep.State == task.Completed { // a Partner that has completed it by itself
 		rep.State, rep.Closed = task.AwaitingCompletion, true
 	}

@@ -129,6 +129,7 @@ func TestDecode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			tt.want.AnswerIsProduct = tt.want.Message.Command == task.Start
 			if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Error(d)
 			}
