@@ -55,6 +55,8 @@ func adviceOn(err error) string {
 		return "each mistake says what to change, in card, or in the agent's card"
 	case errors.Is(err, gateway.ErrOtherACS):
 		return otherACS
+	case errors.Is(err, gateway.ErrAtMount):
+		return registerAnew
 	}
 	if advice := adviceOnServer(err, "agent"); advice != "" {
 		return advice

@@ -136,7 +136,7 @@ func (e *examination) acs(ctx context.Context, g *Gateway) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
-	mistakes, differences, err := g.gateway.ExamineACS(ctx)
+	mistakes, compared, err := g.gateway.ExamineACS(ctx)
 	if err != nil {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be compared with the one that is registered: "+
 			explained(err))
@@ -144,13 +144,24 @@ func (e *examination) acs(ctx context.Context, g *Gateway) {
 	for _, m := range mistakes {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "a registry would refuse it: "+m.String())
 	}
-	if len(differences) > 0 {
+	if compared.AtMount {
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), atMount+"; "+registerAnew)
+	}
+	if len(compared.Differences) > 0 {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it is not the one that is registered: they differ at "+
-			strings.Join(differences, ", ")+"; "+otherACS)
-	} else if err == nil && len(mistakes) == 0 {
+			strings.Join(compared.Differences, ", ")+"; "+otherACS)
+	} else if err == nil && len(mistakes) == 0 && !compared.AtMount {
 		e.add(doctor.CheckACS, doctor.OK, g.title(), "it is the one that is registered")
 	}
 }
 
 // otherACS is what to do where another ACS is registered than the one that is served.
 const otherACS = "restore what has changed in the agent's card or in the configuration, or register a new version"
+
+// atMount is what is wrong where the registered endpoint is the mount point, and registerAnew what to do.
+const (
+	atMount = "it is registered with the mount point as its endpoint: calls by rpc arrive, and Leaders that look for " +
+		"streams beside the endpoint find none"
+	registerAnew = "what works today goes on; to have <mount>/rpc registered, raise the version, in the agent's card or " +
+		"by version in card, and register it, as by caddy aip acs register --new-version: it gets another AIC"
+)

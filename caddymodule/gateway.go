@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -26,8 +27,9 @@ func init() { caddy.RegisterModule(new(Gateway)) }
 // life-cycle that the agent does not have.
 //
 // It answers POST on the path it is mounted at, on rpc and stream under it, and on the paths of the other dialects in
-// callers. All other requests go to the next handler. If no handler answers, a path under the mount point is a 404 that
-// says which paths exist.
+// callers. All other requests go to the next handler. If no handler answers, GET acs under the mount point is answered
+// with the ACS, and GET health with whether the Partner takes calls. Any other path there is a 404 that says which
+// paths exist.
 type Gateway struct {
 	// The agent behind the gateway.
 	Agent AgentConfig `json:"agent"`
@@ -134,8 +136,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	partner := g.front.Find(r, &record.Summary)
 	if partner == nil {
 		g.callers.Forget(r)
-		return g.pass(w, r, next)
+		return g.pass(w, r, next, record)
 	}
+	g.serve(w, r, partner, record)
+	return nil
+}
+
+// serve has a handler of the front answer a request.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, partner http.Handler, record *accessRecord) {
 	g.app.enter()
 	defer g.app.leave()
 	record.setPlaceholders(r)
@@ -143,35 +151,48 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		defer record.addTo(r)
 	}
 	partner.ServeHTTP(w, r)
-	return nil
 }
 
 // unhandled is the variable that Caddy sets if no handler has answered a request.
 const unhandled = "unhandled"
 
-// pass lets the next handlers answer a request. If none does, Caddy would answer 200 without a body, which a Leader
-// with a wrong URL would take for success. So a path under the mount point is answered with 404.
-func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// pass lets the next handlers answer a request. If none does, the front may. Else Caddy would answer 200 without a
+// body, which a Leader with a wrong URL would take for success. So a path under the mount point is answered with 404.
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, record *accessRecord) error {
 	if !g.front.Under(r) {
 		return next.ServeHTTP(w, r)
 	}
 	caddyhttp.SetVar(r.Context(), unhandled, nil)
-	requested := r.URL.Path // later handlers may rewrite it
-	if err := next.ServeHTTP(w, r); err != nil {
+	mount, offered := g.front.Mount(r), g.front.Offered(r, &record.Summary) // later handlers may rewrite the path
+	err := next.ServeHTTP(w, r)
+	none, _ := caddyhttp.GetVar(r.Context(), unhandled).(bool)
+	switch failed, is := errors.AsType[caddyhttp.HandlerError](err); {
+	case offered != nil && is && failed.StatusCode == http.StatusNotFound: // as of file_server
+	case err != nil:
 		return err
-	}
-	if none, _ := caddyhttp.GetVar(r.Context(), unhandled).(bool); !none {
+	case !none:
 		return nil
 	}
 	caddyhttp.SetVar(r.Context(), unhandled, nil)
-	mount := g.BasePath
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		if stripped, ok := strings.CutSuffix(original.URL.Path, requested); ok { // by handle_path
-			mount = stripped + mount
-		}
+	if offered != nil {
+		g.serve(w, r, offered, record)
+		return nil
 	}
 	g.front.NotFound(w, mount)
 	return nil
+}
+
+// stripped returns what handle_path, or another handler, has cut off the path of a request.
+func stripped(r *http.Request) string {
+	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if !ok || len(original.URL.Path) <= len(r.URL.Path) {
+		return ""
+	}
+	cut, is := strings.CutSuffix(original.URL.Path, r.URL.Path)
+	if !is {
+		return ""
+	}
+	return cut
 }
 
 // Cleanup closes idle connections to the agent, and ends fetches of keys. Requests in flight keep theirs.

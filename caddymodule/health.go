@@ -76,36 +76,50 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 // readiness returns whether the running configuration accepts new tasks, and what it knows of its agents.
 func readiness() adminapi.Health {
 	h := adminapi.Health{Status: adminapi.Ready}
-	o, app := running(), (*App)(nil)
-	if o != nil {
-		app = o.newest()
-	}
-	if app == nil {
-		h.Reasons = append(h.Reasons, "no aip_gateway is configured, or it is starting")
-	} else {
-		// Caddy starts its apps in any order, and makes a configuration the active one when all have started. A reload
-		// keeps the former one until then, whose sites listen.
-		if _, err := caddy.ActiveContext().AppIfConfigured("aip"); err != nil && !caddy.Exiting() {
-			h.Reasons = append(h.Reasons, "Caddy is starting: its sites may not listen yet")
-		}
+	o := running()
+	if app := newestApp(o); app != nil {
 		h.Store = &adminapi.StoreHealth{Driver: driverName(o.driver), Writable: true}
 		if err := o.store.Writable(); err != nil {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
-			h.Reasons = append(h.Reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
-		}
-		if since := o.tasks.Process().Draining(); !since.IsZero() {
-			h.Reasons = append(h.Reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
 		}
 		h.Agents, h.Streams = app.agentsHealth(), process.Streams.Total()
 		h.Revocation, h.Roots = app.trust.health(), roots.health()
 	}
-	if caddy.Exiting() {
-		h.Reasons = append(h.Reasons, "Caddy is stopping")
-	}
-	if len(h.Reasons) > 0 {
+	if h.Reasons = unready(o); len(h.Reasons) > 0 {
 		h.Status = adminapi.Unready
 	}
 	return h
+}
+
+// newestApp returns the newest configuration of the running one's store; nil for none.
+func newestApp(o *openStore) *App {
+	if o == nil {
+		return nil
+	}
+	return o.newest()
+}
+
+// unready returns why the running configuration accepts no new tasks. It asks nothing.
+func unready(o *openStore) (reasons []string) {
+	if newestApp(o) == nil {
+		reasons = append(reasons, "no aip_gateway is configured, or it is starting")
+	} else {
+		// Caddy starts its apps in any order, and makes a configuration the active one when all have started. A reload
+		// keeps the former one until then, whose sites listen.
+		if _, err := caddy.ActiveContext().AppIfConfigured("aip"); err != nil && !caddy.Exiting() {
+			reasons = append(reasons, "Caddy is starting: its sites may not listen yet")
+		}
+		if err := o.store.Writable(); err != nil {
+			reasons = append(reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
+		}
+		if since := o.tasks.Process().Draining(); !since.IsZero() {
+			reasons = append(reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
+		}
+	}
+	if caddy.Exiting() {
+		reasons = append(reasons, "Caddy is stopping")
+	}
+	return reasons
 }
 
 // agentsHealth returns what the gateway knows of the agents of this configuration, once for each Partner.

@@ -55,7 +55,7 @@ func (*Healthz) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	switch {
 	case !known:
 		status, text = http.StatusNotFound, "unknown\n"
-	case !up || readiness().Status == adminapi.Unready:
+	case !up || len(unready(running())) > 0:
 		status, text = http.StatusServiceUnavailable, "unavailable\n"
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -76,8 +76,14 @@ func partnerIsUp(aic string) (up, known bool) {
 	if g == nil || g.AIC == "" {
 		return false, false
 	}
-	return g.inactive() == nil && g.health().State != adminapi.AgentDown, true
+	return g.isUp(), true
 }
+
+// isUp reports whether a Partner is active at its registry, as far as is known, and its agent not down.
+func (g *Gateway) isUp() bool { return g.inactive() == nil && g.health().State != adminapi.AgentDown }
+
+// healthy reports whether new tasks of the Partner are accepted, as far as is known.
+func (g *Gateway) healthy() bool { return g.isUp() && len(unready(running())) == 0 }
 
 // Interface guards.
 var (

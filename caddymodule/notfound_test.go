@@ -55,7 +55,7 @@ http://%s {
 	}
 	missing := func(mount, callers, cards string) answer {
 		return answer{404, "nothing is served at this path; the Partner is mounted at " + mount +
-			" and takes POST requests there (" + callers + "); by GET it serves " + cards + " below it\n"}
+			" and takes POST requests there (" + callers + "); by GET it serves " + cards + ", acs, health below it\n"}
 	}
 	const acs = ".well-known/acs.json, agent_spec.json"
 	const all = ".well-known/acs.json, .well-known/agent-card.json, .well-known/agent.json, agent_spec.json"

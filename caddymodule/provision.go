@@ -101,6 +101,8 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		WriteTimeout: time.Duration(g.WriteTimeout),
 		TakeOver:     g.takeOver(),
 		Loop:         g.app.Connections.passes(),
+		Stripped:     stripped,
+		Healthy:      g.healthy,
 		Log:          g.log,
 	})
 	return g.app.add(g)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ func (g *Gateway) order(ctx context.Context) (o registry.Order, err error) {
 			return true, nil
 		}
 		found, err := acs.Diff(body, registered)
-		return len(found) > 0, err
+		return slices.ContainsFunc(found, func(d acs.Difference) bool { return !d.AtMount() }), err
 	}}, nil
 }
 
@@ -172,9 +173,17 @@ func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
 	case now.AIC() != "" && now.AIC() != g.AIC && now.AIC() != before.AIC():
 		log.Warn("the registry has assigned an AIC, which is used from the next reload of the configuration on",
 			"aic", now.AIC(), "used", cmp.Or(g.AIC, "none"))
+	case first && g.entityAtMount(now):
+		log.Warn("the Partner is registered with its mount point as its endpoint", "error", gateway.ErrAtMount)
 	case first && now.Current == nil && now.Next == nil:
 		log.Warn("the Partner is not registered, and has no AIC; run caddy aip acs register")
 	}
+}
+
+// entityAtMount reports whether a Partner is an entity that is registered with its mount point as its endpoint. The ACS
+// of an entity is not its own, and is not compared.
+func (g *Gateway) entityAtMount(r *registry.Record) bool {
+	return r.Current != nil && r.Current.Ontology != "" && r.Current.Endpoint() == g.registration()
 }
 
 // registration says how far the registration of a Partner is, by the record that is kept of it. The registry is not
@@ -196,6 +205,8 @@ func (e *examination) registration(ctx context.Context, g *Gateway) {
 	case now != nil && now.Status != registry.Approved:
 		say(doctor.Broken, "the AIC %s is %s: %s; ask the person of the registry who has done it", now.AIC, now.Status,
 			cmp.Or(now.Comments, "no reason is given"))
+	case g.entityAtMount(record):
+		say(doctor.Warning, "%s; %s", atMount, registerAnew)
 	case now != nil:
 		say(doctor.OK, "the AIC is %s", now.AIC)
 	case next == nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
@@ -204,7 +205,7 @@ func (f *connectionFlags) readACS(cmd *cobra.Command, source string) ([]byte, er
 
 // fetchACS fetches the ACS of the Partner at a URL, or the one that is at the URL itself.
 func (f *connectionFlags) fetchACS(ctx context.Context, source string) ([]byte, error) {
-	base, err := url.Parse(source)
+	base, err := url.Parse(endpoint.Mount(source))
 	if err != nil || base.Host == "" {
 		return nil, errors.New("the URL must have a host")
 	}

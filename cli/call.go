@@ -58,7 +58,7 @@ func callCommand() *cobra.Command {
 		Short: "Calls a Partner as a Leader",
 		Long: `
 Sends one command of a task to a Partner, as its Leader, and prints the answer.
-The URL is the mount point of aip_gateway. A Partner of the gateway that runs on
+The URL is the mount point of aip_gateway, or its rpc. A Partner of the gateway that runs on
 this machine may also be given by its name, and one that a registry or a discovery
 server knows by its AIC: it is called where its ACS says, in the version of AIP that
 its ACS says, and only if its certificate has the AIC.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
@@ -34,8 +35,8 @@ func describeCommand() *cobra.Command {
 		Use:   "describe <url>|<aic>",
 		Short: "Describes the Partner at a URL, or with an AIC",
 		Long: `
-Describes the Partner at a URL, the mount point of aip_gateway: the certificate of its
-site, whether the site asks Leaders for theirs, its ACS (Agent Capability Specification
+Describes the Partner at a URL, the mount point of aip_gateway or its rpc: the
+certificate of its site, whether the site asks Leaders for theirs, its ACS (Agent Capability Specification
 of AIP) and its cards for A2A clients. It sends no command.
 
 In place of the URL, give an AIC that a registry or a discovery server knows: it also
@@ -114,9 +115,10 @@ func (f *connectionFlags) describeFound(ctx context.Context, url string, found *
 	return d, nil
 }
 
-// describe describes a Partner at a URL. What it has found until an error is returned beside it.
+// describe describes a Partner at a URL, its mount point or its endpoint. What it has found until an error is returned
+// beside it.
 func (f *connectionFlags) describe(ctx context.Context, mount string) (*description, error) {
-	base, err := url.Parse(mount)
+	base, err := url.Parse(endpoint.Mount(mount))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, errors.New("the URL must begin with https:// or http:// and have a host")
 	}

@@ -71,6 +71,12 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", path, got, want)
 		}
 	}
+	if got := runAIP(t, "describe", url+"/agent/rpc", "--json"); gjson.Get(got.Stdout, "acs.aic").Str != leaderAIC {
+		t.Errorf("by its endpoint: %+v", got)
+	}
+	if got := runAIP(t, "acs", "export", url+"/agent/rpc"); gjson.Get(got.Stdout, "aic").Str != leaderAIC {
+		t.Errorf("the ACS by the endpoint: %+v", got)
+	}
 	got = runAIP(t, "describe", "localhost")
 	if got.Status != 1 || !strings.Contains(got.Stderr, "must begin with https") {
 		t.Errorf("no URL: %+v", got)

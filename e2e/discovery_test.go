@@ -59,7 +59,7 @@ func TestDiscovery(t *testing.T) {
 	})
 	if res.StatusCode != 200 || found.Get("result.acsMap.@keys").String() != `["`+aic+`"]` ||
 		!found.Get("result.aliveMap.@values.0.alive").Bool() ||
-		found.Get("result.acsMap.@values.0.endPoints.0.url").Str != s.url()+"/one" {
+		found.Get("result.acsMap.@values.0.endPoints.0.url").Str != s.url()+"/one/rpc" {
 		t.Errorf("found %s %s", res.Status, found)
 	}
 	skill := found.Get("result.acsMap.@values.0.skills.0.name").Str

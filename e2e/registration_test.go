@@ -171,7 +171,7 @@ func TestRegistration(t *testing.T) {
 	if got := r.served(t, "aic"); got != aic {
 		t.Errorf("the Partner has the AIC %q, want %s", got, aic)
 	}
-	if got := r.served(t, "endPoints.0.url"); !strings.HasSuffix(got, "/"+aic) {
+	if got := r.served(t, "endPoints.0.url"); !strings.HasSuffix(got, "/"+aic+"/rpc") {
 		t.Errorf("the Partner is at %q", got)
 	}
 	r.kill() // the AIC is kept

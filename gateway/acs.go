@@ -90,48 +90,56 @@ func (m *cardMaker) warnOfACS(ctx context.Context, body []byte) {
 		}
 		m.log.WarnContext(ctx, "a registry would refuse the ACS", "mistakes", texts, "error", ErrInvalidACS)
 	}
-	differences, err := m.compareACS(ctx, body)
-	switch {
-	case err != nil:
+	compared, err := m.compareACS(ctx, body)
+	if err != nil {
 		m.log.WarnContext(ctx, "the ACS that is served cannot be compared with the one that is registered", "error", err)
-	case len(differences) > 0:
-		m.log.WarnContext(ctx, "the ACS that is served is not the one that is registered", "differences", paths(differences),
-			"error", ErrOtherACS)
+	}
+	if len(compared.Differences) > 0 {
+		m.log.WarnContext(ctx, "the ACS that is served is not the one that is registered",
+			"differences", compared.Differences, "error", ErrOtherACS)
+	}
+	if compared.AtMount {
+		m.log.WarnContext(ctx, "the Partner is registered with its mount point as its endpoint", "error", ErrAtMount)
 	}
 }
 
-// compareACS returns where an ACS differs from the one that is registered, as far as that is known.
-func (m *cardMaker) compareACS(ctx context.Context, body []byte) ([]acs.Difference, error) {
+// Comparison is where an ACS differs from the one that is registered, as far as that is known.
+type Comparison struct {
+	Differences []string // the places
+	AtMount     bool     // the registered one has the mount point for the endpoint, as ACS had it before
+}
+
+func (m *cardMaker) compareACS(ctx context.Context, body []byte) (c Comparison, err error) {
 	if m.config.Registered == nil {
-		return nil, nil
+		return c, nil
 	}
 	registered, err := m.config.Registered(ctx)
 	if err != nil || registered == nil {
-		return nil, err
+		return c, err
 	}
-	return acs.Diff(body, registered)
+	found, err := acs.Diff(body, registered)
+	for i := range found {
+		if found[i].AtMount() {
+			c.AtMount = true
+			continue
+		}
+		c.Differences = append(c.Differences, found[i].Path)
+	}
+	return c, err
 }
 
-func paths(differences []acs.Difference) []string {
-	list := make([]string, len(differences))
-	for i, d := range differences {
-		list[i] = d.Path
-	}
-	return list
-}
-
-// ExamineACS returns what a registry would refuse in the ACS at the public URL, and the places where another one is
-// registered. It may wait for the agent, and keeps and logs nothing.
-func (g *Gateway) ExamineACS(ctx context.Context) (mistakes []acs.Mistake, differences []string, err error) {
+// ExamineACS returns what a registry would refuse in the ACS at the public URL, and where another one is registered. It
+// may wait for the agent, and keeps and logs nothing.
+func (g *Gateway) ExamineACS(ctx context.Context) ([]acs.Mistake, Comparison, error) {
 	card, changed, err := g.cards.public(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, Comparison{}, err
 	}
 	doc := g.cards.makeACS(card, g.config.PublicURL, g.cards.aic)
 	doc.At(changed)
 	body := doc.Encode()
-	found, err := g.cards.compareACS(ctx, body)
-	return acs.Check(body), paths(found), err
+	compared, err := g.cards.compareACS(ctx, body)
+	return acs.Check(body), compared, err
 }
 
 // DraftACS returns the ACS by which the Partner is registered at a public URL, in which the placeholder of the AIC

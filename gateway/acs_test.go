@@ -72,7 +72,7 @@ func TestACSKeepsItsTime(t *testing.T) {
 				if got := doc.Get("lastModifiedTime").Str; got != "2025-01-01T08:00:00+08:00" {
 					t.Errorf("%s at %s: it has changed at %s", path, base, got)
 				}
-				if got := doc.Get("endPoints.0.url").Str; got != base || doc.Get("certificate").Exists() {
+				if got := doc.Get("endPoints.0.url").Str; got != base+"/rpc" || doc.Get("certificate").Exists() {
 					t.Errorf("%s at %s: the caller's host is taken for that of the Partner: %s", path, base, doc.Raw)
 				}
 			}
@@ -115,6 +115,7 @@ func TestACSIsCompared(t *testing.T) {
 		"another skill":    {`"skills":[]`, `"skills":[{"id":"x"}]`, "O", "skills[0]", ""},
 		"no organization":  {"", "", "", "provider.organization", "provider.organization: it is missing"},
 		"nothing to read":  {registered, "", "O", "it is no JSON", ""},
+		"the mount point":  {`/one/rpc"`, `/one"`, "O", "its mount point as its endpoint", ""},
 		"it cannot be had": {registered, "fail", "O", "the file is gone", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,10 +145,11 @@ func TestACSIsCompared(t *testing.T) {
 			if got := strings.Count(text, "level=WARN"); got != n {
 				t.Errorf("it warns %d times, want %d: %s", got, n, text)
 			}
-			mistakes, differences, err := g.ExamineACS(t.Context())
-			if diff := cmp.Diff([]bool{tc.refused != "", strings.Contains(tc.differs, " ")},
-				[]bool{len(mistakes) > 0, err != nil}); diff != "" {
-				t.Errorf("mistakes %v, differences %v, error %v (-want +got):\n%s", mistakes, differences, err, diff)
+			mistakes, compared, err := g.ExamineACS(t.Context())
+			atMount := strings.Contains(tc.differs, "mount point")
+			if diff := cmp.Diff([]bool{tc.refused != "", strings.Contains(tc.differs, " ") && !atMount, atMount},
+				[]bool{len(mistakes) > 0, err != nil, compared.AtMount}); diff != "" {
+				t.Errorf("mistakes %v, differences %v, error %v (-want +got):\n%s", mistakes, compared, err, diff)
 			}
 		})
 	}

@@ -73,6 +73,7 @@ var (
 	ErrCardSigned = errors.New("the agent has signed its card, so that no card may be made of it")
 	ErrInvalidACS = errors.New("the ACS has mistakes")
 	ErrOtherACS   = errors.New("another ACS is registered")
+	ErrAtMount    = errors.New("what is beside the registered endpoint is not the Partner's")
 )
 
 // A Document makes one of the Partner's public cards. base is the public URL of the mount point, version is the version
@@ -84,6 +85,11 @@ func (g *Gateway) Document(path string) Document { return g.documents[path] }
 
 // Documents returns the paths of all documents, in order.
 func (g *Gateway) Documents() []string { return slices.Sorted(maps.Keys(g.documents)) }
+
+// ACS makes the Partner's ACS. It is a Document.
+func (g *Gateway) ACS(ctx context.Context, base, version string) ([]byte, error) {
+	return g.cards.acs(ctx, base, version)
+}
 
 // documents returns the public cards, by path.
 func (m *cardMaker) documents() map[string]Document {

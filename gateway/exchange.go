@@ -357,7 +357,7 @@ func (x *exchange) extendedCard() (Answer, error) {
 	if x.g.cards.identified && !x.peer.Verified() {
 		return Answer{}, errUnknownCaller
 	}
-	card, err := x.g.cards.extendedCard(x.ctx, x.g.URL(x.in.TLS, x.in.Host), x.dialect.Name())
+	card, err := x.g.cards.extendedCard(x.ctx, x.g.URL(x.in.TLS, x.in.Host, x.in.Stripped), x.dialect.Name())
 	switch {
 	case err != nil:
 		return Answer{}, err

@@ -155,15 +155,15 @@ func (g *Gateway) Base() string { return g.config.Base }
 func (g *Gateway) MaxBody() int { return g.config.Limits.Bytes }
 
 // URL returns the public URL of the mount point: the configured one, or else the one at the host that a caller has
-// used.
-func (g *Gateway) URL(overTLS bool, host string) string {
+// used. stripped is what was cut off the path that the caller has used.
+func (g *Gateway) URL(overTLS bool, host, stripped string) string {
 	switch {
 	case g.config.PublicURL != "":
 		return g.config.PublicURL
 	case overTLS:
-		return "https://" + host + g.config.Base
+		return "https://" + host + stripped + g.config.Base
 	}
-	return "http://" + host + g.config.Base
+	return "http://" + host + stripped + g.config.Base
 }
 
 // LogOf returns the name of the log of a Leader's task.

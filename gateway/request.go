@@ -42,6 +42,8 @@ type Request struct {
 	// the URL of a Partner if no public one is configured.
 	Host string
 	TLS  bool
+	// Stripped is what the host of the front has cut off the path, before the mount point. It is used for that URL, too.
+	Stripped string
 	// Address is the address of the caller, for the log.
 	Address string
 	// Transport is how the caller is connected, for the list of open streams, such as HTTP/2.0.

@@ -22,7 +22,8 @@ type Entity struct {
 	Ontology string          // the AIC
 	// At is where the registry takes entities, which shows it the certificate of the ontology.
 	At *Client
-	// NewVersion allows an entity beside what is registered of the Partner already. It gets another AIC.
+	// NewVersion allows an entity beside what is registered of the Partner already, unless that is the entity itself, with
+	// its endpoint. It gets another AIC.
 	NewVersion bool
 }
 
@@ -50,7 +51,7 @@ func (a *Account) RegisterEntity(ctx context.Context, o Entity) (*Record, error)
 		case r.Next != nil:
 			return fmt.Errorf("%w: %s %s is %s", ErrUnfinished, r.Next.Name, r.Next.Version, r.Next.Status)
 		case c == nil || c.Status == Deleted:
-		case c.Ontology == o.Ontology:
+		case c.Ontology == o.Ontology && !(o.NewVersion && c.moved(o.ACS)):
 			return a.refresh(ctx, r)
 		case !o.NewVersion:
 			return fmt.Errorf("%w: %s, with the AIC %s", ErrNewVersion, c.Version, c.AIC)

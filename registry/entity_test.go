@@ -119,6 +119,32 @@ func TestEntityRefused(t *testing.T) {
 	}
 }
 
+// TestEntityAtMount: an entity that was registered with the mount point for an endpoint stays, and is registered anew
+// where a new version is ordered.
+func TestEntityAtMount(t *testing.T) {
+	r := registrytest.New(t)
+	r.KeepNames()
+	a := account(t, r, newMemory())
+	const mount = "https://agent.example/one"
+	record, err := a.RegisterEntity(t.Context(), entityOf(a.client, mount))
+	if err != nil {
+		t.Fatal(err)
+	}
+	aic := record.AIC()
+	entity := entityOf(a.client, mount+"/rpc")
+	entity.Partner = mount
+	if record, err = a.RegisterEntity(t.Context(), entity); err != nil || record.AIC() != aic {
+		t.Errorf("again: %+v, %v", record, err)
+	}
+	entity.NewVersion = true
+	for range 2 { // the second time, there is nothing to do
+		record, err = a.RegisterEntity(t.Context(), entity)
+		if err != nil || !slices.Equal(record.Former, []string{aic}) || record.Current.Endpoint() != mount+"/rpc" {
+			t.Errorf("anew: %+v, %v", record, err)
+		}
+	}
+}
+
 // TestEntityDisabled: an entity that a person has disabled is found again after the record of it was lost.
 func TestEntityDisabled(t *testing.T) {
 	r := registrytest.New(t)

@@ -11,13 +11,16 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 )
 
 // Order is what is to be registered.
 type Order struct {
 	Partner string          // the Partner's URL, with the placeholder of its AIC
 	ACS     json.RawMessage // without an AIC
-	// Differs reports whether a registered ACS has another content.
+	// Differs reports whether a registered ACS has another content, but for the Partner's mount point in place of its
+	// endpoint, as ACS had it before.
 	Differs func(registered json.RawMessage) (bool, error)
 	// NewVersion allows a version beside one that is registered, which gets another AIC.
 	NewVersion bool
@@ -61,7 +64,7 @@ func (a *Account) Register(ctx context.Context, o Order) (*Record, error) {
 			return err
 		}
 		if e := there.taken; e != nil {
-			return fmt.Errorf("%w: %s %s at %s", ErrTaken, e.Name, e.Version, printable(endpoint(e.ACS)))
+			return fmt.Errorf("%w: %s %s at %s", ErrTaken, e.Name, e.Version, printable(e.Endpoint()))
 		}
 		e := there.same
 		if err := there.check(r, &o); err != nil {
@@ -85,7 +88,7 @@ type found struct {
 	taken      *Entry // that version of an agent at another address, which is not the Partner's; nil for none
 }
 
-// isOf reports whether a version is one of the Partner of a record: it is recorded, or has the endpoint of the draft.
+// isOf reports whether a version is one of the Partner of a record: it is recorded, or has the address of the draft.
 // Several Partners of one user may have the same name.
 func (e *Entry) isOf(r *Record, draft *draftBody) bool {
 	for _, known := range []*Entry{r.Current, r.Next} {
@@ -93,15 +96,32 @@ func (e *Entry) isOf(r *Record, draft *draftBody) bool {
 			return true
 		}
 	}
-	has, want := endpoint(e.ACS), endpoint(draft.ACS)
-	return has == want || has == strings.ReplaceAll(want, placeholder, e.AIC)
+	return endpoint.Same(e.Endpoint(), e.endpointOf(draft.ACS))
+}
+
+// moved reports whether a version has the mount point of its Partner in place of the endpoint in an ACS.
+func (e *Entry) moved(acs json.RawMessage) bool {
+	has, want := e.Endpoint(), e.endpointOf(acs)
+	return has != want && endpoint.Same(has, want)
+}
+
+// endpointOf returns the URL of the first endpoint in an ACS, as a version has it: from its approval on with its AIC.
+func (e *Entry) endpointOf(acs json.RawMessage) string {
+	want := endpointIn(acs)
+	if has := e.Endpoint(); e.AIC == "" || strings.Contains(has, placeholder) {
+		return want
+	}
+	return strings.ReplaceAll(want, placeholder, e.AIC)
 }
 
 // placeholder stands for the AIC in an ACS that has none yet.
 const placeholder = "{AIC}"
 
-// endpoint returns the URL of the first endpoint in an ACS; empty for none.
-func endpoint(acs json.RawMessage) string {
+// Endpoint returns the URL of the first endpoint in the ACS; empty for none.
+func (e *Entry) Endpoint() string { return endpointIn(e.ACS) }
+
+// endpointIn returns the URL of the first endpoint in an ACS; empty for none.
+func endpointIn(acs json.RawMessage) string {
 	var has struct {
 		EndPoints []struct {
 			URL string `json:"url"`
@@ -197,14 +217,14 @@ func (a *Account) submit(ctx context.Context, r *Record, e *Entry, o *Order, dra
 		return ErrPendingOther
 	case e.Status == Pending:
 		return nil
-	case e.Status == Rejected && !differs && !o.Resubmit:
+	case e.Status == Rejected && !differs && !e.moved(draft.ACS) && !o.Resubmit:
 		return ErrRejected
 	case e.Status != Draft && e.Status != Rejected && differs:
 		return ErrChanged
 	case e.Status != Draft && e.Status != Rejected:
 		return nil // it is decided
 	}
-	if differs {
+	if differs || e.moved(draft.ACS) {
 		if e, err = a.change(ctx, http.MethodPut, "/"+url.PathEscape(e.ID), draft); err != nil {
 			return err
 		}

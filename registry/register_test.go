@@ -102,6 +102,66 @@ func order(version, description string) Order {
 	}}
 }
 
+// TestRegisteredAtMount: a version that was registered with the Partner's mount point for an endpoint is the Partner's
+// own, also where its record was lost. One that is decided, or waits, stays as it is; a draft gets the endpoint, and so
+// does a new version.
+func TestRegisteredAtMount(t *testing.T) {
+	now := func(version string) Order {
+		o := order(version, "echoes")
+		o.ACS = bytes.ReplaceAll(o.ACS, []byte(partner), []byte(partner+"/rpc"))
+		return o
+	}
+	for name, tc := range map[string]struct {
+		process, approve bool
+		status           Status // of the version after it is registered again
+		endpoint         string
+	}{
+		"it waits": {false, false, Pending, partner},
+		"rejected": {true, false, Pending, partner + "/rpc"},
+		"approved": {true, true, Approved, partner},
+	} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, lost %v", name, lost), func(t *testing.T) {
+				r, s := registrytest.New(t), newMemory()
+				must(t, account(t, r, s), order("1.0.0", "echoes"))
+				aic, want := "", tc.endpoint
+				if tc.process {
+					aic = r.Process("Echo", "1.0.0", tc.approve, "no")
+				}
+				if tc.approve {
+					want = strings.ReplaceAll(want, placeholder, aic)
+				}
+				if lost {
+					s = newMemory()
+				}
+				a := account(t, r, s)
+				record := must(t, a, now("1.0.0"))
+				e := record.Next
+				if tc.approve {
+					e = record.Current
+				}
+				if e == nil || e.Status != tc.status || record.AIC() != aic || e.Endpoint() != want {
+					t.Fatalf("got %+v", record)
+				}
+				if n := len(r.Agents("Echo")); n != 1 {
+					t.Errorf("%d versions are registered", n)
+				}
+				if !tc.approve {
+					return
+				}
+				o := now("2.0.0")
+				if _, err := a.Register(t.Context(), o); !errors.Is(err, ErrNewVersion) {
+					t.Errorf("another version: %v", err)
+				}
+				o.NewVersion = true
+				if record = must(t, a, o); record.AIC() != aic || record.Next.Endpoint() != partner+"/rpc" {
+					t.Errorf("a new version: %+v", record)
+				}
+			})
+		}
+	}
+}
+
 // TestOtherPartner: what a user has registered for one Partner is not taken for another one of the same name, neither
 // the same version nor other ones, and a refused registration leaves no record.
 func TestOtherPartner(t *testing.T) {

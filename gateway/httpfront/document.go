@@ -20,6 +20,7 @@ type documentHandler struct {
 	front    *Front
 	document gateway.Document
 	path     string
+	base     string // the public URL of the mount point
 }
 
 // ServeHTTP answers a request.
@@ -33,7 +34,7 @@ func (d documentHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if version == "" {
 		version = r.URL.Query().Get("A2A-Version")
 	}
-	body, err := d.document(r.Context(), d.front.gateway.URL(r.TLS != nil, r.Host), version)
+	body, err := d.document(r.Context(), d.base, version)
 	switch {
 	case err != nil && r.Context().Err() != nil:
 		return // the caller has left

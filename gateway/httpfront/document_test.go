@@ -41,7 +41,7 @@ func TestDocuments(t *testing.T) {
 			r.Header.Set(header[i], header[i+1])
 		}
 		w := httptest.NewRecorder()
-		documentHandler{h.Front, documents[path[:strings.Index(path+"?", "?")]], path}.ServeHTTP(w, r)
+		documentHandler{h.Front, documents[path[:strings.Index(path+"?", "?")]], path, h.Front.url(r)}.ServeHTTP(w, r)
 		return w.Result()
 	}
 	for _, tc := range []struct {
@@ -86,7 +86,7 @@ func TestDocuments(t *testing.T) {
 	leave()
 	r := httptest.NewRequestWithContext(left, "GET", "http://gateway.example/agents/one/.well-known/down.json", nil)
 	down := documents["/agents/one/.well-known/down.json"]
-	documentHandler{h.Front, down, r.URL.Path}.ServeHTTP(httptest.NewRecorder(), r)
+	documentHandler{h.Front, down, r.URL.Path, ""}.ServeHTTP(httptest.NewRecorder(), r)
 	if logged.Len() > 0 {
 		t.Errorf("of a caller that has left, the log says %q", logged.String())
 	}

@@ -60,6 +60,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	}
 	e.ctx, e.peer = traced(r), e.authenticate(r)
 	describe(&e.request, r)
+	e.request.Stripped = f.stripped(r)
 	e.resume()
 	e.request.Body = gateway.NewBody()
 	var a gateway.Answer

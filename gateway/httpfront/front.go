@@ -27,6 +27,11 @@ type Config struct {
 	// Loop has a loop serve the calls that follow on a connection of HTTP/1.1. As TakeOver.Passes, it reports whether a
 	// ResponseWriter of the host passes on unchanged what it is given; a loop begins below such ones only. nil: none does.
 	Loop func(http.ResponseWriter) bool
+	// Stripped returns what the host has cut off the path of a request. nil: nothing.
+	Stripped func(*http.Request) string
+	// Healthy reports whether the Partner takes calls, as far as is known. It must cost nothing, since everyone may ask.
+	// nil: it does.
+	Healthy func() bool
 	// Authenticate returns who sends a request. An error is a *task.Error of kind AuthenticationRequired. Default: who
 	// the client certificate of the connection proves, as identity.OfConnection has it.
 	Authenticate func(*http.Request) (identity.Peer, error)
@@ -70,7 +75,7 @@ func (f *Front) Find(r *http.Request, summary *gateway.Summary) http.Handler {
 	}
 	if document := f.gateway.Document(path); document != nil {
 		summary.Command = "card"
-		return documentHandler{f, document, path}
+		return documentHandler{f, document, path, f.url(r)}
 	}
 	e := exchanges.Get().(*exchange)
 	e.front, e.summary, e.preview, e.request.GRPC = f, summary, preview, isGRPC(r)
@@ -84,11 +89,15 @@ func (f *Front) Find(r *http.Request, summary *gateway.Summary) http.Handler {
 // ServeHTTP answers a request. Errors are answered in the caller's dialect: in JSON-RPC with status 200, as AIP
 // requires (v01.00 §5).
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h := f.Find(r, new(gateway.Summary)); h != nil {
-		h.ServeHTTP(w, r)
+	h := f.Find(r, new(gateway.Summary))
+	if h == nil {
+		h = f.Offered(r, new(gateway.Summary))
+	}
+	if h == nil {
+		f.NotFound(w, f.Mount(r))
 		return
 	}
-	f.NotFound(w, f.gateway.Base())
+	h.ServeHTTP(w, r)
 }
 
 // Under reports whether a request is for the mount point or a path below it, served or not.
@@ -102,7 +111,7 @@ func (f *Front) NotFound(w http.ResponseWriter, mount string) {
 	text := fmt.Sprintf("nothing is served at this path; the Partner is mounted at %s/ and takes POST requests there (%s)",
 		mount, strings.Join(f.gateway.Dialects(), ", "))
 	if cards := f.gateway.Documents(); len(cards) > 0 {
-		text += "; by GET it serves " + strings.Join(cards, ", ") + " below it"
+		text += "; by GET it serves " + strings.Join(append(cards, acsPath, healthPath), ", ") + " below it"
 	}
 	http.Error(w, text, http.StatusNotFound)
 }

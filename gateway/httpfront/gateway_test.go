@@ -31,7 +31,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one/other", start("f"), 404,
 			"nothing is served at this path; the Partner is mounted at /agents/one/ " +
 				"and takes POST requests there (aip); by GET it serves .well-known/acs.json, " +
-				"agent_spec.json below it\n"},
+				"agent_spec.json, acs, health below it\n"},
 		{"/agents/onemore/rpc", start("g"), 404, ""},
 		{"/rpc", start("h"), 404, ""},
 	} {

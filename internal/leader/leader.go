@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -34,17 +35,17 @@ type Client struct {
 	base *url.URL
 }
 
-// New returns a client of the Partner at a URL, the mount point of a gateway, with its own connection pool. config
+// New returns a client of the Partner at a URL, its mount point or its endpoint, with its own connection pool. config
 // holds the Leader's certificate and the trusted roots; nil means no certificate and the system's roots.
-func New(mount string, config *tls.Config) (*Client, error) {
-	u, err := url.Parse(mount)
+func New(address string, config *tls.Config) (*Client, error) {
+	u, err := url.Parse(endpoint.Mount(address))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the URL cannot be read: %w", errors.Unwrap(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the URL must begin with https:// or http:// and have a host")
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return nil, errors.New("the URL must have no user, query or fragment: it is the mount point of the Partner")
+		return nil, errors.New("the URL must have no user, query or fragment: it is the Partner's mount point, or its rpc")
 	}
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,

@@ -384,6 +384,27 @@ func TestContextEndsTheWait(t *testing.T) {
 	}
 }
 
+// TestAddresses: a Partner is called at its mount point or at its endpoint.
+func TestAddresses(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.Path }))
+	t.Cleanup(server.Close)
+	for address, want := range map[string]string{
+		"": "/notification/get", "/": "/notification/get", "/rpc": "/notification/get",
+		"/agent": "/agent/notification/get", "/agent/rpc": "/agent/notification/get",
+	} {
+		c, err := New(server.URL+address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		_, _, _ = c.Request(t.Context(), "notification/get", nil) // the answer is empty
+		if got != want {
+			t.Errorf("%s: the request goes to %s", address, got)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	for _, u := range []string{"", "localhost:8443", "ftp://a/", "https:///x", "https://a/?q=1", "https://a/#f",
 		"https://u:p@a/", "https://a\x7f"} {

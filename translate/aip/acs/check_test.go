@@ -150,7 +150,7 @@ func TestDiff(t *testing.T) {
 		{aicV2, strings.ToLower(aicV2), nil},
 		{`"aic":"` + aicV2 + `"`, `"aic":null`, nil},
 		{`"aic":"` + aicV2 + `"`, `"aic":"` + aicV1 + `"`, []string{`aic "` + aicV2 + `" "` + aicV1 + `"`}},
-		{`/` + aicV2 + `"`, `/{AIC}"`, nil},
+		{`/` + aicV2 + `/rpc"`, `/{AIC}/rpc"`, nil},
 		{`"Plans tours."`, `"Plans."`, []string{`description "Plans tours." "Plans."`}},
 		{`,"examples":["two days"]`, ``, []string{`skills[0].examples ["two days"] `}},
 		{`"image/png"]`, `"image/png","image/gif"]`, []string{`defaultOutputModes[2]  "image/gif"`}},
@@ -179,6 +179,30 @@ func TestDiff(t *testing.T) {
 		if _, err := Diff([]byte(broken), []byte(served)); err == nil || !strings.Contains(err.Error(), "is served") {
 			t.Errorf("served %q: %v", broken, err)
 		}
+	}
+}
+
+// TestAtMount: of the differences, the one of a Partner that is registered with its mount point is known.
+func TestAtMount(t *testing.T) {
+	o := fullOptions()
+	o.AIC, o.CAChallengeBaseURL, o.Base = aicV2, "", "https://public.example/"+Placeholder
+	served := made(fullCard(), o)
+	for registered, want := range map[string]bool{
+		"https://public.example/" + aicV2:             true,
+		"https://public.example/" + aicV2 + "/":       true,
+		"https://public.example/{AIC}":                true,
+		"https://public.example/":                     false,
+		"https://public.example/" + aicV2 + "/stream": false,
+	} {
+		other := bytes.Replace(served, []byte("https://public.example/"+aicV2+"/rpc"), []byte(registered), 1)
+		found, err := Diff(served, other)
+		if err != nil || len(found) != 1 || found[0].AtMount() != want {
+			t.Errorf("%s: %v, %v", registered, found, err)
+		}
+	}
+	found, err := Diff(served, bytes.Replace(served, []byte("Plans tours."), []byte("Plans."), 1))
+	if err != nil || len(found) != 1 || found[0].AtMount() {
+		t.Errorf("another description: %v, %v", found, err)
 	}
 }
 

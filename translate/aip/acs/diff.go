@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 )
 
 // Difference is a place where two documents differ. A value is JSON, or empty if a document has none there.
@@ -16,6 +18,15 @@ type Difference struct {
 	Path       string          `json:"path"`
 	Served     json.RawMessage `json:"served,omitempty"`
 	Registered json.RawMessage `json:"registered,omitempty"`
+}
+
+// AtMount reports whether a difference is an endpoint for which the ACS that is registered has the mount point, as ACS
+// had it before.
+func (d *Difference) AtMount() bool {
+	var served, registered string
+	return strings.HasPrefix(d.Path, "endPoints[") && strings.HasSuffix(d.Path, "].url") &&
+		json.Unmarshal(d.Served, &served) == nil && json.Unmarshal(d.Registered, &registered) == nil &&
+		served == endpoint.Of(registered)
 }
 
 // byRegistry are the members that a registry keeps by itself.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -20,7 +21,7 @@ type Options struct {
 
 	AgentVersion string // the agent's own version. Default: the card's
 
-	// Base is the public URL of the mount point. It is the Partner's one RPC URL, and made of nothing that the
+	// Base is the public URL of the mount point, below which the Partner's endpoint is. It is made of nothing that the
 	// agent says. Named says that it is configured, so that its host belongs into the Partner's certificate.
 	Base  string
 	Named bool
@@ -57,7 +58,7 @@ func Make(c *translate.Card, o Options) *Document {
 			Department: o.Department, URL: cmp.Or(o.ProviderURL, c.Provider.URL), License: o.License,
 		},
 		SecuritySchemes: map[string]Scheme{},
-		EndPoints:       []EndPoint{{URL: assigned(strings.TrimRight(o.Base, "/"), o.AIC), Transport: jsonrpc}},
+		EndPoints:       []EndPoint{{URL: assigned(endpoint.Of(o.Base), o.AIC), Transport: jsonrpc}},
 		Capabilities:    Capabilities{Streaming: true, Notification: o.Notification, MessageQueue: []string{}},
 		InputModes:      modes(c.DefaultInputModes), OutputModes: modes(c.DefaultOutputModes),
 		Skills: make([]Skill, 0, len(c.Skills)),

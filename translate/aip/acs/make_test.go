@@ -302,9 +302,9 @@ func TestMakeInbox(t *testing.T) {
 	o := fullOptions()
 	o.Inbox = "amqps://localhost:5671/acps"
 	for aic, want := range map[string][]string{
-		aicV1: {"https://public.example/tours JSONRPC"},
-		aicV2: {"https://public.example/tours JSONRPC", "amqps://localhost:5671/acps?inbox=inbox_" + aicV2 + " AMQP"},
-		"":    {"https://public.example/tours JSONRPC", "amqps://localhost:5671/acps?inbox=inbox_{AIC} AMQP"},
+		aicV1: {"https://public.example/tours/rpc JSONRPC"},
+		aicV2: {"https://public.example/tours/rpc JSONRPC", "amqps://localhost:5671/acps?inbox=inbox_" + aicV2 + " AMQP"},
+		"":    {"https://public.example/tours/rpc JSONRPC", "amqps://localhost:5671/acps?inbox=inbox_{AIC} AMQP"},
 	} {
 		o.AIC, o.Version = aic, ""
 		if aic == "" {

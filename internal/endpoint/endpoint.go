@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package endpoint names the addresses of a Partner of AIP. Each method has a path below the mount point (§6, §7).
+// The endpoint in an ACS is the address of rpc, and Leaders look for the other methods beside it.
+package endpoint
+
+import "strings"
+
+// rpc is the last segment of an endpoint.
+const rpc = "/rpc"
+
+// Of returns the endpoint of the Partner at a mount point.
+func Of(mount string) string { return strings.TrimRight(mount, "/") + rpc }
+
+// Mount returns the mount point of the Partner at an address: what is before its last segment, if that is rpc, else the
+// address itself. A slash at its end says that it is a mount point.
+func Mount(address string) string {
+	if mount, is := strings.CutSuffix(address, rpc); is && !strings.HasSuffix(mount, ":/") { // else it is a host
+		return mount
+	}
+	return strings.TrimRight(address, "/")
+}
+
+// Same reports whether an address that is registered is the endpoint of a Partner, or its mount point, which ACS had in
+// its place before.
+func Same(registered, endpoint string) bool {
+	return registered == endpoint || Of(registered) == endpoint
+}
