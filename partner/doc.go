@@ -85,8 +85,8 @@
 //     step of the wall clock, or a suspended machine, is noticed within 15 s. The log of a running turn has the DueAt
 //     Recover: these turns are resumed after a crash.
 //   - A resumed turn is first looked up at the agent (Resume). A start that no client has seen, or of which the
-//     agent has reported nothing (metadata.Unreported), is sent again if the agent does not know it, and so is a
-//     continue that the agent has not received. Any other task that the agent does not know fails.
+//     agent has reported nothing (metadata.Unreported), is sent again if the agent does not know it and has not named
+//     it, and so is a continue that the agent has not received. Any other task that the agent does not know fails.
 //   - Whether a Leader may have one more task is known only when the unfinished tasks of the store are counted. That
 //     takes about 0.3 s for a million, so it happens in the background after the store is opened: only starts wait
 //     for it, and the turns that are to be resumed.

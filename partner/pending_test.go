@@ -105,6 +105,66 @@ func TestNameOfAnUnseenTask(t *testing.T) {
 	})
 }
 
+// TestNamedTaskIsNotStartedAgain: a start that its agent has answered is not sent again, also if no caller has seen the
+// task and the agent does not know it after a crash.
+func TestNamedTaskIsNotStartedAgain(t *testing.T) {
+	for _, state := range []task.State{task.None, task.Accepted} {
+		store := memory(t)
+		bubble.Test(t, func(t *testing.T) {
+			first := setUp(t, store, &script{run: func(ctx context.Context, _ *agent.Turn,
+				yield func(agent.Report, error) bool) {
+				yield(agent.Report{State: state, Ref: &agent.Ref{Task: "its own", Session: "c"}}, nil)
+				<-ctx.Done()
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := first.Do(ctx, leader, call(task.Start, "t1")); ctx.Err() == nil {
+				t.Errorf("the start was answered: %v", err)
+			}
+			first.engine.Close()
+
+			at := answers("again")
+			second := setUp(t, store, at)
+			synctest.Wait()
+			second.wantStates("t1", task.Accepted, task.Working, task.Failed)
+			if n := at.turnCount(); n != 0 {
+				t.Errorf("after %q, the agent was sent %d turns", state, n)
+			}
+		})
+	}
+}
+
+// TestNameInAContinue: a name that the agent gives the task in a later turn is known after a crash, also where the
+// report that has it changes nothing of what a Leader sees.
+func TestNameInAContinue(t *testing.T) {
+	store := memory(t)
+	bubble.Test(t, func(t *testing.T) {
+		first := setUp(t, store, &script{run: func(ctx context.Context, turn *agent.Turn,
+			yield func(agent.Report, error) bool) {
+			if turn.Message.Command == task.Start {
+				yield(finished("one"), nil)
+				return
+			}
+			yield(agent.Report{State: task.Working, Ref: &agent.Ref{Task: "its second", Session: "c"}}, nil)
+			<-ctx.Done()
+		}})
+		first.do(call(task.Start, "t1"))
+		first.do(call(task.Continue, "t1", func(c *Request) { c.Terms.Response = time.Second }))
+		first.engine.Close()
+
+		resumed := make(chan agent.Ref, 1)
+		setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn,
+			yield func(agent.Report, error) bool) {
+			resumed <- turn.Ref
+			yield(finished("two"), nil)
+		}})
+		if diff := cmp.Diff(agent.Ref{Task: "its second", Session: "c"}, <-resumed); diff != "" {
+			t.Errorf("what is asked for (-want +got):\n%s", diff)
+		}
+		synctest.Wait()
+	})
+}
+
 // TestWhoHasNamedAResumedTask: after a crash it is known whether the agent has named a task that was started, whatever
 // the gateway's name for it is.
 func TestWhoHasNamedAResumedTask(t *testing.T) {

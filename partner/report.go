@@ -180,7 +180,8 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	withoutTask := tk.isWithoutTask(rep)
 	first := tk.meta.Unreported
 	tk.meta.Unreported = false
-	if rep.Ref != nil {
+	named := rep.Ref != nil && *rep.Ref != tk.meta.Ref
+	if named {
 		tk.meta.Ref = *rep.Ref
 	}
 	if rep.State.Settled() {
@@ -200,7 +201,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			b.addExtensions(rep)
 			return b.write(ctx)
 		case tk.staysPending(rep):
-			if rep.State == task.None || rep.Ref == nil {
+			if !named {
 				return nil
 			}
 			// The name that the agent has given to the task must survive a crash.
@@ -234,7 +235,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if b.state == task.AwaitingCompletion && tk.meta.Terms.AutoComplete {
 		return tk.completeReported(ctx, b, rep)
 	}
-	if (accepts || first) && b.len() == 0 { // the task was shown as one that is worked on before
+	if (accepts || first || named) && b.len() == 0 { // the task was shown as one that is worked on before
 		return tk.appendMetadata(tk.dueAt(b.state, b.since), accepts)
 	}
 	return b.write(ctx)

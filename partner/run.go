@@ -337,7 +337,8 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 		}
 		p.Meter.resumed.Add(1)
 		ended, err := tk.consume(r.ctx, r, p.Agent.Resume(r.ctx, &r.turn))
-		if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
+		unknown := pending && !r.turn.Named && task.KindOf(err) == task.TaskNotFound
+		if unknown || task.KindOf(err) == task.AgentUnavailable {
 			if cut {
 				return ended, errCut
 			}

@@ -48,6 +48,8 @@ type Query struct {
 	ID      string // of the request; no other one has it. It consists of small letters, digits and hyphens; empty for none
 	Task    string // the name of the task that the request is about; empty where it is for the agent to give it one
 	Session string // likewise, that of its session
+	// Turn says that the request carries a turn, which a Renamer may answer by a name of its own for the task.
+	Turn bool
 }
 
 // ErrOtherAnswer is the cause of an error of a Client: what was read is not the answer to the request.
@@ -153,6 +155,10 @@ type Mounted interface {
 // about the task, and a cancel would go to a name that the agent does not know. A stream says the name at once, so
 // wherever the agent has streams, a turn of such a task asks for one.
 type Namer interface{ NamesTasks() }
+
+// A Renamer is a Client whose agents may answer a turn by another name for the task than the gateway has given it, and
+// know it by that alone. So the name in the answer counts, unless it is that of another task.
+type Renamer interface{ RenamesTasks() }
 
 // A Streamer is a Client whose agents answer every turn by a stream. So each turn asks for one.
 type Streamer interface{ AlwaysStreams() }

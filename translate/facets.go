@@ -19,6 +19,7 @@ type Facets struct {
 	Locator      Locator
 
 	Namer     Namer
+	Renamer   Renamer
 	Streamer  Streamer
 	Repeater  Repeater
 	LateActor LateActor
@@ -40,6 +41,7 @@ func FacetsOf(c Client) (f Facets) {
 	f.StatusReader, _ = c.(StatusReader)
 	f.Locator, _ = c.(Locator)
 	f.Namer, _ = c.(Namer)
+	f.Renamer, _ = c.(Renamer)
 	f.Streamer, _ = c.(Streamer)
 	f.Repeater, _ = c.(Repeater)
 	f.LateActor, _ = c.(LateActor)

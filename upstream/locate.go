@@ -22,21 +22,34 @@ const (
 	maxCompare = 200 // tasks
 )
 
-// taken are the names of tasks that belong to turns of this process, so that none is found for another turn. The oldest
-// are forgotten. The zero value is ready for use. Its methods may be called by any number of goroutines at once.
+// taken are the names of tasks that belong to turns of this process, so that none is found for another turn, or given
+// to another task. The oldest are forgotten. The zero value is ready for use. Its methods may be called by any number
+// of goroutines at once.
 type taken struct {
 	once  sync.Once
-	names *lru.Cache[string, struct{}]
+	names *lru.Cache[string, holder]
+}
+
+// holder is who has a name.
+type holder struct {
+	leader string
+	given  bool // by the gateway, to one task
 }
 
 // maxTaken is how many names are kept.
 const maxTaken = 1 << 16
 
 // claim takes a name, and reports whether no turn had it.
-func (t *taken) claim(name string) bool {
-	t.once.Do(func() { t.names, _ = lru.New[string, struct{}](maxTaken) }) // the size is positive
-	had, _ := t.names.ContainsOrAdd(name, struct{}{})
+func (t *taken) claim(name string, by holder) bool {
+	_, had := t.take(name, by)
 	return !had
+}
+
+// take takes a name that no turn has, or returns whose it is.
+func (t *taken) take(name string, by holder) (of holder, had bool) {
+	t.once.Do(func() { t.names, _ = lru.New[string, holder](maxTaken) }) // the size is positive
+	of, had, _ = t.names.PeekOrAdd(name, by)
+	return of, had
 }
 
 // canLocate reports whether the task of the turn, which the agent names, can be found.
@@ -116,7 +129,7 @@ func (r *run) locateOnce() (*agent.Ref, error) {
 			}
 			if carries, err := r.carries(ref); err != nil {
 				return nil, err
-			} else if carries && r.taken.claim(ref.Task) {
+			} else if carries && r.taken.claim(ref.Task, holder{leader: r.turn.Leader}) {
 				return &ref, nil
 			}
 		}

@@ -112,7 +112,6 @@ func TestWrongIDs(t *testing.T) {
 	for name, answer := range map[string]string{
 		"the id is a constant": `{"jsonrpc":"2.0","id":7,"result":{"id":"t","status":{"state":"completed"}}}`,
 		"the id is missing":    `{"jsonrpc":"2.0","result":{"id":"t","status":{"state":"completed"}}}`,
-		"the task is another":  `{"jsonrpc":"2.0","id":"1","result":{"id":"u","status":{"state":"completed"}}}`,
 	} {
 		for _, stream := range []bool{false, true} {
 			steps := script{"send": says(answer), "sendSubscribe": streams(true, answer), "get": says(answer)}

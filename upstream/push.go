@@ -85,6 +85,9 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 					return nil
 				}
 			}
+			if a.err == nil {
+				a.err = r.renamed(&a.rep)
+			}
 			if a.err != nil {
 				return r.failed(a.err, task.State.Terminal)
 			}
@@ -132,7 +135,7 @@ func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool)
 	if len(body) == 0 {
 		return rep, false
 	}
-	rep, err := r.codec.Push(body, r.turn.Known)
+	rep, err := r.pushCodec().Push(body, r.turn.Known)
 	if err != nil {
 		r.logger().LogAttrs(r.ctx, slog.LevelDebug, "what the agent has sent unasked is not understood",
 			slog.Any("error", err))
@@ -140,4 +143,14 @@ func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool)
 	}
 	isNew := revision == "" || rep.Revision != revision
 	return rep, rep.State != task.None && rep.Full && isNew && !untouched(r.turn, &rep) && r.ignored(&rep) == nil
+}
+
+// pushCodec returns the client that reads what an agent sends unasked. Of another task than the turn's, it reads
+// nothing.
+func (r *run) pushCodec() translate.Client {
+	q := translate.Query{Task: r.turn.Ref.Task}
+	if r.unnamed(r.turn) && !r.turn.Named && (r.naming == nil || r.naming.ref == nil) {
+		q.Task = "" // the agent has not named it yet
+	}
+	return r.codec.For(q)
 }

@@ -29,7 +29,7 @@ func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
 	q := translate.Query{ID: r.nextID(), Task: t.Ref.Task, Session: t.Ref.Session}
 	switch op {
 	case translate.Send, translate.SendStream:
-		if r.unnamed(t) {
+		if q.Turn = true; r.unnamed(t) {
 			q.Task = ""
 		}
 	case translate.Describe, translate.List:

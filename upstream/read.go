@@ -44,8 +44,11 @@ func (s *reading) next() (over bool, _ error) {
 	}
 	var rep agent.Report
 	if err == nil {
-		rep, err = s.codec.Event(m.Name, m.Data)
-		err = s.run.paired(err)
+		if rep, err = s.codec.Event(m.Name, m.Data); err == nil {
+			err = s.run.renamed(&rep)
+		} else {
+			err = s.run.paired(err)
+		}
 	}
 	if err != nil {
 		if s.arrived.any() && !s.reportPieces() {

@@ -39,7 +39,7 @@ func (r *run) resume(acknowledged bool) error {
 	}
 	return r.poll(polling{
 		news: news, working: working, atOnce: true, acknowledged: acknowledged,
-		doubted:  !acknowledged && !r.heard && !r.turn.Answered,
+		doubted:  !acknowledged && !r.heard && !r.turn.Answered && !r.turn.Named,
 		patience: r.config.StallTimeout,
 		stalled:  "the agent has lost the task: it reports that it works, but changes nothing",
 	})

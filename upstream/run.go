@@ -204,7 +204,7 @@ func (r *run) name(rep *agent.Report) {
 	if r.naming != nil && rep.Ref != nil {
 		r.naming.set(rep.Ref)
 		if r.canLocate() {
-			r.taken.claim(rep.Ref.Task)
+			r.taken.claim(rep.Ref.Task, holder{leader: r.turn.Leader})
 		}
 	}
 }

@@ -168,7 +168,9 @@ func (r *run) receive(x asked, answered bool) (got received, err error) {
 		r.config.Traffic.see(nil)
 		got.seen, got.acted, err = r.read(x)
 	default:
-		got.report, err = r.reply(x, r.turn.Known)
+		if got.report, err = r.reply(x, r.turn.Known); err == nil {
+			err = r.renamed(&got.report)
+		}
 	}
 	if err != ErrInterrupted {
 		r.config.Traffic.note(r.ctx, err)
@@ -224,6 +226,7 @@ func (r *run) requestOf(op translate.Operation) *query {
 // message returns the request that sends a turn.
 func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	size := int(t.Message.Size())
+	r.give()
 	q := r.queryOf(op, t)
 	if q.Interrupt = r.interrupt; size > largeMessage {
 		q.Encode = func() []byte { return q.encode(t, size) }

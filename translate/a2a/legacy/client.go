@@ -4,6 +4,8 @@
 package legacy
 
 import (
+	"cmp"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -31,6 +33,9 @@ const (
 	pushSet       = "tasks/pushNotification/set"
 	pushGet       = "tasks/pushNotification/get"
 )
+
+// RenamesTasks implements translate.Renamer.
+func (client) RenamesTasks() {}
 
 func (client) Name() string { return version.NameLegacy }
 
@@ -87,27 +92,35 @@ func (c client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
 		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
-	if err := wire.About(&c.query, m.id.Str); err != nil {
+	n := naming{query: c.query}
+	ref, _, err := n.read(m.id)
+	if err != nil {
 		return agent.Report{}, err
 	}
 	if !m.status.Exists() {
 		return agent.Report{}, wire.Refuse("the agent's answer has no status, so it is no Task")
 	}
-	return m.report(new(artifacts))
+	rep, err := m.report(new(artifacts))
+	rep.Ref = ref
+	return rep, err
 }
 
 // Push implements translate.Client. v0.1 does not say what a webhook receives: agents send a Task, an event as a
 // JSON-RPC notification, or an event with the members of a Task.
-func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
+func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	return membersOf(v).report(&artifacts{known: known})
+	m := membersOf(v)
+	if err := wire.About(&c.query, cmp.Or(m.id.Str, m.taskID.Str)); err != nil {
+		return agent.Report{}, err
+	}
+	return m.report(&artifacts{known: known})
 }
 
 func (c client) NewStream(known []task.Product) translate.Stream {
-	return &stream{query: c.query, artifacts: artifacts{known: known}}
+	return &stream{query: c.query, naming: naming{query: c.query}, artifacts: artifacts{known: known}}
 }
 
 // stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are
@@ -115,6 +128,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 // its state and not by "final": some agents set it on an artifact before the last status, and some never do.
 type stream struct {
 	query     translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
+	naming    naming
 	artifacts artifacts
 	last      wire.LastPiece
 }
@@ -134,11 +148,14 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
-	if err := wire.About(&s.query, m.id.Str); err != nil {
+	ref, ours, err := s.naming.read(m.id)
+	if err != nil || !ours {
 		return agent.Report{}, err
 	}
 	s.query = translate.Query{}
-	return m.report(&s.artifacts)
+	rep, err := m.report(&s.artifacts)
+	rep.Ref = ref
+	return rep, err
 }
 
 // isEvent reports whether v0.1 has events of this name. "message" is the name where none is given.
@@ -155,10 +172,11 @@ var statusForm = status.Form{Version: "v0.1", State: status.State, Parts: part.R
 // result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
 // missing: agents of April 2025 write null for it.
 type result struct {
-	id, status, artifact, artifacts gjson.Result
-	event                           bool // it has a member that only events have; without artifacts it is not about them
-	raw                             gjson.Result
-	rest                            wire.Extensions
+	id, taskID                  gjson.Result // of the task; some events have the second
+	status, artifact, artifacts gjson.Result
+	event                       bool // it has a member that only events have; without artifacts it is not about them
+	raw                         gjson.Result
+	rest                        wire.Extensions
 }
 
 func membersOf(v gjson.Result) result {
@@ -167,6 +185,8 @@ func membersOf(v gjson.Result) result {
 		switch key {
 		case "id":
 			m.id = v
+		case "taskId":
+			m.taskID = v
 		case "status":
 			m.status = v
 		case "artifact":
@@ -175,7 +195,7 @@ func membersOf(v gjson.Result) result {
 			m.artifacts = v
 		case "final", "eventType":
 			m.event = true
-		case "sessionId", "history", "kind", "type", "contextId", "taskId", "append", "lastChunk": // not used
+		case "sessionId", "history", "kind", "type", "contextId", "append", "lastChunk": // not used
 		default:
 			extension.AddResult(&m.rest, key, v)
 		}

@@ -13,7 +13,7 @@ import (
 // How agents write a TaskArtifactUpdateEvent that is a piece of text.
 var (
 	textResponse = wire.InResponse(wire.NewForm(
-		wire.Scalar("id"), wire.Scalar("sessionId"), wire.Inner("artifact", textArtifact),
+		wire.PieceTask("id"), wire.Scalar("sessionId"), wire.Inner("artifact", textArtifact),
 		wire.Scalar("final"), wire.Null("metadata"), wire.Scalar("append"), wire.Scalar("lastChunk"),
 		wire.Scalar("taskId"), wire.Scalar("contextId"), wire.Scalar("kind"), wire.Scalar("type"),
 		wire.Scalar("eventType"), wire.Null("status"), wire.Null("artifacts"),
@@ -34,7 +34,7 @@ func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 		return true // and so of the same artifact, which has changed last
 	}
 	p, ok := wire.ReadPiece(data, textResponse)
-	if !ok {
+	if !ok || len(p.Task) > 0 && string(p.Task) != s.naming.name {
 		return false
 	}
 	id := s.artifacts.id(p.Index, string(p.Name), p.Append)

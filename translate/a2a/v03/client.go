@@ -139,12 +139,15 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 }
 
 // Push reads a Task, which 0.3 sends to webhooks, or any event of a stream.
-func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
+func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
 		return agent.Report{}, err
 	}
 	m := membersOf(v)
+	if err := wire.About(&c.query, m.about()); err != nil {
+		return agent.Report{}, err
+	}
 	return m.report(&artifacts{known: known})
 }
 

@@ -36,13 +36,13 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 
 // Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 has none, but agents that also support
 // 0.3 may send one. Notifications come at least once, and in any order.
-func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
+func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
 		return agent.Report{}, err
 	}
 	v, _ = respell(v)
-	r := reader{known: known}
+	r := reader{known: known, query: c.query}
 	return r.report(v)
 }
 

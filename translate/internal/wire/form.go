@@ -44,6 +44,7 @@ const (
 	constant
 	object
 	single
+	taskName
 	productID
 	productName
 	index
@@ -76,6 +77,9 @@ func Inner(name string, f *Form) FormMember { return FormMember{name: name, kind
 
 // Single is an array with one entry, an object of this form.
 func Single(name string, f *Form) FormMember { return FormMember{name: name, kind: single, form: f} }
+
+// PieceTask is the name of the task, a string without escapes.
+func PieceTask(name string) FormMember { return FormMember{name: name, kind: taskName} }
 
 // PieceProduct is the id of the product, a string without escapes.
 func PieceProduct(name string) FormMember { return FormMember{name: name, kind: productID} }
@@ -125,6 +129,8 @@ func (p *Piece) member(m *FormMember) (ok bool) {
 		return p.object(m.form)
 	case single:
 		return p.cursor.Only(func() bool { return p.object(m.form) })
+	case taskName:
+		return p.word(&p.Task)
 	case productID:
 		return p.word(&p.Product)
 	case productName:

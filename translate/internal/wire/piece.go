@@ -15,6 +15,7 @@ import (
 type Piece struct {
 	cursor jsonrpc.Cursor
 
+	Task          []byte // the name of the task
 	Product, Name []byte // the product's id and name
 	Index         int64  // of the artifact
 	Append, Last  bool

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// maxID is the largest length of a name that an agent makes, in bytes.
+const maxID = 256
+
+// naming is what the answer to one request calls the task. In v0.1 the client names it, but many agents that are
+// written by hand make a name of their own, and know the task by no other.
+type naming struct {
+	query translate.Query
+	name  string // in the answer; empty until that has one
+}
+
+// read reads the name in an answer, or in an event of one. The first name counts: ref is set where the agent has made
+// it, which it may only do in the answer to a turn. ours is false of an event that has another name than those before.
+func (n *naming) read(id gjson.Result) (ref *agent.Ref, ours bool, err error) {
+	switch {
+	case id.Str == "" || id.Str == n.name:
+		return nil, true, nil
+	case n.name != "":
+		return nil, false, nil
+	case !n.query.Turn:
+		err = wire.About(&n.query, id.Str)
+	case len(id.Str) > maxID:
+		err = wire.Refuse("the agent's answer has an id of more than %d bytes", maxID)
+	case id.Str != n.query.Task:
+		ref = &agent.Ref{Task: id.Str, Session: n.query.Session}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	n.name = id.Str
+	return ref, true, nil
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"log/slog"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// give notes the name that the gateway has given to the task of a start, before an agent may read it that makes names,
+// too (translate.Renamer).
+func (r *run) give() {
+	if r.facets.Renamer != nil && r.starts() {
+		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, true})
+	}
+}
+
+// renamed decides whether a name counts that the agent has made in place of the gateway's. By one that the gateway has
+// given to another task, the agent answers for that one, which is an error. By one that the task of another Leader has,
+// the agent would be asked about that one: so it does not count, but the answer that has it does.
+func (r *run) renamed(rep *agent.Report) error {
+	if rep.Ref == nil || r.facets.Renamer == nil {
+		return nil
+	}
+	switch of, had := r.taken.take(rep.Ref.Task, holder{leader: r.turn.Leader}); {
+	case had && of.given:
+		return r.paired(task.Errorf(task.InvalidAgentResponse,
+			"the agent's answer has the name of another task").WithCause(translate.ErrOtherAnswer))
+	case had && of.leader != r.turn.Leader:
+		rep.Ref = nil
+		r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent gives tasks of several Leaders the same name; only the "+
+			"first is asked for by it")
+	}
+	return nil
+}
