@@ -271,6 +271,29 @@ func TestExtensionsOfOtherFamilies(t *testing.T) {
 	}
 }
 
+// TestCommandParams: what the gateway does not use of a command's parameters is metadata of the message, in AIP's part
+// of it. So it sets nothing that the agent takes for its own protocol's. A message without content gets an empty text.
+func TestCommandParams(t *testing.T) {
+	for _, v := range extraVersions {
+		for _, from := range []task.State{task.None, task.AwaitingInput, task.AwaitingCompletion} {
+			turn := &agent.Turn{From: from, Message: task.Message{
+				Params:     json.RawMessage(`{"responseTimeout":1,"payload":{"a":1},"skillId":"s","metadata":{"b":1}}`),
+				Extensions: json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}},"aip":{"y":2}}`),
+			}}
+			out := translatetest.Strict(t, v.client.AppendTurn(nil, turn, true))
+			for path, want := range map[string]string{
+				"message.metadata": `{"mm":1,"aip":{"commandParams":{"payload":{"a":1},"skillId":"s",` +
+					`"metadata":{"b":1}},"y":2}}`,
+				"metadata": "", "message.parts.#": "1", "message.parts.0.text": `""`,
+			} {
+				if got := out.Get(path).Raw; got != want {
+					t.Errorf("%s, from %q: %s is %s, want %s", v.name, from, path, got, want)
+				}
+			}
+		}
+	}
+}
+
 // TestExtensionsOfProducts: v0.1 has a product's id in the metadata, but what the agent has there comes first.
 func TestExtensionsOfProducts(t *testing.T) {
 	for extra, want := range map[string]string{

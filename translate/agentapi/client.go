@@ -108,14 +108,17 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	dst = append(dst, `{"input":[`...)
 	dst = appendInput(dst, t)
 	dst = appendSession(append(dst, `],"stream":true,`...), t.Ref)
-	extensions := t.Message.Extensions
+	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	return append(family.Append(dst, family.Of(extensions), extensions, requestNames), '}')
 }
 
 // appendInput appends the messages of a request, with commas between them.
 func appendInput(dst []byte, t *agent.Turn) []byte {
+	if len(t.Message.DataItems) == 0 {
+		return appendUserMessage(dst, wire.Items(&t.Message))
+	}
 	dst, rest := appendAnswers(dst, t)
-	if len(rest) == 0 && len(t.Message.DataItems) > 0 {
+	if len(rest) == 0 {
 		return dst
 	}
 	if len(rest) < len(t.Message.DataItems) {

@@ -416,6 +416,12 @@ func TestTurns(t *testing.T) {
 	if d := cmp.Diff(want, string(Client(Options{}).AppendTurn(nil, turn, true))); d != "" {
 		t.Errorf("extensions (-want +got):\n%s", d)
 	}
+	turn.Message = task.Message{Params: json.RawMessage(`{"timeout":1,"payload":{"a":1},"session_id":"evil"}`)}
+	want = `{"input":[` + message(`{"type":"text","text":""}`) + `],"stream":true,"user_id":"s","session_id":"s",` +
+		`"metadata":{"aip":{"commandParams":{"payload":{"a":1},"session_id":"evil"}}}}`
+	if d := cmp.Diff(want, string(Client(Options{}).AppendTurn(nil, turn, true))); d != "" {
+		t.Errorf("parameters of a command (-want +got):\n%s", d)
+	}
 	canceler, ok := Client(Options{CancelPath: "/stop"}).(translate.SessionCanceler)
 	if !ok {
 		t.Fatal("it cannot cancel")

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -67,7 +65,7 @@ func (c *client) Header() []translate.Field { return nil }
 func (c *client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	command := commandOf(t)
 	m := c.message(command, t.Ref)
-	m.Params, m.DataItems, m.Extensions = passed(t.Message.Params), t.Message.DataItems, t.Message.Extensions
+	m.Params, m.DataItems, m.Extensions = wire.Passed(t.Message.Params), t.Message.DataItems, t.Message.Extensions
 	if !t.Message.SentAt.IsZero() {
 		m.SentAt = t.Message.SentAt
 	}
@@ -156,36 +154,6 @@ func (c *client) message(command task.Command, ref agent.Ref) task.Message {
 		ID: ref.Task + "-" + string(command), SentAt: epoch, SenderRole: task.Leader, SenderID: c.sender,
 		Command: command, TaskID: ref.Task, SessionID: ref.Session,
 	}
-}
-
-// passed returns the parameters of a caller's command that are for the Partner: all but the ones that the gateway
-// handles itself. The gateway answers in time, ends a task that waits too long or whose products are too large, and
-// notifies the caller's webhooks. A Partner that did so as well would do it at another moment, and the two would not
-// agree. It returns nil where no parameter is left.
-func passed(params json.RawMessage) json.RawMessage {
-	all := gjson.ParseBytes(params)
-	if !all.IsObject() {
-		return nil
-	}
-	var out []byte
-	all.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "responseTimeout", "awaitingInputTimeout", "awaitingCompletionTimeout", "timeout", "maxProductsBytes",
-			"notificationConfigId", "notifyOnStates":
-			return true
-		}
-		if out == nil {
-			out = append(out, '{')
-		} else {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, key.Raw...), ':'), v.Raw...)
-		return true
-	})
-	if out == nil {
-		return nil
-	}
-	return append(out, '}')
 }
 
 // appendMessage appends an RpcRequest or a StreamRequest (§6.1.1, §6.2.1).

@@ -158,22 +158,6 @@ func TestTurnID(t *testing.T) {
 	}
 }
 
-func TestPassed(t *testing.T) {
-	for params, want := range map[string]string{
-		``:     ``,
-		`{}`:   ``,
-		`null`: ``,
-		`{"responseTimeout":1,"awaitingInputTimeout":2,"awaitingCompletionTimeout":3,"maxProductsBytes":4,"timeout":5}`: ``,
-
-		`{"notificationConfigId":"n","notifyOnStates":["failed"]}`: ``,
-		`{"a":[1.0],"timeout":{"b":1},"c\n":"\u0041"}`:             `{"a":[1.0],"c\n":"\u0041"}`,
-	} {
-		if got := string(passed(json.RawMessage(params))); got != want {
-			t.Errorf("of %s passed %s, want %s", params, got, want)
-		}
-	}
-}
-
 // TestServerReadsClient: what the gateway writes as a Leader, it reads as a Partner.
 func TestServerReadsClient(t *testing.T) {
 	for version, s := range sides() {

@@ -72,17 +72,18 @@ func (a *assignee) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	if len(history) == 0 {
 		history = []task.Message{t.Message}
 	}
-	dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
+	dst = appendMetadata(dst, &t.Message, "")
+	dst = AppendContent(append(dst, `,"input":`...), wire.Items(&history[0]))
 	dst = append(dst, `,"messages":[`...)
 	for i := range history[1:] {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = wire.AppendOptional(append(dst, `{"role":"owner"`...), `,"from":`, owner)
-		dst = append(appendMembers(append(dst, ','), "", history[i+1].DataItems), '}')
+		dst = append(appendMembers(append(dst, ','), "", wire.Items(&history[i+1])), '}')
 	}
 	if dst = append(dst, ']'); t.From != task.None {
-		dst = AppendContent(append(dst, `,"message":`...), t.Message.DataItems)
+		dst = AppendContent(append(dst, `,"message":`...), wire.Items(&t.Message))
 	}
 	dst = append(dst, `,"artifacts":[`...)
 	for i := range t.Known {

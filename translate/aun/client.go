@@ -50,16 +50,34 @@ func (*client) NamesTasks() {}
 func (c *client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	if t.From == task.AwaitingInput {
 		dst = c.begin(dst, SendInput, t.Ref.Task)
-		return c.appendInput(dst, t)
+		return c.appendInput(appendMetadata(dst, &t.Message, ""), t)
 	}
 	dst = jsonrpc.BeginRequest(dst, task.AppendString(nil, t.Ref.Task), Create)
 	dst = task.AppendString(append(dst, `{"to":`...), c.to)
 	dst = append(dst, `,"visibility":"private"`...)
+	previous := ""
 	if t.From == task.AwaitingCompletion {
-		dst = task.AppendString(append(dst, `,"metadata":{"previous_task_id":`...), t.Ref.Task)
-		dst = append(dst, '}')
+		previous = t.Ref.Task
 	}
-	return c.appendInput(dst, t)
+	return c.appendInput(appendMetadata(dst, &t.Message, previous), t)
+}
+
+// appendMetadata appends the metadata of a turn: the parameters of its command, and the id of the task that another one
+// continues, unless that is empty.
+func appendMetadata(dst []byte, m *task.Message, previous string) []byte {
+	metadata := wire.WithPassed(nil, m.Params)
+	if metadata == nil && previous == "" {
+		return dst
+	}
+	dst = append(dst, `,"metadata":`...)
+	if previous == "" {
+		return append(dst, metadata...)
+	}
+	dst = task.AppendString(append(dst, `{"previous_task_id":`...), previous)
+	if metadata != nil {
+		return append(append(dst, ','), metadata[1:]...)
+	}
+	return append(dst, '}')
 }
 
 // begin appends a request about a task up to the members after its id.
@@ -73,7 +91,7 @@ func (c *client) begin(dst []byte, method, taskID string) []byte {
 func (c *client) appendInput(dst []byte, t *agent.Turn) []byte {
 	id := messageID(t)
 	dst = task.AppendString(append(dst, `,"message_id":`...), id)
-	dst = AppendContent(append(dst, `,"input":`...), t.Message.DataItems)
+	dst = AppendContent(append(dst, `,"input":`...), wire.Items(&t.Message))
 	dst = task.AppendString(append(dst[:len(dst)-1], `,"message_id":`...), id)
 	return jsonrpc.End(append(dst, '}', '}'))
 }
@@ -85,7 +103,7 @@ func messageID(t *agent.Turn) string {
 		return id
 	}
 	sum := crc32.ChecksumIEEE([]byte(t.Revision))
-	sum = crc32.Update(sum, crc32.IEEETable, AppendContent(nil, t.Message.DataItems))
+	sum = crc32.Update(sum, crc32.IEEETable, AppendContent(nil, wire.Items(&t.Message)))
 	return wire.Clean(t.Ref.Task, wire.MaxWord) + "-" + strconv.FormatUint(uint64(sum), 16)
 }
 
@@ -155,7 +173,7 @@ func (c *client) Carries(body []byte, t *agent.Turn) (bool, error) {
 		}
 	}
 	said, ok := ReadContent(input)
-	sent, readable := ReadContent(gjson.ParseBytes(AppendContent(nil, t.Message.DataItems)))
+	sent, readable := ReadContent(gjson.ParseBytes(AppendContent(nil, wire.Items(&t.Message))))
 	return ok && readable && bytes.Equal(AppendContent(nil, said), AppendContent(nil, sent)), nil
 }
 

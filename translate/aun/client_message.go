@@ -69,7 +69,12 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	}
 	c.Send = task.AppendString([]byte(`{"to":`), to)
 	c.Send = task.AppendString(append(c.Send, `,"message_id":`...), id)
-	c.Send = append(AppendPayload(append(c.Send, `,"payload":`...), &item, "", c.Thread), '}')
+	c.Send = AppendPayload(append(c.Send, `,"payload":`...), &item, "", c.Thread)
+	if ofAIP := jsonrpc.Member(jsonrpc.Member(params, "metadata"), "aip"); ofAIP.IsObject() { // see appendMetadata
+		c.Send = append(append(c.Send[:len(c.Send)-1], `,"metadata":{"aip":`...), ofAIP.Raw...)
+		c.Send = append(c.Send, '}', '}')
+	}
+	c.Send = append(c.Send, '}')
 	if last, ok := Position(ref); ok {
 		seen = max(seen, last)
 	}

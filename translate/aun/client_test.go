@@ -53,6 +53,36 @@ func TestClientRequests(t *testing.T) {
 	}
 }
 
+// TestCommandParams: what the gateway does not use of a command's parameters is metadata, also of the payload of a
+// message and of the task of an assignee. There is always a content.
+func TestCommandParams(t *testing.T) {
+	const passed = `"aip":{"commandParams":{"payload":{"a":1},"previous_task_id":"evil"}}`
+	turn := &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: task.Message{ID: "m", Command: task.Start,
+		Params: json.RawMessage(`{"responseTimeout":1,"payload":{"a":1},"previous_task_id":"evil"}`)}}
+	for from, want := range map[task.State]string{
+		task.None:               `{` + passed + `}`,
+		task.AwaitingInput:      `{` + passed + `}`,
+		task.AwaitingCompletion: `{"previous_task_id":"t",` + passed + `}`,
+	} {
+		turn.From = from
+		params := gjson.GetBytes(aun.Client("agent.aid.pub").AppendTurn(nil, turn, true), "params")
+		if got := params.Get("metadata").Raw; got != want {
+			t.Errorf("from %q: the metadata is %s, want %s", from, got, want)
+		}
+		if got := params.Get("input.content").Raw; got != `""` {
+			t.Errorf("from %q: the input is %s", from, params.Get("input").Raw)
+		}
+		c, ok := aun.NewConversation(params, "agent.aid.pub", turn.Ref, 0)
+		if got := gjson.GetBytes(c.Send, "payload.metadata").Raw; !ok || got != `{`+passed+`}` || !gjson.ValidBytes(c.Send) {
+			t.Errorf("from %q: a message is %s", from, c.Send)
+		}
+		assigned := aun.Assignee("agent.aid.pub", func(string) string { return "" }).AppendTurn(nil, turn, true)
+		if got := gjson.GetBytes(assigned, "metadata").Raw; got != `{`+passed+`}` || !gjson.ValidBytes(assigned) {
+			t.Errorf("from %q: the task of an assignee is %s", from, assigned)
+		}
+	}
+}
+
 // Every request is one of JSON-RPC, whatever the turn holds, and says to a server what the turn says.
 func TestClientTurns(t *testing.T) {
 	c := aun.Client("agent.aid.pub")

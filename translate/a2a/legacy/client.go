@@ -46,6 +46,7 @@ func (client) For(q translate.Query) translate.Client { return client{q} }
 func (client) Header() []translate.Field { return nil }
 
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
 	if stream {
 		method = sendSubscribe
@@ -56,16 +57,16 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		dst = task.AppendString(dst, t.Ref.Session)
 	}
 	dst = append(dst, `,"message":{"role":"user","parts":`...)
-	dst = appendParts(dst, t.Message.DataItems)
-	dst = append(extension.AppendMessage(dst, t.Message.Extensions), '}')
-	if modes := extension.OutputModes(t.Message.Extensions); len(modes) > 0 {
+	dst = appendParts(dst, wire.Items(&t.Message))
+	dst = append(extension.AppendMessage(dst, extensions), '}')
+	if modes := extension.OutputModes(extensions); len(modes) > 0 {
 		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
 	}
 	if t.Webhook != nil { // an agent that ignores it is followed by other means
 		dst = append(dst, `,"pushNotification":`...)
 		dst = webhook.Append(dst, &task.Webhook{URL: t.Webhook.URL, Token: t.Webhook.Token})
 	}
-	return append(extension.AppendParams(dst, t.Message.Extensions), '}', '}')
+	return append(extension.AppendParams(dst, extensions), '}', '}')
 }
 
 // AppendGet implements translate.Getter. It asks for no history, since the gateway keeps its own.

@@ -62,6 +62,7 @@ func (client) NamesTasks() {}
 // AppendTurn implements translate.Client. The agent names tasks and contexts, so a start has no ids. A task that has
 // ended cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
 	if stream {
 		method = sendStream
@@ -71,7 +72,7 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	dst = append(dst, `{"message":{"kind":"message","messageId":`...)
 	dst = task.AppendString(dst, id)
 	dst = append(dst, `,"role":"user","parts":`...)
-	dst = part.Append(dst, "kind", t.Message.DataItems)
+	dst = part.Append(dst, "kind", wire.Items(&t.Message))
 	refers := ""
 	switch {
 	case t.From == task.None:
@@ -84,12 +85,12 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		dst = wire.AppendOptional(dst, `,"taskId":`, t.Ref.Task)
 		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = append(extension.AppendTurn(dst, t.Message.Extensions, refers), '}')
-	if config := extension.Configuration(t.Message.Extensions); !stream || t.Webhook != nil || len(config) > 0 {
+	dst = append(extension.AppendTurn(dst, extensions, refers), '}')
+	if config := extension.Configuration(extensions); !stream || t.Webhook != nil || len(config) > 0 {
 		// Until 0.2.5 the modes were required. No agent refuses an empty list, and some refuse all lists that they do
 		// not know.
 		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
-		if modes := extension.OutputModes(t.Message.Extensions); len(modes) > 0 {
+		if modes := extension.OutputModes(extensions); len(modes) > 0 {
 			dst = append(dst, modes...) // which are for the caller to choose
 		} else {
 			dst = append(dst, '[', ']')
@@ -100,9 +101,9 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		if t.Webhook != nil {
 			dst = webhook.Append(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
 		}
-		dst = append(extension.AppendConfiguration(dst, t.Message.Extensions, false), '}')
+		dst = append(extension.AppendConfiguration(dst, extensions, false), '}')
 	}
-	return append(extension.AppendParams(dst, t.Message.Extensions), '}', '}')
+	return append(extension.AppendParams(dst, extensions), '}', '}')
 }
 
 // AppendGet implements translate.Getter. It asks for no history, since the gateway keeps its own.

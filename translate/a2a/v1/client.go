@@ -67,6 +67,7 @@ func (client) NamesTasks() {}
 // AppendTurn appends a message. A start names neither task nor context, since the agent names them. A task that has
 // ended cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
 	if stream {
 		method = sendStream
@@ -76,7 +77,7 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	dst = append(dst, `{"message":{"messageId":`...)
 	dst = task.AppendString(dst, id)
 	dst = append(dst, `,"role":"ROLE_USER","parts":`...)
-	dst = appendParts(dst, t.Message.DataItems)
+	dst = appendParts(dst, wire.Items(&t.Message))
 	taskID, refers := "", ""
 	switch t.From {
 	case task.None:
@@ -88,7 +89,7 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		dst = wire.AppendOptional(dst, `,"taskId":`, taskID)
 		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = extension.AppendTurn(dst, t.Message.Extensions, refers)
+	dst = extension.AppendTurn(dst, extensions, refers)
 	dst = append(dst, `},"configuration":{"historyLength":0`...) // no history: the gateway keeps its own
 	if t.Webhook != nil {
 		w := *t.Webhook
@@ -96,8 +97,8 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		dst = append(dst, `,"taskPushNotificationConfig":`...)
 		dst = appendConfig(dst, &w)
 	}
-	dst = append(extension.AppendConfiguration(dst, t.Message.Extensions, true), '}')
-	return c.end(append(extension.AppendParams(dst, t.Message.Extensions), '}'))
+	dst = append(extension.AppendConfiguration(dst, extensions, true), '}')
+	return c.end(append(extension.AppendParams(dst, extensions), '}'))
 }
 
 func (c client) AppendGet(dst []byte, ref agent.Ref) []byte {
