@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
@@ -50,19 +51,22 @@ func (r aipRow) row() wildRow {
 
 // wildLeader is a Leader of AIP by rule. It shares no code with the gateway, and reads no more than such Leaders do.
 type wildLeader struct {
-	t       *testing.T
-	base    string // of the paths rpc, stream and so on
-	web     *http.Client
-	sender  string
-	v1      bool
-	session any // of its commands: a text, or nil for none
-	task    string
-	last    int // number of the last event of a stream
-	end     wildEnd
+	t        *testing.T
+	ctx      context.Context // of its calls
+	base     string          // of the paths rpc, stream and so on
+	web      *http.Client
+	sender   string
+	v1       bool
+	session  any // of its commands: a text, or nil for none
+	task     string
+	receiver string // the URL of its notifications
+	last     int    // number of the last event of a stream
+	peer     string // the name in the certificate that the server has shown last
+	end      wildEnd
 }
 
 func newWildLeader(t *testing.T, at string) *wildLeader {
-	l := &wildLeader{t: t, base: at, task: "task-" + rand.Text(), sender: string(certificates(t).Leader.AIC)}
+	l := &wildLeader{t: t, ctx: t.Context(), base: at, task: "task-" + rand.Text(), sender: string(certificates(t).Leader.AIC)}
 	l.session = "session-" + l.task
 	l.web = l.client()
 	return l
@@ -202,13 +206,17 @@ func (l *wildLeader) send(path string, request object, accept string) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	q, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, l.base+"/"+path, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(l.ctx, http.MethodPost, l.base+"/"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Accept", accept)
-	return l.web.Do(q)
+	res, err := l.web.Do(q)
+	if err == nil && res.TLS != nil {
+		l.peer = res.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	return res, err
 }
 
 // stream sends a command by stream, as the newest reference does: only whole results count, and the first one that is

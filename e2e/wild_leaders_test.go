@@ -23,6 +23,30 @@ var (
 
 var wildLeaders = []wildRow{
 	aipRow{
+		name: "reads whole results of a stream, and the first one that settles ends it",
+		lead: func(l *wildLeader) error {
+			r, err := l.stream("start", "ask", nil)
+			if err := l.settledBy(r, err); err != nil {
+				return err
+			}
+			if _, err := l.rpc("continue", "blue", nil); err != nil {
+				return err
+			}
+			r, err = l.stream("re-stream", "", object{"commandParams": object{"lastEventSeq": l.last}})
+			if err := l.settledBy(r, err); err != nil {
+				return err
+			}
+			return l.settledBy(l.rpc("complete", "", nil))
+		},
+		want: wildEnd{Settled: []string{"awaiting-input", "awaiting-completion", "completed"}, Products: []string{"done: blue"},
+			Said: []string{"What colour?"}, Told: []string{"ask", "blue"}},
+	}.row(),
+	aipRow{
+		name: "reads a failure from the whole result of a stream",
+		lead: func(l *wildLeader) error { return l.settledBy(l.stream("start", "fail", nil)) },
+		want: wildEnd{Settled: []string{"failed"}, Said: []string{"the oven is broken"}, Told: []string{"fail"}},
+	}.row(),
+	aipRow{
 		name: "polls by `get`",
 		lead: func(l *wildLeader) error { return l.polled("hello") },
 		want: completedHello,
@@ -64,13 +88,18 @@ func (l *wildLeader) settledBy(r *wildResult, err error) error {
 func (l *wildLeader) polled(text string) error { return l.polledWith(text, nil) }
 
 func (l *wildLeader) polledWith(text string, more object) error {
-	if _, err := l.rpc("start", text, more); err != nil {
-		return err
-	}
-	if err := l.settledBy(l.poll()); err != nil {
+	if err := l.started(text, more); err != nil {
 		return err
 	}
 	return l.settledBy(l.rpc("complete", "", nil))
+}
+
+// started starts a task, and polls it until it is settled.
+func (l *wildLeader) started(text string, more object) error {
+	if _, err := l.rpc("start", text, more); err != nil {
+		return err
+	}
+	return l.settledBy(l.poll())
 }
 
 func sessionRow(name string, session any) wildRow {

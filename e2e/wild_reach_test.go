@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWildReach has Leaders of AIP by rule reach a Partner in their ways: by its ACS, by an address, by clients of HTTP
+// that they share.
+func TestWildReach(t *testing.T) {
+	t.Parallel()
+	runWild(t, wildReach)
+}
+
+var wildReach = []wildRow{
+	byAddress(),
+	sessionsRow("several sessions with the same HTTP clients, which the end of one closes", "timeouts {\nresponse 1s\n}", nil),
+}
+
+// byAddress calls a Partner by its IP address: the handshake then names no server, and Caddy wants a name where it asks
+// for certificates.
+func byAddress() wildRow {
+	row := aipRow{
+		name: "calls an IP address over mTLS",
+		set:  "default_sni 127.0.0.1\n\tservers {\n\t\tstrict_sni_host insecure_off\n\t}",
+		lead: func(l *wildLeader) error {
+			l.base = strings.Replace(l.base, "localhost", "127.0.0.1", 1)
+			return l.polled("hello")
+		},
+		want: completedHello,
+	}.row()
+	row.ways[1].through = false
+	row.ways[1].serve = func(t *testing.T) *wildServed {
+		served, pki, port := legacyWorker(false)(t), certificates(t), freePort(t)
+		serve(t, config{handle: "respond 404", options: row.set, otherSites: fmt.Sprintf(`https://127.0.0.1:%d {
+	tls %s %s {
+		client_auth {
+			mode require_and_verify
+			trust_pool file %s
+		}
+	}
+	aip_gateway %s
+}`, port, pki.Server.Cert, pki.Server.Key, pki.CA.Cert, served.as)})
+		served.at = fmt.Sprintf("https://localhost:%d", port)
+		return served
+	}
+	return row
+}
+
+// sessionsRow has two sessions of one process. The second one ends while the agent works for the first one.
+func sessionsRow(name, set string, behind func(*testing.T) *wildServed) wildRow {
+	return aipRow{
+		name: name, set: set, behind: behind,
+		lead: func(l *wildLeader) error {
+			shared, closeAll := context.WithCancel(l.ctx)
+			defer closeAll()
+			first, second := *l, *l
+			first.ctx, second.ctx = shared, shared
+			first.anew()
+			if err := second.polled("hello"); err != nil {
+				return err
+			}
+			answered := make(chan error, 1)
+			go func() {
+				_, err := first.rpc("start", "hold", nil)
+				answered <- err
+			}()
+			var err error
+			select {
+			case err = <-answered:
+			case <-time.After(10 * time.Second): // the second session has no reason to last longer
+				closeAll()
+				err = fmt.Errorf("the start was cut: %w", <-answered)
+			}
+			if err != nil {
+				return err
+			}
+			l.anew()
+			if _, err := l.rpc("start", "release", nil); err != nil {
+				return err
+			}
+			l.task = first.task
+			return l.settledBy(l.poll())
+		},
+		want: wildEnd{Settled: awaitsCompletion, Products: []string{"done: hold"}, Told: []string{"hello", "hold", "release"}},
+	}.row()
+}
