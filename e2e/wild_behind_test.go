@@ -46,8 +46,7 @@ var wildBehind = []wildRow{
 			}
 			return l.settledBy(l.rpc("complete", "", nil))
 		},
-		want: wildEnd{Settled: []string{"awaiting-input", "awaiting-completion", "completed"},
-			Products: []string{"done: blue"}, Said: []string{"What colour?"}, Told: []string{"ask", "blue"}},
+		want: askedColour,
 	}.behindToo(),
 	aipRow{
 		name: "fails",

@@ -67,8 +67,8 @@ func inboxWorld(t *testing.T) (vhost, partner string) {
 
 // inboxChannel logs in at the broker.
 func inboxChannel(t *testing.T, vhost, user string) (*amqp.Channel, error) {
-	conn, err := amqp.DialConfig("amqp://"+sharedBroker(t).Address(), amqp.Config{Vhost: vhost, SASL: []amqp.Authentication{
-		&amqp.PlainAuth{Username: user, Password: "secret"}}})
+	login := []amqp.Authentication{&amqp.PlainAuth{Username: user, Password: "secret"}}
+	conn, err := amqp.DialConfig("amqp://"+sharedBroker(t).Address(), amqp.Config{Vhost: vhost, SASL: login})
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,9 @@ func inboxGateway(t *testing.T, group ...string) *wildServed {
 	var vhost string
 	vhost, m.aic = inboxWorld(t)
 	own := m.identify()
-	m.config = m.fronting(served.as, "localhost", append(group, fmt.Sprintf("inbox amqps://localhost:%d/%s", b.TLSPort, vhost),
-		fmt.Sprintf("tls {\n\t\t\t\tca %s\n\t\t\t\tclient_cert %s %s\n\t\t\t}", certificates(t).CA.Cert, own.Cert, own.Key))...)
+	group = append(group, fmt.Sprintf("inbox amqps://localhost:%d/%s", b.TLSPort, vhost), fmt.Sprintf(
+		"tls {\n\t\t\t\tca %s\n\t\t\t\tclient_cert %s %s\n\t\t\t}", certificates(t).CA.Cert, own.Cert, own.Key))
+	m.config = m.fronting(served.as, "localhost", group...)
 	m.start(m.config)
 	m.waitFor(t, "the inbox of groups is read")
 	served.at = vhost + " " + m.aic

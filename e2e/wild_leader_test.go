@@ -66,7 +66,8 @@ type wildLeader struct {
 }
 
 func newWildLeader(t *testing.T, at string) *wildLeader {
-	l := &wildLeader{t: t, ctx: t.Context(), base: at, task: "task-" + rand.Text(), sender: string(certificates(t).Leader.AIC)}
+	l := &wildLeader{t: t, ctx: t.Context(), base: at, task: "task-" + rand.Text()}
+	l.sender = string(certificates(t).Leader.AIC)
 	l.session = "session-" + l.task
 	l.web = l.client()
 	return l

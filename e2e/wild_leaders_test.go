@@ -19,6 +19,9 @@ var (
 	helloDone        = []string{"done: hello"}
 	helloTold        = []string{"hello"}
 	completedHello   = wildEnd{Settled: []string{"awaiting-completion", "completed"}, Products: helloDone, Told: helloTold}
+
+	askedColour = wildEnd{Settled: []string{"awaiting-input", "awaiting-completion", "completed"},
+		Products: []string{"done: blue"}, Said: []string{"What colour?"}, Told: []string{"ask", "blue"}}
 )
 
 var wildLeaders = []wildRow{
@@ -38,8 +41,7 @@ var wildLeaders = []wildRow{
 			}
 			return l.settledBy(l.rpc("complete", "", nil))
 		},
-		want: wildEnd{Settled: []string{"awaiting-input", "awaiting-completion", "completed"}, Products: []string{"done: blue"},
-			Said: []string{"What colour?"}, Told: []string{"ask", "blue"}},
+		want: askedColour,
 	}.row(),
 	aipRow{
 		name: "reads a failure from the whole result of a stream",
@@ -58,6 +60,26 @@ var wildLeaders = []wildRow{
 			return l.polled("hello")
 		},
 		want: completedHello,
+	}.row(),
+	aipRow{
+		name:    "reads products only",
+		partner: wildPartnerRule{inStart: true},
+		behind:  legacyWorker(true),
+		lead: func(l *wildLeader) error {
+			r, err := l.rpc("start", "hello", nil)
+			if err == nil {
+				l.products(r)
+			}
+			return err
+		},
+		want: wildEnd{Products: helloDone, Told: helloTold},
+	}.row(),
+	aipRow{
+		name:    "prints the text of the status and the products",
+		partner: wildPartnerRule{inStart: true},
+		behind:  legacyWorker(true),
+		lead:    func(l *wildLeader) error { return l.settledBy(l.rpc("start", "hello", nil)) },
+		want:    wildEnd{Settled: awaitsCompletion, Products: helloDone, Told: helloTold},
 	}.row(),
 	aipRow{
 		name:    "sends only `start`, and reads the products of its answer",

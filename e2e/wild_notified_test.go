@@ -27,15 +27,15 @@ var wildNotified = []wildRow{
 		}
 		_, err := l.rpc("continue", "blue", nil)
 		return err
-	}, wildEnd{Settled: []string{"awaiting-input", "awaiting-completion", "completed"}, Products: []string{"done: blue"},
-		Said: []string{"What colour?"}, Told: []string{"ask", "blue"}}),
+	}, askedColour),
 }
 
 const wildToken = "token of the receiver"
 
 // subscribe sets a webhook and starts it, without content.
 func (l *wildLeader) subscribe() error {
-	set, err := l.post("notification/set", "notification/set", object{"url": l.receiver, "token": wildToken, "taskId": l.task})
+	set, err := l.post("notification/set", "notification/set",
+		object{"url": l.receiver, "token": wildToken, "taskId": l.task})
 	if err != nil {
 		return err
 	}

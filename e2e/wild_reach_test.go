@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +20,54 @@ func TestWildReach(t *testing.T) {
 }
 
 var wildReach = []wildRow{
+	aipRow{
+		name: "takes the endpoint from the ACS, and calls its siblings",
+		lead: func(l *wildLeader) error {
+			var acs struct {
+				EndPoints    []struct{ URL, Transport string }
+				Capabilities struct{ Streaming, Notification bool }
+			}
+			if err := l.get("/acs", &acs); err != nil {
+				return err
+			}
+			for _, endpoint := range acs.EndPoints {
+				if endpoint.Transport == "JSONRPC" {
+					l.base = strings.TrimSuffix(endpoint.URL, "/"+path.Base(endpoint.URL))
+					l.note("%s, streaming %t, notification %t", path.Base(endpoint.URL), acs.Capabilities.Streaming,
+						acs.Capabilities.Notification)
+				}
+			}
+			_, err := l.post("notification/set", "notification/set",
+				object{"url": "http://127.0.0.1:1/", "token": wildToken, "taskId": l.task})
+			if err != nil {
+				return err
+			}
+			r, err := l.stream("start", "hello", nil)
+			if err := l.settledBy(r, err); err != nil {
+				return err
+			}
+			return l.settledBy(l.rpc("complete", "", nil))
+		},
+		want: wildEnd{Settled: completedHello.Settled, Products: helloDone, Told: helloTold,
+			Noted: []string{"rpc, streaming true, notification true"}},
+	}.row(),
+	aipRow{
+		name: "asks `GET /health` before each call, and `GET /acs` for skills",
+		lead: func(l *wildLeader) error {
+			var health, acs map[string]any
+			if err := errors.Join(l.get("/health", &health), l.get("/acs", &acs)); err != nil {
+				return err
+			}
+			skills, _ := acs["skills"].([]any)
+			l.note("%d skills, AIC %t", len(skills), acs["aic"] != nil)
+			return l.polled("hello")
+		},
+		want: wildEnd{Settled: completedHello.Settled, Products: helloDone, Told: helloTold,
+			Noted: []string{"1 skills, AIC true"}},
+	}.row(),
 	byAddress(),
-	sessionsRow("several sessions with the same HTTP clients, which the end of one closes", "timeouts {\nresponse 1s\n}", nil),
+	sessionsRow("several sessions with the same HTTP clients, which the end of one closes",
+		"timeouts {\nresponse 1s\n}", legacyWorker(false)),
 }
 
 // byAddress calls a Partner by its IP address: the handshake then names no server, and Caddy wants a name where it asks
@@ -87,6 +135,7 @@ func sessionsRow(name, set string, behind func(*testing.T) *wildServed) wildRow 
 			l.task = first.task
 			return l.settledBy(l.poll())
 		},
-		want: wildEnd{Settled: awaitsCompletion, Products: []string{"done: hold"}, Told: []string{"hello", "hold", "release"}},
+		want: wildEnd{Settled: awaitsCompletion, Products: []string{"done: hold"},
+			Told: []string{"hello", "hold", "release"}},
 	}.row()
 }
