@@ -33,7 +33,7 @@ var adviceByReason = map[upstream.Reason]string{
 	upstream.InvalidHeader:     "check header_up in agent",
 	upstream.CardMissing:       "check the URL of agent, and header_up in it",
 	upstream.DialectUnknown: "check the URL of agent and header_up in it, " +
-		"or name the dialect: agent a2a/0.3 <endpoint>",
+		"or name the dialect: agent a2a/legacy <endpoint>, or a2a/0.3, a2a/1.0",
 	upstream.WrongDialect: "check the dialect of agent",
 }
 

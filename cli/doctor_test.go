@@ -204,7 +204,8 @@ func TestDoctor(t *testing.T) {
 			s.agent = "a2a " + serveAgent(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusBadRequest)
 			})
-		}, "agent", doctor.Broken, `^the agent shows no card, [^(]*\(HTTP 400\); [^(]*$`},
+		}, "agent", doctor.Broken,
+			`^the agent shows no card, [^(]*\(GetTask: HTTP 400\); [^(]*agent a2a/legacy <endpoint>, or a2a/0.3, a2a/1.0$`},
 		{"an AID that expires soon", aun(5*time.Minute, time.Hour), "certificate", doctor.Warning,
 			`of gateway.aid.test expires on .*; renew it`},
 		{"a list of revoked certificates that is old", aun(1000*time.Hour, -time.Minute), "certificate", doctor.Warning,

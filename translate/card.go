@@ -25,6 +25,8 @@ type Card struct {
 
 	Signed bool   // the agent signed its card: any change to it breaks the signature
 	Raw    []byte // the card as the agent sent it, byte for byte
+
+	Ignored []string // members that have a wrong type, such as skills.0.tags: the first few, for the operator
 }
 
 // Provider is the organization that offers an agent.

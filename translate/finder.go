@@ -11,8 +11,8 @@ type Finder interface {
 	// Card reads a card.
 	Card(body []byte) (*Card, error)
 	// Offers returns the ways to reach the agent that its card lists and the gateway has a dialect for, the
-	// agent's favourite first.
-	Offers(c *Card) []Offer
+	// agent's favourite first. path is that of Places at which the card lay.
+	Offers(c *Card, path string) []Offer
 	// Unsupported returns why the gateway has no dialect for any of the ways that a card lists, and what to do about it:
 	// a sentence for the operator. It is empty where there is a way, or nothing more is known.
 	Unsupported(c *Card) string
@@ -23,9 +23,10 @@ type Finder interface {
 
 // Offer is a way to reach an agent that its card lists.
 type Offer struct {
-	URL     string // as the agent wrote it, unchecked
+	URL     string // as the agent wrote it, unchecked; empty where the card names none: the one that is configured
 	OwnPort bool   // it is another server than that of the card: a host and a port, with or without a scheme
 	Dialect string // empty where the card does not name it
+	Likely  string // the dialect where the card names none, and no answer of the agent proves another
 	Why     string // by what the dialect is known, for people: "its card lists JSONRPC 1.0"
 }
 
@@ -34,6 +35,7 @@ type Probe struct {
 	Dialect string
 	Header  []Field
 	Body    []byte
+	Asks    string // what it asks for, for people: "GetTask"
 	Why     string // what a Yes proves, for people: "it knows GetTask"
 	// Judge reads the body of the answer, whatever the status of HTTP.
 	Judge func(body []byte) Verdict

@@ -21,11 +21,13 @@ const (
 	maxSkills     = 1000
 	maxInterfaces = 100
 	maxWords      = 1000 // in each list: modes, tags, examples
+	maxIgnored    = 10   // members that are named
 )
 
 // ParseCard reads an agent card of any version. Agents mix the members of versions, so each member is read wherever it
-// is found. A member that is missing or null stays zero; any other must have the type that A2A gives it. The Card is a
-// copy of body.
+// is found. A member that is missing or null stays zero. One that has not the type that A2A gives it is ignored, and so
+// is what is too much in a list: cards are written by hand, and the rest of such a card is right. The Card is a copy of
+// body.
 func ParseCard(body []byte) (*translate.Card, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, wire.Refuse("the agent's card is not JSON in UTF-8")
@@ -47,9 +49,6 @@ func ParseCard(body []byte) (*translate.Card, error) {
 	}
 	r.addInterfaces()
 	r.card.Security = r.security(doc)
-	if r.err != nil {
-		return nil, r.err
-	}
 	return r.card, nil
 }
 
@@ -58,9 +57,8 @@ var onlyOfCards = map[string]bool{
 	"name": true, "version": true, "url": true, "supportedInterfaces": true, "skills": true, "capabilities": true,
 }
 
-// cardReader reads the members of a card by their type, and keeps the first error.
+// cardReader reads the members of a card by their type, and keeps which it ignores.
 type cardReader struct {
-	err  error
 	card *translate.Card
 
 	// Where the agent is, in the words of 0.x.
@@ -89,7 +87,7 @@ func (r *cardReader) member(key string, v gjson.Result) {
 	case "defaultOutputModes":
 		c.DefaultOutputModes = r.words(v, key)
 	case "skills":
-		r.list(v, key, maxSkills, func(at string, v gjson.Result) { c.Skills = append(c.Skills, r.skill(v, at)) })
+		c.Skills = r.skills(v, key)
 	case "capabilities":
 		r.capabilities(v, key)
 	case "supportsAuthenticatedExtendedCard":
@@ -156,89 +154,97 @@ func (r *cardReader) addInterface(i translate.Interface) {
 	r.card.Interfaces = append(r.card.Interfaces, i)
 }
 
-func (r *cardReader) wrong(at, want string) {
-	if r.err == nil {
-		r.err = wire.Refuse("the agent's card has a member that is not %s", want).WithField(at)
+// ignore keeps that a member is ignored.
+func (r *cardReader) ignore(at string) {
+	if len(r.card.Ignored) < maxIgnored {
+		r.card.Ignored = append(r.card.Ignored, at)
 	}
 }
 
 func (r *cardReader) text(v gjson.Result, at string) string {
 	if v.Type != gjson.String {
-		r.wrong(at, "a string")
+		r.ignore(at)
 	}
 	return v.Str
 }
 
 func (r *cardReader) flag(v gjson.Result, at string) bool {
 	if v.Type != gjson.True && v.Type != gjson.False {
-		r.wrong(at, "true or false")
+		r.ignore(at)
 	}
 	return v.Type == gjson.True
 }
 
-// object calls f for every member of an object that is not null.
-func (r *cardReader) object(v gjson.Result, at string, f func(name, at string, v gjson.Result)) {
+// object calls f for every member of an object that is not null, and reports whether it is an object.
+func (r *cardReader) object(v gjson.Result, at string, f func(name, at string, v gjson.Result)) bool {
 	if !v.IsObject() {
-		r.wrong(at, "an object")
-		return
+		r.ignore(at)
+		return false
 	}
-	wire.Members(v, func(name string, v gjson.Result) {
-		if r.err == nil {
-			f(name, at+"."+name, v)
-		}
-	})
+	wire.Members(v, func(name string, v gjson.Result) { f(name, at+"."+name, v) })
+	return true
 }
 
-// list calls f for every item of an array.
+// list calls f for every item of an array, up to most.
 func (r *cardReader) list(v gjson.Result, at string, most int, f func(at string, v gjson.Result)) {
 	if !v.IsArray() {
-		r.wrong(at, "an array")
+		r.ignore(at)
 		return
 	}
 	n := 0
 	v.ForEach(func(_, v gjson.Result) bool {
-		if n == most && r.err == nil {
-			r.err = wire.Refuse("the agent's card has a list of more than %d", most).WithField(at)
+		at := at + "." + strconv.Itoa(n)
+		if n == most {
+			r.ignore(at)
+			return false
 		}
-		if r.err == nil {
-			f(at+"."+strconv.Itoa(n), v)
-		}
+		f(at, v)
 		n++
-		return r.err == nil
+		return true
 	})
 }
 
 func (r *cardReader) words(v gjson.Result, at string) (list []string) {
-	r.list(v, at, maxWords, func(at string, v gjson.Result) { list = append(list, r.text(v, at)) })
+	r.list(v, at, maxWords, func(at string, v gjson.Result) {
+		if word := r.text(v, at); v.Type == gjson.String {
+			list = append(list, word)
+		}
+	})
 	return list
 }
 
-func (r *cardReader) skill(v gjson.Result, at string) (s translate.Skill) {
-	r.object(v, at, func(name, at string, v gjson.Result) {
-		switch name {
-		case "id":
-			s.ID = r.text(v, at)
-		case "name":
-			s.Name = r.text(v, at)
-		case "description":
-			s.Description = r.text(v, at)
-		case "tags":
-			s.Tags = r.words(v, at)
-		case "examples":
-			s.Examples = r.words(v, at)
-		case "inputModes":
-			s.InputModes = r.words(v, at)
-		case "outputModes":
-			s.OutputModes = r.words(v, at)
+func (r *cardReader) skills(v gjson.Result, at string) (list []translate.Skill) {
+	r.list(v, at, maxSkills, func(at string, v gjson.Result) {
+		var s translate.Skill
+		if r.object(v, at, func(name, at string, v gjson.Result) {
+			switch name {
+			case "id":
+				s.ID = r.text(v, at)
+			case "name":
+				s.Name = r.text(v, at)
+			case "description":
+				s.Description = r.text(v, at)
+			case "tags":
+				s.Tags = r.words(v, at)
+			case "examples":
+				s.Examples = r.words(v, at)
+			case "inputModes":
+				s.InputModes = r.words(v, at)
+			case "outputModes":
+				s.OutputModes = r.words(v, at)
+			}
+		}) {
+			list = append(list, s)
 		}
 	})
-	return s
+	return list
 }
 
 // interfaces reads supportedInterfaces (1.0) and additionalInterfaces (0.2, 0.3), whose members differ.
 func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Interface) {
 	r.list(v, at, maxInterfaces, func(at string, v gjson.Result) {
 		var i translate.Interface
+		before := len(r.card.Ignored)
 		r.object(v, at, func(name, at string, v gjson.Result) {
 			switch name {
 			case "url":
@@ -251,7 +257,9 @@ func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Int
 				i.Tenant = r.text(v, at)
 			}
 		})
-		list = append(list, i)
+		if len(r.card.Ignored) == before { // half of one would be another interface
+			list = append(list, i)
+		}
 	})
 	return list
 }
@@ -263,31 +271,40 @@ func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	wire.Members(doc, func(key string, v gjson.Result) {
 		switch key {
 		case "authentication":
-			r.object(v, key, func(string, string, gjson.Result) {})
-			if s.Version == "" {
+			ok := r.object(v, key, func(string, string, gjson.Result) {})
+			if s.Version == "" && ok {
 				s.Version, s.Schemes = "0.1", wire.Line(v)
 			}
 		case "securitySchemes":
-			s.Version, s.Schemes = "0.2", wire.Line(v)
-			r.object(v, key, func(_, _ string, v gjson.Result) { // its name is left out of errors: the agent chose it
+			generation := "0.2"
+			if r.object(v, key, func(_, _ string, v gjson.Result) { // without its name: the agent chose it
 				r.object(v, key, func(name, _ string, v gjson.Result) {
 					if v.IsObject() && strings.HasSuffix(name, wrapper) {
-						s.Version = "1.0"
+						generation = "1.0"
 					}
 				})
-			})
+			}) {
+				s.Version, s.Schemes = generation, wire.Line(v)
+			}
 		case "security":
-			r.list(v, key, maxWords, func(string, gjson.Result) {})
-			old = wire.Line(v)
+			old = r.requirements(v, key)
 		case "securityRequirements":
-			r.list(v, key, maxWords, func(string, gjson.Result) {})
-			required = wire.Line(v)
+			required = r.requirements(v, key)
 		}
 	})
 	if s.Required = old; s.Version == "1.0" && required != nil || old == nil {
 		s.Required = required
 	}
 	return s
+}
+
+// requirements returns the JSON of a list, and nil for what is none.
+func (r *cardReader) requirements(v gjson.Result, at string) []byte {
+	if !v.IsArray() {
+		r.ignore(at)
+		return nil
+	}
+	return wire.Line(v)
 }
 
 // wrapper ends the names of the members that hold a scheme in 1.0, such as mtlsSecurityScheme.

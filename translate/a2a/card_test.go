@@ -3,7 +3,7 @@
 package a2a
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -123,50 +123,74 @@ func TestParseCard(t *testing.T) {
 }
 
 func TestParseCardRefuses(t *testing.T) {
-	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
-	for _, tt := range []struct{ name, body, field string }{
-		{"nothing", ``, ""},
-		{"a page", `<!doctype html><title>App</title>`, ""},
-		{"an array", `[{"name":"a","url":"http://a/"}]`, ""},
-		{"some object", `{"detail":"ok"}`, ""},
-		{"an error", `{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":null}`, ""},
-		{"one member is not enough", `{"name":"x"}`, ""},
-		{"not UTF-8", "{\"name\":\"\xff\",\"url\":\"http://a/\"}", ""},
-		{"cut", `{"name":"a","url":"http://a/"`, ""},
-		{"name", `{"name":7,"url":"http://a/"}`, "name"},
-		{"url", `{"name":"a","url":["http://a/"]}`, "url"},
-		{"streaming", `{"name":"a","capabilities":{"streaming":"yes"}}`, "capabilities.streaming"},
-		{"capabilities", `{"name":"a","capabilities":[]}`, "capabilities"},
-		{"provider", `{"name":"a","version":"1","provider":{"organization":{}}}`, "provider.organization"},
-		{"skills", `{"name":"a","skills":{}}`, "skills"},
-		{"a skill", `{"name":"a","skills":[{},"x"]}`, "skills.1"},
-		{"a tag", `{"name":"a","skills":[{"tags":["x",1]}]}`, "skills.0.tags.1"},
-		{"an interface", `{"name":"a","supportedInterfaces":[{"url":1}]}`, "supportedInterfaces.0.url"},
-		{"a version", `{"name":"a","supportedInterfaces":[{"protocolVersion":1.0}]}`,
-			"supportedInterfaces.0.protocolVersion"},
-		{"extended", `{"name":"a","version":"1","supportsAuthenticatedExtendedCard":1}`,
-			"supportsAuthenticatedExtendedCard"},
-		{"schemes", `{"name":"a","version":"1","securitySchemes":{"my secret":"x"}}`, "securitySchemes"},
-		{"security", `{"name":"a","version":"1","security":{}}`, "security"},
-		{"too many skills", `{"name":"a","skills":[` + many(maxSkills+1, `{}`) + `]}`, "skills"},
-		{"too many interfaces", `{"name":"a","supportedInterfaces":[` + many(maxInterfaces+1, `{}`) + `]}`,
-			"supportedInterfaces"},
-		{"too many modes", `{"name":"a","version":"1","defaultInputModes":[` + many(maxWords+1, `""`) + `]}`,
-			"defaultInputModes"},
+	for name, body := range map[string]string{
+		"nothing":                  ``,
+		"a page":                   `<!doctype html><title>App</title>`,
+		"an array":                 `[{"name":"a","url":"http://a/"}]`,
+		"some object":              `{"detail":"ok"}`,
+		"an error":                 `{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":null}`,
+		"one member is not enough": `{"name":"x"}`,
+		"not UTF-8":                "{\"name\":\"\xff\",\"url\":\"http://a/\"}",
+		"cut":                      `{"name":"a","url":"http://a/"`,
 	} {
-		c, err := ParseCard([]byte(tt.body))
-		var e *task.Error
-		if c != nil || !errors.As(err, &e) || e.Kind != task.InvalidAgentResponse || e.Field != tt.field {
-			t.Errorf("%s: got %v, %v; want an invalid agent response at %q", tt.name, c, err, tt.field)
+		if c, err := ParseCard([]byte(body)); c != nil || task.KindOf(err) != task.InvalidAgentResponse {
+			t.Errorf("%s: got %v, %v; want an invalid agent response", name, c, err)
 		}
 	}
-	for _, body := range []string{
-		`{"name":"a","skills":[` + many(maxSkills, `{}`) + `]}`,
-		`{"name":"a","supportedInterfaces":[` + many(maxInterfaces, `{}`) + `]}`,
+}
+
+// TestParseCardIgnores: a member with a wrong type is lost, and the rest of the card is read.
+func TestParseCardIgnores(t *testing.T) {
+	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	modes := func(c *translate.Card) int { return len(c.DefaultInputModes) }
+	skills := func(c *translate.Card) int { return len(c.Skills) }
+	interfaces := func(c *translate.Card) int { return len(c.Interfaces) }
+	schemes := func(c *translate.Card) int { return len(c.Security.Version) }
+	nothing := func(*translate.Card) int { return 0 }
+	for _, tt := range []struct {
+		ignored, members string
+		count            func(*translate.Card) int
+		want             int
+	}{
+		{"name", `"name":7`, nothing, 0},
+		{"version", `"version":1`, nothing, 0},
+		{"url", `"url":["http://a/"]`, interfaces, 0},
+		{"capabilities.streaming", `"url":"http://a/","capabilities":{"streaming":"yes"}`, interfaces, 1},
+		{"capabilities", `"capabilities":["streaming"]`, nothing, 0},
+		{"provider.organization", `"provider":{"organization":{}}`, nothing, 0},
+		{"skills", `"skills":{}`, skills, 0},
+		{"skills.1", `"skills":[{},"x",{"id":"b"}]`, skills, 2},
+		{"skills.0.tags.1", `"skills":[{"tags":["x",1]}]`, skills, 1},
+		{"supportedInterfaces.0.url", `"supportedInterfaces":[{"url":1},{"url":"http://a/"}]`, interfaces, 1},
+		{"supportedInterfaces.0.protocolVersion", `"supportedInterfaces":[{"protocolVersion":1.0}]`, interfaces, 0},
+		{"supportsAuthenticatedExtendedCard", `"supportsAuthenticatedExtendedCard":1`, nothing, 0},
+		{"authentication", `"authentication":"none"`, schemes, 0},
+		{"securitySchemes", `"securitySchemes":["bearer"]`, schemes, 0},
+		{"securitySchemes", `"securitySchemes":{"my secret":"x"}`, schemes, len("0.2")},
+		{"security", `"security":{}`, schemes, 0},
+		{"defaultInputModes", `"defaultInputModes":"text"`, modes, 0},
+		{fmt.Sprint("skills.", maxSkills), `"skills":[` + many(maxSkills+2, `{}`) + `]`, skills, maxSkills},
+		{fmt.Sprint("supportedInterfaces.", maxInterfaces),
+			`"supportedInterfaces":[` + many(maxInterfaces+1, `{}`) + `]`, interfaces, maxInterfaces},
+		{fmt.Sprint("defaultInputModes.", maxWords), `"defaultInputModes":[` + many(maxWords+1, `""`) + `]`, modes,
+			maxWords},
+		{"", `"skills":[` + many(maxSkills, `{}`) + `]`, skills, maxSkills},
 	} {
-		if _, err := ParseCard([]byte(body)); err != nil {
-			t.Errorf("at the limit: %v", err)
+		c, err := ParseCard([]byte(`{"skills":null,"capabilities":{},"description":"d",` + tt.members + `,"name":"a"}`))
+		if err != nil {
+			t.Errorf("%s: %v", tt.members, err)
+			continue
 		}
+		if got := strings.Join(c.Ignored, " "); got != tt.ignored {
+			t.Errorf("%.60s: %q is ignored, want %q", tt.members, got, tt.ignored)
+		}
+		if got := tt.count(c); got != tt.want || c.Description != "d" || c.Name != "a" {
+			t.Errorf("%.60s: got %d of them, want %d, in %+v", tt.members, got, tt.want, c)
+		}
+	}
+	c, err := ParseCard([]byte(`{"name":"a","skills":[` + many(100, `1`) + `]}`))
+	if err != nil || len(c.Ignored) != maxIgnored {
+		t.Errorf("%d members are named, want %d: %v", len(c.Ignored), maxIgnored, err)
 	}
 }
 
@@ -204,6 +228,6 @@ func FuzzParseCard(f *testing.F) {
 				t.Errorf("form %d changes when it is read and written again:\n%s\n%s", form, got, again)
 			}
 		}
-		Finder().Offers(c)
+		Finder().Offers(c, "")
 	})
 }

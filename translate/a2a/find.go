@@ -24,10 +24,16 @@ func Finder() translate.Finder { return finder{} }
 
 type finder struct{}
 
+// Where cards lie: from 0.3 on, and before.
+const (
+	placeOf03     = "/.well-known/agent-card.json"
+	placeBefore03 = "/.well-known/agent.json"
+)
+
 // Places implements translate.Finder. Some agents show another card for each version, and that of the newest version
 // says the most.
 func (finder) Places() ([]string, []translate.Field) {
-	return []string{"/.well-known/agent-card.json", "/.well-known/agent.json"},
+	return []string{placeOf03, placeBefore03},
 		[]translate.Field{{Name: "A2A-Version", Value: "1.0"}}
 }
 
@@ -37,7 +43,16 @@ func (finder) Card(body []byte) (*translate.Card, error) { return ParseCard(body
 // Offers implements translate.Finder. It leaves out interfaces with a tenant, which no dialect supports, and those of
 // HTTP+JSON and gRPC before 1.0, which are protocols of their own. gRPC comes last, wherever the card lists it: it
 // needs a port of its own, which the gateway may not reach, and brings nothing that the others lack.
-func (finder) Offers(c *translate.Card) []translate.Offer {
+func (finder) Offers(c *translate.Card, path string) []translate.Offer {
+	// 0.1 and early 0.2 look the same. Agents of 0.2 are made with SDKs, which know the methods for webhooks; those of
+	// 0.1 are written by hand, and know the few methods that they need.
+	likely := version.NameLegacy
+	if path == placeOf03 {
+		likely = version.Name03
+	}
+	if len(c.Interfaces) == 0 {
+		return []translate.Offer{{Likely: likely, Why: "its card names no URL"}}
+	}
 	var offers, last []translate.Offer
 	for _, i := range c.Interfaces {
 		if i.URL == "" || i.Tenant != "" {
@@ -64,8 +79,7 @@ func (finder) Offers(c *translate.Card) []translate.Offer {
 			// 0.2 named its version from 0.2.5 on, and had these members from 0.2.1 on.
 			o.Dialect, o.Why = version.Name03, "its card has members that 0.2 brought"
 		case rpc && i.Version == "":
-			// 0.1 and early 0.2 look the same.
-			o.Why = "its card names no version"
+			o.Why, o.Likely = "its card names no version", likely
 		default:
 			continue
 		}
@@ -94,7 +108,7 @@ func (finder) Probes(id string) []translate.Probe {
 		body = task.AppendString(body, id)
 		body = jsonrpc.End(append(body, '}'))
 		p := translate.Probe{
-			Dialect: dialect, Body: body, Why: "it knows " + method,
+			Dialect: dialect, Body: body, Asks: method, Why: "it knows " + method,
 			Judge: func(body []byte) translate.Verdict { return judge(body, no) },
 		}
 		if version != "" {
@@ -104,8 +118,8 @@ func (finder) Probes(id string) []translate.Probe {
 	}
 	return []translate.Probe{
 		// Only here a failure of the agent proves nothing: any server of 1.0 can look up a task. An error about the
-		// version is a No as well.
-		probe(version.Name10, "GetTask", "1.0", -32603, -32009),
+		// version is a No as well, and so is a task: an agent that finds one has not read what it was asked.
+		probe(version.Name10, "GetTask", "1.0", -32603, -32009, found),
 		// An agent may have no webhooks, or fail because it does not know the id, and still know the method.
 		probe(version.NameLegacy, "tasks/pushNotification/get", ""),
 		probe(version.Name03, "tasks/pushNotificationConfig/get", ""),
@@ -119,13 +133,18 @@ func judge(body []byte, no []int64) translate.Verdict {
 	switch {
 	case bad != nil:
 		return translate.Unsure
-	case res.Failure == nil:
-		return translate.Yes
-	}
-	for _, code := range append([]int64{-32601, -32600, -32700}, no...) {
-		if res.Failure.Code == code {
-			return translate.No
-		}
+	case slices.Contains(append(no, -32601, -32600, -32700), code(res)):
+		return translate.No
 	}
 	return translate.Yes
+}
+
+// found stands for a success among the codes of errors, which are never 0.
+const found = 0
+
+func code(res jsonrpc.Response) int64 {
+	if res.Failure == nil {
+		return found
+	}
+	return res.Failure.Code
 }

@@ -15,8 +15,9 @@ import (
 func TestOffers(t *testing.T) {
 	const names = "its card names a protocolVersion of 0.2 or 0.3"
 	for name, want := range map[string][]translate.Offer{
-		"legacy-trpc":  {{URL: "http://127.0.0.1:9102/", Why: "its card names no version"}},
-		"legacy-nulls": {{URL: "http://agent.internal/maps", Why: "its card names no version"}},
+		"legacy-trpc": {{URL: "http://127.0.0.1:9102/", Likely: version.NameLegacy, Why: "its card names no version"}},
+		"legacy-nulls": {{URL: "http://agent.internal/maps", Likely: version.NameLegacy,
+			Why: "its card names no version"}},
 		"v02": {{URL: "http://localhost:41241/", Dialect: version.Name03,
 			Why: "its card has members that 0.2 brought"}},
 		"v03-go":         {{URL: "http://127.0.0.1:9202/invoke", Dialect: version.Name03, Why: names}},
@@ -31,9 +32,12 @@ func TestOffers(t *testing.T) {
 			{URL: "grpc.internal:443", OwnPort: true, Dialect: version.Name10GRPC, Why: "its card lists GRPC 1.0"},
 		},
 	} {
-		if diff := cmp.Diff(want, Finder().Offers(parsed(t, name))); diff != "" {
+		if diff := cmp.Diff(want, Finder().Offers(parsed(t, name), placeBefore03)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+	if o := Finder().Offers(parsed(t, "legacy-trpc"), placeOf03); o[0].Likely != version.Name03 {
+		t.Errorf("where cards lie from 0.3 on: %+v", o)
 	}
 }
 
@@ -74,7 +78,7 @@ func TestVerdicts(t *testing.T) {
 		{"version not supported", failure("-32009"), [3]translate.Verdict{no, yes, yes}},
 		{"no webhooks", failure("-32003"), [3]translate.Verdict{yes, yes, yes}},
 		{"who asks", failure("-31401"), [3]translate.Verdict{yes, yes, yes}},
-		{"a result", `{"jsonrpc":"2.0","id":1,"result":{}}`, [3]translate.Verdict{yes, yes, yes}},
+		{"a result, whatever the method", `{"jsonrpc":"2.0","id":1,"result":{}}`, [3]translate.Verdict{no, yes, yes}},
 		{"a page", `<html><body>404</body></html>`, [3]translate.Verdict{unsure, unsure, unsure}},
 		{"nothing", ``, [3]translate.Verdict{unsure, unsure, unsure}},
 		{"REST's error", `{"detail":"Not Found"}`, [3]translate.Verdict{unsure, unsure, unsure}},

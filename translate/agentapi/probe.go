@@ -12,7 +12,7 @@ import (
 // Probe returns the question that tells an agent of the Agent API from others: a request without its input, which every
 // agent refuses before it works.
 func Probe() translate.Probe {
-	return translate.Probe{Dialect: name, Body: []byte("{}"), Why: "it asks for the input", Judge: judge}
+	return translate.Probe{Dialect: name, Body: []byte("{}"), Asks: "{}", Why: "it asks for the input", Judge: judge}
 }
 
 // judge reads the answer to a probe: the sentence of the validation names the member that is missing, as an event of a

@@ -17,8 +17,8 @@ func Probes(sender, id string) (probes []translate.Probe) {
 		ref := agent.Ref{Task: id, Session: id}
 		c = c.For(translate.Query{ID: "1", Task: id, Session: id})
 		probes = append(probes, translate.Probe{
-			Dialect: c.Name(), Body: c.(translate.Getter).AppendGet(nil, ref), Why: "it knows the command get of " + c.Name(),
-			Judge: judge,
+			Dialect: c.Name(), Body: c.(translate.Getter).AppendGet(nil, ref), Judge: judge,
+			Asks: "get", Why: "it knows the command get of " + c.Name(),
 		})
 	}
 	return probes

@@ -66,6 +66,7 @@ type answer struct {
 	body     []byte
 	tooLarge bool
 	verdict  translate.Verdict
+	object   bool // the body is a JSON object
 }
 
 // unauthorized reports whether the agent answers only callers that it knows.

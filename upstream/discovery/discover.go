@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,6 +75,7 @@ func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 type discovery struct {
 	asker
 	finder  translate.Finder
+	place   string   // of the places of cards, that of the card which was found
 	base    *url.URL // without the place of a card, query and fragment
 	full    *url.URL // as it is configured
 	problem string   // what was odd first, for the error if there is one; empty for nothing
@@ -83,8 +85,8 @@ type discovery struct {
 
 // question is a probe that was sent to an endpoint.
 type question struct {
-	endpoint, dialect string
-	answer            answer
+	endpoint, dialect, asks string
+	answer                  answer
 }
 
 func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
@@ -142,22 +144,20 @@ func (d *discovery) card() (*translate.Card, error) {
 			}
 			card, err := d.finder.Card(a.body)
 			if err == nil {
+				d.place = path
+				if len(card.Ignored) > 0 {
+					d.keepProblem("of its card, these members have a wrong type and are ignored: " +
+						strings.Join(card.Ignored, ", "))
+				}
 				return card, nil
 			}
 			var e *task.Error
 			if errors.As(err, &e) {
-				d.keepProblem(strings.Replace(e.Detail, "the agent's", "its", 1) + at(e.Field))
+				d.keepProblem(strings.Replace(e.Detail, "the agent's", "its", 1))
 			}
 		}
 	}
 	return nil, nil
-}
-
-func at(field string) string {
-	if field == "" {
-		return ""
-	}
-	return ": " + field
 }
 
 // keepProblem keeps what was odd, if it is the first.
@@ -176,8 +176,38 @@ func (d *discovery) withProblem() string {
 
 // failed is the error of a search that found nothing.
 func (d *discovery) failed(what string) error {
+	what += d.answers()
+	if !strings.Contains(what, d.problem) {
+		what += d.withProblem()
+	}
 	return upstream.Failed(task.InvalidAgentResponse, upstream.DialectUnknown, nil,
-		"%s%s; the operator must check the agent's URL and credentials, or name its dialect", what, d.withProblem())
+		"%s; the operator must check the agent's URL and credentials, or name its dialect", what)
+}
+
+// answers says how the questions that were asked have been answered, such as " (GetTask: not known)". It holds nothing
+// that the agent wrote, and no URL.
+func (d *discovery) answers() string {
+	var said []string
+	asked := make(map[string][]string) // by what the questions were answered with
+	for _, q := range d.asked {
+		what := "not known"
+		switch {
+		case q.answer.status == 0:
+			what = "no answer"
+		case q.answer.verdict == translate.Unsure:
+			what = q.answer.problem()
+		}
+		if asked[what] == nil {
+			said = append(said, what)
+		}
+		if !slices.Contains(asked[what], q.asks) {
+			asked[what] = append(asked[what], q.asks)
+		}
+	}
+	for i, what := range said {
+		said[i] = " (" + strings.Join(asked[what], ", ") + ": " + what + ")"
+	}
+	return strings.Join(said, "")
 }
 
 // Ask asks an agent at its configured URL a question that proves a dialect. An error says that the agent was not

@@ -57,6 +57,27 @@ func TestDiscover(t *testing.T) {
 				[]string{cardJSON, "/invoke GetTask"}}},
 		{"HTTP+JSON is believed", "", &peer{cards: only(cardJSON, cardREST)},
 			want{"a2a/1.0-rest", "/rest/", "t", "its card lists HTTP+JSON 1.0", []string{cardJSON}}},
+		{"by hand, without webhooks", "", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", noWebhooks)},
+			want{"a2a/legacy", "/", "l", "its card names no version, and no answer of the agent proves one",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get",
+					"/ tasks/pushNotificationConfig/get"}}},
+		{"by hand, where cards lie from 0.3 on", "", &peer{cards: only(cardJSON, legacyCard), rpc: at1("/", noWebhooks)},
+			want{"a2a/0.3", "/", "l", "its card names no version, and no answer of the agent proves one",
+				[]string{cardJSON, "/ GetTask", "/ tasks/pushNotification/get", "/ tasks/pushNotificationConfig/get"}}},
+		{"by hand, without a URL", "/agents/a", &peer{
+			cards: only("/agents/a"+agentJSON, `{"name":"l","url":null,"capabilities":["streaming"]}`),
+			rpc:   at1("/agents/a", noWebhooks)},
+			want{"a2a/legacy", "/agents/a", "l", "its card names no URL, and no answer of the agent proves one",
+				[]string{"/agents/a" + cardJSON, "/agents/a" + agentJSON, "/agents/a GetTask",
+					"/agents/a tasks/pushNotification/get", "/agents/a tasks/pushNotificationConfig/get"}}},
+		{"by hand, the method is ignored", "", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", ignoresMethod)},
+			want{"a2a/legacy", "/", "l", "it knows tasks/pushNotification/get; its card names no version",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
+		{"unknown methods are answered without JSON-RPC", "", &peer{cards: only(agentJSON, legacyCard),
+			rpc: at1("/", speaks03), plain: true},
+			want{"a2a/0.3", "/", "l", "it knows tasks/pushNotificationConfig/get; its card names no version",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get",
+					"/ tasks/pushNotificationConfig/get"}}},
 
 		{"the card lies below the base", "/agents/a",
 			&peer{cards: only("/agents/a"+cardJSON, card10), rpc: at1("/rpc", speaks10)},
@@ -212,6 +233,8 @@ func TestDiscoverFails(t *testing.T) {
 	huge := &peer{cards: only(cardJSON, `{"name":"`+strings.Repeat("x", maxCard)+`","url":"http://HOST/"}`)}
 	const change = "; the operator must check the agent's URL and credentials, or name its dialect"
 	const none = "the agent shows no card, and answers no question as a known version would"
+	const noVersion = "the agent's card names no version, and the agent answers no question as a known version would"
+	const all = " (GetTask, tasks/pushNotification/get, tasks/pushNotificationConfig/get"
 	const grpc = "the agent's card offers only gRPC of A2A before 1.0, which this gateway does not speak; " +
 		"let the agent serve gRPC of 1.0, JSONRPC or HTTP+JSON as well, and list it in its card"
 	const noCard, change2 = "the agent shows no card, neither below its URL nor at the root of its host", ""
@@ -220,29 +243,34 @@ func TestDiscoverFails(t *testing.T) {
 		peer        *peer
 		want, fetch string
 	}{
-		{"nothing", &peer{}, none + " (a question was answered by HTTP 404)" + change, noCard + change2},
-		{"redirects", answers(307, ""), none + " (HTTP 307: the agent redirects, which is not followed)" + change,
+		{"nothing", &peer{}, none + " (GetTask: HTTP 404)" + change, noCard + change2},
+		{"redirects", answers(307, ""), none + " (GetTask: HTTP 307: the agent redirects, which is not followed)" + change,
 			noCard + " (HTTP 307: the agent redirects, which is not followed)" + change2},
-		{"credentials", answers(401, "{}"), none + " (HTTP 401: the agent refuses the gateway's credentials)" + change,
-			noCard + " (HTTP 401: the agent refuses the gateway's credentials)" + change2},
-		{"a page for everything", answers(200, "<html>app</html>"), none + " (its card is not JSON in UTF-8)" + change,
+		{"credentials", answers(401, "{}"), none + all + ": HTTP 401: the agent refuses the gateway's credentials)" +
+			change, noCard + " (HTTP 401: the agent refuses the gateway's credentials)" + change2},
+		{"a page for everything", answers(200, "<html>app</html>"),
+			none + " (GetTask: HTTP 200, but nothing that is understood) (its card is not JSON in UTF-8)" + change,
 			noCard + " (its card is not JSON in UTF-8)" + change2},
-		{"a huge card", huge, none + " (its card is larger than 1048576 bytes)" + change,
+		{"a huge card", huge, none + " (GetTask: HTTP 404) (its card is larger than 1048576 bytes)" + change,
 			noCard + " (its card is larger than 1048576 bytes)" + change2},
-		{"a card of the wrong types", &peer{cards: only(cardJSON, `{"name":"secret words","url":7}`)},
-			none + " (its card has a member that is not a string: url)" + change,
-			noCard + " (its card has a member that is not a string: url)" + change2},
+		{"a card of the wrong types", &peer{cards: only(cardJSON, `{"name":"l","url":7}`)},
+			noVersion + " (GetTask: HTTP 404) (of its card, these members have a wrong type and are ignored: url)" + change,
+			""},
+		{"no card, by hand", &peer{rpc: at1("/", noWebhooks)}, none + all + ": not known)" + change, noCard},
+		{"redirects, but for its card", &peer{cards: only(agentJSON, legacyCard),
+			over: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPost {
+					w.WriteHeader(http.StatusTemporaryRedirect)
+				}
+				return r.Method == http.MethodPost
+			}}, noVersion + " (GetTask: HTTP 307: the agent redirects, which is not followed)" + change, ""},
 		{"only gRPC, 0.3", &peer{cards: only(cardJSON,
 			`{"name":"l","protocolVersion":"0.3.0","url":"http://HOST","preferredTransport":"grpc",`+
 				`"additionalInterfaces":[{"url":"http://HOST","transport":"GRPC"}]}`)}, grpc, ""},
 		{"gRPC and another", &peer{cards: only(cardJSON,
 			`{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC"},{"url":"ws://HOST",`+
 				`"protocolBinding":"WEBSOCKET"}]}`)},
-			"the agent's card names no version, and the agent answers no question as a known version would (its " +
-				"card lists no interface that the gateway speaks)" + change, ""},
-		{"a card without version, no webhooks", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", noWebhooks)},
-			"the agent's card names no version, and the agent answers no question as a known version would" + change,
-			""},
+			noVersion + " (GetTask: HTTP 404) (its card lists no interface that the gateway speaks)" + change, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(tt.peer)

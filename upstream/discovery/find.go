@@ -3,6 +3,8 @@
 package discovery
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,8 +35,10 @@ func (d *discovery) offers(card *translate.Card) (offers []offer) {
 	if card == nil {
 		return nil
 	}
-	for _, o := range d.finder.Offers(card) {
-		if u, moved := d.endpoint(o); u != "" {
+	for _, o := range d.finder.Offers(card, d.place) {
+		if o.URL == "" {
+			offers = append(offers, offer{Offer: o, url: d.full.String()})
+		} else if u, moved := d.endpoint(o); u != "" {
 			offers = append(offers, offer{o, u, moved})
 		}
 	}
@@ -94,7 +98,7 @@ func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found F
 }
 
 // believe takes what the card offers without a proof, because agents without webhooks may know none of the questions.
-// An offer that the agent has denied is taken last.
+// An offer that the agent has denied is taken last, before one whose dialect is a guess.
 func (d *discovery) believe(offers []offer) (found Found, ok bool) {
 	for _, denied := range []bool{false, true} {
 		for _, o := range offers {
@@ -106,7 +110,28 @@ func (d *discovery) believe(offers []offer) (found Found, ok bool) {
 			}
 		}
 	}
+	for _, o := range offers {
+		if o.Likely != "" && d.isServed(o.url) {
+			o.Dialect = o.Likely
+			return o.found(o.Why + ", and no answer of the agent proves one"), true
+		}
+	}
 	return Found{}, false
+}
+
+// isServed reports whether an endpoint has answered a question as one that takes requests.
+func (d *discovery) isServed(endpoint string) bool {
+	return slices.ContainsFunc(d.asked, func(q question) bool {
+		if q.endpoint != endpoint || q.answer.status == 0 {
+			return false
+		}
+		switch status := q.answer.status; status {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+			return q.answer.object
+		default:
+			return status < 300 || status >= 400
+		}
+	})
 }
 
 // notFound is the error of a search that has found no dialect.
@@ -151,11 +176,11 @@ func (d *discovery) denied(o offer) bool {
 	})
 }
 
-// try asks an endpoint a question, once. An endpoint whose answer was not one of the dialect is not asked
-// again. After maxQuestions, no endpoint is asked.
+// try asks an endpoint a question, once. An endpoint that answered by no JSON object is not asked again: it is none of
+// an agent. After maxQuestions, no endpoint is asked.
 func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	for _, q := range d.asked {
-		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure) {
+		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure && !q.answer.object) {
 			return q.answer, nil
 		}
 	}
@@ -172,16 +197,10 @@ func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 		return answer{}, err
 	case err != nil:
 		// The agent can be reached, since it was asked for its card; so this is no endpoint of it.
-		d.keepProblem("a question was not answered")
-	default:
-		if !a.tooLarge {
-			a.verdict = p.Judge(a.body)
-		}
-		if a.verdict == translate.Unsure {
-			d.keepProblem("a question was answered by " + a.problem())
-		}
+	case !a.tooLarge:
+		a.verdict, a.object = p.Judge(a.body), json.Valid(a.body) && bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("{"))
 	}
 	a.body = nil
-	d.asked = append(d.asked, question{endpoint, p.Dialect, a})
+	d.asked = append(d.asked, question{endpoint, p.Dialect, p.Asks, a})
 	return a, nil
 }

@@ -23,6 +23,7 @@ import (
 type peer struct {
 	cards map[string]string            // by path; HOST stands for the agent's own address
 	rpc   map[string]map[string]string // by path, then method: the member that answers, "*" for all other methods
+	plain bool                         // methods that are not in rpc are answered by status 400, and not by JSON-RPC
 	over  func(w http.ResponseWriter, r *http.Request) bool
 
 	mu  sync.Mutex
@@ -52,6 +53,10 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		answer = answers["*"]
 	}
+	if !ok && p.plain {
+		http.Error(w, `{"error":"Invalid request","issues":[]}`, http.StatusBadRequest)
+		return
+	}
 	if r.Header.Get("A2A-Version") == "1.0" != (method == "GetTask") {
 		answer = `"error":{"code":-32009,"message":"wrong version"}`
 	}
@@ -75,9 +80,10 @@ var (
 	speaks03 = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": broken, "*": unknown}
 	speaks02 = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": noWebhook,
 		"*": unknown}
-	speaksLegacy = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": unknown}
-	validates    = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": invalid}
-	noWebhooks   = map[string]string{"tasks/get": knownTask, "*": unknown}
+	speaksLegacy  = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": unknown}
+	validates     = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": invalid}
+	ignoresMethod = map[string]string{"*": `"result":{"id":"x","status":{"state":"completed"}}`}
+	noWebhooks    = map[string]string{"tasks/get": knownTask, "*": unknown}
 )
 
 const (
