@@ -63,7 +63,7 @@ type Identify struct {
 
 // IdentifyLimits bound what is read of requests before the aip_gateway handler answers them.
 type IdentifyLimits struct {
-	// The largest size of a request's body, in bytes. Default: 4 MiB.
+	// The largest size of a request's body, in bytes. Default: as in aip_gateway.
 	Body int `json:"body,omitempty"`
 
 	// How deep objects and arrays may be nested in a request. Default: 64.

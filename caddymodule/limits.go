@@ -12,7 +12,8 @@ import (
 
 // Limits bound what callers may use.
 type Limits struct {
-	// The largest size of a request's body, in bytes. Default: 4 MiB.
+	// The largest size of a request's body, in bytes. Default: 20 MiB, or half of memory_per_leader if that is less, but
+	// at least 4 MiB.
 	Body int `json:"body,omitempty"`
 
 	// How deep objects and arrays may be nested in a request. Default: 64.
@@ -38,11 +39,19 @@ type Limits struct {
 func (l *Limits) fillDefaults() {
 	orDefault(&l.Streams, 20_000)
 	orDefault(&l.StreamsPerLeader, 1000)
-	orDefault(&l.Body, jsonrpc.DefaultBytes)
 	orDefault(&l.Depth, jsonrpc.DefaultDepth)
 	orDefault(&l.TasksPerLeader, 100_000)
 	orDefault(&l.Memory, defaultMemory())
+	orDefault(&l.Body, defaultBody(cmp.Or(l.MemoryPerLeader, l.Memory/4)))
 	orDefault(&l.MemoryPerLeader, max(l.Memory/4, min(l.Memory, minMemory(l.Body))))
+}
+
+// leastBody is the least that a body may have by default, in bytes.
+const leastBody = 4 << 20
+
+// defaultBody returns the default of body, in bytes, where one Leader may use some memory.
+func defaultBody(memoryPerLeader int64) int {
+	return int(max(leastBody, min(jsonrpc.DefaultBytes, memoryPerLeader/2-1)))
 }
 
 // defaultMemory returns the default of memory, in bytes. Caddy sets the process's limit to that of the cgroup or the

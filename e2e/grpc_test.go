@@ -113,7 +113,7 @@ func TestGRPC(t *testing.T) {
 			return err
 		}, codes.Unauthenticated},
 		"too large": {func() error {
-			_, err := mine.SendMessage(ctx, grpcMessage(strings.Repeat("x", 5<<20)))
+			_, err := mine.SendMessage(ctx, grpcMessage(strings.Repeat("x", 21<<20)))
 			return err
 		}, codes.ResourceExhausted},
 	} {

@@ -26,7 +26,7 @@ import (
 // maxResident is how much memory the gateway may take with its default limits, in MiB, whatever one Leader reads.
 const maxResident = 400
 
-// large is a text of which a request, as large as one may be, consists.
+// large is a text of which a large request consists.
 var large = strings.Repeat("x", 4<<20-4096)
 
 // peak returns the most memory that the gateway has ever had, in MiB.

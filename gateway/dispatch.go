@@ -28,8 +28,9 @@ type Answer struct {
 	Reply []byte
 	// Err is the error that Reply reports; nil for a result.
 	Err error
-	// ForStream says that the request was for a stream, as far as it could be read.
-	ForStream bool
+	// Refused says what is known of the request of an error, but for what the caller accepts, which the front knows. It
+	// is valid as long as Reply is.
+	Refused translate.Refused
 	// Stream is nil for none. The front runs it and then closes it. It may release the Request before.
 	Stream *Stream
 	// Summary is for a log of requests. That of a stream follows with its Outcome.
@@ -100,16 +101,15 @@ func (g *Gateway) Admit(ctx context.Context, peer identity.Peer, r *Request, c *
 	return err
 }
 
-// Refuse answers a request whose body was not received, with an error that has a kind, such as those of Hold.
+// Refuse answers a request whose body was not received, with an error that has a kind, such as those of Hold. The begin
+// of the body says how: see BeginOfBody.
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
-	if task.IsBodyTooLarge(err) {
-		if r.Version != "" && !x.route.Unenveloped {
-			x.match = r.choose(&translate.Request{Version: r.Version})
-		}
-		x.chooseUnread()
+	if r.Version != "" && !x.route.Unenveloped {
+		x.match = r.choose(&translate.Request{Version: r.Version})
 	}
+	x.chooseUnread()
 	x.count(err, 0)
 	a := x.refuse(err)
 	a.Summary = x.summary(err)
@@ -216,7 +216,7 @@ func (x *exchange) refuse(err error) Answer {
 		write = d.AppendInvitationError
 	}
 	a := x.reply(write((*x.in.reply)[:0], x.req.ID, err))
-	a.Err, a.ForStream = err, x.call.Stream
+	a.Err, a.Refused = err, translate.Refused{Method: x.method(), Stream: x.call.Stream}
 	return a
 }
 

@@ -172,18 +172,19 @@ func (x *exchange) choose() {
 	x.call.Dialect = x.dialect.Name()
 }
 
-// unreadMost is how much of a body is searched for its method that is not parsed, in bytes.
-const unreadMost = 4 << 10
+// BeginOfBody is how much is kept of a body that is not received, for Refuse, in bytes.
+const BeginOfBody = 4 << 10
 
-// chooseUnread chooses the dialect of a request whose body is too large to be parsed, by the method if that stands at
-// its begin, as most callers write it: how an error is answered depends on the dialect.
+// chooseUnread finds the id and the method of a request whose body is not parsed, and chooses its dialect, if they
+// stand at its begin, as most callers write them: how an error is answered depends on that.
 func (x *exchange) chooseUnread() {
-	if x.in.Body == nil || x.in.Version != "" || len(x.in.matches) < 2 || x.route.Unenveloped {
+	if x.in.Body == nil || x.route.Unenveloped {
 		return
 	}
-	begin := (*x.in.Body)[:min(len(*x.in.Body), unreadMost)]
-	if method := jsonrpc.MethodIn(begin); method != "" {
-		x.match = x.in.choose(&translate.Request{Request: jsonrpc.Request{Method: method}})
+	req := jsonrpc.ReadBegin((*x.in.Body)[:min(len(*x.in.Body), BeginOfBody)])
+	x.req.ID, x.req.Method = req.ID, req.Method
+	if req.Method != "" && x.in.Version == "" && len(x.in.matches) > 1 {
+		x.match = x.in.choose(&translate.Request{Request: req})
 		x.call.Dialect = x.dialect.Name()
 	}
 }

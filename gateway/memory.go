@@ -20,19 +20,46 @@ import (
 
 // Hold takes memory for a body of n bytes and for what is decoded from it. A front calls it before it reads more than
 // quota.Free bytes, and each time before it reads more than that. It may wait until ctx ends or the configuration is
-// replaced. The memory is counted for the peer, because the Leader that the request names is not known yet.
+// replaced. The memory is counted for the peer, because the Leader that the request names is not known yet. There is
+// none for a peer that may not call at all.
 func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n int) error {
 	if n <= quota.Free {
 		return nil
 	}
 	if !r.held {
+		peer, err := g.letsIn(r, peer)
+		if err != nil {
+			return err
+		}
 		leader := quota.Unverified
-		if peer, err := g.config.Guard.Check(peer); err == nil && peer.Verified() {
+		if peer.Verified() {
 			leader = peer.Leader()
 		}
 		r.holdFor(g.memory, leader)
 	}
 	return g.wait(ctx, &r.memory, 2*int64(n), g.memory.Patience)
+}
+
+// letsIn returns a peer as the Guard accepts it for a dialect that the request may have, or why for none of them.
+func (g *Gateway) letsIn(r *Request, peer identity.Peer) (accepted identity.Peer, err error) {
+	if len(r.matches) == 0 { // decoded by the front
+		return g.config.Guard.Check(peer)
+	}
+	for i := range r.matches {
+		if accepted, err = g.config.Guard.CheckIn(r.matches[i].dialect.Name(), peer); err == nil {
+			break
+		}
+	}
+	return accepted, err
+}
+
+// Drop gives back what the request holds of its body, but for the begin.
+func (r *Request) Drop() {
+	if r.Body != nil && len(*r.Body) > BeginOfBody {
+		begin := bytes.Clone((*r.Body)[:BeginOfBody])
+		r.Body = &begin
+	}
+	r.memory.Release()
 }
 
 // Lend says that the front waits for the caller to read the reply. If others need the memory that the request holds,

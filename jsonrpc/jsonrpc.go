@@ -45,7 +45,7 @@ type Limits struct {
 
 // Defaults of Limits.
 const (
-	DefaultBytes = 4 << 20
+	DefaultBytes = 20 << 20
 	DefaultDepth = 64
 )
 

@@ -49,5 +49,16 @@ func IsEmpty(v gjson.Result) bool {
 	return empty
 }
 
-// MethodIn returns the method in the begin of a request that is not parsed; empty if it is not there.
-func MethodIn(begin []byte) string { return gjson.GetBytes(begin, "method").Str }
+// ReadBegin returns what there is of the id, the method and the params in the begin of a request that is not parsed,
+// for an answer to it. It proves nothing: the rest of the request is not read.
+func ReadBegin(begin []byte) (r Request) {
+	r.Method = gjson.GetBytes(begin, "method").Str
+	id := gjson.GetBytes(begin, "id")
+	if whole := id.Index+len(id.Raw) < len(begin); whole && gjson.Valid(id.Raw) && isID(id.Raw) {
+		r.ID = ID(id.Raw)
+	}
+	if params := gjson.GetBytes(begin, "params"); params.IsObject() {
+		r.Params = params
+	}
+	return r
+}

@@ -35,3 +35,27 @@ func TestMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestReadBegin: what stands at the begin of a request is read, also where the begin ends in the midst of a value.
+func TestReadBegin(t *testing.T) {
+	const whole = `{"jsonrpc":"2.0","id":"a1","method":"stream","params":{"message":{"type":"task-command",` +
+		`"text":"xxxx"}}}`
+	for name, c := range map[string]struct{ begin, id, method, kind string }{
+		"all":               {whole, `"a1"`, "stream", "task-command"},
+		"a part":            {whole[:len(whole)-9], `"a1"`, "stream", "task-command"},
+		"no params":         {whole[:46], `"a1"`, "stream", ""},
+		"a part of a name":  {whole[:38], `"a1"`, "", ""},
+		"a part of an id":   {`{"method":"rpc","id":12`, "", "rpc", ""},
+		"the id is no id":   {`{"method":"rpc","id":{"a":1},"x":1`, "", "rpc", ""},
+		"the id is no JSON": {`{"method":"rpc","id":"a` + "\x01" + `","x":1`, "", "rpc", ""},
+		"params are a list": {`{"method":"rpc","id":1,"params":["message"`, "1", "rpc", ""},
+		"not JSON":          {"hello", "", "", ""},
+		"nothing":           {"", "", "", ""},
+	} {
+		r := ReadBegin([]byte(c.begin))
+		kind := Member(Member(r.Params, "message"), "type").Str
+		if string(r.ID) != c.id || r.Method != c.method || kind != c.kind {
+			t.Errorf("%s: id %s, method %q, type %q", name, r.ID, r.Method, kind)
+		}
+	}
+}

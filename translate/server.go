@@ -132,11 +132,18 @@ type Statuser interface {
 }
 
 // An ErrorStreamer is a Server that may answer a call for a stream with a stream whose only event is the error, because
-// some of its callers read nothing else and take any other answer for a stream that has ended well.
+// some of its callers read nothing else and take any other answer for a stream that has ended well. StreamsErrors
+// reports whether it does so.
 type ErrorStreamer interface {
-	// StreamsErrors reports whether it does so. stream says that the call was for a stream, and only that the caller
-	// accepts nothing else.
-	StreamsErrors(stream, only bool) bool
+	StreamsErrors(r *Refused) bool
+}
+
+// Refused is what is known of a request that is answered by an error.
+type Refused struct {
+	Method     string // as far as it could be read; empty otherwise
+	Stream     bool   // the request was decoded, and is for a stream
+	Events     bool   // the caller says that it accepts a stream of events
+	OnlyEvents bool   // it accepts nothing else
 }
 
 // An Unresumer is a Server whose callers do not resume a stream that is cut, and take its end for that of the answer.

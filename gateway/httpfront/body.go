@@ -3,20 +3,68 @@
 package httpfront
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// read reads the body of the request into its buffer, but only one byte beyond the limit, which shows that the body is
-// too large.
-func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
+// receive reads the body of the request into its buffer. After an error with a kind, by which the request is refused,
+// that holds the begin of the body. last says that the connection is of no further use then.
+func (e *exchange) receive(w http.ResponseWriter, r *http.Request) (last bool, err error) {
 	defer limitReading(w, e.front.config.BodyTimeout).end()
-	return readBody(r.Body, e.request.Body, r.ContentLength, e.front.gateway.MaxBody(), e)
+	err = e.read(r)
+	if most, ok := errors.AsType[*http.MaxBytesError](err); ok { // of a handler before this one
+		err = task.BodyTooLarge(task.InvalidRequest, most.Limit)
+	}
+	if _, refused := errors.AsType[*task.Error](err); refused {
+		last = !e.skip(r)
+	}
+	return last, err
+}
+
+// read reads the body, but of one that is too large only what shows that.
+func (e *exchange) read(r *http.Request) error {
+	most := e.front.gateway.MaxBody()
+	if r.ContentLength <= int64(most) {
+		err := readBody(r.Body, e.request.Body, r.ContentLength, most, e)
+		if err != nil || len(*e.request.Body) <= most {
+			return err
+		}
+	}
+	return task.BodyTooLarge(task.InvalidRequest, int64(most))
+}
+
+// skipMost is how much of a body is skipped beyond what a body may have, in bytes.
+const skipMost = 64 << 20
+
+// skip reads the rest of a body that is refused, and keeps nothing but its begin. A caller that sends all of a body
+// before it reads the answer sees a broken connection otherwise. It reports whether the body was read to its end.
+func (e *exchange) skip(r *http.Request) bool {
+	e.request.Drop()
+	from, most := io.Reader(r.Body), int64(e.front.gateway.MaxBody()+skipMost)
+	if b, ok := from.(*previewBody); ok {
+		from = b.rest()
+	}
+	begin := *e.request.Body
+	if n := len(begin); n < gateway.BeginOfBody {
+		begin = slices.Grow(begin, gateway.BeginOfBody-n)[:gateway.BeginOfBody]
+		more, err := io.ReadFull(from, begin[n:])
+		if *e.request.Body = begin[:n+more]; err != nil {
+			return err == io.EOF || err == io.ErrUnexpectedEOF
+		}
+	}
+	if r.ContentLength > most {
+		return false
+	}
+	_, err := io.CopyN(io.Discard, from, most)
+	return err == io.EOF
 }
 
 // holder takes the memory for n bytes of a body.

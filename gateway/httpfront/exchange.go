@@ -64,19 +64,16 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	e.resume()
 	e.request.Body = gateway.NewBody()
 	var a gateway.Answer
-	err := e.read(w, r)
-	if most, ok := errors.AsType[*http.MaxBytesError](err); ok { // of a handler before this one
-		err = task.BodyTooLarge(task.InvalidRequest, most.Limit)
+	last, err := e.receive(w, r)
+	if last {
+		w.Header().Set("Connection", "close")
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		e.received = len(*e.request.Body)
 		a = f.gateway.Dispatch(e.ctx, e.peer, &e.request)
-	case task.KindOf(err) == task.LimitExceeded, task.IsBodyTooLarge(err):
-		// The rest of the body is not read.
-		w.Header().Set("Connection", "close")
+	} else if _, refused := errors.AsType[*task.Error](err); refused {
 		a = f.gateway.Refuse(e.ctx, e.peer, &e.request, err)
-	default:
+	} else {
 		f.config.Log.DebugContext(e.ctx, "a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return nil, nil
@@ -187,7 +184,8 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 			header["Www-Authenticate"], status = e.front.challenge(a)
 		}
 		s, ok := a.Dialect.(translate.ErrorStreamer)
-		if ok && status == http.StatusOK && s.StreamsErrors(a.ForStream, acceptsOnlyEvents(r)) {
+		a.Refused.Events, a.Refused.OnlyEvents = acceptsEvents(r)
+		if ok && status == http.StatusOK && s.StreamsErrors(&a.Refused) {
 			header["Content-Type"] = eventType
 			body = append(append([]byte("data: "), body...), "\n\n"...)
 		}
@@ -210,9 +208,9 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 	return e.front.loop(w, r, e.received)
 }
 
-// acceptsOnlyEvents reports whether the caller accepts nothing but a stream.
-func acceptsOnlyEvents(r *http.Request) bool {
+// acceptsEvents reports whether the caller says that it accepts a stream, and whether it accepts nothing else.
+func acceptsEvents(r *http.Request) (accepts, only bool) {
 	accept := strings.Join(r.Header["Accept"], ",")
-	return strings.Contains(accept, "text/event-stream") &&
-		!strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
+	accepts = strings.Contains(accept, "text/event-stream")
+	return accepts, accepts && !strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
 }

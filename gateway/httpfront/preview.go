@@ -271,6 +271,16 @@ func (b *previewBody) Read(dst []byte) (int, error) {
 	return n, err
 }
 
+// rest returns what is left of the body, also of one that was too large for the preview.
+func (b *previewBody) rest() io.Reader {
+	b.v.mu.Lock()
+	defer b.v.mu.Unlock()
+	if b.v.failed != nil {
+		return b.ReadCloser
+	}
+	return b
+}
+
 // again reads what was kept of the body. It reports whether all of that was read, and the rest is to be read.
 func (v *Preview) again(dst []byte) (n int, err error, all bool) {
 	v.mu.Lock()

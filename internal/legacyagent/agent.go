@@ -38,7 +38,7 @@ type Options struct {
 
 const (
 	defaultTasks = 10_000
-	maxBody      = 4 << 20 // bytes of one request
+	maxBody      = 32 << 20 // bytes of one request
 )
 
 // Agent is the agent. It serves its card at /.well-known/agent.json and JSON-RPC everywhere else.

@@ -164,7 +164,7 @@ func TestBadRequests(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":"a","method":"tasks/send","params":{"id":"x","message":{"parts":[{"text":"a"}]}}}`,
 			`{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.message.parts must have a part of type text"}}`},
 		{strings.Repeat(" ", maxBody+1),
-			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 4194304 bytes"}}`},
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 33554432 bytes"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, post(t, a, t.Context(), tc.in)); diff != "" {
 			t.Errorf("%.40s (-want +got):\n%s", tc.in, diff)

@@ -40,7 +40,7 @@ func (server) Route(method, path string) (r translate.Route, ok bool) {
 func (server) Matches(*translate.Request) bool { return true }
 
 // StreamsErrors implements translate.ErrorStreamer: an error is the only line of the stream.
-func (server) StreamsErrors(stream, _ bool) bool { return stream }
+func (server) StreamsErrors(r *translate.Refused) bool { return r.Stream }
 
 // Numbered implements translate.Unresumer: a response is sent once.
 func (server) Numbered() bool { return false }

@@ -96,6 +96,12 @@ func (*serverV2) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []b
 	return appendInvitationError(dst, id, e, errorV2(e.Kind))
 }
 
+// StreamsErrors implements translate.ErrorStreamer: the reference's Leaders read the lines of a stream, and take the
+// end of an answer without any for the end of the task's events.
+func (*serverV2) StreamsErrors(r *translate.Refused) bool {
+	return r.Events && (r.Stream || r.Method == methodStream)
+}
+
 // v2 is how v02 writes a command: a TaskCommand.
 var v2 = version{
 	name: nameV2, command: typeCommand, other: name, otherCommand: "message", member: "command",

@@ -77,7 +77,7 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 
 // StreamsErrors implements translate.ErrorStreamer. Callers of 0.3 whose request does not show its version are
 // answered here, too.
-func (server) StreamsErrors(_, only bool) bool { return only }
+func (server) StreamsErrors(r *translate.Refused) bool { return r.OnlyEvents }
 
 // Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
 func (server) Numbered() bool { return true }

@@ -92,7 +92,7 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 }
 
 // StreamsErrors implements translate.ErrorStreamer.
-func (server) StreamsErrors(_, only bool) bool { return only }
+func (server) StreamsErrors(r *translate.Refused) bool { return r.OnlyEvents }
 
 // Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
 func (server) Numbered() bool { return true }

@@ -73,7 +73,7 @@ func (s Base) end(dst []byte) []byte {
 
 // StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP says that a stream is
 // refused.
-func (s Base) StreamsErrors(_, only bool) bool { return only && !s.rest }
+func (s Base) StreamsErrors(r *translate.Refused) bool { return r.OnlyEvents && !s.rest }
 
 // Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
 func (Base) Numbered() bool { return true }
