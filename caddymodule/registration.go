@@ -147,11 +147,17 @@ func (g *Gateway) followRegistration(ctx context.Context) {
 		default:
 			g.reportRegistration(&before, now, !begun)
 			before = *now
-			if aic := now.AIC(); aic != "" && g.AIC == "" && g.app.canReload() {
+			if aic := now.AIC(); g.isUsedAtOnce(aic) {
 				g.useAIC(ctx, aic)
 			}
 		}
 	}
+}
+
+// isUsedAtOnce reports whether the configuration is loaded again for an AIC that the registry has assigned. That of a new
+// version needs other certificates: where the gateway does not obtain them, the operator says when they are there.
+func (g *Gateway) isUsedAtOnce(aic string) bool {
+	return aic != "" && aic != g.AIC && g.app.canReload() && (g.AIC == "" || g.app.Certificates.obtains(aic))
 }
 
 // reportRegistration logs what has become of a registration, if that is something else than before.
@@ -169,9 +175,12 @@ func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
 		}
 	}
 	switch {
-	case now.AIC() != "" && g.AIC == "" && g.app.canReload(): // see useAIC
+	case g.isUsedAtOnce(now.AIC()): // see useAIC
+	case now.AIC() != "" && now.AIC() != g.AIC && now.AIC() != before.AIC() && g.app.canReload():
+		log.Warn("the registry has assigned an AIC: get certificates with it, and run caddy reload --force, so that it is used",
+			"aic", now.AIC(), "used", g.AIC)
 	case now.AIC() != "" && now.AIC() != g.AIC && now.AIC() != before.AIC():
-		log.Warn("the registry has assigned an AIC, which is used from the next reload of the configuration on",
+		log.Warn("the registry has assigned an AIC, which is used when Caddy is started again: its admin API is off",
 			"aic", now.AIC(), "used", cmp.Or(g.AIC, "none"))
 	case first && g.entityAtMount(now):
 		log.Warn("the Partner is registered with its mount point as its endpoint", "error", gateway.ErrAtMount)

@@ -55,52 +55,118 @@ func (s *storageWithFaults) Store(ctx context.Context, key string, value []byte)
 	return s.FileStorage.Store(ctx, key, value)
 }
 
-// TestAICNotStored has a storage that is full when the registry assigns an AIC: the configuration is loaded again when
-// the AIC is in the storage, and not before.
-func TestAICNotStored(t *testing.T) {
-	r := registrytest.New(t)
+// registrant has an account whose storage may have faults, and a Partner that is registered once.
+func registrant(t *testing.T) (r *registrytest.Registry, a *registry.Account, s *storageWithFaults, o registry.Order) {
+	t.Helper()
+	r = registrytest.New(t)
 	client, err := registry.New(registry.Config{URL: r.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	storage := &storageWithFaults{FileStorage: &certmagic.FileStorage{Path: t.TempDir()}}
-	account := registry.NewAccount(client, &registry.Password{Client: client, User: registrytest.User,
-		Secret: func() (string, error) { return registrytest.Password, nil }}, storage)
+	s = &storageWithFaults{FileStorage: &certmagic.FileStorage{Path: t.TempDir()}}
+	a = registry.NewAccount(client, &registry.Password{Client: client, User: registrytest.User,
+		Secret: func() (string, error) { return registrytest.Password, nil }}, s)
 	const partner = "https://agent.example/{AIC}"
-	order := registry.Order{Partner: partner, Differs: func(json.RawMessage) (bool, error) { return false, nil },
+	o = registry.Order{Partner: partner, Differs: func(json.RawMessage) (bool, error) { return false, nil },
 		ACS: []byte(`{"aic":"unassigned","name":"Echo","version":"1.0.0","endPoints":[{"url":"` + partner + `"}]}`)}
-	if _, err := account.Register(t.Context(), order); err != nil {
+	if _, err := a.Register(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	aic := r.Process("Echo", "1.0.0", true, "")
-	reloaded.Delete(aic) // the test may run again
+	return r, a, s, o
+}
 
-	stored := make(chan string, 8) // the AIC in the storage when the configuration is loaded again
+// followed follows the registration of a Partner until the test ends. loads is called when the configuration is loaded
+// again.
+func followed(t *testing.T, g *Gateway, a *registry.Account, loads func()) {
+	t.Helper()
 	admin := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
-		if q.Method != http.MethodPost {
-			return
+		if q.Method == http.MethodPost {
+			loads()
 		}
-		record, err := account.Record(q.Context(), partner)
-		if err != nil {
-			t.Error(err)
-		}
-		stored <- record.AIC()
 	}))
 	t.Cleanup(admin.Close)
 	address := admin.Listener.Addr().(*net.TCPAddr)
-	storage.faults.Store(2)
-	g := &Gateway{PublicURL: partner, registered: true, log: slog.New(slog.DiscardHandler),
-		app: &App{account: account, Registry: &Registry{Poll: caddy.Duration(20 * time.Millisecond)},
-			admin: adminAPI{host: address.String(), at: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(),
-				StartPort: uint(address.Port), EndPort: uint(address.Port)}}}}
+	g.registered = true
+	if g.app == nil {
+		g.app = new(App)
+	}
+	g.app.account, g.app.Registry = a, &Registry{Poll: caddy.Duration(20 * time.Millisecond)}
+	g.app.admin = adminAPI{host: address.String(), at: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(),
+		StartPort: uint(address.Port), EndPort: uint(address.Port)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		g.followRegistration(ctx)
 	}()
-	defer func() { <-over }()
-	defer cancel()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+}
+
+// TestNewVersionIsUsed: where the gateway obtains the certificates of its Partners, the AIC of a new version is used at
+// once. Where an operator does, the log says how.
+func TestNewVersionIsUsed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		certificates *Certificates
+		loads        bool
+	}{
+		"obtained":          {&Certificates{}, true},
+		"of others":         {&Certificates{Partners: []string{"1.2.3"}}, false},
+		"of the operator's": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, account, _, order := registrant(t)
+			old := r.Process("Echo", "1.0.0", true, "")
+			order.ACS, order.NewVersion = []byte(strings.Replace(string(order.ACS), "1.0.0", "2.0.0", 1)), true
+			if _, err := account.Register(t.Context(), order); err != nil {
+				t.Fatal(err)
+			}
+			reloaded.Delete(r.Process("Echo", "2.0.0", true, "")) // the test may run again
+			said := make(chan string, 8)
+			g := &Gateway{PublicURL: order.Partner, AIC: old, app: &App{Certificates: tt.certificates},
+				log: slog.New(slog.NewTextHandler(lineWriter(said), nil))}
+			followed(t, g, account, func() { said <- "loaded" })
+			for line := range said {
+				switch {
+				case line == "loaded" && tt.loads, strings.Contains(line, "run caddy reload --force") && !tt.loads:
+					return
+				case line == "loaded", strings.Contains(line, "level=WARN"):
+					t.Fatal(line)
+				}
+			}
+		})
+	}
+}
+
+// lineWriter gives lines of a log to a channel, while there is room.
+type lineWriter chan string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	select {
+	case w <- string(line):
+	default:
+	}
+	return len(line), nil
+}
+
+// TestAICNotStored has a storage that is full when the registry assigns an AIC: the configuration is loaded again when
+// the AIC is in the storage, and not before.
+func TestAICNotStored(t *testing.T) {
+	r, account, storage, order := registrant(t)
+	aic := r.Process("Echo", "1.0.0", true, "")
+	reloaded.Delete(aic) // the test may run again
+
+	stored := make(chan string, 8) // the AIC in the storage when the configuration is loaded again
+	storage.faults.Store(2)
+	followed(t, &Gateway{PublicURL: order.Partner, log: slog.New(slog.DiscardHandler)}, account, func() {
+		record, err := account.Record(t.Context(), order.Partner)
+		if err != nil {
+			t.Error(err)
+		}
+		stored <- record.AIC()
+	})
 	if got := <-stored; got != aic {
 		t.Errorf("the configuration is loaded again when the storage has the AIC %q, want %q", got, aic)
 	}

@@ -124,15 +124,14 @@ func reload(ctx context.Context, admin adminAPI) error {
 // reloaded are the AICs for which the configuration was loaded again: once in a process for each, whatever comes of it.
 var reloaded sync.Map
 
-// useAIC has the configuration loaded again, so that the Partner, which has no AIC yet, has the one that the registry
-// has assigned to it.
+// useAIC has the configuration loaded again, so that the Partner has the AIC that the registry has assigned to it.
 func (g *Gateway) useAIC(ctx context.Context, aic string) {
 	if _, before := reloaded.LoadOrStore(aic, true); before {
 		return
 	}
 	g.log.Info("the registry has assigned an AIC: the configuration is loaded again, so that it is used", "aic", aic)
 	if err := reload(ctx, g.app.admin); err != nil && ctx.Err() == nil {
-		g.log.Error("the configuration could not be loaded again, so that the AIC is used from the next reload on",
+		g.log.Error("the configuration could not be loaded again, so that the AIC is not used; run caddy reload --force",
 			"aic", aic, "error", err)
 	}
 }

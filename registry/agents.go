@@ -110,17 +110,33 @@ const (
 	maxPages = 40 // of the agents of one name
 )
 
-// find returns the agents of the user with a name, of any version, but for those that were deleted. A registry that
-// knows no such filter gives all agents of the user.
-func (a *Account) find(ctx context.Context, name string) (found []*Entry, err error) {
+// find returns the agents of the user with a name, of any version, but for those that were deleted.
+func (a *Account) find(ctx context.Context, name string) ([]*Entry, error) {
+	return a.filtered(ctx, "name", name, func(one *agent) bool { return one.Name == name })
+}
+
+// findAIC returns the agent of the user with an AIC, unless it was deleted; nil for none.
+func (a *Account) findAIC(ctx context.Context, aic string) (*Entry, error) {
+	found, err := a.filtered(ctx, "aic", aic, func(one *agent) bool { return strings.EqualFold(one.AIC, aic) })
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// filtered returns the agents of the user that a filter selects, but for those that were deleted. A registry that knows
+// no such filter gives all agents of the user.
+func (a *Account) filtered(
+	ctx context.Context, filter, value string, is func(*agent) bool,
+) (found []*Entry, err error) {
 	for n := 1; n <= maxPages; n++ {
-		got, err := a.list(ctx, url.Values{"name": {name}, "page_num": {strconv.Itoa(n)},
+		got, err := a.list(ctx, url.Values{filter: {value}, "page_num": {strconv.Itoa(n)},
 			"page_size": {strconv.Itoa(pageSize)}})
 		if err != nil {
 			return nil, err
 		}
 		for i := range got.Items {
-			if got.Items[i].Name != name || got.Items[i].Deleted {
+			if got.Items[i].Deleted || !is(&got.Items[i]) {
 				continue
 			}
 			e, err := got.Items[i].entry()
@@ -136,7 +152,7 @@ func (a *Account) find(ctx context.Context, name string) (found []*Entry, err er
 			return found, nil
 		}
 	}
-	return nil, &Error{Kind: Malformed, Detail: "the user has more agents of this name than are read"}
+	return nil, &Error{Kind: Malformed, Detail: "the user has more agents of this " + filter + " than are read"}
 }
 
 // draftBody is what a draft is made of.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -278,17 +279,30 @@ func (a *Account) refresh(ctx context.Context, r *Record) error {
 }
 
 // Withdraw takes back what waits for its approval, which becomes a draft again. With remove, a draft, what was
-// rejected, or the version with an AIC, is deleted for ever. aic is the one that the caller means; empty for none.
+// rejected, or the version with an AIC, is deleted for ever. aic is the one that the caller means, which may be that of
+// a version before; empty for none.
 func (a *Account) Withdraw(ctx context.Context, partner, aic string, remove bool) (*Record, error) {
 	return a.work(ctx, partner, func(r *Record) error {
 		if err := a.refresh(ctx, r); err != nil {
 			return err
 		}
+		isMeant := func(one string) bool { return strings.EqualFold(one, aic) }
+		former := slices.IndexFunc(r.Former, isMeant)
 		e := r.Next
-		if aic != "" {
-			if e = r.Current; e == nil || !strings.EqualFold(e.AIC, aic) {
-				return fmt.Errorf("%w under the AIC %s", ErrNothing, aic)
+		switch {
+		case aic == "":
+		case former >= 0:
+			var err error
+			if e, err = a.findAIC(ctx, r.Former[former]); err != nil {
+				return err
 			}
+			if e == nil { // it was deleted elsewhere
+				r.Former = slices.Delete(r.Former, former, former+1)
+			}
+		case isMeant(r.AIC()):
+			e = r.Current
+		default:
+			return fmt.Errorf("%w under the AIC %s", ErrNothing, aic)
 		}
 		if e == nil || e.Status == Deleted {
 			return ErrNothing
@@ -307,6 +321,10 @@ func (a *Account) Withdraw(ctx context.Context, partner, aic string, remove bool
 		err := a.do(ctx, call{method: http.MethodDelete, path: agentsPath + path}, nil)
 		if err != nil && !Is(err, NotFound) {
 			return err
+		}
+		if former >= 0 {
+			r.Former = slices.Delete(r.Former, former, former+1)
+			return nil
 		}
 		gone := *e
 		gone.Status = Deleted

@@ -525,6 +525,31 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// TestWithdrawFormer deletes the version of an AIC that the Partner had before. The present one goes on.
+func TestWithdrawFormer(t *testing.T) {
+	r, s := registrytest.New(t), newMemory()
+	a := account(t, r, s)
+	must(t, a, order("1.0.0", "echoes"))
+	old := r.Process("Echo", "1.0.0", true, "ok")
+	next := order("1.1.0", "sings")
+	next.NewVersion = true
+	must(t, a, order("1.0.0", "echoes"))
+	must(t, a, next)
+	aic := r.Process("Echo", "1.1.0", true, "ok")
+	for _, gone := range []bool{false, true} {
+		record, err := a.Withdraw(t.Context(), partner, strings.ToLower(old), true)
+		if gone != errors.Is(err, ErrNothing) || !gone && err != nil || record.AIC() != aic || len(record.Former) != 0 {
+			t.Errorf("gone %t: got %s, former %v, %v", gone, status(record), record.Former, err)
+		}
+	}
+	if got := r.Agents("Echo"); !slices.Equal(got, []string{"1.1.0 APPROVED"}) {
+		t.Errorf("there are %v", got)
+	}
+	if _, err := a.client.ACS(t.Context(), old); !Is(err, Inactive) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestDisabled: a person of the registry disables what was approved.
 func TestDisabled(t *testing.T) {
 	r := registrytest.New(t)
