@@ -154,8 +154,8 @@ func (g *Gateway) followRegistration(ctx context.Context) {
 	}
 }
 
-// isUsedAtOnce reports whether the configuration is loaded again for an AIC that the registry has assigned. That of a new
-// version needs other certificates: where the gateway does not obtain them, the operator says when they are there.
+// isUsedAtOnce reports whether the configuration is loaded again for an AIC that the registry has assigned. That of
+// a new version needs other certificates: where the gateway does not obtain them, an operator says when they are there.
 func (g *Gateway) isUsedAtOnce(aic string) bool {
 	return aic != "" && aic != g.AIC && g.app.canReload() && (g.AIC == "" || g.app.Certificates.obtains(aic))
 }
@@ -177,7 +177,7 @@ func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
 	switch {
 	case g.isUsedAtOnce(now.AIC()): // see useAIC
 	case now.AIC() != "" && now.AIC() != g.AIC && now.AIC() != before.AIC() && g.app.canReload():
-		log.Warn("the registry has assigned an AIC: get certificates with it, and run caddy reload --force, so that it is used",
+		log.Warn("the registry has assigned an AIC: get certificates for it, and run caddy reload --force",
 			"aic", now.AIC(), "used", g.AIC)
 	case now.AIC() != "" && now.AIC() != g.AIC && now.AIC() != before.AIC():
 		log.Warn("the registry has assigned an AIC, which is used when Caddy is started again: its admin API is off",

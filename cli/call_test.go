@@ -183,9 +183,7 @@ func TestCall(t *testing.T) {
 				"  details: It may have ended.\n  max: [1,2]\n  taskId: task-1\n"}},
 		{"an error whose data is a sentence", []string{"get", "--task", "task-1"},
 			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
-			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n" +
-				"the call has a certificate; if the site does not ask for it, its operator adds:\n" +
-				"\ttls {\n\t\tclient_auth {\n\t\t\tmode require_and_verify\n\t\t\ttrust_pool file <ca.pem>\n\t\t}\n\t}\n"}},
+			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n"}},
 		{"a message", start,
 			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p",` +
 				`"dataItems":[{"type":"text","text":"Hi"}]}`,
@@ -398,6 +396,19 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer closing.Close()
+	asksNothing := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/rpc" {
+			panic(http.ErrAbortHandler)
+		}
+		body, _ := io.ReadAll(r.Body)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":`+gjson.GetBytes(body, "id").Raw+
+			`,"error":{"code":-32008,"message":"Authentication required"}}`)
+	}))
+	asksNothing.TLS = serverTLS(t, p, p.Server)
+	asksNothing.TLS.ClientAuth = tls.NoClientCert
+	asksNothing.Config.ErrorLog = log.New(io.Discard, "", 0)
+	asksNothing.StartTLS()
+	defer asksNothing.Close()
 	gone := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -423,6 +434,8 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 			"the server has no certificate for the host in the URL"},
 		{"no answer without TLS", append([]string{closing.URL}, get...),
 			"the server closed the connection without an answer: does its site take TLS?"},
+		{"a cut by who has asked for no certificate", append([]string{asksNothing.URL}, get...),
+			"the server closed the connection, and has not asked for a certificate"},
 		{"another Partner", append([]string{url, "--partner", leaderAIC}, get...),
 			"the server is " + string(p.Server.AIC) + ", not " + leaderAIC + "; check --partner"},
 		{"a Partner that shows no AIC", append([]string{noAIC.URL, "--partner", leaderAIC}, get...),
@@ -444,6 +457,11 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		if may := strings.Contains(got.Stderr, "if the task was started"); may != (tt.name == "start that may have come") {
 			t.Errorf("%s: a task that is not there is spoken of, or one that may be is not: %+v", tt.name, got)
 		}
+	}
+
+	got := runAIP(t, append([]string{"call", asksNothing.URL + "/x"}, get...)...)
+	if want := "but the site has not asked for it; its operator adds:\n\ttls {"; !strings.Contains(got.Stderr, want) {
+		t.Errorf("refused by a site that asks for no certificate: %+v, want %s", got, want)
 	}
 
 	t.Run("no certificate", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -26,6 +27,7 @@ type connectionFlags struct {
 	cert, key, ca, sender string
 	partner, verify       string // which Partner is meant, and what its certificate must show
 	find                  findFlags
+	asked                 *atomic.Bool // whether a server has asked for the certificate; nil before a connection
 }
 
 func (f *connectionFlags) add(flags *pflag.FlagSet) {
@@ -68,7 +70,7 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	sender := f.sender
-	config.GetClientCertificate = shows(cert)
+	config.GetClientCertificate = f.shows(cert)
 	switch {
 	case sender != "":
 	case cert == nil:
@@ -94,13 +96,21 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 }
 
 // shows returns what shows a certificate to a server that asks for one, whatever CAs the server names: one that does
-// not trust it then says so, and not that there is none. It is nil without a certificate.
-func shows(cert *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+// not trust it then says so, and not that there is none. cert is nil for none.
+func (f *connectionFlags) shows(cert *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	asked := new(atomic.Bool)
+	f.asked = asked
 	if cert == nil {
-		return nil
+		cert = new(tls.Certificate)
 	}
-	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked.Store(true)
+		return cert, nil
+	}
 }
+
+// wasAsked reports whether the server has asked for the Leader's certificate, and so has seen it where there is one.
+func (f *connectionFlags) wasAsked() bool { return f.asked != nil && f.asked.Load() }
 
 // certificate returns the Leader's certificate, or nil if there is none.
 func (f *connectionFlags) certificate() (*tls.Certificate, error) {
@@ -156,8 +166,9 @@ func inPKI(name string) string {
 	return path
 }
 
-// explainTLS adds to an error of a handshake what the user can do.
-func explainTLS(err error, withoutCertificate bool) error {
+// explainTLS adds to an error of a handshake what the user can do. asked says that the server has asked for a
+// certificate: what comes of another server is no word about that.
+func explainTLS(err error, withoutCertificate, asked bool) error {
 	var unknown x509.UnknownAuthorityError
 	other, isOther := errors.AsType[*identity.OtherServerError](err)
 	switch {
@@ -176,7 +187,7 @@ func explainTLS(err error, withoutCertificate bool) error {
 			err)
 	case strings.Contains(err.Error(), "remote error: tls: bad certificate"):
 		return fmt.Errorf("%w; the Partner trusts the root, but not the Leader's certificate: it is for servers only, or "+
-			"revoked, or breaks another rule; the Partner's log says which", err)
+			"revoked, or that is not known now, or it breaks another rule; the Partner's log says which", err)
 	case strings.Contains(err.Error(), "remote error: tls: internal error"),
 		strings.Contains(err.Error(), "remote error: tls: unrecognized name"):
 		return fmt.Errorf("%w; the server has no certificate for the host in the URL: use the host name of the site, "+
@@ -189,6 +200,9 @@ func explainTLS(err error, withoutCertificate bool) error {
 	case closed(err) && !strings.Contains(err.Error(), `"https://`): // as http.Client quotes the URL
 		return fmt.Errorf("%w; the server closed the connection without an answer: does its site take TLS? "+
 			"Then write https://", err)
+	case closed(err) && !asked:
+		return fmt.Errorf("%w; the server closed the connection, and has not asked for a certificate: it may be being "+
+			"started or stopped, or a proxy between may have cut it", err)
 	case withoutCertificate && closed(err):
 		// TLS 1.3 reports a missing certificate after the handshake, and the report can be lost.
 		return fmt.Errorf("%w; the Partner closed the connection: it may require a certificate. "+

@@ -162,12 +162,10 @@ func (f *connectionFlags) reader(asked func()) (*http.Client, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	server.Require(config)
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	shows := f.shows(cert)
+	config.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		asked()
-		if cert == nil {
-			return new(tls.Certificate), nil // none
-		}
-		return cert, nil
+		return shows(info)
 	}
 	// One connection at a time, so that the certificate is of the connection that the cards come over.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, MaxConnsPerHost: 1}

@@ -125,8 +125,11 @@ func (f *connectionFlags) advice(e *leader.Error) string {
 	if cert, err := f.certificate(); cert == nil && err == nil {
 		return "\ngive the Leader's certificate with --cert, or make one with `caddy aip pki`"
 	}
+	if f.wasAsked() {
+		return "" // the site has seen it, and the error says why that is not enough
+	}
 	return `
-the call has a certificate; if the site does not ask for it, its operator adds:
+the call has a certificate, but the site has not asked for it; its operator adds:
 	tls {
 		client_auth {
 			mode require_and_verify
@@ -161,7 +164,7 @@ func (f *connectionFlags) explain(err error) error {
 			"correct the URL, or the matcher of aip_gateway", err)
 	}
 	cert, unreadable := f.certificate()
-	return explainTLS(err, cert == nil && unreadable == nil)
+	return explainTLS(err, cert == nil && unreadable == nil, f.wasAsked())
 }
 
 // excerpt returns the beginning of the body of an unexpected answer, on lines of its own; empty for an empty body.

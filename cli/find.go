@@ -95,6 +95,7 @@ func (f *connectionFlags) sources() (sources []find.Source, err error) {
 	if err != nil {
 		return nil, err
 	}
+	show := f.shows(cert)
 	of := func(urls []string, env string) []string {
 		if len(urls) == 0 {
 			return strings.Fields(os.Getenv(env))
@@ -102,13 +103,13 @@ func (f *connectionFlags) sources() (sources []find.Source, err error) {
 		return urls
 	}
 	for _, u := range of(f.find.registries, registryEnv) {
-		client, err := registry.New(registry.Config{URL: u, Roots: roots, Certificate: shows(cert)})
+		client, err := registry.New(registry.Config{URL: u, Roots: roots, Certificate: show})
 		if err != nil {
 			return nil, fmt.Errorf("--registry: %w", err)
 		}
 		sources = append(sources, find.Registry(client, nil))
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: shows(cert)}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: show}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

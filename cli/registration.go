@@ -72,7 +72,8 @@ func registrationText(r *adminapi.Registration) string {
 		line("current", "nothing is registered")
 	}
 	if r.Current != nil && r.Used != r.Current.AIC {
-		line("used", "%s; the AIC of the registry is used once the configuration is loaded again: run caddy reload --force", cmp.Or(r.Used, "none"))
+		line("used", "%s; the AIC of the registry is used once the configuration is loaded again: run caddy reload --force",
+			cmp.Or(r.Used, "none"))
 	}
 	if len(r.Former) > 0 {
 		line("former", "%s", strings.Join(r.Former, " "))

@@ -217,7 +217,7 @@ func (r *registering) newVersion(t *testing.T, aic, name, version string) {
 		t.Errorf("a new version: %d %s", status, out)
 	}
 	next := r.registry.Process(name, "2.0", true, "ok")
-	r.waitFor(t, "the registry has assigned an AIC: get certificates with it, and run caddy reload --force")
+	r.waitFor(t, "the registry has assigned an AIC: get certificates for it, and run caddy reload --force")
 	if got := r.served(t, "aic"); got != aic {
 		t.Errorf("the Partner has the AIC %q already", got)
 	}

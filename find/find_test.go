@@ -120,12 +120,13 @@ func TestFind(t *testing.T) {
 		want                string        // the source, or what the error says
 		kind                registry.Kind // of the error
 	}{
-		"unknown at the registry":   {"10-acs-unknown-aic", listed, fixed, "discovery", 0},
-		"inactive at the registry":  {"33-acs-inactive", listed, fixed, "not active (403", registry.Inactive},
-		"refused by the registry":   {"20c-acs-bad-checksum", notListed, nil, "refuses it (400", registry.Refused},
-		"the registry breaks off":   {"", listed, fixed, "discovery", 0},
-		"unknown to both":           {"10-acs-unknown-aic", notListed, fixed, "map", 0},
-		"unknown to all":            {"10-acs-unknown-aic", notListed, nil, "no such agent", registry.Refused},
+		"unknown at the registry":  {"10-acs-unknown-aic", listed, fixed, "discovery", 0},
+		"inactive at the registry": {"33-acs-inactive", listed, fixed, "not active (403", registry.Inactive},
+		"refused by the registry":  {"20c-acs-bad-checksum", notListed, nil, "refuses it (400", registry.Refused},
+		"the registry breaks off":  {"", listed, fixed, "discovery", 0},
+		"unknown to both":          {"10-acs-unknown-aic", notListed, fixed, "map", 0},
+		"unknown to all": {"10-acs-unknown-aic", notListed, nil, "discovery: the discovery server knows no such agent",
+			registry.Refused},
 		"unknown, by 404":           {"404-acs", notListed, nil, "no such agent (404", registry.NotFound},
 		"the discovery breaks off":  {"10-acs-unknown-aic", "", fixed, "map", 0},
 		"the registry has another":  {"20-acs-by-aic", listed, nil, "discovery", 0},
@@ -134,7 +135,8 @@ func TestFind(t *testing.T) {
 	} {
 		c := server(t, map[string]string{acs: tt.registry, "/discover": tt.discovery})
 		d := Discovery(&adp.Client{URL: c.URL(), HTTP: http.DefaultClient})
-		f := New([]Source{{Name: "registry", ACS: c.ACS}, {Name: "discovery", ACS: d.ACS}}, tt.fixed)
+		d.Name = "discovery"
+		f := New([]Source{{Name: "registry", ACS: c.ACS}, d}, tt.fixed)
 		got, err := f.Find(t.Context(), discoveryAIC)
 		switch {
 		case err == nil && got.Source != tt.want:

@@ -106,13 +106,18 @@ func (f *Finder) Find(ctx context.Context, aic string) (Agent, error) {
 	}
 	f.forget(aic)
 	if len(failed) == 0 {
-		return Agent{}, fmt.Errorf("the agent %s: %w", aic, &registry.Error{Kind: registry.NotFound})
+		return Agent{}, fmt.Errorf("the agent %s: %w", aic, &registry.Error{Kind: registry.NotFound, By: "the option find"})
 	}
 	return Agent{}, fmt.Errorf("the agent %s: %w", aic, errors.Join(failed...))
 }
 
-// ask asks one source.
+// ask asks one source. Its errors name it.
 func ask(ctx context.Context, s *Source, aic string) (k found, err error) {
+	defer func() {
+		if e, is := errors.AsType[*registry.Error](err); is && s.kind != "" {
+			e.By = s.kind
+		}
+	}()
 	k = found{source: s, at: time.Now(), until: time.Now().Add(maxAge)}
 	if s.Standing != nil {
 		// Before the ACS is asked for: what changes meanwhile is then another revision.

@@ -17,6 +17,8 @@ type Source struct {
 	ACS  func(ctx context.Context, aic string) (json.RawMessage, error)
 	// Standing returns what a feed knows of an agent; nil without a feed.
 	Standing func(aic string) registry.Standing
+
+	kind string // what its errors call it; empty for a registry
 }
 
 // Registry returns a registry as a source, with its feed; nil for none.
@@ -30,7 +32,8 @@ func Registry(c *registry.Client, feed *registry.Feed) Source {
 
 // Discovery returns a discovery server as a source.
 func Discovery(c *adp.Client) Source {
-	return Source{Name: "discovery " + c.URL, ACS: func(ctx context.Context, aic string) (json.RawMessage, error) {
+	s := Source{Name: "discovery " + c.URL, kind: "the discovery server"}
+	s.ACS = func(ctx context.Context, aic string) (json.RawMessage, error) {
 		acs, err := c.ACS(ctx, aic)
 		refused, isRefused := errors.AsType[*adp.Error](err)
 		switch {
@@ -44,5 +47,6 @@ func Discovery(c *adp.Client) Source {
 			return nil, &registry.Error{Kind: registry.NotFound}
 		}
 		return acs, nil
-	}}
+	}
+	return s
 }

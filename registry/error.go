@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,17 +44,18 @@ const (
 	Malformed
 )
 
+// kinds say what a server has done: its name stands before.
 var kinds = map[Kind]string{
-	Unavailable: "the registry is not available", Limited: "the registry limits requests",
-	Unauthorized: "the registry knows no valid session", Forbidden: "the registry forbids it",
-	Inactive: "the agent is not active", NotFound: "the registry knows no such agent",
-	Conflict: "the registry has one already", Refused: "the registry refuses it",
-	Gone: "the registry no longer offers it", Malformed: "the registry's answer cannot be understood",
+	Unavailable: "is not available", Limited: "limits requests", Unauthorized: "knows no valid session",
+	Forbidden: "forbids it", Inactive: "has the agent as not active", NotFound: "knows no such agent",
+	Conflict: "has one already", Refused: "refuses it", Gone: "no longer offers it",
+	Malformed: "has given an answer that cannot be understood",
 }
 
 // Error is a failure. It holds no secrets: of what was sent, only the path is in it.
 type Error struct {
 	Kind       Kind
+	By         string        // the server that has answered. Default: the registry
 	Status     int           // of HTTP; 0 if there was no answer
 	Name       string        // the registry's own name or code of the error; may be empty
 	Detail     string        // what the registry says about it; may be empty
@@ -65,7 +67,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(kinds[e.Kind])
+	b.WriteString(cmp.Or(e.By, "the registry") + " " + kinds[e.Kind])
 	if e.Status != 0 {
 		fmt.Fprintf(&b, " (%d)", e.Status)
 	}
