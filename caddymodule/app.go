@@ -131,7 +131,7 @@ type App struct {
 	members      []*Gateway           // handlers of this configuration; complete once all are provisioned
 	revocations  []rootRevocation     // likewise
 	consoles     []*Console           // likewise
-	choosing     []*CertificateGetter // likewise: those that name no Partner
+	getters      []*CertificateGetter // likewise
 	servers      servers              // likewise: those that have handlers of the gateway
 	certificates certificates         // that Start has found
 	opened       *openStore           // set by Start and never unset; it may be closed when holds is false
@@ -275,6 +275,8 @@ func (a *App) Start() error {
 	}
 	a.opened, a.holds = opened, true
 	a.assignTitles()
+	a.findSenders()
+	a.warnOfAddresses()
 	for _, r := range a.allRevocations() {
 		r.start()
 	}

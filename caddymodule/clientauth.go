@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"net"
 	"slices"
 	"strings"
 
@@ -36,4 +37,22 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 func verifiesClients(p *caddytls.ConnectionPolicy) bool {
 	return p != nil && (doctor.RequiresClients(p) ||
 		p.ClientAuthentication != nil && p.ClientAuthentication.Mode == "verify_if_given")
+}
+
+// warnOfAddresses warns of each site of Partners that has an IP address for a name, and client_auth: Caddy refuses
+// every request there.
+func (a *App) warnOfAddresses() {
+	warned := make(map[string]bool)
+	for _, g := range a.members {
+		if g.server == nil || g.server.StrictSNIHost == nil || !*g.server.StrictSNIHost {
+			continue
+		}
+		for _, host := range g.hosts() {
+			if net.ParseIP(host) != nil && !warned[host] {
+				warned[host] = true
+				g.log.Warn("the name of the site is an IP address, so that Caddy answers every request with 421",
+					"host", host, "listen", strings.Join(g.server.Listen, " "), "advice", doctor.AddressAdvice(host))
+			}
+		}
+	}
 }

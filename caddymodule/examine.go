@@ -92,6 +92,9 @@ func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner) []doctor.Fin
 			continue
 		}
 		e.clientAuth(g, p)
+		if !p.ShowsAIC && g.needsSender() {
+			e.add(doctor.CheckAIC, doctor.Warning, g.title(), withoutSender+"; "+setAIC)
+		}
 		if header := g.loggedSecrets(); header != "" {
 			e.add(doctor.CheckKeys, doctor.Warning, g.title(), "callers send keys or tokens in the header "+header+
 				", which the access log of the site shows; "+hideSecrets(header))

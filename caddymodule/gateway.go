@@ -41,7 +41,8 @@ type Gateway struct {
 
 	// The AIC of this Partner. Its tasks are stored under this name, so set it before the agent's URL changes.
 	// The word registered stands for the AIC that the app's registry has assigned at the public URL; before it has, there
-	// is none. Default: none; tasks are stored under the agent's URL.
+	// is none. Default: none; tasks are stored under the agent's URL, and answers of AIP 2 have the AIC in the certificate
+	// that the site shows.
 	AIC string `json:"aic,omitempty"`
 
 	// The AID of this Partner, by which AUN clients address it. Default: the AID that the app's identities name for aic.
@@ -103,6 +104,8 @@ type Gateway struct {
 
 	app      *App
 	assigned atomic.Pointer[string] // see title
+	shown    atomic.Pointer[string] // the AIC in the certificate of its site, if it has none; see sender
+	warned   bool                   // that there is none
 
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision

@@ -50,9 +50,8 @@ func (g *CertificateGetter) Provision(ctx caddy.Context) error {
 		return errors.New("get_certificate aip needs an authority: write the global option " +
 			"aip { certificates <directory> }")
 	}
-	if g.ctx = ctx; g.Partner == "" {
-		g.app.choose(g)
-	}
+	g.ctx = ctx
+	g.app.shows(g)
 	return nil
 }
 

@@ -91,7 +91,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	if err := i.check(); err != nil {
 		return err
 	}
-	callers, err := gateway.Callers(i.Callers, false, "")
+	callers, err := gateway.Callers(i.Callers, false, nil)
 	if err != nil {
 		return fmt.Errorf("callers: %w", err)
 	}
@@ -223,7 +223,7 @@ func (i *Identify) limits() Limits {
 func (i *Identify) check() error {
 	limits, proofs := i.limits(), i.Identity
 	proofs.fillDefaults()
-	_, err := gateway.Callers(i.Callers, false, "")
+	_, err := gateway.Callers(i.Callers, false, nil)
 	if err != nil {
 		err = fmt.Errorf("callers: %w", err)
 	}

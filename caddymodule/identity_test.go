@@ -15,7 +15,7 @@ import (
 //
 // Promise: another party acts as a Leader
 func TestAcceptWithCertificatesAlone(t *testing.T) {
-	callers, err := gateway.Callers([]string{"aip", "a2a/1.0"}, false, "")
+	callers, err := gateway.Callers([]string{"aip", "a2a/1.0"}, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

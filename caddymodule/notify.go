@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/egress"
-	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
@@ -133,6 +132,6 @@ func (n *Notify) config() *notify.Config {
 		CertificateFor: n.trusted,
 		Keys:           n.keys,
 		KeepBodies:     n.KeepBodies,
-		Dialects:       gateway.Wire,
+		Dialects:       dialectOf,
 	}
 }

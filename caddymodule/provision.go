@@ -84,6 +84,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only")
 	}
 	g.warnWithoutClientAuth(ctx, config.Guard.Mode)
+	g.warnOfServerWithoutAIC(ctx)
 	g.warnOfLoggedSecrets()
 	if len(g.Agent.Roots) > 0 {
 		warnOfOrphans(g.log, config.Agent.AUN.Roots)
@@ -257,7 +258,7 @@ func (g *Gateway) checkWritten() error {
 
 // checkCallers checks who may call, and by which dialects.
 func (g *Gateway) checkCallers() error {
-	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.AIC)
+	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.sender)
 	if err != nil {
 		return fmt.Errorf("callers: %w", err)
 	}
@@ -339,7 +340,7 @@ const streamPatience = 10
 
 // config returns the configuration of the gateway.
 func (g *Gateway) config() (c gateway.Config, err error) {
-	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.AIC)
+	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.sender)
 	if err != nil {
 		return c, fmt.Errorf("callers: %w", err)
 	}

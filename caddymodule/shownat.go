@@ -40,11 +40,11 @@ func (a *App) partnersAt(hello *tls.ClientHelloInfo) (aics []string) {
 	return aics
 }
 
-// choose makes a CertificateGetter one that names no Partner.
-func (a *App) choose(g *CertificateGetter) {
+// shows keeps a CertificateGetter.
+func (a *App) shows(g *CertificateGetter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.choosing = append(a.choosing, g)
+	a.getters = append(a.getters, g)
 }
 
 // listensAt reports whether a server listens at a port.
@@ -66,10 +66,10 @@ func serves(hosts []string, name string) bool {
 // checkShown finds sites of several Partners that get_certificate aip is to choose for, although a connection does not
 // say which of them it is for.
 func (a *App) checkShown() error {
-	if len(a.choosing) == 0 {
+	if len(a.getters) == 0 {
 		return nil
 	}
-	app, err := a.choosing[0].ctx.App("tls")
+	app, err := a.getters[0].ctx.App("tls")
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *App) checkShown() error {
 			case !a.Certificates.obtains(one.AIC) || !a.Certificates.obtains(two.AIC):
 			default:
 				host, both := commonHost(one.hosts(), two.hosts())
-				if both && chosenByName(app.(*caddytls.TLS), host) {
+				if getter := getterFor(app.(*caddytls.TLS), host); both && getter != nil && getter.Partner == "" {
 					return fmt.Errorf("get_certificate aip: the Partners %s and %s are at one address (%s), and a connection shows "+
 						"one certificate: give each a host name or a port of its own, or write get_certificate aip <AIC> for the "+
 						"one whose certificate is to be shown", one.AIC, two.AIC, strings.TrimSpace(host+" "+
@@ -108,19 +108,21 @@ func commonHost(one, two []string) (host string, both bool) {
 	return "", false
 }
 
-// chosenByName reports whether certificates for a host are got by get_certificate aip without an AIC.
-func chosenByName(app *caddytls.TLS, host string) bool {
+// getterFor returns what gets the certificates for a host by get_certificate aip; nil for none.
+func getterFor(app *caddytls.TLS, host string) *CertificateGetter {
 	if app.Automation == nil {
-		return false
+		return nil
 	}
 	for _, policy := range app.Automation.Policies {
 		if host != "" && !serves(policy.Subjects(), host) {
 			continue
 		}
-		return slices.ContainsFunc(policy.Managers, func(m certmagic.Manager) bool {
-			g, ok := m.(*CertificateGetter)
-			return ok && g.Partner == ""
-		})
+		for _, m := range policy.Managers {
+			if g, ok := m.(*CertificateGetter); ok {
+				return g
+			}
+		}
+		return nil
 	}
-	return false
+	return nil
 }

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -41,6 +42,7 @@ type setup struct {
 	dir, cert, key, roots, mode string
 	agent, handle, options      string // handle replaces the handler of agent
 	store                       string
+	site, global                string // the site's name, by default localhost, and more global options
 }
 
 // newSetup returns one that works.
@@ -72,8 +74,9 @@ func (s *setup) write(t *testing.T) string {
 		auth = "client_auth {\nmode " + s.mode + "\ntrust_pool file " + s.roots + "\n}\n"
 	}
 	path := filepath.Join(s.dir, "Caddyfile")
-	text := fmt.Sprintf("{\nadmin off\nauto_https off\naip {\nstore %s\n}\n}\n"+
-		"https://localhost:8443 {\ntls %s %s {\n%s}\n%s\n}\n", s.store, s.cert, s.key, auth, s.handle)
+	text := fmt.Sprintf("{\nadmin off\nauto_https off\n%s\naip {\nstore %s\n}\n}\n"+
+		"https://%s:8443 {\ntls %s %s {\n%s}\n%s\n}\n", s.global, s.store, cmp.Or(s.site, "localhost"), s.cert, s.key, auth,
+		s.handle)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +166,13 @@ func TestDoctor(t *testing.T) {
 			`aic: .*check digits.*Caddyfile:\d+; correct it$`},
 		{"what Caddy refuses", func(_ *testing.T, s *setup) { s.handle = "aip_gateway " + s.agent + "\nencode nothing" },
 			"configuration", doctor.Broken, `encod.*; correct it$`},
+		{"a certificate without an AIC", made(func(*x509.Certificate) {}), "aic", doctor.Warning,
+			`shows no certificate with one: Leaders of AIP 2 refuse its answers; have the site show the Partner's`},
+		{"a site at an IP address", func(_ *testing.T, s *setup) { s.site = "127.0.0.1" }, "client_auth", doctor.Broken,
+			`the IP address 127.0.0.1, so that Caddy answers every request with 421; .* write default_sni 127.0.0.1 and `},
+		{"a site at an IP address that asks nobody", func(_ *testing.T, s *setup) {
+			s.site, s.global = "127.0.0.1", "servers {\nstrict_sni_host insecure_off\n}"
+		}, "client_auth", doctor.Broken, `so that they are asked for no certificate; .* write default_sni 127.0.0.1 and `},
 		{"a policy that is tried", options("policy {\nallow\ndry_run\n}"), "policy", doctor.Warning, `^dry_run is set`},
 		{"a rule after one that has all", options("policy {\nallow\ndeny late command get\n}"), "policy",
 			doctor.Warning, `^the rule 1 has every call`},
@@ -362,6 +372,11 @@ func TestDoctorFindsNothing(t *testing.T) {
 		if !strings.HasPrefix(line, "ok ") {
 			t.Errorf("a set-up that works: %s", line)
 		}
+	}
+	s.site, s.global = "127.0.0.1", "default_sni 127.0.0.1\nservers {\nstrict_sni_host insecure_off\n}"
+	s.write(t)
+	if got = cli.RunAIP(t, "doctor"); got.Status != 0 || strings.Contains(got.Stdout, "IP address") {
+		t.Errorf("a site at an IP address that works: %+v", got)
 	}
 	if err := os.WriteFile("Caddyfile", []byte(":8080 {\nrespond hello\n}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -40,17 +40,17 @@ type Dialect struct {
 }
 
 // newServer makes a side towards callers. With confirm, a finished task waits until its caller confirms it, also in a
-// dialect that has no such state. aic is that of the Partner.
-type newServer = func(confirm bool, aic string) translate.Server
+// dialect that has no such state. sender returns the AIC under which the Partner answers; nil: none.
+type newServer = func(confirm bool, sender func() string) translate.Server
 
 // dialects are all dialects, in the order in which their servers are asked whether a request is theirs.
 var dialects = []Dialect{
 	{Name: "aip/2", found: true,
 		client:  func(c *AgentConfig) translate.Client { return aip.ClientV2(c.Sender) },
-		servers: []newServer{func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }}},
+		servers: []newServer{func(_ bool, sender func() string) translate.Server { return aip.ServerV2As(sender) }}},
 	{Name: "aip", found: true,
 		client:  func(c *AgentConfig) translate.Client { return aip.Client(c.Sender) },
-		servers: []newServer{func(bool, string) translate.Server { return aip.Server() }}},
+		servers: []newServer{func(bool, func() string) translate.Server { return aip.Server() }}},
 	{Name: A2A, cards: true},
 	{Name: "a2a/1.0", cards: true, older: "a2a/0.3", client: agents(a2a.V1),
 		servers: callers(a2a.V1Server, a2a.V1RESTServer, a2a.V1GRPCServer)},
@@ -77,7 +77,7 @@ func agents(client func() translate.Client) func(*AgentConfig) translate.Client 
 // callers returns the sides towards callers of a dialect that does not name the Partner.
 func callers(servers ...func(confirm bool) translate.Server) (list []newServer) {
 	for _, server := range servers {
-		list = append(list, func(confirm bool, _ string) translate.Server { return server(confirm) })
+		list = append(list, func(confirm bool, _ func() string) translate.Server { return server(confirm) })
 	}
 	return list
 }
@@ -143,7 +143,7 @@ func (d *Dialect) serves() bool { return d.Name == A2A || d.servers != nil }
 func isA2A(dialect string) bool { return strings.HasPrefix(dialect, A2A) }
 
 // Callers returns the dialects of callers with the given names, in the order in which they are matched; see newServer.
-func Callers(names []string, confirm bool, aic string) (list []translate.Server, err error) {
+func Callers(names []string, confirm bool, sender func() string) (list []translate.Server, err error) {
 	for _, name := range names {
 		if d := dialectOf(name); d == nil || !d.serves() {
 			return nil, fmt.Errorf("there is no dialect %q; this gateway can serve %s", name,
@@ -153,7 +153,7 @@ func Callers(names []string, confirm bool, aic string) (list []translate.Server,
 	for _, d := range dialects {
 		if slices.Contains(names, d.Name) || isA2A(d.Name) && slices.Contains(names, A2A) {
 			for _, server := range d.servers {
-				list = append(list, server(confirm, aic))
+				list = append(list, server(confirm, sender))
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func Wire(w *task.Webhook, partner string) translate.Notifier {
 		partner = "" // a Partner without an AIC has the URL of its agent for a name
 	}
 	if d := dialectOf(w.Dialect); d != nil && d.servers != nil {
-		return d.servers[0](w.Confirm, partner)
+		return d.servers[0](w.Confirm, func() string { return partner })
 	}
 	return nil
 }

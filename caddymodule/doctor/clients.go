@@ -24,17 +24,17 @@ func (s *server) requiresClients(hosts []string) bool {
 		})
 	}
 	return !slices.ContainsFunc(hosts, func(host string) bool {
-		policies, all := s.policiesOf(host)
+		policies, all := PoliciesOf(s.Policies, host)
 		return !all || slices.ContainsFunc(policies, func(p *caddytls.ConnectionPolicy) bool {
 			return !RequiresClients(p)
 		})
 	})
 }
 
-// policiesOf returns the policies, which are not provisioned yet, that connections to a host may have: the first that
-// is for all of them is the last. all says whether there is one.
-func (s *server) policiesOf(host string) (some caddytls.ConnectionPolicies, all bool) {
-	for _, p := range s.Policies {
+// PoliciesOf returns those of the policies of a server, which are not provisioned yet, that connections to a host may
+// have: the first that is for all of them is the last. all says whether there is one.
+func PoliciesOf(policies caddytls.ConnectionPolicies, host string) (some caddytls.ConnectionPolicies, all bool) {
+	for _, p := range policies {
 		var names caddytls.MatchServerName
 		raw, named := p.MatchersRaw["sni"]
 		if named && json.Unmarshal(raw, &names) == nil && !slices.ContainsFunc(names, func(name string) bool {
@@ -141,7 +141,7 @@ func (s *server) trusted(hosts []string) (all []trust) {
 		hosts = []string{""}
 	}
 	for _, host := range hosts {
-		policies, _ := s.policiesOf(host)
+		policies, _ := PoliciesOf(s.Policies, host)
 		for _, p := range policies {
 			if p.ClientAuthentication != nil {
 				all = append(all, trustOf(p.ClientAuthentication))

@@ -15,7 +15,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
 // configuration is what is read of an adapted configuration.
@@ -26,11 +25,7 @@ type configuration struct {
 		HTTP struct {
 			Servers servers `json:"servers"`
 		} `json:"http"`
-		TLS struct {
-			Certificates struct {
-				Files []caddytls.CertKeyFilePair `json:"load_files"`
-			} `json:"certificates"`
-		} `json:"tls"`
+		TLS tlsApp `json:"tls"`
 	} `json:"apps"`
 }
 
@@ -75,6 +70,8 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 	findings := c.examineCertificates(partners, time.Now())
 	for i := range partners {
 		findings = append(findings, partners[i].examineBasePath()...)
+		findings = append(findings, partners[i].examineAddress()...)
+		partners[i].ShowsAIC = c.Apps.TLS.shows(&partners[i])
 	}
 	findings = append(findings, c.examineConsoles()...)
 	examined, err := c.examineApp(ctx, partners)

@@ -15,6 +15,7 @@ const (
 	CheckCertificate   = "certificate"
 	CheckClientAuth    = "client_auth"
 	CheckBasePath      = "base_path"
+	CheckAIC           = "aic"
 	CheckAgent         = "agent"
 	CheckACS           = "acs"
 	CheckStore         = "store"
@@ -51,6 +52,8 @@ type Finding struct {
 type Partner struct {
 	Handler  json.RawMessage             // its settings
 	Policies caddytls.ConnectionPolicies // of the server that it is on
+
+	ShowsAIC bool // its site shows a certificate with an AIC, as far as the configuration says it
 
 	Served []string // the addresses at which servers of the configuration listen
 

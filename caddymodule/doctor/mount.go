@@ -56,6 +56,8 @@ type mounted struct {
 	limits   []pathLimit // of the routes that it is in, the outermost first
 	stripped string      // the prefix of the path that routes remove
 	invoked  bool        // it is in a named route, whose callers are not known
+	hosts    []string    // the names of its site; none for any
+	strict   bool        // Caddy compares the host of a request with the name of the server that its connection names
 }
 
 // partnerSettings is what is read of a handler aip_gateway.
@@ -105,7 +107,7 @@ func (c *configuration) partners() (found []mounted) {
 	for _, name := range slices.Sorted(maps.Keys(c.Apps.HTTP.Servers)) {
 		s := c.Apps.HTTP.Servers[name]
 		at := mounted{Partner: Partner{Policies: s.Policies, Served: served, LogsAccess: s.Logs != nil,
-			LogsCredentials: s.Logs != nil && s.Logs.Credentials}}
+			LogsCredentials: s.Logs != nil && s.Logs.Credentials}, strict: s.StrictHost == nil || *s.StrictHost}
 		found = append(found, partnersIn(s.Routes, at)...)
 		at.invoked = true
 		for _, name := range slices.Sorted(maps.Keys(s.NamedRoutes)) {
@@ -125,6 +127,7 @@ func partnersIn(routes []route, at mounted) (found []mounted) {
 			paths := set.list("path")
 			limited = limited && len(paths) > 0
 			patterns = append(patterns, paths...)
+			here.hosts = append(slices.Clip(here.hosts), set.list("host")...)
 		}
 		if limited {
 			here.limits = append(slices.Clip(here.limits), pathLimit{patterns, here.stripped})

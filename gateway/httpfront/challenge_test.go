@@ -22,7 +22,7 @@ import (
 func faulty(h *setup) {
 	h.Guard = &identity.Guard{Mode: identity.Required}
 	h.front.Challenges = make(map[string]Challenges)
-	callers, _ := gateway.Callers(gateway.CallerDialects(), false, "") // it knows the names
+	callers, _ := gateway.Callers(gateway.CallerDialects(), false, nil) // it knows the names
 	for _, caller := range callers {
 		h.front.Challenges[caller.Name()] = Challenges{Bearer: true, KeyHeader: "X-Key", Certificate: true}
 	}

@@ -33,7 +33,7 @@ func (f GroupForm) appendTask(dst []byte, id string, t *task.Task, messages []ta
 	of := *t
 	of.SenderID, of.GroupID, of.MessageHistory, of.StatusHistory = f.AIC, f.GroupID, messages, statuses
 	if f.Dialect == nameV2 {
-		s := serverV2{aic: f.AIC}
+		s := serverV2{sender: func() string { return f.AIC }}
 		return s.appendResult(dst, id, &of)
 	}
 	return form.AppendTask(dst, &of)

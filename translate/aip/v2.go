@@ -30,11 +30,19 @@ const (
 // serverV2 answers as server does wherever the versions agree.
 type serverV2 struct {
 	server
-	aic string
+	sender func() string
 }
 
 // ServerV2 returns the side of AIP v02 towards Leaders. aic is the Partner's own AIC, the senderId of what it sends.
-func ServerV2(aic string) translate.Server { return &serverV2{aic: aic} }
+func ServerV2(aic string) translate.Server { return ServerV2As(func() string { return aic }) }
+
+// ServerV2As is ServerV2 where the Partner's AIC is known later. sender returns it; nil: there is none.
+func ServerV2As(sender func() string) translate.Server {
+	if sender == nil {
+		return ServerV2("")
+	}
+	return &serverV2{sender: sender}
+}
 
 // Name implements translate.Server.
 func (*serverV2) Name() string { return nameV2 }

@@ -41,7 +41,7 @@ func (s *serverV2) begin(dst []byte, kind, id string, at time.Time, t *task.Task
 	dst = append(dst, `,"sentAt":`...)
 	dst = task.AppendTime(dst, at)
 	dst = append(dst, `,"senderRole":"partner","senderId":`...)
-	dst = task.AppendString(dst, s.aic)
+	dst = task.AppendString(dst, s.sender())
 	dst = append(dst, `,"taskId":`...)
 	dst = task.AppendString(dst, t.ID)
 	if t.GroupID != "" {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Leaders of AIP 2 compare the sender of each answer with the AIC in the certificate of the site. So a Partner without
+// an AIC of its own answers under that one.
+
+// sender returns the AIC under which the Partner answers; empty for none.
+func (g *Gateway) sender() string {
+	if shown := g.shown.Load(); g.AIC == "" && shown != nil {
+		return *shown
+	}
+	return g.AIC
+}
+
+// dialectOf returns the dialect in which a webhook of a Partner's task is notified.
+func dialectOf(w *task.Webhook, partner string) translate.Notifier {
+	return gateway.Wire(w, senderOf(partner))
+}
+
+// senderOf returns the AIC under which the Partner answers whose tasks are stored under a name: that name, or the one
+// of its mounts in the configuration that is in force.
+func senderOf(partner string) string {
+	if _, err := identity.ParseAIC(partner); err == nil {
+		return partner
+	}
+	if now := newest.Load(); now != nil {
+		for _, g := range now.mounts[partner] {
+			if aic := g.sender(); aic != "" {
+				return aic
+			}
+		}
+	}
+	return ""
+}
+
+// findSenders finds the AIC that the site of each Partner without one shows, and warns where there is none. a.mu is
+// held.
+func (a *App) findSenders() {
+	for _, g := range a.members {
+		if g.AIC != "" || g.server == nil {
+			continue
+		}
+		shown := a.shownBy(g)
+		g.shown.Store(&shown)
+		if shown == "" && g.needsSender() && !g.warned {
+			g.warnWithoutSender()
+		}
+	}
+}
+
+// needsSender reports whether callers of a Partner compare the sender of its answers. One that is to be registered has
+// an AIC when it is.
+func (g *Gateway) needsSender() bool {
+	return g.AIC == "" && !g.registered && g.Identity.Mode != string(identity.Off) && slices.Contains(g.Callers, "aip/2")
+}
+
+// withoutSender is what is wrong with a Partner without an AIC, as doctor says it, and setAIC what to do.
+const (
+	withoutSender = "the Partner has no aic, and its site shows no certificate with one: Leaders of AIP 2 refuse its " +
+		"answers"
+	setAIC = "have the site show the Partner's certificate, by its files behind tls, or set aic and write " +
+		"get_certificate aip; Leaders that compare no certificates need only aic"
+)
+
+func (g *Gateway) warnWithoutSender() {
+	g.warned = true
+	g.log.Warn("Leaders of AIP 2 refuse the answers: the site shows no certificate with an AIC",
+		"listen", strings.Join(g.server.Listen, " "), "advice", setAIC)
+}
+
+// warnOfServerWithoutAIC warns of a Partner without an AIC on a server of whose sites none shows a certificate with
+// one. While handlers are provisioned it is not known yet which site a handler belongs to: findSenders knows that.
+func (g *Gateway) warnOfServerWithoutAIC(ctx caddy.Context) {
+	if g.server == nil || !g.needsSender() || len(g.app.getters) > 0 {
+		return
+	}
+	for _, p := range g.app.policiesOf(g.server) {
+		names := []string{""}
+		_ = json.Unmarshal(p.MatchersRaw["sni"], &names) // Caddy refuses what is no list
+		selects := caddytls.ConnectionPolicies{{CertSelection: p.CertSelection}}
+		if p.CertSelection != nil && selects.Provision(ctx) != nil {
+			return // Caddy refuses it, too
+		}
+		for _, name := range names {
+			if aicShown(selects[0], name) != "" {
+				return
+			}
+		}
+	}
+	g.warnWithoutSender()
+}
+
+// policiesOf returns the policies of a server, as they are written.
+func (a *App) policiesOf(of *caddyhttp.Server) (all caddytls.ConnectionPolicies) {
+	_ = json.Unmarshal(a.servers[of], &all) // it was made by json.Marshal
+	return all
+}
+
+// shownBy returns the AIC in the certificate that the site of a Partner shows; empty for none.
+func (a *App) shownBy(g *Gateway) string {
+	written := a.policiesOf(g.server)
+	names := g.hosts()
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		name = strings.Replace(name, "*", "any", 1)
+		some, _ := doctor.PoliciesOf(written, name)
+		for _, p := range some {
+			if i := slices.Index(written, p); i < len(g.server.TLSConnPolicies) {
+				if aic := aicShown(g.server.TLSConnPolicies[i], name); aic != "" {
+					return aic
+				}
+			}
+		}
+		if len(some) > 0 {
+			if aic := a.obtainedFor(g, name); aic != "" {
+				return aic
+			}
+		}
+	}
+	return ""
+}
+
+// aicShown returns the AIC in the certificate that is loaded for connections of a policy to a host; empty for none.
+func aicShown(p *caddytls.ConnectionPolicy, name string) string {
+	if p.CertSelection != nil && p.TLSConfig != nil {
+		nowhere, _ := net.Pipe() // Caddy asks for its address
+		pair, err := p.TLSConfig.GetCertificate(&tls.ClientHelloInfo{ServerName: name, Conn: nowhere})
+		if err == nil && pair != nil && pair.Leaf != nil {
+			return aicIn(pair)
+		}
+		return ""
+	}
+	for _, found := range caddytls.AllMatchingCertificates(name) {
+		if aic := aicIn(&found.Certificate); aic != "" {
+			return aic
+		}
+	}
+	return ""
+}
+
+func aicIn(pair *tls.Certificate) string {
+	if pair.Leaf == nil {
+		return ""
+	}
+	aic, err := identity.FromCertificate(pair.Leaf)
+	if err != nil {
+		return ""
+	}
+	return string(aic)
+}
+
+// obtainedFor returns the AIC whose certificate get_certificate aip shows at the site of a Partner for a host, also if
+// it is not obtained yet; empty for none, and where that depends on what is obtained.
+func (a *App) obtainedFor(g *Gateway, name string) string {
+	if len(a.getters) == 0 {
+		return ""
+	}
+	app, err := a.getters[0].ctx.App("tls")
+	if err != nil {
+		return ""
+	}
+	getter := getterFor(app.(*caddytls.TLS), name)
+	if getter == nil {
+		return ""
+	}
+	if getter.Partner != "" {
+		aic, _ := identity.ParseAIC(getter.Partner) // Provision has parsed it
+		return string(aic)
+	}
+	var here, all []string
+	for _, m := range a.members {
+		if !a.Certificates.obtains(m.AIC) || slices.Contains(all, m.AIC) {
+			continue
+		}
+		all = append(all, m.AIC)
+		if m.server == g.server && serves(m.hosts(), name) {
+			here = append(here, m.AIC)
+		}
+	}
+	if len(here) > 0 {
+		all = here
+	}
+	if len(all) != 1 {
+		return ""
+	}
+	return all[0]
+}
