@@ -81,7 +81,7 @@ type Caller struct {
 // Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says nothing.
 type Report struct {
 	// State is the AIP state that stands for the agent's own state; None when the report does not speak of it.
-	// An agent that says it has finished is AwaitingCompletion: only a Leader completes a task.
+	// An agent that says it has finished is AwaitingCompletion, also where its own task is completed; see Closed.
 	State task.State
 	// Items is what the agent said along with its state.
 	Items []task.DataItem
@@ -127,7 +127,8 @@ type Report struct {
 	// wait. Of a report that is not stored it is never called. It is nil where the agent waits for no answer.
 	Stored func()
 
-	// Delivery is set in a report that says nothing else. Such a report comes from the gateway and not from the agent.
+	// Delivery is set in a report that says nothing else but Verbatim. Such a report comes from the gateway and not from
+	// the agent.
 	Delivery Delivery
 }
 

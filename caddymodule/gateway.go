@@ -81,9 +81,9 @@ type Gateway struct {
 	// limits allow.
 	Quotas []Quota `json:"quotas,omitempty"`
 
-	// What happens to a task that the agent has finished, for callers whose dialect cannot accept a result: auto (the
-	// task is completed at once) or confirm (it asks for input, so that the caller can continue it). Leaders of AIP
-	// accept results themselves. Default: auto.
+	// What happens to a task that the agent has finished: auto (the task is completed at once, for all callers) or confirm
+	// (for callers whose dialect cannot accept a result it asks for input, so that they can continue it). Default: Leaders
+	// of AIP accept results themselves, and for other callers it is as with auto.
 	Completion string `json:"completion,omitempty"`
 
 	// Defaults for the timeouts that a Leader may set when it starts a task.

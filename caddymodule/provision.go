@@ -165,7 +165,7 @@ func (g *Gateway) takeOver() httpfront.TakeOver {
 	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.takeOver, Log: g.app.accessLog}
 }
 
-// The values of completion.
+// The values of completion. Without one, only Leaders of AIP complete their tasks themselves.
 const (
 	completionAuto    = "auto"
 	completionConfirm = "confirm"
@@ -182,7 +182,6 @@ func (g *Gateway) fillDefaults() {
 		}
 	}
 	g.Identity.fillDefaults()
-	orDefault(&g.Completion, completionAuto)
 	orDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
 	orDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
 	g.Agent.fillDefaults()
@@ -215,7 +214,7 @@ func readAIC(setting, s string) (identity.AIC, error) {
 
 // check finds mistakes in the configuration before anything is made of it. It brings names into their canonical form.
 func (g *Gateway) check() error {
-	if g.Completion != completionAuto && g.Completion != completionConfirm {
+	if g.Completion != "" && g.Completion != completionAuto && g.Completion != completionConfirm {
 		return fmt.Errorf("completion: it is %q, but must be auto or confirm", g.Completion)
 	}
 	if err := g.checkRegistered(); err != nil {
@@ -411,6 +410,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		PublicURL:      g.publicURL(),
 		Callers:        callers,
 		Confirm:        g.Completion == completionConfirm,
+		AutoComplete:   g.Completion == completionAuto,
 		Guard:          guard,
 		Schemes:        g.Identity.schemes(callers),
 		Revocation:     &g.app.trust,

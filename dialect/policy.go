@@ -5,7 +5,7 @@
 package dialect
 
 // Policy says how a command is carried out where dialects differ. The zero Policy is that of AIP v01.00, which has
-// AnswerIsProduct besides.
+// AnswerIsProduct and Direct besides.
 type Policy struct {
 	// Strict makes a command that the state table ignores an error: UnsupportedOperation, and of a cancel
 	// TaskNotCancelable. The same holds for a re-stream of a task that has ended, and for a webhook to be set under an id
@@ -32,6 +32,10 @@ type Policy struct {
 	// AnswerIsProduct gives a task that is started a product wherever its agent finishes without one: what the agent has
 	// said last. The callers of the dialect look for results there alone.
 	AnswerIsProduct bool
+	// Direct passes on what an agent that speaks AIP says: its first answer to a start or continue is the answer, and a
+	// task that it completes is completed. Without it, a start or continue waits for the end of the turn, and the caller
+	// completes the task.
+	Direct bool
 	// Tentative makes the answer to a start, a get and a re-stream show a task that its agent does not work on yet as one
 	// without a state. So the agent may still reject it. Without it, an answer that shows the task makes it accepted.
 	Tentative bool

@@ -6,10 +6,15 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -95,4 +100,287 @@ func TestPartnerBehindTLS(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", id, diff)
 		}
 	}
+}
+
+// ruled is a Partner that a test rules. It answers a start by the state that the text of the start names, and each
+// later command by the state that the test has set, with nulls for whatever it does not say, as the reference does.
+type ruled struct {
+	mu    sync.Mutex
+	tasks map[string]ruledTask // by the name that the gateway gives them
+	asked []string
+}
+
+// ruledTask is a task of a ruled Partner.
+type ruledTask struct {
+	state, says string
+	since       time.Time
+}
+
+func (p *ruled) answer(w http.ResponseWriter, _ *http.Request, h heard) {
+	command, kind, id := gjson.GetBytes(h.body, "params.command"), "task-result", "r"
+	if !command.IsObject() {
+		command, kind = gjson.GetBytes(h.body, "params.message"), "task"
+		id = command.Get("taskId").Str
+	}
+	if h.Method != "rpc" {
+		writeError(w, h, -32601, "Method not found")
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	did, of := command.Get("command").Str, command.Get("taskId").Str
+	p.asked = append(p.asked, did)
+	now, known := p.tasks[of]
+	switch {
+	case did == "start" && !known:
+		now = ruledTask{command.Get("dataItems.0.text").Str, "", time.Now()}
+	case did == "continue":
+		now = ruledTask{"working", "on it", time.Now()}
+	case did == "complete" && now.state == "awaiting-completion":
+		now = ruledTask{"completed", "", time.Now()}
+	}
+	p.tasks[of] = now
+	items, products := "null", "null"
+	if now.says != "" {
+		items = fmt.Sprintf(`[{"type":"text","text":%q,"metadata":null}]`, now.says)
+	}
+	if strings.Contains(now.state, "complet") {
+		products = `[{"id":"own-id","name":"own name","description":null,"dataItems":[{"type":"text","text":"done"}]}]`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"type":%q,"id":%q,"taskId":%q,"sessionId":"its own",`+
+		`"groupId":null,"sentAt":null,"senderRole":"partner","senderId":"p","mentions":null,`+
+		`"status":{"state":%q,"stateChangedAt":%q,"dataItems":%s},`+
+		`"products":%s,"messageHistory":null,"statusHistory":null},"error":null}`,
+		h.ID, kind, id, of, now.state, now.since.Format(time.RFC3339Nano), items, products)
+}
+
+// become has all tasks of the Partner be in a state.
+func (p *ruled) become(state, says string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.tasks {
+		p.tasks[id] = ruledTask{state, says, time.Now()}
+	}
+}
+
+// count returns how often the Partner has had a command.
+func (p *ruled) count(command string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.asked {
+		if c == command {
+			n++
+		}
+	}
+	return n
+}
+
+// unhurried is a bound for a Partner's work that no test waits for: a command that is held for it hangs.
+const unhurried = "timeouts {\nresponse 10m\n}\n"
+
+// TestPartnerBehindIsNotImproved holds that what a Partner answers is what its Leader gets through the gateway, when it
+// gets it, in both versions of AIP.
+func TestPartnerBehindIsNotImproved(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"aip", "aip/2"} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			p := &ruled{tasks: make(map[string]ruledTask)}
+			agent := newFakeAgent(t, p.answer)
+			s := serve(t, config{handle: "aip_gateway " + dialect + " " + agent.url + " {\n" + unhurried + "}"})
+			l := leaderOf(t, s.url())
+
+			for _, state := range []task.State{task.Accepted, task.Working, task.AwaitingInput, task.AwaitingCompletion,
+				task.Completed, task.Rejected, task.Failed} {
+				got := l.start("answered-"+string(state), string(state))
+				if got.Status.State != state {
+					t.Errorf("a start that the Partner answers with %s is answered with %+v", state, of(got))
+				}
+				if product := []string{"done"}; strings.Contains(string(state), "complet") && (len(got.Products) != 1 ||
+					got.Products[0].ID != "own-id" || got.Products[0].Name != "own name" || !cmp.Equal(of(got).Products, product)) {
+					t.Errorf("%s has the products %+v", state, got.Products)
+				}
+				checkHistory(t, l.get("answered-"+string(state)))
+			}
+			if got := l.goOn("answered-awaiting-input", "more"); !cmp.Equal(answered{task.Working, "on it", nil}, of(got)) {
+				t.Errorf("the continue is answered with %+v", of(got))
+			}
+
+			p.become("awaiting-completion", "enjoy")
+			for _, state := range []task.State{task.Accepted, task.Working, task.AwaitingInput} {
+				got := l.rests("answered-" + string(state))
+				if want := (answered{task.AwaitingCompletion, "enjoy", []string{"done"}}); state != task.AwaitingInput &&
+					!cmp.Equal(want, of(got)) {
+					t.Errorf("what was %s has become %+v", state, of(got))
+				}
+				checkHistory(t, got)
+			}
+			if got := l.complete("answered-working"); got.Status.State != task.Completed {
+				t.Errorf("complete is answered with %+v", of(got))
+			}
+
+			l.start("late", "accepted")
+			p.become("rejected", "not my job")
+			got := l.rests("late")
+			if !cmp.Equal(answered{task.Failed, "not my job", nil}, of(got)) {
+				t.Errorf("what was rejected late is %+v", of(got))
+			}
+			checkHistory(t, got)
+		})
+	}
+}
+
+// TestPartnerBehindOtherCallers holds that callers of other dialects wait for a Partner behind the gateway to finish.
+func TestPartnerBehindOtherCallers(t *testing.T) {
+	t.Parallel()
+	p := &ruled{tasks: make(map[string]ruledTask)}
+	agent := newFakeAgent(t, p.answer)
+	s := serve(t, config{handle: "aip_gateway aip/2 " + agent.url + " {\ncallers aip a2a agentapi\n}"})
+	client := leaderOf(t, s.url()).HTTP
+	for name, send := range map[string]*http.Request{
+		"A2A": jsonRequest("POST", s.url(), `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{`+
+			`"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"working"}]}}}`),
+		"the Agent API": jsonRequest("POST", s.url()+"/process",
+			`{"stream":false,"input":[{"role":"user","content":[{"type":"text","text":"working"}]}]}`),
+	} {
+		before := p.count("get")
+		answer := make(chan string, 1)
+		go func() {
+			res, err := client.Do(send.WithContext(within(t, patience)))
+			if err != nil {
+				answer <- err.Error()
+				return
+			}
+			defer res.Body.Close()
+			body, _ := io.ReadAll(res.Body)
+			answer <- string(body)
+		}()
+		eventually(t, name+" is answered, or the Partner is polled", func() bool {
+			return len(answer) > 0 || p.count("get") > before+1
+		})
+		if len(answer) > 0 {
+			t.Errorf("%s is answered before the Partner has finished: %s", name, <-answer)
+			continue
+		}
+		p.become("awaiting-completion", "")
+		if got := <-answer; !strings.Contains(got, "done") {
+			t.Errorf("%s is answered with %s", name, got)
+		}
+	}
+}
+
+// TestKillAfterFirstAnswer kills the gateway when it has answered a start or continue by the first answer of its
+// Partner: what was answered is stored, the Partner is polled on, and it has each command once. A stream has each event
+// once.
+func TestKillAfterFirstAnswer(t *testing.T) {
+	t.Parallel()
+	p := &ruled{tasks: make(map[string]ruledTask)}
+	agent := newFakeAgent(t, p.answer)
+	s := newSite(t)
+	c := config{handle: "aip_gateway aip/2 " + agent.url + " {\ncallers aip aip/2\n" + unhurried + "}"}
+	s.start(c)
+	l := leaderOf(t, s.url())
+	if got := l.start("accepted", "accepted"); got.Status.State != task.Accepted {
+		t.Errorf("the start is answered with %+v", of(got))
+	}
+	l.start("asks", "awaiting-input")
+	if got := l.goOn("asks", "more"); got.Status.State != task.Working {
+		t.Errorf("the continue is answered with %+v", of(got))
+	}
+	stream := &follower{caller: l, id: "streamed"}
+	followed := make(chan error, 1)
+	ctx := within(t, manyStreams)
+	seen := make(chan struct{})
+	go func() {
+		err := stream.follow(ctx, "accepted", "accepted")
+		close(seen)
+		if err == nil {
+			err = stream.follow(ctx, "accepted", "awaiting-completion")
+		}
+		followed <- err
+	}()
+	<-seen
+	s.kill()
+	s.start(c)
+	for id, want := range map[string]task.State{"accepted": task.Accepted, "asks": task.Working} {
+		got := l.get(id)
+		if got.Status.State != want {
+			t.Errorf("after the crash %s is %+v", id, of(got))
+		}
+		checkHistory(t, got)
+	}
+	p.become("awaiting-completion", "enjoy")
+	for _, id := range []string{"accepted", "asks"} {
+		got := l.rests(id)
+		if want := (answered{task.AwaitingCompletion, "enjoy", []string{"done"}}); !cmp.Equal(want, of(got)) {
+			t.Errorf("%s has become %+v", id, of(got))
+		}
+		checkHistory(t, got)
+	}
+	if err := <-followed; err != nil {
+		t.Error(err)
+	}
+	if got := l.get("streamed"); len(stream.events) != len(got.StatusHistory)+len(got.Products) {
+		t.Errorf("the stream had %d events: %q", len(stream.events), stream.events)
+	}
+	if starts, continues := p.count("start"), p.count("continue"); starts != 3 || continues != 1 {
+		t.Errorf("the Partner has had %d starts and %d continues", starts, continues)
+	}
+}
+
+// TestPartnerBehindACluster holds that the first answer of a Partner is the answer, too, where another gateway owns the
+// tasks of the Leader than the one that it calls.
+func TestPartnerBehindACluster(t *testing.T) {
+	t.Parallel()
+	p := &ruled{tasks: make(map[string]ruledTask)}
+	agent := newFakeAgent(t, p.answer)
+	c := newCluster(t, 3, "aip_gateway aip/2 "+agent.url+" {\ncallers aip aip/2\n"+unhurried+"}", "")
+	for i, s := range c.gateways {
+		l := leaderOf(t, s.url())
+		id := fmt.Sprint("t", i)
+		if got := l.start(id, "working"); got.Status.State != task.Working {
+			t.Errorf("gateway %d answers the start with %+v", i, of(got))
+		}
+		p.become("awaiting-input", "which?")
+		l.rests(id)
+		if got := l.goOn(id, "more"); got.Status.State != task.Working {
+			t.Errorf("gateway %d answers the continue with %+v", i, of(got))
+		}
+		p.become("awaiting-completion", "enjoy")
+		got := l.rests(id)
+		if want := (answered{task.AwaitingCompletion, "enjoy", []string{"done"}}); !cmp.Equal(want, of(got)) {
+			t.Errorf("%s has become %+v", id, of(got))
+		}
+		checkHistory(t, got)
+	}
+	if starts, continues := p.count("start"), p.count("continue"); starts != 3 || continues != 3 {
+		t.Errorf("the Partner has had %d starts and %d continues", starts, continues)
+	}
+}
+
+// TestCompletionAuto holds that with completion auto a task is completed as soon as its agent has finished, also for a
+// Leader of AIP, and that a Partner behind is informed.
+func TestCompletionAuto(t *testing.T) {
+	t.Parallel()
+	p := &ruled{tasks: make(map[string]ruledTask)}
+	behind, agent := newFakeAgent(t, p.answer), newFakeAgent(t, nil)
+	s := serve(t, config{handle: fmt.Sprintf(`aip_gateway /partner* aip/2 %s {
+		completion auto
+	}
+	aip_gateway /agent* a2a/legacy %s {
+		completion auto
+	}
+	aip_gateway a2a/legacy %s`, behind.url, agent.url, agent.url)})
+	for mount, want := range map[string]task.State{
+		"/partner": task.Completed, "/agent": task.Completed, "": task.AwaitingCompletion,
+	} {
+		l := leaderOf(t, s.url()+mount)
+		id := "t" + mount
+		if got := l.start(id, "awaiting-completion"); got.Status.State != want || !cmp.Equal([]string{"done"}, product(got)) {
+			t.Errorf("at %q the start is answered with %+v", mount, of(got))
+		}
+		checkHistory(t, l.get(id))
+	}
+	eventually(t, "the Partner behind has its task completed", func() bool { return p.count("complete") == 1 })
 }

@@ -169,6 +169,7 @@ var requests = sync.Pool{New: func() any { return new(partner.Request) }}
 func (g *Gateway) setRequest(r *partner.Request, c *Call) {
 	r.Call, r.Policy, r.AgentTask, r.Bounds = c.Call.Call, c.Policy, c.AgentTask, c.Bounds
 	r.Proof, r.Subject, r.Waited = c.Proof, c.Subject, c.Waited
+	r.AutoComplete = r.AutoComplete || c.Direct && g.config.AutoComplete
 	r.Histories = c.History != 0 && !c.Stream
 	r.Snapshot = r.Snapshot || c.Stream && c.Reply
 	r.Webhook, r.Adopt, r.Entry = c.Webhook, c.Adopt, c.Entry

@@ -47,6 +47,8 @@ type Config struct {
 	Callers []translate.Server
 	// Confirm says that Callers were made with confirm: a finished task waits until its caller confirms it.
 	Confirm bool
+	// AutoComplete completes a task that a Leader of AIP starts as soon as its agent has finished.
+	AutoComplete bool
 	// Guard decides which peers may call.
 	Guard *identity.Guard
 	// AAC checks the access tokens of callers; nil reads none.

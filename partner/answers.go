@@ -21,16 +21,16 @@ func (p *Partner) handedOver() bool {
 	}
 }
 
-// await waits for the turn of a command, for at most its response time (see run.awaitSettled), and returns the task,
+// await waits for the turn of a command, for at most its response time (see run.awaitAnswer), and returns the task,
 // and the number of its last event.
 func (p *Partner) await(ctx context.Context, r *outcome, c *Request) (t task.Task, last uint64, err error) {
 	until, tk, turn := time.Now().Add(r.response), r.tk, r.turn
 	if turn != nil {
-		err = turn.awaitSettled(ctx, until)
+		err = turn.awaitAnswer(ctx, until, c.Direct)
 		err = cmp.Or(err, turn.leave())
 	} else {
 		turn = r.again
-		err = turn.waitSettled(ctx, until)
+		err = turn.waitAnswer(ctx, until, c.Direct)
 	}
 	if err != nil {
 		return t, 0, err

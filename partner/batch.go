@@ -76,6 +76,14 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	return true
 }
 
+// said returns what the agent has said along with the present state, before the report at hand.
+func (b *batch) said() []task.DataItem {
+	if len(b.events) > 0 && b.events[len(b.events)-1].Task != nil {
+		return b.events[len(b.events)-1].Task.Status.DataItems
+	}
+	return b.tk.fold.Status().DataItems
+}
+
 // addPieces adds some of the pieces of a report. It is called at most once.
 func (b *batch) addPieces(of *task.Pieces, from, to int) {
 	b.pieces = pieces{of, from, to, len(b.events)}

@@ -20,6 +20,9 @@
 //     whose message id is in messageHistory: their caller has lost the answer. With other content it is refused. Where
 //     the gateway itself repeats them, at the next owner of a shard (Request.Waited), they wait on for their turn.
 //   - An agent that finishes by itself is awaiting-completion, with its products. The gateway answers complete.
+//   - An agent that speaks AIP is not improved for a Leader that does (Policy.Direct, Report.Verbatim): its first
+//     answer ends the wait of a start or continue, and its accepted and working are events of their own. A task that it
+//     has completed (Report.Closed) is completed.
 //   - Tasks belong to the Leader that started them. For other Leaders they do not exist. Ids at the agent are derived
 //     from Partner, Leader and taskId, so the tasks of two Leaders with the same taskId differ; and from a secret of
 //     the store, so that no Leader can name the task of another one there.

@@ -14,20 +14,24 @@ import (
 // that its caller has left nor that the process stops.
 const inlineMost = 250 * time.Millisecond
 
-// awaitSettled is waitSettled for the caller that has begun the turn. It is carried out inline first, and handed over
+// awaitAnswer is waitAnswer for the caller that has begun the turn. It is carried out inline first, and handed over
 // to the engine when that takes too long.
-func (r *run) awaitSettled(ctx context.Context, until time.Time) error {
+func (r *run) awaitAnswer(ctx context.Context, until time.Time, direct bool) error {
 	if r.inline != nil && r.carryOutInline(time.Now().Add(min(time.Until(until), inlineMost))) {
 		return nil
 	}
-	return r.waitSettled(ctx, until)
+	return r.waitAnswer(ctx, until, direct)
 }
 
-// waitSettled waits until the turn has settled, until a time at most, or until the process stops. Another goroutine
-// carries it out. The error is that of ctx.
-func (r *run) waitSettled(ctx context.Context, until time.Time) error {
+// waitAnswer waits until the turn has settled, until a time at most, or until the process stops; with direct
+// (Policy.Direct) until an agent of AIP has answered. Another goroutine carries the turn out. The error is that of ctx.
+func (r *run) waitAnswer(ctx context.Context, until time.Time, direct bool) error {
 	r.tk.mu.Lock()
 	settled := r.settled.wait()
+	var verbatim <-chan struct{}
+	if direct {
+		verbatim = r.verbatim.wait()
+	}
 	r.tk.mu.Unlock()
 	timeout := time.NewTimer(time.Until(until))
 	defer timeout.Stop()
@@ -35,6 +39,8 @@ func (r *run) waitSettled(ctx context.Context, until time.Time) error {
 	for {
 		select {
 		case <-settled:
+			return nil
+		case <-verbatim:
 			return nil
 		case <-timeout.C:
 			return nil

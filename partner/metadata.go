@@ -58,6 +58,7 @@ type agreedTerms struct {
 	task.Terms
 	AutoComplete    bool `json:"autoComplete,omitempty"`
 	AnswerIsProduct bool `json:"answerIsProduct,omitempty"`
+	Direct          bool `json:"direct,omitempty"`
 }
 
 // encodedMetadata is the JSON of a metadata.
@@ -103,6 +104,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Terms.AnswerIsProduct {
 		dst = append(dst, `,"answerIsProduct":true`...)
+	}
+	if n.Terms.Direct {
+		dst = append(dst, `,"direct":true`...)
 	}
 	dst = append(dst, `},"ref":{"task":`...)
 	dst = task.AppendString(dst, n.Ref.Task)

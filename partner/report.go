@@ -89,6 +89,9 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	}
 	if rep.Delivery != agent.DeliveryUnknown {
 		r.noteDelivery(rep.Delivery)
+		if rep.Verbatim {
+			r.verbatim.set()
+		}
 		return false, tk.recordDelivery(ctx, rep.Delivery)
 	}
 	r.heard = true
@@ -115,6 +118,9 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	}
 	r.noteReport(tk.fold.Status().State.Settled())
 	r.reported.set()
+	if rep.Verbatim {
+		r.verbatim.set()
+	}
 	if !tk.fold.Status().State.Settled() {
 		return false, nil
 	}
@@ -207,7 +213,11 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			// The name that the agent has given to the task must survive a crash.
 			return tk.appendMetadata(replay.Recover, false)
 		}
-		b.beginTask(task.Accepted, nil)
+		var items []task.DataItem
+		if rep.State == task.Accepted {
+			items = rep.Items
+		}
+		b.beginTask(task.Accepted, items)
 	}
 	if b.state.Terminal() {
 		return nil
@@ -232,7 +242,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	}
 	b.addExtensions(rep)
 	tk.meta.WithoutTask = withoutTask && b.state == task.AwaitingCompletion
-	if b.state == task.AwaitingCompletion && tk.meta.Terms.AutoComplete {
+	if b.state == task.AwaitingCompletion && (tk.meta.Terms.AutoComplete || rep.Closed && tk.meta.Terms.Direct) {
 		return tk.completeReported(ctx, b, rep)
 	}
 	if (accepts || first || named) && b.len() == 0 { // the task was shown as one that is worked on before
@@ -254,9 +264,13 @@ func (tk *activeTask) staysPending(rep *agent.Report) bool {
 	if len(rep.Chunks)+rep.Pieces.Len()+len(rep.Products) > 0 {
 		return false
 	}
-	switch rep.State {
-	case task.None:
+	switch {
+	case rep.State == task.None:
 		return true
+	case rep.Verbatim && tk.meta.Terms.Direct:
+		return false
+	}
+	switch rep.State {
 	case task.Working:
 		return rep.Stored == nil && !tk.meta.Stream && len(rep.Items) == 0
 	case task.Accepted:
@@ -265,7 +279,8 @@ func (tk *activeTask) staysPending(rep *agent.Report) bool {
 	return false
 }
 
-// completeReported writes a batch that ends with awaiting-completion, and completes the task for its caller.
+// completeReported writes a batch that ends with awaiting-completion, and completes the task: for its caller, or since
+// the agent has.
 func (tk *activeTask) completeReported(ctx context.Context, b *batch, rep *agent.Report) error {
 	// The items of the last report belong to the state that the caller sees.
 	b.move(task.Completed, rep.Items, nil)
@@ -273,7 +288,7 @@ func (tk *activeTask) completeReported(ctx context.Context, b *batch, rep *agent
 	if err := b.write(ctx); err != nil {
 		return err
 	}
-	if p := tk.partner(); p != nil {
+	if p := tk.partner(); p != nil && !rep.Closed {
 		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task().ID, SessionID: tk.fold.Task().SessionID}, nil)
 	}
 	return nil
@@ -303,15 +318,18 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 // addState adds the state of a report, and what the agent says about it.
 func (b *batch) addState(rep *agent.Report) {
 	switch {
-	case rep.State == task.None || rep.State == task.Accepted:
-		// Nothing new, or a state that the task has left.
 	case rep.State == b.state:
-		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, b.tk.fold.Status().DataItems, sameText) {
+		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, b.said(), sameText) {
 			b.addStatus(rep.Items)
 		}
+	case rep.State == task.None || rep.State == task.Accepted:
+		// Nothing new, or a state that the task has left.
 	case !b.move(rep.State, rep.Items, nil):
 		// The table has no path to the state that the agent reports, such as rejected after accepted.
-		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, rep.Items...)
+		items := rep.Items
+		if len(items) == 0 {
+			items = []task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}
+		}
 		if !b.move(task.Failed, items, nil) {
 			b.move(task.Canceled, items, nil)
 		}

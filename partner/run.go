@@ -34,6 +34,7 @@ type run struct {
 
 	answered signal // the agent has answered the message, if only by taking or refusing it, or it waits to be sent
 	reported signal // the agent has reported something
+	verbatim signal // it has reported something in AIP (agent.Report.Verbatim), which is shown
 	settled  signal // the turn has settled or is given up; the agent may still resume by itself
 	done     signal // the run has ended
 
@@ -48,7 +49,7 @@ type run struct {
 }
 
 // beginTurn has the agent carry out a turn. caller is the span of the call that causes it: the turn outlives the call,
-// so nothing else of its context counts. Without stream, the caller must call awaitSettled or handOver, which carry the
+// so nothing else of its context counts. Without stream, the caller must call awaitAnswer or handOver, which carry the
 // turn out. tk.mu is held, and tk must be in use by the caller.
 func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {

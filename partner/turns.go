@@ -111,7 +111,7 @@ func (p *Partner) pending(
 	if terms.Response == task.NoWait {
 		terms.Response = 0
 	}
-	n.Terms = agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete, c.AnswerIsProduct}
+	n.Terms = agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete, c.AnswerIsProduct, c.Direct}
 	n.Ref = agent.Ref{Task: c.AgentTask, Session: names.session(p.Name, leader, m.SessionID)}
 	switch {
 	case c.BySession: // the id is used again if all tasks of the session have been dropped

@@ -56,7 +56,7 @@ func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 	}
 	first := rep
 	if p.acknowledged = early(r.turn, &rep); p.acknowledged {
-		first = agent.Report{Delivery: agent.DeliveryAcknowledged}
+		first = agent.Report{Delivery: agent.DeliveryAcknowledged, Verbatim: rep.Verbatim}
 	}
 	r.acted = r.acted || !p.acknowledged
 	if !r.report(first) {
@@ -191,7 +191,7 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 		switch p.asked = asked && !transient(err); {
 		case got == delivered:
 			p.acknowledged = true
-			return !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}), nil
+			return !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged, Verbatim: rep.Verbatim}), nil
 		case got == missing && asked:
 			return true, cmp.Or[error](r.mayResend(), notReceived())
 		}

@@ -62,7 +62,7 @@ func (s *reading) next() (over bool, _ error) {
 	}
 	s.seen, s.run.turn = true, named(s.run.turn, &rep)
 	if !s.acted && early(s.run.turn, &rep) {
-		return !s.run.report(agent.Report{Delivery: agent.DeliveryAcknowledged}), nil
+		return !s.run.report(agent.Report{Delivery: agent.DeliveryAcknowledged, Verbatim: rep.Verbatim}), nil
 	}
 	s.acted = true
 	if !rep.EndsTurn() {

@@ -225,7 +225,7 @@ func (m *content) task() (agent.Report, error) {
 }
 
 // stateOf returns the state that a Partner reports. AIP's states are the canon's, but for one: a Partner whose task is
-// completed has completed it by itself, as it does after a timeout, but here only a Leader completes a task.
+// completed has completed it by itself, as it does after a timeout. That its report is closed says so.
 func stateOf(native string) (s task.State, ok bool) {
 	for _, known := range task.States() {
 		if native == string(known) {

@@ -179,6 +179,7 @@ func TestServerReadsClient(t *testing.T) {
 			want := translate.Call{Call: task.Call{Message: m}, Stream: stream && (version == "v1" || m.Command == task.Start)}
 			want.Message.SenderID, want.Message.GroupID, want.Message.Mentions = "gateway", "", nil
 			want.AnswerIsProduct = m.Command == task.Start
+			want.Direct = m.Command == task.Start || m.Command == task.Continue
 			if want.Message.ID == "" {
 				want.Message.ID = got.Message.ID
 			}

@@ -185,6 +185,7 @@ func (r *reader) message(message gjson.Result, stream bool) (call translate.Call
 	m := &call.Message
 	m.Command, m.SenderRole = r.command(f.command, stream), task.Leader
 	call.AnswerIsProduct = m.Command == task.Start
+	call.Direct = m.Command == task.Start || m.Command == task.Continue
 	m.ID = r.ID(f.id, "id")
 	m.SenderID = r.RequiredID(f.senderID, "senderId")
 	m.TaskID = r.RequiredID(f.taskID, "taskId") // v02 lets a Partner refuse a start without it

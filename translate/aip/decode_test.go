@@ -130,6 +130,7 @@ func TestDecode(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.want.AnswerIsProduct = tt.want.Message.Command == task.Start
+			tt.want.Direct = tt.want.Message.Command == task.Start || tt.want.Message.Command == task.Continue
 			if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Error(d)
 			}
