@@ -44,6 +44,11 @@ type Group struct {
 	// client certificate, whose common name must be its AIC. Default: none; Leaders invite by rpc.
 	Inbox string `json:"inbox,omitempty"`
 
+	// Whether an invitation in the inbox counts whose message has no AMQP user_id: it is taken for one of the Leader that
+	// it names. So whoever may write to the inbox can invite the Partner in the name of any Leader. It is for Leaders of
+	// AIP 02.01, which set none. Default: false; such an invitation is refused.
+	InboxWithoutUserID bool `json:"inbox_without_user_id,omitempty"`
+
 	// The certificates of the connections to brokers.
 	TLS GroupTLS `json:"tls,omitzero"`
 
@@ -105,7 +110,9 @@ const (
 //		allow_brokers   <pattern>...
 //		allow_networks  <cidr>...
 //		allow_exchanges <leader> <exchange>...
-//		inbox           <url>
+//		inbox           <url> {
+//			without_user_id
+//		}
 //		tls {
 //			ca          <file>...
 //			client_cert <cert> <key> | aip
@@ -126,7 +133,10 @@ func (p *parser) group(into **Group) func() {
 			"allow_brokers":   p.words(&g.AllowBrokers),
 			"allow_networks":  p.words(&g.AllowNetworks),
 			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
-			"inbox":           p.word(&g.Inbox),
+			"inbox": func() {
+				p.word(&g.Inbox)()
+				p.block("inbox", options{"without_user_id": p.flag(&g.InboxWithoutUserID)})
+			},
 			"tls": p.section(g.TLS.options(p, options{
 				"ca":          p.words(&g.TLS.CA),
 				"client_cert": p.clientCert(&g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
@@ -192,7 +202,10 @@ func (g *Group) check(named bool, callers []string) error {
 
 // checkInbox checks the inbox, if there is one.
 func (g *Group) checkInbox(callers []string) error {
-	if g.Inbox == "" {
+	switch {
+	case g.Inbox == "" && g.InboxWithoutUserID:
+		return errors.New("inbox_without_user_id needs the URL of an inbox")
+	case g.Inbox == "":
 		return nil
 	}
 	if _, err := group.ParseInbox(g.Inbox); err != nil {
@@ -307,7 +320,8 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 	var err error
 	g.partner, err = e.Register(group.Config{
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
-		Brokers: g.brokers, Inbox: g.inbox, Exchanges: g.AllowExchanges, Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
+		Brokers: g.brokers, Inbox: g.inbox, InboxWithoutUserID: g.InboxWithoutUserID, Exchanges: g.AllowExchanges,
+		Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
 		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
 		ExchangeWait: time.Duration(g.ExchangeWait),
 		Log:          slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration

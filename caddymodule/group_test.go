@@ -32,6 +32,8 @@ func TestGroupMistakes(t *testing.T) {
 		{"inbox", Group{Inbox: "amqp://mq.example.com/acps"}, "", `inbox: "amqp://mq.example.com/acps": it must be amqps://`},
 		{"inbox without a certificate", Group{Inbox: "amqps://mq.example.com/acps"}, "",
 			"inbox: the Partner logs in there by"},
+		{"no inbox", Group{AllowBrokers: brokers, InboxWithoutUserID: true}, "",
+			"inbox: inbox_without_user_id needs the URL of an inbox"},
 		{"no Leader", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{"leader": {"x"}}}, "",
 			`allow_exchanges: "leader" is no AIC of a Leader`},
 		{"star", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{groupAIC: {"a*b"}}}, "",

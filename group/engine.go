@@ -30,6 +30,9 @@ type Config struct {
 
 	Brokers []Broker // to which the Partner may connect, beside that of its inbox
 	Inbox   *Inbox   // where Leaders invite the Partner, beside calls; nil for nowhere
+	// InboxWithoutUserID has an invitation in the inbox count that has no AMQP user_id: as one of the Leader that it
+	// names.
+	InboxWithoutUserID bool
 	// Exchanges are names of exchanges by the AIC of the Leader that may use them, beside those that have its name. A star
 	// at the end stands for any rest.
 	Exchanges map[string][]string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/fewlines"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -78,6 +79,10 @@ type inbox struct {
 	home    *home
 	partner string
 	kick    chan struct{} // holds one value while there may be another configuration
+
+	claims   claims         // of invitations without a user_id
+	nameless fewlines.Limit // lines about them
+	dropped  fewlines.Limit // lines about what is dropped
 
 	mu sync.Mutex
 	// unsent are the ids of refusals that the broker did not take, which has ended the link. They are not sent again.

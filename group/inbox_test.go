@@ -18,12 +18,15 @@ import (
 )
 
 // TestInbox has a Leader invite by the inbox.
+//
+// Promise: another party invites the Partner to a group in the name of a Leader
 func TestInbox(t *testing.T) {
 	w := startMailBroker(t)
 	for name, test := range map[string]func(*mailWorld){
 		"away": testInvitedWhileAway, "crash": testCrashBeforeAck, "what is dropped": testDropped,
 		"what is refused": testRefusedInWriting, "more than the bound": testFlood, "configurations": testInboxConfigured,
-		"nobody takes the refusal": testUnsent,
+		"nobody takes the refusal": testUnsent, "without a user_id": testNameless, "from nobody": testClaimed,
+		"nobody takes the refusal of what nobody has sent": testUnsentClaim,
 	} {
 		t.Run(name, func(t *testing.T) { test(w.next(t)) })
 	}
@@ -122,7 +125,6 @@ func testDropped(w *mailWorld) {
 	other := w.login(partner)
 	secret := "a-token-that-nobody-may-see"
 	named := w.invitation("g1", secret)
-	w.send(w.channel, "", named)    // by the Leader, who does not say so
 	w.send(nobody, "nobody", named) // who is no agent
 	w.send(other, partner, named)   // another agent
 	for _, body := range []string{"", "{", `"` + secret + `"`, "[]", `{"type":"group-invitation"}`,
@@ -135,7 +137,11 @@ func testDropped(w *mailWorld) {
 	}))
 	w.send(w.channel, w.leader, []byte(`{"type":"group-invitation-error","invitationToken":"`+secret+`"}`))
 	w.send(w.channel, w.leader, []byte(`{"type":"task-command","command":"start"}`))
-	w.counts(map[Result]int{Unproven: 3, Unreadable: 10, Ignored: 2})
+	for _, unnamed := range []string{`{"type":"group-invitation","invitationToken":"` + secret + `"}`, // by anybody
+		`{"type":"group-invitation","invitationToken":"` + secret + `","group":{"groupId":"g","leader":{"aic":"#"}}}`} {
+		w.send(nobody, "", []byte(unnamed))
+	}
+	w.counts(map[Result]int{Unproven: 4, Unreadable: 10, Ignored: 2})
 	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
 	w.refusals(0)
 	if len(w.engine.List()) > 0 {
@@ -306,4 +312,87 @@ func testUnsent(w *mailWorld) {
 	}
 	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
 	w.refusals(1)
+}
+
+// asOf0201 makes an invitation one of AIP 02.01, which does not name its sender.
+func asOf0201(m map[string]any) {
+	for _, member := range []string{"id", "sentAt", "senderRole", "senderId"} {
+		delete(m, member)
+	}
+	delete(m, "groupId") // that of the group counts
+}
+
+// testNameless: a Leader that sets no user_id gets to know why the Partner does not join, and the operator of the
+// Partner what can be done about it. It is an invitation like any other where the configuration says so.
+func testNameless(w *mailWorld) {
+	heard := w.exchange("g1")
+	w.start()
+	w.isRead()
+	w.send(w.channel, "", w.invitation("g1", "t1", asOf0201))
+	r := w.refusals(1)[0]
+	if r.InvitationToken != "t1" || r.GroupID != "g1" || r.Error.Code != -32020 || r.PartnerAIC != w.partner ||
+		!strings.Contains(r.Error.Data.Details, "set the AMQP property user_id to your AIC") {
+		w.Errorf("the refusal is %+v", r)
+	}
+	asynctest.Eventually(w, "the invitation is acknowledged", func() bool { return w.left() == 0 })
+	w.counts(map[Result]int{Unproven: 1})
+	if len(w.engine.List()) > 0 || !strings.Contains(w.logged.String(), "without_user_id") {
+		w.Errorf("the memberships are %+v, and the log is %s", w.engine.List(), w.logged.String())
+	}
+	w.stop()
+
+	w.change = func(c *Config) { c.InboxWithoutUserID = true }
+	w.start()
+	defer w.stop()
+	w.isRead()
+	w.send(w.channel, "", w.invitation("g1", "t2", asOf0201))
+	w.announced(heard)
+	unnamed := func(m map[string]any) { m["group"].(map[string]any)["leader"] = map[string]any{} }
+	w.send(w.channel, "", w.invitation("g1", "t3", unnamed))      // in nobody's name
+	w.send(w.login("nobody"), "nobody", w.invitation("g1", "t4")) // what the broker says still counts
+	w.counts(map[Result]int{Accepted: 1, Unproven: 2})
+	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
+	w.refusals(0)
+}
+
+// testClaimed: whoever may write to the inbox cannot have the Partner fill those of others.
+func testClaimed(w *mailWorld) {
+	const all = 3 * maxClaimsOfLeader
+	w.start()
+	defer w.stop()
+	w.isRead()
+	nobody := w.login("nobody")
+	for i := range all {
+		w.send(nobody, "", w.invitation("g1", fmt.Sprint("t", i)))
+	}
+	w.counts(map[Result]int{Unproven: all})
+	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
+	if n := len(w.refusals(maxClaimsOfLeader)); n != maxClaimsOfLeader {
+		w.Errorf("the Leader gets %d refusals", n)
+	}
+	if n := strings.Count(w.logged.String(), "without a user_id is refused"); n > 10 {
+		w.Errorf("%d lines are logged", n)
+	}
+}
+
+// testUnsentClaim: whoever names a Leader whose inbox takes nothing ends the link once, and not with each message.
+func testUnsentClaim(w *mailWorld) {
+	_, err := w.channel.QueueDelete("inbox_"+w.leader, false, false, false)
+	w.must(err)
+	_, err = w.channel.QueueDeclare("inbox_"+w.leader, true, false, false, false,
+		amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
+	w.must(err)
+	w.must(w.channel.QueueBind("inbox_"+w.leader, "inbox_"+w.leader, "inbox.topic", false, nil))
+	w.must(w.channel.Publish("inbox.topic", "inbox_"+w.leader, false, false, amqp.Publishing{Body: []byte("full")}))
+	w.start()
+	defer w.stop()
+	w.isRead()
+	nobody := w.login("nobody")
+	for i := range maxClaims {
+		w.send(nobody, "", w.invitation("g1", fmt.Sprint("t", i)))
+	}
+	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
+	if n := strings.Count(w.logged.String(), "the inbox of groups is read"); n > 2 {
+		w.Errorf("the inbox was read by %d links", n)
+	}
 }

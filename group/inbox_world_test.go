@@ -219,8 +219,8 @@ func (w *mailWorld) invite(group, token string, changes ...func(map[string]any))
 
 // refusal is what the Leader gets.
 type refusal struct {
-	Type, ID, SenderRole, SenderID, GroupID, InvitationToken string
-	Error                                                    struct {
+	Type, ID, SenderRole, SenderID, PartnerAIC, GroupID, InvitationToken string
+	Error                                                                struct {
 		Code    int
 		Message string
 		Data    struct{ ErrorType, Details string }

@@ -52,12 +52,22 @@ func (i *inbox) receive(l link, d *broker.Delivery) {
 	}
 	i.count(result)
 	i.log(ctx, p, &in, d, result, err, time.Since(began))
-	if err == nil || in.Token == "" || in.LeaderAIC == "" || result == Unproven {
+	if err == nil || in.Token == "" || in.LeaderAIC == "" || result == Unproven && err != errNoUserID {
 		d.Ack()
 		return
 	}
 	i.refuse(ctx, p, l, d, &in, err)
 }
+
+// errNoUserID is the error of an invitation whose message does not say who has sent it, as those of AIP 02.01. It is
+// for the Leader that the invitation names.
+var errNoUserID = task.Errorf(task.InvitationRejected, "the message has no user_id, so the broker does not say who "+
+	"has sent it; set the AMQP property user_id to your AIC, or have this Partner take invitations without it")
+
+// nameUserID says what can be done about it.
+const nameUserID = "have the Leader set the AMQP property user_id to its AIC, which the broker verifies; or write " +
+	`"without_user_id" in the block of inbox, in group: then whoever may write to the inbox can invite in any ` +
+	"Leader's name"
 
 // log logs what became of a message, without its token.
 func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d *broker.Delivery, result Result,
@@ -66,7 +76,17 @@ func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d 
 	case Ignored:
 		p.Log.DebugContext(ctx, "a message of an inbox is no invitation", "partner", i.partner, "sender", d.UserID)
 	case Unproven, Unreadable:
-		p.Log.WarnContext(ctx, "an invitation to a group is dropped", "partner", i.partner, "sender", d.UserID, "reason", err)
+		if err == errNoUserID {
+			if may, unlogged := i.nameless.Log(); may {
+				p.Log.WarnContext(ctx, "an invitation to a group without a user_id is refused", "partner", i.partner,
+					"leader", in.LeaderAIC, "advice", nameUserID, "unlogged", unlogged)
+			}
+			return
+		}
+		if may, unlogged := i.dropped.Log(); may {
+			p.Log.WarnContext(ctx, "an invitation to a group is dropped", "partner", i.partner, "sender", d.UserID,
+				"reason", err, "unlogged", unlogged)
+		}
 	default:
 		p.Log.InfoContext(ctx, "an invitation to a group was handled", "partner", i.partner, "leader", in.LeaderAIC,
 			"group", in.GroupID, "result", result, "error", err, "duration", took)
@@ -88,12 +108,10 @@ func (i *inbox) decide(ctx context.Context, l link, d *broker.Delivery) (in aip.
 	if !is {
 		return in, Ignored, nil
 	}
-	sender, unknown := identity.ParseAIC(d.UserID) // the broker has verified it
+	sender, unproven := i.sender(d, &in)
 	switch {
-	case unknown != nil:
-		return in, Unproven, task.Errorf(task.AuthorizationFailed, "the broker does not say by an AIC who has sent it")
-	case in.LeaderAIC != "" && !sender.Is(in.LeaderAIC):
-		return in, Unproven, task.Errorf(task.AuthorizationFailed, "its sender is not the Leader that it names")
+	case unproven != nil:
+		return in, Unproven, unproven
 	case err != nil:
 		return in, Unreadable, err
 	}
@@ -131,6 +149,27 @@ func (i *inbox) decide(ctx context.Context, l link, d *broker.Delivery) (in aip.
 	}
 }
 
+// sender returns who has sent an invitation.
+func (i *inbox) sender(d *broker.Delivery, in *aip.InboxInvitation) (identity.AIC, error) {
+	said := d.UserID // the broker has verified it
+	if said == "" {
+		if leader, err := identity.ParseAIC(in.LeaderAIC); err == nil {
+			if p := i.engine.partner(i.partner); p != nil && p.InboxWithoutUserID {
+				return leader, nil
+			}
+			return "", errNoUserID
+		}
+	}
+	sender, err := identity.ParseAIC(said)
+	switch {
+	case err != nil:
+		return "", task.Errorf(task.AuthorizationFailed, "the broker does not say by an AIC who has sent it")
+	case in.LeaderAIC != "" && !sender.Is(in.LeaderAIC):
+		return "", task.Errorf(task.AuthorizationFailed, "its sender is not the Leader that it names")
+	}
+	return sender, nil
+}
+
 // join makes the call that the invitation is.
 func (i *inbox) join(ctx context.Context, p *Partner, peer identity.Peer, in *aip.InboxInvitation, size int) error {
 	var q gateway.Request
@@ -156,7 +195,7 @@ func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delive
 		return
 	}
 	leader, err := identity.ParseAIC(in.LeaderAIC)
-	if err != nil { // it has proven to be it
+	if err != nil || why == errNoUserID && !i.claims.take(string(leader)) {
 		d.Ack()
 		return
 	}
@@ -170,6 +209,9 @@ func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delive
 			d.Ack()
 		case isKind(err, broker.PermissionDenied, broker.Refused):
 			i.noteUnsent(id)
+			if why == errNoUserID {
+				i.claims.stop()
+			}
 		}
 	})
 }

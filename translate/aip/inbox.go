@@ -33,6 +33,7 @@ type InboxInvitation struct {
 	LeaderAIC string
 	GroupID   string
 	ExpiresAt time.Time // without the skew of clocks that is allowed
+	V0201     bool      // it has the form of v02.01, in which it does not name its sender
 	// Call is what a call with the invitation would be. It names no broker: that is the one of the inbox.
 	Call translate.Call
 }
@@ -61,6 +62,7 @@ func ReadInboxInvitation(body []byte, limits jsonrpc.Limits) (in InboxInvitation
 	if r.Err == nil {
 		in.LeaderAIC, in.GroupID = invited.Group.Leader.AIC, invited.Group.ID
 	}
+	in.V0201 = wire.Absent(jsonrpc.Member(message, "senderId"))
 	r.sender(message, &invited.Group)
 	at := jsonrpc.Member(message, "expiresAt")
 	if in.ExpiresAt = r.time(at, "expiresAt"); in.ExpiresAt.IsZero() {
@@ -90,13 +92,16 @@ func (r *reader) sender(message gjson.Result, g *task.Group) {
 }
 
 // AppendInboxRefusal appends the message by which an agent with an AIC refuses an invitation, in the inbox of its
-// Leader. id and at are those of the message.
+// Leader. id and at are those of the message. In v02.01, partnerAic says who refuses.
 func AppendInboxRefusal(dst []byte, id string, at time.Time, aic string, in *InboxInvitation, err error) []byte {
 	e := wire.ErrorOf(err)
 	w := errorV2(e.Kind).typed(e.Kind)
 	dst = task.AppendString(append(dst, `{"type":"`+typeInvitationError+`","id":`...), id)
 	dst = task.AppendTime(append(dst, `,"sentAt":`...), inBeijing(at))
 	dst = task.AppendString(append(dst, `,"senderRole":"partner","senderId":`...), aic)
+	if in.V0201 {
+		dst = task.AppendString(append(dst, `,"partnerAic":`...), aic)
+	}
 	dst = task.AppendString(append(dst, `,"groupId":`...), in.GroupID)
 	dst = task.AppendString(append(dst, `,"invitationToken":`...), in.Token)
 	dst = strconv.AppendInt(append(dst, `,"error":{"code":`...), int64(w.code), 10)

@@ -72,6 +72,15 @@ func TestInboxRefusal(t *testing.T) {
 			t.Errorf("the refusal is\n%s, want\n%s", got, want)
 		}
 	}
+	body := []byte(strings.Replace(invitationV0202, `"senderId":`, `"x":`, 1))
+	old, is, err := ReadInboxInvitation(body, jsonrpc.Limits{})
+	if !is || err != nil {
+		t.Fatal(is, err)
+	}
+	got := string(AppendInboxRefusal(nil, "e", at, "P", &old, bytes.ErrTooLarge))
+	if !strings.Contains(got, `"partnerAic":"P"`) {
+		t.Errorf("the refusal of an invitation of v02.01 is %s", got)
+	}
 }
 
 func FuzzInboxInvitation(f *testing.F) {
