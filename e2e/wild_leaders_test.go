@@ -87,6 +87,15 @@ var wildLeaders = []wildRow{
 		lead:    func(l *wildLeader) error { return l.settledBy(l.rpc("start", "hello", nil)) },
 		want:    wildEnd{Settled: awaitsCompletion, Products: helloDone, Told: helloTold},
 	}.row(),
+	aipRow{
+		name: "sends the input in `commandParams.payload`, and no text",
+		lead: func(l *wildLeader) error {
+			return l.polledWith("", object{"dataItems": []object{{"type": "text", "text": ""}},
+				"commandParams": object{"payload": object{"genre": "sea"}}})
+		},
+		want: wildEnd{Settled: completedHello.Settled, Products: []string{`done: {"genre":"sea"}`},
+			Told: []string{`{"genre":"sea"}`}},
+	}.row(),
 	sessionRow("has one `sessionId` for all tasks", "session"),
 	sessionRow("has the `sessionId` \"\"", ""),
 	sessionRow("has no `sessionId`", nil),
