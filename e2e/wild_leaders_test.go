@@ -75,6 +75,20 @@ var wildLeaders = []wildRow{
 		want: wildEnd{Products: helloDone, Told: helloTold},
 	}.row(),
 	aipRow{
+		name:    "AIP 1, and reads products only",
+		partner: wildPartnerRule{inStart: true},
+		behind:  legacyWorker(true),
+		lead: func(l *wildLeader) error {
+			l.v1 = true
+			r, err := l.rpc("start", "hello", nil)
+			if err == nil {
+				l.products(r)
+			}
+			return err
+		},
+		want: wildEnd{Products: helloDone, Told: helloTold},
+	}.row(),
+	aipRow{
 		name:    "prints the text of the status and the products",
 		partner: wildPartnerRule{inStart: true},
 		behind:  legacyWorker(true),
