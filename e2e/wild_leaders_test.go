@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"testing"
@@ -47,6 +48,18 @@ var wildLeaders = []wildRow{
 		name: "reads a failure from the whole result of a stream",
 		lead: func(l *wildLeader) error { return l.settledBy(l.stream("start", "fail", nil)) },
 		want: wildEnd{Settled: []string{"failed"}, Said: []string{"the oven is broken"}, Told: []string{"fail"}},
+	}.row(),
+	aipRow{
+		name: "sees the refusal of a stream, as an HTTP status or as an error event",
+		lead: func(l *wildLeader) error {
+			_, err := l.stream("re-stream", "", object{"commandParams": object{"lastEventSeq": 3}})
+			if errors.Is(err, errRefused) {
+				l.note("refused")
+				err = nil
+			}
+			return err
+		},
+		want: wildEnd{Noted: []string{"refused"}},
 	}.row(),
 	aipRow{
 		name: "polls by `get`",
@@ -113,6 +126,8 @@ var wildLeaders = []wildRow{
 	sessionRow("has one `sessionId` for all tasks", "session"),
 	sessionRow("has the `sessionId` \"\"", ""),
 	sessionRow("has no `sessionId`", nil),
+	documentRow(3),
+	documentRow(15),
 }
 
 // settledBy keeps the task of an answer, which must be settled.
@@ -158,5 +173,15 @@ func sessionRow(name string, session any) wildRow {
 		},
 		want: wildEnd{Settled: append(completedHello.Settled, completedHello.Settled...),
 			Products: []string{"done: two"}, Told: []string{"one", "two"}},
+	}.row()
+}
+
+func documentRow(megabytes int) wildRow {
+	text := base64.StdEncoding.EncodeToString(make([]byte, megabytes*1_000_000))
+	return aipRow{
+		name: fmt.Sprintf("sends a document of %d MB as base64 in one text", megabytes),
+		lead: func(l *wildLeader) error { return l.polled(text) },
+		want: wildEnd{Settled: completedHello.Settled, Products: []string{"done: " + short(text)},
+			Told: []string{short(text)}},
 	}.row()
 }
