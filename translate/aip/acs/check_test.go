@@ -99,11 +99,11 @@ func TestCheckNamesEachMistake(t *testing.T) {
 			`write mutualTLS, openIdConnect, apiKey, http, oauth2`},
 		{valid, `[{"mtls":[]}]`, `[{"other":[]},{"mtls":[]}]`, "endPoints[0].security[0].other: securitySchemes has no " +
 			"such scheme; define it there, or remove it"},
-		{valid, `"https://public.example/tours"`, `"http://public.example/tours"`, "endPoints[0].url: the scheme http has " +
+		{valid, `"https://public.example/tours/rpc"`, `"http://public.example"`, "endPoints[0].url: the scheme http has " +
 			"no TLS, without which there is no mutualTLS; write a URL that begins with https://"},
 		{valid, `"JSONRPC"`, `"AMQP"`, "endPoints[0].url: the scheme https does not fit the transport AMQP; write a URL " +
 			"that begins with amqps://"},
-		{valid, `"https://public.example/tours"`, `"/tours"`, "endPoints[0].url: it is no URL; write it with its scheme " +
+		{valid, `"https://public.example/tours/rpc"`, `"/"`, "endPoints[0].url: it is no URL; write it with its scheme " +
 			"and host"},
 		{valid, `"messageQueue":[]`, `"messageQueue":["rabbit"]`, `capabilities.messageQueue[0]: it is "rabbit"; write a ` +
 			`protocol and its versions, such as rabbitmq:>=3.9`},
