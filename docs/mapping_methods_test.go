@@ -27,6 +27,9 @@ func enveloped(at int) string {
 
 const mappedParts = `"parts":[{"type":"text","kind":"text","text":"x"}]`
 
+// mappedItems are the content of a command of AIP.
+var mappedItems = []any{map[string]any{"type": "text", "text": "x"}}
+
 // mappedParams hold what any method of a dialect needs.
 var mappedParams = [...]string{
 	inAIP: `{"id":"w","message":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t",` +
@@ -93,6 +96,7 @@ var mappedAsks = []string{
 	"delete a webhook",
 	"delete all webhooks",
 	"start with a webhook",
+	"subscribe by a webhook",
 	"list tasks",
 	"the extended card",
 	"join a group",
@@ -105,6 +109,8 @@ func asks(s translate.Server, c *translate.Call, err error) string {
 		return "join a group"
 	case err != nil:
 		return ""
+	case c.Subscribe:
+		return "subscribe by a webhook"
 	case c.Op == translate.SetWebhook:
 		return "set a webhook"
 	case c.Op == translate.GetWebhooks:
@@ -164,10 +170,12 @@ func TestDocsMappingMethods(t *testing.T) {
 				switch at {
 				case inAIP:
 					params = changed(t, params, "message.command", command)
-					tries = append(tries, changed(t, params, "message.commandParams", map[string]any{"notificationConfigId": "w"}))
+					named := changed(t, params, "message.commandParams", map[string]any{"notificationConfigId": "w"})
+					tries = append(tries, named, changed(t, named, "message.dataItems", mappedItems))
 				case inAIP2:
 					params = changed(t, params, "command.command", command)
-					tries = append(tries, changed(t, params, "command.commandParams", map[string]any{"notificationConfigId": "w"}))
+					named := changed(t, params, "command.commandParams", map[string]any{"notificationConfigId": "w"})
+					tries = append(tries, named, changed(t, named, "command.dataItems", mappedItems))
 				}
 				tries = append(
 					tries,

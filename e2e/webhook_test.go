@@ -206,6 +206,16 @@ func TestWebhookConfigs(t *testing.T) {
 	two.denied(-32001, "delete", ids("a", first.ID))
 	two.denied(-32602, "set", first)
 	two.denied(-32001, "start", two.startWith("a", "hello", map[string]any{"notificationConfigId": first.ID}))
+	subscribe := func(c *caller) map[string]any {
+		params := c.startWith("a", "", map[string]any{"notificationConfigId": first.ID})
+		delete(params["message"].(map[string]any), "dataItems")
+		return params
+	}
+	two.denied(-32001, "start", subscribe(two))
+	two.denied(-32009, "start", subscribe(one))
+	if got := string(one.granted("start", subscribe(one))); got != "true" {
+		t.Errorf("a subscription before the task is answered %s", got)
+	}
 	two.granted("delete", ids("a", ""))
 	if got := two.refused(commandCall(task.Get, "a")); got.Code != -32001 {
 		t.Errorf("a start that was refused has made a task: %s", got.Raw)

@@ -131,7 +131,9 @@ func (g *Gateway) executeBy(ctx context.Context, o *owned, c *Call, reserve repl
 	p := o.partner
 	switch c.Op {
 	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
-		r.Webhooks, err = o.changeWebhooks(ctx, c)
+		if r.Webhooks, err = o.changeWebhooks(ctx, c); err == nil && c.Subscribe {
+			r.Result, err = o.shown(ctx, c, reserve)
+		}
 	case translate.ListTasks:
 		list := p.List
 		if c.Tentative {
@@ -190,8 +192,12 @@ func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webho
 	switch c.Op {
 	case translate.SetWebhook:
 		err = p.Watch(ctx, c.Leader, w.TaskID, func(log string, at task.Position) error {
-			set, err := engine.Set(ctx, log, *w, notify.At{Seq: at.Seq, Ended: at.Ended, Named: !c.Strict})
-			hooks = []task.Webhook{set}
+			set, now := engine.Set, notify.At{Seq: at.Seq, Ended: at.Ended, Named: !c.Strict}
+			if c.Subscribe {
+				set = engine.Narrow
+			}
+			hook, err := set(ctx, log, *w, now)
+			hooks = []task.Webhook{hook}
 			return err
 		})
 	case translate.GetWebhooks:
@@ -203,6 +209,18 @@ func (o *owned) changeWebhooks(ctx context.Context, c *Call) (hooks []task.Webho
 		}
 	}
 	return hooks, err
+}
+
+// shown returns the task of a webhook, without its histories; the zero Result if there is none yet.
+func (o *owned) shown(ctx context.Context, c *Call, reserve replay.Reserve) (partner.Result, error) {
+	q := partner.Request{Reserve: reserve}
+	q.Message = task.Message{Command: task.Get, TaskID: c.Webhook.TaskID}
+	r, err := o.partner.Do(ctx, c.Leader, &q)
+	if task.KindOf(err) == task.TaskNotFound {
+		return partner.Result{}, nil
+	}
+	r.Task.MessageHistory, r.Task.StatusHistory = nil, nil
+	return r, err
 }
 
 // leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified. The owners of

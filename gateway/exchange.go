@@ -243,6 +243,11 @@ func (x *exchange) admit() (err error) {
 	case x.call.Op == translate.Command && m.SenderID != "":
 		x.call.Leader, err = guard.Admit(x.peer, m.SenderID)
 	case x.call.Webhook != nil && x.call.Op != translate.Command:
+		if m.SenderID != "" {
+			if _, err := guard.Admit(x.peer, m.SenderID); err != nil {
+				return err
+			}
+		}
 		x.call.Leader, err = guard.Owner(x.peer)
 	default:
 		if x.call.Leader, err = guard.Anonymous(x.peer); err == nil {
@@ -294,7 +299,11 @@ func (x *exchange) respond() (Answer, error) {
 	r, dst, c := &x.result, *x.in.reply, &x.call.Call
 	switch c.Op {
 	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
-		dst = x.dialect.AppendWebhooks(dst, x.req.ID, c, r.Webhooks)
+		if c.Subscribe && r.Task.ID != "" {
+			dst = x.dialect.AppendTask(x.grow(r.Task.Size()), x.req.ID, c, &r.Task)
+		} else {
+			dst = x.dialect.AppendWebhooks(dst, x.req.ID, c, r.Webhooks)
+		}
 	case translate.ListTasks:
 		var size int64
 		for i := range r.Page.Tasks {
@@ -322,6 +331,9 @@ func (x *exchange) complete() error {
 		var err error
 		if x.call.Leader, err = x.g.leaderOf(x.ctx, w.TaskID); err != nil {
 			return err
+		}
+		if sender := x.call.Message.SenderID; sender != "" && x.call.Leader != sender && x.call.Leader != partner.Anyone {
+			return partner.NotFound(w.TaskID)
 		}
 	}
 	if x.call.SessionOf == "" {

@@ -5,6 +5,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -52,13 +53,41 @@ func (e *Engine) use(
 	ctx context.Context, log string, at task.Position, w task.Webhook,
 ) (undo func(context.Context) error, err error) {
 	if w.URL == "" {
-		hooks, err := e.Get(ctx, log, w.ID)
+		was, err := e.webhook(ctx, log, w.ID)
 		if err != nil || at.Exists {
 			return nil, err
 		}
-		// It is notified in the dialect of the start: the versions of AIP share the method that has set it.
-		hooks[0].Dialect, hooks[0].Confirm, hooks[0].States = w.Dialect, w.Confirm, w.States
-		w = hooks[0]
+		w = narrowed(was, &w)
 	}
 	return e.Put(ctx, log, w, At{Seq: at.Seq, Ended: at.Ended})
+}
+
+// Narrow narrows a webhook, which must exist, to the states that w names. The rest is as Set has it.
+func (e *Engine) Narrow(ctx context.Context, log string, w task.Webhook, at At) (task.Webhook, error) {
+	was, err := e.webhook(ctx, log, w.ID)
+	if err != nil {
+		return was, err
+	}
+	now := narrowed(was, &w)
+	if now.Dialect == was.Dialect && now.Confirm == was.Confirm && slices.Equal(now.States, was.States) {
+		return was, nil
+	}
+	at.Named = false
+	return e.Set(ctx, log, now, at)
+}
+
+// webhook returns the webhook of an id.
+func (e *Engine) webhook(ctx context.Context, log, id string) (task.Webhook, error) {
+	hooks, err := e.Get(ctx, log, id)
+	if err != nil {
+		return task.Webhook{}, err
+	}
+	return hooks[0], nil
+}
+
+// narrowed returns a webhook as a command uses it that names it by its id. It is notified in the dialect of the
+// command: the versions of AIP share the method that has set it.
+func narrowed(was task.Webhook, by *task.Webhook) task.Webhook {
+	was.Dialect, was.Confirm, was.States = by.Dialect, by.Confirm, by.States
+	return was
 }

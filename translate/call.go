@@ -50,6 +50,9 @@ type Call struct {
 	// two. Of a Command it is the webhook to use: with a URL it is set first, with an ID alone it must exist,
 	// and States narrow it either way.
 	Webhook *task.Webhook
+	// Subscribe says of SetWebhook that the webhook must exist, and is narrowed to its States. The answer is the task, or
+	// that there is none yet.
+	Subscribe bool
 	// TaskExists says that SetWebhook, GetWebhooks and DeleteWebhooks are for tasks that exist; otherwise a webhook may
 	// be there before its task. To delete one that is not there is no error then.
 	TaskExists bool

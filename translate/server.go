@@ -31,7 +31,7 @@ type Server interface {
 	AppendTask(dst []byte, id jsonrpc.ID, c *Call, t *task.Task) []byte
 
 	// AppendWebhooks appends the whole response to SetWebhook (hooks holds the one that was set), GetWebhooks
-	// and DeleteWebhooks (hooks is empty).
+	// and DeleteWebhooks (hooks is empty). With Subscribe it says that there is no task yet; otherwise AppendTask answers.
 	AppendWebhooks(dst []byte, id jsonrpc.ID, c *Call, hooks []task.Webhook) []byte
 
 	// AppendError appends the whole response that says what went wrong. The error's kind becomes the

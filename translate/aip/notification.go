@@ -50,7 +50,8 @@ func (r *reader) notificationID(params gjson.Result, op translate.Op) translate.
 	return call
 }
 
-// notificationStart reads a start whose parameters name a webhook (§6.3.4). They may hold those of any start, too.
+// notificationStart reads a start whose parameters name a webhook (§6.3.4). They may hold those of any start, too. One
+// without data items starts nothing: the reference's Leaders subscribe by it, and start the task by rpc.
 func (r *reader) notificationStart(params gjson.Result) translate.Call {
 	call, commandParams := r.call(params, false)
 	if r.Err != nil {
@@ -69,6 +70,10 @@ func (r *reader) notificationStart(params gjson.Result) translate.Call {
 	w.ID = r.RequiredID(jsonrpc.Member(commandParams, "notificationConfigId"), "notificationConfigId")
 	wire.Own(&w.ID)
 	w.States = r.states(jsonrpc.Member(commandParams, "notifyOnStates"), "notifyOnStates")
+	if m := call.Message; len(m.DataItems) == 0 {
+		call = translate.Call{Op: translate.SetWebhook, Subscribe: true}
+		call.Message = task.Message{TaskID: m.TaskID, SenderID: m.SenderID}
+	}
 	call.Webhook = w
 	return call
 }
@@ -94,10 +99,12 @@ func (r *reader) states(v gjson.Result, field string) (states []task.State) {
 // AppendWebhooks implements translate.Server (§6.3.1 to §6.3.3).
 func (server) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks []task.Webhook) []byte {
 	dst = jsonrpc.BeginResult(dst, id)
-	switch c.Op {
-	case translate.DeleteWebhooks:
+	switch {
+	case c.Op == translate.DeleteWebhooks:
 		dst = append(dst, `{"success":true}`...)
-	case translate.SetWebhook:
+	case c.Subscribe:
+		dst = append(dst, "true"...)
+	case c.Op == translate.SetWebhook:
 		dst = appendConfig(dst, &hooks[0])
 	default:
 		dst = append(dst, '[')
