@@ -57,6 +57,9 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	if err := g.findAIC(ctx, app.(*App)); err != nil {
 		return err
 	}
+	if err := app.(*App).trustNoLocalCA(ctx); err != nil {
+		return err
+	}
 	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
 	if err := g.loadDisabled(ctx, app.(*App)); err != nil {
 		return err
