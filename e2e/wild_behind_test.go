@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // TestWildBehind has Leaders of AIP by rule lead Partners of AIP by rule, directly and behind the gateway.
@@ -13,7 +14,7 @@ func TestWildBehind(t *testing.T) {
 	runWild(t, wildBehind)
 }
 
-// behind makes the row of a Partner that the gateway fronts.
+// behindToo makes the row of a Partner that the gateway fronts.
 func (r aipRow) behindToo() wildRow {
 	r.behind = partnerBy(r.partner)
 	return r.row()
@@ -21,10 +22,44 @@ func (r aipRow) behindToo() wildRow {
 
 var wildBehind = []wildRow{
 	aipRow{
+		name: "answers `accepted` at once, and is polled",
+		lead: func(l *wildLeader) error {
+			l.web.Timeout = 10 * time.Second // as that of a page which has many commands to send
+			r, err := l.rpc("start", "hold", nil)
+			if err != nil {
+				return err
+			}
+			l.note("answered before its end: %t", !settled(r.Status.State))
+			other := *l
+			other.anew()
+			if _, err := other.rpc("start", "release", nil); err != nil {
+				return err
+			}
+			if err := l.settledBy(l.poll()); err != nil {
+				return err
+			}
+			return l.settledBy(l.rpc("complete", "", nil))
+		},
+		want: wildEnd{Settled: completedHello.Settled, Products: []string{"done: hold"},
+			Noted: []string{"answered before its end: true"}, Told: []string{"hold", "release"}},
+	}.behindToo(),
+	aipRow{
 		name:    "does the work before it answers a start",
 		partner: wildPartnerRule{inStart: true},
 		lead:    func(l *wildLeader) error { return l.settledBy(l.rpc("start", "hello", nil)) },
 		want:    wildEnd{Settled: awaitsCompletion, Products: helloDone, Told: helloTold},
+	}.behindToo(),
+	aipRow{
+		name:    "completes in the answer to a start, for a Leader that sends no more",
+		partner: wildPartnerRule{inStart: true, completes: true},
+		lead:    completedByStart,
+		want:    wildEnd{Settled: []string{"completed"}, Products: helloDone, Told: helloTold},
+	}.behindToo(),
+	aipRow{
+		name:    "completes its tasks itself, and is polled",
+		partner: wildPartnerRule{completes: true},
+		lead:    func(l *wildLeader) error { return l.started("hello", nil) },
+		want:    wildEnd{Settled: []string{"completed"}, Products: helloDone, Told: helloTold},
 	}.behindToo(),
 	aipRow{
 		name:    "writes null for all that is optional",
@@ -101,4 +136,6 @@ var wildBehind = []wildRow{
 		},
 		want: completedHello,
 	}.behindToo(),
+	sessionsRow("is led by several sessions with the same HTTP clients, which the end of one closes", "",
+		partnerBy(wildPartnerRule{})),
 }

@@ -33,13 +33,24 @@ var wildGroups = []wildRow{
 	{
 		name: "invites by inbox, with the AMQP property `user_id`, as the reference from 2.2 on",
 		want: joinedGroup,
-		ways: inboxWays(true, true),
+		ways: inboxWays(true, true, ""),
+	},
+	{
+		name: "invites by inbox without `user_id`, as the reference before 2.2",
+		set:  "inbox <url> {\nwithout_user_id\n}",
+		want: joinedGroup,
+		ways: inboxWays(false, false, "{\nwithout_user_id\n}"),
+	},
+	{
+		name: "invites so where `without_user_id` is not set, and is told that it is refused",
+		want: refusedGroup,
+		ways: inboxWays(false, true, ""),
 	},
 }
 
 // inboxWays are the ways of a Leader that invites by inbox: to a Partner by rule, which may want to know who publishes,
-// and to the gateway.
-func inboxWays(userID, wantsUserID bool, group ...string) []wildWay {
+// and to the gateway. block is behind the URL of its inbox.
+func inboxWays(userID, wantsUserID bool, block string) []wildWay {
 	call := func(t *testing.T, at string) (end wildEnd) {
 		vhost, partner, _ := strings.Cut(at, " ")
 		if err := inviteByInbox(t, vhost, partner, userID, &end); err != nil {
@@ -49,7 +60,7 @@ func inboxWays(userID, wantsUserID bool, group ...string) []wildWay {
 	}
 	return []wildWay{
 		{name: "a Partner", call: call, serve: func(t *testing.T) *wildServed { return inboxPartner(t, wantsUserID) }},
-		{name: "the gateway", call: call, serve: func(t *testing.T) *wildServed { return inboxGateway(t, group...) }},
+		{name: "the gateway", call: call, serve: func(t *testing.T) *wildServed { return inboxGateway(t, block) }},
 	}
 }
 
@@ -77,14 +88,13 @@ func inboxChannel(t *testing.T, vhost, user string) (*amqp.Channel, error) {
 }
 
 // inboxGateway fronts an agent of A2A v0.1 with a gateway that has an inbox.
-func inboxGateway(t *testing.T, group ...string) *wildServed {
+func inboxGateway(t *testing.T, block string) *wildServed {
 	served, b, m := legacyWorker(false)(t), sharedBroker(t), makeMember(t)
 	var vhost string
 	vhost, m.aic = inboxWorld(t)
 	own := m.identify()
-	group = append(group, fmt.Sprintf("inbox amqps://localhost:%d/%s", b.TLSPort, vhost), fmt.Sprintf(
-		"tls {\n\t\t\t\tca %s\n\t\t\t\tclient_cert %s %s\n\t\t\t}", certificates(t).CA.Cert, own.Cert, own.Key))
-	m.config = m.fronting(served.as, "localhost", group...)
+	m.config = m.fronting(served.as, "localhost", fmt.Sprintf("inbox amqps://localhost:%d/%s %s", b.TLSPort, vhost, block),
+		fmt.Sprintf("tls {\nca %s\nclient_cert %s %s\n}", certificates(t).CA.Cert, own.Cert, own.Key))
 	m.start(m.config)
 	m.waitFor(t, "the inbox of groups is read")
 	served.at = vhost + " " + m.aic

@@ -75,6 +75,13 @@ var wildLeaders = []wildRow{
 		want: completedHello,
 	}.row(),
 	aipRow{
+		name:    "sends only `start`, and wants `completed` in its answer",
+		set:     "completion auto",
+		partner: wildPartnerRule{inStart: true, completes: true},
+		lead:    completedByStart,
+		want:    wildEnd{Settled: []string{"completed"}, Products: helloDone, Told: helloTold},
+	}.row(),
+	aipRow{
 		name:    "reads products only",
 		partner: wildPartnerRule{inStart: true},
 		behind:  legacyWorker(true),
@@ -160,6 +167,15 @@ func (l *wildLeader) started(text string, more object) error {
 		return err
 	}
 	return l.settledBy(l.poll())
+}
+
+// completedByStart reads the answer to a start, which it wants to be completed.
+func completedByStart(l *wildLeader) error {
+	r, err := l.rpc("start", "hello", nil)
+	if err == nil && r.Status.State == "completed" {
+		l.saw(r)
+	}
+	return err
 }
 
 func sessionRow(name string, session any) wildRow {

@@ -65,6 +65,20 @@ var wildReach = []wildRow{
 		want: wildEnd{Settled: completedHello.Settled, Products: helloDone, Told: helloTold,
 			Noted: []string{"1 skills, AIC true"}},
 	}.row(),
+	aipRow{
+		name: "wants the AIC of the server's certificate as the `senderId` of answers",
+		lead: func(l *wildLeader) error {
+			r, err := l.rpc("start", "hello", nil)
+			if err == nil && (r.SenderID == "" || r.SenderID != l.peer) {
+				err = fmt.Errorf("the answer is of %q, and the certificate of %q", r.SenderID, l.peer)
+			}
+			if err != nil {
+				return err
+			}
+			return l.settledBy(l.poll())
+		},
+		want: wildEnd{Settled: awaitsCompletion, Products: helloDone, Told: helloTold},
+	}.row(),
 	byAddress(),
 	sessionsRow("several sessions with the same HTTP clients, which the end of one closes",
 		"timeouts {\nresponse 1s\n}", legacyWorker(false)),
