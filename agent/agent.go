@@ -107,6 +107,9 @@ type Report struct {
 	// another way.
 	SelfResuming bool
 
+	// Provisional says of a settled State in a stream that the agent has not ended the turn: more may follow.
+	Provisional bool
+
 	// Closed says of a settled State that the agent has ended its own task for good, and acts on no further message.
 	Closed bool
 

@@ -14,6 +14,9 @@
 // that does not end the turn. Agent.Resume continues the turn of a connection or process that is gone (resume): it
 // polls, and uses a new stream only as a sign of when to poll.
 //
+// A settled state that an agent of A2A v0.1 has not called final is held back (upstream/hold.go) until its stream ends,
+// or is silent for a short time: what comes before that is a part of the turn.
+//
 // What a dialect lacks, the driver replaces. No streams: the task is polled. No get: only the answer to the message, a
 // new stream, and what arrives unasked are known; without any of them, a lost connection is a failed turn. No cancel:
 // the connection is closed, and the task is canceled; its status says that the agent may continue. A cancel that stops

@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"sync"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -32,14 +33,24 @@ type reading struct {
 	codec       translate.Stream
 	texts       translate.TextStream // nil if the codec reads no texts apart
 	arrived     arrivals
-	seen, acted bool // what read returns
+	held        *agent.Report // the settled state with which the turn may end; nil for none
+	until       time.Time     // when it does
+	seen, acted bool          // what read returns
 }
 
 // next reads one message. It returns true if the turn has ended, or the caller takes no more.
 func (s *reading) next() (over bool, _ error) {
+	if s.held != nil && !time.Now().Before(s.until) { // though messages come that mean nothing
+		return s.end(*s.held)
+	}
 	m, err := s.from.Next()
 	if err == nil && s.texts != nil && s.texts.Text(m.Name, m.Data, s.arrived.pieces()) {
 		s.seen, s.acted, s.run.acted = true, true, true
+		if s.held != nil {
+			if s.renew(); !s.reportHeldProducts() {
+				return true, nil
+			}
+		}
 		return s.hasPiece(), nil
 	}
 	var rep agent.Report
@@ -49,6 +60,9 @@ func (s *reading) next() (over bool, _ error) {
 		} else {
 			err = s.run.paired(err)
 		}
+	}
+	if err != nil && s.held != nil && s.run.ctx.Err() == nil {
+		return s.end(*s.held)
 	}
 	if err != nil {
 		if s.arrived.any() && !s.reportPieces() {
@@ -65,10 +79,23 @@ func (s *reading) next() (over bool, _ error) {
 		return !s.run.report(agent.Report{Delivery: agent.DeliveryAcknowledged, Verbatim: rep.Verbatim}), nil
 	}
 	s.acted = true
-	if !rep.EndsTurn() {
+	if s.held != nil {
+		if rep, over = s.follows(rep); over {
+			return true, nil
+		}
+	}
+	switch {
+	case !rep.EndsTurn():
 		s.run.acted = true
 		return s.merge(rep), nil
+	case rep.Provisional:
+		return s.hold(rep), nil
 	}
+	return s.end(rep)
+}
+
+// end reports what ends the turn.
+func (s *reading) end(rep agent.Report) (over bool, _ error) {
 	rep = s.run.restated(rep)
 	if err := s.run.ignored(&rep); err != nil {
 		return false, err
@@ -189,14 +216,14 @@ func apart(r *agent.Report) bool {
 // maxDrain is how many bytes of events a stream that answers a question may have.
 const maxDrain = 16 << 20
 
-// drain reads a stream that answers a question, as one report: until the task is settled, or the stream ends.
+// drain reads a stream that answers a question, as one report: until the task is settled for good, or the stream ends.
 func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 	codec := x.codec.NewStream(known)
 	fold := task.NewFold(task.Task{Products: known})
 	var whole agent.Report
 	for seen, size := false, 0; ; {
 		m, err := x.Next()
-		if seen && ReasonOf(err) == StreamCut {
+		if seen && ReasonOf(err) == StreamCut || err != nil && whole.Provisional && r.ctx.Err() == nil {
 			return whole, nil
 		}
 		if err != nil {
@@ -211,8 +238,11 @@ func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 			return agent.Report{}, r.paired(err)
 		}
 		seen = seen || !empty(&rep)
-		if whole = merged(whole, rep, &fold); whole.EndsTurn() {
+		if whole = merged(whole, rep, &fold); whole.EndsTurn() && !whole.Provisional {
 			return whole, nil
+		}
+		if whole.Provisional && !empty(&rep) {
+			r.endAt(x, time.Now().Add(grace))
 		}
 	}
 }
@@ -229,9 +259,12 @@ func merged(whole, next agent.Report, fold *task.Fold) agent.Report {
 	if next.Ref == nil {
 		next.Ref = whole.Ref
 	}
-	if next.State == task.None {
+	switch {
+	case next.State == task.None:
 		whole.Ref = next.Ref
 		next = whole
+	case whole.Provisional:
+		next = after(&whole, next)
 	}
 	next.Full, next.Products, next.Chunks = full, fold.Task().Products, nil
 	return next

@@ -159,7 +159,7 @@ func TestRun(t *testing.T) {
 			[]string{"working", "artifact-0+=a", "input-required"}, 20 * time.Millisecond},
 		{"a whole task in a stream", true,
 			script{"sendSubscribe": streams(true, is("working", has("a")), is("completed", has("a", "b")))},
-			[]string{"working artifact-0=a", "completed artifact-0=ab"}, 20 * time.Millisecond},
+			[]string{"working artifact-0=a", "completed artifact-0=ab"}, 2020 * time.Millisecond},
 		{"what means nothing", true,
 			script{"sendSubscribe": sse(": hello\n\nevent: close\ndata: {}\n\ndata: {\"id\":\"1\",\"result\":{}}\n\ndata: " +
 				news("completed") + "\n\n")}, []string{"completed"}, 0},

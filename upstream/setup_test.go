@@ -207,7 +207,16 @@ func chunk(s string, adds bool) string {
 }
 
 func news(state string) string {
-	return `{"id":"1","result":{"id":"t","status":{"state":"` + state + `"},"final":false}}`
+	return said(state, state != "working" && state != "submitted", "")
+}
+
+// said is a status that may be the last one, with words.
+func said(state string, final bool, words string) string {
+	message := ""
+	if words != "" {
+		message = fmt.Sprintf(`,"message":{"role":"agent","parts":[{"type":"text","text":%q}]}`, words)
+	}
+	return fmt.Sprintf(`{"id":"1","result":{"id":"t","status":{"state":%q%s},"final":%t}}`, state, message, final)
 }
 
 func fails(code int, message string) string {

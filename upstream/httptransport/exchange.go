@@ -183,6 +183,9 @@ func (x *exchange) SetIdleTimeout(d time.Duration) {
 	x.conn.SetIdleTimeout(d)
 }
 
+// EndAt ends a stream at a time, whatever the agent sends before that is no event; zero is for never.
+func (x *exchange) EndAt(t time.Time) { x.conn.StopAt(t) }
+
 // Close implements upstream.Exchange. The connection is used again if the answer was read to its end, and was that to
 // the request. After a server has failed it is not: some servers, such as uvicorn, close the connection then without
 // saying so.

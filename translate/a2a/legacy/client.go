@@ -126,7 +126,8 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 
 // stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are
 // distinguished by their members, since the names of SSE events differ and some agents send wrong ids. A turn ends by
-// its state and not by "final": some agents set it on an artifact before the last status, and some never do.
+// its state, at once if that is "final". Some agents set that on an artifact before the last status, and some never do;
+// others send an artifact, or another state, after one that is not final.
 type stream struct {
 	query     translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
 	naming    naming
@@ -155,8 +156,14 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	}
 	s.query = translate.Query{}
 	rep, err := m.report(&s.artifacts)
-	rep.Ref = ref
+	rep.Ref, rep.Provisional = ref, rep.EndsTurn() && !m.final && !isQuestion(event, &rep)
 	return rep, err
+}
+
+// isQuestion reports whether an event asks for input in the form of trpc-a2a-go, which gives events these names. It
+// never calls a question final, sends nothing after it, and leaves its stream open.
+func isQuestion(event string, rep *agent.Report) bool {
+	return event == "task_status_update" && rep.State == task.AwaitingInput
 }
 
 // isEvent reports whether v0.1 has events of this name. "message" is the name where none is given.
@@ -175,6 +182,7 @@ var statusForm = status.Form{Version: "v0.1", State: status.State, Parts: part.R
 type result struct {
 	id, taskID                  gjson.Result // of the task; some events have the second
 	status, artifact, artifacts gjson.Result
+	final                       bool
 	event                       bool // it has a member that only events have; without artifacts it is not about them
 	raw                         gjson.Result
 	rest                        wire.Extensions
@@ -194,7 +202,9 @@ func membersOf(v gjson.Result) result {
 			m.artifact = v
 		case "artifacts":
 			m.artifacts = v
-		case "final", "eventType":
+		case "final":
+			m.event, m.final = true, v.Bool()
+		case "eventType":
 			m.event = true
 		case "sessionId", "history", "kind", "type", "contextId", "append", "lastChunk": // not used
 		default:

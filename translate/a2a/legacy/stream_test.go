@@ -56,9 +56,22 @@ func TestStream(t *testing.T) {
 			"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
 			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
 			"]}\n"},
+		{"settled, and not final", []a2atest.Event{
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":false}}`)},
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"input-required"}}}`)},
+			{Name: "task_status_update", Data: []byte(`{"result":{"id":"t","status":{"state":"input-required"}}}`)},
+			{Data: []byte(whole(`"status":{"state":"failed"}`))},
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"auth-required"},"final":false}}`)},
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":true}}`)},
+		}, "report awaiting-completion (completed) provisional\n" +
+			"report whole awaiting-input (input-required) provisional\n" +
+			"report whole awaiting-input (input-required)\nreport whole failed (failed) provisional\n" +
+			"report awaiting-input (auth-required) open\n  says {\"id\":\"\"," +
+			"\"dataItems\":[{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n" +
+			"report awaiting-completion (completed)\n"},
 		{"both at once",
 			[]a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
-			"report awaiting-completion (completed)\n  chunk append=false last=false {\"id\":\"artifact-0\"," +
+			"report awaiting-completion (completed) provisional\n  chunk append=false last=false {\"id\":\"artifact-0\"," +
 				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"not JSON", []a2atest.Event{{Name: "message", Data: []byte(`x`)}},
 			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},

@@ -110,6 +110,9 @@ func Show(rep agent.Report, err error) string {
 	if rep.SelfResuming {
 		b.WriteString(" open")
 	}
+	if rep.Provisional {
+		b.WriteString(" provisional")
+	}
 	if rep.Ref != nil {
 		fmt.Fprintf(&b, " task=%s session=%s", rep.Ref.Task, rep.Ref.Session)
 	}
