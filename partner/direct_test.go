@@ -198,7 +198,7 @@ func TestPartnerThatCompletes(t *testing.T) {
 }
 
 // TestReasonOfALateRejection: the table has no edge from accepted to rejected, so the task fails, with the reason of
-// the agent as it gives it.
+// the Partner as it gives it. What another agent says comes behind its own word for the state.
 func TestReasonOfALateRejection(t *testing.T) {
 	for name, c := range map[string]struct {
 		no   agent.Report
@@ -225,6 +225,16 @@ func TestReasonOfALateRejection(t *testing.T) {
 			})
 		})
 	}
+	bubble.Test(t, func(t *testing.T) {
+		more := make(chan struct{}, 1)
+		more <- struct{}{}
+		b := setUp(t, memory(t), reports(more, saying(task.Working, "on it"), saying(task.Rejected, "not my job")))
+		b.do(call(task.Start, "t1"))
+		want := []task.DataItem{task.Text("the agent says that the task is rejected"), task.Text("not my job")}
+		if diff := cmp.Diff(want, b.do(call(task.Get, "t1")).Status.DataItems); diff != "" {
+			t.Errorf("another agent's rejection (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestFirstAnswerAfterAMove: a start that is repeated at the next owner of its shard, which has resumed the turn, is

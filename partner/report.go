@@ -327,8 +327,8 @@ func (b *batch) addState(rep *agent.Report) {
 	case !b.move(rep.State, rep.Items, nil):
 		// The table has no path to the state that the agent reports, such as rejected after accepted.
 		items := rep.Items
-		if len(items) == 0 {
-			items = []task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}
+		if len(items) == 0 || !rep.Verbatim {
+			items = append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, items...)
 		}
 		if !b.move(task.Failed, items, nil) {
 			b.move(task.Canceled, items, nil)
