@@ -355,11 +355,21 @@ func (s *Stream) frame(rec *replay.Record) (over bool, err error) {
 		return false, errDamaged(err)
 	}
 	at.Seq = rec.Seq
-	t, err := partner.TaskAt(s.ctx, s.logs, s.log, &at, s.holdWhole)
+	t, err := s.taskAt(&at)
 	if err != nil {
 		return false, err
 	}
 	return s.frames.settled(s.out, rec.Seq, &t), nil
+}
+
+// taskAt returns the task as it was after a Status in its log. There is memory for it and for its frame.
+func (s *Stream) taskAt(at *task.Event) (task.Task, error) {
+	if o := s.g.in(s.leader); o != nil {
+		if t, ok := o.partner.Settled(s.ctx, s.log, at.Seq); ok {
+			return t, s.holdWhole(s.ctx, t.Size())
+		}
+	}
+	return partner.TaskAt(s.ctx, s.logs, s.log, at, s.holdWhole)
 }
 
 // settles reports whether a record is a Status by which a task has settled.

@@ -51,9 +51,11 @@ func (c *idleTasks) take(log string) *activeTask {
 	return tk
 }
 
-// put adds a task that nothing uses any more, if its next command may find it as it is.
+// put adds a task that nothing uses any more, if its next command may find it as it is. It may have stayed idle, where
+// it was only looked at.
 func (c *idleTasks) put(tk *activeTask) {
-	if !tk.loaded || !tk.exists || tk.run != nil || tk.meta.Pending != nil || !tk.fold.Status().State.Settled() {
+	if !tk.loaded && !tk.idle || !tk.exists || tk.run != nil || tk.meta.Pending != nil ||
+		!tk.fold.Status().State.Settled() {
 		return
 	}
 	tk.loaded, tk.idle, tk.leased = false, true, false

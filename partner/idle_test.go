@@ -197,3 +197,44 @@ func TestIdleLimitWhenAShardIsLost(t *testing.T) {
 		t.Errorf("idle tasks may take %d bytes, want %d", idle.max, limit/idleShare)
 	}
 }
+
+// TestSettledIsInMemory: the followers of a large task that has settled are shown it as its log has it, without reading
+// that; and so is who gets it.
+func TestSettledIsInMemory(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := &counting{Store: memory(t)}
+		large := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			piece := task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(strings.Repeat("x", quota.Free))}}
+			_ = yield(agent.Report{State: task.Working, Chunks: []task.Chunk{{Product: piece}}}, nil) &&
+				yield(agent.Report{State: task.AwaitingCompletion}, nil)
+		}}
+		b := setUp(t, store, large)
+		b.do(call(task.Start, "t1"))
+		synctest.Wait() // the turn lets go of the task
+		p, log := b.Partner, b.LogOf(leader, "t1")
+		at := task.Event{Seq: 4, Status: &task.Status{State: task.AwaitingCompletion}}
+		reserve := func(context.Context, int64) error { return nil }
+		want, err := TaskAt(t.Context(), store, log, &at, reserve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := store.during(func() {
+			for range 2 {
+				got, ok := p.Settled(t.Context(), log, at.Seq)
+				if diff := cmp.Diff(want, got, sameTimes); diff != "" || !ok {
+					t.Errorf("in memory: %t (-log +memory):\n%s", ok, diff)
+				}
+			}
+			if _, ok := p.Settled(t.Context(), log, at.Seq-1); ok {
+				t.Error("the task is shown as it was before its last event")
+			}
+			if _, ok := p.Settled(t.Context(), log+"2", at.Seq); ok {
+				t.Error("there is another task")
+			}
+			b.do(call(task.Get, "t1", func(c *Request) { c.Reserve = reserve }))
+		})
+		if n.loads != 0 {
+			t.Errorf("the store is read %+v", n)
+		}
+	})
+}

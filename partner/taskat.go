@@ -39,6 +39,26 @@ func TaskAt(
 	return t, nil
 }
 
+// Settled returns a task as it is after the event seq of its log, without its histories, if this process has it like
+// that in memory, and nobody works on it: the followers of a task that has just settled need not read its log again.
+func (p *Partner) Settled(ctx context.Context, log string, seq uint64) (t task.Task, ok bool) {
+	tk := p.engine.acquire(log)
+	defer tk.release()
+	if !tk.mu.TryLock() {
+		return t, false
+	}
+	defer tk.mu.Unlock()
+	if !tk.loaded && tk.idle {
+		if head, err := tk.head(ctx); err == nil {
+			tk.reuse(&head)
+		}
+	}
+	if !tk.loaded || !tk.exists || tk.fold.Seq != seq {
+		return t, false
+	}
+	return tk.snapshot(), true
+}
+
 // foldTo folds a log up to an event, which a reader has seen.
 func foldTo(ctx context.Context, logs replay.Logs, log string, seq uint64) (fold task.Fold, err error) {
 	reader := logs.Read(log, 0)

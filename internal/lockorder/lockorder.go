@@ -62,6 +62,20 @@ func (m *Mutex[L]) Lock() {
 	m.holder = me
 }
 
+// TryLock locks the mutex if nobody holds it, and reports whether it has.
+func (m *Mutex[L]) TryLock() bool {
+	if !m.mu.TryLock() {
+		return false
+	}
+	if Checked {
+		var l L
+		me := goroutine()
+		enter(me, l.level())
+		m.holder = me
+	}
+	return true
+}
+
 // Unlock implements sync.Locker.
 func (m *Mutex[L]) Unlock() {
 	if Checked {

@@ -42,7 +42,17 @@ func TestOrder(t *testing.T) {
 		}
 	})
 	work.Wait()
+	if cluster.TryLock() {
+		t.Error("a lock that is held is taken")
+	}
 	cluster.Unlock()
+	if !one.TryLock() {
+		t.Error("a lock that nobody holds is not taken")
+	}
+	if got, want := lock([]sync.Locker{&other}), "of a task"; !strings.HasSuffix(got, want) {
+		t.Errorf("under it, another one panics with %q", got)
+	}
+	one.Unlock()
 	if len(held.by) != 0 {
 		t.Errorf("these are still held: %v", held.by)
 	}
