@@ -259,3 +259,21 @@ func TestRefusedBodies(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedBodiesOfHTTP2: over HTTP/2, a body that is too large is read to its end, too.
+func TestRefusedBodiesOfHTTP2(t *testing.T) {
+	g := open(t, func(h *setup) { h.Limits.Bytes = 1 << 20 })
+	for range 3 {
+		sent := &counting{Reader: strings.NewReader(message("rpc", "start", "t", strings.Repeat("x", 16<<20)))}
+		res, err := g.server.Client().Post(g.server.URL+"/agents/one/rpc", "application/json", sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.ProtoMajor != 2 || sent.n < 16<<20 ||
+			!strings.Contains(string(answer), `"id":"1","error":{"code":-32600`) {
+			t.Errorf("after %d bytes, %s: %.300s, %v", sent.n, res.Proto, answer, err)
+		}
+	}
+}
