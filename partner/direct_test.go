@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,8 +114,10 @@ func TestFirstAnswerOfAPartner(t *testing.T) {
 // it.
 func TestFirstAnswerToAContinue(t *testing.T) {
 	for name, first := range map[string]agent.Report{
-		"working":      {State: task.Working, NativeState: "working"},
-		"with a text":  saying(task.Working, "on it"),
+		"working":     {State: task.Working, NativeState: "working"},
+		"with a text": saying(task.Working, "on it"),
+		"with members of its own": {State: task.Working, Extensions: json.RawMessage(`{"aip":{"progress":1}}`),
+			TaskExtensions: json.RawMessage(`{"aip":{"cost":2}}`)},
 		"acknowledged": {Delivery: agent.DeliveryAcknowledged},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +145,10 @@ func TestFirstAnswerToAContinue(t *testing.T) {
 				got := b.do(call(task.Continue, "t1", direct))
 				if diff := cmp.Diff(first.Items, got.Status.DataItems); got.Status.State != task.Working || diff != "" {
 					t.Errorf("the continue is answered with %+v: (-want +got)\n%s", got.Status, diff)
+				}
+				if string(got.Status.Extensions) != string(first.Extensions) ||
+					string(got.Extensions) != string(first.TaskExtensions) {
+					t.Errorf("it has the members %s and %s", got.Status.Extensions, got.Extensions)
 				}
 				if waited := time.Since(began); waited != 0 {
 					t.Errorf("it is answered after %v", waited)

@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -319,7 +320,7 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 func (b *batch) addState(rep *agent.Report) {
 	switch {
 	case rep.State == b.state:
-		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, b.said(), sameText) {
+		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, b.said(), sameText) || b.bringsMembers(rep) {
 			b.addStatus(rep.Items)
 		}
 	case rep.State == task.None || rep.State == task.Accepted:
@@ -334,6 +335,17 @@ func (b *batch) addState(rep *agent.Report) {
 			b.move(task.Canceled, items, nil)
 		}
 	}
+}
+
+// bringsMembers reports whether an agent that speaks AIP has members of its own in a report which adds no status that
+// could have them.
+func (b *batch) bringsMembers(rep *agent.Report) bool {
+	if !rep.Verbatim || slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }) {
+		return false
+	}
+	now := b.tk.fold.Task()
+	return len(rep.Extensions) > 0 && !bytes.Equal(rep.Extensions, now.Status.Extensions) ||
+		len(rep.TaskExtensions) > 0 && !bytes.Equal(rep.TaskExtensions, now.Extensions)
 }
 
 // addPieces adds the pieces of a report to a batch, and those that are too many for it to batches before it. Where they
