@@ -117,19 +117,19 @@ func (k *Keeper) Close() {
 	}
 }
 
-// v1 reports whether the agent is one of ACPs v01.00.
-func (k *Keeper) v1() bool { return !strings.Contains(k.AIC, ".") }
+// IsV1 reports whether the agent is one of ACPs v01.00, whose authority wants no EAB.
+func (k *Keeper) IsV1() bool { return !strings.Contains(k.AIC, ".") }
 
 // commonName returns the name in the certificates.
 func (k *Keeper) commonName() string {
-	if k.v1() {
+	if k.IsV1() {
 		return k.AIC + ".acps.pub"
 	}
 	return k.AIC
 }
 
 func (k *Keeper) usages() []Usage {
-	if k.v1() {
+	if k.IsV1() {
 		return []Usage{BothAuth}
 	}
 	return []Usage{ServerAuth, ClientAuth}
@@ -137,7 +137,7 @@ func (k *Keeper) usages() []Usage {
 
 // Certificate returns the certificate for a usage; nil if there is none.
 func (k *Keeper) Certificate(u Usage) *tls.Certificate {
-	if k.v1() {
+	if k.IsV1() {
 		u = BothAuth
 	}
 	if p := (*k.pairs.Load())[u]; p != nil {

@@ -82,7 +82,7 @@ func (k *Keeper) account(ctx context.Context, r *record) (signer, error) {
 
 // register makes the account by an EAB. One that the authority has refused is spent, whatever was wrong with it.
 func (k *Keeper) register(ctx context.Context, r *record, key *ecdsa.PrivateKey) (kid string, err error) {
-	if k.v1() {
+	if k.IsV1() {
 		return k.Client.register(ctx, key, k.Contact, nil)
 	}
 	if k.EAB == nil {

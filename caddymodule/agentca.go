@@ -316,6 +316,9 @@ func (c *Certificates) clientCert(aic string) (*tls.Certificate, error) {
 	if pair := k.Certificate(agentca.ClientAuth); pair != nil {
 		return pair, nil
 	}
+	if k.Status().Retired {
+		return nil, fmt.Errorf("the certificates of %s were retired; run caddy aip certificates renew %[1]s", aic)
+	}
 	return nil, fmt.Errorf("there is no certificate of %s yet; see caddy aip certificates list", aic)
 }
 

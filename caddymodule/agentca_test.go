@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/registry"
@@ -83,6 +85,50 @@ func TestCredentialOfRegistry(t *testing.T) {
 		s := c.of(aic).Status()
 		return s.Err == nil && !s.Inactive && ca.Counts().Orders == 4
 	})
+}
+
+// TestExaminedCertificates: doctor says how the certificates stand that the storage has, and connections that it makes
+// show them.
+func TestExaminedCertificates(t *testing.T) {
+	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+	ca := catest.New(t)
+	ca.Serve(t)
+	ca.Add(aic, catest.Agent{DNS: []string{"agent.example.com"}})
+	storage := &certmagic.FileStorage{Path: t.TempDir()}
+	client := &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient}
+	examined := func() (c *Certificates, said []doctor.Finding) {
+		c = &Certificates{Directory: ca.Directory(), storage: storage, client: client}
+		a := &App{Certificates: c, members: []*Gateway{{AIC: aic}}}
+		var e examination
+		e.certificates(caddy.Context{Context: t.Context()}, a)
+		return c, e.findings
+	}
+	if _, said := examined(); len(said) != 2 || said[0].Status != doctor.Warning || said[1].Status != doctor.Broken ||
+		!strings.Contains(said[1].Text, "no credential for one") {
+		t.Errorf("at first: %v", said)
+	}
+	k := agentca.New(agentca.Config{AIC: aic, Client: client, Storage: storage, Log: slog.New(slog.DiscardHandler),
+		EAB: func(context.Context) (agentca.EAB, error) { return agentca.ReadEAB(ca.EAB(aic)) }})
+	k.Start()
+	t.Cleanup(k.Close)
+	asynctest.Eventually(t, "there are certificates", func() bool { return len(k.Status().Certificates) == 2 })
+	c, said := examined()
+	if len(said) != 2 || said[0].Status != doctor.OK || said[1].Status != doctor.OK {
+		t.Errorf("with certificates: %v", said)
+	}
+	if _, err := c.clientCert(aic); err != nil {
+		t.Errorf("none is shown: %v", err)
+	}
+	if err := k.Retire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, said = examined()
+	if len(said) != 1 || said[0].Status != doctor.Warning || !strings.Contains(said[0].Text, "were retired") {
+		t.Errorf("retired: %v", said)
+	}
+	if _, err := c.clientCert(aic); err == nil || !strings.Contains(err.Error(), "were retired") {
+		t.Errorf("why none is shown: %v", err)
+	}
 }
 
 // TestOwnCertificateOnList has an authority say only by its list which certificates are revoked, to the sources of the

@@ -136,6 +136,10 @@ func (e *examination) acs(ctx context.Context, g *Gateway) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
+	if g.registered && g.AIC == "" {
+		e.draft(ctx, g)
+		return
+	}
 	mistakes, compared, err := g.gateway.ExamineACS(ctx)
 	if err != nil {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be compared with the one that is registered: "+
@@ -152,6 +156,20 @@ func (e *examination) acs(ctx context.Context, g *Gateway) {
 			strings.Join(compared.Differences, ", ")+"; "+otherACS)
 	} else if err == nil && len(mistakes) == 0 && !compared.AtMount {
 		e.add(doctor.CheckACS, doctor.OK, g.title(), "it is the one that is registered")
+	}
+}
+
+// draft says what a registry would refuse in the ACS by which a Partner is to be registered.
+func (e *examination) draft(ctx context.Context, g *Gateway) {
+	_, mistakes, err := g.gateway.DraftACS(ctx, g.registration())
+	switch {
+	case err != nil:
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be made: "+explained(err))
+	case len(mistakes) == 0:
+		e.add(doctor.CheckACS, doctor.OK, g.title(), "a registry would take it, as far as that is known here")
+	}
+	for _, m := range mistakes {
+		e.add(doctor.CheckACS, doctor.Broken, g.title(), "a registry would refuse it: "+m.String())
 	}
 }
 

@@ -84,6 +84,7 @@ func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner) []doctor.Fin
 		all[i].Gateway, all[i].agent, all[i].err = a.examined(ctx, p)
 	}
 	a.assignTitles()
+	e.certificates(ctx, a)
 	asked := make(map[string]bool) // the agents, by the names of their Partners
 	for i, p := range partners {
 		g, agent, err := all[i].Gateway, all[i].agent, all[i].err
@@ -195,6 +196,20 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 			return
 		}
 		e.add(doctor.CheckAgent, doctor.Broken, name, explained(err))
+	}
+	if c.Finder != nil {
+		finding, end := context.WithTimeout(ctx, examineTimeout)
+		found, err := c.Finder.Find(finding)
+		end()
+		if err != nil {
+			broken(err)
+			return
+		}
+		c.HTTP.URL, c.Dialect = found.URL, found.Dialect
+	}
+	if _, err := g.app.Certificates.clientCert(g.AIC); g.Agent.TLS.Obtained && err != nil {
+		e.add(doctor.CheckAgent, doctor.Warning, name, "it was not asked: "+err.Error())
+		return
 	}
 	switch transport := g.Agent.dialect().Transport; {
 	case transport == gateway.Connecting:
@@ -344,6 +359,10 @@ func dialURL(ctx context.Context, rawURL string, config *tls.Config) error {
 // brokers says whether the brokers of groups accept connections. It does not log in.
 func (e *examination) brokers(ctx context.Context, g *Gateway) {
 	if g.Group == nil {
+		return
+	}
+	if _, err := g.app.Certificates.clientCert(g.AIC); g.Group.TLS.Obtained && err != nil {
+		e.add(doctor.CheckBroker, doctor.Warning, g.title(), "no broker was asked: "+err.Error())
 		return
 	}
 	d := &egress.Dialer{Policy: *g.Group.egress(g.app), TLS: g.Group.tls, Timeout: examineTimeout}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -83,6 +84,10 @@ Exit status: 0 there is no mistake; 1 there is one, or the ACS cannot be read.
 	cmd.Flags().BoolVar(&draft, "draft", false, "a registry has not assigned an AIC yet: accept an empty one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		body, err := f.readACS(cmd, args[0])
+		if _, of := errors.AsType[*net.OpError](err); of && draft {
+			return fmt.Errorf("%w; where the site has no certificate before the registration, caddy aip doctor says what a "+
+				"registry would refuse", err)
+		}
 		if err != nil {
 			return err
 		}

@@ -312,6 +312,34 @@ func TestDoctor(t *testing.T) {
 			s.store += "\nnotify {\nallow_networks 127.0.0.0/8\n}"
 			s.options = "aic " + partnerAIC + "\ngroup {\nallow_brokers " + closedPort(t) + "\n}"
 		}, "broker", doctor.Broken, `^it cannot be reached .*refused.*; start it, or correct its host and port`},
+		{"an agent by its AIC", func(t *testing.T, s *setup) {
+			s.store += "\nfind {\nagent " + partnerAIC + " https://" + closedPort(t) + "\n}"
+			s.agent = "aip " + partnerAIC
+		}, "agent", doctor.Broken, `^the agent cannot be reached; start it, or correct its URL \(.*refused\)`},
+		{"an agent by an AIC that nobody knows", func(t *testing.T, s *setup) {
+			s.store += "\nfind {\nregistry " + serveAgent(t, http.NotFound) + "\n}"
+			s.agent = "aip " + partnerAIC
+		}, "agent", doctor.Broken, `^the agent is not registered \(.*knows no such agent`},
+		{"an AIC in a URL that no mount has", options("aic " + partnerAIC + "\npublic_url https://localhost:8443/{AIC}"),
+			"base_path", doctor.Warning, `but the Partner is at "/": .* set base_path to "/` + partnerAIC + `"$`},
+		{"no credential for certificates", func(_ *testing.T, s *setup) {
+			s.store += "\ncertificates https://ca.example/acps-atr-v2/acme/directory"
+			s.options = "aic 1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+		}, "certificate", doctor.Broken, `no account at the authority, and no credential .* name it by eab`},
+		{"a broker before there is a certificate", func(t *testing.T, s *setup) {
+			eab := filepath.Join(s.dir, "eab.json")
+			if err := os.WriteFile(eab, []byte(`{"keyId":"k","macKey":"`+strings.Repeat("A", 43)+`","aic":"1.2.156.3088.`+
+				`1.1.34C2.478BDF.3GF546.0JU4","expiresAt":"2999-01-01T00:00:00Z"}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.store += "\ncertificates https://ca.example/acps-atr-v2/acme/directory {\neab {file." + eab + "}\n}"
+			s.options = "aic 1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4\ngroup {\nallow_brokers " + closedPort(t) +
+				"\ntls {\nclient_cert aip\n}\n}"
+		}, "broker", doctor.Warning, `^no broker was asked: there is no certificate of .* yet`},
+		{"a draft that a registry refuses", func(t *testing.T, s *setup) {
+			s.store += "\nregistry http://" + closedPort(t) + " {\nuser a b\n}"
+			s.options = "aic registered\npublic_url https://localhost:8443"
+		}, "acs", doctor.Broken, `^a registry would refuse it: provider`},
 		{"no issuer of tokens", func(t *testing.T, s *setup) {
 			s.options = "aic " + partnerAIC + "\naac {\nissuer sts http://" + closedPort(t) + "/jwks\n" +
 				"allow_networks 127.0.0.0/8\n}"

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"strings"
@@ -27,7 +28,8 @@ func runningFindings(config, adapter string) (findings []doctor.Finding) {
 	}
 	for _, s := range health.Revocation {
 		if s.Reason != "" {
-			add(doctor.CheckRevocation, doctor.Warning, s.Location, "the gateway that runs has nothing newer: "+s.Reason)
+			name := cmp.Or(s.Location, s.Kind) // one of ocsp may name no responder
+			add(doctor.CheckRevocation, doctor.Warning, name, "the gateway that runs has nothing newer: "+s.Reason)
 		}
 	}
 	for _, r := range health.Roots {

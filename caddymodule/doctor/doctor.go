@@ -72,6 +72,7 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 		findings = append(findings, partners[i].examineBasePath()...)
 		findings = append(findings, partners[i].examineAddress()...)
 		partners[i].ShowsAIC = c.Apps.TLS.shows(&partners[i])
+		findings = append(findings, partners[i].examinePublic()...)
 	}
 	findings = append(findings, c.examineConsoles()...)
 	examined, err := c.examineApp(ctx, partners)

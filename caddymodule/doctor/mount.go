@@ -65,6 +65,7 @@ type partnerSettings struct {
 	Name     string   `json:"name"`
 	AIC      string   `json:"aic"`
 	BasePath string   `json:"base_path"`
+	Public   string   `json:"public_url"`
 	Callers  []string `json:"callers"`
 	Agent    struct {
 		URL string    `json:"url"`
