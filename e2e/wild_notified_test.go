@@ -18,6 +18,13 @@ func TestWildNotified(t *testing.T) {
 }
 
 var wildNotified = []wildRow{
+	notifiedRow("sets, sends `notification/start` without content, then starts by rpc", func(l *wildLeader) error {
+		if err := l.subscribe(); err != nil {
+			return err
+		}
+		_, err := l.rpc("start", "hello", nil)
+		return err
+	}, completedHello),
 	notifiedRow("starts by rpc, then sets and sends `notification/start` without content", func(l *wildLeader) error {
 		if err := l.started("ask", nil); err != nil {
 			return err

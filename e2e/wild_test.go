@@ -15,7 +15,8 @@ import (
 // its ways must end the same, with the gateway and without.
 //
 // To add a row, append it to the table of its kind, and the same row to the table of docs/compatibility.md. To add a
-// table, give it a test that calls runWild, and a line in wildTables. Rows of Leaders of AIP are made by aipRow.
+// table, give it a test that calls runWild, and a line in wildTables. Rows of Leaders of AIP are made by aipRow, and
+// rows of agents of A2A v0.1 by legacyRow.
 type wildRow struct {
 	name string // what is special in it: the first cell of its row of the page
 	set  string // what its operator writes, as the page says: for a way through, in the block of aip_gateway
@@ -61,6 +62,7 @@ var wildTables = map[string][]wildRow{
 	"How Leaders are notified":       wildNotified,
 	"How Leaders reach a Partner":    wildReach,
 	"Partners of AIP behind":         wildBehind,
+	"Agents of A2A v0.1":             wildLegacy,
 	"Invitations to groups by inbox": wildGroups,
 }
 

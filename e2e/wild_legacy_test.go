@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// TestWildLegacy has clients of A2A v0.1 and Leaders of AIP ask agents of A2A v0.1, all by rule.
+func TestWildLegacy(t *testing.T) {
+	t.Parallel()
+	runWild(t, wildLegacy)
+}
+
+// legacyRow is a row of an agent of A2A v0.1: what its client gets from it by tasks/send and by tasks/sendSubscribe, a
+// client gets through the gateway, and a Leader gets by rpc and by stream.
+type legacyRow struct {
+	name, set, notYet string
+	answer            func(http.ResponseWriter, *http.Request, heard) // of the agent, to each request
+	unary             bool                                            // it has no streams: its client asks for none
+	want              wildEnd
+}
+
+func (r legacyRow) row() wildRow {
+	serve := func(t *testing.T) *wildServed {
+		agent := newFakeAgent(t, r.answer)
+		return &wildServed{at: agent.url, as: "a2a/legacy " + agent.url, told: func() (told []string) {
+			for _, h := range agent.requests("") {
+				if h.Method == "tasks/send" || h.Method == "tasks/sendSubscribe" && !r.unary {
+					told = append(told, h.Params.Message.Parts[0].Text)
+				}
+			}
+			return told
+		}}
+	}
+	client := func(method string) func(*testing.T, string) wildEnd {
+		return func(t *testing.T, at string) wildEnd {
+			l := newWildLeader(t, at)
+			if err := l.askLegacy(method); err != nil {
+				l.end.Broken = err.Error()
+			}
+			return l.end
+		}
+	}
+	leader := func(start func(*wildLeader) (*wildResult, error)) func(*testing.T, string) wildEnd {
+		return func(t *testing.T, at string) wildEnd {
+			l := newWildLeader(t, at)
+			if err := l.settledBy(start(l)); err != nil {
+				l.end.Broken = err.Error()
+			}
+			for i, state := range l.end.Settled {
+				l.end.Settled[i] = cmp.Or(inLegacy[state], state)
+			}
+			return l.end
+		}
+	}
+	var ways []wildWay
+	for _, through := range []bool{false, true} {
+		for _, method := range []string{"tasks/send", "tasks/sendSubscribe"} {
+			if through || !r.unary || method == "tasks/send" {
+				ways = append(ways, wildWay{name: fmt.Sprintf("%s, through %t", method, through), serve: serve, through: through,
+					callers: "aip a2a", call: client(method)})
+			}
+		}
+	}
+	ways = append(ways,
+		wildWay{name: "a Leader by rpc", serve: serve, through: true,
+			call: leader(func(l *wildLeader) (*wildResult, error) { return l.rpc("start", "hello", nil) })},
+		wildWay{name: "a Leader by stream", serve: serve, through: true,
+			call: leader(func(l *wildLeader) (*wildResult, error) { return l.stream("start", "hello", nil) })})
+	return wildRow{name: r.name, set: r.set, notYet: r.notYet, want: r.want, ways: ways}
+}
+
+// inLegacy has the words of A2A v0.1 for states of AIP.
+var inLegacy = map[string]string{"awaiting-completion": "completed", "awaiting-input": "input-required"}
+
+// legacyResult is a Task of A2A v0.1, or an event.
+type legacyResult struct {
+	Status struct {
+		State   string
+		Message struct{ Parts []wildItem }
+	}
+	Final     bool
+	Artifact  *legacyArtifact
+	Artifacts []legacyArtifact
+}
+
+type legacyArtifact struct {
+	Index int
+	Parts []wildItem
+}
+
+// askLegacy sends a message as the sample clients of A2A v0.1 do, and keeps what they show: the artifacts, or where
+// there are none, what the agent says when it is done.
+func (l *wildLeader) askLegacy(method string) error {
+	res, err := l.send("", object{"jsonrpc": "2.0", "id": rand.Text(), "method": method, "params": object{
+		"id": l.task, "sessionId": l.session,
+		"message": object{"role": "user", "parts": []object{{"type": "text", "text": "hello"}}}}}, "*/*")
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var last legacyResult
+	artifacts := make(map[int]string)
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for !last.Final && lines.Scan() {
+		line := lines.Bytes()
+		if method == "tasks/sendSubscribe" {
+			data, ok := bytes.CutPrefix(line, []byte("data:"))
+			if !ok {
+				continue
+			}
+			line = data
+		}
+		var answer struct {
+			Result legacyResult
+			Error  json.RawMessage
+		}
+		if err := json.Unmarshal(line, &answer); err != nil || answer.Error != nil {
+			return fmt.Errorf("it is answered %s", line)
+		}
+		if answer.Result.Artifact != nil {
+			answer.Result.Artifacts = append(answer.Result.Artifacts, *answer.Result.Artifact)
+		}
+		for _, a := range answer.Result.Artifacts {
+			artifacts[a.Index] = textOf(a.Parts)
+		}
+		if answer.Result.Status.State != "" {
+			last = answer.Result
+		}
+	}
+	l.end.Settled = []string{last.Status.State}
+	for i := range len(artifacts) {
+		l.end.Products = append(l.end.Products, artifacts[i])
+	}
+	if said := textOf(last.Status.Message.Parts); said != "" && last.Status.State != "completed" {
+		l.end.Said = []string{said}
+	} else if said != "" && len(artifacts) == 0 {
+		l.end.Products = []string{said}
+	}
+	return lines.Err()
+}
+
+// legacyAnswers answers a message by results: all of them as events of a stream, or the last one.
+func legacyAnswers(results func(id string) []string) func(http.ResponseWriter, *http.Request, heard) {
+	return func(w http.ResponseWriter, _ *http.Request, h heard) {
+		all := results(h.Params.ID)
+		switch h.Method {
+		case "tasks/send":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, h.ID, all[len(all)-1])
+		case "tasks/sendSubscribe":
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, result := range all[:len(all)-1] {
+				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", h.ID, result)
+			}
+		default:
+			writeError(w, h, -32001, "Task not found")
+		}
+	}
+}
+
+var legacyDone = wildEnd{Settled: []string{"completed"}, Products: []string{"done"}, Told: helloTold}
+
+const doneArtifact = `{"name":"answer","index":0,"parts":[{"type":"text","text":"done"}]}`
+
+var wildLegacy = []wildRow{
+	legacyRow{
+		name: "makes its own id of the task",
+		answer: legacyAnswers(func(string) []string {
+			return []string{
+				`{"id":"mine","status":{"state":"working"},"final":false}`,
+				`{"id":"mine","artifact":` + doneArtifact + `}`,
+				`{"id":"mine","status":{"state":"completed"},"final":true}`,
+				`{"id":"mine","status":{"state":"completed"},"artifacts":[` + doneArtifact + `]}`,
+			}
+		}),
+		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name: "streams its artifact after `completed`, and `completed` again",
+		answer: legacyAnswers(func(id string) []string {
+			return []string{
+				`{"id":"` + id + `","status":{"state":"completed"},"final":false}`,
+				`{"id":"` + id + `","artifact":` + doneArtifact + `}`,
+				`{"id":"` + id + `","status":{"state":"completed"},"final":true}`,
+				`{"id":"` + id + `","status":{"state":"completed"},"artifacts":[` + doneArtifact + `]}`,
+			}
+		}),
+		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name: "has no streams, and says so by an error",
+		answer: func(w http.ResponseWriter, _ *http.Request, h heard) {
+			if h.Method == "tasks/send" {
+				writeTask(w, h, "completed", "done")
+				return
+			}
+			writeError(w, h, -32601, "Method not found")
+		},
+		unary: true,
+		want:  legacyDone,
+	}.row(),
+	legacyRow{
+		name: "answers in the message of its status",
+		answer: legacyAnswers(func(id string) []string {
+			status := `{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"done"}]}}`
+			return []string{`{"id":"` + id + `","status":` + status + `,"final":true}`,
+				`{"id":"` + id + `","status":` + status + `}`}
+		}),
+		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name: "asks",
+		answer: legacyAnswers(func(id string) []string {
+			status := `{"state":"input-required","message":{"role":"agent","parts":[{"type":"text","text":"What colour?"}]}}`
+			return []string{`{"id":"` + id + `","status":` + status + `,"final":true}`,
+				`{"id":"` + id + `","status":` + status + `}`}
+		}),
+		want: wildEnd{Settled: []string{"input-required"}, Said: []string{"What colour?"}, Told: helloTold},
+	}.row(),
+	legacyRow{
+		name: "fails, and says why",
+		answer: legacyAnswers(func(id string) []string {
+			status := `{"state":"failed","message":{"role":"agent","parts":[{"type":"text","text":"the oven is broken"}]}}`
+			return []string{`{"id":"` + id + `","status":` + status + `,"final":true}`,
+				`{"id":"` + id + `","status":` + status + `}`}
+		}),
+		want: wildEnd{Settled: []string{"failed"}, Said: []string{"the oven is broken"}, Told: helloTold},
+	}.row(),
+}
