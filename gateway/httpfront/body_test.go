@@ -174,6 +174,8 @@ func TestSlowBodies(t *testing.T) {
 // TestRefusedBodies: a caller that sends all of a body before it reads anything is told why the body is refused, and
 // its connection goes on; whether the length is known or not, and whether the front or a preview has refused it.
 // Nothing of the body is held while the rest is awaited.
+//
+// Promise: a Leader or an agent uses up memory, disk or connections
 func TestRefusedBodies(t *testing.T) {
 	const size, limit = 16 << 20, 1 << 20 // more than a connection buffers
 	large := message("rpc", "start", "t", strings.Repeat("x", size))
