@@ -76,6 +76,9 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	if c.CallbackURL != "" && d.Polled() {
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
 	}
+	if d.cards && c.HTTP.URL != "" {
+		turns.Streams = card.Streams
+	}
 	return upstream.New(turns), card, nil
 }
 

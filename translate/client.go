@@ -163,6 +163,10 @@ type Renamer interface{ RenamesTasks() }
 // A Streamer is a Client whose agents answer every turn by a stream. So each turn asks for one.
 type Streamer interface{ AlwaysStreams() }
 
+// An Unstreamer is a Client whose agents may have no streams and say so by any error. So a turn whose stream is refused
+// before there is an event of it is sent once more, without asking for one.
+type Unstreamer interface{ RefusesStreams() }
+
 // ErrBusy is the cause of an error of a Client: the agent has not begun the turn, because it still works on another one
 // of the session. So the turn may be sent again later.
 var ErrBusy = errors.New("translate: the session is busy")

@@ -18,13 +18,15 @@ type Facets struct {
 	StatusReader StatusReader
 	Locator      Locator
 
-	Namer     Namer
-	Renamer   Renamer
-	Streamer  Streamer
-	Repeater  Repeater
-	LateActor LateActor
-	Restater  Restater
-	Resender  Resender
+	Namer   Namer
+	Renamer Renamer
+
+	Unstreamer Unstreamer
+	Streamer   Streamer
+	Repeater   Repeater
+	LateActor  LateActor
+	Restater   Restater
+	Resender   Resender
 }
 
 // FacetsOf returns the facets of a Client. Nothing else asks which of them a Client has.
@@ -42,6 +44,7 @@ func FacetsOf(c Client) (f Facets) {
 	f.Locator, _ = c.(Locator)
 	f.Namer, _ = c.(Namer)
 	f.Renamer, _ = c.(Renamer)
+	f.Unstreamer, _ = c.(Unstreamer)
 	f.Streamer, _ = c.(Streamer)
 	f.Repeater, _ = c.(Repeater)
 	f.LateActor, _ = c.(LateActor)

@@ -29,7 +29,7 @@ func (r *run) resume(acknowledged bool) error {
 	defer stop()
 	// One connection of a run is enough until its agent reports that it still works, and a new turn needs it more.
 	working := func() {
-		if turns := &r.config.Slots.turns; !r.streamless.Load() && turns.try(r.turn.Leader, 2) {
+		if turns := &r.config.Slots.turns; !r.streamless.Load() && !r.hasNoStreams() && turns.try(r.turn.Leader, 2) {
 			q := r.query(translate.Resubscribe)
 			watch.Go(func() {
 				defer turns.release(r.turn.Leader)

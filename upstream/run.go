@@ -97,8 +97,9 @@ func (r *run) attempt(stream bool) error {
 	if !r.asksForStream(stream) {
 		return r.send(translate.Send)
 	}
-	if err := r.send(translate.SendStream); !errors.Is(err, errNoStreams) {
-		return err
+	refused := r.send(translate.SendStream)
+	if !errors.Is(refused, errNoStreams) {
+		return refused
 	}
 	r.noStreams = true
 	concluded := false
@@ -108,6 +109,12 @@ func (r *run) attempt(stream bool) error {
 	err := r.send(translate.Send)
 	if concluded && ReasonOf(err) == Refused { // it was the message that was refused, and not the stream
 		r.streamless.Store(false)
+	}
+	switch said, ok := errors.AsType[*task.Error](refused); {
+	case r.heard && r.facets.Unstreamer != nil:
+		r.noteNoStreams()
+	case ok && said.Kind != task.MethodNotFound && ReasonOf(err) == WrongDialect:
+		return r.failed(said, task.State.Terminal) // the agent has nothing but streams, and has refused the message
 	}
 	mounted := r.facets.Mounted != nil
 	if r.heard && mounted && len(r.transport.Routes(translate.SendStream)) > 1 && !r.streamless.Swap(true) {

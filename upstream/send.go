@@ -15,7 +15,7 @@ import (
 // largeMessage is the size, in bytes, of a message whose request is not kept while the agent works.
 const largeMessage = 256 << 10
 
-// errNoStreams says that the agent has no streams by any route, and has done nothing.
+// errNoStreams says that the agent has no streams by any route, and has done nothing, as far as it says.
 var errNoStreams = errors.New("upstream: the agent has no streams")
 
 // send sends the turn's message by the first route on which the agent takes it, and reports what the agent answers
@@ -36,7 +36,7 @@ func (r *run) send(op translate.Operation) error {
 		}
 	}
 	if op == translate.SendStream {
-		return errNoStreams
+		return errors.Join(errNoStreams, first)
 	}
 	return r.failed(first, task.State.Terminal)
 }
@@ -185,6 +185,7 @@ func (r *run) receive(x asked, answered bool) (got received, err error) {
 func (r *run) streamed(got received, err error, route Route, op translate.Operation) (taken bool, _ error) {
 	if got.seen {
 		route.Confirm()
+		r.Endpoint.streams.seen.Store(true)
 	}
 	cut := ReasonOf(err) == StreamCut
 	switch {
@@ -243,7 +244,8 @@ func (q *query) encode(t *agent.Turn, size int) []byte {
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
 func (r *run) asksForStream(stream bool) bool {
-	return !r.noStreams && r.mayStream() && (stream || r.facets.Streamer != nil || r.unnamed(r.turn))
+	asks := stream || r.facets.Streamer != nil || r.unnamed(r.turn)
+	return asks && !r.noStreams && r.mayStream() && !r.hasNoStreams()
 }
 
 // mayStream reports whether the turn's message may ask for a stream.
@@ -263,7 +265,7 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	}
 	mounted := r.facets.Mounted != nil
 	switch {
-	case kind == task.MethodNotFound, kind == task.UnsupportedOperation:
+	case kind == task.MethodNotFound, kind == task.UnsupportedOperation, r.refusesStream(err):
 		return true
 	case kind == task.TaskNotFound: // where no task was named, REST says so of a path that does not exist
 		return r.unnamed(r.turn)

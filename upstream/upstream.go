@@ -37,6 +37,9 @@ type Config struct {
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.
 	Listener Listener
+	// Streams reports whether the agent's card says that it has no streams, and since when the card is as it is. Nil is
+	// for an agent without a card.
+	Streams func(ctx context.Context) (none bool, since time.Time)
 	// Lost has f called, at most once, when no turn may go on at the agent any more, with the error of those that run.
 	// stop ends that. Nil: it is never known.
 	Lost func(f func(*task.Error)) (stop func())
@@ -78,6 +81,7 @@ type Endpoint struct {
 	facets     translate.Facets // of codec
 	taken      taken
 	streamless atomic.Bool // the agent has said that it has no streams
+	streams    streams
 }
 
 // NewEndpoint returns the endpoint of an agent. The endpoint closes the transport.

@@ -69,16 +69,31 @@ func (c *Card) Get(ctx context.Context) (*translate.Card, time.Time, error) {
 // Pushes reports whether the agent notifies webhooks, and has no streams. A card server that hangs must not stall
 // turns, so it waits only for the first card, and at most for pushesWait; until there is a card, the answer is no.
 func (c *Card) Pushes(ctx context.Context) bool {
-	card, _, fetch, _ := c.look()
+	card, _ := c.soon(ctx)
+	return card != nil && card.Push && !card.Streaming
+}
+
+// Streams reports whether the card says that the agent has no streams, and since when the card is as it is. It waits as
+// Pushes does; without a card, since is the zero time.
+func (c *Card) Streams(ctx context.Context) (none bool, since time.Time) {
+	card, changed := c.soon(ctx)
+	return card != nil && card.NoStreams, changed
+}
+
+// soon returns the card, and when it has last changed; nil where there is none within pushesWait.
+func (c *Card) soon(ctx context.Context) (*translate.Card, time.Time) {
+	card, changed, fetch, _ := c.look()
 	if fetch != nil {
 		c.mu.Lock()
 		until := c.first.Add(pushesWait)
 		c.mu.Unlock()
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		card, _ = fetch.wait(ctx)
+		if _, err := fetch.wait(ctx); err == nil {
+			card, changed, _, _ = c.look()
+		}
 	}
-	return card != nil && card.Push && !card.Streaming
+	return card, changed
 }
 
 // look returns the card, and begins to fetch it where there is none or it is old. fetch is set where there is no card

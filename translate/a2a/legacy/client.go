@@ -34,6 +34,9 @@ const (
 	pushGet       = "tasks/pushNotification/get"
 )
 
+// RefusesStreams implements translate.Unstreamer.
+func (client) RefusesStreams() {}
+
 // RenamesTasks implements translate.Renamer.
 func (client) RenamesTasks() {}
 

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// listing is an agent that lists the methods it is asked for.
+type listing struct {
+	http.Handler
+	asked []string
+}
+
+func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	l.asked = append(l.asked, strings.TrimPrefix(gjson.GetBytes(body, "method").Str, "tasks/"))
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	l.Handler.ServeHTTP(w, r)
+}
+
+// answersWith answers with a status of HTTP and a body.
+func answersWith(status int, body string) step {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+// TestRefusedStreams: an agent of A2A v0.1 that answers a request for a stream by an error is sent the message once
+// more, for one answer, and is asked for no stream again while its card is the same.
+func TestRefusedStreams(t *testing.T) {
+	const internal = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Internal error"}}`
+	for name, refusal := range map[string]step{
+		"internal error":         answersWith(200, internal),
+		"internal error, as 400": answersWith(400, internal),
+		"internal error, as 500": answersWith(500, internal),
+		"any code":               says(fails(-32099, "no")),
+		"no such method":         says(fails(-32601, "no")),
+		"not supported":          says(fails(-32004, "no")),
+		"a detail":               answersWith(422, `{"detail":"no"}`),
+		"not found":              answersWith(404, `Not Found`),
+		"a text":                 answersWith(501, `no streams`),
+		"an event":               streams(false, fails(-32603, "no")),
+	} {
+		since := time.Unix(1, 0)
+		at := &listing{Handler: script{"sendSubscribe": refusal, "send": says(is("completed", has("a"))),
+			"get": says(is("submitted"))}.handler()}
+		change := func(s *settings) {
+			s.Streams = func(context.Context) (bool, time.Time) { return false, since }
+		}
+		withAgent(t, at, change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+			for _, want := range [][]string{{"sendSubscribe", "send"}, {"send"}, {"sendSubscribe", "send"}, {"send"}} {
+				at.asked = nil
+				got := show(a.Run(t.Context(), turn("x"), true))
+				if diff := cmp.Diff([]string{"completed artifact-0=a"}, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", name, diff)
+				}
+				if diff := cmp.Diff(want, at.asked); diff != "" {
+					t.Errorf("%s: what was asked (-want +got):\n%s", name, diff)
+				}
+				if len(want) == 1 {
+					since = since.Add(time.Hour) // the card changes
+				}
+			}
+		})
+	}
+}
+
+// TestNoStreamsByCard: an agent whose card says that it has no streams is asked for none.
+func TestNoStreamsByCard(t *testing.T) {
+	at := &listing{Handler: script{"send": says(is("completed"))}.handler()}
+	change := func(s *settings) {
+		s.Streams = func(context.Context) (bool, time.Time) { return true, time.Unix(1, 0) }
+	}
+	withAgent(t, at, change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+		got := show(a.Run(t.Context(), turn("x"), true))
+		if diff := cmp.Diff([]string{"completed"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	if diff := cmp.Diff([]string{"send"}, at.asked); diff != "" {
+		t.Errorf("what was asked (-want +got):\n%s", diff)
+	}
+}
+
+// TestRefusedMessages: a message that the agent refuses without a stream, too, is refused, and says nothing of its
+// streams. An agent whose streams were seen is believed the first time, and so is one that does not answer.
+func TestRefusedMessages(t *testing.T) {
+	refuses := says(fails(-32602, "no"))
+	good := streams(false, news("working"), news("completed"))
+	for name, tc := range map[string]struct {
+		steps script
+		asked string // by all turns
+		last  string
+	}{
+		"refused": {script{"sendSubscribe": refuses, "send": refuses}, "sendSubscribe send sendSubscribe send",
+			"invalid-params: the agent does not accept the parameters: no"},
+		"refused, and nothing but streams": {script{"sendSubscribe": refuses}, "sendSubscribe send sendSubscribe send",
+			"invalid-params: the agent does not accept the parameters: no"},
+		"after a stream": {script{"sendSubscribe": func(w http.ResponseWriter, r *http.Request, n int) {
+			if n == 0 {
+				good(w, r, n)
+			} else {
+				refuses(w, r, n)
+			}
+		}, "send": says(is("completed"))}, "sendSubscribe sendSubscribe",
+			"invalid-params: the agent does not accept the parameters: no"},
+		"silence": {script{"sendSubscribe": streams(true), "send": says(is("completed")), "get": says(is("working"))},
+			"sendSubscribe get sendSubscribe get", "agent-timeout: the agent was silent for 5m0s"},
+	} {
+		at := &listing{Handler: tc.steps.handler()}
+		withAgent(t, at, nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+			var got []string
+			for range 2 {
+				got = show(a.Run(t.Context(), turn("x"), true))
+			}
+			if last := got[len(got)-1]; last != tc.last {
+				t.Errorf("%s: the second turn ends with %q", name, last)
+			}
+		})
+		if asked := fmt.Sprint(strings.Join(at.asked, " ")); asked != tc.asked {
+			t.Errorf("%s: the agent was asked %s", name, asked)
+		}
+	}
+}
