@@ -18,6 +18,8 @@ import (
 
 // TestOffered: the endpoint in the ACS is the mount point's rpc, below any prefix that was cut off, and the Partner
 // takes all that is beside it. acs and health are the Partner's, too, unless the site answers there.
+//
+// Promise: strangers ask for the health of a Partner
 func TestOffered(t *testing.T) {
 	s := newSite(t)
 	files := t.TempDir()

@@ -172,6 +172,27 @@ func TestAICNotStored(t *testing.T) {
 	}
 }
 
+// TestEntityAtMount: an entity that is registered with its mount point as its endpoint is told from others.
+func TestEntityAtMount(t *testing.T) {
+	g := &Gateway{PublicURL: "https://agent.example/one/"}
+	entry := func(ontology, endpoint string) *registry.Entry {
+		return &registry.Entry{AIC: "1.2", Ontology: ontology, ACS: []byte(`{"endPoints":[{"url":"` + endpoint + `"}]}`)}
+	}
+	for name, tc := range map[string]struct {
+		current *registry.Entry
+		want    bool
+	}{
+		"the mount point":    {entry("1", "https://agent.example/one"), true},
+		"the endpoint":       {entry("1", "https://agent.example/one/rpc"), false},
+		"no entity":          {entry("", "https://agent.example/one"), false},
+		"nothing registered": {nil, false},
+	} {
+		if got := g.entityAtMount(&registry.Record{Current: tc.current}); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestRegistryInJSON: settings that would do nothing are refused.
 func TestRegistryInJSON(t *testing.T) {
 	for _, tt := range []struct {
