@@ -83,7 +83,7 @@ func TestBadAgents(t *testing.T) {
 		{"no Task", ok(`{"hello":"world"}`), `no status`},
 		{"null", ok(`null`), `.`},
 		{"a string", ok(`"done"`), `.`},
-		{"status is a string", ok(`{"id":"x","status":"completed"}`), `status that is no object`},
+		{"status is a list", ok(`{"id":"x","status":["completed"]}`), `status that is no object`},
 		{"unknown state", ok(`{"id":"x","status":{"state":"dancing"}}`), `"dancing"`},
 		{"artifacts are an object", ok(`{"id":"x","status":{"state":"completed"},"artifacts":{}}`),
 			`artifacts that are no array`},

@@ -158,7 +158,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	s.query = translate.Query{}
-	rep, err := m.report(&s.artifacts)
+	rep, err := m.reportBy(&streamForm, &s.artifacts)
 	rep.Ref, rep.Provisional = ref, rep.EndsTurn() && !m.final && !isQuestion(event, &rep)
 	return rep, err
 }
@@ -178,7 +178,12 @@ func isEvent(name string) bool {
 	return false
 }
 
-var statusForm = status.Form{Version: "v0.1", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
+var statusForm = status.Form{Version: "v0.1", State: readState, Parts: part.Read, AuthRequired: status.AuthRequired}
+
+// streamForm is statusForm for a stream, in which a word that is not known is a sign of life: more may follow.
+var streamForm = status.Form{
+	Version: statusForm.Version, State: readStateOrNews, Parts: statusForm.Parts, AuthRequired: statusForm.AuthRequired,
+}
 
 // result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
 // missing: agents of April 2025 write null for it.
@@ -193,6 +198,7 @@ type result struct {
 
 func membersOf(v gjson.Result) result {
 	m := result{raw: v}
+	var state gjson.Result
 	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "id":
@@ -200,7 +206,9 @@ func membersOf(v gjson.Result) result {
 		case "taskId":
 			m.taskID = v
 		case "status":
-			m.status = v
+			m.status = statusOf(v)
+		case "state":
+			state = v
 		case "artifact":
 			m.artifact = v
 		case "artifacts":
@@ -214,11 +222,19 @@ func membersOf(v gjson.Result) result {
 			extension.AddResult(&m.rest, key, v)
 		}
 	})
+	if !m.status.Exists() && state.Type == gjson.String {
+		m.status = statusOf(state)
+	}
 	return m
 }
 
 // report reads a status, artifacts, or both. Where there is neither, the report is empty.
 func (m result) report(a *artifacts) (agent.Report, error) {
+	return m.reportBy(&statusForm, a)
+}
+
+// reportBy is report with a form of the status.
+func (m result) reportBy(form *status.Form, a *artifacts) (agent.Report, error) {
 	var rep agent.Report
 	if !m.raw.IsObject() {
 		return rep, wire.Refuse("the agent's answer has a result that is no object")
@@ -232,7 +248,7 @@ func (m result) report(a *artifacts) (agent.Report, error) {
 	if !m.status.Exists() {
 		return rep, nil
 	}
-	if err := statusForm.Read(&rep, m.status); err != nil {
+	if err := form.Read(&rep, m.status); err != nil {
 		return rep, err
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {

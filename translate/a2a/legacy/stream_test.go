@@ -56,6 +56,10 @@ func TestStream(t *testing.T) {
 			"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
 			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
 			"]}\n"},
+		{"words of its own", []a2atest.Event{
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"dancing"},"final":false}}`)},
+			{Data: []byte(`{"result":{"id":"t","status":"FINISHED","final":true}}`)},
+		}, "report working (dancing)\nreport awaiting-completion (FINISHED)\n"},
 		{"settled, and not final", []a2atest.Event{
 			{Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":false}}`)},
 			{Data: []byte(`{"result":{"id":"t","status":{"state":"input-required"}}}`)},
