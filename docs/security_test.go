@@ -38,6 +38,13 @@ func TestDocsPromises(t *testing.T) {
 	if len(promised) < 20 {
 		t.Errorf("the tables have only %d promises", len(promised))
 	}
+	held(t, "docs/security.md", "Promise", promised)
+}
+
+// held holds each claim of a page to a test that shows it. A test says so in a line of its comment: the word, and the
+// claim.
+func held(t *testing.T, page, word string, claimed map[string]bool) {
+	t.Helper()
 	shown := make(map[string]bool)
 	for _, name := range checkout.Files(t, "*_test.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -50,18 +57,17 @@ func TestDocsPromises(t *testing.T) {
 				continue
 			}
 			for _, c := range f.Doc.List {
-				promise, ok := strings.CutPrefix(c.Text, "// Promise: ")
+				claim, ok := strings.CutPrefix(c.Text, "// "+word+": ")
 				if !ok {
 					continue
 				}
-				if shown[promise] = true; !promised[promise] {
-					t.Errorf("%s: %s shows a promise that docs/security.md does not make: %q", filepath.ToSlash(name),
-						f.Name.Name, promise)
+				if shown[claim] = true; !claimed[claim] {
+					t.Errorf("%s: %s shows what %s does not claim: %q", filepath.ToSlash(name), f.Name.Name, page, claim)
 				}
 			}
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(promised)), slices.Sorted(maps.Keys(shown))); diff != "" {
-		t.Errorf("promises of docs/security.md, and those that a test shows (-promised +shown):\n%s", diff)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(claimed)), slices.Sorted(maps.Keys(shown))); diff != "" {
+		t.Errorf("what %s claims, and what a test shows (-claimed +shown):\n%s", page, diff)
 	}
 }

@@ -47,8 +47,10 @@ func (s *scanner) stop(offset int, why string) int {
 	return -1
 }
 
+const byteOrderMark = "\xef\xbb\xbf"
+
 func (s *scanner) document() bool {
-	if len(s.body) >= 3 && string(s.body[:3]) == "\xef\xbb\xbf" {
+	if len(s.body) >= 3 && string(s.body[:3]) == byteOrderMark {
 		s.stop(0, "the body begins with a byte order mark; send plain UTF-8")
 		return false
 	}

@@ -173,6 +173,13 @@ func TestReply(t *testing.T) {
 		{"indexes as floats", whole(working + `,"artifacts":[{"index":2.0,"parts":[]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-2\",\"dataItems\":[]}\n"},
 
+		{"text that was cut", "\xef\xbb\xbf" + parts(`{"text":"cut \ud83d"},{"data":{"x":NaN}}`),
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"cut \ufffd\"}," +
+				"{\"type\":\"data\",\"data\":{\"x\":null}}]}\n"},
+		{"text that was cut, and no JSON", `{"result":"\ud83d"`,
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a comma or the end of the object is " +
+				"expected\n"},
+
 		{"not JSON", `<html>502</html>`,
 			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
 		{"not UTF-8", "{\"result\":{\"x\":\"\xff\"}}",

@@ -34,7 +34,7 @@ func Refuse(format string, args ...any) *task.Error {
 // Value reads what an agent sends without an envelope: its "answer", or its "notification". It copies body: the value
 // is a view of the copy.
 func Value(body []byte, what string) (gjson.Result, error) {
-	v, bad := jsonrpc.ParseValue(bytes.Clone(body), noLimit)
+	v, bad := parse(body, jsonrpc.ParseValue)
 	switch {
 	case bad == nil:
 		return v, nil
@@ -42,6 +42,18 @@ func Value(body []byte, what string) (gjson.Result, error) {
 		return v, Refuse("the agent's %s is refused: %s", what, bad.Detail)
 	}
 	return v, Refuse("the agent's %s is not one JSON value", what)
+}
+
+// parse reads a copy of what an agent has sent, strictly, and where that fails once more as it was meant.
+func parse[T any](body []byte, read func([]byte, jsonrpc.Limits) (T, *jsonrpc.Error)) (T, *jsonrpc.Error) {
+	v, bad := read(bytes.Clone(body), noLimit)
+	if bad == nil || bad.Code != jsonrpc.ParseError {
+		return v, bad
+	}
+	if fixed := jsonrpc.Repaired(body); fixed != nil {
+		return read(fixed, noLimit)
+	}
+	return v, bad
 }
 
 // Failure is an error that agents report: its code, the kind that it is here, and a sentence for where the agent gives

@@ -3,8 +3,6 @@
 package wire
 
 import (
-	"bytes"
-
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -23,7 +21,7 @@ func BeginRequest(dst []byte, q *translate.Query, about, method string) []byte {
 // Response reads the envelope of an agent's answer to a query. It copies body: the response is a view of the copy. An
 // error may be without an id, since an agent that cannot read a request does not know its id (JSON-RPC 2.0, section 5).
 func Response(body []byte, q *translate.Query) (jsonrpc.Response, error) {
-	res, bad := jsonrpc.ParseResponse(bytes.Clone(body), noLimit)
+	res, bad := parse(body, jsonrpc.ParseResponse)
 	switch {
 	case bad != nil:
 		return res, Refuse("the agent's answer is no JSON-RPC response: %s", bad.Detail)

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonrpc
+
+import "bytes"
+
+// Repaired returns a copy of a body in which nothing is left of what programs write that is not JSON to the letter: a
+// byte order mark at its beginning; half of a surrogate pair, where a text was cut in the middle of a character, is
+// U+FFFD; and NaN, Infinity and -Infinity are null. Where there is nothing to repair, it returns nil. It is for what an
+// agent has answered, and only where that was refused: who sends a request must send JSON. It does not check the rest.
+func Repaired(body []byte) []byte {
+	var out []byte
+	from := 0 // of what is not in out
+	replace := func(at, n int, by string) {
+		out = append(append(out, body[from:at]...), by...)
+		from = at + n
+	}
+	if bytes.HasPrefix(body, []byte(byteOrderMark)) {
+		replace(0, len(byteOrderMark), "")
+	}
+	s := scanner{body: body}
+	inString := false
+	for i := from; i < len(body); {
+		switch c := body[i]; {
+		case c == '"':
+			inString = !inString
+			i++
+		case c == '\\' && inString:
+			if end := s.escape(i); end >= 0 {
+				i = end
+				continue
+			}
+			r := rune(-1)
+			if i+1 < len(body) && body[i+1] == 'u' {
+				r = s.hex(i + 2)
+			}
+			if r < 0 { // no escape at all
+				i += 2
+				continue
+			}
+			replace(i, 6, `\ufffd`)
+			i += 6
+		case inString:
+			i++
+		default:
+			n := len(notNumber(body[i:]))
+			if n > 0 {
+				replace(i, n, "null")
+			}
+			i += max(n, 1)
+		}
+	}
+	if from == 0 {
+		return nil
+	}
+	return append(out, body[from:]...)
+}
+
+// notNumber returns the word at the beginning of b by which programs write a number that JSON does not have.
+func notNumber(b []byte) string {
+	for _, word := range [...]string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(b, []byte(word)) {
+			return word
+		}
+	}
+	return ""
+}
