@@ -38,7 +38,7 @@ func TestClaims(t *testing.T) {
 		if n := written(100, many); n > 0 {
 			t.Errorf("%d are written after one was not taken", n)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if n := written(1, many); n != 1 {
 			t.Error("none is written ever after")
 		}
