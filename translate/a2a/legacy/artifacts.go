@@ -41,11 +41,14 @@ type artifact struct {
 
 // next reads one artifact. fresh is set where it is the first with its id.
 func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
-	if !v.IsObject() {
-		return art, false, wire.Refuse("the agent's answer has an artifact that is no object")
-	}
 	var index int64
 	var parts gjson.Result
+	switch {
+	case v.Type == gjson.String: // some agents have only its text
+		parts = v
+	case !v.IsObject():
+		return art, false, wire.Refuse("the agent's answer has an artifact that is no object")
+	}
 	var others wire.Extensions
 	whole := true
 	wire.Members(v, func(key string, v gjson.Result) {
@@ -57,7 +60,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 		case "parts":
 			parts = v
 		case "index":
-			index, whole = jsonrpc.Int(v)
+			index, whole = intOf(v)
 		case "append":
 			art.append = v.Bool()
 		case "lastChunk":
@@ -83,6 +86,15 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	}
 	a.seen = append(a.seen, art.product.ID)
 	return art, true, nil
+}
+
+// intOf returns an integer. Some agents write it as a string.
+func intOf(v gjson.Result) (n int64, ok bool) {
+	if v.Type != gjson.String {
+		return jsonrpc.Int(v)
+	}
+	n, err := strconv.ParseInt(v.Str, 10, 64)
+	return n, err == nil
 }
 
 // id returns the id of the product that an artifact is, or belongs to.
@@ -146,15 +158,19 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if !list.Exists() {
 		return nil
 	}
-	if !list.IsArray() {
-		return wire.Refuse("the agent's answer has artifacts that are no array")
-	}
 	var w whole // the list begins with the task, so no product is known before it
 	var err error
-	list.ForEach(func(_, v gjson.Result) bool {
-		err = w.add(v)
-		return err == nil
-	})
+	switch {
+	case list.IsArray():
+		list.ForEach(func(_, v gjson.Result) bool {
+			err = w.add(v)
+			return err == nil
+		})
+	case list.IsObject(), list.Type == gjson.String: // some agents have one alone
+		err = w.add(list)
+	default:
+		err = wire.Refuse("the agent's answer has artifacts that are no array")
+	}
 	if err != nil {
 		return err
 	}

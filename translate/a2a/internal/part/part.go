@@ -59,15 +59,17 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 	return extension.AppendPart(dst, it.Metadata, extension.PartMembers)
 }
 
-// Read reads a list of parts.
+// Read reads a list of parts. Some agents send one alone.
 func Read(parts gjson.Result) ([]task.DataItem, error) {
-	if parts.Type == gjson.Null { // missing, too
+	var items []task.DataItem
+	switch {
+	case parts.Type == gjson.Null, parts.Type == gjson.String && parts.Str == "": // missing, too
 		return nil, nil
-	}
-	if !parts.IsArray() {
+	case hasMembers(parts), parts.Type == gjson.String:
+		return append(items, read(parts)), nil
+	case !parts.IsArray():
 		return nil, wire.Refuse("the agent's answer has parts that are no array")
 	}
-	var items []task.DataItem
 	parts.ForEach(func(_, part gjson.Result) bool {
 		items = append(items, read(part))
 		return true
@@ -75,11 +77,30 @@ func Read(parts gjson.Result) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// read reads one part. What is no text, file or data becomes a data item that holds the part as it was sent, so that
-// nothing is lost.
+func hasMembers(v gjson.Result) (has bool) {
+	wire.Members(v, func(string, gjson.Result) { has = true })
+	return has
+}
+
+// words are other words of agents for what a part is, in small letters.
+var words = map[string]string{
+	"text": "text", "text/plain": "text", "text/markdown": "text", "markdown": "text", "plain": "text", "string": "text",
+	"textpart": "text", "output_text": "text", "message": "text",
+	"file": "file", "filepart": "file",
+	"data": "data", "datapart": "data", "json": "data", "application/json": "data", "object": "data",
+}
+
+// read reads one part of an agent. What is no text, file or data becomes a data item that holds the part as it was
+// sent, so that nothing is lost.
 func read(part gjson.Result) task.DataItem {
 	if it, ok := Content(part); ok {
 		return it
+	}
+	if it, ok := content(part, func(word string) string { return words[strings.ToLower(word)] }); ok {
+		return it
+	}
+	if part.Type == gjson.String {
+		return task.Text(part.Str)
 	}
 	var it task.DataItem
 	wire.ReadData(&it, part)
@@ -88,7 +109,10 @@ func read(part gjson.Result) task.DataItem {
 
 // Content reads one part that is a text, a file or data. The type of a part counts only where its content agrees, and
 // may be missing: agents of later versions write "kind" instead, and some write neither.
-func Content(part gjson.Result) (it task.DataItem, ok bool) {
+func Content(part gjson.Result) (it task.DataItem, ok bool) { return content(part, nil) }
+
+// content is Content with other words for what a part is; means returns what one means, empty where it means nothing.
+func content(part gjson.Result, means func(word string) string) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
 	var others wire.Extensions
@@ -111,6 +135,11 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 		}
 	})
 	it.Metadata = extension.OfPart(it.Metadata, &others, extension.PartMembers)
+	if means != nil {
+		if word = means(word); word == "" {
+			return it, false
+		}
+	}
 	is := func(name string, v gjson.Result) bool { return v.Exists() && (word == name || word == "") }
 	switch {
 	case is("text", text) && text.Type == gjson.String:

@@ -46,17 +46,24 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	if !status.IsObject() {
 		return wire.Refuse("the agent's answer has a status that is no object")
 	}
-	var state, parts gjson.Result
+	var state, parts, content gjson.Result
 	var others, said wire.Extensions
 	wire.Members(status, func(key string, v gjson.Result) {
 		switch key {
 		case "state":
 			state = wire.Enum(v)
 		case "message":
+			if v.Type == gjson.String { // some agents have only its text
+				content = v
+			}
 			wire.Members(v, func(key string, v gjson.Result) {
 				switch key {
 				case "parts":
 					parts = v
+				case "content":
+					if content = v; v.Type != gjson.String && !v.IsArray() && !v.IsObject() {
+						extension.AddResult(&said, key, v)
+					}
 				case "kind", "type", "id", "messageId", "role", "taskId", "contextId": // not used
 				case "artifacts", "append", "lastChunk", "history": // not of a message
 				default:
@@ -79,7 +86,7 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 		return wire.Refuse("the agent's answer has the state %q, which A2A %s does not have",
 			wire.Clean(state.Str, wire.MaxWord), f.Version)
 	}
-	items, err := f.Parts(parts)
+	items, err := f.readMessage(parts, content)
 	if err != nil {
 		return err
 	}
@@ -90,6 +97,19 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: authMark})
 	}
 	return nil
+}
+
+// readMessage reads the parts of the message of a status. Some agents have a text in their place, or call them content.
+func (f *Form) readMessage(parts, content gjson.Result) ([]task.DataItem, error) {
+	switch {
+	case parts.Exists() || !content.Exists():
+		return f.Parts(parts)
+	case content.Type != gjson.String:
+		return f.Parts(content)
+	case content.Str == "":
+		return nil, nil
+	}
+	return []task.DataItem{task.Text(content.Str)}, nil
 }
 
 // authMark is the data of the item by which a status that awaits input says that it awaits authorization.
