@@ -90,7 +90,7 @@ func TestEnvelope(t *testing.T) {
 		{"too deep", instead(`"text":"hello"`, `"text":"hello","metadata":{"a":`+strings.Repeat("[", 20)+strings.Repeat("]",
 			20)+`}`), "", -32600, id,
 			map[string]any{"limit": "depth", "max": 16.0}},
-		{"too large", instead("hello", strings.Repeat("a", 70_000)), "", -32600, "null",
+		{"too large", instead("hello", strings.Repeat("a", 70_000)), "", -32600, id,
 			map[string]any{"limit": "bytes", "max": 65536.0}},
 		{"batch", func(s string) string { return "[" + s + "]" }, "", -32600, "null", nil},
 		{"empty batch", func(string) string { return "[]" }, "", -32600, "null", nil},

@@ -52,9 +52,9 @@ func TestGroupRules(t *testing.T) {
 	g.send(change("mentions", []string{string(p.Leader.AIC)}))
 	g.say("continue", "no such task", secret)
 	// The broker vouches for user ids, so a user whose name is an AIC may only speak for itself.
-	noError(t, b.AddUser(string(p.Leader.AIC), "of another"), b.Permit(string(p.Leader.AIC), g.vhost, ".*", ".*", ".*"))
+	noError(t, b.AddUser(string(p.Leader.AIC), "secret"), b.Permit(string(p.Leader.AIC), g.vhost, ".*", ".*", ".*"))
 	conn, err := amqp.DialConfig("amqp://"+b.Address(), amqp.Config{Vhost: g.vhost, SASL: []amqp.Authentication{
-		&amqp.PlainAuth{Username: string(p.Leader.AIC), Password: "of another"}}})
+		&amqp.PlainAuth{Username: string(p.Leader.AIC), Password: "secret"}}})
 	noError(t, err)
 	defer conn.Close()
 	channel, err := conn.Channel()
