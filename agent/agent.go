@@ -109,6 +109,8 @@ type Report struct {
 
 	// Provisional says of a settled State in a stream that the agent has not ended the turn: more may follow.
 	Provisional bool
+	// Last says that the agent has called its stream ended, though the turn is not: nothing else need follow.
+	Last bool
 
 	// Closed says of a settled State that the agent has ended its own task for good, and acts on no further message.
 	Closed bool

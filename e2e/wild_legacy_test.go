@@ -9,7 +9,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"testing"
 )
 
@@ -25,6 +27,7 @@ type legacyRow struct {
 	name, set, notYet string
 	answer            func(http.ResponseWriter, *http.Request, heard) // of the agent, to each request
 	unary             bool                                            // it has no streams: its client asks for none
+	endless           bool                                            // a client that asks it directly sees no last state
 	want              wildEnd
 }
 
@@ -55,6 +58,9 @@ func (r legacyRow) row() wildRow {
 			if err := l.settledBy(start(l)); err != nil {
 				l.end.Broken = err.Error()
 			}
+			if r.endless && slices.Equal(l.end.Said, []string{endlessRemark}) { // a stream has it, an answer by rpc has not
+				l.end.Said = nil
+			}
 			for i, state := range l.end.Settled {
 				l.end.Settled[i] = cmp.Or(inLegacy[state], state)
 			}
@@ -64,7 +70,7 @@ func (r legacyRow) row() wildRow {
 	var ways []wildWay
 	for _, through := range []bool{false, true} {
 		for _, method := range []string{"tasks/send", "tasks/sendSubscribe"} {
-			if through || !r.unary || method == "tasks/send" {
+			if through || !r.unary && !r.endless || method == "tasks/send" {
 				ways = append(ways, wildWay{name: fmt.Sprintf("%s, through %t", method, through), serve: serve, through: through,
 					callers: "aip a2a", call: client(method)})
 			}
@@ -168,6 +174,24 @@ func legacyAnswers(results func(id string) []string) func(http.ResponseWriter, *
 	}
 }
 
+// artifactAlone is a stream of an artifact, and the whole task.
+func artifactAlone(id string) []string {
+	return []string{`{"id":"` + id + `","artifact":` + doneArtifact + `}`,
+		`{"id":"` + id + `","status":{"state":"completed"},"artifacts":[` + doneArtifact + `]}`}
+}
+
+const endlessRemark = "the agent has ended its stream without saying that it is done, and does not say how the task " +
+	"stands"
+
+// saysDone ends the streams of an agent as many models do.
+func saysDone(answer func(http.ResponseWriter, *http.Request, heard)) func(http.ResponseWriter, *http.Request, heard) {
+	return func(w http.ResponseWriter, r *http.Request, h heard) {
+		if answer(w, r, h); h.Method == "tasks/sendSubscribe" {
+			io.WriteString(w, "data: [DONE]\n\n")
+		}
+	}
+}
+
 var legacyDone = wildEnd{Settled: []string{"completed"}, Products: []string{"done"}, Told: helloTold}
 
 const doneArtifact = `{"name":"answer","index":0,"parts":[{"type":"text","text":"done"}]}`
@@ -196,6 +220,27 @@ var wildLegacy = []wildRow{
 			}
 		}),
 		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name:    "ends its stream without a last state, and knows nothing of the task afterwards",
+		answer:  legacyAnswers(artifactAlone),
+		endless: true,
+		want:    legacyDone,
+	}.row(),
+	legacyRow{
+		name:    "ends its stream by `[DONE]` without a last state, and knows nothing of the task afterwards",
+		answer:  saysDone(legacyAnswers(artifactAlone)),
+		endless: true,
+		want:    legacyDone,
+	}.row(),
+	legacyRow{
+		name: "ends its stream by `final: true` while it works, and knows nothing of the task afterwards",
+		answer: legacyAnswers(func(id string) []string {
+			events := artifactAlone(id)
+			return slices.Insert(events, 1, `{"id":"`+id+`","status":{"state":"working"},"final":true}`)
+		}),
+		endless: true,
+		want:    legacyDone,
 	}.row(),
 	legacyRow{
 		name: "has no streams, and says so by an error",

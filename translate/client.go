@@ -167,6 +167,10 @@ type Streamer interface{ AlwaysStreams() }
 // before there is an event of it is sent once more, without asking for one.
 type Unstreamer interface{ RefusesStreams() }
 
+// A Forgetter is a Client whose agents may end a stream without a settled state, and not say afterwards how the task
+// stands. So what such an agent has delivered is the result.
+type Forgetter interface{ ForgetsTasks() }
+
 // ErrBusy is the cause of an error of a Client: the agent has not begun the turn, because it still works on another one
 // of the session. So the turn may be sent again later.
 var ErrBusy = errors.New("translate: the session is busy")

@@ -30,7 +30,7 @@
 //   - Binder, Mounted: where requests are sent
 //   - StatusReader: messages that are not JSON, and errors beside them
 //   - Locator: how a task is found whose name was lost
-//   - Namer, Renamer, Unstreamer, Streamer, Repeater, LateActor, Restater, Resender: how its agents behave
+//   - Namer, Renamer, Unstreamer, Forgetter, Streamer, Repeater, LateActor, Restater, Resender: how its agents behave
 //
 // # What dialects have in common
 //

@@ -22,6 +22,7 @@ type Facets struct {
 	Renamer Renamer
 
 	Unstreamer Unstreamer
+	Forgetter  Forgetter
 	Streamer   Streamer
 	Repeater   Repeater
 	LateActor  LateActor
@@ -45,6 +46,7 @@ func FacetsOf(c Client) (f Facets) {
 	f.Namer, _ = c.(Namer)
 	f.Renamer, _ = c.(Renamer)
 	f.Unstreamer, _ = c.(Unstreamer)
+	f.Forgetter, _ = c.(Forgetter)
 	f.Streamer, _ = c.(Streamer)
 	f.Repeater, _ = c.(Repeater)
 	f.LateActor, _ = c.(LateActor)

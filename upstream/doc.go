@@ -15,7 +15,9 @@
 // polls, and uses a new stream only as a sign of when to poll.
 //
 // A settled state that an agent of A2A v0.1 has not called final is held back (upstream/hold.go) until its stream ends,
-// or is silent for a short time: what comes before that is a part of the turn.
+// or is silent for a short time: what comes before that is a part of the turn. If such an agent ends its stream without
+// a settled state, and then does not say how the task stands, what the stream has brought is the result
+// (upstream/ended.go). A connection that breaks is no such end.
 //
 // What a dialect lacks, the driver replaces. No streams: the task is polled. No get: only the answer to the message, a
 // new stream, and what arrives unasked are known; without any of them, a lost connection is a failed turn. No cancel:

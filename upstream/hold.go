@@ -64,7 +64,9 @@ func (s *reading) follows(rep agent.Report) (_ agent.Report, over bool) {
 	}
 	rep = after(s.held, rep)
 	s.held = nil
-	s.run.endAt(s.from, time.Time{})
+	if !s.closing {
+		s.run.endAt(s.from, time.Time{})
+	}
 	return rep, over
 }
 

@@ -107,7 +107,7 @@ func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ 
 	if err := r.ignored(&rep); err != nil {
 		return true, err
 	}
-	p.answered = now
+	p.answered, r.ended = now, nil
 	if untouched(r.turn, &rep) {
 		return r.unchanged(p, rep, now.Sub(p.begun))
 	}
@@ -134,6 +134,12 @@ func (r *run) unanswered(p *polling, err error, now time.Time) (over bool, _ err
 	case kind == task.TaskNotFound && p.doubted && r.starts():
 		p.answered = now
 		return r.notBegun(now.Sub(p.begun), err)
+	case r.tellsNothing(err, now.Sub(p.begun)):
+		r.conclude(err)
+		return true, nil
+	case kind == task.MethodNotFound && (r.heard || r.ended != nil): // so it speaks the dialect
+		return true, Failed(task.InvalidAgentResponse, NoReason, err,
+			"the agent has answered and not ended the turn, and it has no method to ask how the task stands")
 	case kind == task.TaskNotFound || kind == task.MethodNotFound:
 		return true, r.unknownMethod(err)
 	case !transient(err):

@@ -13,40 +13,51 @@ import (
 
 // read reports the events of a stream until the turn ends or the caller takes no more. What one read of the agent's
 // stream has brought is one report, as far as it can be, so that a fast agent does not cost a write, a lock and a
-// wake-up for each piece of a product. seen says whether there was any event, and acted whether there was one that
-// shows that the agent has acted on the message.
-func (r *run) read(x asked) (seen, acted bool, _ error) {
+// wake-up for each piece of a product.
+func (r *run) read(x asked) (brought, error) {
 	s := reading{run: r, from: x, codec: x.codec.NewStream(r.turn.Known)}
 	s.texts, _ = s.codec.(translate.TextStream)
 	defer s.arrived.release()
 	for {
 		if over, err := s.next(); over || err != nil {
-			return s.seen, s.acted, err
+			return s.brought, err
 		}
 	}
 }
 
 // reading is a stream that run.read reads.
 type reading struct {
-	run         *run
-	from        asked
-	codec       translate.Stream
-	texts       translate.TextStream // nil if the codec reads no texts apart
-	arrived     arrivals
-	held        *agent.Report // the settled state with which the turn may end; nil for none
-	until       time.Time     // when it does
-	seen, acted bool          // what read returns
+	brought
+	run     *run
+	from    asked
+	codec   translate.Stream
+	texts   translate.TextStream // nil if the codec reads no texts apart
+	arrived arrivals
+	held    *agent.Report   // the settled state with which the turn may end; nil for none
+	closing bool            // the agent has called the stream ended, without such a state
+	until   time.Time       // when the turn ends with held, or the stream is taken for ended
+	said    []task.DataItem // with the last state
+}
+
+// brought is what a stream has brought.
+type brought struct {
+	seen, acted bool            // there was an event; there was one which shows that the agent has acted on the message
+	delivered   bool            // there was a product of the turn
+	last        []task.DataItem // what the agent said last before it called the stream ended
 }
 
 // next reads one message. It returns true if the turn has ended, or the caller takes no more.
 func (s *reading) next() (over bool, _ error) {
-	if s.held != nil && !time.Now().Before(s.until) { // though messages come that mean nothing
-		return s.end(*s.held)
+	if (s.held != nil || s.closing) && !time.Now().Before(s.until) { // though messages come that mean nothing
+		if s.held != nil {
+			return s.end(*s.held)
+		}
+		return s.fail(errStreamEnded)
 	}
 	m, err := s.from.Next()
 	if err == nil && s.texts != nil && s.texts.Text(m.Name, m.Data, s.arrived.pieces()) {
-		s.seen, s.acted, s.run.acted = true, true, true
-		if s.held != nil {
+		s.seen, s.acted, s.run.acted, s.delivered = true, true, true, true
+		if s.held != nil || s.closing {
 			if s.renew(); !s.reportHeldProducts() {
 				return true, nil
 			}
@@ -64,13 +75,16 @@ func (s *reading) next() (over bool, _ error) {
 	if err != nil && s.held != nil && s.run.ctx.Err() == nil {
 		return s.end(*s.held)
 	}
+	if err != nil && s.closing && s.run.ctx.Err() == nil {
+		err = errStreamEnded
+	}
 	if err != nil {
-		if s.arrived.any() && !s.reportPieces() {
-			return true, nil
-		}
-		return false, err
+		return s.fail(err)
 	}
 	rep.Stored = m.Stored
+	if s.note(&rep); rep.Last && s.held != nil && rep.State == task.None {
+		return s.end(*s.held)
+	}
 	if empty(&rep) {
 		return s.merge(rep), nil
 	}
@@ -101,6 +115,14 @@ func (s *reading) end(rep agent.Report) (over bool, _ error) {
 		return false, err
 	}
 	return s.merge(rep), nil
+}
+
+// fail ends the reading of a stream by an error, once what has arrived is reported.
+func (s *reading) fail(err error) (over bool, _ error) {
+	if s.arrived.any() && !s.reportPieces() {
+		return true, nil
+	}
+	return false, err
 }
 
 // moreFollows reports whether the next message need not be waited for, and can be a part of the same report.
@@ -241,7 +263,7 @@ func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 		if whole = merged(whole, rep, &fold); whole.EndsTurn() && !whole.Provisional {
 			return whole, nil
 		}
-		if whole.Provisional && !empty(&rep) {
+		if whole.Provisional && !empty(&rep) || rep.Last {
 			r.endAt(x, time.Now().Add(grace))
 		}
 	}

@@ -31,6 +31,10 @@ type run struct {
 	acted     bool    // the agent has reported something of the turn that is not its end
 	doubted   bool    // the agent may have received the message before
 	stopped   bool    // the caller takes no more reports
+
+	// What the stream has brought that the agent of a Forgetter has ended, until it says how the task stands; nil for no
+	// such end.
+	ended *brought
 }
 
 // logger returns the log with what names the turn's task: to its Leader, and to the agent.

@@ -238,8 +238,8 @@ func TestRun(t *testing.T) {
 			"get": says(fails(-32001, "what?"))},
 			[]string{"working", "task-not-found: the agent does not know this task: what?"}, 0},
 		{"cut, and it cannot be asked", true, script{"sendSubscribe": streams(false, news("working"))},
-			[]string{"working", "invalid-agent-response: the agent does not speak a2a/legacy; the operator must " +
-				"check its dialect"}, 0},
+			[]string{"working", "invalid-agent-response: the agent has answered and not ended the turn, and it has no " +
+				"method to ask how the task stands"}, 0},
 		{"restarting", true, script{"sendSubscribe": streams(false, news("working")),
 			"get": func(w http.ResponseWriter, r *http.Request, n int) {
 				if n < 20 {

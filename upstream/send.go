@@ -69,8 +69,7 @@ func (r *run) sendBy(route Route, op translate.Operation) (taken bool, err error
 type received struct {
 	answered bool // the agent has begun to answer
 	streamed bool // by a stream, whose events are reported already
-	seen     bool // of a stream: there was an event
-	acted    bool // of a stream: there was an event that shows that the agent has acted on the message
+	brought       // by that
 	report   agent.Report
 }
 
@@ -166,7 +165,7 @@ func (r *run) receive(x asked, answered bool) (got received, err error) {
 		return got, ErrInterrupted // a stream may be long
 	case got.streamed:
 		r.config.Traffic.see(nil)
-		got.seen, got.acted, err = r.read(x)
+		got.brought, err = r.read(x)
 	default:
 		if got.report, err = r.reply(x, r.turn.Known); err == nil {
 			err = r.renamed(&got.report)
@@ -188,6 +187,7 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 		r.Endpoint.streams.seen.Store(true)
 	}
 	cut := ReasonOf(err) == StreamCut
+	r.ended = r.endedBy(got.brought, err)
 	switch {
 	case err == nil: // the turn has ended, or the caller takes no more
 		return true, nil

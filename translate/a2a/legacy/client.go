@@ -4,6 +4,7 @@
 package legacy
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/tidwall/gjson"
@@ -36,6 +37,9 @@ const (
 
 // RefusesStreams implements translate.Unstreamer.
 func (client) RefusesStreams() {}
+
+// ForgetsTasks implements translate.Forgetter.
+func (client) ForgetsTasks() {}
 
 // RenamesTasks implements translate.Renamer.
 func (client) RenamesTasks() {}
@@ -142,6 +146,9 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in another form
 		return agent.Report{}, nil
 	}
+	if string(bytes.TrimSpace(data)) == done {
+		return agent.Report{Last: true}, nil
+	}
 	res, err := wire.Response(data, &s.query)
 	if err != nil {
 		if !isEvent(event) { // such as a ping of the agent's server
@@ -160,8 +167,12 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	s.query = translate.Query{}
 	rep, err := m.reportBy(&streamForm, &s.artifacts)
 	rep.Ref, rep.Provisional = ref, rep.EndsTurn() && !m.final && !isQuestion(event, &rep)
+	rep.Last = m.final && rep.State != task.None && !rep.State.Settled()
 	return rep, err
 }
+
+// done is how many agents end a stream, as the model that they ask does.
+const done = "[DONE]"
 
 // isQuestion reports whether an event asks for input in the form of trpc-a2a-go, which gives events these names. It
 // never calls a question final, sends nothing after it, and leaves its stream open.

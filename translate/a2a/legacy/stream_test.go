@@ -73,6 +73,12 @@ func TestStream(t *testing.T) {
 			"report awaiting-input (auth-required) open\n  says {\"id\":\"\"," +
 			"\"dataItems\":[{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n" +
 			"report awaiting-completion (completed)\n"},
+		{"the end of a stream, in the middle of a turn", []a2atest.Event{
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"working"},"final":true}}`)},
+			{Name: "message", Data: []byte(` [DONE]`)},
+			{Data: []byte(`{"result":{"id":"t","status":{"state":"auth-required"},"final":true}}`)},
+		}, "report working (working) last\nreport last\nreport awaiting-input (auth-required) open\n" +
+			"  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
 		{"both at once",
 			[]a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
 			"report awaiting-completion (completed) provisional\n  chunk append=false last=false {\"id\":\"artifact-0\"," +

@@ -113,6 +113,9 @@ func Show(rep agent.Report, err error) string {
 	if rep.Provisional {
 		b.WriteString(" provisional")
 	}
+	if rep.Last {
+		b.WriteString(" last")
+	}
 	if rep.Ref != nil {
 		fmt.Fprintf(&b, " task=%s session=%s", rep.Ref.Task, rep.Ref.Session)
 	}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// errStreamEnded says that the agent has called its stream ended before the turn was, and has sent nothing after it.
+var errStreamEnded = Failed(task.InvalidAgentResponse, StreamCut, io.EOF, "the agent has ended its stream")
+
+// note keeps what matters of a report if the stream ends without a settled state. An agent that calls the stream ended
+// all the same has the grace to go on.
+func (s *reading) note(rep *agent.Report) {
+	if len(rep.Chunks) > 0 || rep.Full && len(rep.Products) > 0 && !offersTheSame(s.run.turn, rep) {
+		s.delivered = true
+	}
+	if rep.State != task.None {
+		s.said = rep.Items
+	}
+	switch {
+	case rep.Last:
+		if s.closing, s.last = true, rep.Items; rep.State == task.None && !s.delivered {
+			s.last = s.said
+		}
+		s.renew()
+	case s.closing && rep.State != task.None:
+		s.closing, s.last = false, nil
+		s.run.endAt(s.from, time.Time{})
+	case s.closing && len(rep.Chunks) > 0:
+		s.renew()
+	}
+}
+
+// endedBy returns what a stream has brought if its agent may know nothing of the task afterwards (translate.Forgetter),
+// and has ended it: a connection that breaks is no such end.
+func (r *run) endedBy(b brought, err error) *brought {
+	if r.facets.Forgetter == nil || ReasonOf(err) != StreamCut || !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return &b
+}
+
+// tellsNothing reports whether an agent whose stream has brought a result is asked, for a time, how the task stands,
+// and by an error does not say so. One that fails may only do so for a moment.
+func (r *run) tellsNothing(err error, asked time.Duration) bool {
+	if r.ended == nil || !r.ended.delivered && len(r.ended.last) == 0 {
+		return false
+	}
+	if !transient(err) {
+		return true
+	}
+	switch ReasonOf(err) {
+	case NoReason, Rejected, ServerFailed, NoAgent:
+		return task.KindOf(err) != task.AgentTimeout && asked >= r.config.ResendAfter
+	}
+	return false
+}
+
+// conclude reports what a stream has brought that its agent has ended without a settled state as the result. err is
+// what the agent answers when it is asked how the task stands.
+func (r *run) conclude(err error) {
+	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has ended its stream without a last state, and does not say "+
+		"how the task stands; what it has delivered is taken for the result", slog.Any("error", err))
+	r.report(agent.Report{State: task.AwaitingCompletion, Items: append(slices.Clone(r.ended.last),
+		task.Text("the agent has ended its stream without saying that it is done, and does not say how the task stands"))})
+}
