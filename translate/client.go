@@ -50,10 +50,16 @@ type Query struct {
 	Session string // likewise, that of its session
 	// Turn says that the request carries a turn, which a Renamer may answer by a name of its own for the task.
 	Turn bool
+	// Cancel says that the request cancels the task, which some agents answer by no more than that they have taken it.
+	Cancel bool
 }
 
 // ErrOtherAnswer is the cause of an error of a Client: what was read is not the answer to the request.
 var ErrOtherAnswer = errors.New("translate: the answer to another request")
+
+// ErrInformal is the cause of an error of a Client that an agent reports in no form of its dialect, so that it has no
+// kind: the status of HTTP says more.
+var ErrInformal = errors.New("translate: an error without a code")
 
 // Stream reads the events of one stream of an agent, in order. It is used by one goroutine.
 type Stream interface {

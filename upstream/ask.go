@@ -66,6 +66,11 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	if ctx.Err() != nil {
 		return agent.Report{}, Ended(ctx)
 	}
+	if rep.State == task.None && rep.NativeState == "" {
+		canceled.Items = []task.DataItem{task.Text("canceled; the agent has taken the cancel, and does not say how the " +
+			"task stands")}
+		return canceled, nil
+	}
 	return rep, nil
 }
 

@@ -105,13 +105,31 @@ func TestAnswersToOthers(t *testing.T) {
 	}
 }
 
+// TestIDsOfItsOwn: an agent that knows little of ids answers its one request all the same.
+func TestIDsOfItsOwn(t *testing.T) {
+	for name, answer := range map[string]string{
+		"the id is a constant": `{"jsonrpc":"2.0","id":7,"result":{"id":"t","status":{"state":"completed"}}}`,
+		"the id is missing":    `{"jsonrpc":"2.0","result":{"id":"t","status":{"state":"completed"}}}`,
+	} {
+		for _, stream := range []bool{false, true} {
+			steps := script{"send": says(answer), "sendSubscribe": streams(true, answer), "get": says(answer)}
+			withAgent(t, steps.handler(), nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+				got := show(carryOut(t.Context(), a, turn("x"), stream))
+				if diff := cmp.Diff([]string{"completed"}, got); diff != "" {
+					t.Errorf("%s, stream %v: (-want +got):\n%s", name, stream, diff)
+				}
+			})
+		}
+	}
+}
+
 // TestWrongIDs holds that a turn fails soon, with a sentence that says why, whose agent never answers as it was asked.
 func TestWrongIDs(t *testing.T) {
 	const sentence = "invalid-agent-response: the agent's answers are not those to its requests; it must answer each " +
 		"with the id that this has, and about the task that this names"
 	for name, answer := range map[string]string{
-		"the id is a constant": `{"jsonrpc":"2.0","id":7,"result":{"id":"t","status":{"state":"completed"}}}`,
-		"the id is missing":    `{"jsonrpc":"2.0","result":{"id":"t","status":{"state":"completed"}}}`,
+		"the id is another request's": `{"jsonrpc":"2.0","id":"2","result":{"id":"t","status":{"state":"completed"}}}`,
+		"the task is another one":     `{"jsonrpc":"2.0","id":"2","result":{"id":"u","status":{"state":"completed"}}}`,
 	} {
 		for _, stream := range []bool{false, true} {
 			steps := script{"send": says(answer), "sendSubscribe": streams(true, answer), "get": says(answer)}

@@ -32,6 +32,8 @@ func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
 		if q.Turn = true; r.unnamed(t) {
 			q.Task = ""
 		}
+	case translate.Cancel:
+		q.Cancel = true
 	case translate.Describe, translate.List:
 		q.Task, q.Session = "", ""
 	}

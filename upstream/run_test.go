@@ -68,6 +68,21 @@ func TestRun(t *testing.T) {
 		{"another shape", false, script{"send": status(200, "application/json", `{"id":"1","result":{"message":{}}}`)},
 			[]string{"invalid-agent-response: the agent's answer has no status, so it is no Task (HTTP 200, " +
 				"application/json)"}, 0},
+		{"an error without a code", false, script{"send": says(`{"error":"no model"}`)},
+			[]string{"internal: the agent reports an error: no model"}, 0},
+		{"an error without a code, and a status", false,
+			script{"send": status(422, "application/json", `{"detail":"no model"}`)},
+			[]string{"invalid-agent-response: the agent reports an error: no model (HTTP 422, application/json)"}, 0},
+		{"an error without a code, and no agent", false,
+			script{"send": status(404, "application/json", `{"detail":"Not Found"}`)},
+			[]string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, application/json)"}, 0},
+		{"an error without a code, and overloaded", false,
+			script{"send": status(503, "application/json", `{"error":"later"}`)},
+			[]string{"agent-unavailable: the agent takes no requests now (HTTP 503)"}, 3500 * time.Millisecond},
+		{"an id alone", false, script{"send": says(`{"id":"1","result":{"id":"t"}}`), "get": says(is("completed", has("a")))},
+			[]string{"submitted", "completed artifact-0=a"}, 100 * time.Millisecond},
+		{"a message", false, script{"send": says(`{"message":{"role":"agent","parts":[{"text":"a"}]}}`)},
+			[]string{"message message=a"}, 0},
 		{"a long media type", false, script{"send": status(200, "a/"+strings.Repeat("b", 100), "x")},
 			[]string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected " +
 				"(HTTP 200, no media type)"}, 0},
@@ -368,5 +383,35 @@ func drips(pause time.Duration) step {
 			io.WriteString(w, string(c))
 			w.(http.Flusher).Flush()
 		}
+	}
+}
+
+// TestCancelTaken: an agent may answer a cancel by no more than that it has taken it. Then the task is asked for.
+func TestCancelTaken(t *testing.T) {
+	const taken = `{"jsonrpc":"2.0","id":"1","result":null}`
+	for _, tc := range []struct {
+		name  string
+		agent script
+		want  string
+	}{
+		{"it says what became of the task",
+			script{"cancel": says(taken), "get": says(is("working"), is("failed"))}, "failed (failed)"},
+		{"it works on", script{"cancel": says(taken), "get": says(is("working"))}, "working (working)"},
+		{"it forgets the task", script{"cancel": says(taken), "get": says(fails(-32001, "what?"))}, "canceled ()"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+				rep, err := a.Cancel(t.Context(), turn("x"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fmt.Sprintf("%s (%s)", rep.State, rep.NativeState); got != tc.want {
+					t.Errorf("the task is %s, want %s", got, tc.want)
+				}
+				if remark := len(rep.Items) > 0; remark != (rep.NativeState == "") {
+					t.Errorf("the task says %v", rep.Items)
+				}
+			})
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/http1"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -50,6 +51,9 @@ type Status struct {
 // Explain adds to an error what HTTP says about it. An error that the codec has read in the answer stands for itself.
 func (s Status) Explain(err error) error {
 	kind, status := task.KindOf(err), s.Code
+	if status >= 300 && errors.Is(err, translate.ErrInformal) {
+		kind = task.InvalidAgentResponse
+	}
 	if kind != task.InvalidAgentResponse && kind != task.Internal {
 		return err
 	}

@@ -155,7 +155,7 @@ func (a *artifacts) knows(id string) bool {
 // whole adds the artifacts of a Task to rep. Some agents list every piece that they ever sent, so pieces are joined,
 // as task.Fold joins those of a stream.
 func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
-	if !list.Exists() {
+	if !list.Exists() || jsonrpc.IsEmpty(list) {
 		return nil
 	}
 	var w whole // the list begins with the task, so no product is known before it

@@ -6,10 +6,12 @@ package legacy
 import (
 	"bytes"
 	"cmp"
+	"errors"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
@@ -89,26 +91,33 @@ func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return append(rpc.Begin(dst, &c.query, rpc.Resubscribe, ref.Task), '}', '}')
 }
 
-// Reply reads a Task. It copies body once: the report's texts are views of the copy. A Task holds all its artifacts, so
-// it ignores the known products.
-func (c client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
-	res, err := wire.Response(body, &c.query)
+// Reply reads a Task, or less: a Message, or the name of a task. It copies body once: the report's texts are views of
+// the copy. A Task holds all its artifacts, so it ignores the known products.
+func (c client) Reply(body []byte, _ []task.Product) (rep agent.Report, err error) {
+	v, err := answer(body, &c.query)
 	if err != nil {
-		return agent.Report{}, err
+		return rep, err
 	}
-	if res.Failure != nil {
-		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
-	}
-	m := membersOf(res.Result)
+	m := resultOf(v)
 	n := naming{query: c.query}
 	ref, _, err := n.read(m.id)
 	if err != nil {
-		return agent.Report{}, err
+		return rep, err
 	}
-	if !m.status.Exists() {
-		return agent.Report{}, wire.Refuse("the agent's answer has no status, so it is no Task")
+	switch said := m.said(); {
+	case m.status.Exists():
+		rep, err = m.report(new(artifacts))
+	case !saysNothing(m.failure):
+		err = failed(m.failure)
+	case c.query.Cancel:
+		err = acknowledged(v)
+	case said.IsArray() || said.Exists() && c.query.Turn:
+		rep, err = m.finished(said)
+	case c.query.Turn && m.id.Str != "": // which is asked for from now on
+		rep.State, rep.NativeState = task.Accepted, "submitted"
+	default:
+		err = wire.Refuse("the agent's answer has no status, so it is no Task")
 	}
-	rep, err := m.report(new(artifacts))
 	rep.Ref = ref
 	return rep, err
 }
@@ -120,7 +129,7 @@ func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
-	m := membersOf(v)
+	m := resultOf(v)
 	if err := wire.About(&c.query, cmp.Or(m.id.Str, m.taskID.Str)); err != nil {
 		return agent.Report{}, err
 	}
@@ -149,23 +158,24 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if string(bytes.TrimSpace(data)) == done {
 		return agent.Report{Last: true}, nil
 	}
-	res, err := wire.Response(data, &s.query)
+	v, err := answer(data, &s.query)
 	if err != nil {
-		if !isEvent(event) { // such as a ping of the agent's server
+		ours := task.KindOf(err) != task.InvalidAgentResponse && !errors.Is(err, translate.ErrInformal)
+		if !ours && (!isEvent(event) || isSign(data)) { // such as a ping of the agent's server
 			err = nil
 		}
 		return agent.Report{}, err
 	}
-	if res.Failure != nil {
-		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
+	m := resultOf(v)
+	if !m.status.Exists() && !m.artifact.Exists() && !saysNothing(m.failure) {
+		return agent.Report{}, failed(m.failure)
 	}
-	m := membersOf(res.Result)
 	ref, ours, err := s.naming.read(m.id)
 	if err != nil || !ours {
 		return agent.Report{}, err
 	}
 	s.query = translate.Query{}
-	rep, err := m.reportBy(&streamForm, &s.artifacts)
+	rep, err := m.news(&s.artifacts)
 	rep.Ref, rep.Provisional = ref, rep.EndsTurn() && !m.final && !isQuestion(event, &rep)
 	rep.Last = m.final && rep.State != task.None && !rep.State.Settled()
 	return rep, err
@@ -201,6 +211,8 @@ var streamForm = status.Form{
 type result struct {
 	id, taskID                  gjson.Result // of the task; some events have the second
 	status, artifact, artifacts gjson.Result
+	inner, message, parts       gjson.Result // where it is none of them: another object that holds it, or a Message
+	history, failure            gjson.Result
 	final                       bool
 	event                       bool // it has a member that only events have; without artifacts it is not about them
 	raw                         gjson.Result
@@ -228,8 +240,22 @@ func membersOf(v gjson.Result) result {
 			m.event, m.final = true, v.Bool()
 		case "eventType":
 			m.event = true
-		case "sessionId", "history", "kind", "type", "contextId", "append", "lastChunk": // not used
+		case "history":
+			m.history = v
+		case "sessionId", "kind", "type", "contextId", "append", "lastChunk": // not used
 		default:
+			switch key {
+			case "task", "event":
+				m.inner = v
+			case "message":
+				m.message = v
+			case "parts":
+				m.parts = v
+			case "messages":
+				m.history = v
+			case "error":
+				m.failure = v
+			}
 			extension.AddResult(&m.rest, key, v)
 		}
 	})
@@ -261,6 +287,11 @@ func (m result) reportBy(form *status.Form, a *artifacts) (agent.Report, error) 
 	}
 	if err := form.Read(&rep, m.status); err != nil {
 		return rep, err
+	}
+	if len(rep.Items) == 0 && rep.State.Settled() && !m.event && jsonrpc.IsEmpty(m.artifacts) {
+		if err := m.recall(&rep); err != nil {
+			return rep, err
+		}
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {
 		rep.Full = true

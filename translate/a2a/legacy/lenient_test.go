@@ -3,10 +3,12 @@
 package legacy_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
@@ -55,5 +57,178 @@ func TestLenientContent(t *testing.T) {
 		"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("an event (-want +got):\n%s", diff)
+	}
+}
+
+// TestLenientAnswers: what an agent answers to a turn is read in whatever envelope.
+//
+// Lenient: a Task or an event without the envelope of JSON-RPC
+// Lenient: a Task in a member `task`, an event in a member `event`
+// Lenient: a Message in place of a Task, in a member `message`, or a text
+// Lenient: a Task of which only the id is there
+// Lenient: an answer in the history alone
+// Lenient: an `error` that is `{}`, `""` or false, beside a result
+// Lenient: an id of the answer that is null, 0 or another
+func TestLenientAnswers(t *testing.T) {
+	const message = "report whole awaiting-completion (message)\n  product {\"id\":\"message\"," +
+		"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"
+	const working = "report whole working (working)\n"
+	const parts = `"role":"agent","parts":[{"type":"text","text":"a"}]`
+	recalled := func(state, native string) string {
+		return "report whole " + state + " (" + native + ")\n  says {\"id\":\"\"," +
+			"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"
+	}
+	history := func(state, more string) string {
+		return whole(`"status":{"state":"` + state + `"},"history":[{"role":"user","parts":[{"text":"q"}]}` + more + `]`)
+	}
+	const none = "error invalid-agent-response: the agent's answer has no status, so it is no Task\n"
+	for _, tc := range []struct{ name, in, want string }{
+		{"no envelope", `{"id":"t","status":{"state":"working"}}`, working},
+		{"no envelope, and a word for the status", `{"id":"t","status":"running"}`, "report whole working (running)\n"},
+		{"a notification", `{"jsonrpc":"2.0","method":"tasks/status","params":{"id":"t","status":{"state":"working"}}}`,
+			working},
+		{"another version", `{"jsonrpc":"1.0","id":"r-1","result":{"id":"t","status":{"state":"working"}}}`, working},
+		{"a task", `{"id":"r-1","result":{"task":{"id":"t","status":{"state":"working"}}}}`, working},
+		{"a task without an envelope", `{"task":{"id":"t","status":{"state":"working"}}}`, working},
+		{"a message", `{"id":"r-1","result":{` + parts + `}}`, message},
+		{"a message in a member", `{"id":"r-1","result":{"id":"t","message":{` + parts + `}}}`, message},
+		{"a message with content", `{"id":"r-1","result":{"message":{"role":"agent","content":"a"}}}`, message},
+		{"a message without an envelope", `{"message":{` + parts + `}}`, message},
+		{"a text", `{"id":"r-1","result":"a"}`, message},
+		{"a text as the message", `{"id":"r-1","result":{"message":"a"}}`, message},
+		{"an id", `{"id":"r-1","result":{"id":"t"}}`, "report accepted (submitted)\n"},
+		{"an id without an envelope", `{"id":"t"}`, "report accepted (submitted)\n"},
+		{"an id and words", `{"id":"r-1","result":{"id":"t","message":"taken"}}`, "report accepted (submitted)\n"},
+		{"the id of the request alone", `{"id":"r-1"}`, "error invalid-agent-response: the agent's answer is no JSON-RPC " +
+			"response: a response needs a result or an error\n"},
+		{"nothing", `{"id":"r-1","result":null}`, none},
+		{"a number", `{"id":"r-1","result":7}`, none},
+		{"a history", history("completed", `,{`+parts+`}`), recalled("awaiting-completion", "completed")},
+		{"a history that ends with a question", history("input-required", `,{"role":"assistant","content":"a"}`),
+			recalled("awaiting-input", "input-required")},
+		{"a history of the caller's words", history("completed", ``), "report whole awaiting-completion (completed)\n"},
+		{"a history while it works", history("working", `,{`+parts+`}`), working},
+		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":[{"parts":[]}],"history":[{` +
+			parts + `}]`),
+			"report whole awaiting-completion (completed)\n  product {\"id\":\"artifact-0\",\"dataItems\":[]}\n"},
+		{"an empty error", `{"id":"r-1","error":{},"result":{"id":"t","status":{"state":"working"}}}`, working},
+		{"an error that is an empty text", `{"id":"r-1","error":"","result":{"id":"t","status":{"state":"working"}}}`,
+			working},
+		{"an error that is false", `{"id":"r-1","error":false,"result":{"id":"t","status":{"state":"working"}}}`, working},
+		{"the id null", `{"id":null,"result":{"id":"t","status":{"state":"working"}}}`, working},
+		{"the id 0", `{"id":0,"result":{"id":"t","status":{"state":"working"}}}`, working},
+		{"no id", `{"result":{"id":"t","status":{"state":"working"}}}`, working},
+		{"another id", `{"id":"mine","result":{"id":"t","status":{"state":"working"}}}`, working},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t", Turn: true})
+			if diff := cmp.Diff(tc.want, a2atest.Show(c.Reply([]byte(tc.in), nil))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	// What decides which task is meant is read by the letter.
+	for _, in := range []string{
+		`{"id":"r-2","result":{"id":"t","status":{"state":"working"}}}`,
+		`{"id":"r-2","error":"","result":{"id":"t","status":{"state":"working"}}}`,
+		`{"id":null,"result":{"id":"u","status":{"state":"working"}}}`,
+		`{"id":"r-1","result":{"task":{"id":"u","status":{"state":"working"}}}}`,
+		`{"id":"u","status":{"state":"working"}}`,
+	} {
+		c := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t"})
+		if _, err := c.Reply([]byte(in), nil); !errors.Is(err, translate.ErrOtherAnswer) {
+			t.Errorf("%s answers a question about another task: %v", in, err)
+		}
+	}
+	// Words are no answer to a question about a task.
+	for _, in := range []string{`{"id":"r-1","result":"a"}`, `{"id":"r-1","result":{"id":"t"}}`, `{"id":"t"}`} {
+		c := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t"})
+		if rep, err := c.Reply([]byte(in), nil); err == nil {
+			t.Errorf("%s is read as %+v", in, rep)
+		}
+	}
+}
+
+// TestLenientEvents: what an agent streams is read in whatever envelope.
+//
+// Lenient: an event as the params of a notification
+// Lenient: signs of life as events, such as `ping`
+func TestLenientEvents(t *testing.T) {
+	var got string
+	s := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t", Turn: true}).NewStream(nil)
+	for _, in := range []string{
+		`ping`, `"heartbeat"`, `{"type":"ping"}`, `{}`, `null`,
+		`{"id":"t","status":{"state":"working"}}`,
+		`{"jsonrpc":"2.0","method":"x","params":{"id":"t","artifact":{"parts":[{"text":"1"}]}}}`,
+		`{"artifact":{"name":"n","parts":[{"text":"2"}]}}`,
+		`{"result":{"event":{"id":"t","status":{"state":"working"},"final":false}}}`,
+		`{"message":{"role":"agent","parts":[{"text":"3"}]}}`,
+		`{"message":{"role":"user","parts":[{"text":"q"}]},"role":"user"}`,
+		`{"id":null,"result":{"id":"t","status":{"state":"completed"},"final":true}}`,
+	} {
+		got += a2atest.Show(s.Event("message", []byte(in)))
+	}
+	const want = "report\nreport\nreport\nreport\nreport\n" +
+		"report whole working (working)\n" +
+		"report\n  chunk append=false last=false {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\"," +
+		"\"text\":\"1\"}]}\n" +
+		"report\n  chunk append=false last=false {\"id\":\"artifact-0-n\",\"name\":\"n\"," +
+		"\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]}\n" +
+		"report working (working)\n" +
+		"report working (message)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"3\"}]}\n" +
+		"report\nreport awaiting-completion (completed)\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestLenientErrors: an agent's reason is read in whatever form. No code means that it has no kind.
+//
+// Lenient: an error without a code, or with a word for one
+// Lenient: an error that is a string, or `{"detail"}` in place of a response
+func TestLenientErrors(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{`{"error":"no model"}`, "error internal: the agent reports an error: no model\n"},
+		{`{"error":{"message":"no\n model"}}`, "error internal: the agent reports an error: no model\n"},
+		{`{"error":{"code":"BUSY","message":"no model"}}`, "error internal: the agent reports an error: BUSY: no model\n"},
+		{`{"error":{"code":"-32001"}}`, "error task-not-found: the agent does not know this task\n"},
+		{`{"error":{"x":1}}`, "error internal: the agent reports an error\n"},
+		{`{"error":"<html>"}`, "error internal: the agent reports an error\n"},
+		{`{"timestamp":1,"status":500,"error":"no model"}`, "error internal: the agent reports an error: no model\n"},
+		{`{"result":null,"error":"no model"}`, "error internal: the agent reports an error: no model\n"},
+		{`{"result":{"error":{"code":-32603,"message":"no model"}}}`,
+			"error internal: the agent failed: no model\n"},
+		{`{"detail":"no model"}`, "error internal: the agent reports an error: no model\n"},
+		{`{"detail":[{"loc":["body"],"msg":"no model"}]}`, "error internal: the agent reports an error: no model\n"},
+	} {
+		c := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t", Turn: true})
+		rep, err := c.Reply([]byte(tc.in), nil)
+		if diff := cmp.Diff(tc.want, a2atest.Show(rep, err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.in, diff)
+		}
+		ev, err := c.NewStream(nil).Event("", []byte(tc.in))
+		if diff := cmp.Diff(tc.want, a2atest.Show(ev, err)); diff != "" {
+			t.Errorf("%s as an event (-want +got):\n%s", tc.in, diff)
+		}
+	}
+}
+
+// TestLenientCancel: a cancel may be answered by less than a Task.
+//
+// Lenient: a cancel that is answered by null, `{"success"}` or a word
+func TestLenientCancel(t *testing.T) {
+	c := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t", Cancel: true})
+	for _, tc := range []struct{ in, want string }{
+		{`null`, "report\n"}, {`true`, "report\n"}, {`"ok"`, "report\n"}, {`{}`, "report\n"}, {`{"id":"t"}`, "report\n"},
+		{`{"success":true,"message":"canceled"}`, "report\n"},
+		{`{"success":false,"message":"too late"}`,
+			"error task-not-cancelable: the agent refuses to cancel this task: too late\n"},
+		{`false`, "error task-not-cancelable: the agent refuses to cancel this task\n"},
+		{`{"id":"t","status":{"state":"canceled"}}`, "report whole canceled (canceled)\n"},
+	} {
+		got := a2atest.Show(c.Reply([]byte(`{"jsonrpc":"2.0","id":"r-1","result":`+tc.in+`}`), nil))
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.in, diff)
+		}
 	}
 }

@@ -3,6 +3,8 @@
 package wire
 
 import (
+	"strings"
+
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -28,8 +30,20 @@ func Response(body []byte, q *translate.Query) (jsonrpc.Response, error) {
 	case q.ID == "" || isID(res.ID, q.ID) || res.Failure != nil && (len(res.ID) == 0 || string(res.ID) == "null"):
 		return res, nil
 	}
-	return res, otherAnswer("the agent's answer does not have the id of the gateway's request")
+	return res, otherAnswer(otherID)
 }
+
+// InExchange refuses an answer that has the id of another request of this process. It is for agents that are asked by
+// one request in one exchange, and know little of ids: they answer with none, or with one of their own.
+func InExchange(id jsonrpc.ID, q *translate.Query) error {
+	ours := q.ID[:strings.LastIndexByte(q.ID, '-')+1] // with which all ids of this process begin
+	if q.ID == "" || isID(id, q.ID) || len(id) == 0 || id[0] != '"' || !strings.HasPrefix(string(id[1:]), ours) {
+		return nil
+	}
+	return otherAnswer(otherID)
+}
+
+const otherID = "the agent's answer does not have the id of the gateway's request"
 
 func isID(id jsonrpc.ID, want string) bool {
 	return len(id) == len(want)+2 && id[0] == '"' && string(id[1:len(id)-1]) == want

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// answer returns the result in what an agent has answered to a query: a Task, an event, a Message or less. Agents that
+// are written by hand know little of JSON-RPC, so what is no response to the letter is looked at again.
+func answer(body []byte, q *translate.Query) (gjson.Result, error) {
+	res, err := wire.Response(body, q)
+	if errors.Is(err, translate.ErrOtherAnswer) {
+		if err = wire.InExchange(res.ID, q); err != nil {
+			return gjson.Result{}, err
+		}
+	}
+	if err == nil {
+		if res.Failure != nil {
+			return gjson.Result{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
+		}
+		return res.Result, nil
+	}
+	v, bad := wire.Value(body, "answer")
+	if bad != nil || !v.IsObject() {
+		return gjson.Result{}, err
+	}
+	return loose(v, q, err)
+}
+
+// loose is answer for an object that is no response of JSON-RPC; err says why.
+func loose(v gjson.Result, q *translate.Query, err error) (gjson.Result, error) {
+	var version, id, result, failure, params gjson.Result
+	jsonrpc.Members(v, jsonrpc.Named{Name: "jsonrpc", To: &version}, jsonrpc.Named{Name: "id", To: &id},
+		jsonrpc.Named{Name: "result", To: &result}, jsonrpc.Named{Name: "error", To: &failure},
+		jsonrpc.Named{Name: "params", To: &params})
+	m := resultOf(v)
+	switch {
+	case result.Exists() && saysNothing(failure):
+		return result, wire.InExchange(jsonrpc.ID(id.Raw), q)
+	case !saysNothing(failure) && !jsonrpc.Member(v, "status").IsObject():
+		return result, failed(failure)
+	case m.status.IsObject(), m.artifact.Exists(), m.artifacts.Exists(), m.said().Exists(): // the envelope is missing
+		return v, nil
+	case params.IsObject(): // a notification
+		return params, nil
+	case q.Turn && !version.Exists() && id.Type == gjson.String && id.Str != q.ID: // the name of a task
+		return v, nil
+	}
+	if reason := reasonOf(v); reason != "" {
+		return result, failed(v)
+	}
+	return result, err
+}
+
+// saysNothing reports whether an error is none: some agents always have that member.
+func saysNothing(failure gjson.Result) bool {
+	return jsonrpc.IsEmpty(failure) || failure.Type == gjson.False || failure.Type == gjson.String && failure.Str == ""
+}
+
+// failed returns an error that an agent reports in a form of its own. Without a code of JSON-RPC, the status of HTTP
+// says what it means.
+func failed(v gjson.Result) error {
+	reason := reasonOf(v)
+	code := jsonrpc.Member(v, "code")
+	if n, ok := intOf(code); ok && n < 0 {
+		return wire.Failed(reply.Failures, n, reason)
+	}
+	if code.Type == gjson.String {
+		reason = strings.TrimSuffix(code.Str+": "+reason, ": ")
+	}
+	detail := "the agent reports an error"
+	if reason = wire.Clean(reason, wire.MaxSentence); reason != "" {
+		detail += ": " + reason
+	}
+	return task.Errorf(task.Internal, "%s", detail).WithCause(translate.ErrInformal)
+}
+
+// reasonOf returns the words in an error of whatever form, empty where there are none.
+func reasonOf(v gjson.Result) string {
+	switch {
+	case v.Type == gjson.String:
+		return v.Str
+	case v.IsArray(): // such as those of FastAPI
+		first := gjson.Result{}
+		v.ForEach(func(_, entry gjson.Result) bool { first = entry; return false })
+		return reasonOf(first)
+	case !v.IsObject():
+		return ""
+	}
+	for _, name := range [...]string{"message", "detail", "details", "reason", "error", "msg"} {
+		if reason := reasonOf(jsonrpc.Member(v, name)); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// acknowledged returns what an answer to a cancel that is no Task means: mostly no more than that the agent has
+// received it. Then the task is asked for.
+func acknowledged(v gjson.Result) error {
+	refused := v.Type == gjson.False
+	for _, name := range [...]string{"success", "ok", "canceled", "cancelled"} {
+		refused = refused || jsonrpc.Member(v, name).Type == gjson.False
+	}
+	if !refused {
+		return nil
+	}
+	return wire.Failed(reply.Failures, notCancelable, reasonOf(v))
+}
+
+// notCancelable is the code by which agents refuse a cancel.
+const notCancelable = -32002
+
+// signs are what agents send in a stream to show that they live.
+var signs = map[string]bool{
+	"": true, "ping": true, "pong": true, "keepalive": true, "keep-alive": true, "heartbeat": true,
+}
+
+// isSign reports whether the data of an event is no more than a sign of life.
+func isSign(data []byte) bool {
+	v, err := wire.Value(data, "answer")
+	switch {
+	case err != nil:
+		return len(data) < wire.MaxWord && signs[strings.ToLower(strings.TrimSpace(string(data)))]
+	case v.IsObject():
+		word := jsonrpc.Member(v, "type")
+		if !word.Exists() {
+			word = jsonrpc.Member(v, "event")
+		}
+		return jsonrpc.IsEmpty(v) || word.Exists() && signs[strings.ToLower(word.Str)]
+	}
+	return signs[strings.ToLower(v.Str)]
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy
+
+import (
+	"hash/crc32"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+)
+
+// messageWord is the state of an agent that has sent a Message in place of a Task, and the id of the product.
+const messageWord = "message"
+
+// resultOf returns the members of what an agent has answered. Some agents put that into another object.
+func resultOf(v gjson.Result) result {
+	m := membersOf(v)
+	if m.status.Exists() || m.artifact.Exists() || !m.inner.IsObject() {
+		return m
+	}
+	inner := membersOf(m.inner)
+	if !inner.id.Exists() {
+		inner.id = m.id
+	}
+	inner.final = inner.final || m.final
+	return inner
+}
+
+// said returns the parts of a Message in place of a Task, or its text: it is the result, or in it, as in an example of
+// v0.1 itself.
+func (m *result) said() gjson.Result {
+	switch {
+	case m.raw.Type == gjson.String:
+		return m.raw
+	case m.parts.Exists():
+		return m.parts
+	case m.message.Type == gjson.String && !m.id.Exists():
+		return m.message
+	}
+	return partsOf(m.message)
+}
+
+// partsOf returns the parts of a Message.
+func partsOf(message gjson.Result) gjson.Result {
+	var parts, content gjson.Result
+	jsonrpc.Members(message, jsonrpc.Named{Name: "parts", To: &parts}, jsonrpc.Named{Name: "content", To: &content})
+	if parts.Exists() {
+		return parts
+	}
+	return content
+}
+
+// finished reads a Message in place of a Task: the agent has finished, and the content is the product.
+func (m *result) finished(said gjson.Result) (rep agent.Report, err error) {
+	p := task.Product{ID: messageWord}
+	if p.DataItems, err = part.Read(said); err != nil {
+		return rep, err
+	}
+	rep.State, rep.NativeState = task.AwaitingCompletion, messageWord
+	rep.Full, rep.Products = true, []task.Product{p}
+	rep.Revision = messageWord + " " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(said.Raw))), 16)
+	return rep, nil
+}
+
+// news reads an event. A Message in place of one is what a working agent says, unless it is final.
+func (m *result) news(a *artifacts) (rep agent.Report, err error) {
+	said := m.said()
+	switch {
+	case m.status.Exists() || m.artifact.Exists() || !said.Exists():
+		return m.reportBy(&streamForm, a)
+	case jsonrpc.Member(m.raw, "role").Str == "user": // the gateway's own
+		return rep, nil
+	case m.final:
+		whole, err := m.finished(said)
+		for _, p := range whole.Products {
+			rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Last: true})
+		}
+		rep.State, rep.NativeState, rep.Revision = whole.State, whole.NativeState, whole.Revision
+		return rep, err
+	}
+	rep.State, rep.NativeState = task.Working, messageWord
+	rep.Items, err = part.Read(said)
+	return rep, err
+}
+
+// recall reads the answer of an agent that has it in its history alone: the last message there, if it is the agent's.
+func (m *result) recall(rep *agent.Report) (err error) {
+	var last gjson.Result
+	m.history.ForEach(func(_, v gjson.Result) bool { last = v; return true })
+	switch jsonrpc.Member(last, "role").Str {
+	case "agent", "assistant":
+		rep.Items, err = part.Read(partsOf(last))
+	}
+	return err
+}
