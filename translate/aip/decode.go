@@ -241,6 +241,9 @@ func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
 		r.Prefix = inParams // a message of a group
 	}
 	wire.Members(params, func(key string, v gjson.Result) {
+		if key == "" {
+			return // it would be taken for the parameters that the version lacks
+		}
 		switch call.Message.Command {
 		case task.Start: // StartCommandParams, §4.3
 			switch key {

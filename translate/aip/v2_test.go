@@ -115,6 +115,8 @@ func TestDecodeV2(t *testing.T) {
 		"by message": {body("rpc", with(full(), started)), body("rpc", fullV2())},
 		"null beside": {body("rpc", least(task.Cancel)), params("rpc",
 			object{"command": leastV2(task.Cancel), "message": nil})},
+		"nameless parameters": {body("rpc", with(least(task.Start), object{"commandParams": object{"": "x"}})),
+			bodyV2("rpc", with(leastV2(task.Start), object{"commandParams": object{"": "x"}}))},
 		"no dataItems": {body("rpc", with(full(), with(started, object{"dataItems": nil}))),
 			bodyV2("rpc", with(fullV2(), object{"dataItems": absence{}}))},
 		"mentions all": {body("rpc", with(least(task.Start), object{"mentions": "all"})),
