@@ -15,8 +15,8 @@ func Repaired(body []byte) []byte {
 		out = append(append(out, body[from:at]...), by...)
 		from = at + n
 	}
-	if bytes.HasPrefix(body, []byte(byteOrderMark)) {
-		replace(0, len(byteOrderMark), "")
+	for bytes.HasPrefix(body[from:], []byte(byteOrderMark)) {
+		replace(from, len(byteOrderMark), "")
 	}
 	s := scanner{body: body}
 	inString := false

@@ -17,6 +17,7 @@ func TestRepaired(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"nothing":                   {`{"a":"\ud83d\ude00 NaN \\ud83d \"NaN","b":[-1]}`, ``},
 		"a byte order mark":         {"\xef\xbb\xbf{}", `{}`},
+		"two byte order marks":      {"\xef\xbb\xbf\xef\xbb\xbf{}", `{}`},
 		"a high surrogate":          {`{"a":"x\ud83d"}`, `{"a":"x\ufffd"}`},
 		"a high surrogate, inside":  {`{"a\ud83dz":"x\ud83d\n"}`, `{"a\ufffdz":"x\ufffd\n"}`},
 		"a low surrogate":           {`{"a":"\ude00x"}`, `{"a":"\ufffdx"}`},
