@@ -212,7 +212,7 @@ type result struct {
 	id, taskID                  gjson.Result // of the task; some events have the second
 	status, artifact, artifacts gjson.Result
 	inner, message, parts       gjson.Result // where it is none of them: another object that holds it, or a Message
-	history, failure            gjson.Result
+	history, answer, failure    gjson.Result // where no status and no artifact says more
 	final                       bool
 	event                       bool // it has a member that only events have; without artifacts it is not about them
 	raw                         gjson.Result
@@ -253,6 +253,8 @@ func membersOf(v gjson.Result) result {
 				m.parts = v
 			case "messages":
 				m.history = v
+			case "result":
+				m.answer = v
 			case "error":
 				m.failure = v
 			}

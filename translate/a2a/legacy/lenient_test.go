@@ -67,6 +67,7 @@ func TestLenientContent(t *testing.T) {
 // Lenient: a Message in place of a Task, in a member `message`, or a text
 // Lenient: a Task of which only the id is there
 // Lenient: an answer in the history alone
+// Lenient: an answer or a reason beside the status, as `result` or `error`
 // Lenient: an `error` that is `{}`, `""` or false, beside a result
 // Lenient: an id of the answer that is null, 0 or another
 func TestLenientAnswers(t *testing.T) {
@@ -111,6 +112,12 @@ func TestLenientAnswers(t *testing.T) {
 		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":[{"parts":[]}],"history":[{` +
 			parts + `}]`),
 			"report whole awaiting-completion (completed)\n  product {\"id\":\"artifact-0\",\"dataItems\":[]}\n"},
+		{"a result beside the status", whole(`"status":{"state":"completed"},"result":"a"`),
+			recalled("awaiting-completion", "completed")},
+		{"an error beside the status", whole(`"status":{"state":"failed"},"error":{"message":"a"}`),
+			recalled("failed", "failed")},
+		{"no error beside the status", whole(`"status":{"state":"completed"},"error":""`),
+			"report whole awaiting-completion (completed)\n"},
 		{"an empty error", `{"id":"r-1","error":{},"result":{"id":"t","status":{"state":"working"}}}`, working},
 		{"an error that is an empty text", `{"id":"r-1","error":"","result":{"id":"t","status":{"state":"working"}}}`,
 			working},

@@ -88,13 +88,21 @@ func (m *result) news(a *artifacts) (rep agent.Report, err error) {
 	return rep, err
 }
 
-// recall reads the answer of an agent that has it in its history alone: the last message there, if it is the agent's.
+// recall reads the answer of an agent that has it in no status and no artifact: in its history, if the last message
+// there is the agent's, or beside the status, as a result or an error.
 func (m *result) recall(rep *agent.Report) (err error) {
 	var last gjson.Result
 	m.history.ForEach(func(_, v gjson.Result) bool { last = v; return true })
 	switch jsonrpc.Member(last, "role").Str {
 	case "agent", "assistant":
 		rep.Items, err = part.Read(partsOf(last))
+	}
+	text := m.answer.String()
+	if m.answer.Type != gjson.String {
+		text = reasonOf(m.failure)
+	}
+	if text != "" && len(rep.Items) == 0 && err == nil {
+		rep.Items = []task.DataItem{task.Text(text)}
 	}
 	return err
 }
