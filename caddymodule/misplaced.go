@@ -51,6 +51,8 @@ const allBlocks = `aip_gateway {
 	card {
 	}
 	group {
+		inbox <url> {
+		}
 		tls {
 		}
 	}
