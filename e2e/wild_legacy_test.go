@@ -99,7 +99,7 @@ type legacyResult struct {
 }
 
 type legacyArtifact struct {
-	Index int
+	Index *int
 	Parts []wildItem
 }
 
@@ -133,11 +133,15 @@ func (l *wildLeader) askLegacy(method string) error {
 		if err := json.Unmarshal(line, &answer); err != nil || answer.Error != nil {
 			return fmt.Errorf("it is answered %s", line)
 		}
-		if answer.Result.Artifact != nil {
-			answer.Result.Artifacts = append(answer.Result.Artifacts, *answer.Result.Artifact)
+		for i, a := range answer.Result.Artifacts {
+			artifacts[i] = textOf(a.Parts)
 		}
-		for _, a := range answer.Result.Artifacts {
-			artifacts[a.Index] = textOf(a.Parts)
+		if a := answer.Result.Artifact; a != nil {
+			index := len(artifacts)
+			if a.Index != nil {
+				index = *a.Index
+			}
+			artifacts[index] = textOf(a.Parts)
 		}
 		if answer.Result.Status.State != "" {
 			last = answer.Result
@@ -220,6 +224,19 @@ var wildLegacy = []wildRow{
 			}
 		}),
 		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name: "has artifacts without index and name",
+		answer: legacyAnswers(func(id string) []string {
+			one, two := `{"parts":[{"type":"text","text":"one"}]}`, `{"parts":[{"type":"text","text":"two"}]}`
+			return []string{
+				`{"id":"` + id + `","artifact":` + one + `}`,
+				`{"id":"` + id + `","artifact":` + two + `}`,
+				`{"id":"` + id + `","status":{"state":"completed"},"final":true}`,
+				`{"id":"` + id + `","status":{"state":"completed"},"artifacts":[` + one + `,` + two + `]}`,
+			}
+		}),
+		want: wildEnd{Settled: []string{"completed"}, Products: []string{"one", "two"}, Told: helloTold},
 	}.row(),
 	legacyRow{
 		name:    "ends its stream without a last state, and knows nothing of the task afterwards",

@@ -5,6 +5,7 @@ package legacy
 import (
 	"hash/fnv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,9 +29,21 @@ const maxName = 64
 // with one. So it is the same in a stream, in a poll, in the next turn and after a restart, in whatever order
 // artifacts are seen. Only a piece that is appended to an artifact may leave the name out: it belongs to the one
 // with its index that changed last.
+//
+// A whole Task has as many artifacts as it lists, but that one with the index and the name of one before it takes its
+// place: agents list what the turn before has made, too. In a stream, one without index and name is another one each
+// time. Another one has a number behind the id that it would share, and pieces of that id belong to it from then on.
 type artifacts struct {
-	known []task.Product // of earlier turns
-	seen  []string       // ids of this turn's artifacts, the one that changed last at the end
+	known  []task.Product    // of earlier turns
+	seen   []string          // ids of this turn's artifacts, the one that changed last at the end
+	listed bool              // they are those of a whole Task
+	shared map[string]shared // by the id that more than one would have
+}
+
+// shared is the last one of the artifacts that would have the same id.
+type shared struct {
+	id     string
+	number int
 }
 
 // artifact is one artifact of v0.1, whole or a piece.
@@ -42,6 +55,7 @@ type artifact struct {
 // next reads one artifact. fresh is set where it is the first with its id.
 func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	var index int64
+	var indexed bool
 	var parts gjson.Result
 	switch {
 	case v.Type == gjson.String: // some agents have only its text
@@ -60,6 +74,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 		case "parts":
 			parts = v
 		case "index":
+			indexed = true
 			index, whole = intOf(v)
 		case "append":
 			art.append = v.Bool()
@@ -78,6 +93,9 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 		return art, false, err
 	}
 	art.product.ID = a.id(index, art.product.Name, art.append)
+	if named := art.product.Name != ""; !art.append && !(indexed && named) && (a.listed || !indexed && !named) {
+		art.product.ID = a.another(idOf(index, art.product.Name))
+	}
 	if a.again(art.product.ID) {
 		return art, false, nil
 	}
@@ -97,8 +115,8 @@ func intOf(v gjson.Result) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// id returns the id of the product that an artifact is, or belongs to.
-func (a *artifacts) id(index int64, name string, adds bool) string {
+// idOf returns the id of the product that an artifact is which shares it with no other.
+func idOf(index int64, name string) string {
 	number := strconv.FormatInt(index, 10)
 	if len(name) > maxName {
 		h := fnv.New64a()
@@ -108,8 +126,32 @@ func (a *artifacts) id(index int64, name string, adds bool) string {
 	if name != "" {
 		return "artifact-" + number + "-" + name
 	}
-	base := "artifact-" + number
-	if adds {
+	return "artifact-" + number
+}
+
+// another returns the id of a further artifact that would have an id.
+func (a *artifacts) another(id string) string {
+	last := shared{id: id, number: max(1, a.shared[id].number)}
+	for slices.Contains(a.seen, last.id) || a.knows(last.id) {
+		last.number++
+		last.id = id + "-" + strconv.Itoa(last.number)
+	}
+	if last.number > 1 {
+		if a.shared == nil {
+			a.shared = make(map[string]shared)
+		}
+		a.shared[id] = last
+	}
+	return last.id
+}
+
+// id returns the id of the product that an artifact is, or belongs to, unless it is another one.
+func (a *artifacts) id(index int64, name string, adds bool) string {
+	base := idOf(index, name)
+	if last, ok := a.shared[base]; ok && (name != "" || !adds) {
+		return last.id
+	}
+	if adds && name == "" {
 		for i := len(a.seen) - 1; i >= 0; i-- {
 			if hasIndex(a.seen[i], base) {
 				return a.seen[i]
@@ -158,7 +200,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if !list.Exists() || jsonrpc.IsEmpty(list) {
 		return nil
 	}
-	var w whole // the list begins with the task, so no product is known before it
+	w := whole{list: artifacts{listed: true}} // it begins with the task, so no product is known before it
 	var err error
 	switch {
 	case list.IsArray():
@@ -174,7 +216,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if err != nil {
 		return err
 	}
-	a.seen = w.list.seen // a stream continues from here
+	a.seen, a.shared = w.list.seen, w.list.shared // a stream continues from here
 	rep.Products = w.products
 	return nil
 }

@@ -149,12 +149,18 @@ func TestReply(t *testing.T) {
 			"report whole working (working)\n  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"description\":\"D\"," +
 				"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\"," +
 				"\"text\":\"bcd\"},{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"text\",\"text\":\"e\"}]}\n"},
-		{"the same one again replaces",
+		{"as many as it lists",
+			whole(working + `,"artifacts":[{"parts":"a"},{"parts":"b"},{"index":0,"parts":"c"},{"name":"n","parts":"d"},` +
+				`{"name":"n","parts":"e"},{"name":"n","append":true,"parts":"f"},{"name":"2","parts":"g"},` +
+				`{"append":true,"parts":"h"},{"index":1,"name":"o","parts":"i"},{"index":1,"name":"o","parts":"j"}]`),
+			"report whole working (working)\n" + texts("artifact-0", "", "a") + texts("artifact-0-2", "", "b") +
+				texts("artifact-0-3", "", "c") + texts("artifact-0-n", "n", "d") + texts("artifact-0-n-2", "n", "ef") +
+				texts("artifact-0-2-2", "2", "gh") + texts("artifact-1-o", "o", "j")},
+		{"the same one again is another",
 			whole(working +
 				`,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,` +
 				`"parts":[{"text":"c"}]},{"append":true,"parts":[{"text":"d"}]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\"," +
-				"\"text\":\"cd\"}]}\n"},
+			"report whole working (working)\n" + texts("artifact-0", "", "ab") + texts("artifact-0-2", "", "cd")},
 		{"names distinguish artifacts",
 			whole(working +
 				`,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,` +
@@ -226,6 +232,12 @@ func TestReply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// texts shows a product that is a text.
+func texts(id, name, text string) string {
+	p := task.Product{ID: id, Name: name, DataItems: []task.DataItem{task.Text(text)}}
+	return "  product " + a2atest.Product(&p) + "\n"
 }
 
 func many(n int) string {

@@ -49,6 +49,19 @@ func TestStream(t *testing.T) {
 			[]a2atest.Event{{Data: []byte(art(`"append":true,"parts":[{"text":"1"}]`))}},
 			"report\n  chunk append=true last=false {\"id\":\"artifact-0-old\",\"dataItems\":[{\"type\":\"text\"," +
 				"\"text\":\"1\"}]}\n"},
+		{"without index and name, another one each time", []a2atest.Event{
+			{Data: []byte(art(`"parts":"a"`))}, {Data: []byte(art(`"parts":"b"`))},
+			{Data: []byte(art(`"append":true,"parts":"c"`))}, {Data: []byte(art(`"index":0,"parts":"d"`))},
+			{Data: []byte(art(`"name":"n","parts":"e"`))}, {Data: []byte(art(`"name":"n","parts":"f"`))},
+			{Data: []byte(art(`"name":"old","parts":"g"`))}, {Data: []byte(art(`"parts":"h"`))},
+		}, pieces("artifact-0 a", "artifact-0-2 b", "artifact-0-2+c", "artifact-0-2 d", "artifact-0-n e", "artifact-0-n f",
+			"artifact-0-old g", "artifact-0-3 h")},
+		{"a Task with two of an id, and what follows", []a2atest.Event{
+			{Data: []byte(whole(`"status":{"state":"working"},"artifacts":["a","b"]`))},
+			{Data: []byte(art(`"append":true,"parts":"c"`))}, {Data: []byte(art(`"index":0,"parts":"d"`))},
+			{Data: []byte(art(`"parts":"e"`))},
+		}, "report whole working (working)\n" + texts("artifact-0", "", "a") + texts("artifact-0-2", "", "b") +
+			pieces("artifact-0-2+c", "artifact-0-2 d", "artifact-0-3 e")},
 		{"a Task in place of an event", []a2atest.Event{
 			{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","parts":[{"text":"1"}]}]`))},
 			{Data: []byte(art(`"append":true,"parts":[{"text":"2"}]`))},
@@ -104,6 +117,21 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// pieces shows reports of a piece of text each: the id of the product, "+" if it is added, or a space, and the text.
+func pieces(all ...string) string {
+	var b strings.Builder
+	for _, p := range all {
+		i := strings.IndexAny(p, "+ ")
+		name := strings.TrimLeft(strings.TrimPrefix(p[:i], "artifact-0"), "-0123456789")
+		if p[i] == '+' {
+			name = ""
+		}
+		b.WriteString(fmt.Sprintf("report\n  chunk append=%t last=false ", p[i] == '+') +
+			strings.TrimPrefix(texts(p[:i], name, p[i+1:]), "  product "))
+	}
+	return b.String()
+}
+
 // However a turn is followed, by its stream, by a poll, or by a stream that is cut and then polled, and over
 // whatever number of turns, the products come out the same.
 func TestStreamAndPollAgree(t *testing.T) {
@@ -137,9 +165,15 @@ func TestStreamAndPollAgree(t *testing.T) {
 			}
 			chunks = append(chunks, chunk+"}")
 		}
-		poll := func(upTo int) []task.Product {
+		var order []string                  // the ids of the products
+		listed := make(map[string][]string) // what a Task lists of each: what it has replaced it does not have
+		poll := func() []task.Product {
+			var list []string
+			for _, id := range order {
+				list = append(list, listed[id]...)
+			}
 			rep, err := a2a.Legacy().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+
-				strings.Join(chunks[:upTo], ",")+`]`)), nil)
+				strings.Join(list, ",")+`]`)), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +196,15 @@ func TestStreamAndPollAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			apply(rep.Chunks)
-			if diff := cmp.Diff(poll(i+1), fold.Task().Products); diff != "" {
+			if id := rep.Chunks[0].Product.ID; rep.Chunks[0].Append {
+				listed[id] = append(listed[id], c)
+			} else {
+				if listed[id] == nil {
+					order = append(order, id)
+				}
+				listed[id] = []string{c}
+			}
+			if diff := cmp.Diff(poll(), fold.Task().Products); diff != "" {
 				t.Fatalf("seed %d, after %s (-poll +stream):\n%s", seed, strings.Join(chunks[:i+1], "\n"), diff)
 			}
 		}

@@ -37,6 +37,9 @@ func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 	if !ok || len(p.Task) > 0 && string(p.Task) != s.naming.name {
 		return false
 	}
+	if !p.Append && !p.Indexed && len(p.Name) == 0 { // it is a new artifact
+		return false
+	}
 	id := s.artifacts.id(p.Index, string(p.Name), p.Append)
 	if !s.artifacts.again(id) {
 		return false

@@ -137,6 +137,7 @@ func (p *Piece) member(m *FormMember) (ok bool) {
 		return p.word(&p.Name)
 	case index:
 		p.Index, ok = p.cursor.Int()
+		p.Indexed = true
 	case appends:
 		p.Append, ok = p.cursor.Bool()
 	case last:

@@ -17,7 +17,8 @@ type Piece struct {
 
 	Task          []byte // the name of the task
 	Product, Name []byte // the product's id and name
-	Index         int64  // of the artifact
+	Index         int64  // of the artifact, 0 if it has none
+	Indexed       bool   // it has one
 	Append, Last  bool
 	Text          []byte // the JSON of the text, without its quotes
 	textEnd       int    // where Text ends in the event
