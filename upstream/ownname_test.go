@@ -155,6 +155,37 @@ func TestNameOfAnotherLeadersTask(t *testing.T) {
 	}
 }
 
+// TestNameOfAnotherLeadersEarlierTask: the same holds where an earlier process has begun the first task, and this one
+// goes on with it.
+//
+// Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
+func TestNameOfAnotherLeadersEarlierTask(t *testing.T) {
+	for name, goOn := range map[string]func(*testing.T, *upstream.Agent, *agent.Turn){
+		"resumed": func(t *testing.T, a *upstream.Agent, of *agent.Turn) {
+			of.Named = true
+			for range a.Resume(t.Context(), of) {
+			}
+		},
+		"continued": func(t *testing.T, a *upstream.Agent, of *agent.Turn) {
+			of.From, of.Message.Command = task.AwaitingInput, task.Continue
+			for range carryOut(t.Context(), a, of, false) {
+			}
+		},
+	} {
+		at := &ownNames{name: func(string) string { return "the-task" }, texts: map[string]string{"the-task": "of ann"}}
+		withAgent(t, at, nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+			anns, bobs := turn("of ann"), turn("of bob")
+			anns.Leader, anns.Ref.Task, bobs.Leader = "ann", "the-task", "bob"
+			goOn(t, a, anns)
+			for rep, err := range carryOut(t.Context(), a, bobs, false) {
+				if err != nil || rep.Ref != nil {
+					t.Errorf("%s: bob has the name %v, %v", name, rep.Ref, err)
+				}
+			}
+		})
+	}
+}
+
 // TestNameOfAnotherTask: an agent cannot answer for a task by the name that the gateway has given to another one.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one

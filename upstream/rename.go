@@ -10,11 +10,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// give notes the name that the gateway has given to the task of a start, before an agent may read it that makes names,
-// too (translate.Renamer).
-func (r *run) give() {
-	if r.facets.Renamer != nil && r.starts() {
-		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, true})
+// hold notes who has the name of the turn's task, before an agent may read a message that makes names, too
+// (translate.Renamer). That of a start is the gateway's. That of any other turn may be the agent's, from a turn that an
+// earlier process has carried out.
+func (r *run) hold() {
+	if r.facets.Renamer != nil {
+		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, r.starts() && !r.turn.Named})
 	}
 }
 

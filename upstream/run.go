@@ -133,6 +133,7 @@ func (r *run) carryOn() error {
 		if err := r.resolvePatiently(); err != nil {
 			return err
 		}
+		r.hold()
 		if r.facets.Resender != nil {
 			r.doubted = true
 			return r.carryOut(true)

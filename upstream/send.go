@@ -227,7 +227,7 @@ func (r *run) requestOf(op translate.Operation) *query {
 // message returns the request that sends a turn.
 func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	size := int(t.Message.Size())
-	r.give()
+	r.hold()
 	q := r.queryOf(op, t)
 	if q.Interrupt = r.interrupt; size > largeMessage {
 		q.Encode = func() []byte { return q.encode(t, size) }
