@@ -212,7 +212,7 @@ func TestLogs(t *testing.T) {
 		case "fail":
 			writeTask(w, h, "failed", product)
 		case "break":
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"status":{"state":"completed"},"artifacts":%q}}`, h.ID, product)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"status":["completed"],"artifacts":%q}}`, h.ID, product)
 		case "garble":
 			fmt.Fprint(w, product)
 		default:
