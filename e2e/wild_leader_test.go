@@ -268,13 +268,19 @@ func (l *wildLeader) stream(command, text string, more object) (*wildResult, err
 
 // poll asks for the task until it is settled.
 func (l *wildLeader) poll() (*wildResult, error) {
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for limit := time.After(patience); ; {
 		r, err := l.rpc("get", "", nil)
 		if err != nil || settled(r.Status.State) {
 			return r, err
 		}
+		select {
+		case <-again.C:
+		case <-limit:
+			return nil, errors.New("the task is not settled in time")
+		}
 	}
-	return nil, errors.New("the task is not settled in time")
 }
 
 // get reads a document.

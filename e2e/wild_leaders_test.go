@@ -85,14 +85,8 @@ var wildLeaders = []wildRow{
 		name:    "reads products only",
 		partner: wildPartnerRule{inStart: true},
 		behind:  legacyWorker(true),
-		lead: func(l *wildLeader) error {
-			r, err := l.rpc("start", "hello", nil)
-			if err == nil {
-				l.products(r)
-			}
-			return err
-		},
-		want: wildEnd{Products: helloDone, Told: helloTold},
+		lead:    readsProducts,
+		want:    wildEnd{Products: helloDone, Told: helloTold},
 	}.row(),
 	aipRow{
 		name:    "AIP 1, and reads products only",
@@ -100,11 +94,7 @@ var wildLeaders = []wildRow{
 		behind:  legacyWorker(true),
 		lead: func(l *wildLeader) error {
 			l.v1 = true
-			r, err := l.rpc("start", "hello", nil)
-			if err == nil {
-				l.products(r)
-			}
-			return err
+			return readsProducts(l)
 		},
 		want: wildEnd{Products: helloDone, Told: helloTold},
 	}.row(),
@@ -135,6 +125,15 @@ var wildLeaders = []wildRow{
 	sessionRow("has no `sessionId`", nil),
 	documentRow(3),
 	documentRow(15),
+}
+
+// readsProducts starts a task, and reads the products of the answer alone.
+func readsProducts(l *wildLeader) error {
+	r, err := l.rpc("start", "hello", nil)
+	if err == nil {
+		l.products(r)
+	}
+	return err
 }
 
 // settledBy keeps the task of an answer, which must be settled.
