@@ -45,8 +45,8 @@ type Group struct {
 	Inbox string `json:"inbox,omitempty"`
 
 	// Whether an invitation in the inbox counts whose message has no AMQP user_id: it is taken for one of the Leader that
-	// it names. So whoever may write to the inbox can invite the Partner in the name of any Leader. It is for Leaders of
-	// AIP 02.01, which set none. Default: false; such an invitation is refused.
+	// it names. So each user of the broker with access to the inbox can invite the Partner in the name of any Leader. It
+	// is for Leaders of AIP 02.01, which set none. Default: false; such an invitation is refused.
 	InboxWithoutUserID bool `json:"inbox_without_user_id,omitempty"`
 
 	// The certificates of the connections to brokers.

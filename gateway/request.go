@@ -33,8 +33,8 @@ type Request struct {
 	// Caller is who calls, where the peer is another one, for whose Leader the call is executed; nil for the peer. The
 	// guard and a policy decide by the caller.
 	Caller *identity.Peer
-	// OfAgent says that the Caller is the agent itself, which is told of the tasks that it works on. The guard, which
-	// knows Leaders, is not asked about it.
+	// OfAgent says that the Caller is the agent itself, and asks for the tasks that it works on. The guard knows Leaders
+	// alone, so it is not asked.
 	OfAgent bool
 	// Authorization are the values of the header of this name. They hold secrets.
 	Authorization []string

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// How many invitations that nobody has proven to have sent are refused in writing, in a window of time: of one inbox,
-// and of one Leader that they name. Anybody who may write to the inbox can name any Leader, and would have the Partner
-// fill that Leader's inbox.
+// How many invitations without a proven sender the Partner refuses in writing, in a window of time: of one inbox, and
+// of one Leader that they name. A user of the broker with access to the inbox can name any Leader, and would have the
+// Partner fill that Leader's inbox.
 const (
 	claimWindow       = time.Minute
 	maxClaims         = 60

@@ -57,7 +57,7 @@
 //     again, and when it has ended, the invitation is refused (TestInbox). A refusal that the broker does not take is
 //     not sent a second time, since it ends the link.
 //   - An invitation by the inbox without a user_id is refused in the inbox of the Leader that it names: those of AIP
-//     02.01 have none, and their Leaders wait for long. The name is nobody's word, so such refusals are few
+//     02.01 have none, and their Leaders wait for long. No broker has verified the name, so such refusals are few
 //     (group/claims.go), and none is sent for a time after one has ended the link.
 //   - A leave is stored before it begins, and continues after a crash or a lost link: tasks are canceled, the group
 //     gets that, then the last status; then the queue is deleted, and the log of the membership ends. Each life of a

@@ -355,7 +355,7 @@ func testNameless(w *mailWorld) {
 	w.refusals(0)
 }
 
-// testClaimed: whoever may write to the inbox cannot have the Partner fill those of others.
+// testClaimed: a user of the broker with access to the inbox cannot have the Partner fill those of others.
 func testClaimed(w *mailWorld) {
 	const all = 3 * maxClaimsOfLeader
 	w.start()

@@ -66,8 +66,8 @@ var errNoUserID = task.Errorf(task.InvitationRejected, "the message has no user_
 
 // nameUserID says what can be done about it.
 const nameUserID = "have the Leader set the AMQP property user_id to its AIC, which the broker verifies; or write " +
-	`"without_user_id" in the block of inbox, in group: then whoever may write to the inbox can invite in any ` +
-	"Leader's name"
+	`"without_user_id" in the block of inbox, in group: then each user of the broker with access to the inbox can ` +
+	"invite in any Leader's name"
 
 // log logs what became of a message, without its token.
 func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d *broker.Delivery, result Result,

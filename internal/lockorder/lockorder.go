@@ -62,7 +62,7 @@ func (m *Mutex[L]) Lock() {
 	m.holder = me
 }
 
-// TryLock locks the mutex if nobody holds it, and reports whether it has.
+// TryLock locks the mutex if no goroutine holds it, and reports whether it did.
 func (m *Mutex[L]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
