@@ -34,6 +34,11 @@ type site struct {
 	agent string
 }
 
+// partner returns the arguments and the block of aip_gateway for the agent of the site, with more options.
+func (s *site) partner(more string) string {
+	return "a2a/legacy " + s.agent + " {\nidentity off\n" + more + "\n}\n"
+}
+
 func newSite(t *testing.T) *site {
 	t.Helper()
 	agent := legacyagent.New(legacyagent.Options{})

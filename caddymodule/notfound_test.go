@@ -16,9 +16,6 @@ import (
 // TestUnservedPaths asks for paths that the handler does not serve, on a site that serves other things as well.
 func TestUnservedPaths(t *testing.T) {
 	s := newSite(t)
-	block := func(more string) string {
-		return "a2a/legacy " + s.agent + " {\nidentity off\n" + more + "\n}\n"
-	}
 	input := fmt.Sprintf(`{
 	admin off
 	auto_https off
@@ -42,7 +39,8 @@ http://%s {
 	}
 	respond /one/file "file"
 }
-`, s.dir, s.addr, block(""), block("base_path /two\ncallers aip a2a/1.0"), block(""), block("base_path /four"))
+`, s.dir, s.addr, s.partner(""), s.partner("base_path /two\ncallers aip a2a/1.0"), s.partner(""),
+		s.partner("base_path /four"))
 	config := adapt(t, string(caddyfile.Format([]byte(input))))
 	if strings.HasPrefix(config, "error") {
 		t.Fatal(config)

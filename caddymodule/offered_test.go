@@ -26,9 +26,6 @@ func TestOffered(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(files, "health"), []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	block := func(more string) string {
-		return "a2a/legacy " + s.agent + " {\nidentity off\n" + more + "\n}\n"
-	}
 	input := fmt.Sprintf(`{
 	admin off
 	auto_https off
@@ -74,9 +71,9 @@ http://%s {
 		}
 	}
 }
-`, s.dir, s.addr, block(""), block(""), block("base_path /base"), block("base_path /one"),
-		block("callers aip/2 a2a/0.3"),
-		block("public_url https://agent.example/two/"), block(""), block(""), files, block(""))
+`, s.dir, s.addr, s.partner(""), s.partner(""), s.partner("base_path /base"), s.partner("base_path /one"),
+		s.partner("callers aip/2 a2a/0.3"),
+		s.partner("public_url https://agent.example/two/"), s.partner(""), s.partner(""), files, s.partner(""))
 	config := adapt(t, string(caddyfile.Format([]byte(input))))
 	if strings.HasPrefix(config, "error") {
 		t.Fatal(config)

@@ -295,15 +295,20 @@ func testInboxConfigured(w *mailWorld) {
 	asynctest.Eventually(w, "it is read again", func() bool { return reads() == 3 && mail().Connected })
 }
 
-// testUnsent: the broker does not take the refusal, as the inbox of the Leader is full. The invitation does not come
-// again and again.
-func testUnsent(w *mailWorld) {
+// limitInboxOfLeader makes the inbox of the Leader anew: it holds one message, and the broker refuses what is more.
+func (w *mailWorld) limitInboxOfLeader() {
 	_, err := w.channel.QueueDelete("inbox_"+w.leader, false, false, false)
 	w.must(err)
 	_, err = w.channel.QueueDeclare("inbox_"+w.leader, true, false, false, false,
 		amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	w.must(err)
 	w.must(w.channel.QueueBind("inbox_"+w.leader, "inbox_"+w.leader, "inbox.topic", false, nil))
+}
+
+// testUnsent: the broker does not take the refusal, as the inbox of the Leader is full. The invitation does not come
+// again and again.
+func testUnsent(w *mailWorld) {
+	w.limitInboxOfLeader()
 	w.start()
 	defer w.stop()
 	w.isRead()
@@ -375,14 +380,9 @@ func testClaimed(w *mailWorld) {
 	}
 }
 
-// testUnsentClaim: whoever names a Leader whose inbox takes nothing ends the link once, and not with each message.
+// testUnsentClaim: a sender names a Leader whose inbox takes nothing. That ends the link once, not with each message.
 func testUnsentClaim(w *mailWorld) {
-	_, err := w.channel.QueueDelete("inbox_"+w.leader, false, false, false)
-	w.must(err)
-	_, err = w.channel.QueueDeclare("inbox_"+w.leader, true, false, false, false,
-		amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
-	w.must(err)
-	w.must(w.channel.QueueBind("inbox_"+w.leader, "inbox_"+w.leader, "inbox.topic", false, nil))
+	w.limitInboxOfLeader()
 	w.must(w.channel.Publish("inbox.topic", "inbox_"+w.leader, false, false, amqp.Publishing{Body: []byte("full")}))
 	w.start()
 	defer w.stop()

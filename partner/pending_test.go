@@ -84,12 +84,7 @@ func TestNameOfAnUnseenTask(t *testing.T) {
 			}
 			<-ctx.Done()
 		}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := first.Do(ctx, leader, call(task.Start, "t1")); ctx.Err() == nil {
-			t.Errorf("the start was answered: %v", err)
-		}
-		first.engine.Close()
+		first.startUnanswered()
 
 		resumed := make(chan agent.Ref, 1)
 		second := setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn,
@@ -105,6 +100,17 @@ func TestNameOfAnUnseenTask(t *testing.T) {
 	})
 }
 
+// startUnanswered starts the task t1 for a caller that leaves before it has an answer, and ends the process.
+func (b *bench) startUnanswered() {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+	defer cancel()
+	if _, err := b.Do(ctx, leader, call(task.Start, "t1")); ctx.Err() == nil {
+		b.t.Errorf("the start was answered: %v", err)
+	}
+	b.engine.Close()
+}
+
 // TestNamedTaskIsNotStartedAgain: a start that its agent has answered is not sent again, also if no caller has seen the
 // task and the agent does not know it after a crash.
 func TestNamedTaskIsNotStartedAgain(t *testing.T) {
@@ -116,12 +122,7 @@ func TestNamedTaskIsNotStartedAgain(t *testing.T) {
 				yield(agent.Report{State: state, Ref: &agent.Ref{Task: "its own", Session: "c"}}, nil)
 				<-ctx.Done()
 			}})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := first.Do(ctx, leader, call(task.Start, "t1")); ctx.Err() == nil {
-				t.Errorf("the start was answered: %v", err)
-			}
-			first.engine.Close()
+			first.startUnanswered()
 
 			at := answers("again")
 			second := setUp(t, store, at)
