@@ -52,6 +52,8 @@ type Query struct {
 	Turn bool
 	// Cancel says that the request cancels the task, which some agents answer by no more than that they have taken it.
 	Cancel bool
+	// Withdrawn is what the task offered before a continue withdrew it: what an agent lists of that is not new.
+	Withdrawn []task.Product
 }
 
 // ErrOtherAnswer is the cause of an error of a Client: what was read is not the answer to the request.

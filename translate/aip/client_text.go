@@ -4,7 +4,6 @@ package aip
 
 import (
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -30,7 +29,7 @@ var (
 
 // Text implements translate.TextStream: it reads a piece of a product that exists.
 func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
-	if s.query != (translate.Query{}) {
+	if s.query.ID != "" {
 		return false // whether it belongs to the stream is for Event to find out
 	}
 	if s.last.Read(data, pieces) {

@@ -30,14 +30,15 @@ const maxName = 64
 // artifacts are seen. Only a piece that is appended to an artifact may leave the name out: it belongs to the one
 // with its index that changed last.
 //
-// A whole Task has as many artifacts as it lists, but that one with the index and the name of one before it takes its
-// place: agents list what the turn before has made, too. In a stream, one without index and name is another one each
-// time. Another one has a number behind the id that it would share, and pieces of that id belong to it from then on.
+// A whole Task has as many artifacts as it lists, whatever their index and name, but for those of earlier turns; see
+// settle. In a stream, one without index and name is another one each time. Another one has a number behind the id that
+// it would share, and pieces of that id belong to it from then on.
 type artifacts struct {
-	known  []task.Product    // of earlier turns
-	seen   []string          // ids of this turn's artifacts, the one that changed last at the end
-	listed bool              // they are those of a whole Task
-	shared map[string]shared // by the id that more than one would have
+	withdrawn []task.Product    // of the turn before, which the task does not have any more
+	known     []task.Product    // of earlier turns, and of this one if it is resumed
+	seen      []string          // ids of this turn's artifacts, the one that changed last at the end
+	listed    bool              // they are those of a whole Task
+	shared    map[string]shared // by the id that more than one would have
 }
 
 // shared is the last one of the artifacts that would have the same id.
@@ -49,6 +50,7 @@ type shared struct {
 // artifact is one artifact of v0.1, whole or a piece.
 type artifact struct {
 	product      task.Product
+	base         string // what the id of the product would be if it shared that with no other
 	append, last bool
 }
 
@@ -92,9 +94,10 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	if art.product.DataItems, err = part.Read(parts); err != nil {
 		return art, false, err
 	}
+	art.base = idOf(index, art.product.Name)
 	art.product.ID = a.id(index, art.product.Name, art.append)
-	if named := art.product.Name != ""; !art.append && !(indexed && named) && (a.listed || !indexed && !named) {
-		art.product.ID = a.another(idOf(index, art.product.Name))
+	if named := art.product.Name != ""; !art.append && (a.listed || !indexed && !named) {
+		art.product.ID = a.another(art.base)
 	}
 	if a.again(art.product.ID) {
 		return art, false, nil
@@ -134,7 +137,7 @@ func (a *artifacts) another(id string) string {
 	last := shared{id: id, number: max(1, a.shared[id].number)}
 	for slices.Contains(a.seen, last.id) || a.knows(last.id) {
 		last.number++
-		last.id = id + "-" + strconv.Itoa(last.number)
+		last.id = numbered(id, last.number)
 	}
 	if last.number > 1 {
 		if a.shared == nil {
@@ -144,6 +147,8 @@ func (a *artifacts) another(id string) string {
 	}
 	return last.id
 }
+
+func numbered(id string, number int) string { return id + "-" + strconv.Itoa(number) }
 
 // id returns the id of the product that an artifact is, or belongs to, unless it is another one.
 func (a *artifacts) id(index int64, name string, adds bool) string {
@@ -192,60 +197,4 @@ func (a *artifacts) knows(id string) bool {
 		}
 	}
 	return false
-}
-
-// whole adds the artifacts of a Task to rep. Some agents list every piece that they ever sent, so pieces are joined,
-// as task.Fold joins those of a stream.
-func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
-	if !list.Exists() || jsonrpc.IsEmpty(list) {
-		return nil
-	}
-	w := whole{list: artifacts{listed: true}} // it begins with the task, so no product is known before it
-	var err error
-	switch {
-	case list.IsArray():
-		list.ForEach(func(_, v gjson.Result) bool {
-			err = w.add(v)
-			return err == nil
-		})
-	case list.IsObject(), list.Type == gjson.String: // some agents have one alone
-		err = w.add(list)
-	default:
-		err = wire.Refuse("the agent's answer has artifacts that are no array")
-	}
-	if err != nil {
-		return err
-	}
-	a.seen, a.shared = w.list.seen, w.list.shared // a stream continues from here
-	rep.Products = w.products
-	return nil
-}
-
-// whole joins the artifacts of one Task.
-type whole struct {
-	list     artifacts
-	products []task.Product
-	pieces   task.Texts
-}
-
-func (w *whole) add(v gjson.Result) error {
-	art, fresh, err := w.list.next(v)
-	if err != nil {
-		return err
-	}
-	if fresh {
-		w.products = append(w.products, art.product)
-		return nil
-	}
-	i := len(w.products) - 1
-	for w.products[i].ID != art.product.ID {
-		i--
-	}
-	if p := &w.products[i]; art.append {
-		w.pieces.Add(p, &art.product)
-	} else {
-		*p = art.product
-		w.pieces.Forget(p.ID)
-	}
-	return nil
 }

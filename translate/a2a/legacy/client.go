@@ -92,8 +92,8 @@ func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 }
 
 // Reply reads a Task, or less: a Message, or the name of a task. It copies body once: the report's texts are views of
-// the copy. A Task holds all its artifacts, so it ignores the known products.
-func (c client) Reply(body []byte, _ []task.Product) (rep agent.Report, err error) {
+// the copy.
+func (c client) Reply(body []byte, known []task.Product) (rep agent.Report, err error) {
 	v, err := answer(body, &c.query)
 	if err != nil {
 		return rep, err
@@ -106,7 +106,7 @@ func (c client) Reply(body []byte, _ []task.Product) (rep agent.Report, err erro
 	}
 	switch said := m.said(); {
 	case m.status.Exists():
-		rep, err = m.report(new(artifacts))
+		rep, err = m.report(c.artifacts(known))
 	case !saysNothing(m.failure):
 		err = failed(m.failure)
 	case c.query.Cancel:
@@ -133,11 +133,15 @@ func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	if err := wire.About(&c.query, cmp.Or(m.id.Str, m.taskID.Str)); err != nil {
 		return agent.Report{}, err
 	}
-	return m.report(&artifacts{known: known})
+	return m.report(c.artifacts(known))
 }
 
 func (c client) NewStream(known []task.Product) translate.Stream {
-	return &stream{query: c.query, naming: naming{query: c.query}, artifacts: artifacts{known: known}}
+	return &stream{query: c.query, naming: naming{query: c.query}, artifacts: *c.artifacts(known)}
+}
+
+func (c client) artifacts(known []task.Product) *artifacts {
+	return &artifacts{withdrawn: c.query.Withdrawn, known: known}
 }
 
 // stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are

@@ -155,7 +155,7 @@ func TestReply(t *testing.T) {
 				`{"append":true,"parts":"h"},{"index":1,"name":"o","parts":"i"},{"index":1,"name":"o","parts":"j"}]`),
 			"report whole working (working)\n" + texts("artifact-0", "", "a") + texts("artifact-0-2", "", "b") +
 				texts("artifact-0-3", "", "c") + texts("artifact-0-n", "n", "d") + texts("artifact-0-n-2", "n", "ef") +
-				texts("artifact-0-2-2", "2", "gh") + texts("artifact-1-o", "o", "j")},
+				texts("artifact-0-2-2", "2", "gh") + texts("artifact-1-o", "o", "i") + texts("artifact-1-o-2", "o", "j")},
 		{"the same one again is another",
 			whole(working +
 				`,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,` +
