@@ -63,7 +63,9 @@ func (x *exchange) parse() error {
 	if x.route.Unenveloped {
 		req.Method = x.route.Method
 		if len(body) > 0 && x.in.method != "GET" && x.in.method != "DELETE" {
-			req.Params, bad = jsonrpc.ParseValue(body, limits)
+			if req.Params, bad = jsonrpc.ParseValue(body, limits); req.Params.Raw == "null" {
+				req.Params = jsonrpc.Request{}.Params // so clients write a body that says nothing
+			}
 		}
 	} else {
 		req, bad = jsonrpc.Parse(body, limits)

@@ -15,8 +15,8 @@ type Server interface {
 	Name() string
 
 	// Route says what a request is for by its method of HTTP and its path under the mount point, such as
-	// "notification/set"; the empty path is the mount point itself. ok is false where the dialect has no such
-	// path. Where it has, but not with this method of HTTP, Route.Allow says with which.
+	// "notification/set", escaped as in its URL; the empty path is the mount point itself. ok is false where the dialect
+	// has no such path. Where it has, but not with this method of HTTP, Route.Allow says with which.
 	Route(method, path string) (r Route, ok bool)
 
 	// Matches reports whether a request is of this dialect. It is called where several dialects may call and the path

@@ -144,8 +144,12 @@ func describe(q *gateway.Request, r *http.Request) {
 			q.Version = q.Query.Get("A2A-Version")
 		}
 	}
+	last := q.Query.Get("lastEventId") // of an EventSource that is made of a request which cannot set the field
 	if v := r.Header["Last-Event-Id"]; len(v) > 0 && v[0] != "" {
-		after, err := strconv.ParseUint(v[0], 10, 63)
+		last = v[0]
+	}
+	if last != "" {
+		after, err := strconv.ParseUint(last, 10, 63)
 		q.After, q.Resumes = after, err == nil
 	}
 }

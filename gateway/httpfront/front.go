@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +66,7 @@ func ofConnection(r *http.Request) (identity.Peer, error) { return identity.OfCo
 // once, and no other. It sets summary before the answer is sent, and again when a stream has ended or has outlived its
 // request.
 func (f *Front) Find(r *http.Request, summary *gateway.Summary) http.Handler {
-	path, ok := f.under(r.URL.Path)
+	path, ok := f.under(r.URL)
 	if !ok {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Under reports whether a request is for the mount point or a path below it, served or not.
 func (f *Front) Under(r *http.Request) bool {
-	_, ok := f.under(r.URL.Path)
+	_, ok := f.under(r.URL)
 	return ok
 }
 
@@ -116,16 +117,39 @@ func (f *Front) NotFound(w http.ResponseWriter, mount string) {
 	http.Error(w, text, http.StatusNotFound)
 }
 
-// under returns the part of a path that comes after the mount point, without slashes at its ends.
-func (f *Front) under(path string) (string, bool) { return below(f.gateway.Base(), path) }
+// under returns the part of a URL's path that comes after the mount point, as below does.
+func (f *Front) under(u *url.URL) (string, bool) { return below(f.gateway.Base(), u) }
 
-// below returns the part of a path that comes after a base, without slashes at its ends.
-func below(base, path string) (string, bool) {
-	rest, ok := strings.CutPrefix(path, base)
+// below returns the part of a URL's path that comes after a base, escaped as it was sent, without slashes at its ends.
+func below(base string, u *url.URL) (string, bool) {
+	rest, ok := strings.CutPrefix(u.Path, base)
 	if !ok || rest != "" && rest[0] != '/' {
 		return "", false
 	}
+	if u.RawPath == "" {
+		rest = (&url.URL{Path: rest}).EscapedPath()
+	} else if rest, ok = escapedBelow(base, u.EscapedPath()); !ok {
+		return "", false
+	}
 	return strings.TrimSuffix(strings.TrimPrefix(rest, "/"), "/"), true
+}
+
+// escapedBelow returns what comes after a base in an escaped path, in which the base may be escaped, too. An escaped
+// slash is none of the base's.
+func escapedBelow(base, path string) (rest string, ok bool) {
+	at, slashes := len(path), strings.Count(base, "/")
+	for i := range len(path) {
+		if path[i] != '/' {
+			continue
+		}
+		if slashes == 0 {
+			at = i
+			break
+		}
+		slashes--
+	}
+	before, err := url.PathUnescape(path[:at])
+	return path[at:], err == nil && before == base
 }
 
 // exchanges pools exchanges.

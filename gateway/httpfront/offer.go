@@ -18,7 +18,7 @@ const (
 
 // Offered returns the handler of a request that any other handler of the host may answer in its place; nil for none.
 func (f *Front) Offered(r *http.Request, summary *gateway.Summary) http.Handler {
-	path, ok := f.under(r.URL.Path)
+	path, ok := f.under(r.URL)
 	if !ok || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil
 	}

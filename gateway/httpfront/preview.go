@@ -164,7 +164,7 @@ func (v *Preview) drop(end error) {
 func (v *Preview) ask() {
 	p, r := v.previewer, *v.request
 	r.URL = &v.url
-	path, ok := below(p.Base, r.URL.Path)
+	path, ok := below(p.Base, r.URL)
 	v.of.GRPC = isGRPC(&r)
 	if !ok || !p.Reader.Match(&v.of, r.Method, path) || v.of.Allow() != "" {
 		return

@@ -143,7 +143,7 @@ func received(c translate.Client, s translate.Server, op translate.Operation, re
 	if err != nil {
 		return translate.Call{}, err
 	}
-	route, ok := s.Route(method, strings.TrimPrefix(u.Path, "/"))
+	route, ok := s.Route(method, strings.TrimPrefix(u.EscapedPath(), "/"))
 	if !ok || route.Allow != "" {
 		return translate.Call{}, fmt.Errorf("the server has no %s %s", method, path)
 	}

@@ -129,7 +129,7 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 		}
 	})
 	m := &call.Message
-	m.ID = r.RequiredID(id, "message.messageId")
+	m.ID = r.PresentID(id, "message.messageId")
 	m.TaskID = r.ID(taskID, "message.taskId")
 	m.SessionID = r.ID(contextID, "message.contextId")
 	wire.Own(&m.ID, &m.TaskID, &m.SessionID)

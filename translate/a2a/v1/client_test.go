@@ -135,7 +135,7 @@ func decode(s translate.Server, text []byte) (translate.Call, error) {
 	if err != nil {
 		return translate.Call{}, err
 	}
-	r, ok := s.Route(method, strings.TrimPrefix(u.Path, "/"))
+	r, ok := s.Route(method, strings.TrimPrefix(u.EscapedPath(), "/"))
 	if !ok || r.Allow != "" || !r.Unenveloped {
 		return translate.Call{}, fmt.Errorf("the route of %s is %+v", line, r)
 	}
@@ -312,7 +312,7 @@ func TestBind(t *testing.T) {
 	if _, ok := a2a.V1().(translate.Binder); ok {
 		t.Error("JSON-RPC has one path only")
 	}
-	for _, id := range []string{"t1", "a b", "urn:x:y", "100%", "ü?#&=+"} {
+	for _, id := range []string{"t1", "a b", "urn:x:y", "100%", "ü?#&=+", "a/b"} {
 		for _, tc := range []struct {
 			errand translate.Operation
 			method string
@@ -333,7 +333,7 @@ func TestBind(t *testing.T) {
 			if !ok || path != tc.suffix || u.Fragment != "" {
 				t.Errorf("%s of %q goes to %s", tc.method, id, target)
 			}
-			r, ok := a2a.V1RESTServer(false).Route(verb, path)
+			r, ok := a2a.V1RESTServer(false).Route(verb, strings.TrimPrefix(u.EscapedPath(), "/base/"))
 			if !ok || r.Method != tc.method || !r.Unenveloped || r.PathParams != nil && r.PathParams["id"] != id {
 				t.Errorf("%s %s is routed as %+v", verb, target, r)
 			}

@@ -206,7 +206,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 		}
 	})
 	m := &call.Message
-	m.ID = r.RequiredID(id, "message.messageId")
+	m.ID = r.PresentID(id, "message.messageId")
 	m.TaskID = r.ID(taskID, "message.taskId")
 	m.SessionID = r.ID(contextID, "message.contextId")
 	wire.Own(&m.ID, &m.TaskID, &m.SessionID)

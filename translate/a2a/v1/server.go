@@ -3,6 +3,7 @@
 package v1
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -98,7 +99,11 @@ func (restServer) Route(method, path string) (r translate.Route, ok bool) {
 // both are served.
 func PathRoute(method, path string) (r translate.Route, ok bool) {
 	path = strings.TrimSuffix(path, "/")
-	switch path {
+	word, err := url.PathUnescape(path)
+	if err != nil {
+		return r, false
+	}
+	switch word {
 	case "message:send":
 		return route(method, nil, verb{"POST", send}), true
 	case "message:stream":
@@ -114,23 +119,43 @@ func PathRoute(method, path string) (r translate.Route, ok bool) {
 	}
 	id, configs, ok := strings.Cut(path, "/")
 	if !ok {
-		if rest, ok := strings.CutSuffix(id, ":cancel"); ok {
-			return route(method, map[string]string{"id": rest}, verb{"POST", cancelTask}), rest != ""
+		if rest, ok := cutVerb(method, id, "cancel"); ok {
+			return route(method, vars("id", rest), verb{"POST", cancelTask}), rest != ""
 		}
-		if rest, ok := strings.CutSuffix(id, ":subscribe"); ok {
-			return route(method, map[string]string{"id": rest}, verb{"GET", subscribe}, verb{"POST", subscribe}), rest != ""
+		if rest, ok := cutVerb(method, id, "subscribe"); ok {
+			return route(method, vars("id", rest), verb{"GET", subscribe}, verb{"POST", subscribe}), rest != ""
 		}
-		return route(method, map[string]string{"id": id}, verb{"GET", getTask}), id != ""
+		return route(method, vars("id", id), verb{"GET", getTask}), id != ""
 	}
 	configs, config, one := strings.Cut(configs, "/")
 	if id == "" || configs != "pushNotificationConfigs" || one && config == "" || strings.Contains(config, "/") {
 		return r, false
 	}
 	if one {
-		vars := map[string]string{"taskId": id, "id": config}
-		return route(method, vars, verb{"GET", getConfig}, verb{"DELETE", deleteConfig}), true
+		return route(method, vars("taskId", id, "id", config), verb{"GET", getConfig}, verb{"DELETE", deleteConfig}), true
 	}
-	return route(method, map[string]string{"taskId": id}, verb{"GET", listConfigs}, verb{"POST", createConfig}), true
+	return route(method, vars("taskId", id), verb{"GET", listConfigs}, verb{"POST", createConfig}), true
+}
+
+// cutVerb returns the id before a verb. An escaped colon belongs to the id, unless the request is a POST, which means
+// nothing but a verb there.
+func cutVerb(method, segment, verb string) (id string, ok bool) {
+	if id, ok = strings.CutSuffix(segment, ":"+verb); ok || method != "POST" {
+		return id, ok
+	}
+	if id, ok = strings.CutSuffix(segment, "%3A"+verb); ok {
+		return id, ok
+	}
+	return strings.CutSuffix(segment, "%3a"+verb)
+}
+
+// vars returns path parameters, by names and segments of a path whose escapes are valid.
+func vars(named ...string) map[string]string {
+	all := make(map[string]string, len(named)/2)
+	for i := 0; i < len(named); i += 2 {
+		all[named[i]], _ = url.PathUnescape(named[i+1])
+	}
+	return all
 }
 
 // verb is a method of HTTP with the method of A2A that it stands for on one path.

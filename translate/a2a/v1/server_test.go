@@ -62,6 +62,8 @@ func TestDecode(t *testing.T) {
 	for _, tc := range []struct{ name, method, params, want string }{
 		{"start", "SendMessage", `{` + message + `}}`,
 			"call op=0 start id=\"m1\" auto history=-1\n  says [{\"type\":\"text\",\"text\":\"hi\"}]\n"},
+		{"an empty messageId", "SendMessage", `{"message":{"messageId":"","role":"ROLE_USER","parts":[{"text":"hi"}]}}`,
+			"call op=0 start auto history=-1\n  says [{\"type\":\"text\",\"text\":\"hi\"}]\n"},
 		{"start in a context, with everything", "SendMessage", valid[0].params,
 			"call op=0 start id=\"m1\" session=\"c\" auto response=-1ns history=2\n" +
 				`  says [{"type":"text","text":"hi","metadata":{"mediaType":"text/markdown"}},{"type":"file","name":"f",` +
@@ -261,6 +263,16 @@ func TestRoutes(t *testing.T) {
 		{"POST", "tasks/t", "allow GET"},
 		{"POST", "tasks/a:b:cancel", "CancelTask map[id:a:b]"},
 		{"GET", "tasks/t:cancel", "allow POST"},
+		{"GET", "tasks/a%2Fb%25c", "GetTask map[id:a/b%c]"},
+		{"GET", "tasks/t%3Acancel", "GetTask map[id:t:cancel]"},
+		{"GET", "tasks/t%3asubscribe", "GetTask map[id:t:subscribe]"},
+		{"POST", "tasks/a%2Ft%3Acancel:cancel", "CancelTask map[id:a/t:cancel]"},
+		{"GET", "tasks/a%2Fb:subscribe", "SubscribeToTask map[id:a/b]"},
+		{"POST", "tasks/t%3Acancel", "CancelTask map[id:t]"}, // nothing else is posted there
+		{"POST", "tasks/t%3asubscribe", "SubscribeToTask map[id:t]"},
+		{"POST", "message%3Asend", "SendMessage map[]"},
+		{"POST", "tasks/%3Acancel", "none"}, {"GET", "tasks/%", "none"},
+		{"GET", "tasks/a%2Fb/pushNotificationConfigs/c%2Fd", "GetTaskPushNotificationConfig map[id:c/d taskId:a/b]"},
 		{"GET", "tasks/t:subscribe", "SubscribeToTask map[id:t]"},
 		{"POST", "tasks/t:subscribe", "SubscribeToTask map[id:t]"},
 		{"PUT", "tasks/t:subscribe", "allow GET, POST"},

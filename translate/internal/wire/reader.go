@@ -77,6 +77,14 @@ func (r *Reader) ID(v gjson.Result, field string) string { return r.Bounded(v, f
 // RequiredID reads an id that must be there.
 func (r *Reader) RequiredID(v gjson.Result, field string) string { return r.Required(v, field, MaxID) }
 
+// PresentID reads an id that must be there, and may be empty: then its sender leaves it to the reader.
+func (r *Reader) PresentID(v gjson.Result, field string) string {
+	if Absent(v) {
+		return r.RequiredID(v, field)
+	}
+	return r.ID(v, field)
+}
+
 // Word reads a string that must be the given one, unless it is missing.
 func (r *Reader) Word(v gjson.Result, field, want string) {
 	if s := r.Text(v, field); s != want && !Absent(v) {
