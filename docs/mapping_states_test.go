@@ -5,6 +5,7 @@ package docs
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -70,7 +71,11 @@ func TestDocsMappingAgentStates(t *testing.T) {
 		"awaiting-input",
 		"awaiting-completion",
 		"done",
-		"SUBMITTED",
+	}
+	// The table does not have what is read as the other versions write it: see the one of what is borne from agents.
+	borne := func(at int, state string) bool {
+		later := strings.HasPrefix(state, "TASK_STATE_")
+		return (at == inLegacy || at == in03) && later || (at == in10 || at == inREST) && !later
 	}
 	means := func(at int, state string) string {
 		rep, err := mappedClients[at].Reply(
@@ -102,7 +107,7 @@ func TestDocsMappingAgentStates(t *testing.T) {
 		f := func(at int) string {
 			var words []string
 			for _, state := range said {
-				if means(at, state) == meaning {
+				if means(at, state) == meaning && !borne(at, state) {
 					words = append(words, state)
 				}
 			}

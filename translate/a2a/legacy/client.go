@@ -203,11 +203,14 @@ func isEvent(name string) bool {
 	return false
 }
 
-var statusForm = status.Form{Version: "v0.1", State: readState, Parts: part.Read, AuthRequired: status.AuthRequired}
+var statusForm = status.Form{
+	Version: "v0.1", State: status.State, Means: meaning, Parts: part.Read, AuthRequired: status.AuthRequired,
+}
 
 // streamForm is statusForm for a stream, in which a word that is not known is a sign of life: more may follow.
 var streamForm = status.Form{
-	Version: statusForm.Version, State: readStateOrNews, Parts: statusForm.Parts, AuthRequired: statusForm.AuthRequired,
+	Version: statusForm.Version, State: statusForm.State, Means: meaningOrNews, Parts: statusForm.Parts,
+	AuthRequired: statusForm.AuthRequired,
 }
 
 // result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
@@ -217,6 +220,7 @@ type result struct {
 	status, artifact, artifacts gjson.Result
 	inner, message, parts       gjson.Result // where it is none of them: another object that holds it, or a Message
 	history, answer, failure    gjson.Result // where no status and no artifact says more
+	metadata                    gjson.Result
 	final                       bool
 	event                       bool // it has a member that only events have; without artifacts it is not about them
 	raw                         gjson.Result
@@ -246,6 +250,8 @@ func membersOf(v gjson.Result) result {
 			m.event = true
 		case "history":
 			m.history = v
+		case "metadata":
+			m.metadata = v
 		case "sessionId", "kind", "type", "contextId", "append", "lastChunk": // not used
 		default:
 			switch key {
@@ -282,6 +288,7 @@ func (m result) reportBy(form *status.Form, a *artifacts) (agent.Report, error) 
 	if !m.raw.IsObject() {
 		return rep, wire.Refuse("the agent's answer has a result that is no object")
 	}
+	m.addMetadata(form)
 	if m.artifact.Exists() {
 		if err := a.chunks(&rep, m.artifact); err != nil {
 			return rep, err

@@ -92,8 +92,8 @@ func TestReply(t *testing.T) {
 		{"auth-required", whole(`"status":{"state":"auth-required"}`),
 			"report whole awaiting-input (auth-required) open\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\"," +
 				"\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
-		{"a later version's state", whole(`"status":{"state":"TASK_STATE_COMPLETED"}`),
-			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_COMPLETED\", which A2A v0.1 does not " +
+		{"a state of no version", whole(`"status":{"state":"TASK_STATE_PAUSED"}`),
+			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_PAUSED\", which A2A v0.1 does not " +
 				"have\n"},
 		{"a long and dirty state", whole(`"status":{"state":"x\n\u001b[1m` + strings.Repeat("y", 1000) + `"}`),
 			"error invalid-agent-response: the agent's answer has the state \"x [1m" + strings.Repeat("y", 35) +

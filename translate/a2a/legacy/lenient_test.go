@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
@@ -57,6 +59,58 @@ func TestLenientContent(t *testing.T) {
 		"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("an event (-want +got):\n%s", diff)
+	}
+}
+
+// TestLenientStates: states are read in whatever spelling, and by other words. The task's metadata has such a word.
+//
+// Lenient: a state in another case or spelling, or in the form of 1.0
+// Lenient: another word for a state
+// Lenient: in a stream, a state that means nothing
+func TestLenientStates(t *testing.T) {
+	reply := func(in string) (agent.Report, error) { return a2a.Legacy().Reply([]byte(in), nil) }
+	event := func(in string) (agent.Report, error) { return a2a.Legacy().NewStream(nil).Event("", []byte(in)) }
+	for _, tc := range []struct {
+		word string
+		want task.State
+		auth bool
+	}{
+		{"COMPLETED", task.AwaitingCompletion, false}, {"TASK_STATE_COMPLETED", task.AwaitingCompletion, false},
+		{"input_required", task.AwaitingInput, false}, {"InputRequired", task.AwaitingInput, false},
+		{"input required", task.AwaitingInput, false}, {"Cancelled", task.Canceled, false},
+		{"auth_required", task.AwaitingInput, true}, {"AUTH_REQUIRED", task.AwaitingInput, true},
+		{"AuthRequired", task.AwaitingInput, true}, {"authRequired", task.AwaitingInput, true},
+		{"TASK_STATE_AUTH_REQUIRED", task.AwaitingInput, true},
+	} {
+		for name, read := range map[string]func(string) (agent.Report, error){"an answer": reply, "an event": event} {
+			rep, err := read(whole(`"status":{"state":"` + tc.word + `"}`))
+			if err != nil || rep.State != tc.want || rep.SelfResuming != tc.auth || rep.TaskExtensions != nil {
+				t.Errorf("%s in %s: %+v, %v", tc.word, name, rep, err)
+			}
+		}
+	}
+	const own = `{"a2a":{"metadata":{"agentState":`
+	for _, tc := range []struct{ status, want string }{
+		{`{"state":"requires_auth"}`, own + `{"awaiting-input":"requires_auth"}}}}`},
+		{`{"state":"needs input"},"metadata":{"k":1}`, own + `{"awaiting-input":"needs input"},"k":1}}}`},
+		{`"queued"`, own + `{"accepted":"queued"}}}}`},
+		{`{"state":"in_progress"},"metadata":null`, own + `{"working":"in_progress"}}}}`},
+		{`{"state":"Done"},"metadata":{}`, own + `{"awaiting-completion":"Done"}}}}`},
+		{`{"state":"error"},"metadata":{"agentState":"x"}`, own + `"x"}}}`},
+		{`{"state":"done"},"metadata":[1]`, `{"a2a":{"metadata":[1]}}`},
+		{`{"state":"working"},"metadata":{"k":1}`, `{"a2a":{"metadata":{"k":1}}}`},
+	} {
+		for name, read := range map[string]func(string) (agent.Report, error){"an answer": reply, "an event": event} {
+			rep, err := read(whole(`"status":` + tc.status))
+			if err != nil || string(rep.TaskExtensions) != tc.want {
+				t.Errorf("%s in %s: %s, %v; want %s", tc.status, name, rep.TaskExtensions, err, tc.want)
+			}
+		}
+	}
+	rep, err := event(whole(`"status":{"state":"dancing\n"},"final":false`))
+	if want := own + `{"working":"dancing\n"}}}}`; err != nil || rep.State != task.Working ||
+		string(rep.TaskExtensions) != want {
+		t.Errorf("a state that means nothing: %+v, %v", rep, err)
 	}
 }
 

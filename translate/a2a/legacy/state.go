@@ -3,11 +3,11 @@
 package legacy
 
 import (
-	"strings"
-
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 )
 
@@ -17,31 +17,56 @@ var words = map[string]string{
 	"running": "working", "processing": "working", "in-progress": "working", "started": "working",
 	"done": "completed", "success": "completed", "succeeded": "completed", "finished": "completed",
 	"complete": "completed", "error": "failed", "failure": "failed",
+	"requires-input": "input-required", "needs-input": "input-required", "awaiting-input": "input-required",
+	"requires-auth": status.AuthRequired, "needs-auth": status.AuthRequired,
+	"requires-authentication": status.AuthRequired, "authentication-required": status.AuthRequired,
 }
 
-// readState returns the state of AIP that a word of an agent means: one of v0.1 in any case, with hyphens, underscores
-// or spaces, or one of those words.
-func readState(word string) (s task.State, ok bool) {
-	if s, ok = status.State(word); ok {
-		return s, ok
+// meaning returns the state of v0.1 that another word of an agent means: it is one in another spelling, or one of those
+// words.
+func meaning(word string) string {
+	plain := status.Plain(word)
+	if name := words[plain]; name != "" {
+		return name
 	}
-	plain := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(word))
-	if s, ok = status.State(plain); ok {
-		return s, ok
-	}
-	known, ok := words[plain]
-	if !ok {
-		return task.None, false
-	}
-	return status.State(known)
+	return plain
 }
 
-// readStateOrNews is readState for a stream.
-func readStateOrNews(word string) (s task.State, ok bool) {
-	if s, ok = readState(word); !ok && word != "" {
-		return task.Working, true
+// meaningOrNews is meaning for a stream.
+func meaningOrNews(word string) string {
+	if name := meaning(word); isState(name) {
+		return name
 	}
-	return s, ok
+	return "working"
+}
+
+// ownWord is the member of a task's metadata that has an agent's own word for a state, by the state that it is taken
+// for.
+const ownWord = "agentState"
+
+// addMetadata adds the metadata of an agent's Task or event to its extensions, with its own word for its state where
+// that is none of v0.1 in any spelling.
+func (m *result) addMetadata(form *status.Form) {
+	metadata := m.metadata
+	if word := jsonrpc.Member(m.status, "state").Str; word != "" && !isState(status.Plain(word)) &&
+		(metadata.IsObject() || !metadata.Exists()) && !jsonrpc.Member(metadata, ownWord).Exists() {
+		s, _ := form.State(form.Means(word))
+		said := task.AppendString([]byte(`{"`+ownWord+`":{"`+string(s)+`":`), word)
+		said = append(said, '}')
+		metadata.ForEach(func(key, v gjson.Result) bool {
+			said = append(append(append(append(said, ','), key.Raw...), ':'), v.Raw...)
+			return true
+		})
+		metadata = gjson.ParseBytes(append(said, '}'))
+	}
+	if metadata.Exists() {
+		extension.AddResult(&m.rest, "metadata", metadata)
+	}
+}
+
+func isState(word string) bool {
+	_, ok := status.State(word)
+	return ok
 }
 
 // statusOf returns a status. Some agents have only its state: as the status, or in place of it.

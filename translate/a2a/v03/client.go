@@ -201,7 +201,9 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	return rep, nil
 }
 
-var statusForm = status.Form{Version: "0.3", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
+var statusForm = status.Form{
+	Version: "0.3", State: status.State, Means: status.Plain, Parts: part.Read, AuthRequired: status.AuthRequired,
+}
 
 // result holds the members of a Task, a Message or an event. A member that is null counts as missing.
 type result struct {

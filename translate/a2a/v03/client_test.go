@@ -123,8 +123,8 @@ func TestReply(t *testing.T) {
 			"report whole awaiting-input (auth-required) open task=t session=c\n  says {\"id\":\"\"," +
 				"\"dataItems\":[{\"type\":\"text\",\"text\":\"log in\"},{\"type\":\"data\"," +
 				"\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
-		{"a later version's state", whole(`"status":{"state":"TASK_STATE_WORKING"}`),
-			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_WORKING\", which A2A 0.3 does not " +
+		{"a state of no version", whole(`"status":{"state":"TASK_STATE_PAUSED"}`),
+			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_PAUSED\", which A2A 0.3 does not " +
 				"have\n"},
 
 		{"a message",

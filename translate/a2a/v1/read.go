@@ -5,6 +5,7 @@ package v1
 import (
 	"hash/crc32"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -317,8 +318,13 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 
 // statusForm is that of 1.0. A missing state says that the agent does not know.
 var statusForm = status.Form{
-	Version: "1.0", State: state, AuthRequired: authRequired,
+	Version: "1.0", State: state, Means: nameOf, AuthRequired: authRequired,
 	Parts: func(list gjson.Result) ([]task.DataItem, error) { return readParts(list, false) },
+}
+
+// nameOf returns the name of a state that an agent writes in another way, as that before 1.0.
+func nameOf(word string) string {
+	return "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(status.Plain(word), "-", "_"))
 }
 
 // state returns the state of AIP that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.

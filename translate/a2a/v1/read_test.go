@@ -56,7 +56,7 @@ func TestStates(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{`"completed"`, `"TASK_STATE_PAUSED"`, `"working"`, `3`, `{}`, `true`} {
+	for _, word := range []string{`"done"`, `"TASK_STATE_PAUSED"`, `3`, `{}`, `true`} {
 		rep, err := a2a.V1().Reply(wrap(a2a.V1(), `{"id":"t","status":{"state":`+word+`}}`), nil)
 		if task.KindOf(err) != task.InvalidAgentResponse || !cmp.Equal(rep, agent.Report{}) {
 			t.Errorf("%s: %+v, %v", word, rep, err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -36,7 +37,9 @@ func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, 
 type Form struct {
 	Version string
 	// State returns the state of AIP. name is empty where the state is missing.
-	State        func(name string) (s task.State, ok bool)
+	State func(name string) (s task.State, ok bool)
+	// Means returns the name that an agent means by a word which is none; empty for none.
+	Means        func(word string) string
 	Parts        func(list gjson.Result) ([]task.DataItem, error)
 	AuthRequired string // the state of a task that waits for authorization, which the agent gets outside of A2A
 }
@@ -78,7 +81,12 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	if state.Type != gjson.String && state.Type != gjson.Null {
 		return wire.Refuse("the agent's answer has a state that is no string")
 	}
-	s, ok := f.State(state.Str)
+	name := state.Str
+	s, ok := f.State(name)
+	if !ok && name != "" {
+		name = f.Means(name)
+		s, ok = f.State(name)
+	}
 	switch {
 	case !ok && state.Str == "":
 		return wire.Refuse("the agent's answer has a status without a state")
@@ -92,7 +100,7 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	}
 	rep.State, rep.NativeState, rep.Items = s, state.Str, items
 	rep.Extensions = extension.OfStatus(&others, &said)
-	if state.Str == f.AuthRequired {
+	if name == f.AuthRequired {
 		rep.SelfResuming = true
 		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: authMark})
 	}
@@ -160,6 +168,24 @@ func State(word string) (s task.State, ok bool) {
 		return task.None, true
 	}
 	return task.None, false
+}
+
+// Plain returns a word for a state in small letters, with hyphens, and without the prefix that states have in 1.0: it
+// may be in any case, with hyphens, underscores or spaces, or in camel case.
+func Plain(word string) string {
+	var b strings.Builder
+	small := false // the letter before
+	for _, r := range word {
+		switch {
+		case r == '_' || r == ' ':
+			r = '-'
+		case small && unicode.IsUpper(r):
+			b.WriteByte('-')
+		}
+		small = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return strings.TrimPrefix(b.String(), "task-state-")
 }
 
 // Name returns the name of a state before 1.0. A task that awaits completion is input-required with confirm, and
