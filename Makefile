@@ -59,17 +59,24 @@ model: ## the models of several gateways over one store, checked by spin
 INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
 	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
 
+# Agents that people run, with a model by rule. Those in Go have a module each, so that nothing else moves with them.
+WILD := adk-go trpc-02 a2a-go-23
+
+$(addprefix interop/bin/,$(WILD)): interop/bin/%: interop/%/main.go interop/%/go.mod interop/model/model.go
+	cd interop/$* && $(GO) build -o ../bin/$* .
+
 # A tool in a module of its own, since it needs much.
 interop/bin/opa: interop/opa/go.mod interop/opa/go.sum
 	cd interop/opa && $(GO) build -o ../bin/opa github.com/open-policy-agent/opa
 
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
+	@set -e; for module in model $(WILD); do ( set -x; cd interop/$$module; $(GO) vet ./... ); done
 
 manifests: ## container files, Kubernetes manifests, the Helm chart, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix interop/bin/,$(WILD)) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m ./e2e
 	@set -e; for loop in on off; do ( set -x; \
 	  AIP_E2E_LOOP=$$loop $(GO) test -parallel 4 -vet=off -count=1 -run '$(CONNECTIONS)' ./e2e ); done
@@ -78,7 +85,7 @@ e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) interop/bin/opa ## end-
 # drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
 CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
 
-wild: caddy rabbitmq ## Leaders and agents as people run them, by rule: with the gateway and without; a part of e2e
+wild: caddy rabbitmq $(addprefix interop/bin/,$(WILD)) ## Leaders and agents as people run them: with the gateway and without
 	$(GO) test -vet=off -count=1 -run '^TestWild' ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache

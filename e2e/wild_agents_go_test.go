@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import "testing"
+
+// TestWildAgentsInGo has a user ask the agents that people write in Go.
+func TestWildAgentsInGo(t *testing.T) {
+	t.Parallel()
+	runAgents(t, wildAgentsInGo)
+}
+
+var wildAgentsInGo = []wildAgent{
+	{
+		name: "Google ADK for Go", folder: "adk-go", of: "google.golang.org/adk/v2", v1: true, program: []string{"adk-go"},
+		answer: func(u *wildUser) object {
+			call := u.asks.Get("message.parts.0.data")
+			return u.message(object{"data": object{"id": call.Get("id").Str, "name": call.Get("name").Str,
+				"response": object{"result": "blue"}}, "metadata": object{"adk_type": "function_response"}})
+		},
+		theirs: []wildTheirs{
+			{deed: "conversation", notYet: true},
+			{deed: "silence of 50 s after a cut", notYet: true},
+		},
+	},
+	{
+		name: "trpc-a2a-go", folder: "trpc-02", of: "trpc.group/trpc-go/trpc-a2a-go", program: []string{"trpc-02"},
+		theirs: []wildTheirs{
+			{deed: "conversation", notYet: true},
+			{deed: "question", notYet: true},
+			{deed: "silence of 50 s after a cut", notYet: true},
+		},
+	},
+	{
+		name: "a2a-go", folder: "a2a-go-23", of: "github.com/a2aproject/a2a-go/v2", v1: true, program: []string{"a2a-go-23"},
+		theirs: []wildTheirs{
+			{deed: "conversation", notYet: true},
+			{deed: "silence of 50 s after a cut", notYet: true},
+		},
+	},
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command adk-go is an agent on Google's ADK for Go v2.0.0, as its example of A2A has it, with a model by rule. On
+// "ask" its model calls a long-running tool, which ADK shows as a question.
+package main
+
+import (
+	"context"
+	"iter"
+	"log"
+	"net/http"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/agent/llmagent"
+	adkmodel "google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/runner"
+	adka2a "google.golang.org/adk/v2/server/adka2a/v2"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/functiontool"
+	"google.golang.org/genai"
+
+	"github.com/aip-gateway/aip-gateway/interop/model"
+)
+
+func main() { log.Fatal(model.Serve(serve)) }
+
+func serve(url string) (http.Handler, error) {
+	colour, err := functiontool.New(functiontool.Config{Name: "colour", Description: "asks for a colour",
+		IsLongRunning: true}, func(agent.Context, struct{}) (map[string]string, error) {
+		return map[string]string{"status": "pending"}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	one, err := llmagent.New(llmagent.Config{Name: "adk_go", Description: "answers by rule", Model: rule{},
+		Tools: []tool.Tool{colour}})
+	if err != nil {
+		return nil, err
+	}
+	card := &a2a.AgentCard{
+		Name: one.Name(), Description: "ADK for Go", Version: "1",
+		SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(url+"/invoke", a2a.TransportProtocolJSONRPC)},
+		DefaultInputModes:   []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
+		Skills: adka2a.BuildAgentSkills(one), Capabilities: a2a.AgentCapabilities{Streaming: true},
+	}
+	executor := adka2a.NewExecutor(adka2a.ExecutorConfig{
+		RunnerConfig: runner.Config{AppName: one.Name(), Agent: one, SessionService: session.InMemoryService()},
+		RunConfig:    agent.RunConfig{StreamingMode: agent.StreamingModeSSE},
+	})
+	mux := http.NewServeMux()
+	mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(card))
+	mux.Handle("/invoke", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(executor)))
+	return mux, nil
+}
+
+// rule is the model.
+type rule struct{}
+
+func (rule) Name() string { return "rule" }
+
+// GenerateContent answers the last message, in pieces where it is to stream.
+func (rule) GenerateContent(ctx context.Context, q *adkmodel.LLMRequest, stream bool) iter.Seq2[*adkmodel.LLMResponse,
+	error] {
+	return func(yield func(*adkmodel.LLMResponse, error) bool) {
+		text, seen := "", 0
+		for _, content := range q.Contents {
+			if text = ""; content.Role != genai.RoleUser {
+				continue
+			}
+			for _, part := range content.Parts {
+				if r := part.FunctionResponse; r == nil {
+					text += part.Text
+				} else if said, ok := r.Response["result"].(string); ok {
+					text += "you said: " + said
+				} else {
+					text += "I wait"
+				}
+			}
+			seen++
+		}
+		if text == "ask" {
+			yield(&adkmodel.LLMResponse{Content: &genai.Content{Role: genai.RoleModel,
+				Parts: []*genai.Part{genai.NewPartFromFunctionCall("colour", map[string]any{})}}}, nil)
+			return
+		}
+		var all strings.Builder
+		for piece, err := range model.Say(ctx, text, seen) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all.WriteString(piece)
+			if stream && !yield(&adkmodel.LLMResponse{Content: genai.NewContentFromText(piece, genai.RoleModel),
+				Partial: true}, nil) {
+				return
+			}
+		}
+		yield(&adkmodel.LLMResponse{Content: genai.NewContentFromText(all.String(), genai.RoleModel),
+			TurnComplete: true}, nil)
+	}
+}
