@@ -59,6 +59,10 @@ type Turn struct {
 	// Unreported says of a start that is resumed that the agent has reported nothing of it before, although its Leader
 	// has seen the task.
 	Unreported bool
+	// Kept says of a resumed turn that its agent had been seen to know a task while it works on it when the turn began.
+	Kept bool
+	// Repeated says that the message is sent again because the agent has said that it does not have it.
+	Repeated bool
 	// Reported is the state that an agent which is answered has reported in a resumed turn: Working, or AwaitingInput if
 	// it may resume by itself. None is for no report.
 	Reported task.State

@@ -107,8 +107,8 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: max_runs_per_leader is %d, but must not be negative; 0 means no bound", a.MaxRunsPerLeader)
 	case *a.RetryFor < 0:
 		return fmt.Errorf("%w; 0 means no retry", notNegative("agent: retry_for", *a.RetryFor))
-	case *a.Resend.After < 0:
-		return fmt.Errorf("%w; 0 means that the agent is asked once", notNegative("agent: resend after", *a.Resend.After))
+	case a.Resend.check() != nil:
+		return a.Resend.check()
 	case a.Timeout < 0:
 		return notNegative("agent: timeout", a.Timeout)
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
@@ -272,7 +272,7 @@ func (a *AgentConfig) config(own *AUN, obtained presenter) (gateway.AgentConfig,
 			IdleTimeout: time.Duration(a.Timeout),
 			RetryFor:    time.Duration(*a.RetryFor),
 			ResendAfter: time.Duration(*a.Resend.After),
-			NeverResend: a.Resend.Never,
+			Resend:      a.Resend.mode(),
 		},
 	}, nil
 }

@@ -3,21 +3,29 @@
 package caddymodule
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 // Resend says what happens to a start or continue whose connection breaks, if the agent says that it does not have the
-// message. The agent may have read the message, and begin with it later.
+// message. The agent may have read the message, and begin with it later. An agent of a2a/legacy may know its task only
+// at the end, or never: by default, the message is sent again only to one that was seen to know a task while it works
+// on it, and once. Otherwise the task fails, and says so.
 type Resend struct {
-	// How long the agent is asked for the message, again and again, before the message is sent again. 0 means once.
-	// Default: 10s.
+	// How long the agent is asked for the message, again and again, before that. 0 means once. Default: 10s.
 	After *caddy.Duration `json:"after,omitempty"`
 
 	// Such a message is never sent again: after this time, the task fails, and says that it is unknown whether the agent
 	// acts on the message. Default: false.
 	Never bool `json:"never,omitempty"`
+
+	// Such a message is sent again whatever the agent was seen to know: the agent does no work twice. Default: false.
+	Always bool `json:"always,omitempty"`
 }
 
 // defaultResend is the default of after.
@@ -25,18 +33,39 @@ const defaultResend = caddy.Duration(10 * time.Second)
 
 func (r *Resend) fillDefaults() { orDefault(&r.After, new(defaultResend)) }
 
-// parse reads the option: "after" and a duration, "never", or "never" and then "after" and a duration.
+func (r *Resend) check() error {
+	switch {
+	case *r.After < 0:
+		return fmt.Errorf("%w; 0 means that the agent is asked once", notNegative("agent: resend after", *r.After))
+	case r.Never && r.Always:
+		return errors.New("agent: resend is never and always; write one of them")
+	}
+	return nil
+}
+
+// mode returns when a message is sent again.
+func (r *Resend) mode() upstream.Resend {
+	switch {
+	case r.Never:
+		return upstream.ResendNever
+	case r.Always:
+		return upstream.ResendAlways
+	}
+	return upstream.ResendProven
+}
+
+// parse reads the option: "after" and a duration, or "never" or "always", alone or before that.
 func (r *Resend) parse(p *parser) func() {
 	return func() {
 		args := p.RemainingArgs()
-		if len(args) > 0 && args[0] == "never" {
-			r.Never = true
+		if len(args) > 0 && (args[0] == "never" || args[0] == "always") {
+			r.Never, r.Always = r.Never || args[0] == "never", r.Always || args[0] == "always"
 			if args = args[1:]; len(args) == 0 {
 				return
 			}
 		}
 		if len(args) != 2 || args[0] != "after" {
-			p.fail("resend needs after and a duration, such as after 10s, or never, or both, such as never after 10s")
+			p.fail("resend needs after and a duration, such as after 10s, or never or always, alone or before that")
 			return
 		}
 		after, err := caddy.ParseDuration(args[1])

@@ -127,7 +127,7 @@ func (p *parser) notify(n *Notify) func() {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
-//			resend    [never] [after <duration>]
+//			resend    [never|always] [after <duration>]
 //			max_runs  <n>
 //			max_runs_per_leader <n>
 //			check     <duration>

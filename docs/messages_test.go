@@ -314,7 +314,7 @@ func TestDocsMessages(t *testing.T) {
 			agent("resend after -1s")},
 		{"agent: resend after is …, but must be at least …, twice the lease of the store: …",
 			"{\naip {\nstore jetstream nats://a\n}\n}\n" + agent("resend after 1s")},
-		{"resend needs after and a duration, such as after 10s, or never, or both, such as never after 10s",
+		{"resend needs after and a duration, such as after 10s, or never or always, alone or before that",
 			agent("resend 10s")},
 		{"resend after needs a duration, such as 10s", agent("resend after soon")},
 		{"client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained",

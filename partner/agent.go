@@ -50,6 +50,13 @@ type Resumer interface {
 	CanResume() bool
 }
 
+// A Keeper is an Agent that says whether its agent keeps tasks while it works on them, as far as was seen. What it says
+// when a turn begins is stored, for the process that resumes the turn.
+type Keeper interface {
+	// KeepsTasks reports that. It does not wait.
+	KeepsTasks() bool
+}
+
 // An InlineAgent is an Agent that can carry out the beginning of a turn in the goroutine that waits for its result. So
 // a turn that is one request with a prompt answer costs no other goroutine.
 type InlineAgent interface {

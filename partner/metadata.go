@@ -42,6 +42,8 @@ type metadata struct {
 	Accepted bool `json:"accepted,omitempty"`
 	// Unreported says that the task was shown to its Leader before the agent had reported anything of it.
 	Unreported bool `json:"unreported,omitempty"`
+	// Kept says that the agent had been seen to keep tasks when the turn began (Keeper).
+	Kept bool `json:"kept,omitempty"`
 	// WithoutTask says that the agent has answered the start by a message, and has made no task.
 	WithoutTask bool `json:"withoutTask,omitempty"`
 	// Proof is how the Leader has proven who it is, with the last start or continue.
@@ -150,6 +152,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Unreported {
 		dst = append(dst, `,"unreported":true`...)
+	}
+	if n.Kept {
+		dst = append(dst, `,"kept":true`...)
 	}
 	if n.WithoutTask {
 		dst = append(dst, `,"withoutTask":true`...)

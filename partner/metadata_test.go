@@ -27,7 +27,7 @@ func TestMetadataSurvives(t *testing.T) {
 		{Terms: agreedTerms{AutoComplete: true, Direct: true}, State: task.AwaitingInput,
 			Changed: time.Unix(2, 7e6).UTC(), Session: "s\n",
 			Watched: true, SelfResuming: true},
-		{State: task.Working, Unreported: true},
+		{State: task.Working, Unreported: true, Kept: true},
 		{State: task.Completed, WithoutTask: true},
 		{State: task.Completed, Trace: traceID{0x0a, 15: 0xff}},
 	} {

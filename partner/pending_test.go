@@ -254,6 +254,48 @@ func TestUnreported(t *testing.T) {
 	}
 }
 
+// keeper is an agent that was seen to keep tasks, or not.
+type keeper struct {
+	*script
+	keeps bool
+}
+
+func (k keeper) KeepsTasks() bool { return k.keeps }
+
+// TestKept: a resumed turn says whether its agent had been seen to keep tasks when the turn began. Where it is carried
+// out after that, it says that its message is sent again.
+func TestKept(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		bubble.Test(t, func(t *testing.T) {
+			store := memory(t)
+			first := setUp(t, store, keeper{&script{run: func(ctx context.Context, _ *agent.Turn,
+				yield func(agent.Report, error) bool) {
+				<-ctx.Done()
+			}}, kept})
+			first.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
+			first.engine.Close()
+
+			var resumed, again agent.Turn
+			second := setUp(t, store, &script{
+				resume: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+					resumed = *turn
+					yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not received the message"))
+				},
+				run: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+					again = *turn
+					yield(finished("done"), nil)
+				},
+			})
+			synctest.Wait()
+			if resumed.Kept != kept || resumed.Repeated || again.Kept != kept || !again.Repeated {
+				t.Errorf("kept %t: it is resumed as kept %t, repeated %t, and carried out as %t, %t",
+					kept, resumed.Kept, resumed.Repeated, again.Kept, again.Repeated)
+			}
+			second.engine.Close()
+		})
+	}
+}
+
 // TestCancelOfWhatIsFinished: to some callers a task that awaits completion is completed.
 func TestCancelOfWhatIsFinished(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))

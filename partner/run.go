@@ -343,6 +343,7 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 			if cut {
 				return ended, errCut
 			}
+			r.turn.Repeated = true
 			return run() // the agent has not received the turn
 		}
 		return ended, err
@@ -359,7 +360,7 @@ func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Revision: tk.meta.Revision,
 		Acknowledged: tk.meta.Acknowledged, Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
-		History: tk.fold.Task().MessageHistory, MayAct: tk.engine.mayAct,
+		History: tk.fold.Task().MessageHistory, Kept: tk.meta.Kept, MayAct: tk.engine.mayAct,
 	}
 	if tk.meta.Accepted {
 		t.Reported = task.Working

@@ -20,6 +20,12 @@ func (p *Partner) admit(tk *activeTask) error {
 	return nil
 }
 
+// keepsTasks reports whether the agent has been seen to keep tasks while it works on them.
+func (p *Partner) keepsTasks() bool {
+	a, says := p.Agent.(Keeper)
+	return says && a.KeepsTasks()
+}
+
 // start stores the start as pending, and begins the turn. What it has done is undone if that fails. tk.mu is held.
 func (p *Partner) start(
 	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
@@ -119,7 +125,7 @@ func (p *Partner) pending(
 	case n.Ref.Task == "":
 		n.Ref.Task = deriveUUID(names.secret, "task", tk.log)
 	}
-	n.Stream, n.Tentative, n.Proof, n.Subject = stream, c.Tentative, c.Proof, c.Subject
+	n.Stream, n.Tentative, n.Proof, n.Subject, n.Kept = stream, c.Tentative, c.Proof, c.Subject, p.keepsTasks()
 	return n, nil
 }
 
@@ -144,7 +150,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	from := tk.fold.Status().State
 	tk.meta.Watched = tk.meta.Watched || c.changesTask()
 	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
-	tk.meta.Proof, tk.meta.Subject = c.Proof, c.Subject
+	tk.meta.Proof, tk.meta.Subject, tk.meta.Kept = c.Proof, c.Subject, p.keepsTasks()
 	if c.Terms.Response > 0 {
 		tk.meta.Terms.Response = c.Terms.Response
 	}

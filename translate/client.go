@@ -175,8 +175,9 @@ type Streamer interface{ AlwaysStreams() }
 // before there is an event of it is sent once more, without asking for one.
 type Unstreamer interface{ RefusesStreams() }
 
-// A Forgetter is a Client whose agents may end a stream without a settled state, and not say afterwards how the task
-// stands. So what such an agent has delivered is the result.
+// A Forgetter is a Client whose agents may store a task at its end, or never. So what a stream has delivered that such
+// an agent has ended without a settled state is the result, and that it does not know a task does not prove that it
+// does not work on it.
 type Forgetter interface{ ForgetsTasks() }
 
 // ErrBusy is the cause of an error of a Client: the agent has not begun the turn, because it still works on another one

@@ -181,7 +181,11 @@ func (r *run) get(ctx context.Context) (agent.Report, error) {
 func (r *run) getWithin(most time.Duration) (agent.Report, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, min(most, r.config.IdleTimeout))
 	defer cancel()
-	return r.get(ctx)
+	rep, err := r.get(ctx)
+	if err == nil {
+		r.noteKept(&rep)
+	}
+	return rep, err
 }
 
 // call sends a request that has one answer, in a slot for requests that are answered soon.

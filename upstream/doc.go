@@ -35,6 +35,9 @@
 //     that nothing is sent again, even if the agent forgets the task.
 //   - What an agent does not know after a broken connection it may have read all the same. So it is asked for
 //     ResendAfter before a message is sent again (upstream/receipt.go), whether the connection broke or the process.
+//   - Some agents store a task at its end, or never (translate.Forgetter): that they do not know it proves nothing. So
+//     it counts only of an agent that has been seen to know a task while it works on it, and once (upstream/resend.go).
+//     That is noted whenever an agent is asked for a task, and stored with each turn.
 //
 // # How many requests an agent has
 //

@@ -105,7 +105,7 @@ func (r *run) resumeLocated(err error) error {
 	case r.turn.Answered || task.KindOf(err) == task.TaskNotFound && (r.turn.Named || !r.starts()):
 		return err
 	}
-	return cmp.Or[error](r.mayResend(), notReceived())
+	return cmp.Or[error](r.mayResend(nil), notReceived())
 }
 
 // locateOnce is locate without another attempt. It returns nil where the agent has no such task.

@@ -156,7 +156,7 @@ func (r *run) notBegun(after time.Duration, err error) (over bool, _ error) {
 	if !r.canLocate() && !r.unnamed(r.turn) && after < r.config.ResendAfter {
 		return false, nil
 	}
-	if unknown := r.mayResend(); unknown != nil && !r.canLocate() {
+	if unknown := r.mayResend(err); unknown != nil && !r.canLocate() {
 		return true, unknown
 	}
 	if r.turn.Unreported && !r.canLocate() && !r.unnamed(r.turn) {
@@ -188,7 +188,7 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 	case r.facets.LateActor == nil && asked && r.canLocate() && !r.heard: // it may have begun another task
 		return true, notReceived()
 	case r.facets.LateActor == nil && asked:
-		return true, cmp.Or[error](r.mayResend(), notReceived())
+		return true, cmp.Or[error](r.mayResend(nil), notReceived())
 	case r.facets.LateActor == nil:
 		return false, nil
 	}
@@ -199,7 +199,7 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 			p.acknowledged = true
 			return !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged, Verbatim: rep.Verbatim}), nil
 		case got == missing && asked:
-			return true, cmp.Or[error](r.mayResend(), notReceived())
+			return true, cmp.Or[error](r.mayResend(nil), notReceived())
 		}
 	}
 	if after < r.config.IdleTimeout {

@@ -21,9 +21,9 @@ const (
 )
 
 // missed asks the agent whether it has the turn, and reports whether it has not. An agent that does not have it is
-// asked for as long as ResendAfter, because it may have read the message and not know the task yet. The error says that
-// the turn must fail: such a message is not sent again.
-func (p *retry) missed() (bool, error) {
+// asked for as long as ResendAfter, because it may have read the message and not know the task yet. cause is why it is
+// asked. The error says that the turn must fail: such a message is not sent again.
+func (p *retry) missed(cause error) (bool, error) {
 	r, begun, wait := p.run, time.Now(), retryFirst
 	for {
 		got, err := r.receipt()
@@ -34,7 +34,7 @@ func (p *retry) missed() (bool, error) {
 			asked := time.Since(begun)
 			if asked >= r.config.ResendAfter {
 				p.pace.until = p.pace.until.Add(asked) // RetryFor is for sending
-				return true, r.mayResend()
+				return true, r.mayResend(cause)
 			}
 			if !sleep(r.ctx, min(r.jitter(wait), r.config.ResendAfter-asked)) {
 				return false, Ended(r.ctx)
@@ -44,16 +44,6 @@ func (p *retry) missed() (bool, error) {
 			return false, nil
 		}
 	}
-}
-
-// mayResend returns an error where a message that the agent may have received must not be sent again, although the
-// agent says that it does not have it.
-func (r *run) mayResend() error {
-	if !r.config.NeverResend {
-		return nil
-	}
-	return task.Errorf(task.AgentTimeout, "the connection to the agent broke, and the agent does not have the message; "+
-		"it is unknown whether the agent will act on it, so it is not sent again")
 }
 
 // notReceived is the error of a resumed turn that the agent has not received, and that may be sent.

@@ -19,16 +19,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// resends is a configuration with which a message is sent again, or never.
-func resends(after time.Duration, never bool) func(*settings) {
-	return func(c *settings) { c.RetryFor, c.ResendAfter, c.NeverResend = 10*time.Second, after, never }
+// resends is a configuration with which a message is sent again for at most 10 s.
+func resends(after time.Duration, mode upstream.Resend) func(*settings) {
+	return func(c *settings) { c.RetryFor, c.ResendAfter, c.Resend = 10*time.Second, after, mode }
 }
 
 // resendsByAIP is a configuration of an agent of AIP that is asked for 10 s before a message is sent again, if ever.
 func resendsByAIP(never bool) func(*settings) {
+	mode := upstream.ResendProven
+	if never {
+		mode = upstream.ResendNever
+	}
 	return func(c *settings) {
 		speaksAIP("http://agent/")(c)
-		resends(10*time.Second, never)(c)
+		resends(10*time.Second, mode)(c)
 	}
 }
 
@@ -43,6 +47,7 @@ func lifeCycle(t *testing.T, h *upstream.Agent, x *agent.Turn, stream, crashed b
 	}
 	all = show(h.Resume(t.Context(), x))
 	if last := all[len(all)-1]; strings.HasPrefix(last, "agent-unavailable") || strings.HasPrefix(last, "task-not-found") {
+		x.Repeated = true
 		return show(carryOut(t.Context(), h, x, stream))
 	}
 	return all
@@ -110,20 +115,22 @@ func TestContinueIsNotLost(t *testing.T) {
 }
 
 // TestResumeOfWhatIsUnreported: a start of which the agent has reported nothing is said not to have been received, once
-// the agent has been asked for long enough, unless it may never be sent again.
+// the agent has been asked for long enough, if it may be sent again.
 func TestResumeOfWhatIsUnreported(t *testing.T) {
 	for _, tc := range []struct {
-		name              string
-		unreported, never bool
-		want              string
+		name       string
+		unreported bool
+		mode       upstream.Resend
+		want       string
 	}{
-		{"reported", false, false, "task-not-found: the agent does not know this task: what?"},
-		{"not reported", true, false, "agent-unavailable: the agent has not received the message"},
-		{"not reported, and never sent again", true, true, notAgainUnknown},
+		{"reported", false, upstream.ResendAlways, "task-not-found: the agent does not know this task: what?"},
+		{"not reported", true, upstream.ResendAlways, "agent-unavailable: the agent has not received the message"},
+		{"not reported, and nothing is proven", true, upstream.ResendProven, notProven},
+		{"not reported, and never sent again", true, upstream.ResendNever, notAgainUnknown},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := script{"get": says(fails(-32001, "what?"))}
-			change := resends(10*time.Second, tc.never)
+			change := resends(10*time.Second, tc.mode)
 			withAgent(t, a.handler(), change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				x, begun := turn("x"), time.Now()
 				x.Unreported = tc.unreported
@@ -219,7 +226,8 @@ func TestStartIsRunOnceByOthers(t *testing.T) {
 				io.WriteString(w, is("completed", has("a")))
 			}
 		}}
-		withAgent(t, s.handler(), resends(10*time.Second, false), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+		again := resends(10*time.Second, upstream.ResendAlways)
+		withAgent(t, s.handler(), again, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 			got := lifeCycle(t, h, turn("x"), stream, false)
 			if diff := cmp.Diff([]string{"working", "completed artifact-0=a"}, got); diff != "" || starts != 1 {
 				t.Errorf("stream %v: %d starts (-want +got):\n%s", stream, starts, diff)
@@ -403,7 +411,7 @@ func TestAnsweredTurnIsNotDoubted(t *testing.T) {
 			"agent-unavailable: the agent has not received the message"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			withAgent(t, script{"get": says(tc.get)}.handler(), resends(10*time.Second, false),
+			withAgent(t, script{"get": says(tc.get)}.handler(), resends(10*time.Second, upstream.ResendAlways),
 				func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 					x := turn("x")
 					if tc.from != task.None {

@@ -100,13 +100,13 @@ func (p *retry) undelivered(err error) (again bool, _ error) {
 		} else if err != nil {
 			return false, err
 		}
-		failed := r.mayResend()
+		failed := r.mayResend(err)
 		return failed == nil, failed
 	}
 	missed := false
 	if !r.unnamed(t) && (p.tries < undeliveredTries || !p.pace.over(err)) {
 		var failed error
-		if missed, failed = p.missed(); failed != nil {
+		if missed, failed = p.missed(err); failed != nil {
 			return false, failed
 		}
 	}

@@ -110,6 +110,16 @@ func TestRefusedConnections(t *testing.T) {
 
 const done03rpc = `{"jsonrpc":"2.0","id":"1","result":` + done03 + `}`
 
+// goesOn returns the continue of a task of which the agent has asked something.
+func goesOn(t *testing.T) *agent.Turn {
+	t.Helper()
+	before, err := a2a.Legacy().Reply([]byte(is("input-required")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return then(before, "t", "x")
+}
+
 // TestBrokenConnections holds that a turn whose connection breaks is sent again as long as its agent says that it does
 // not have it, that an agent that does not answer is asked again, and that a turn that cannot be asked for is not sent
 // twice.
@@ -146,7 +156,7 @@ func TestBrokenConnections(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			settings := func(c *settings) {
-				c.RetryFor = 10 * time.Second
+				c.RetryFor, c.Resend = 10*time.Second, upstream.ResendAlways
 				if tc.names {
 					c.Codec = a2a.V03()
 				}
@@ -154,11 +164,7 @@ func TestBrokenConnections(t *testing.T) {
 			withAgent(t, tc.agent.handler(), settings, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				x := turn("x")
 				if tc.from != task.None {
-					before, err := a2a.Legacy().Reply([]byte(is("input-required")), nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					x = then(before, "t", "x")
+					x = goesOn(t)
 				}
 				begun := time.Now()
 				if diff := cmp.Diff(tc.want, showAll(h, x, tc.stream)); diff != "" {
@@ -275,7 +281,7 @@ func TestNoStreamsIsRemembered(t *testing.T) {
 		"send": breaksFirst(1, says(is("completed"))),
 		"get":  says(fails(-32001, "Task not found")),
 	}
-	again := func(s *settings) { s.RetryFor, s.ResendAfter = time.Minute, time.Second }
+	again := resends(time.Second, upstream.ResendAlways)
 	withAgent(t, steps.handler(), again, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
 		if diff := cmp.Diff([]string{"completed"}, show(a.Run(t.Context(), turn("x"), true))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

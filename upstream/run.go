@@ -30,6 +30,7 @@ type run struct {
 	heard     bool    // in this attempt, the agent has reported something, or has acknowledged the message
 	acted     bool    // the agent has reported something of the turn that is not its end
 	doubted   bool    // the agent may have received the message before
+	repeated  bool    // the message was sent again because the agent has said that it did not have it
 	stopped   bool    // the caller takes no more reports
 
 	// What the stream has brought that the agent of a Forgetter has ended, until it says how the task stands; nil for no

@@ -19,6 +19,7 @@ import (
 type Traffic struct {
 	answered atomic.Int64 // when the agent last answered a request; nanoseconds of Unix time, 0 for never
 	failed   atomic.Pointer[Failure]
+	keeps    atomic.Bool // the agent has been seen to know a task while it works on it
 
 	answers [2]atomic.Uint64                // requests that were answered: with success, and with an error of the agent
 	reasons [len(reasonNames)]atomic.Uint64 // requests that failed for a reason; NoReason is a timeout

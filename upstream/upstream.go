@@ -31,8 +31,7 @@ type Config struct {
 	// ResendAfter is how long an agent whose connection broke is asked for the turn before the message is sent again: it
 	// may have read the message and not know the task yet. 0 is to ask once.
 	ResendAfter time.Duration
-	// NeverResend has the turn fail in place of that.
-	NeverResend bool
+	Resend      Resend // whether it is sent again then, or the turn fails
 
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.

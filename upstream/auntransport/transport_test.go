@@ -245,7 +245,7 @@ func TestResumeWithoutAName(t *testing.T) {
 // TestResumeOfWhatIsNotThere: after a crash, the next process may send a turn that the agent has not received, and not
 // one whose task the agent has named and forgotten.
 func TestResumeOfWhatIsNotThere(t *testing.T) {
-	never := func(c *upstream.Config) { c.NeverResend = true }
+	never := func(c *upstream.Config) { c.Resend = upstream.ResendNever }
 	patient := func(c *upstream.Config) { c.ResendAfter = 10 * time.Second }
 	for _, tc := range []struct {
 		name   string
@@ -285,7 +285,7 @@ func TestResumeFindsTheNextTask(t *testing.T) {
 		turn := start("t", "echo more")
 		endedTurn(t, a, turn)
 		carryOut(t, a, turn) // its name is lost
-		a = g.process("ws://gw.test/aun", func(c *upstream.Config) { c.NeverResend = true })
+		a = g.process("ws://gw.test/aun", func(c *upstream.Config) { c.Resend = upstream.ResendNever })
 		defer a.Close()
 		var last agent.Report
 		for rep, err := range a.Resume(t.Context(), turn) {
