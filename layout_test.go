@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"translate/a2a/internal/a2atest": {"task", "agent", "jsonrpc", "translate", "translate/a2a",
 		"translate/translatetest"},
 	"translate/a2a/internal/extension": {"task", "translate/internal/wire"},
-	"translate/a2a/internal/message":   {"task", "agent", "translate"},
+	"translate/a2a/internal/message":   {"task", "agent", "translate", "translate/a2a/internal/extension"},
 	"translate/a2a/internal/part": {"task", "translate/internal/wire",
 		"translate/a2a/internal/extension"},
 	"translate/a2a/internal/reply": {"task", "jsonrpc", "translate", "translate/internal/wire"},

@@ -79,7 +79,7 @@ func (x *exchange) parse() error {
 	}
 	x.req = translate.Request{
 		Request: req, HTTP: x.in.method, Version: x.in.Version, PathParams: x.route.PathParams, Query: x.in.Query,
-		NewID: newID, Groups: x.g.config.Groups,
+		Activated: x.in.Activated, NewID: newID, Groups: x.g.config.Groups,
 	}
 	if len(body) > 0 {
 		x.req.Content = x.in.Content

@@ -22,6 +22,8 @@ type Request struct {
 	Content string
 	// Version is the version of A2A in the request's header or URL; empty for none.
 	Version string
+	// Activated are the values of the header fields by which a caller of A2A activates extensions.
+	Activated []string
 	// Query holds the parameters of the request's URL; nil for none.
 	Query url.Values
 	// Resumes says that the caller resumes a stream after the event with the number After, which is not in the body.

@@ -17,6 +17,8 @@ type Card struct {
 	Push      bool // it notifies webhooks
 	Extended  bool // it has a second card for callers that it knows
 
+	Extensions []Extension // of A2A that it supports
+
 	// Interfaces are where the agent says that it can be reached, in its order. No caller is
 	// shown any of it: callers reach the gateway.
 	Interfaces []Interface
@@ -38,6 +40,13 @@ type Skill struct {
 	ID, Name, Description   string
 	Tags, Examples          []string
 	InputModes, OutputModes []string // in place of the card's; empty where the card's apply
+}
+
+// Extension is an extension of the protocol that an agent supports.
+type Extension struct {
+	URI, Description string
+	Required         bool   // callers must activate it
+	Params           []byte // JSON, an object on one line; nil for none
 }
 
 // Interface is one way to reach an agent, as its card lists it and unchecked.

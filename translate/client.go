@@ -42,6 +42,13 @@ type Client interface {
 	Push(body []byte, known []task.Product) (agent.Report, error)
 }
 
+// An Activator is a Client whose requests about a turn have header fields of their own: the extensions of the protocol
+// that the caller has activated.
+type Activator interface {
+	// Activate returns the fields; none as a rule.
+	Activate(t *agent.Turn) []Field
+}
+
 // Query is what pairs a request with its answer. A connection, however sound, is not enough: on one that has lost its
 // step, the answer to one Leader's request would be stored as another Leader's task.
 type Query struct {

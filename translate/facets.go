@@ -12,6 +12,7 @@ type Facets struct {
 	Completer       Completer
 	Registrar       Registrar
 	Describer       Describer
+	Activator       Activator
 
 	Binder       Binder
 	Mounted      Mounted
@@ -39,6 +40,7 @@ func FacetsOf(c Client) (f Facets) {
 	f.Completer, _ = c.(Completer)
 	f.Registrar, _ = c.(Registrar)
 	f.Describer, _ = c.(Describer)
+	f.Activator, _ = c.(Activator)
 	f.Binder, _ = c.(Binder)
 	f.Mounted, _ = c.(Mounted)
 	f.StatusReader, _ = c.(StatusReader)

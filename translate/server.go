@@ -73,6 +73,7 @@ type Request struct {
 	HTTP       string            // the method of HTTP
 	Content    string            // the media type of the body by its Content-Type, without parameters; empty for none
 	Version    string            // the version that the caller names, A2A-Version as header or query; empty for none
+	Activated  []string          // the values of the header fields by which a caller of A2A activates extensions
 	PathParams map[string]string // of a Route without an envelope
 	Query      url.Values        // of a request without an envelope
 	NewID      func() string     // returns an id that no other request has, which cannot be guessed

@@ -37,10 +37,14 @@ func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
 	case translate.Describe, translate.List:
 		q.Task, q.Session = "", ""
 	}
-	return &query{
+	of := &query{
 		Request: Request{Operation: op, Ref: t.Ref, Caller: t.Caller, IdleTimeout: r.config.IdleTimeout},
 		codec:   r.codec.For(q),
 	}
+	if a := r.facets.Activator; a != nil && len(t.Message.Extensions) > 0 {
+		of.Fields = a.Activate(t)
+	}
+	return of
 }
 
 // requestIDs returns a function that returns an id that no other request has, of this process or another one. It may be

@@ -41,6 +41,7 @@ type Request struct {
 	Operation translate.Operation
 	Ref       agent.Ref // the task that it is about, in the agent's words
 	Caller    agent.Caller
+	Fields    []translate.Field // beside those of every request
 	Body      []byte
 
 	// Encode makes the body where it is large, so that it need not be kept while the agent works; nil where Body is it.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -137,6 +138,10 @@ func describe(q *gateway.Request, r *http.Request) {
 	q.Authorization = r.Header["Authorization"]
 	if v := r.Header["A2a-Version"]; len(v) > 0 {
 		q.Version = strings.TrimSpace(v[0])
+	}
+	q.Activated = r.Header["A2a-Extensions"]
+	if v := r.Header["X-A2a-Extensions"]; v != nil { // its name before 1.0
+		q.Activated = append(slices.Clip(q.Activated), v...)
 	}
 	if r.URL.RawQuery != "" {
 		q.Query = r.URL.Query()

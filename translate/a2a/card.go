@@ -20,6 +20,7 @@ import (
 const (
 	maxSkills     = 1000
 	maxInterfaces = 100
+	maxExtensions = 100
 	maxWords      = 1000 // in each list: modes, tags, examples
 	maxIgnored    = 10   // members that are named
 )
@@ -129,8 +130,35 @@ func (r *cardReader) capabilities(v gjson.Result, at string) {
 			c.Push = r.flag(v, at)
 		case "extendedAgentCard":
 			c.Extended = r.flag(v, at) || c.Extended
+		case "extensions":
+			c.Extensions = r.extensions(v, at)
 		}
 	})
+}
+
+// extensions reads what extensions an agent supports. One without a URI is none: a caller could not name it.
+func (r *cardReader) extensions(v gjson.Result, at string) (list []translate.Extension) {
+	r.list(v, at, maxExtensions, func(at string, v gjson.Result) {
+		var x translate.Extension
+		r.object(v, at, func(name, at string, v gjson.Result) {
+			switch name {
+			case "uri":
+				x.URI = r.text(v, at)
+			case "description":
+				x.Description = r.text(v, at)
+			case "required":
+				x.Required = r.flag(v, at)
+			case "params":
+				if r.object(v, at, func(string, string, gjson.Result) {}) {
+					x.Params = wire.Line(v)
+				}
+			}
+		})
+		if x.URI != "" {
+			list = append(list, x)
+		}
+	})
+	return list
 }
 
 // addInterfaces adds the interfaces of 0.x to those of 1.0, unless they are there already.

@@ -94,7 +94,7 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	if o.Signatures == KeepSignatures && c.Signed {
 		return append(dst, c.Raw...)
 	}
-	base := strings.TrimRight(o.Base, "/")
+	base, below := o.Base, strings.TrimRight(o.Base, "/") // paths are appended to the URL of HTTP+JSON
 	v1 := o.Form == CardV1 || o.Form == CardHybrid
 	// Where nothing of 1.0 is served, a card in its form lists what there is.
 	zero := !v1 || o.Form == CardHybrid && o.serves(version.Name03)
@@ -123,14 +123,14 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 			dst = task.AppendString(dst, base)
 			dst = append(dst, `,"transport":"JSONRPC"}`...)
 			if o.serves(version.Name03REST) {
-				dst = task.AppendString(append(dst, `,{"url":`...), base)
+				dst = task.AppendString(append(dst, `,{"url":`...), below)
 				dst = append(dst, `,"transport":"HTTP+JSON"}`...)
 			}
 			dst = append(dst, ']')
 		}
 	}
 	if v1 {
-		dst = appendCardInterfaces(dst, base, &o)
+		dst = appendCardInterfaces(dst, &o)
 	}
 	dst = append(dst, `,"capabilities":{"streaming":true,"pushNotifications":`...)
 	dst = strconv.AppendBool(dst, o.Push)
@@ -142,6 +142,9 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	if v1 {
 		dst = append(dst, `,"extendedAgentCard":`...)
 		dst = strconv.AppendBool(dst, o.Extended)
+	}
+	if o.Form != CardLegacy {
+		dst = appendCardExtensions(dst, c.Extensions)
 	}
 	dst = append(dst, '}')
 	if zero && o.Form != CardLegacy && (!v1 || o.Extended) { // without it, false is meant
@@ -164,15 +167,16 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 
 // appendCardInterfaces appends the list of 1.0, the preferred one first. All but gRPC are at the mount point: requests
 // of JSON-RPC are distinguished by their method, those of HTTP+JSON by their path.
-func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
+func appendCardInterfaces(dst []byte, o *CardOptions) []byte {
+	below := strings.TrimRight(o.Base, "/")
 	dst = append(dst, `,"supportedInterfaces":[`...)
 	begin := len(dst)
 	for _, i := range [...]struct{ name, url, binding, version string }{
-		{version.Name10, base, bindingJSONRPC, "1.0"},
-		{version.Name10REST, base, bindingREST, "1.0"},
+		{version.Name10, o.Base, bindingJSONRPC, "1.0"},
+		{version.Name10REST, below, bindingREST, "1.0"},
 		{version.Name10GRPC, o.GRPC, bindingGRPC, "1.0"},
-		{version.Name03, base, bindingJSONRPC, "0.3"},
-		{version.Name03REST, base, bindingREST, "0.3"},
+		{version.Name03, o.Base, bindingJSONRPC, "0.3"},
+		{version.Name03REST, below, bindingREST, "0.3"},
 	} {
 		// A caller that asks for 1.0 shall not choose 0.3 where 1.0 is served.
 		if i.url == "" || !o.serves(i.name) ||
@@ -185,6 +189,30 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 		dst = append(dst, `{"url":`...)
 		dst = task.AppendString(dst, i.url)
 		dst = append(dst, `,"protocolBinding":"`+i.binding+`","protocolVersion":"`+i.version+`"}`...)
+	}
+	return append(dst, ']')
+}
+
+// appendCardExtensions appends the extensions of the agent: what a caller activates reaches it.
+func appendCardExtensions(dst []byte, list []translate.Extension) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"extensions":[`...)
+	for i := range list {
+		x := &list[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = task.AppendString(append(dst, `{"uri":`...), x.URI)
+		dst = wire.AppendOptional(dst, `,"description":`, x.Description)
+		if x.Required {
+			dst = append(dst, `,"required":true`...)
+		}
+		if x.Params != nil {
+			dst = append(append(dst, `,"params":`...), x.Params...)
+		}
+		dst = append(dst, '}')
 	}
 	return append(dst, ']')
 }

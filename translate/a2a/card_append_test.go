@@ -139,7 +139,7 @@ func TestAppendCard(t *testing.T) {
 			`{` + who + `,"supportedInterfaces":[` + rest + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
 	} {
-		tt.o.Base = base + "/"
+		tt.o.Base = base
 		got := AppendCard([]byte("before"), c, tt.o)
 		if diff := cmp.Diff(decoded(t, []byte(tt.want)), decoded(t, got[len("before"):])); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -226,17 +226,17 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 	case CardV02, CardV03:
 		only("", card, common+zero)
 		has("", card, "string", "url", "protocolVersion", "preferredTransport")
-		only("capabilities.", capabilities, "streaming pushNotifications stateTransitionHistory")
+		only("capabilities.", capabilities, "streaming pushNotifications stateTransitionHistory extensions")
 	case CardV1:
 		only("", card, common+one)
 		has("", card, "list", "supportedInterfaces")
-		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard")
+		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard extensions")
 	case CardHybrid:
 		only("", card, common+zero+one)
 		has("", card, "string", "url", "protocolVersion", "preferredTransport")
 		has("", card, "list", "supportedInterfaces")
 		// Beyond 1.0 it has what 0.3 demands, and nothing more: validators of 1.0 refuse what they do not know.
-		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard")
+		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard extensions")
 	}
 	list, _ := card["additionalInterfaces"].([]any)
 	for _, i := range list {
@@ -328,6 +328,40 @@ func TestCardFormOf(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("CardFormOf(%q, %q, %s) = %d, want %d", tt.file, tt.version, tt.generations, got, tt.want)
+		}
+	}
+}
+
+// TestCardOfAnAgentWithExtensions: the extensions that an agent supports stand in our card, in all forms but that of
+// 0.1, which has none. The URL of the mount point keeps its last slash, but where callers append paths to it.
+func TestCardOfAnAgentWithExtensions(t *testing.T) {
+	c, err := ParseCard([]byte(`{"name":"a","url":"http://agent/","capabilities":{"extensions":[` +
+		`{"uri":"https://ui.example/v1","description":"UI","required":true,"params":{"a": [1]}},` +
+		`{"uri":"urn:x"},{"description":"none"},{"uri":7},"no"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decoded(t, []byte(`[{"uri":"https://ui.example/v1","description":"UI","required":true,"params":{"a":[1]}},`+
+		`{"uri":"urn:x"}]`))
+	for _, form := range allForms {
+		card := decoded(t, AppendCard(nil, c, CardOptions{Form: form, Base: base + "/", Generations: append(every,
+			version.Name03REST)})).(map[string]any)
+		got := card["capabilities"].(map[string]any)["extensions"]
+		if diff := cmp.Diff(want, got); diff != "" && (form != CardLegacy || got != nil) {
+			t.Errorf("form %d (-want +got):\n%s", form, diff)
+		}
+		if url, ok := card["url"]; ok && url != base+"/" {
+			t.Errorf("form %d: the URL is %v", form, url)
+		}
+		for _, list := range []string{"supportedInterfaces", "additionalInterfaces"} {
+			all, _ := card[list].([]any)
+			for _, i := range all {
+				i := i.(map[string]any)
+				rest := i["protocolBinding"] == "HTTP+JSON" || i["transport"] == "HTTP+JSON"
+				if i["url"] != base+map[bool]string{false: "/", true: ""}[rest] {
+					t.Errorf("form %d: %v", form, i)
+				}
+			}
 		}
 	}
 }

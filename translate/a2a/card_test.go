@@ -62,6 +62,7 @@ func TestParseCard(t *testing.T) {
 			Name: "js", Description: "of 0.2", Version: "0.2", Streaming: true,
 			Provider:          translate.Provider{Organization: "Org", URL: "https://org.example"},
 			DefaultInputModes: text, DefaultOutputModes: text,
+			Extensions: []translate.Extension{{URI: "https://x.example/ext"}},
 			Interfaces: []translate.Interface{{URL: "http://localhost:41241/", Binding: "JSONRPC"}},
 			Security: translate.Security{Version: "0.2", Required: []byte(`[{"key":[]}]`),
 				Schemes: []byte(`{"key":{"type":"apiKey","in":"header","name":"X-Key"}}`)},

@@ -37,8 +37,8 @@ type exchange struct {
 	idleTimeout time.Duration
 	span        tracing.ClientSpan
 	traced      http.Header // the trace, as header fields
-	// introduction tells the agent for whom it is asked.
-	introduction []translate.Field
+	// introduction tells the agent for whom it is asked, and fields are those of the request alone.
+	introduction, fields []translate.Field
 
 	// Of the goroutine. They are read when begun is closed, and failure when messages is.
 	begun      chan struct{} // closed when the answer begins, or the call has failed before
@@ -64,7 +64,7 @@ func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Excha
 	}
 	body := req.Payload()
 	x := &exchange{
-		route: r, ctx: ctx, interrupt: req.Interrupt, idleTimeout: req.IdleTimeout,
+		route: r, ctx: ctx, interrupt: req.Interrupt, idleTimeout: req.IdleTimeout, fields: req.Fields,
 		streams: req.Operation == translate.SendStream || req.Operation == translate.Resubscribe,
 		begun:   make(chan struct{}), messages: make(chan []byte, maxAhead),
 		space: make(chan struct{}, 1), done: make(chan struct{}),

@@ -175,6 +175,9 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	for _, f := range x.introduction {
 		r.Header.Set(f.Name, f.Value)
 	}
+	for _, f := range x.fields {
+		r.Header.Add(f.Name, f.Value)
+	}
 	res, err := t.http.RoundTrip(r)
 	if err == nil {
 		x.status, x.media, x.retryAfter = res.StatusCode, res.Header.Get("Content-Type"), res.Header.Get("Retry-After")

@@ -32,8 +32,8 @@ func (introducing) Introduce(ctx context.Context, r *upstream.Request) (context.
 func TestIntroduction(t *testing.T) {
 	for _, scheme := range schemes {
 		type request struct {
-			Leader, Task, Baggage, Key []string
-			Body                       string
+			Leader, Task, Baggage, Key, Field []string
+			Body                              string
 		}
 		var got request
 		a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
@@ -43,7 +43,8 @@ func TestIntroduction(t *testing.T) {
 					return
 				}
 				body, _ := io.ReadAll(r.Body)
-				got = request{r.Header["Aip-Leader"], r.Header["Aip-Task"], r.Header["Baggage"], r.Header["X-Key"], string(body)}
+				got = request{r.Header["Aip-Leader"], r.Header["Aip-Task"], r.Header["Baggage"], r.Header["X-Key"],
+					r.Header["X-Field"], string(body)}
 				io.WriteString(conn, answered("{}"))
 			}
 		})
@@ -52,10 +53,12 @@ func TestIntroduction(t *testing.T) {
 		for _, leader := range []string{"one", "two"} { // the second on the connection of the first
 			r := requestOf(`{"x":1}`)
 			r.Caller, r.Ref = agent.Caller{Leader: leader}, agent.Ref{Task: "t"}
+			r.Fields = []translate.Field{{Name: "X-Field", Value: "of " + leader}}
 			if _, err := send(t.Context(), transport, r); err != nil {
 				t.Fatal(err)
 			}
-			want := request{[]string{leader}, []string{"t"}, []string{"leader=" + leader}, []string{"secret"}, `{"x":1}`}
+			want := request{[]string{leader}, []string{"t"}, []string{"leader=" + leader}, []string{"secret"},
+				[]string{"of " + leader}, `{"x":1}`}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", scheme, diff)
 			}

@@ -67,9 +67,11 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 	} else {
 		head = append(head, fields.text...)
 	}
-	for i := range introduction {
-		head = append(append(append(head, introduction[i].Name...), ": "...), introduction[i].Value...)
-		head = append(head, "\r\n"...)
+	for _, fields := range [...][]translate.Field{introduction, req.Fields} {
+		for i := range fields {
+			head = append(append(append(head, fields[i].Name...), ": "...), fields[i].Value...)
+			head = append(head, "\r\n"...)
+		}
 	}
 	head = appendLength(head, method, len(body))
 	if len(body) > largeBody {

@@ -59,6 +59,9 @@ func (client) Header() []translate.Field { return header }
 // NamesTasks says that agents name their tasks themselves.
 func (client) NamesTasks() {}
 
+// Activate implements translate.Activator.
+func (client) Activate(t *agent.Turn) []translate.Field { return message.Activating(t) }
+
 // AppendTurn implements translate.Client. The agent names tasks and contexts, so a start has no ids. A task that has
 // ended cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {

@@ -16,11 +16,14 @@ import (
 )
 
 // decoder reads what callers of 0.2 and 0.3 send.
-type decoder struct{ wire.Reader }
+type decoder struct {
+	wire.Reader
+	req *translate.Request
+}
 
 // Decode implements translate.Server.
 func (s server) Decode(req *translate.Request) (translate.Call, error) {
-	r := decoder{wire.Reader{Prefix: "params."}}
+	r := decoder{wire.Reader{Prefix: "params."}, req}
 	var call translate.Call
 	call.Message.SenderRole = task.Leader
 	call.Blocking = req.Method == send
@@ -144,6 +147,7 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	if len(m.DataItems) == 0 {
 		r.Fail("message.parts", "parts must have at least one entry")
 	}
+	rest.Activate(r.req.Activated)
 	m.Extensions = rest.Extensions()
 }
 

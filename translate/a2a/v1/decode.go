@@ -237,6 +237,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 			rest.Params.Add(key, v)
 		}
 	})
+	rest.Activate(r.req.Activated)
 	m.Extensions = rest.Extensions()
 	call.Stream = r.req.Method == sendStream
 	call.Blocking = !call.Stream && call.Terms.Response == 0

@@ -35,7 +35,7 @@ const (
 	PartMembers      wire.Names = "kind type text file data"
 	PartMembersV1    wire.Names = "kind type text file data raw url filename mediaType"
 	paramsMembers    wire.Names = "id message configuration taskId contextId sessionId historyLength pushNotification " +
-		"tenant acceptedOutputModes"
+		"tenant acceptedOutputModes " + activated
 	controlMembers wire.Names = "blocking returnImmediately historyLength pushNotificationConfig pushNotification " +
 		"taskPushNotificationConfig"
 	configurationMembers wire.Names = controlMembers + " acceptedOutputModes"

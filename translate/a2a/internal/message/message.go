@@ -10,6 +10,8 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 )
 
 // Role returns the role of a message's sender.
@@ -53,4 +55,14 @@ func Last(all []task.Message, n int) []task.Message {
 		}
 	}
 	return all[first:]
+}
+
+// Activating returns the header fields that activate the extensions which the caller has activated. The field had
+// another name before 1.0, and agents of either version read either.
+func Activating(t *agent.Turn) []translate.Field {
+	uris := extension.Activated(t.Message.Extensions)
+	if uris == "" {
+		return nil
+	}
+	return []translate.Field{{Name: "A2A-Extensions", Value: uris}, {Name: "X-A2A-Extensions", Value: uris}}
 }

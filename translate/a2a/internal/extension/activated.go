@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// A caller activates extensions of A2A by a header field, not in the body. They are kept with its message,
+// so that whatever process sends the message to an agent says the same.
+
+// activated is the member of a request's extensions that has them. It is no member of any version's params.
+const activated = "activatedExtensions"
+
+// Limits of what a caller may activate. What is beyond them is ignored, as agents ignore extensions that they do not
+// know.
+const (
+	maxActivated    = 16
+	maxActivatedURI = 256
+)
+
+// Activate gathers the extensions that header fields activate.
+func (r *Request) Activate(fields []string) {
+	var uris []string
+	for _, field := range fields {
+		for uri := range strings.SplitSeq(field, ",") {
+			uri = strings.TrimSpace(uri)
+			if isURI(uri) && len(uris) < maxActivated && !slices.Contains(uris, uri) {
+				uris = append(uris, uri)
+			}
+		}
+	}
+	if len(uris) == 0 {
+		return
+	}
+	var members wire.Extensions
+	members.Add("uris", gjson.Result{Raw: string(task.AppendString(nil, strings.Join(uris, ", "))), Type: gjson.String})
+	r.Params.AddObject(activated, &members, "")
+}
+
+// isURI reports whether a text may be the URI of an extension, which stands in a list in a header field.
+func isURI(s string) bool {
+	return s != "" && len(s) <= maxActivatedURI && strings.Contains(s, ":") &&
+		!strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"<>\^{|}`+"`", c) })
+}
+
+// Activated returns the extensions that a caller has activated, as a header field lists them; empty for none.
+func Activated(extra json.RawMessage) string {
+	return gjson.ParseBytes(wire.MemberOf(member(extra, activated), "uris")).Str
+}
