@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -183,19 +182,6 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	}
 	g.front.NotFound(w, mount)
 	return nil
-}
-
-// stripped returns what handle_path, or another handler, has cut off the path of a request.
-func stripped(r *http.Request) string {
-	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
-	if !ok || len(original.URL.Path) <= len(r.URL.Path) {
-		return ""
-	}
-	cut, is := strings.CutSuffix(original.URL.Path, r.URL.Path)
-	if !is {
-		return ""
-	}
-	return cut
 }
 
 // Cleanup closes idle connections to the agent, and ends fetches of keys. Requests in flight keep theirs.

@@ -7,10 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -155,35 +151,6 @@ func (g *Gateway) health() adminapi.AgentHealth {
 		}
 	}
 	return h
-}
-
-// mountURL returns the URL at which this machine reaches the mount, as far as the configuration says it; empty if it
-// does not.
-func (g *Gateway) mountURL() string {
-	if g.PublicURL != "" {
-		return g.publicURL()
-	}
-	if g.server == nil || len(g.server.Listen) == 0 {
-		return ""
-	}
-	at, err := caddy.ParseNetworkAddress(g.server.Listen[0])
-	if err != nil || at.IsUnixNetwork() || at.IsFdNetwork() {
-		return ""
-	}
-	u := url.URL{Scheme: "http", Host: "localhost", Path: g.BasePath}
-	for _, host := range slices.Backward(g.hosts()) {
-		if !strings.ContainsAny(host, "*{") {
-			u.Host = host
-		}
-	}
-	port := int(at.StartPort)
-	if len(g.server.TLSConnPolicies) > 0 {
-		u.Scheme = "https"
-	}
-	if port != map[string]int{"http": caddyhttp.DefaultHTTPPort, "https": caddyhttp.DefaultHTTPSPort}[u.Scheme] {
-		u.Host += ":" + strconv.Itoa(port)
-	}
-	return u.String()
 }
 
 // checkAgents begins to ask the agents with check whether they can be reached, until the configuration is drained.

@@ -297,13 +297,13 @@ func checkPublicURL(option, s string) error {
 	return nil
 }
 
-// publicURL returns the public URL of the mount point, with the AIC in place of {AIC}.
+// publicURL returns the public URL of the mount point, with the AIC in place of {AIC}. A slash at its end stays: there
+// are proxies that answer without it by a redirect.
 func (g *Gateway) publicURL() string {
-	url := strings.TrimSuffix(g.PublicURL, "/")
 	if g.AIC == "" {
-		return url // a registry puts it there
+		return g.PublicURL // a registry puts it there
 	}
-	return strings.ReplaceAll(url, acs.Placeholder, g.AIC)
+	return strings.ReplaceAll(g.PublicURL, acs.Placeholder, g.AIC)
 }
 
 // guard returns the Guard of callers of some dialects.
