@@ -32,7 +32,9 @@
 //     (translate.LateActor). So a continue that it may have is sent again only if the messages that it keeps of the
 //     task do not have it: a Leader can repeat a message, but cannot undo work that is done twice.
 //   - An answer to a message is its answer, also under a name that the agent has made for the task (run.renamed). After
-//     that nothing is sent again, even if the agent forgets the task.
+//     that nothing is sent again, even if the agent forgets the task. An agent that names its tasks may answer a
+//     continue by another task of the same session (wire.GoesOn). The answer to another request is no reason to repeat
+//     the message either: the agent has taken it.
 //   - What an agent does not know after a broken connection it may have read all the same. So it is asked for
 //     ResendAfter before a message is sent again (upstream/receipt.go), whether the connection broke or the process.
 //   - Some agents store a task at its end, or never (translate.Forgetter): that they do not know it proves nothing. So

@@ -309,6 +309,8 @@ func named(t *agent.Turn, rep *agent.Report) *agent.Turn {
 		return t
 	}
 	again := *t
-	again.Ref = *rep.Ref
+	if again.Ref = *rep.Ref; again.Ref.Task != t.Ref.Task {
+		again.Revision = "" // which is that of another task
+	}
 	return &again
 }

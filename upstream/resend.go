@@ -37,6 +37,8 @@ func (r *run) noteKept(rep *agent.Report) {
 // or nil.
 func (r *run) mayResend(cause error) error {
 	switch {
+	case ReasonOf(cause) == OtherAnswer: // the agent has taken the message, and answered it wrongly
+		return cause
 	case r.config.Resend == ResendNever:
 		return task.Errorf(task.AgentTimeout, "the connection to the agent broke, and the agent does not have the message; "+
 			"it is unknown whether the agent will act on it, so it is not sent again")

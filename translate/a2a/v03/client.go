@@ -132,7 +132,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
-	if err := wire.About(&c.query, m.about()); err != nil {
+	if err := wire.GoesOn(&c.query, m.about(), m.contextID.Str); err != nil {
 		return agent.Report{}, err
 	}
 	if !m.status.Exists() && !m.isMessage() {
@@ -190,7 +190,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	}
 	rep, err := m.report(&s.artifacts)
 	if err == nil && rep.State != task.Failed {
-		err = wire.About(&s.query, m.about())
+		err = wire.GoesOn(&s.query, m.about(), m.contextID.Str)
 	}
 	if err != nil {
 		return agent.Report{}, err

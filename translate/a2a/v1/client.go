@@ -151,8 +151,9 @@ func (c client) end(dst []byte) []byte {
 
 type restClient struct{ client }
 
-// For implements translate.Client.
+// For implements translate.Client. No answer has the id of its request, so none is known to go on by another task.
 func (c restClient) For(q translate.Query) translate.Client {
+	q.Turn = false
 	c.query = q
 	return c
 }

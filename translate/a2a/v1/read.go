@@ -245,7 +245,7 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	if kind == isTask {
 		name = m.id
 	}
-	if err := wire.About(&r.query, name.Str); err != nil {
+	if err := wire.GoesOn(&r.query, name.Str, m.contextID.Str); err != nil {
 		return rep, err
 	}
 	if name.Str != "" { // and so what follows is about that task, too

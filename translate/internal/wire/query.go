@@ -53,6 +53,15 @@ func isID(id jsonrpc.ID, want string) bool {
 // where it does not say that.
 func About(q *translate.Query, name string) error { return same(q.Task, name, "task") }
 
+// GoesOn is About for the first answer to a turn, which is known to be the answer to its request. The agent may go on
+// with the conversation by another task of the same session.
+func GoesOn(q *translate.Query, name, session string) error {
+	if q.Turn && session != "" && session == q.Session {
+		return nil
+	}
+	return About(q, name)
+}
+
 // InSession is About for the name of a session.
 func InSession(q *translate.Query, name string) error { return same(q.Session, name, "session") }
 
