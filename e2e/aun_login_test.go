@@ -260,7 +260,7 @@ func TestAUNConnect(t *testing.T) {
 	if aunpeer.Code(err) == 0 {
 		t.Errorf("auth.connect again: %v", err)
 	}
-	for _, method := range []string{"group.list_my", "message.v2.bootstrap", "message.e2ee.get_prekey", "x"} {
+	for _, method := range []string{"group.list_my", "group.v2.bootstrap", "message.thought.get", "x"} {
 		_, err = elsewhere.Call(s.soon(), method, nil)
 		s.fails(method, err, -32601)
 	}

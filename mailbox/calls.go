@@ -74,12 +74,21 @@ func (m *Mailbox) pull(
 		return nil, err
 	}
 	limit = min(limit, maxPull)
+	read, err := whole(params, "ack_up_to_seq", 0, 0)
+	if err != nil {
+		return nil, err
+	}
 	err = m.with(c.AID, func(b *inbox) error {
 		if err := b.load(ctx); err != nil {
 			return err
 		}
 		if !b.exists { // from now on, others can send to it
 			if err := b.create(ctx); err != nil {
+				return err
+			}
+		}
+		if read > 0 { // SDKs acknowledge a page with the request for the next one
+			if _, err := m.acknowledge(ctx, c, b, read); err != nil {
 				return err
 			}
 		}
@@ -210,17 +219,26 @@ func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result, name s
 		if err := b.load(ctx); err != nil {
 			return err
 		}
-		before, now := b.acknowledge(c, min(seq, b.last))
-		if now > before {
-			if err := b.append(ctx, nil); err != nil {
-				return err
-			}
-			m.notifySenders(c, b, before, now)
+		now, err := m.acknowledge(ctx, c, b, seq)
+		if err != nil {
+			return err
 		}
 		result, err = json.Marshal(map[string]any{"success": true, "ack_seq": now})
 		return err
 	})
 	return result, err
+}
+
+// acknowledge stores that a device has read all up to a seq, and informs the senders.
+func (m *Mailbox) acknowledge(ctx context.Context, c Caller, b *inbox, seq uint64) (now uint64, err error) {
+	before, now := b.acknowledge(c, min(seq, b.last))
+	if now > before {
+		if err := b.append(ctx, nil); err != nil {
+			return 0, err
+		}
+		m.notifySenders(c, b, before, now)
+	}
+	return now, nil
 }
 
 // acked returns up to which a device has acknowledged all.

@@ -8,12 +8,14 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -149,6 +151,37 @@ func TestInboxesAtTwoProcesses(t *testing.T) {
 		}
 		if got := w.say(alice, agentAID, "to an agent", "hello"); gjson.Get(got, "status").String() != "sent" {
 			t.Errorf("a message to an agent is answered %s", got)
+		}
+	})
+}
+
+// TestNumbersNeverFall: where the store is gone, the numbers of an inbox go on above those that its client has seen.
+func TestNumbersNeverFall(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		last := func() (seq int64) {
+			synctest.Wait()
+			c := Caller{AID: alice, Peer: identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: alice}}
+			page, err := w.box.Call(t.Context(), c, "message.pull", gjson.Parse(`{}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return gjson.GetBytes(page, "latest_seq").Int()
+		}
+		for i := range 20 {
+			w.say("bob.aid.pub", alice, fmt.Sprint("m", i), "Hello")
+		}
+		before := last()
+		w.box.Close()
+		if err := w.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		bubble.Pass(time.Second)
+		w.store = replay.NewMemory(replay.Settings{})
+		w.open()
+		w.say("bob.aid.pub", alice, "again", "Hello")
+		if after := last(); after <= before {
+			t.Errorf("the next number is %d, after %d", after, before)
 		}
 	})
 }

@@ -43,6 +43,7 @@ type metadata struct {
 	Acks          []ack           `json:"acks,omitempty"`
 	Recalled      []uint64        `json:"recalled,omitempty"` // the seqs of messages that are recalled
 	Sent          []answer        `json:"sent,omitempty"`     // the last answers to the AID, the oldest first
+	Keys          []deviceKey     `json:"keys,omitempty"`     // of the AID's devices, the oldest first
 }
 
 // conversation is what an AID and an agent say to each other in one thread, about one task. A thread has another one
@@ -224,8 +225,12 @@ func withSeq(seq uint64, record []byte) []byte {
 	return append(append(text, ','), record[1:]...)
 }
 
-// receive writes messages to the inbox, and delivers them.
+// receive writes messages to the inbox, and delivers them. The numbers of a new inbox begin at the clock: SDKs drop a
+// number that is not above the last one that they have seen, which may have been that of an inbox that is gone.
 func (b *inbox) receive(ctx context.Context, records [][]byte) error {
+	if b.last == 0 {
+		b.lost = max(b.lost, uint64(max(time.Now().UnixMilli(), 0)))
+	}
 	first := b.last + b.lost
 	if err := b.append(ctx, records); err != nil {
 		return err

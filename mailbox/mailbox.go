@@ -133,7 +133,8 @@ func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjso
 	switch method {
 	case "message.send":
 		return m.sendAnywhere(ctx, c, params)
-	case "message.pull", "message.v2.pull", "message.ack", "message.v2.ack":
+	case "message.pull", "message.v2.pull", "message.ack", "message.v2.ack", "message.v2.put_peer_pk",
+		"message.v2.bootstrap", "message.e2ee.put_prekey", "message.e2ee.get_prekey":
 		return m.callAnywhere(ctx, c, c.AID, method, params)
 	}
 	return m.callHere(ctx, c, method, params)
@@ -152,6 +153,14 @@ func (m *Mailbox) callHere(ctx context.Context, c Caller, method string, params 
 		return m.ack(ctx, c, params, "seq")
 	case "message.v2.ack":
 		return m.ack(ctx, c, params, "up_to_seq")
+	case "message.v2.put_peer_pk":
+		return m.putKey(ctx, c, params, false)
+	case "message.v2.bootstrap":
+		return m.bootstrap(ctx, c, params)
+	case "message.e2ee.put_prekey":
+		return m.putKey(ctx, c, params, true)
+	case "message.e2ee.get_prekey":
+		return m.prekeys(ctx, c, params)
 	case "message.recall":
 		return m.recall(ctx, c, params)
 	case "message.query_online":

@@ -322,8 +322,8 @@ func TestRefused(t *testing.T) {
 			{"message.recall", `{}`, "-32602"},
 			{"message.recall", `{"message_ids":[1]}`, "-32602"},
 			{"message.query_online", `{"aids":["-"]}`, "-32602"},
-			{"message.v2.put_peer_pk", `{}`, "-32601"},
-			{"message.e2ee.get_prekey", `{}`, "-32601"},
+			{"message.v2.group_bootstrap", `{}`, "-32601"},
+			{"message.thought.get", `{}`, "-32601"},
 		} {
 			if got := w.call(alice, c[0], c[1]); got != c[2] {
 				t.Errorf("%s %s: %s, want %s", c[0], c[1], got, c[2])

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -40,14 +43,17 @@ type world struct {
 	tasks     map[string]task.State
 	revisions map[string]uint64 // of the logs, by task
 	quiet     bool              // tasks that are started have no event yet
+	device    string            // of callers
+	begins    map[string]int64  // the number before the first message to an AID
 	acted     func()            // called when the agent has a message, before the mailbox knows; nil for nothing
 }
 
 const agentAID = "agent.aid.pub"
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: replay.NewMemory(replay.Settings{}), online: map[string]bool{"alice.aid.pub": true},
-		events: make(map[string][]string), tasks: make(map[string]task.State), revisions: make(map[string]uint64)}
+	w := &world{t: t, device: "d", store: replay.NewMemory(replay.Settings{}),
+		online: map[string]bool{"alice.aid.pub": true}, begins: make(map[string]int64), events: make(map[string][]string),
+		tasks: make(map[string]task.State), revisions: make(map[string]uint64)}
 	w.open()
 	t.Cleanup(func() {
 		w.box.Close()
@@ -81,7 +87,9 @@ func (w *world) Notify(aid, method string, params []byte) int {
 	if !w.online[aid] {
 		return 0
 	}
-	w.events[aid] = append(w.events[aid], summary(strings.TrimPrefix(method, "event/message."), gjson.ParseBytes(params)))
+	p := gjson.ParseBytes(params)
+	w.events[aid] = append(w.events[aid],
+		summary(strings.TrimPrefix(method, "event/message."), p, w.before(p.Get("to").Str)))
 	return 1
 }
 
@@ -101,17 +109,43 @@ func (w *world) Online(aid string) bool {
 	return w.online[aid]
 }
 
-// summary returns what matters of a message.
-func summary(method string, m gjson.Result) string {
+// before returns the number before the first message to an AID. w.mu is held.
+func (w *world) before(aid string) int64 {
+	if w.begins[aid] == 0 {
+		head, err := w.store.Head(context.Background(), logname.InboxOf(aid))
+		if err == nil && len(head.Gaps) > 0 && head.Gaps[0].From == 1 {
+			w.begins[aid] = int64(head.Gaps[0].To)
+		}
+	}
+	return w.begins[aid]
+}
+
+// summary returns what matters of a message. Its number is shown without those before the first one.
+func summary(method string, m gjson.Result, before int64) string {
 	switch method {
 	case "ack":
-		return fmt.Sprintf("ack %s %d", m.Get("to").Str, m.Get("ack_seq").Int())
+		return fmt.Sprintf("ack %s %d", m.Get("to").Str, m.Get("ack_seq").Int()-before)
 	case "recalled":
 		return "recalled " + m.Get("message_ids").Raw
 	}
 	p := m.Get("payload")
 	text := p.Get("text").Str + p.Get("event").Str + p.Get("state").Str
-	return fmt.Sprintf("%d %s %s: %s", m.Get("seq").Int(), m.Get("from").Str, p.Get("type").Str, text)
+	return fmt.Sprintf("%d %s %s: %s", m.Get("seq").Int()-before, m.Get("from").Str, p.Get("type").Str, text)
+}
+
+// numbers are the members that are numbers of messages.
+var numbers = regexp.MustCompile(`"([a-z_]*seq)":([0-9]+)`)
+
+// shift adds a number to each number of a message.
+func shift(text string, by int64) string {
+	return numbers.ReplaceAllStringFunc(text, func(member string) string {
+		m := numbers.FindStringSubmatch(member)
+		n, _ := strconv.ParseInt(m[2], 10, 64)
+		if n == 0 || n+by < 0 {
+			return member
+		}
+		return fmt.Sprintf("%q:%d", m[1], n+by)
+	})
 }
 
 // got returns the events of an AID since the last call.
@@ -216,10 +250,19 @@ func (w *world) deliver(id, product, text string, more bool) {
 		Product: task.Product{ID: product, DataItems: []task.DataItem{task.Text(text)}}, Append: more}}, false)
 }
 
-// call calls a method as a client, and returns the result, or the code of the error.
+// call calls a method as a client, and returns the result, or the code of the error. The numbers of messages are those
+// of an inbox whose first one is 1.
 func (w *world) call(aid, method, params string) string {
 	w.t.Helper()
-	c := Caller{AID: aid, Device: "d", Peer: identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: aid}}
+	before := func(aid string) int64 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.before(aid)
+	}
+	if method != "message.send" {
+		params = shift(params, before(aid))
+	}
+	c := Caller{AID: aid, Device: w.device, Peer: identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: aid}}
 	result, err := w.box.Call(w.t.Context(), c, method, gjson.Parse(params))
 	if refused, ok := errors.AsType[*aun.Error](err); ok {
 		return fmt.Sprint(refused.Code)
@@ -230,7 +273,10 @@ func (w *world) call(aid, method, params string) string {
 	if !json.Valid(result) {
 		w.t.Errorf("the result of %s is no JSON: %s", method, result)
 	}
-	return string(result)
+	if to := gjson.Get(params, "to").Str; to != "" {
+		return shift(string(result), -before(to))
+	}
+	return shift(string(result), -before(aid))
 }
 
 // say sends a text to an AID, and returns its seq.
@@ -245,7 +291,7 @@ func (w *world) pulled(aid string, after int) (list []string) {
 	w.t.Helper()
 	result := w.call(aid, "message.pull", fmt.Sprintf(`{"after_seq":%d}`, after))
 	for _, m := range gjson.Get(result, "messages").Array() {
-		list = append(list, summary("received", m))
+		list = append(list, summary("received", m, 0))
 	}
 	return list
 }

@@ -83,7 +83,7 @@ func TestRoles(t *testing.T) {
 			{"task.list", `{"cursor":"x y"}`, -32602},
 			{"task.destroy", `{}`, -32601},
 			{"group.list_my", `{}`, -32601},
-			{"message.v2.put_peer_pk", `{}`, -32601},
+			{"group.v2.bootstrap", `{}`, -32601},
 			{"storage.get", `{}`, -32601},
 		} {
 			if _, code := alice.call(tc.method, tc.params); code != tc.want {
