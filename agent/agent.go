@@ -111,8 +111,11 @@ type Report struct {
 	// another way.
 	SelfResuming bool
 
-	// Provisional says of a settled State in a stream that the agent has not ended the turn: more may follow.
-	Provisional bool
+	// Follows says of a settled State in a stream what may still follow it there.
+	Follows Following
+	// Message says that the state is that of a message, by which an agent answers in place of a task. In a stream, other
+	// messages or a task may follow it.
+	Message bool
 	// Last says that the agent has called its stream ended, though the turn is not: nothing else need follow.
 	Last bool
 
@@ -140,6 +143,17 @@ type Report struct {
 	// the agent.
 	Delivery Delivery
 }
+
+// Following says what may follow a settled state in the stream of an agent.
+type Following uint8
+
+// What may follow.
+const (
+	FollowsNothing    Following = iota
+	FollowsStragglers           // the agent has ended the turn; a product may come late
+	FollowsMore                 // the agent has not ended the turn, or does not say so
+	FollowsWork                 // the agent says that it goes on: the state is one on the way
+)
 
 // EndsTurn reports whether a report ends its turn: nothing follows before the Leader acts.
 func (r *Report) EndsTurn() bool { return r.State.Settled() && !r.SelfResuming }

@@ -48,6 +48,7 @@ type Reader struct {
 	scanned    int   // so much behind start has no end of a line
 	last       int   // how much the last read brought
 	err        error // of src; what is in buf comes first
+	resumed    bool  // the event goes on in the middle of which src has failed for a time
 	begun      bool  // the place of a byte order mark has been passed
 	skipLF     bool  // the last line ended with CR, which an LF may complete
 
@@ -79,8 +80,12 @@ func (r *Reader) Retry() time.Duration { return r.retry }
 // where it ends within one, which is then discarded, ErrTooLarge where a limit is exceeded, and else the
 // error of the source. After an error, every call returns it again.
 func (r *Reader) Next() (Event, error) {
-	r.reset()
-	if cap(r.data) > keep {
+	if r.resumed {
+		r.resumed = false
+	} else {
+		r.reset()
+	}
+	if cap(r.data) > keep && !r.pending {
 		r.data = nil
 	}
 	if r.next.size > 0 {
@@ -131,6 +136,13 @@ func (r *Reader) Ready() bool {
 		r.next = u
 	}
 	return found == whole || found == unusual && r.complete()
+}
+
+// Resume has the Reader read on where its source has failed by an error that was only for a time.
+func (r *Reader) Resume(passed error) {
+	if r.err != nil && errors.Is(r.err, passed) {
+		r.err, r.resumed = nil, true
+	}
 }
 
 // Close gives the memory back. Neither the Reader nor what it has returned may be used after it.

@@ -111,6 +111,52 @@ type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }
 
+// TestReaderResumes: what a Reader has read of an event before its source failed for a time is not lost.
+func TestReaderResumes(t *testing.T) {
+	const stream = "event: e\ndata: 1\ndata: 2\n\n"
+	late, other := errors.New("late"), errors.New("other")
+	for cut := range len(stream) {
+		r := NewReader(io.MultiReader(strings.NewReader(stream[:cut]), iotest.ErrReader(late)), Limits{})
+		_, err := r.Next()
+		r.Resume(other)
+		if _, again := r.Next(); !errors.Is(err, late) || !errors.Is(again, late) {
+			t.Fatalf("cut at %d: %v, then %v", cut, err, again)
+		}
+	}
+	for cut := range len(stream) {
+		parts := &failing{parts: []string{stream[:cut], "", stream[cut:]}, err: late}
+		r := NewReader(parts, Limits{})
+		_, err := r.Next()
+		r.Resume(late)
+		ev, again := r.Next()
+		if !errors.Is(err, late) || again != nil || ev.Name != "e" || string(ev.Data) != "1\n2" {
+			t.Errorf("cut at %d: %v, then %s %q, %v", cut, err, ev.Name, ev.Data, again)
+		}
+	}
+}
+
+// failing is a source that fails at an empty part, and goes on.
+type failing struct {
+	parts []string
+	err   error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	for len(f.parts) > 0 {
+		part := f.parts[0]
+		f.parts = f.parts[1:]
+		switch {
+		case part != "":
+			return copy(p, part), nil
+		case f.err != nil:
+			err := f.err
+			f.err = nil
+			return 0, err
+		}
+	}
+	return 0, io.EOF
+}
+
 func TestReaderGivesUpOnIdleSource(t *testing.T) {
 	if _, err := NewReader(idle{}, Limits{}).Next(); err != io.ErrNoProgress {
 		t.Errorf("error is %v, want %v", err, io.ErrNoProgress)

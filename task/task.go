@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -132,6 +133,11 @@ func ProductsSize(products []Product) int64 {
 		n += products[i].size()
 	}
 	return n
+}
+
+// IsEmpty reports whether a product has no content: no items, or only empty texts.
+func (p *Product) IsEmpty() bool {
+	return !slices.ContainsFunc(p.DataItems, func(it DataItem) bool { return it.Kind != TextItem || it.Text != "" })
 }
 
 func (p *Product) size() int64 {

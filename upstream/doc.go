@@ -14,9 +14,11 @@
 // that does not end the turn. Agent.Resume continues the turn of a connection or process that is gone (resume): it
 // polls, and uses a new stream only as a sign of when to poll.
 //
-// A settled state that an agent of A2A v0.1 has not called final is held back (upstream/hold.go) until its stream ends,
-// or is silent for a short time: what comes before that is a part of the turn. If such an agent ends its stream without
-// a settled state, and then does not say how the task stands, what the stream has brought is the result
+// A settled state in a stream of A2A is held back (upstream/hold.go) until the stream ends, or is silent for a time:
+// what comes before that is a part of the turn. The codec says how long that is, and whether the state is one on the
+// way (agent.Following). The stream behind a question that the agent does not call final is never closed while the turn
+// lasts: the Leader is asked after a time, and the run reads on. If an agent of A2A v0.1 ends its stream without a
+// settled state, and then does not say how the task stands, what the stream has brought is the result
 // (upstream/ended.go). A connection that breaks is no such end.
 //
 // What a dialect lacks, the driver replaces. No streams: the task is polled. No get: only the answer to the message, a

@@ -3,39 +3,102 @@
 package upstream
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// grace is how long a stream may be silent after a settled state that the agent has not called final, until that ends
-// the turn.
-const grace = 2 * time.Second
+// How long a stream may be silent after a settled state.
+const (
+	grace  = 2 * time.Second        // until a state that the agent has not called final ends the turn
+	tail   = 250 * time.Millisecond // until one that the agent has called final does
+	asking = 10 * time.Second       // until the Leader is asked, though the agent says that it goes on
+)
 
 // hold keeps a settled state back after which more may follow in the stream: a product, or another state. What is held
-// is reported when the stream ends, or is silent for the grace. It returns true if the caller takes no more.
+// is reported when the stream ends, or is silent for long enough. It returns true if the caller takes no more.
 func (s *reading) hold(rep agent.Report) (over bool) {
-	if s.arrived.any() {
+	ends := rep.Follows == agent.FollowsStragglers && !rep.Full && len(rep.Chunks) == 0
+	if s.arrived.any() && !ends { // otherwise the end of the turn is one report with what has come before it
 		if !s.reportPieces() {
 			return true
 		}
 		s.arrived.release()
 	}
-	s.held = &rep
+	s.held, s.shown = &rep, false
 	s.renew()
 	return false
 }
 
-// renew begins the grace again.
+// patience returns how long a stream may be silent after a report that is held, whose words are shown already or not.
+func patience(held *agent.Report, shown bool) time.Duration {
+	switch {
+	case held == nil || held.Follows == agent.FollowsMore:
+		return grace
+	case shown:
+		return asking
+	}
+	return tail
+}
+
+// renew begins the time again for which the stream may be silent.
 func (s *reading) renew() {
-	s.until = time.Now().Add(grace)
+	s.until = time.Now().Add(patience(s.held, s.shown))
 	s.run.endAt(s.from, s.until)
+}
+
+// isSilent reports whether the stream has been silent for long enough behind what may be the last word.
+func (s *reading) isSilent() bool {
+	return (s.held != nil || s.closing) && !s.until.IsZero() && !time.Now().Before(s.until)
+}
+
+// silent ends the turn with what is held. Where the agent says that it goes on, what it has said is shown; later the
+// Leader is asked, while the stream is read on.
+func (s *reading) silent() (over bool, _ error) {
+	switch {
+	case s.held == nil:
+		return s.fail(errStreamEnded)
+	case s.held.Follows != agent.FollowsWork:
+		return s.end(*s.held)
+	case !s.shown:
+		over = !s.show()
+		s.renew()
+		return over, nil
+	}
+	asked := *s.held
+	asked.SelfResuming, s.until = true, time.Time{}
+	s.run.endAt(s.from, s.until)
+	return s.merge(asked), nil
+}
+
+// show reports what the agent has said with a state that has turned out to be one on the way. It returns false if the
+// caller takes no more.
+func (s *reading) show() bool {
+	h := s.held
+	if s.shown {
+		return true
+	}
+	s.shown = true
+	way := *h
+	way.State, way.Follows = task.Working, agent.FollowsNothing
+	if h.Message {
+		way = agent.Report{State: task.Working, NativeState: h.NativeState, Items: h.Items}
+		for _, p := range h.Products {
+			way.Items = append(slices.Clip(way.Items), p.DataItems...)
+		}
+		h.Ref = nil
+	}
+	says := !h.Message || len(h.Items) > 0 || hasContent(h)
+	h.Full, h.Products, h.Chunks = false, nil, nil
+	return !says || s.run.report(way)
 }
 
 // A beating is an Exchange whose agent may send heartbeats, which are no messages and are signs of life.
 type beating interface {
-	// EndAt has Next fail at a time, whatever the agent sends before that is no message; zero is for never.
+	// EndAt has Next fail at a time, whatever the agent sends before that is no message; zero is for never. It takes
+	// such a failure back.
 	EndAt(t time.Time)
 }
 
@@ -52,29 +115,17 @@ func (r *run) endAt(x asked, t time.Time) {
 	}
 }
 
-// follows returns a report after one that is held, as what the turn has come to: the report itself where it has a
-// state. Otherwise the held one stays, but for its products, which come first. over is true if the caller takes no
+// heldFollowed reports the products of what is held, because others follow. It returns false if the caller takes no
 // more.
-func (s *reading) follows(rep agent.Report) (_ agent.Report, over bool) {
-	if s.renew(); rep.State == task.None || len(rep.Chunks) > 0 {
-		over = !s.reportHeldProducts()
-	}
-	if rep.State == task.None {
-		return rep, over
-	}
-	rep = after(s.held, rep)
-	s.held = nil
-	if !s.closing {
-		s.run.endAt(s.from, time.Time{})
-	}
-	return rep, over
-}
-
-// reportHeldProducts reports the products of what is held, because others follow. It returns false if the caller takes
-// no more.
-func (s *reading) reportHeldProducts() bool {
+func (s *reading) heldFollowed() bool {
 	h := s.held
-	if h == nil || !h.Full && len(h.Chunks) == 0 {
+	s.renew()
+	switch {
+	case h == nil:
+		return true
+	case h.Message || h.Follows == agent.FollowsWork:
+		return s.show()
+	case !h.Full && len(h.Chunks) == 0:
 		return true
 	}
 	first := agent.Report{Full: h.Full, Products: h.Products, Chunks: h.Chunks}
@@ -82,7 +133,59 @@ func (s *reading) reportHeldProducts() bool {
 	return s.run.report(first)
 }
 
-// after returns a report with what a provisional one before it has said, as far as the report does not say that itself.
+// follows returns a report after one that is held, as what the turn has come to: the report itself where it has a
+// state. Otherwise the held one stays, but for its products, which come first. over is true if the caller takes no
+// more.
+func (s *reading) follows(rep agent.Report) (_ agent.Report, over bool) {
+	h := s.held
+	goesOn := rep.State != task.None && !rep.State.Settled()
+	if h.Follows == agent.FollowsStragglers && h.State != task.AwaitingInput && (goesOn || rep.Message) {
+		late := agent.Report{Chunks: rep.Chunks} // the turn has ended, whatever the state
+		if len(rep.Items) > 0 {
+			over = !s.run.report(agent.Report{State: task.Working, NativeState: rep.NativeState, Items: rep.Items})
+		}
+		if rep, goesOn = late, false; over || empty(&rep) {
+			return rep, over
+		}
+	}
+	switch {
+	case h.Message && rep.Message: // which has the products of both
+		if said := (agent.Report{Full: true, Products: h.Products}); hasContent(h) {
+			over = !s.run.report(said)
+		}
+	case h.Message && rep.State != task.None, goesOn && len(h.Items) > 0 && len(rep.Items) > 0,
+		h.Follows == agent.FollowsWork && rep.State != task.None:
+		over = !s.show()
+	case rep.State == task.None || len(rep.Chunks) > 0:
+		over = !s.heldFollowed() // which begins the time again
+	}
+	if rep.State == task.None {
+		return rep, over
+	}
+	if s.until.IsZero() { // the Leader was asked
+		s.from.SetIdleTimeout(s.run.config.IdleTimeout)
+	}
+	if !s.shown || rep.State == h.State {
+		rep = after(h, rep)
+	}
+	s.held = nil
+	if !s.closing {
+		s.run.endAt(s.from, time.Time{})
+	}
+	return rep, over
+}
+
+// hasContent reports whether any product of a report has any.
+func hasContent(rep *agent.Report) bool {
+	for _, p := range rep.Products {
+		if !p.IsEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
+// after returns a report with what one before it that was held has said, as far as the report does not say that itself.
 // An agent often repeats the state without the words.
 func after(held *agent.Report, rep agent.Report) agent.Report {
 	if !rep.Full && len(rep.Chunks) == 0 {

@@ -34,8 +34,9 @@ type reading struct {
 	texts   translate.TextStream // nil if the codec reads no texts apart
 	arrived arrivals
 	held    *agent.Report   // the settled state with which the turn may end; nil for none
+	shown   bool            // what the agent said with it, if it is one on the way, was reported
 	closing bool            // the agent has called the stream ended, without such a state
-	until   time.Time       // when the turn ends with held, or the stream is taken for ended
+	until   time.Time       // when the agent has been silent for long enough behind that; zero for never
 	said    []task.DataItem // with the last state
 }
 
@@ -48,19 +49,17 @@ type brought struct {
 
 // next reads one message. It returns true if the turn has ended, or the caller takes no more.
 func (s *reading) next() (over bool, _ error) {
-	if (s.held != nil || s.closing) && !time.Now().Before(s.until) { // though messages come that mean nothing
-		if s.held != nil {
-			return s.end(*s.held)
-		}
-		return s.fail(errStreamEnded)
+	if s.isSilent() { // though messages come that mean nothing
+		return s.silent()
 	}
 	m, err := s.from.Next()
+	if err != nil && s.run.ctx.Err() == nil && s.isSilent() {
+		return s.silent()
+	}
 	if err == nil && s.texts != nil && s.texts.Text(m.Name, m.Data, s.arrived.pieces()) {
 		s.seen, s.acted, s.run.acted, s.delivered = true, true, true, true
-		if s.held != nil || s.closing {
-			if s.renew(); !s.reportHeldProducts() {
-				return true, nil
-			}
+		if (s.held != nil || s.closing) && !s.heldFollowed() {
+			return true, nil
 		}
 		return s.hasPiece(), nil
 	}
@@ -102,7 +101,7 @@ func (s *reading) next() (over bool, _ error) {
 	case !rep.EndsTurn():
 		s.run.acted = true
 		return s.merge(rep), nil
-	case rep.Provisional:
+	case rep.Follows != agent.FollowsNothing:
 		return s.hold(rep), nil
 	}
 	return s.end(rep)
@@ -245,7 +244,8 @@ func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 	var whole agent.Report
 	for seen, size := false, 0; ; {
 		m, err := x.Next()
-		if seen && ReasonOf(err) == StreamCut || err != nil && whole.Provisional && r.ctx.Err() == nil {
+		held := whole.Follows != agent.FollowsNothing
+		if seen && ReasonOf(err) == StreamCut || err != nil && held && r.ctx.Err() == nil {
 			return whole, nil
 		}
 		if err != nil {
@@ -260,11 +260,11 @@ func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 			return agent.Report{}, r.paired(err)
 		}
 		seen = seen || !empty(&rep)
-		if whole = merged(whole, rep, &fold); whole.EndsTurn() && !whole.Provisional {
+		if whole = merged(whole, rep, &fold); whole.EndsTurn() && whole.Follows == agent.FollowsNothing {
 			return whole, nil
 		}
-		if whole.Provisional && !empty(&rep) || rep.Last {
-			r.endAt(x, time.Now().Add(grace))
+		if whole.Follows != agent.FollowsNothing && !empty(&rep) || rep.Last {
+			r.endAt(x, time.Now().Add(patience(&whole, false)))
 		}
 	}
 }
@@ -285,7 +285,7 @@ func merged(whole, next agent.Report, fold *task.Fold) agent.Report {
 	case next.State == task.None:
 		whole.Ref = next.Ref
 		next = whole
-	case whole.Provisional:
+	case whole.Follows != agent.FollowsNothing:
 		next = after(&whole, next)
 	}
 	next.Full, next.Products, next.Chunks = full, fold.Task().Products, nil

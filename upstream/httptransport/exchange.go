@@ -183,8 +183,14 @@ func (x *exchange) SetIdleTimeout(d time.Duration) {
 	x.conn.SetIdleTimeout(d)
 }
 
-// EndAt ends a stream at a time, whatever the agent sends before that is no event; zero is for never.
-func (x *exchange) EndAt(t time.Time) { x.conn.StopAt(t) }
+// EndAt ends a stream at a time, whatever the agent sends before that is no event; zero is for never. A stream that
+// such a time has ended goes on.
+func (x *exchange) EndAt(t time.Time) {
+	x.conn.StopAt(t)
+	if x.events != nil {
+		x.events.Resume(http1.ErrStopped)
+	}
+}
 
 // Close implements upstream.Exchange. The connection is used again if the answer was read to its end, and was that to
 // the request. After a server has failed it is not: some servers, such as uvicorn, close the connection then without

@@ -180,7 +180,9 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	}
 	s.query = translate.Query{}
 	rep, err := m.news(&s.artifacts)
-	rep.Ref, rep.Provisional = ref, rep.EndsTurn() && !m.final && !isQuestion(event, &rep)
+	if rep.Ref = ref; rep.EndsTurn() && !m.final && !isQuestion(event, &rep) {
+		rep.Follows = agent.FollowsMore
+	}
 	rep.Last = m.final && rep.State != task.None && !rep.State.Settled()
 	return rep, err
 }

@@ -161,10 +161,12 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 
 // stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are distinguished by their
 // members, since "kind" may be missing. Once one has proven to belong to the stream, all others do, whatever their id:
-// some agents report a failure under another one. A turn ends by its state and not by "final".
+// some agents report a failure under another one. A turn ends by its state; a question that is not "final" is a state
+// on the way.
 type stream struct {
 	query     translate.Query // of the stream; none once an event has proven to belong to it
 	artifacts artifacts
+	answers   message.Answers
 	last      wire.LastPiece
 	named     bool // the agent's ids were reported
 	task      bool // there is a task, so a Message belongs to it
@@ -196,12 +198,28 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	s.query = translate.Query{}
+	rep.Follows = m.follows(&rep)
+	s.answers.Add(&rep)
 	s.task = s.task || m.status.Exists() || m.artifact.Exists()
 	if s.named {
 		rep.Ref = nil
 	}
 	s.named = s.named || rep.Ref != nil
 	return rep, nil
+}
+
+// follows returns what may follow a report in its stream. The SDKs for Python and Java ask without "final", unless the
+// agent says otherwise.
+func (m *result) follows(rep *agent.Report) agent.Following {
+	switch {
+	case !rep.EndsTurn():
+		return agent.FollowsNothing
+	case m.open && rep.State == task.AwaitingInput:
+		return agent.FollowsWork
+	case m.open || rep.Message: // Lenient: several Messages, or a Message before a Task
+		return agent.FollowsMore
+	}
+	return agent.FollowsStragglers // Lenient: an artifact or a Message behind the end of a turn
 }
 
 var statusForm = status.Form{
@@ -214,6 +232,7 @@ type result struct {
 	messageID, role, parts      gjson.Result
 	status, artifact, artifacts gjson.Result
 	append, last                bool
+	open                        bool // "final" is false
 	update                      bool // it has a member that only updates have; without artifacts it says nothing of them
 	raw                         gjson.Result
 	rest                        wire.Extensions
@@ -248,7 +267,7 @@ func membersOf(v gjson.Result) result {
 		case "lastChunk":
 			m.last = v.Bool()
 		case "final":
-			m.update = true
+			m.update, m.open = true, v.Type == gjson.False
 		case "type", "history":
 		default:
 			extension.AddResult(&m.rest, key, v)
@@ -336,7 +355,8 @@ func (m *result) message() (rep agent.Report, err error) {
 	if rep.Ref, err = m.ref(); err != nil {
 		return rep, err
 	}
-	rep.State, rep.NativeState, rep.WithoutTask = task.AwaitingCompletion, "message", m.taskID.Str == ""
+	rep.State, rep.NativeState = task.AwaitingCompletion, "message"
+	rep.Message, rep.WithoutTask = true, m.taskID.Str == ""
 	rep.Full, rep.Products = true, []task.Product{p}
 	sum := crc32.ChecksumIEEE([]byte(m.messageID.Raw + m.parts.Raw))
 	rep.Revision = messageRevision + strconv.FormatUint(uint64(sum), 16)

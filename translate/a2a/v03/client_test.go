@@ -267,9 +267,9 @@ func TestStream(t *testing.T) {
 			[]a2atest.Event{{Data: []byte(whole(`"status":{"state":"submitted"}`))}, status("t", "working"),
 				status("t", "input-required")},
 			"report whole accepted (submitted) task=t session=c\nreport working (working)\nreport awaiting-input " +
-				"(input-required)\n"},
+				"(input-required) on-the-way\n"},
 		{"a failure under another id", []a2atest.Event{status("t", "working"), status("other", "failed")},
-			"report working (working) task=t session=c\nreport failed (failed)\n"},
+			"report working (working) task=t session=c\nreport failed (failed) provisional\n"},
 		{"a failure as a task",
 			[]a2atest.Event{status("t", "working"), {Data: []byte(whole(`"status":{"state":"failed"}`))}},
 			"report working (working) task=t session=c\nreport whole failed (failed)\n"},
@@ -296,8 +296,8 @@ func TestStream(t *testing.T) {
 				"\"text\":\"1\"}]}\nreport\n" +
 				chunk("a", "2", true, false)},
 		{"a message alone", []a2atest.Event{message("agent", "hi")},
-			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\"," +
-				"\"text\":\"hi\"}]}\n"},
+			"report whole awaiting-completion (message) provisional\n  product {\"id\":\"m\",\"dataItems\":[" +
+				"{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
 		{"a message without parts", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
 			"error invalid-agent-response: the agent's answer has parts that are no array\n"},
 		{"a long context", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","contextId":"` +

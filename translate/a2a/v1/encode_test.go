@@ -454,7 +454,7 @@ func TestIdentity(t *testing.T) {
 
 func same(t *testing.T, name string, want *task.Task, state task.State, rep agent.Report, err error) {
 	t.Helper()
-	rep.NativeState, rep.Revision, rep.RevisionDated = "", "", false
+	rep.NativeState, rep.Revision, rep.RevisionDated, rep.Follows = "", "", false, agent.FollowsNothing
 	if diff := cmp.Diff(agent.Report{
 		State: state, Items: want.Status.DataItems, Full: true, Products: want.Products,
 		Ref: &agent.Ref{Task: want.ID, Session: want.SessionID},

@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -58,9 +59,10 @@ func (c client) newStream(known []task.Product) stream {
 
 // stream reads the StreamResponses of one stream. They have no names, but some agents name errors.
 type stream struct {
-	client client
-	reader reader
-	last   wire.LastPiece
+	client  client
+	reader  reader
+	last    wire.LastPiece
+	answers message.Answers
 }
 
 func (s *stream) Event(event string, data []byte) (agent.Report, error) {
@@ -83,7 +85,20 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if err == nil && !s.client.rest { // it belongs to the stream, and so all others do, whatever their ids
 		s.client.query, s.reader.query = translate.Query{}, translate.Query{}
 	}
+	rep.Follows = follows(&rep)
+	s.answers.Add(&rep)
 	return rep, err
+}
+
+// follows returns what may follow a report in its stream. 1.0 does not say whether an agent that asks goes on.
+func follows(rep *agent.Report) agent.Following {
+	switch {
+	case !rep.EndsTurn():
+		return agent.FollowsNothing
+	case rep.Message || rep.State == task.AwaitingInput:
+		return agent.FollowsMore
+	}
+	return agent.FollowsStragglers
 }
 
 // parse reads an agent's answer, whatever the HTTP status. It copies body: the response is a view of the copy.
@@ -231,6 +246,7 @@ type reader struct {
 	known []task.Product  // when the turn began
 	seen  map[string]bool // the artifacts of the turn by id; true for an artifact that was sent in pieces
 	named bool            // the agent's ids were reported
+	task  bool            // there is a task, so a Message belongs to it
 }
 
 // report reads an answer, an event of a stream or a notification. The report is empty where it is none of these.
@@ -251,6 +267,7 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	if name.Str != "" { // and so what follows is about that task, too
 		r.query = translate.Query{}
 	}
+	r.task = r.task || kind != isMessage && kind != isNothing
 	switch kind {
 	case isTask:
 		if !m.status.Exists() {
@@ -306,14 +323,24 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	if id == "" {
 		id = "message"
 	}
+	if r.task { // so the Message is what the agent says with its last word
+		return agent.Report{
+			State: task.AwaitingCompletion, NativeState: "message", Message: true, Items: items,
+			Revision: messageRevision(v),
+		}, nil
+	}
 	withoutTask := !r.named && m.taskID.Str == ""
-	r.named = true
+	r.named = r.named || m.taskID.Str != ""
 	return agent.Report{
-		State: task.AwaitingCompletion, NativeState: "message", WithoutTask: withoutTask,
+		State: task.AwaitingCompletion, NativeState: "message", Message: true, WithoutTask: withoutTask,
 		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: extension.OfArtifact(&m.rest)}},
 		Ref:      &agent.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
-		Revision: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
+		Revision: messageRevision(v),
 	}, nil
+}
+
+func messageRevision(v gjson.Result) string {
+	return "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16)
 }
 
 // statusForm is that of 1.0. A missing state says that the agent does not know.

@@ -110,8 +110,11 @@ func Show(rep agent.Report, err error) string {
 	if rep.SelfResuming {
 		b.WriteString(" open")
 	}
-	if rep.Provisional {
+	switch rep.Follows {
+	case agent.FollowsMore:
 		b.WriteString(" provisional")
+	case agent.FollowsWork:
+		b.WriteString(" on-the-way")
 	}
 	if rep.Last {
 		b.WriteString(" last")
