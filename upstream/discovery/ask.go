@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -21,7 +22,7 @@ import (
 
 // Limits of a search.
 const (
-	maxQuestions    = 8
+	maxQuestions    = 20
 	questionTimeout = 10 * time.Second // for each, connection and body included
 	maxCard         = 1 << 20          // size of any answer, in bytes
 	maxHeaderBytes  = 64 << 10
@@ -33,7 +34,9 @@ type asker struct {
 	transport *http.Transport
 	header    http.Header
 	host      string
-	remaining int // how many questions are left
+	origin    *url.URL        // which alone gets the header, and the certificate of transport
+	strange   *http.Transport // to all others
+	remaining int             // how many questions are left
 }
 
 func newAsker(ctx context.Context, config Config) asker {
@@ -52,6 +55,9 @@ func newAsker(ctx context.Context, config Config) asker {
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 	}
+	k.origin, _ = url.Parse(config.URL)
+	k.strange = k.transport.Clone()
+	k.strange.TLSClientConfig = nil
 	for name, values := range config.Header {
 		if name = http.CanonicalHeaderKey(name); name != "Host" {
 			k.header[name] = values
@@ -66,7 +72,29 @@ type answer struct {
 	body     []byte
 	tooLarge bool
 	verdict  translate.Verdict
-	object   bool // the body is a JSON object
+	object   bool   // the body is a JSON object
+	location string // of a redirect
+}
+
+// slashed returns the URL that was asked with a slash at the end of its path, or without it, where the agent redirects
+// there. It stays at the host, scheme and port that were asked: they have the credentials. nil is for any other answer.
+//
+// Lenient: frameworks redirect so, and clients follow.
+func (a answer) slashed(u *url.URL) *url.URL {
+	to, err := url.Parse(a.location)
+	if a.location == "" || err != nil {
+		return nil
+	}
+	at, other := *u, u.Path+"/"
+	if cut, is := strings.CutSuffix(u.Path, "/"); is {
+		other = cut
+	}
+	to = u.ResolveReference(to)
+	if !strings.EqualFold(to.Hostname(), u.Hostname()) || to.Path != other || other == "" {
+		return nil
+	}
+	at.Path, at.RawPath = other, ""
+	return &at
 }
 
 // unauthorized reports whether the agent answers only callers that it knows.
@@ -97,22 +125,33 @@ func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []
 	k.remaining--
 	ctx, cancel := context.WithTimeout(k.ctx, questionTimeout)
 	defer cancel()
-	header := k.header.Clone()
+	transport, header, host := k.transport, k.header.Clone(), k.host
+	if !isAt(u, k.origin) {
+		transport, header, host = k.strange, http.Header{"User-Agent": k.header["User-Agent"]}, ""
+	}
 	header.Set("Accept", "application/json")
 	for _, f := range fields {
 		header.Set(f.Name, f.Value)
 	}
-	req := (&http.Request{Method: method, URL: u, Host: k.host, Header: header}).WithContext(ctx)
+	req := (&http.Request{Method: method, URL: u, Host: host, Header: header}).WithContext(ctx)
 	if body != nil {
 		header.Set("Content-Type", "application/json")
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	res, err := k.transport.RoundTrip(req)
+	res, err := transport.RoundTrip(req)
 	if err != nil {
 		return answer{}, k.broken(ctx, err)
 	}
 	defer res.Body.Close()
 	a := answer{status: res.StatusCode}
+	switch res.StatusCode {
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		a.location = res.Header.Get("Location")
+	case http.StatusMovedPermanently, http.StatusFound:
+		if method == http.MethodGet { // by which these are followed
+			a.location = res.Header.Get("Location")
+		}
+	}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxCard+1)); err != nil {
 		return answer{}, k.broken(ctx, err)
 	}
@@ -120,6 +159,11 @@ func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []
 		a.body, a.tooLarge = nil, true
 	}
 	return a, nil
+}
+
+// isAt reports whether a URL is at the scheme, host and port of another one.
+func isAt(u, origin *url.URL) bool {
+	return u.Scheme == origin.Scheme && strings.EqualFold(u.Hostname(), origin.Hostname()) && port(u) == port(origin)
 }
 
 // broken says what an error of the connection means.

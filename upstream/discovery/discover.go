@@ -10,8 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -24,6 +24,12 @@ import (
 type Config struct {
 	URL    string // the agent's base, or the URL of its card, http or https
 	Finder translate.Finder
+
+	// CardURL is where the agent's card is, http or https, or ReadCard reads it; without either it is looked for below the
+	// URL, at the root of its host, and by the name of the agent there. Another host or port than that of URL gets neither
+	// Header nor TLS.
+	CardURL  string
+	ReadCard func() ([]byte, error)
 
 	Header http.Header // sent with every request: the gateway's credentials for the agent. It is never logged
 	TLS    *tls.Config // for https; default: the system's roots
@@ -74,13 +80,15 @@ func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 // discovery is one search. It is used by one goroutine only.
 type discovery struct {
 	asker
+	config  Config
 	finder  translate.Finder
 	place   string   // of the places of cards, that of the card which was found
-	base    *url.URL // without the place of a card, query and fragment
-	full    *url.URL // as it is configured
+	base    *url.URL // without the place of a card and fragment
+	full    *url.URL // as it is configured, without the place of a card
 	problem string   // what was odd first, for the error if there is one; empty for nothing
 	probes  []translate.Probe
-	asked   []question // with their answers
+	asked   []question        // with their answers
+	slashed map[string]string // endpoints, with the URLs to which the agent redirects them
 }
 
 // question is a probe that was sent to an endpoint.
@@ -97,67 +105,16 @@ func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
 	case config.Finder == nil:
 		return nil, errors.New("a finder of dialects is missing")
 	}
-	paths, _ := config.Finder.Places()
-	for _, path := range paths {
-		// The URL may be that of the card.
-		if rest, ok := strings.CutSuffix(u.Path, path); ok {
-			u.Path, u.RawPath = rest, ""
-			break
-		}
+	if before, _, is := strings.Cut(u.Path, wellKnown); is && path.Ext(u.Path) == ".json" {
+		u.Path, u.RawPath = before, "" // it is that of the card
 	}
 	rooted(u)
 	base := *u
-	base.RawQuery, base.ForceQuery = "", false
+	base.ForceQuery = false
 	return &discovery{
-		asker: newAsker(ctx, config), finder: config.Finder, base: &base, full: u,
-		probes: config.Finder.Probes("aip-gateway-" + rand.Text()),
+		asker: newAsker(ctx, config), config: config, finder: config.Finder, base: &base, full: u,
+		probes: config.Finder.Probes("aip-gateway-" + rand.Text()), slashed: make(map[string]string),
 	}, nil
-}
-
-// card looks for the agent's card below its base, then at the root of its host, where the specification has it.
-// It returns nil where there is none that can be read. Only an agent that cannot be reached is an error.
-func (d *discovery) card() (*translate.Card, error) {
-	paths, fields := d.finder.Places()
-	root := url.URL{Scheme: d.base.Scheme, Host: d.base.Host, Path: "/"}
-	under := []*url.URL{d.base}
-	if strings.Trim(d.base.Path, "/") != "" {
-		under = append(under, &root)
-	}
-	for _, base := range under {
-		for _, path := range paths {
-			if d.remaining == 0 {
-				return nil, nil
-			}
-			a, err := d.ask(http.MethodGet, base.JoinPath(path), fields, nil)
-			if err != nil {
-				return nil, err
-			}
-			switch {
-			case a.status != http.StatusOK:
-				if a.status != http.StatusNotFound {
-					d.keepProblem(a.problem())
-				}
-				continue
-			case a.tooLarge:
-				d.keepProblem("its card is larger than " + strconv.Itoa(maxCard) + " bytes")
-				continue
-			}
-			card, err := d.finder.Card(a.body)
-			if err == nil {
-				d.place = path
-				if len(card.Ignored) > 0 {
-					d.keepProblem("of its card, these members have a wrong type and are ignored: " +
-						strings.Join(card.Ignored, ", "))
-				}
-				return card, nil
-			}
-			var e *task.Error
-			if errors.As(err, &e) {
-				d.keepProblem(strings.Replace(e.Detail, "the agent's", "its", 1))
-			}
-		}
-	}
-	return nil, nil
 }
 
 // keepProblem keeps what was odd, if it is the first.

@@ -19,8 +19,14 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
+// TestDiscover finds agents by their cards and their answers, with as few questions as that takes.
+//
+// Lenient: its card below its name, `/.well-known/<id>/agent-card.json`, for an endpoint that ends with `<id>`
+// Lenient: a redirect that adds or takes the last slash of the path, on its own host
+// Lenient: a URL in its card that is relative, or to whose path a proxy adds or of which it cuts off something
 func TestDiscover(t *testing.T) {
 	type want struct {
 		Dialect, URL, Card, Why string
@@ -151,7 +157,7 @@ func TestDiscover(t *testing.T) {
 				[]string{cardJSON, "/invoke GetTask", "/invoke03 tasks/pushNotificationConfig/get",
 					"/invoke tasks/pushNotification/get",
 					"/invoke tasks/pushNotificationConfig/get", "/rest GetTask", "/invoke03 GetTask",
-					"/invoke03 tasks/pushNotification/get"}}},
+					"/invoke03 tasks/pushNotification/get", "/ GetTask"}}},
 		{"an endpoint that answers only callers that it knows", "",
 			&peer{cards: only(cardJSON, card03), over: func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPost {
@@ -164,7 +170,56 @@ func TestDiscover(t *testing.T) {
 				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
 		{"no card, 1.0", "/rpc", &peer{rpc: at1("/rpc", speaks10)},
 			want{"a2a/1.0", "/rpc", "", "it knows GetTask; it shows no card",
-				[]string{"/rpc" + cardJSON, "/rpc" + agentJSON, cardJSON, agentJSON, "/rpc GetTask"}}},
+				[]string{"/rpc" + cardJSON, "/rpc" + agentJSON, cardJSON, agentJSON, "/.well-known/rpc/agent-card.json",
+					"/rpc GetTask"}}},
+		{"Mastra, by the URL of its card", "/.well-known/weather/agent-card.json", &peer{
+			cards: only("/.well-known/weather/agent-card.json", strings.Replace(card03, "/invoke", "/a2a/weather", 1)),
+			rpc:   at1("/a2a/weather", map[string]string{"tasks/get": knownTask}), plain: true},
+			want{"a2a/0.3", "/a2a/weather", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, though no answer of the agent proves it",
+				[]string{"/.well-known/weather/agent-card.json", "/a2a/weather tasks/pushNotificationConfig/get",
+					"/a2a/weather GetTask", "/a2a/weather tasks/pushNotification/get", "/ GetTask"}}},
+		{"VoltAgent, by its endpoint", "/a2a/support", &peer{
+			cards: only("/.well-known/support/agent-card.json", strings.Replace(legacyCard, "HOST/", "HOST/a2a/support", 1)),
+			rpc:   at1("/a2a/support", noWebhooks)},
+			want{"a2a/0.3", "/a2a/support", "l", "its card names no version, and no answer of the agent proves one",
+				[]string{"/a2a/support" + cardJSON, "/a2a/support" + agentJSON, cardJSON, agentJSON,
+					"/.well-known/support/agent-card.json", "/a2a/support GetTask", "/a2a/support tasks/pushNotification/get",
+					"/a2a/support tasks/pushNotificationConfig/get"}}},
+		{"a card with a query", "/card?agent=x", &peer{cards: only("/card?agent=x", card03),
+			rpc: at1("/invoke", speaks03)},
+			want{"a2a/0.3", "/invoke", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
+				[]string{"/card?agent=x", "/invoke tasks/pushNotificationConfig/get"}}},
+		{"a card of another name", "/cards/x.json", &peer{cards: only("/cards/x.json", card10),
+			rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{"/cards/x.json", "/rpc GetTask"}}},
+		{"a relative URL", "", &peer{cards: only(cardJSON, strings.Replace(card10, "http://HOST", "", 1)),
+			rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{cardJSON, "/rpc GetTask"}}},
+		{"a path that a proxy cuts off", "/svc", &peer{
+			cards: only("/svc"+cardJSON, strings.Replace(card03, "HOST/invoke", "public.example/ingress/a2a", 1)),
+			rpc:   at1("/svc/a2a", speaks03)},
+			want{"a2a/0.3", "/svc/a2a", "g", "it knows tasks/pushNotificationConfig/get; not where its card says",
+				[]string{"/svc" + cardJSON, "/ingress/a2a tasks/pushNotificationConfig/get", "/svc GetTask",
+					"/svc/ingress/a2a GetTask", "/svc/a2a GetTask", "/svc/a2a tasks/pushNotification/get",
+					"/svc/a2a tasks/pushNotificationConfig/get"}}},
+		{"a path that a proxy adds, without webhooks", "/svc", &peer{
+			cards: only("/svc"+cardJSON, card03), rpc: at1("/svc/invoke", noWebhooks)},
+			want{"a2a/0.3", "/svc/invoke", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, though no answer of the agent proves it",
+				[]string{"/svc" + cardJSON, "/invoke tasks/pushNotificationConfig/get", "/svc GetTask",
+					"/svc/invoke GetTask", "/svc/invoke tasks/pushNotification/get",
+					"/svc/invoke tasks/pushNotificationConfig/get"}}},
+		{"a slash is added by a redirect", "/app", &peer{
+			cards: only("/app"+cardJSON, strings.Replace(card03, "invoke", "app", 1)), rpc: at1("/app/", speaks03),
+			over: redirecting("/app", "http://HOST/app/")},
+			want{"a2a/0.3", "/app/", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
+				[]string{"/app" + cardJSON, "/app tasks/pushNotificationConfig/get",
+					"/app/ tasks/pushNotificationConfig/get"}}},
 		{"no card, legacy", "", &peer{rpc: at1("/", speaksLegacy)},
 			want{"a2a/legacy", "/", "", "it knows tasks/pushNotification/get; it shows no card",
 				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
@@ -413,5 +468,58 @@ func TestDiscoverNoAgent(t *testing.T) {
 		if task.KindOf(err) != task.AgentUnavailable || !strings.Contains(err.Error(), "start it, or correct its URL") {
 			t.Errorf("no agent: %v", err)
 		}
+	}
+}
+
+// TestDiscoverStaysAtItsHost: a redirect to another host is not followed, whatever it adds to the path.
+func TestDiscoverStaysAtItsHost(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	for _, to := range []string{elsewhere + "/app/", "//u@x/app/", "/other/"} {
+		p := &peer{cards: only(cardJSON, strings.Replace(card03, "invoke", "app", 1)), rpc: at1("/app/", speaks03),
+			over: redirecting("/app", to)}
+		srv := httptest.NewServer(p)
+		found, err := Discover(t.Context(), Config{URL: srv.URL, Finder: a2a.Finder(),
+			Header: http.Header{"Authorization": {"Bearer x"}}})
+		if err != nil || found.URL != srv.URL+"/app" || asked {
+			t.Errorf("%s: %+v, %v, and the other host was asked: %t", to, found, err, asked)
+		}
+		srv.Close()
+	}
+}
+
+// TestConfiguredCard: a card is taken from where the configuration has it. Another host is told nothing of the
+// credentials for the agent.
+func TestConfiguredCard(t *testing.T) {
+	var told http.Header
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told = r.Header
+		io.WriteString(w, strings.ReplaceAll(card03, "HOST", r.Host))
+	}))
+	defer other.Close()
+	p := &peer{rpc: at1("/invoke", speaks03)}
+	srv := httptest.NewServer(p)
+	defer srv.Close()
+	for name, config := range map[string]Config{
+		"by a URL":  {CardURL: other.URL + "/any/card?x=1"},
+		"by a file": {ReadCard: func() ([]byte, error) { return []byte(card03), nil }},
+	} {
+		p.log, told = nil, nil
+		config.URL, config.Finder = srv.URL, a2a.Finder()
+		config.Header = http.Header{"Authorization": {"Bearer x"}, "Host": {"agent.example"}}
+		found, err := Discover(t.Context(), config)
+		if err != nil || found.Dialect != "a2a/0.3" || found.URL != srv.URL+"/invoke" || len(p.log) != 1 {
+			t.Errorf("%s: %+v, %v, after %q", name, found, err, p.log)
+		}
+		if told.Get("Authorization") != "" || told.Get("User-Agent") == "" != (told == nil) {
+			t.Errorf("%s: the other host was told %v", name, told)
+		}
+	}
+	card, err := FetchCard(t.Context(), Config{URL: srv.URL, Finder: a2a.Finder(),
+		ReadCard: func() ([]byte, error) { return nil, errors.New("no such file") }})
+	if upstream.ReasonOf(err) != upstream.CardMissing || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a file that is missing: %v, %v", card, err)
 	}
 }

@@ -5,7 +5,10 @@ package discovery
 import (
 	"cmp"
 	"net"
+	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -18,11 +21,64 @@ type offer struct {
 	moved bool
 }
 
-func (o offer) found(why string) Found {
+// found returns the agent at the endpoint of an offer.
+func (d *discovery) found(o offer, why string) Found {
 	if o.moved {
 		why += "; the card names another host for the endpoint, which the configured one replaces"
 	}
-	return Found{Dialect: o.Dialect, URL: o.url, Why: why}
+	return Found{Dialect: o.Dialect, URL: cmp.Or(d.slashed[o.url], o.url), Why: why}
+}
+
+// behindPrefixes returns where the endpoints of offers may be that are not where the card says, since a proxy has added
+// to the paths that the agent knows, or cut off from them: below the base, with all of their path or the last segment.
+//
+// Lenient: agents do not know what their proxies do.
+func (d *discovery) behindPrefixes(offers []offer) (all []offer) {
+	for _, o := range offers {
+		if d.takes(o.url) {
+			continue
+		}
+		for _, u := range d.prefixed(o) {
+			all = append(all, offer{url: u})
+		}
+	}
+	return all
+}
+
+func (d *discovery) prefixed(o offer) (all []string) {
+	u, err := url.Parse(o.url)
+	if err != nil || o.OwnPort || o.URL == "" || strings.Trim(u.Path, "/") == "" {
+		return nil
+	}
+	for _, p := range []string{u.Path, path.Base(u.Path)} {
+		at := *d.base.JoinPath(p)
+		if at.RawQuery = u.RawQuery; at.Path != u.Path {
+			all = append(all, at.String())
+		}
+	}
+	return all
+}
+
+// placeOf returns the endpoint of an offer: where the card says, unless nothing takes requests there, and something
+// does behind a prefix.
+func (d *discovery) placeOf(o offer) string {
+	if !d.takes(o.url) {
+		for _, at := range d.prefixed(o) {
+			if d.takes(at) {
+				return at
+			}
+		}
+	}
+	return o.url
+}
+
+// takes reports whether an endpoint has answered a question as none does where nothing is.
+func (d *discovery) takes(endpoint string) bool {
+	return slices.ContainsFunc(d.asked, func(q question) bool {
+		a := &q.answer
+		return q.endpoint == endpoint && (a.verdict != translate.Unsure || a.status >= 200 && a.status < 300 ||
+			a.status == http.StatusBadRequest && a.object)
+	})
 }
 
 // endpoint returns the URL to use for that of an offer, empty for none. Agents in containers and behind proxies name
@@ -33,7 +89,7 @@ func (d *discovery) endpoint(o translate.Offer) (endpoint string, moved bool) {
 	if o.OwnPort {
 		return d.ownPort(o.URL)
 	}
-	u, err := url.Parse(o.URL)
+	u, err := d.base.Parse(o.URL) // Lenient: some are relative
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return "", false
 	}

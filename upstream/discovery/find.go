@@ -56,7 +56,7 @@ func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) 
 		case o.Dialect == "", o.OwnPort: // at the configured port, the agent may speak something else
 			continue
 		case p == nil && i == 0:
-			return o.found(o.Why), true, nil // there is no question for it
+			return d.found(o, o.Why), true, nil // there is no question for it
 		case p == nil:
 			continue // a card that was wrong before is believed last
 		}
@@ -64,16 +64,17 @@ func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) 
 		case err != nil:
 			return Found{}, false, err
 		case a.verdict == translate.Yes:
-			return o.found(o.Why + ", and " + p.Why), true, nil
+			return d.found(o, o.Why+", and "+p.Why), true, nil
 		case a.unauthorized():
 			why := o.Why + ", and it answers only callers that it knows (" + a.problem() + ")"
-			return o.found(why), true, nil
+			return d.found(o, why), true, nil
 		}
 	}
 	return Found{}, false, nil
 }
 
-// askEverywhere asks every question at every endpoint that the card offers, and at the configured URL.
+// askEverywhere asks every question at every endpoint that the card offers, at the configured URL, and where a proxy
+// may have put an endpoint that is not where the card says.
 func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found Found, ok bool, _ error) {
 	endpoints := make([]offer, 0, len(offers)+1)
 	for _, o := range append(offers, offer{url: d.full.String()}) {
@@ -81,6 +82,14 @@ func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found F
 			endpoints = append(endpoints, o)
 		}
 	}
+	if found, ok, err := d.askAt(endpoints, card, offers); ok || err != nil {
+		return found, ok, err
+	}
+	return d.askAt(d.behindPrefixes(offers), card, offers)
+}
+
+// askAt asks every question at endpoints.
+func (d *discovery) askAt(endpoints []offer, card *translate.Card, offers []offer) (found Found, ok bool, _ error) {
 	for _, e := range endpoints {
 		for i := range d.probes {
 			p := &d.probes[i]
@@ -90,7 +99,7 @@ func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found F
 			}
 			if a.verdict == translate.Yes {
 				e.Dialect = p.Dialect
-				return e.found(p.Why + "; " + d.mismatch(card, offers, p.Dialect)), true, nil
+				return d.found(e, p.Why+"; "+d.mismatch(card, offers, p.Dialect)), true, nil
 			}
 		}
 	}
@@ -102,18 +111,19 @@ func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found F
 func (d *discovery) believe(offers []offer) (found Found, ok bool) {
 	for _, denied := range []bool{false, true} {
 		for _, o := range offers {
+			o.url = d.placeOf(o)
 			switch {
 			case o.OwnPort && !denied:
-				return o.found(o.Why), true // there is no question for it
+				return d.found(o, o.Why), true // there is no question for it
 			case o.Dialect != "" && d.denied(o) == denied:
-				return o.found(o.Why + ", though no answer of the agent proves it"), true
+				return d.found(o, o.Why+", though no answer of the agent proves it"), true
 			}
 		}
 	}
 	for _, o := range offers {
 		if o.Likely != "" && d.isServed(o.url) {
 			o.Dialect = o.Likely
-			return o.found(o.Why + ", and no answer of the agent proves one"), true
+			return d.found(o, o.Why+", and no answer of the agent proves one"), true
 		}
 	}
 	return Found{}, false
@@ -191,7 +201,14 @@ func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	if err != nil {
 		return answer{}, nil // cannot happen: it was made of one
 	}
+	if to := d.slashed[endpoint]; to != "" {
+		u, _ = url.Parse(to)
+	}
 	a, err := d.ask(http.MethodPost, u, p.Header, p.Body)
+	if to := a.slashed(u); err == nil && to != nil && d.slashed[endpoint] == "" && d.remaining > 0 {
+		d.slashed[endpoint] = to.String()
+		a, err = d.ask(http.MethodPost, to, p.Header, p.Body)
+	}
 	switch {
 	case d.ctx.Err() != nil:
 		return answer{}, err

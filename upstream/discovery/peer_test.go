@@ -34,12 +34,12 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	method := gjson.GetBytes(body, "method").Str
 	p.mu.Lock()
-	p.log = append(p.log, strings.TrimSpace(r.URL.Path+" "+method))
+	p.log = append(p.log, strings.TrimSpace(r.URL.RequestURI()+" "+method))
 	p.mu.Unlock()
 	if p.over != nil && p.over(w, r) {
 		return
 	}
-	if card, ok := p.cards[r.URL.Path]; ok && r.Method == http.MethodGet {
+	if card, ok := p.cards[r.URL.RequestURI()]; ok && r.Method == http.MethodGet {
 		io.WriteString(w, strings.ReplaceAll(card, "HOST", r.Host))
 		return
 	}
@@ -116,6 +116,17 @@ func detailOf(err error) string {
 		return e.Detail
 	}
 	return ""
+}
+
+// redirecting redirects what is posted to a path.
+func redirecting(path, to string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || r.URL.Path != path {
+			return false
+		}
+		http.Redirect(w, r, strings.ReplaceAll(to, "HOST", r.Host), http.StatusTemporaryRedirect)
+		return true
+	}
 }
 
 // answers answers every request alike.
