@@ -54,7 +54,7 @@ func (r *run) tellsNothing(err error, asked time.Duration) bool {
 	if r.ended == nil || !r.ended.delivered && len(r.ended.last) == 0 {
 		return false
 	}
-	if !transient(err) {
+	if !mayPass(err) {
 		return true
 	}
 	switch ReasonOf(err) {

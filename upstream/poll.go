@@ -35,6 +35,8 @@ type polling struct {
 	stalled      string          // the error text after that time
 
 	wait     time.Duration // before the next question
+	least    time.Duration // before it, whatever is new: the agent has asked for that
+	refused  int           // how often the agent has taken no question since it has answered one
 	begun    time.Time
 	answered time.Time // when the agent has answered last
 	changed  time.Time // when it has reported a change last
@@ -88,7 +90,7 @@ func (r *run) poll(p polling) error {
 				return Ended(r.ctx)
 			}
 		}
-		p.wait = min(2*p.wait, pollMost)
+		p.wait, p.least = min(2*p.wait, pollMost), 0
 		rep, err := r.news(body, p.revision)
 		var over bool
 		if err == nil {
@@ -107,7 +109,7 @@ func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ 
 	if err := r.ignored(&rep); err != nil {
 		return true, err
 	}
-	p.answered, r.ended = now, nil
+	p.answered, p.refused, r.ended = now, 0, nil
 	if untouched(r.turn, &rep) {
 		return r.unchanged(p, rep, now.Sub(p.begun))
 	}
@@ -142,10 +144,15 @@ func (r *run) unanswered(p *polling, err error, now time.Time) (over bool, _ err
 			"the agent has answered and not ended the turn, and it has no method to ask how the task stands")
 	case kind == task.TaskNotFound || kind == task.MethodNotFound:
 		return true, r.unknownMethod(err)
-	case !transient(err):
+	case !transient(err) && (!mayPass(err) || now.Sub(p.answered) >= r.config.StallTimeout):
 		return true, err
 	case now.Sub(p.answered) >= r.config.IdleTimeout:
 		return true, r.timedOut(err)
+	}
+	if busy, ok := errors.AsType[*Error](err); ok && busy.Reason == Overloaded {
+		p.least = min(busy.RetryAfter, r.config.IdleTimeout/2)
+		p.wait = max(p.least, min(busyFirst<<min(p.refused, 8), busyMost))
+		p.refused++
 	}
 	return false, nil
 }
@@ -235,10 +242,12 @@ func (r *run) timedOut(err error) error {
 		r.config.IdleTimeout, detail)
 }
 
-// pause waits for a time, or for news, but at least for pollFirst, so that an agent is not flooded with requests. A
-// pushed message ends the pause at once, and is returned. ok is false when ctx is done.
+// pause waits for a time, or for news, but at least for pollFirst and p.least, so that an agent is not flooded with
+// requests. A pushed message ends the pause at once, and is returned. ok is false when ctx is done.
 func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte, ok bool) {
-	least := time.NewTimer(min(wait, pollFirst))
+	wait = max(wait, p.least)
+	quiet := max(min(wait, pollFirst), p.least)
+	least := time.NewTimer(quiet)
 	defer least.Stop()
 	select {
 	case <-least.C:
@@ -247,10 +256,10 @@ func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte,
 	case <-ctx.Done():
 		return nil, false
 	}
-	if wait <= pollFirst {
+	if wait <= quiet {
 		return nil, true
 	}
-	rest := time.NewTimer(wait - pollFirst)
+	rest := time.NewTimer(wait - quiet)
 	defer rest.Stop()
 	select {
 	case <-rest.C:

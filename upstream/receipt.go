@@ -40,7 +40,7 @@ func (p *retry) missed(cause error) (bool, error) {
 				return false, Ended(r.ctx)
 			}
 			wait = min(2*wait, retryMost)
-		case err == nil || !transient(err) || p.pace.over(err) || !p.pace.pause(r.ctx, r.jitter):
+		case err == nil || !mayPass(err) || p.pace.over(err) || !p.pace.pause(r.ctx, r.jitter):
 			return false, nil
 		}
 	}

@@ -48,6 +48,10 @@ func transient(err error) bool {
 	return ReasonOf(err).transient()
 }
 
+// mayPass reports whether it is worth asking again for some time after an error: the agent's server may have failed for
+// a moment.
+func mayPass(err error) bool { return transient(err) || ReasonOf(err) == ServerFailed }
+
 // retry is the policy by which a turn that the agent has not received is sent again. Its methods wait before that, and
 // report whether to send the turn again; if not, the run ends with err.
 type retry struct {
