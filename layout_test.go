@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 		"translate/a2a/internal/extension"},
 	"translate/a2a/internal/part": {"task", "translate/internal/wire",
 		"translate/a2a/internal/extension"},
-	"translate/a2a/internal/reply": {"task", "jsonrpc", "translate", "translate/internal/wire"},
+	"translate/a2a/internal/reply": {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
 	"translate/a2a/internal/rpc": {"task", "jsonrpc", "translate", "translate/internal/wire",
 		"translate/a2a/internal/part", "translate/a2a/internal/version"},
 	"translate/a2a/internal/status":  {"task", "agent", "translate/internal/wire", "translate/a2a/internal/extension"},

@@ -48,12 +48,12 @@ func showContents(o *openStore, r *http.Request) (any, error) {
 	for _, s := range states[out.EarlierStates:] {
 		out.States = append(out.States, adminapi.StateChange{State: s.State, At: s.ChangedAt})
 	}
-	messages := t.MessageHistory
-	for _, m := range messages[max(len(messages)-maxShown, 0):] {
+	for _, m := range t.MessageHistory {
 		if m.SenderRole == task.Leader {
 			out.Commands = append(out.Commands, adminapi.CommandAt{Command: m.Command, At: m.SentAt})
 		}
 	}
+	out.Commands = out.Commands[max(len(out.Commands)-maxShown, 0):]
 	return out, nil
 }
 

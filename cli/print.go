@@ -69,8 +69,11 @@ func (p *printer) task(t *task.Task, c task.Command) error {
 			p.items("", s.DataItems)
 		}
 		for i := range t.MessageHistory {
-			m := &t.MessageHistory[i]
-			p.line("received", joined(stamp(m.SentAt), string(m.Command), m.ID))
+			m, word := &t.MessageHistory[i], "received"
+			if m.SenderRole == task.Partner {
+				word = "said"
+			}
+			p.line(word, joined(stamp(m.SentAt), string(m.Command), m.ID))
 			p.items("", m.DataItems)
 		}
 	}

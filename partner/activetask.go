@@ -86,7 +86,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 	if err != nil {
 		return StoreError(err, "the store cannot be read")
 	}
-	fold, err := foldAll(head, snapshot, records)
+	fold, err := foldAll(head, snapshot, records, tk.partner().maxSaid())
 	if err != nil {
 		return damaged(err)
 	}
@@ -135,9 +135,9 @@ func damaged(err error) error {
 	return task.Errorf(task.Internal, "the task's log is damaged").WithCause(fmt.Errorf("%w: %w", errDamaged, err))
 }
 
-// foldAll folds a log as the store returned it.
-func foldAll(head replay.Head, snapshot []byte, records []replay.Record) (task.Fold, error) {
-	var fold task.Fold
+// foldAll folds a log as the store returned it. maxSaid is as in task.Fold.
+func foldAll(head replay.Head, snapshot []byte, records []replay.Record, maxSaid int64) (task.Fold, error) {
+	fold := task.Fold{MaxSaid: maxSaid}
 	if snapshot != nil {
 		if err := applyRecord(&fold, replay.Record{Seq: head.First - 1, Data: snapshot}); err != nil {
 			return fold, err

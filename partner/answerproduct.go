@@ -3,9 +3,6 @@
 package partner
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -14,9 +11,33 @@ import (
 // the answer becomes none, and a continue withdraws it.
 const answerID = "answer"
 
-// withAnswer returns a report by which the agent finishes, with what the agent has said last as a product instead, if
-// the task has none and dialect.Policy.AnswerIsProduct asks for it. Any other report is returned as it is. tk.mu is
-// held.
+// withSaid returns a report by which the turn settles, with all that the agent has said in the turn where it says
+// nothing now: that is the question, or the answer where the task has no product. Any other report, and one of an
+// agent that speaks the caller's protocol, is returned as it is. tk.mu is held.
+func (tk *activeTask) withSaid(rep *agent.Report) *agent.Report {
+	if rep.Verbatim || rep.State == tk.fold.Status().State || !task.IsBlank(rep.Items) {
+		return rep
+	}
+	switch rep.State {
+	case task.AwaitingInput:
+	case task.AwaitingCompletion, task.Completed:
+		if tk.offersProducts(rep) {
+			return rep
+		}
+	default:
+		return rep
+	}
+	said := tk.fold.Said()
+	if said == nil || tk.tooLong(said) != "" {
+		return rep
+	}
+	with := *rep
+	with.Items = said
+	return &with
+}
+
+// withAnswer returns a report by which the agent finishes, with what it says as a product instead, if the task has none
+// and dialect.Policy.AnswerIsProduct asks for it. Any other report is returned as it is. tk.mu is held.
 func (tk *activeTask) withAnswer(rep *agent.Report) *agent.Report {
 	if !tk.meta.Terms.AnswerIsProduct || rep.Verbatim || tk.offersProducts(rep) {
 		return rep
@@ -26,27 +47,16 @@ func (tk *activeTask) withAnswer(rep *agent.Report) *agent.Report {
 	default:
 		return rep
 	}
-	said := rep.Items
-	if now := tk.fold.Status(); isEmpty(said) && now.State == task.Working {
-		said = now.DataItems
-	}
-	if isEmpty(said) {
+	if task.IsBlank(rep.Items) {
 		return rep
 	}
 	with := *rep
 	with.Items, with.Full, with.Products = nil, false, nil
-	with.Chunks = []task.Chunk{{Product: task.Product{ID: answerID, DataItems: said}, Last: true}}
+	with.Chunks = []task.Chunk{{Product: task.Product{ID: answerID, DataItems: rep.Items}, Last: true}}
 	return &with
 }
 
 // offersProducts reports whether the task has a product after a report. tk.mu is held.
 func (tk *activeTask) offersProducts(rep *agent.Report) bool {
 	return len(tk.fold.Task().Products)+len(rep.Products)+len(rep.Chunks)+rep.Pieces.Len() > 0
-}
-
-// isEmpty reports whether items say nothing.
-func isEmpty(items []task.DataItem) bool {
-	return !slices.ContainsFunc(items, func(it task.DataItem) bool {
-		return it.Kind != task.TextItem || strings.TrimSpace(it.Text) != ""
-	})
 }

@@ -39,7 +39,7 @@ func TestAnswerIsProduct(t *testing.T) {
 			products: []task.Product{{ID: "answer", DataItems: []task.DataItem{task.Text("4"), task.Text("2")}}}},
 		{name: "no news of products", reports: []agent.Report{with(says(task.AwaitingCompletion, "42"),
 			func(r *agent.Report) { r.Full = true })}, products: products("answer", "42")},
-		{name: "a message on the way", reports: []agent.Report{says(task.Working, "one moment"), says(task.Working, "42"),
+		{name: "in pieces on the way", reports: []agent.Report{says(task.Working, "4"), says(task.Working, "2"),
 			says(task.AwaitingCompletion)}, products: products("answer", "42")},
 		{name: "the last word", reports: []agent.Report{says(task.Working, "one moment"),
 			says(task.AwaitingCompletion, "42")}, products: products("answer", "42")},

@@ -79,7 +79,9 @@ func (tk *activeTask) answer(c *Request) task.Task {
 		return t
 	}
 	if after := c.MessagesAfter; !after.IsZero() {
-		old := func(m task.Message) bool { return !m.SentAt.After(after) }
+		old := func(m task.Message) bool { // an agent may say more than one thing at a time
+			return m.SentAt.Before(after) || m.SentAt.Equal(after) && !isRemark(m)
+		}
 		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), old)
 	}
 	if after := c.StatesAfter; !after.IsZero() {

@@ -168,6 +168,7 @@ func (b *batch) write(ctx context.Context) error {
 func (b *batch) apply(ctx context.Context, p *Partner) {
 	tk := b.tk
 	var changes []task.Change
+	tk.fold.MaxSaid = p.maxSaid()
 	for i := range b.events {
 		if i == b.pieces.behind {
 			b.applyPieces()

@@ -24,7 +24,7 @@ func (e *Engine) Contents(ctx context.Context, partner, leader, id string) (o Ov
 	if err != nil {
 		return o, t, listError(ctx, err)
 	}
-	fold, err := foldAll(head, snapshot, records)
+	fold, err := foldAll(head, snapshot, records, 0)
 	if err == nil {
 		o, err = overviewOf(log, &head)
 	}

@@ -226,6 +226,7 @@ type witness struct {
 	mu       sync.Mutex
 	hooks    map[string]bool
 	notified map[string][]task.State
+	last     *task.Task // as it was with the last one
 }
 
 func (w *witness) Watches(_ context.Context, log string) (bool, error) {
@@ -239,6 +240,7 @@ func (w *witness) Notify(_ context.Context, log string, changes []task.Change) {
 	defer w.mu.Unlock()
 	for _, c := range changes {
 		w.notified[log] = append(w.notified[log], c.Task.Status.State)
+		w.last = c.Task
 	}
 }
 

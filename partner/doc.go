@@ -47,16 +47,18 @@
 //     (partner.Engine.Cancel) is one without a message of the Leader: the status says who has canceled the task. The
 //     operator can also end a task as failed (partner.Engine.Fail), but only from the states from which the table
 //     leads there; then the agent is asked to stop, too, and cannot refuse.
-//   - History. messageHistory holds the commands that were carried out. An agent's "still working" is an event, not a
-//     row.
+//   - History. messageHistory holds the commands that were carried out, and what the agent has said with earlier
+//     states (task/said.go), within a bound. An agent's "still working" is an event, not a row.
 //   - Products. The same id replaces; text that grows is sent as the piece that was added. A task offers what its
 //     last turn offered: a continue from awaiting-completion withdraws the products, and within a turn the agent's
 //     full report replaces all products, in its order. A report that lists no products withdraws none, because some
 //     agents do not list them. The log keeps earlier products.
-//   - Answers. AIP has results in products, and its Leaders read no status for them. So what an agent of another
-//     protocol has said last becomes a product where it finishes without one, and is not in the status as well
-//     (Policy.AnswerIsProduct). It is an event of its own, before that of the state: whoever reads the log later
-//     sees the same. The start decides, and not who reads: an event has one number for all readers.
+//   - Answers. Where a turn settles without a word and without a product, all that the agent has said in it is said
+//     again with its last state: callers that do not stream have nothing else. AIP has results in products, and its
+//     Leaders read no status for them. So what an agent of another protocol says at last becomes a product where it
+//     finishes without one, and is not in the status as well (Policy.AnswerIsProduct). It is an event of its own,
+//     before that of the state: whoever reads the log later sees the same. The start decides, and not who reads: an
+//     event has one number for all readers.
 //   - Ended streams. Re-stream at the end of an ended task: a comment, then close. Expired events: one frame, then
 //     close.
 //

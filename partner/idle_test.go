@@ -94,7 +94,7 @@ func TestIdleTaskChangedElsewhere(t *testing.T) {
 		}
 		do(other, call(task.Cancel, "t1"))
 		got := do(b, call(task.Get, "t1"))
-		if n := len(got.MessageHistory); n != 8 || got.Status.State != task.Canceled {
+		if n := len(commands(got)); n != 8 || got.Status.State != task.Canceled {
 			t.Errorf("after 8 commands, there are %d, and the task is %s", n, got.Status.State)
 		}
 	})

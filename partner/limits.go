@@ -78,6 +78,16 @@ func (tk *activeTask) maxPieces() int {
 	return math.MaxInt
 }
 
+// maxSaid returns how many bytes of what the agent has said the history keeps: at most a part of Partner.MaxBytes,
+// which the rest of the histories need not leave to it. 0 is as in task.Fold.
+func (p *Partner) maxSaid() int64 {
+	const most, share = 4 << 20, 4
+	if p == nil {
+		return 0
+	}
+	return min(most, p.MaxBytes/share)
+}
+
 // tooLong returns a sentence for the Leader if the histories would exceed what is kept of a task after a status with
 // these items is added. Otherwise it returns nothing.
 func (tk *activeTask) tooLong(items []task.DataItem) string {
@@ -86,7 +96,7 @@ func (tk *activeTask) tooLong(items []task.DataItem) string {
 		return ""
 	}
 	t := *tk.fold.Task()
-	t.Products, t.Status = nil, task.Status{DataItems: items}
+	t.Products, t.MessageHistory, t.Status = nil, tk.commands(), task.Status{DataItems: items}
 	if t.Size() <= p.MaxBytes {
 		return ""
 	}

@@ -111,7 +111,7 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent, open func(*testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			fold, err := foldAll(head, snapshot, records)
+			fold, err := foldAll(head, snapshot, records, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

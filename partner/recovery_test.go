@@ -244,7 +244,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fold, err := foldAll(head, snapshot, records)
+			fold, err := foldAll(head, snapshot, records, 0)
 			if err != nil || fold.Status().State != task.AwaitingCompletion {
 				t.Errorf("after %d failed reads the task is %q, %v", reads, fold.Status().State, err)
 			}

@@ -41,8 +41,20 @@ func (tk *activeTask) messages() []task.Message {
 	if m := tk.meta.Pending; m != nil {
 		return []task.Message{*m}
 	}
-	return tk.fold.Task().MessageHistory
+	return tk.commands()
 }
+
+// commands returns the Leader's messages that were executed. tk.mu is held.
+func (tk *activeTask) commands() []task.Message {
+	all := tk.fold.Task().MessageHistory
+	if !slices.ContainsFunc(all, isRemark) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), isRemark)
+}
+
+// isRemark reports whether a message is what the agent has said.
+func isRemark(m task.Message) bool { return m.SenderRole == task.Partner }
 
 // seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
 // returns the number of the last event. tk.mu is held.

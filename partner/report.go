@@ -228,7 +228,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			return err
 		}
 	}
-	rep = tk.withAnswer(rep)
+	rep = tk.withAnswer(tk.withSaid(rep))
 	offer, over := b.addProducts(rep)
 	if over == "" && len(rep.Items) > 0 && rep.State != b.state {
 		over = tk.tooLong(rep.Items)

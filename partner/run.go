@@ -58,7 +58,7 @@ func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, f
 	r := p.newRun(caller, nil, tk, &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
-		History: tk.fold.Task().MessageHistory, MayAct: p.engine.mayAct,
+		History: tk.commands(), MayAct: p.engine.mayAct,
 	})
 	if r.done.happened {
 		return r
@@ -360,7 +360,7 @@ func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Revision: tk.meta.Revision,
 		Acknowledged: tk.meta.Acknowledged, Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
-		History: tk.fold.Task().MessageHistory, Kept: tk.meta.Kept, MayAct: tk.engine.mayAct,
+		History: tk.commands(), Kept: tk.meta.Kept, MayAct: tk.engine.mayAct,
 	}
 	if tk.meta.Accepted {
 		t.Reported = task.Working
@@ -370,8 +370,8 @@ func (tk *activeTask) turn() *agent.Turn {
 	}
 	if tk.meta.Pending != nil {
 		t.Message = *tk.meta.Pending
-	} else if n := len(tk.fold.Task().MessageHistory); n > 0 {
-		t.Message = tk.fold.Task().MessageHistory[n-1]
+	} else if n := len(t.History); n > 0 {
+		t.Message = t.History[n-1]
 	}
 	if t.Message.Command != task.Continue {
 		t.Named, t.Unreported = tk.isNamed(&t.Message), tk.meta.Unreported

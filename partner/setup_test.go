@@ -169,7 +169,9 @@ func states(t task.Task) []task.State {
 func commands(t task.Task) []task.Command {
 	var out []task.Command
 	for _, m := range t.MessageHistory {
-		out = append(out, m.Command)
+		if m.SenderRole != task.Partner {
+			out = append(out, m.Command)
+		}
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func foldTrimmed(ctx context.Context, logs replay.Logs, log string, seq uint64) 
 	if later >= 0 {
 		records = records[:later]
 	}
-	if fold, err = foldAll(head, snapshot, records); err != nil {
+	if fold, err = foldAll(head, snapshot, records, 0); err != nil {
 		return fold, damaged(err)
 	}
 	return fold, nil

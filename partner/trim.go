@@ -113,7 +113,7 @@ func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
 	if n == 0 {
 		return nil
 	}
-	fold, err := foldAll(head, snapshot, records[:n])
+	fold, err := foldAll(head, snapshot, records[:n], p.maxSaid())
 	if err != nil {
 		return damaged(err)
 	}

@@ -132,6 +132,7 @@ func (p *Partner) pending(
 // continueTask begins another turn of a task that is settled. tk.mu is held.
 func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, stream bool) (*run, error) {
 	whole := *tk.fold.Task()
+	whole.MessageHistory = tk.commands()
 	if whole.Status.State == task.AwaitingCompletion {
 		whole.Products = nil // they are withdrawn
 	}

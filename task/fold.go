@@ -12,9 +12,13 @@ type Fold struct {
 	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
 	Withdrawn []Product
 
-	task  Task // without the pieces that texts has and Task adds
+	// MaxSaid is how many bytes of what the agent has said the history keeps; 0 for a number that fits most.
+	MaxSaid int64
+
+	task  Task // without the pieces that texts and said have and Task adds
 	texts Texts
 	late  []*growing // texts that have pieces which task does not have yet
+	said  remarks
 
 	size  int64 // of the products, with all pieces, as ProductsSize counts
 	sized bool  // size is known
@@ -27,6 +31,7 @@ func NewFold(t Task) Fold { return Fold{task: t} }
 // not to be changed; its slices stay as they are.
 func (f *Fold) Task() *Task {
 	f.join()
+	f.joinRemarks()
 	return &f.task
 }
 
@@ -46,8 +51,10 @@ func (f *Fold) Apply(ev Event) {
 		if len(f.task.StatusHistory) == 0 {
 			f.task.StatusHistory = append(make([]Status, 0, 4), f.task.Status) // most tasks have no more
 		}
+		f.said.see(&f.task)
 	case ev.Status != nil:
 		moved := ev.Status.State != f.task.Status.State
+		f.pass(ev.Status, ev.Cause)
 		f.task.Status = *ev.Status
 		if news := ev.Status.TaskExtensions; len(news) > 0 {
 			f.task.Extensions, f.task.Status.TaskExtensions = merged(f.task.Extensions, news), nil
@@ -64,10 +71,10 @@ func (f *Fold) Apply(ev Event) {
 	case ev.Chunk != nil:
 		f.chunk(ev.Chunk)
 	case ev.Message != nil:
-		f.task.MessageHistory = append(f.task.MessageHistory, *ev.Message)
+		f.message(ev.Message)
 	}
 	if ev.Cause != nil {
-		f.task.MessageHistory = append(f.task.MessageHistory, *ev.Cause)
+		f.message(ev.Cause)
 	}
 }
 
@@ -91,6 +98,17 @@ func (f *Fold) offer(ids []string, continued bool) {
 		}
 	}
 	f.task.Products = offered
+}
+
+// message adds a message to the history.
+func (f *Fold) message(m *Message) {
+	if m.SenderRole == Partner {
+		f.remark(*m)
+		return
+	}
+	f.joinRemarks()
+	f.task.MessageHistory = append(f.task.MessageHistory, *m)
+	f.said.turn(f.task.MessageHistory)
 }
 
 func (f *Fold) chunk(c *Chunk) {

@@ -5,6 +5,7 @@ package task
 import (
 	"bytes"
 	"encoding/json"
+	"hash/crc32"
 	"strconv"
 	"time"
 )
@@ -98,7 +99,11 @@ func AppendMessage(dst []byte, m *Message) []byte { return Form(nil).AppendMessa
 // AppendMessage appends the JSON of m in a form.
 func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = append(dst, `{"type":"message","id":`...)
-	dst = AppendString(dst, m.ID)
+	id := m.ID
+	if id == "" && m.SenderRole == Partner && f != nil {
+		id = m.madeID()
+	}
+	dst = AppendString(dst, id)
 	dst = append(dst, `,"sentAt":`...)
 	dst = AppendTime(dst, m.SentAt)
 	dst = append(dst, `,"senderRole":`...)
@@ -123,6 +128,14 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
 	return append(f.appendExtensions(dst, m.Extensions, MessageObject), '}')
+}
+
+// madeID returns an id for a message of the Partner that has none: it is always the same, and is made of the task, the
+// time and the content.
+func (m *Message) madeID() string {
+	content := Form(nil).appendItems(nil, m.DataItems)
+	return m.TaskID + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE(content)), 36) + "-" +
+		strconv.FormatInt(m.SentAt.UnixMilli(), 36)
 }
 
 // AppendProduct appends the JSON of p in a form.

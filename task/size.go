@@ -25,8 +25,10 @@ func (t *Task) Size() int64 {
 // Size returns about how many bytes of memory the fold takes.
 func (f *Fold) Size() int64 {
 	n := f.Task().Size() + (&Task{Products: f.Withdrawn}).Size()
-	for _, g := range f.texts.growing {
-		n += int64(g.text.Cap() - g.text.Len())
+	for _, texts := range []*Texts{&f.texts, &f.said.texts} {
+		for _, g := range texts.growing {
+			n += int64(g.text.Cap() - g.text.Len())
+		}
 	}
 	return n
 }

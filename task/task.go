@@ -13,13 +13,15 @@ import (
 // Task is the unit of work that a Leader commands (AIP v01.00 §4.2). The JSON form of the types in this file is AIP's
 // own: see AppendTask.
 type Task struct {
-	ID             string    `json:"id"`
-	SenderID       string    `json:"senderId,omitempty"` // group mode only
-	Status         Status    `json:"status"`
-	Products       []Product `json:"products,omitempty"`
-	MessageHistory []Message `json:"messageHistory,omitempty"` // the commands that were carried out, oldest first
-	StatusHistory  []Status  `json:"statusHistory,omitempty"`  // always a legal path through the table
-	GroupID        string    `json:"groupId,omitempty"`        // group mode only
+	ID       string    `json:"id"`
+	SenderID string    `json:"senderId,omitempty"` // group mode only
+	Status   Status    `json:"status"`
+	Products []Product `json:"products,omitempty"`
+	// MessageHistory has the commands that were carried out, and what the agent has said along with earlier states, in
+	// order. What it says with the present one is in Status.
+	MessageHistory []Message `json:"messageHistory,omitempty"`
+	StatusHistory  []Status  `json:"statusHistory,omitempty"` // always a legal path through the table
+	GroupID        string    `json:"groupId,omitempty"`       // group mode only
 	SessionID      string    `json:"sessionId"`
 
 	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know; see MaxExtensions

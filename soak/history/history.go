@@ -60,7 +60,9 @@ func See(t *task.Task, whole bool) *Seen {
 		return &s
 	}
 	for _, m := range t.MessageHistory {
-		s.Messages += m.ID + ";"
+		if m.SenderRole == task.Leader {
+			s.Messages += m.ID + ";"
+		}
 	}
 	for i := range t.StatusHistory {
 		s.States += entered(&t.StatusHistory[i])

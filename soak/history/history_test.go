@@ -149,7 +149,7 @@ func TestSee(t *testing.T) {
 	working := task.Status{State: task.Working}
 	x := &task.Task{
 		Status:         working,
-		MessageHistory: []task.Message{{ID: "s"}, {ID: "c"}},
+		MessageHistory: []task.Message{{ID: "s", SenderRole: task.Leader}, {ID: "c", SenderRole: task.Leader}},
 		StatusHistory:  []task.Status{{State: task.Accepted}, working},
 		Products:       []task.Product{{DataItems: []task.DataItem{task.Text("a"), task.Text("b")}}},
 	}

@@ -236,11 +236,13 @@ func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.F
 func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Product, stamp string) {
 	t.Helper()
 	now := l.fold.Task()
-	asked, err := d.client.Reply(d.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{History: -1}, now), nil)
+	asked, err := d.client.Reply(d.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), now), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pushed, err := d.client.Push(d.server.AppendNotification(nil, now), nil)
+	bare := *now
+	bare.MessageHistory = nil
+	pushed, err := d.client.Push(d.server.AppendNotification(nil, &bare), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 // Record implements translate.RecordEncoder: the log has AIP's own form, so a record is sent without being decoded,
 // unless it has extensions of AIP's, which must be put in their place.
 func (s *stream) Record(dst []byte, seq uint64, record []byte) translate.Frame {
-	if !plainRecord(record) {
+	if !plainRecord(record) || isSnapshot(record) {
 		if ev, err := task.DecodeEvent(record); err == nil {
 			ev.Seq = seq
 			return s.Event(dst, &ev)

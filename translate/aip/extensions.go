@@ -54,6 +54,11 @@ func plainRecord(record []byte) bool {
 	return !bytes.Contains(record, []byte(`"`+family+`"`)) && !bytes.Contains(record, []byte(`Metadata":`))
 }
 
+// isSnapshot reports whether a stored event is a Task with a history, in which what the agent has said has no ids.
+func isSnapshot(record []byte) bool {
+	return len(record) > 0 && record[0] == task.TaskEvent && bytes.Contains(record, []byte(`"messageHistory":`))
+}
+
 // rest gathers the members of an object that have no field. The zero rest is empty.
 type rest struct {
 	others   wire.Extensions

@@ -276,32 +276,16 @@ func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
 			sep = ","
 		}
 	}
-	said := func(st *task.Status) {
-		if name := StateName(st.State, s.Confirm); name == "working" || name == "input_required" {
-			add(task.Partner, st.ChangedAt, st.DataItems)
-		}
+	last := &task.Message{}
+	for i := 1; i < len(t.MessageHistory); i++ {
+		last = &t.MessageHistory[i]
+		add(last.SenderRole, last.SentAt, last.DataItems)
 	}
-	messages := t.MessageHistory[min(1, len(t.MessageHistory)):]
-	for i := range t.StatusHistory {
-		st := &t.StatusHistory[i]
-		// The times of states rise by a millisecond at least, so that an answer may seem older than its question.
-		answered := st.State == task.Working && i > 0 && t.StatusHistory[i-1].State.Settled()
-		for ; len(messages) > 0 && !messages[0].SentAt.After(st.ChangedAt); messages = messages[1:] {
-			isAnswer := messages[0].Command == task.Continue
-			if isAnswer && !answered {
-				break
-			}
-			add(messages[0].SenderRole, messages[0].SentAt, messages[0].DataItems)
-			answered = answered && !isAnswer
-		}
-		said(st)
-	}
-	for i := range messages {
-		add(messages[i].SenderRole, messages[i].SentAt, messages[i].DataItems)
-	}
-	if n := len(t.StatusHistory); n > 0 && t.StatusHistory[n-1].State == t.Status.State &&
-		!slices.EqualFunc(t.StatusHistory[n-1].DataItems, t.Status.DataItems, task.DataItem.Equal) {
-		said(&t.Status) // more in the same state
+	now := shown(t)
+	name := StateName(now.State, s.Confirm)
+	again := last.SenderRole == task.Partner && slices.EqualFunc(last.DataItems, now.DataItems, task.DataItem.Equal)
+	if !again && (name == "working" || name == "input_required") {
+		add(task.Partner, now.ChangedAt, now.DataItems)
 	}
 	return append(dst, ']')
 }

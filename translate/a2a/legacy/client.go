@@ -304,9 +304,7 @@ func (m result) reportBy(form *status.Form, a *artifacts) (agent.Report, error) 
 		return rep, err
 	}
 	if len(rep.Items) == 0 && rep.State.Settled() && !m.event && jsonrpc.IsEmpty(m.artifacts) {
-		if err := m.recall(&rep); err != nil {
-			return rep, err
-		}
+		m.recall(&rep)
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {
 		rep.Full = true

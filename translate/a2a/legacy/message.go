@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 )
 
 // messageWord is the state of an agent that has sent a Message in place of a Task, and the id of the product.
@@ -88,21 +89,17 @@ func (m *result) news(a *artifacts) (rep agent.Report, err error) {
 	return rep, err
 }
 
-// recall reads the answer of an agent that has it in no status and no artifact: in its history, if the last message
-// there is the agent's, or beside the status, as a result or an error.
-func (m *result) recall(rep *agent.Report) (err error) {
-	var last gjson.Result
-	m.history.ForEach(func(_, v gjson.Result) bool { last = v; return true })
-	switch jsonrpc.Member(last, "role").Str {
-	case "agent", "assistant":
-		rep.Items, err = part.Read(partsOf(last))
-	}
+// recall reads the answer of an agent that has it in no status and no artifact: in its history, or beside the status,
+// as a result or an error.
+func (m *result) recall(rep *agent.Report) {
+	rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
+		return part.Read(partsOf(m))
+	})
 	text := m.answer.String()
 	if m.answer.Type != gjson.String {
 		text = reasonOf(m.failure)
 	}
-	if text != "" && len(rep.Items) == 0 && err == nil {
+	if text != "" && len(rep.Items) == 0 {
 		rep.Items = []task.DataItem{task.Text(text)}
 	}
-	return err
 }

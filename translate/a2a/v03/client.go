@@ -231,6 +231,7 @@ type result struct {
 	id, taskID, contextID       gjson.Result
 	messageID, role, parts      gjson.Result
 	status, artifact, artifacts gjson.Result
+	history                     gjson.Result // where no status and no artifact says more
 	append, last                bool
 	open                        bool // "final" is false
 	update                      bool // it has a member that only updates have; without artifacts it says nothing of them
@@ -268,7 +269,9 @@ func membersOf(v gjson.Result) result {
 			m.last = v.Bool()
 		case "final":
 			m.update, m.open = true, v.Type == gjson.False
-		case "type", "history":
+		case "history":
+			m.history = v
+		case "type":
 		default:
 			extension.AddResult(&m.rest, key, v)
 		}
@@ -306,6 +309,11 @@ func (m *result) report(a *artifacts) (rep agent.Report, err error) {
 	}
 	if err := statusForm.Read(&rep, m.status); err != nil {
 		return rep, err
+	}
+	if reply.Recallable(&rep) && !m.update && jsonrpc.IsEmpty(m.artifacts) && len(a.seen) == 0 {
+		rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
+			return part.Read(jsonrpc.Member(m, "parts"))
+		})
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.update) {
 		rep.Full = true

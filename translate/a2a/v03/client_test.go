@@ -104,6 +104,9 @@ func whole(members string) string {
 	return `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c",` + members + `}}`
 }
 
+// TestReply tests the forms that answers come in.
+//
+// Lenient: an answer in the history alone
 func TestReply(t *testing.T) {
 	const working, report = `"status":{"state":"working"}`, "report whole working (working) task=t session=c\n"
 	text := func(id, text string) string {
@@ -116,6 +119,19 @@ func TestReply(t *testing.T) {
 		{"a task without names", `{"result":{"status":{"state":"submitted"}}}`, "report whole accepted (submitted)\n"},
 		{"nulls", whole(working + `,"artifacts":null,"history":null,"metadata":null,"taskId":null,"messageId":null`),
 			report},
+		{"an answer in the history alone", whole(`"status":{"state":"completed"},"artifacts":[],"history":[` +
+			`{"role":"agent","parts":[{"kind":"text","text":"before"}]},{"role":"user","parts":[{"kind":"text",` +
+			`"text":"q"}]},{"role":"agent","parts":[{"kind":"text","text":"4"}]},{"role":"agent","parts":7},` +
+			`{"role":"agent","parts":[{"kind":"text","text":"2"}]}]`),
+			"report whole awaiting-completion (completed) task=t session=c\n  says {\"id\":\"\",\"dataItems\":" +
+				"[{\"type\":\"text\",\"text\":\"42\"}]}\n"},
+		{"a history that ends with the caller's words", whole(`"status":{"state":"completed"},"history":[` +
+			`{"role":"agent","parts":[{"kind":"text","text":"before"}]},{"role":"user","parts":[]}]`),
+			"report whole awaiting-completion (completed) task=t session=c\n"},
+		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":[{"artifactId":"a",` +
+			`"parts":[]}],"history":[{"role":"agent","parts":[{"kind":"text","text":"4"}]}]`),
+			"report whole awaiting-completion (completed) task=t session=c\n" +
+				"  product {\"id\":\"a\",\"dataItems\":[]}\n"},
 		{"rejected", whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected) task=t session=c\n"},
 		{"unknown", whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
 		{"auth-required",

@@ -204,7 +204,7 @@ func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 
 // members are those of all four, by the names that they share.
 type members struct {
-	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts gjson.Result
+	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts, history gjson.Result
 
 	rest wire.Extensions
 }
@@ -232,7 +232,9 @@ func membersOf(object gjson.Result) (m members) {
 			m.messageID = v
 		case "parts":
 			m.parts = v
-		case "kind", "type", "role", "history", "final": // not used, or of other versions
+		case "history":
+			m.history = v
+		case "kind", "type", "role", "final": // not used, or of other versions
 		default:
 			extension.AddResult(&m.rest, key, v)
 		}
@@ -278,6 +280,11 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 		}
 		if err := statusForm.Read(&rep, m.status); err != nil {
 			return agent.Report{}, err
+		}
+		if reply.Recallable(&rep) && jsonrpc.IsEmpty(m.artifacts) && len(r.seen) == 0 {
+			rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
+				return readParts(jsonrpc.Member(m, "parts"), false)
+			})
 		}
 		rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, m.artifacts)
 		rep.TaskExtensions = extension.OfResult(&m.rest)

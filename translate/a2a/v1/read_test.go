@@ -65,6 +65,8 @@ func TestStates(t *testing.T) {
 }
 
 // TestReplies tests the forms that answers come in, in both bindings.
+//
+// Lenient: an answer in the history alone
 func TestReplies(t *testing.T) {
 	const status = `"status":{"state":"TASK_STATE_WORKING"}`
 	for _, tc := range []struct{ name, result, want string }{
@@ -74,6 +76,11 @@ func TestReplies(t *testing.T) {
 			`{"task":{"tenant":"","id":"t","contextId":"","artifacts":[],"history":[],"metadata":null,` +
 				`"status":{"state":"TASK_STATE_WORKING","message":null,"timestamp":""}},"message":null}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"\"\n"},
+		{"an answer in the history alone", `{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"},"history":[` +
+			`{"role":"ROLE_USER","parts":[{"text":"q"}]},{"role":"ROLE_AGENT","parts":[{"text":"4"}]},` +
+			`{"role":"ROLE_AGENT","parts":[{"text":"2"}]}]}}`,
+			"report whole awaiting-completion (TASK_STATE_COMPLETED) task=\"t\" session=\"\"\n" +
+				"  says [{\"type\":\"text\",\"text\":\"42\"}]\n"},
 		{"a message", `{"message":{"messageId":"m","contextId":"c","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}`,
 			"report whole awaiting-completion (message) task=\"\" session=\"c\"\n  product {\"id\":\"m\"," +
 				"\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},

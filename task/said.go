@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"slices"
+	"strings"
+)
+
+// What an agent says along with a state becomes a message of the Partner in the history once it says something else, or
+// the task moves on. Where the state says again what is in the history, as the end of a turn does whose answer is all
+// that was said in it, it does not become one.
+
+const (
+	// maxRemarks is how many messages of one turn stand apart. The last of them grows by what follows, since an agent
+	// may say its answer in small pieces.
+	maxRemarks = 64
+	// maxSaid is how many bytes of what the agent has said are kept, if Fold.MaxSaid says nothing.
+	maxSaid = 4 << 20
+)
+
+// remarks are what a Fold knows of the messages of the Partner in the history.
+type remarks struct {
+	from  int     // where those of the turn begin in the history, but for what was said before the agent worked
+	size  int64   // of all of them
+	last  Product // what the last one says, if it grows; else without items
+	texts Texts   // of last
+	late  bool    // last has more than the history
+}
+
+// see takes over the history of a snapshot.
+func (r *remarks) see(t *Task) {
+	history := t.MessageHistory
+	*r = remarks{from: len(history)}
+	for r.from > 0 && history[r.from-1].SenderRole == Partner && !waited(t, &history[r.from-1]) {
+		r.from--
+	}
+	for i := range history {
+		if history[i].SenderRole == Partner {
+			r.size += history[i].Size()
+		}
+	}
+}
+
+// waited reports whether the agent did not work yet when it said something.
+func waited(t *Task, m *Message) bool {
+	rows := t.StatusHistory
+	return len(rows) > 1 && rows[0].State == Accepted && m.SentAt.Before(rows[1].ChangedAt)
+}
+
+// pass puts what the agent has said along with the present state into the history, since the status next takes its
+// place; cause is the Leader's message that causes it.
+func (f *Fold) pass(next *Status, cause *Message) {
+	was := &f.task.Status
+	switch {
+	case len(was.DataItems) == 0, was.State == AwaitingCompletion && next.State == Completed,
+		cause == nil && f.repeats(next), was.State.Settled() && slices.EqualFunc(was.DataItems, f.Said(), DataItem.Equal):
+	default:
+		f.remark(Message{SentAt: was.ChangedAt, SenderRole: Partner, DataItems: was.DataItems,
+			Extensions: was.Extensions})
+	}
+	if was.State == Accepted && next.State == Working {
+		f.said.from = len(f.task.MessageHistory) // see waited
+	}
+}
+
+// repeats reports whether a status says all that the present one does: what it says, or, as agents do which say the
+// whole text again whenever it has grown, a text that begins with it.
+func (f *Fold) repeats(next *Status) bool {
+	was := f.task.Status.DataItems
+	if len(was) != 1 || len(next.DataItems) != 1 || !was[0].PlainText() || !next.DataItems[0].PlainText() {
+		return false
+	}
+	text, whole := was[0].Text, next.DataItems[0].Text
+	return text == whole ||
+		f.said.from == len(f.task.MessageHistory) && strings.HasPrefix(whole, text) && strings.TrimSpace(text) != ""
+}
+
+// remark adds a message of the Partner to the history.
+func (f *Fold) remark(m Message) {
+	r := &f.said
+	m.TaskID, m.SessionID, m.GroupID = f.task.ID, f.task.SessionID, f.task.GroupID
+	if n := len(f.task.MessageHistory); n-r.from < maxRemarks {
+		f.task.MessageHistory = append(f.task.MessageHistory, m)
+		r.size += m.Size()
+	} else {
+		if r.last.DataItems == nil {
+			r.last.DataItems = slices.Clone(f.task.MessageHistory[n-1].DataItems)
+		}
+		had := len(r.last.DataItems)
+		r.texts.Add(&r.last, &Product{DataItems: m.DataItems})
+		r.size += itemsSize(m.DataItems) - int64(entrySize*(had+len(m.DataItems)-len(r.last.DataItems)))
+		r.late = true
+	}
+	if most := f.maxSaid(); r.size > most {
+		f.forget(most / 2)
+	}
+}
+
+func (f *Fold) maxSaid() int64 {
+	if f.MaxSaid > 0 {
+		return f.MaxSaid
+	}
+	return maxSaid
+}
+
+// forget removes the oldest messages of the Partner from the history, until those that are left have so many bytes at
+// most.
+func (f *Fold) forget(most int64) {
+	f.joinRemarks()
+	r := &f.said
+	left, from := make([]Message, 0, len(f.task.MessageHistory)), 0
+	for i, m := range f.task.MessageHistory {
+		if m.SenderRole == Partner && r.size > most {
+			r.size -= m.Size()
+			continue
+		}
+		left = append(left, m)
+		if i < r.from {
+			from = len(left)
+		}
+	}
+	f.task.MessageHistory = left
+	r.from, r.last, r.texts = from, Product{}, Texts{}
+}
+
+// joinRemarks makes the last message of the history complete.
+func (f *Fold) joinRemarks() {
+	r := &f.said
+	if !r.late {
+		return
+	}
+	r.late = false
+	f.task.MessageHistory = slices.Clone(f.task.MessageHistory) // readers may hold the slices of an earlier moment
+	f.task.MessageHistory[len(f.task.MessageHistory)-1].DataItems = slices.Clone(r.last.DataItems)
+}
+
+// turn begins the next turn, whose message is the last one of the history.
+func (r *remarks) turn(history []Message) {
+	*r = remarks{from: len(history), size: r.size}
+}
+
+// Said returns what the agent has said in the turn so far, with plain texts that meet joined to one, as those of a
+// product are; nothing if it is blank.
+func (f *Fold) Said() []DataItem {
+	f.joinRemarks()
+	var whole Product
+	var texts Texts
+	add := func(items []DataItem) {
+		if whole.DataItems == nil {
+			whole.DataItems = slices.Clone(items)
+			return
+		}
+		texts.Add(&whole, &Product{DataItems: items})
+	}
+	for i := f.said.from; i < len(f.task.MessageHistory); i++ {
+		add(f.task.MessageHistory[i].DataItems)
+	}
+	if f.task.Status.State == Working {
+		add(f.task.Status.DataItems)
+	}
+	if IsBlank(whole.DataItems) {
+		return nil
+	}
+	return whole.DataItems
+}
+
+// IsBlank reports whether items say nothing.
+func IsBlank(items []DataItem) bool {
+	return !slices.ContainsFunc(items, func(it DataItem) bool {
+		return it.Kind != TextItem || strings.TrimSpace(it.Text) != ""
+	})
+}

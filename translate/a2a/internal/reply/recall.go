@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reply
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Recallable reports whether what the agent has said before is what it says with a report of the whole task, which has
+// no word of its own and no artifact: it is the question, or the answer.
+func Recallable(rep *agent.Report) bool {
+	return len(rep.Items) == 0 && (rep.State == task.AwaitingInput || rep.State == task.AwaitingCompletion)
+}
+
+// Recalled returns what the agent has said in the present turn by the history of its task: in its messages behind the
+// last one of the caller, with plain texts that meet joined. parts reads the content of a message.
+func Recalled(history gjson.Result, parts func(m gjson.Result) ([]task.DataItem, error)) []task.DataItem {
+	var whole task.Product
+	var texts task.Texts
+	history.ForEach(func(_, m gjson.Result) bool {
+		switch strings.ToLower(strings.TrimPrefix(jsonrpc.Member(m, "role").Str, "ROLE_")) {
+		case "agent", "assistant":
+			if items, err := parts(m); err == nil {
+				texts.Add(&whole, &task.Product{DataItems: items})
+			}
+		default:
+			whole, texts = task.Product{}, task.Texts{}
+		}
+		return true
+	})
+	return whole.DataItems
+}
