@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,10 @@ type AgentConfig struct {
 	// The AIC of an agent of AIP, in place of its URL: where it is, and its version, is found out by the option find of
 	// the app. Its certificate must have this AIC. The dialect aip is then any version. Default: none.
 	AIC string `json:"aic,omitempty"`
+
+	// The card of the agent: an http or https URL, which gets header_up and tls only if it is at the host and port of the
+	// agent, or a file. Default: an agent of A2A is asked for it; for any other agent it is made of name and card.
+	Card string `json:"card,omitempty"`
 
 	// Header fields of every request to the agent, such as its credentials. Values may hold placeholders, for example
 	// {env.TOKEN}. They are never logged. Default: none.
@@ -128,7 +133,39 @@ func (a *AgentConfig) check() error {
 	default:
 		err = a.checkURL(dialect.Transport)
 	}
-	return cmp.Or(err, a.Caller.check(a.HeaderUp), a.checkOwn())
+	return cmp.Or(err, a.checkCard(), a.Caller.check(a.HeaderUp), a.checkOwn())
+}
+
+// hasCardURL reports whether the card is at a URL, and not in a file.
+func (a *AgentConfig) hasCardURL() bool { return strings.Contains(a.Card, "://") }
+
+// checkCard checks where the card is. A file is looked for when it is read.
+func (a *AgentConfig) checkCard() error {
+	if !a.hasCardURL() {
+		return nil
+	}
+	if err := literal("agent: card", a.Card); err != nil {
+		return err
+	}
+	if _, err := httptransport.ParseURL(a.Card); err != nil {
+		return errors.New("agent: card: write an http or https URL without a user, or the name of a file")
+	}
+	return nil
+}
+
+// readCard returns what reads the card from its file; nil where it is in none. It must be there now.
+func (a *AgentConfig) readCard(repl *caddy.Replacer) (func() ([]byte, error), error) {
+	if a.Card == "" || a.hasCardURL() {
+		return nil, nil
+	}
+	name, err := fileName(repl, a.Card)
+	if err == nil {
+		_, err = os.Stat(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("card: %w", err)
+	}
+	return func() ([]byte, error) { return readACS(name) }, nil
 }
 
 // checkAIC checks the AIC of an agent that is to be found, which is then in its canonical form.
@@ -261,8 +298,18 @@ func (a *AgentConfig) config(own *AUN, obtained presenter) (gateway.AgentConfig,
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
+	readCard, err := a.readCard(repl)
+	if err != nil {
+		return gateway.AgentConfig{}, err
+	}
+	cardURL := ""
+	if a.hasCardURL() {
+		cardURL = a.Card
+	}
 	return gateway.AgentConfig{
 		Dialect:     a.Dialect,
+		CardURL:     cardURL,
+		ReadCard:    readCard,
 		AUN:         aun,
 		IdleWindow:  time.Duration(a.IdleWindow),
 		AgentAPI:    agentapi.Options{Expose: expose, CancelPath: a.CancelPath},

@@ -374,6 +374,7 @@ func (p *parser) agent(a *AgentConfig) {
 			}
 			a.HeaderUp.Add(name, value)
 		}),
+		"card":                p.word(&a.Card),
 		"caller":              p.section(a.Caller.options(p)),
 		"timeout":             p.duration(&a.Timeout),
 		"retry_for":           optional(p, &a.RetryFor, p.duration),

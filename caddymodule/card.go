@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,12 +106,16 @@ func (c *CardConfig) cards() (gateway.Cards, error) {
 	return cards, nil
 }
 
+// cardName returns the name of the Partner in a card that is made without one of the agent: the one that is configured,
+// or the path under which it is mounted. The host of the agent, which a title may have, is private.
+func (g *Gateway) cardName() string { return cmp.Or(g.Name, strings.Trim(g.BasePath, "/")) }
+
 // servedACS returns the ACS that the Partner serves at its public URL.
 func (g *Gateway) servedACS(ctx context.Context) ([]byte, error) {
 	return g.gateway.Document(".well-known/acs.json")(ctx, g.publicURL(), "")
 }
 
-// readACS reads an ACS in a file, up to one byte more than it may have.
+// readACS reads an ACS, or a card, in a file, up to one byte more than it may have.
 func readACS(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -47,6 +47,9 @@ func TestMistakes(t *testing.T) {
 		{gateway("allow 10001000011K912345E789ABCDEF2353\nallow me"),
 			`'aip_gateway': travel: allow: "me": the AIC has 2 characters, neither the 32 of an AIC of v01.00 ` +
 				`nor the dots of a later one, at Caddyfile:4`},
+		{gateway("agent {\ncard ftp://agent.example/card\n}"),
+			`'aip_gateway': travel: agent: card: write an http or https URL without a user, or the name of a file, at ` +
+				`Caddyfile:4`},
 		{gateway("public_url travel.example.com"),
 			`'aip_gateway': travel: public_url: "travel.example.com" is no http or https URL, at Caddyfile:3`},
 		{gateway("base_path travel"),

@@ -408,6 +408,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		},
 		Agent:          agent,
 		AIC:            g.AIC,
+		Name:           g.cardName(),
 		Cards:          cards,
 		Base:           g.BasePath,
 		PublicURL:      g.publicURL(),

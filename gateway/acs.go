@@ -29,7 +29,13 @@ type acsContent struct {
 func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	card, changed, err := m.public(ctx)
 	if err != nil {
-		return nil, err
+		if card = m.instead(ctx, err); card == nil {
+			return nil, err
+		}
+		doc := m.makeACS(card, base, m.aic) // it is not kept: the content has not changed
+		doc.At(m.since)
+		doc.Active = m.inactive() == nil
+		return doc.Encode(), nil
 	}
 	if m.since.After(changed) {
 		changed = m.since

@@ -5,6 +5,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	aunclient "github.com/aip-gateway/aip-gateway/aun"
@@ -21,7 +22,11 @@ import (
 type AgentConfig struct {
 	Name    string // of the agent in metrics; configurations with the same name share a Meter
 	Dialect string // one that AgentDialect knows
-	Sender  string // the senderId that the gateway sends to an agent of AIP
+	// CardURL is where the agent's card is, or ReadCard reads it; without either, it is where the dialect has it.
+	CardURL  string
+	ReadCard func() ([]byte, error)
+
+	Sender string // the senderId that the gateway sends to an agent of AIP
 
 	AgentAPI agentapi.Options // of an agent of the Agent API
 
@@ -48,9 +53,19 @@ type AgentConfig struct {
 	Owner func(leader string) string
 }
 
+// hasCard reports whether the agent has a card of its own, or one that is configured.
+func (c *AgentConfig) hasCard(d *Dialect) bool {
+	return d.cards || c.CardURL != "" || c.ReadCard != nil
+}
+
 // discovery returns where the agent is looked for.
 func (c *AgentConfig) discovery() discovery.Config {
-	return discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
+	config := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS,
+		CardURL: c.CardURL, ReadCard: c.ReadCard}
+	if !strings.HasPrefix(c.HTTP.URL, "http") { // only its card is reached over HTTP
+		config.URL, config.Header, config.TLS = cmp.Or(c.CardURL, "http://localhost/"), nil, nil
+	}
+	return config
 }
 
 // reach returns the agent, and what fetches its card. Nothing is sent yet.
@@ -131,24 +146,41 @@ func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transpo
 
 // described is an agent with its cards.
 type described struct {
-	dialect Dialect // the agent's
-	name    string  // of an agent whose dialect has no cards
-	card    *discovery.Card
-	agent   *upstream.Agent
-	since   time.Time // when the configuration was made
+	dialect  Dialect // the agent's
+	hasCard  bool
+	name     string // in cards that are made
+	version  string // likewise
+	provider translate.Provider
+	card     *discovery.Card
+	agent    *upstream.Agent
+	since    time.Time // when the configuration was made
 }
 
-// public returns the public card of the agent, and when it has changed. If the dialect has no cards, one is made.
+// public returns the public card of the agent, and when it has changed. If the agent has none, one is made of the
+// configuration.
 func (d *described) public(ctx context.Context) (*translate.Card, time.Time, error) {
-	made := &translate.Card{Name: d.name, Streaming: true} // without the URL, which is private
-	if !d.dialect.cards {
-		return made, d.since, nil
+	card, changed, err := d.ofAgent(ctx)
+	if upstream.ReasonOf(err) == upstream.CardMissing {
+		return d.made(), d.since, nil
+	}
+	return card, changed, err
+}
+
+// ofAgent is public, but that an agent which does not show the card that its dialect has is an error.
+func (d *described) ofAgent(ctx context.Context) (*translate.Card, time.Time, error) {
+	if !d.hasCard {
+		return d.made(), d.since, nil
 	}
 	card, changed, err := d.card.Get(ctx)
 	if err != nil && d.dialect.Transport == OverGRPC { // a server of gRPC mostly has no card
-		return made, d.since, nil
+		return d.made(), d.since, nil
 	}
 	return card, changed, err
+}
+
+// made returns a card without one of the agent. It does not have the agent's URL, which is private.
+func (d *described) made() *translate.Card {
+	return &translate.Card{Name: d.name, Version: d.version, Provider: d.provider, Streaming: true}
 }
 
 // extended returns the extended card of the agent.

@@ -105,12 +105,25 @@ func (m *cardMaker) documents() map[string]Document {
 			}
 			card, _, err := m.public(ctx)
 			if err != nil {
-				return nil, err
+				if card = m.instead(ctx, err); card == nil {
+					return nil, err
+				}
 			}
 			return m.render(card, base, form, card.Extended && m.identified)
 		}
 	}
 	return docs
+}
+
+// instead returns what is shown in place of the card of an agent that cannot be reached now, so that clients which look
+// for the card first get to the gateway, which says what is wrong; nil for a caller that has left.
+func (m *cardMaker) instead(ctx context.Context, err error) *translate.Card {
+	if ctx.Err() != nil {
+		return nil
+	}
+	m.log.WarnContext(ctx, "the agent's card is not available; the one that is shown is made of the configuration",
+		"error", err)
+	return m.made()
 }
 
 // takesCertificates reports whether callers may prove who they are by a client certificate: those of AIP, where it is

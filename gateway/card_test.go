@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -79,6 +80,63 @@ func TestExtendedCardIsForKnownCallers(t *testing.T) {
 			public, err := g.Document(".well-known/agent-card.json")(t.Context(), "https://gw.example", "1.0")
 			if err != nil || strings.Contains(string(public), `"extendedAgentCard":true`) != tc.advertised {
 				t.Errorf("the public card is %s, %v", public, err)
+			}
+		})
+	}
+}
+
+// TestEveryPartnerHasCards: an agent without a card, or one that is away, has those that are made of the configuration,
+// and an agent of any dialect may have one that is configured.
+func TestEveryPartnerHasCards(t *testing.T) {
+	none := httptest.NewServer(http.NotFoundHandler())
+	defer none.Close()
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	const card = `{"name":"of the agent","version":"7","url":"http://agent/","capabilities":{},"skills":[{"id":"s",` +
+		`"name":"a skill"}]}`
+	shows := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, card) }))
+	defer shows.Close()
+	file := func() ([]byte, error) { return []byte(card), nil }
+	for name, tc := range map[string]struct {
+		agent gateway.AgentConfig
+		own   bool
+	}{
+		"none, found out":      {gateway.AgentConfig{Dialect: "a2a", HTTP: httptransport.Config{URL: none.URL}}, false},
+		"none, pinned":         {gateway.AgentConfig{Dialect: "a2a/0.3", HTTP: httptransport.Config{URL: none.URL}}, false},
+		"away":                 {gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: away.URL}}, false},
+		"its dialect has none": {gateway.AgentConfig{Dialect: "agentapi", HTTP: httptransport.Config{URL: none.URL}}, false},
+		"a file that is missing": {gateway.AgentConfig{Dialect: "agentapi", HTTP: httptransport.Config{URL: none.URL},
+			ReadCard: func() ([]byte, error) { return nil, io.ErrUnexpectedEOF }}, false},
+		"a file": {gateway.AgentConfig{Dialect: "agentapi", HTTP: httptransport.Config{URL: none.URL}, ReadCard: file}, true},
+		"a file, of an agent that connects": {gateway.AgentConfig{Dialect: "aun-assignee",
+			HTTP: httptransport.Config{URL: "bob.aid.pub"}, ReadCard: file}, true},
+		"a URL": {gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: none.URL},
+			CardURL: shows.URL + "/any"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, func(c *gateway.Config) {
+				c.Callers = []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false), a2a.V1Server(false)}
+				c.Name, c.Cards.Version, c.Cards.Organization, c.Partner.Agent = "maps", "2", "Maps Ltd", nil
+				c.Agent = tc.agent
+				c.Agent.MaxRequests, c.Agent.Turns.Logger = 8, c.Log
+			})
+			for _, path := range []string{".well-known/agent-card.json", ".well-known/agent.json", ".well-known/acs.json"} {
+				body, err := g.Document(path)(t.Context(), "https://gw.example", "")
+				got := []string{gjson.GetBytes(body, "name").Str, gjson.GetBytes(body, "version").Str,
+					gjson.GetBytes(body, "provider.organization").Str, gjson.GetBytes(body, "skills.0.name").Str}
+				want := []string{"maps", "2", "Maps Ltd", ""}
+				if tc.own {
+					want = []string{"of the agent", "7", "", "a skill"}
+				}
+				if path == ".well-known/acs.json" { // what is configured stands there before what the agent says
+					want[1], want[2] = "2", "Maps Ltd"
+				}
+				if diff := cmp.Diff(want, got); err != nil || diff != "" {
+					t.Errorf("%s: %v, %s (-want +got):\n%s", path, err, body, diff)
+				}
+				if strings.Contains(string(body), "127.0.0.1") {
+					t.Errorf("%s shows where the agent is: %s", path, body)
+				}
 			}
 		})
 	}

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -32,6 +33,7 @@ type Config struct {
 	Partner partner.Config
 	Agent   AgentConfig // how Partner.Agent is made
 	AIC     string      // of the Partner; empty for none
+	Name    string      // of the Partner, in cards that are made without one of its agent. Default: the AIC
 	Cards   Cards
 
 	// Base is the path that the Partner is mounted under, without a slash at its end.
@@ -115,9 +117,10 @@ func New(c Config) (*Gateway, error) {
 	if c.Inactive == nil {
 		c.Inactive = func() error { return nil }
 	}
-	about := described{name: c.AIC, since: time.Now()}
+	about := described{name: cmp.Or(c.Name, c.AIC), version: c.Cards.Version, since: time.Now(),
+		provider: translate.Provider{Organization: c.Cards.Organization, URL: c.Cards.OrganizationURL}}
 	if d := dialectOf(c.Agent.Dialect); d != nil {
-		about.dialect = *d
+		about.dialect, about.hasCard = *d, c.Agent.hasCard(d)
 	}
 	if c.Partner.Agent == nil {
 		var err error

@@ -83,7 +83,7 @@ func (x *exchange) checkSkill() error {
 	case named == "":
 		return nil
 	}
-	card, _, err := x.g.cards.public(x.ctx)
+	card, _, err := x.g.cards.ofAgent(x.ctx)
 	if err != nil {
 		return policy.Denied(fmt.Errorf("whether the agent has the skill %.100q is not known: %w", named, err))
 	}
