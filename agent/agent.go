@@ -27,6 +27,10 @@ type Turn struct {
 	// as hints.
 	Ref     Ref
 	Message task.Message
+	// References are the names that the agent has given the tasks to which Message refers (task.Message.References).
+	References []string
+	// OwnSession says of a start that the agent has made the name of the session in Ref, in an earlier task.
+	OwnSession bool
 	// History is the messages of the Leader that were executed, oldest first, as far as they are stored. In a continue,
 	// the last one is Message. It is not to be changed.
 	History []task.Message
@@ -103,6 +107,9 @@ type Report struct {
 
 	// Ref is set when the agent has given the task a name of its own.
 	Ref *Ref
+	// OwnSession says that the agent has made the name of the session in Ref. It knows the session by that in other
+	// tasks, too.
+	OwnSession bool
 	// WithoutTask says of the report which ends a turn that the agent has answered by a message, which is the only
 	// product, and has made no task.
 	WithoutTask bool

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -65,6 +66,9 @@ type naming struct {
 	// The names of the sessions that callers name are UUIDs. In a store with tasks of an older build they are not: agents
 	// know the conversations by the names that they had.
 	uuidSessions bool
+
+	// The Partners whose agents make names of sessions of their own. Those of all others need not be looked for.
+	ownSessions []string
 }
 
 // session returns the name of a session that the Leader has named. It has no secret in it, so that agents know
@@ -85,30 +89,31 @@ type secret struct {
 
 // storedSecret is the metadata of the log of a secret. The names of its members are stored.
 type storedSecret struct {
-	Secret       []byte `json:"secret"`
-	UUIDSessions bool   `json:"uuidSessions,omitzero"`
+	Secret       []byte   `json:"secret"`
+	UUIDSessions bool     `json:"uuidSessions,omitzero"`
+	OwnSessions  []string `json:"ownSessions,omitempty"`
 }
 
 func encodeSecret(n naming) []byte {
-	data, _ := json.Marshal(storedSecret{n.secret, n.uuidSessions}) // bytes always have JSON
+	data, _ := json.Marshal(storedSecret{n.secret, n.uuidSessions, n.ownSessions}) // bytes always have JSON
 	return data
 }
 
-// read takes the secret from a store, if that has one.
-func (s *secret) read(ctx context.Context, store replay.Store) error {
+// read takes the secret from a store, if that has one. It returns the revision of its log.
+func (s *secret) read(ctx context.Context, store replay.Store) (revision uint64, err error) {
 	head, err := store.Head(ctx, logname.SecretOfTasks)
 	if errors.Is(err, replay.ErrNotFound) {
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var stored storedSecret
 	if err := json.Unmarshal(head.Metadata, &stored); err != nil || len(stored.Secret) != secretSize {
-		return fmt.Errorf("partner: the secret of the names of tasks is damaged: it has %d bytes", len(stored.Secret))
+		return 0, fmt.Errorf("partner: the secret of the names of tasks is damaged: it has %d bytes", len(stored.Secret))
 	}
-	s.value.Store(&naming{stored.Secret, stored.UUIDSessions})
-	return nil
+	s.value.Store(&naming{stored.Secret, stored.UUIDSessions, stored.OwnSessions})
+	return head.Revision, nil
 }
 
 // get returns the naming. It makes the one of a store that has none. Another process may do that at the same time.
@@ -119,7 +124,7 @@ func (s *secret) get(ctx context.Context, store replay.Store) (naming, error) {
 	s.making.Lock()
 	defer s.making.Unlock()
 	err := replay.RetryConflict(func() error {
-		if err := s.read(ctx, store); err != nil || s.value.Load() != nil {
+		if _, err := s.read(ctx, store); err != nil || s.value.Load() != nil {
 			return err
 		}
 		made := naming{secret: make([]byte, secretSize), uuidSessions: true}
@@ -144,14 +149,43 @@ func (s *secret) get(ctx context.Context, store replay.Store) (naming, error) {
 	return *s.value.Load(), nil
 }
 
-// isDerived reports whether the gateway has made the name of a task for the agent, of its log and more. Older builds
-// made names that are no UUIDs, and the first ones had no secret in them.
+// noteOwnSessions stores that the agent of a Partner makes names of sessions of its own. The naming is known.
+func (s *secret) noteOwnSessions(ctx context.Context, store replay.Store, partner string) error {
+	if slices.Contains(s.value.Load().ownSessions, partner) {
+		return nil
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	return replay.RetryConflict(func() error {
+		revision, err := s.read(ctx, store)
+		now := *s.value.Load()
+		if err != nil || slices.Contains(now.ownSessions, partner) {
+			return err
+		}
+		now.ownSessions = append(slices.Clone(now.ownSessions), partner)
+		err = store.Append(ctx, replay.Append{
+			Log: logname.SecretOfTasks, Expect: revision, Metadata: encodeSecret(now), Durable: true,
+		})
+		if err == nil {
+			s.value.Store(&now)
+		}
+		return err
+	})
+}
+
+// isDerived reports whether the gateway has made the name of the task for the agent; see secret.hasMade. tk.mu is held.
 func (tk *activeTask) isDerived(more ...string) bool {
-	parts, name := append([]string{tk.log}, more...), tk.meta.Ref.Task
+	return tk.engine.secret.hasMade(tk.meta.Ref.Task, tk.log, more...)
+}
+
+// hasMade reports whether the gateway has made the name of a task for the agent, of its log and more. Older builds made
+// names that are no UUIDs, and the first ones had no secret in them.
+func (s *secret) hasMade(name, log string, more ...string) bool {
+	parts := append([]string{log}, more...)
 	if name == derive("task", parts...) {
 		return true
 	}
-	known := tk.engine.secret.value.Load()
+	known := s.value.Load()
 	return known != nil &&
 		(name == deriveUUID(known.secret, "task", parts...) || name == deriveWith(known.secret, "task", parts...))
 }

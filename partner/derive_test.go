@@ -145,7 +145,7 @@ func TestSessionsFromBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := new(secret)
-			if err := again.read(t.Context(), store); err != nil {
+			if _, err := again.read(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(made, *again.value.Load(), cmp.AllowUnexported(naming{})); diff != "" {

@@ -26,6 +26,10 @@
 //   - Tasks belong to the Leader that started them. For other Leaders they do not exist. Ids at the agent are derived
 //     from Partner, Leader and taskId, so the tasks of two Leaders with the same taskId differ; and from a secret of
 //     the store, so that no Leader can name the task of another one there.
+//   - Sessions have derived names at the agent, too, and nothing is kept of them. A name that the agent makes instead
+//     (Report.OwnSession) is in the metadata of the task. A later task of the session takes it from there, by the list
+//     of the session (partner/ownsession.go), so it lasts as long as they do. Only for a Partner whose agent has made
+//     one before, which is stored with the secret, does a start look for it (TestKeptSessionsCostNothing).
 //   - eventSeq is the event's number in the log, from 1. It rises by one, except for a gap after a loss of power
 //     (replay.Head.Lost). A Leader's message has no number: it is stored in the record of the event that it causes. A
 //     get is not stored.

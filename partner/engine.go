@@ -127,7 +127,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		tk.entry = entry
 		return tk
 	})
-	if err := e.secret.read(ctx, store); err != nil {
+	if _, err := e.secret.read(ctx, store); err != nil {
 		return nil, err
 	}
 	_, _ = e.secret.get(ctx, store) // else with the first task: the store may be full

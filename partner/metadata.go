@@ -20,6 +20,8 @@ import (
 type metadata struct {
 	Terms agreedTerms `json:"terms"`
 	Ref   agent.Ref   `json:"ref"`
+	// OwnSession says that the agent has made the name of the session in Ref, in this task or in one before.
+	OwnSession bool `json:"ownSession,omitempty"`
 	// Pending is the start of a task that no caller has been answered with yet: until then the agent may reject it.
 	Pending   *task.Message `json:"pending,omitempty"`
 	PendingAt time.Time     `json:"pendingAt,omitzero"` // when Pending was received
@@ -115,6 +117,9 @@ func (n *metadata) append(dst []byte) []byte {
 	dst = append(dst, `,"session":`...)
 	dst = task.AppendString(dst, n.Ref.Session)
 	dst = append(dst, '}')
+	if n.OwnSession {
+		dst = append(dst, `,"ownSession":true`...)
+	}
 	if n.Pending != nil {
 		dst = append(slices.Grow(dst, 512+int(n.Pending.Size())), `,"pending":`...)
 		dst = task.AppendMessage(dst, n.Pending)

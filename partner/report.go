@@ -189,6 +189,11 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	tk.meta.Unreported = false
 	named := rep.Ref != nil && *rep.Ref != tk.meta.Ref
 	if named {
+		if rep.OwnSession && rep.Ref.Session != tk.meta.Ref.Session {
+			if err := tk.keepOwnSession(ctx, rep.Ref.Session); err != nil {
+				return err
+			}
+		}
 		tk.meta.Ref = *rep.Ref
 	}
 	if rep.State.Settled() {

@@ -59,6 +59,7 @@ func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, f
 		Leader: tk.leader(), Caller: tk.caller(nil), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
 		History: tk.commands(), MayAct: p.engine.mayAct,
+		References: tk.references(m.References), OwnSession: tk.meta.OwnSession,
 	})
 	if r.done.happened {
 		return r
@@ -373,6 +374,7 @@ func (tk *activeTask) turn() *agent.Turn {
 	} else if n := len(t.History); n > 0 {
 		t.Message = t.History[n-1]
 	}
+	t.References, t.OwnSession = tk.references(t.Message.References), tk.meta.OwnSession
 	if t.Message.Command != task.Continue {
 		t.Named, t.Unreported = tk.isNamed(&t.Message), tk.meta.Unreported
 		return t

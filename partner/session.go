@@ -38,30 +38,52 @@ func numberOf(prefix, id string) (n uint32, ok bool) {
 	return math.MaxUint32 - uint32(falling), err == nil
 }
 
-// maxSessions is how many sessions the number of the last task is remembered of. That of others is read from the store.
+// maxSessions is how many sessions something is remembered of. What is of others is read from the store.
 const maxSessions = 16 << 10
 
-// sessions are the numbers of the last tasks of sessions, as they were when they were last used.
+// sessions are what is remembered of sessions, as it was when they were last used.
 type sessions struct {
-	mu   sync.Mutex
-	last *simplelru.LRU[string, uint32] // by the name of a log without the number
+	last remembered[uint32] // the number of the last task, by the name of a log without the number
+	own  remembered[string] // the name that the agent has made, or "" for none, by the list of the session's tasks
 }
 
 func newSessions() *sessions {
-	last, _ := simplelru.NewLRU[string, uint32](maxSessions, nil) // fails for a size below 1 only
-	return &sessions{last: last}
+	return &sessions{newRemembered[uint32](), newRemembered[string]()}
 }
 
-func (s *sessions) get(prefix string) (n uint32, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last.Get(prefix)
+// remembered is one fact about each of the sessions that were last used. Its methods may be called by any number of
+// goroutines at once.
+type remembered[T any] struct {
+	mu *sync.Mutex
+	of *simplelru.LRU[string, T]
 }
 
-func (s *sessions) put(prefix string, n uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last.Add(prefix, n)
+func newRemembered[T any]() remembered[T] {
+	of, _ := simplelru.NewLRU[string, T](maxSessions, nil) // fails for a size below 1 only
+	return remembered[T]{new(sync.Mutex), of}
+}
+
+func (r remembered[T]) get(session string) (v T, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of.Get(session)
+}
+
+// putNew is put, unless something is remembered of the session already, which it returns.
+func (r remembered[T]) putNew(session string, v T) T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if had, ok := r.of.Get(session); ok {
+		return had
+	}
+	r.of.Add(session, v)
+	return v
+}
+
+func (r remembered[T]) put(session string, v T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of.Add(session, v)
 }
 
 // errTaskFull says that a task takes no more messages: it has ended, or has grown too large.
@@ -84,7 +106,7 @@ func (p *Partner) carryOutNext(ctx context.Context, leader string, c *Request, s
 			continue
 		}
 		if err == nil {
-			p.engine.sessions.put(logname.New(p.Name, leader, prefix), n)
+			p.engine.sessions.last.put(logname.New(p.Name, leader, prefix), n)
 		}
 		return r, err
 	}
@@ -93,7 +115,7 @@ func (p *Partner) carryOutNext(ctx context.Context, leader string, c *Request, s
 // lastOfSession returns the number of the last task of a session that is known, and 0 if there is none.
 func (p *Partner) lastOfSession(ctx context.Context, leader, prefix string) (uint32, error) {
 	logs := logname.New(p.Name, leader, prefix)
-	if n, ok := p.engine.sessions.get(logs); ok {
+	if n, ok := p.engine.sessions.last.get(logs); ok {
 		return n, nil
 	}
 	for e, err := range p.engine.store.List(ctx, logs, "") {

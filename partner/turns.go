@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -106,6 +107,12 @@ func (p *Partner) pending(
 		return n, err
 	}
 	m := c.Message
+	own := ""
+	if m.SessionID != "" && slices.Contains(names.ownSessions, p.Name) {
+		if own, err = p.engine.ownSession(ctx, p.Name, leader, m.SessionID); err != nil {
+			return n, err
+		}
+	}
 	n.Pending, n.PendingAt = &m, p.engine.wall()
 	if m.SentAt.IsZero() {
 		m.SentAt = n.PendingAt.In(beijing).Truncate(time.Millisecond)
@@ -118,7 +125,10 @@ func (p *Partner) pending(
 		terms.Response = 0
 	}
 	n.Terms = agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete, c.AnswerIsProduct, c.Direct}
-	n.Ref = agent.Ref{Task: c.AgentTask, Session: names.session(p.Name, leader, m.SessionID)}
+	n.Ref, n.OwnSession = agent.Ref{Task: c.AgentTask, Session: own}, own != ""
+	if own == "" {
+		n.Ref.Session = names.session(p.Name, leader, m.SessionID)
+	}
 	switch {
 	case c.BySession: // the id is used again if all tasks of the session have been dropped
 		n.Ref.Task = deriveUUID(names.secret, "task", tk.log, m.ID)

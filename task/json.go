@@ -110,16 +110,7 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = AppendString(dst, string(m.SenderRole))
 	dst = append(dst, `,"senderId":`...)
 	dst = AppendString(dst, m.SenderID)
-	if len(m.Mentions) > 0 {
-		dst = append(dst, `,"mentions":[`...)
-		for i, s := range m.Mentions {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = AppendString(dst, s)
-		}
-		dst = append(dst, ']')
-	}
+	dst = appendStrings(dst, `,"mentions":[`, m.Mentions)
 	dst = appendOptional(dst, `,"command":`, string(m.Command))
 	dst = appendRaw(dst, `,"commandParams":`, m.Params)
 	dst = append(dst, `,"dataItems":`...)
@@ -127,6 +118,9 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"taskId":`, m.TaskID)
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
+	if f == nil {
+		dst = appendStrings(dst, `,"references":[`, m.References)
+	}
 	return append(f.appendExtensions(dst, m.Extensions, MessageObject), '}')
 }
 
@@ -216,6 +210,20 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	dst = append(dst, '"')
 	dst = t.AppendFormat(dst, time.RFC3339Nano)
 	return append(dst, '"')
+}
+
+// appendStrings appends a list, unless it is empty. key has the bracket that begins it.
+func appendStrings(dst []byte, key string, list []string) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	for i, s := range list {
+		if i > 0 {
+			key = ","
+		}
+		dst = AppendString(append(dst, key...), s)
+	}
+	return append(dst, ']')
 }
 
 func appendOptional(dst []byte, key, value string) []byte {

@@ -73,6 +73,7 @@ func (g generator) message() Message {
 	}
 	for range g.IntN(3) {
 		m.Mentions = append(m.Mentions, g.text())
+		m.References = append(m.References, g.text())
 	}
 	return m
 }
@@ -161,7 +162,7 @@ func TestEveryFieldIsWritten(t *testing.T) {
 		{Kind: DataKind, Data: raw, Metadata: raw},
 	}
 	status := Status{Working, at, items, raw, raw}
-	message := Message{"i", at, Leader, "s", []string{"a"}, Start, raw, items, "t", "g", "s", raw}
+	message := Message{"i", at, Leader, "s", []string{"a"}, Start, raw, items, "t", "g", "s", []string{"r"}, raw}
 	full := Task{"i", "s", status, []Product{{"i", "n", "d", items, raw}}, []Message{message}, []Status{status}, "g",
 		"s", raw, true}
 	data := AppendTask(nil, &full)

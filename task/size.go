@@ -37,8 +37,10 @@ func (f *Fold) Size() int64 {
 func (m *Message) Size() int64 {
 	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+
 		len(m.Params)+len(m.Extensions))
-	for _, mention := range m.Mentions {
-		n += entrySize + int64(len(mention))
+	for _, list := range [...][]string{m.Mentions, m.References} {
+		for _, s := range list {
+			n += entrySize + int64(len(s))
+		}
 	}
 	return n + itemsSize(m.DataItems)
 }

@@ -65,7 +65,8 @@ type Message struct {
 	TaskID     string          `json:"taskId,omitempty"`
 	GroupID    string          `json:"groupId,omitempty"`
 	SessionID  string          `json:"sessionId,omitempty"`
-	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know
+	References []string        `json:"references,omitempty"` // ids of tasks of the sender; AIP has no member for them
+	Extensions json.RawMessage `json:"metadata,omitempty"`   // members that the canon does not know
 }
 
 // Product is a result of a Task (AIP v01.00 §4.4).

@@ -175,6 +175,10 @@ type Namer interface{ NamesTasks() }
 // know it by that alone. So the name in the answer counts, unless it is that of another task.
 type Renamer interface{ RenamesTasks() }
 
+// A SessionNamer is a Client whose agents may name the session of a start themselves, and refuse one that has a name
+// already. A turn need not have the session's name.
+type SessionNamer interface{ NamesSessions() }
+
 // A Streamer is a Client whose agents answer every turn by a stream. So each turn asks for one.
 type Streamer interface{ AlwaysStreams() }
 

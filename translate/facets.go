@@ -19,8 +19,9 @@ type Facets struct {
 	StatusReader StatusReader
 	Locator      Locator
 
-	Namer   Namer
-	Renamer Renamer
+	Namer        Namer
+	Renamer      Renamer
+	SessionNamer SessionNamer
 
 	Unstreamer Unstreamer
 	Forgetter  Forgetter
@@ -47,6 +48,7 @@ func FacetsOf(c Client) (f Facets) {
 	f.Locator, _ = c.(Locator)
 	f.Namer, _ = c.(Namer)
 	f.Renamer, _ = c.(Renamer)
+	f.SessionNamer, _ = c.(SessionNamer)
 	f.Unstreamer, _ = c.(Unstreamer)
 	f.Forgetter, _ = c.(Forgetter)
 	f.Streamer, _ = c.(Streamer)

@@ -148,7 +148,7 @@ func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool)
 // pushCodec returns the client that reads what an agent sends unasked. Of another task than the turn's, it reads
 // nothing.
 func (r *run) pushCodec() translate.Client {
-	q := translate.Query{Task: r.turn.Ref.Task, Withdrawn: r.turn.Withdrawn}
+	q := translate.Query{Task: r.turn.Ref.Task, Session: r.turn.Ref.Session, Withdrawn: r.turn.Withdrawn}
 	if r.unnamed(r.turn) && !r.turn.Named && (r.naming == nil || r.naming.ref == nil) {
 		q.Task = "" // the agent has not named it yet
 	}

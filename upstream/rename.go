@@ -10,10 +10,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// hold notes who has the name of the turn's task, before an agent may read a message that makes names, too
-// (translate.Renamer). That of a start is the gateway's. That of any other turn may be the agent's, from a turn that an
-// earlier process has carried out.
+// hold notes who has the names that the agent has made in earlier turns, before it may read a message: that of the
+// session, and that of the task where it may make one in place of the gateway's (translate.Renamer). In a start, the
+// latter is the gateway's. In any other turn it may be the agent's, from a turn that an earlier process has carried
+// out.
 func (r *run) hold() {
+	if r.turn.OwnSession {
+		r.sessions.take(r.turn.Ref.Session, holder{leader: r.turn.Leader})
+	}
 	if r.facets.Renamer != nil {
 		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, r.starts() && !r.turn.Named})
 	}
@@ -23,7 +27,7 @@ func (r *run) hold() {
 // given to another task, the agent answers for that one, which is an error. By one that the task of another Leader has,
 // the agent would be asked about that one: so it does not count, but the answer that has it does.
 func (r *run) renamed(rep *agent.Report) error {
-	if rep.Ref == nil || r.facets.Renamer == nil {
+	if rep.Ref == nil || r.facets.Renamer == nil || rep.Ref.Task == r.turn.Ref.Task {
 		return nil
 	}
 	switch of, had := r.taken.take(rep.Ref.Task, holder{leader: r.turn.Leader}); {
@@ -31,7 +35,7 @@ func (r *run) renamed(rep *agent.Report) error {
 		return r.paired(task.Errorf(task.InvalidAgentResponse,
 			"the agent's answer has the name of another task").WithCause(translate.ErrOtherAnswer))
 	case had && of.leader != r.turn.Leader:
-		rep.Ref = nil
+		rep.Ref, rep.OwnSession = nil, false
 		r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent gives tasks of several Leaders the same name; only the "+
 			"first is asked for by it")
 	}

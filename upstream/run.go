@@ -46,10 +46,13 @@ func (r *run) logger() *slog.Logger {
 // carryOut sends the turn's message, again where the agent has not received it, and reports what the agent answers
 // until the turn ends. Once the agent has reported something, the message is not sent again.
 func (r *run) carryOut(stream bool) error {
-	retry := r.newRetry()
+	retry, dropped := r.newRetry(), false
 	for {
 		r.heard = false
 		err := r.attempt(stream)
+		if dropped && ReasonOf(err) == Refused { // it was the message that was refused, and not the session
+			r.sessionless.Store(false)
+		}
 		if isHeldBack(err) && !r.doubted {
 			r.report(agent.Report{Delivery: agent.DeliveryQueued}) // so the next process need not ask the agent for it
 			return err
@@ -59,6 +62,9 @@ func (r *run) carryOut(stream bool) error {
 		}
 		var again bool
 		switch reason := ReasonOf(err); {
+		case r.refusesSession(err):
+			r.dropSession(err)
+			again, dropped = true, true
 		case reason == WrongDialect:
 			again = r.config.Resolver.Fallback(r.Endpoint) != nil
 		case errors.Is(err, translate.ErrBusy):
@@ -166,10 +172,14 @@ func (r *run) resolve() error {
 	return nil
 }
 
-// use sets the endpoint, and with it who names the task of a turn.
+// use sets the endpoint, and with it who names the task of a turn, and the session of a start.
 func (r *run) use(e *Endpoint) {
 	r.Endpoint, r.noStreams = e, false
-	switch carriesOut := r.yield != nil || r.interrupt != nil; {
+	carriesOut := r.yield != nil || r.interrupt != nil
+	if carriesOut && e.sessionless.Load() && r.starts() && !r.turn.OwnSession {
+		r.withoutSession()
+	}
+	switch {
 	case !e.unnamed(r.turn):
 		r.unname()
 	case carriesOut && r.naming == nil:
@@ -206,6 +216,7 @@ func (r *run) resolvePatiently() error {
 func (r *run) report(rep agent.Report) bool {
 	r.heard = r.heard || rep.Delivery == agent.DeliveryUnknown || rep.Delivery == agent.DeliveryAcknowledged
 	if !r.stopped {
+		r.claimSession(&rep)
 		r.stopped = !r.yield(rep, nil)
 	}
 	r.name(&rep)

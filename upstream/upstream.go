@@ -81,6 +81,9 @@ type Endpoint struct {
 	taken      taken
 	streamless atomic.Bool // the agent has said that it has no streams
 	streams    streams
+
+	sessionless atomic.Bool // the agent takes no names of sessions that the gateway has made
+	sessions    taken       // the names that the agent has made for sessions
 }
 
 // NewEndpoint returns the endpoint of an agent. The endpoint closes the transport.

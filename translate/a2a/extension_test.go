@@ -122,11 +122,12 @@ func TestExtensionsOfRequests(t *testing.T) {
 		}
 		for _, to := range extraVersions {
 			t.Run(from.name+" to "+to.name, func(t *testing.T) {
-				turn := &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message}
+				turn := &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message,
+					References: []string{"R", "T"}}
 				for _, stream := range []bool{false, true} {
 					want := map[string]string{
 						"message.metadata": `{"mm":1}`, "message.extensions": `["e"]`,
-						"message.referenceTaskIds": `["r"]`, "message.mx": `{"a":[1.0]}`,
+						"message.referenceTaskIds": `["R","T"]`, "message.mx": `{"a":[1.0]}`,
 						"message.mnull": "", "message.parts.0.px": "1", "message.parts.0.metadata": `{"pm":1}`,
 						"metadata": `{"pp":1}`, "qx": "1",
 						to.modes: `["text"]`, "tenant": "",
@@ -134,12 +135,15 @@ func TestExtensionsOfRequests(t *testing.T) {
 					if from.name != "0.1" && to.name != "0.1" {
 						want["configuration.cx"] = "1"
 					}
+					if to.name == "0.1" {
+						want["message.referenceTaskIds"] = ""
+					}
 					holds(t, translatetest.Strict(t, to.client.AppendTurn(nil, turn, stream)), "", want)
 				}
 				turn.From = task.AwaitingCompletion
 				if to.name != "0.1" {
 					holds(t, translatetest.Strict(t, to.client.AppendTurn(nil, turn, false)), "",
-						map[string]string{"message.referenceTaskIds": `["T","r"]`})
+						map[string]string{"message.referenceTaskIds": `["T","R"]`})
 				}
 			})
 		}

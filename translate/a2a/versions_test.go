@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -138,6 +139,60 @@ func TestLegacyNotificationHeader(t *testing.T) {
 		} {
 			if diff := cmp.Diff(tc.want, s.NotificationHeader(&tc.in)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", s.Name(), diff)
+			}
+		}
+	}
+}
+
+// TestNamesOfSessions: the session has the name of the request, unless the agent says another one, which is its own.
+func TestNamesOfSessions(t *testing.T) {
+	const status = `"status":{"state":"completed"}`
+	const status10 = `"status":{"state":"TASK_STATE_COMPLETED"}`
+	for name, of := range map[string]struct {
+		client translate.Client
+		answer string // with a place for the session
+		events []string
+	}{
+		"legacy": {a2a.Legacy(), `{"id":"T"%s,` + status + `}`, []string{`{"id":"T"%s,` + status + `,"final":true}`}},
+		"0.3": {a2a.V03(), `{"id":"T"%s,` + status + `}`, []string{`{"taskId":"T"%s,` + status + `}`,
+			`{"messageId":"m","parts":[]%s}`}},
+		"1.0": {a2a.V1(), `{"task":{"id":"T"%s,` + status10 + `}}`, []string{
+			`{"statusUpdate":{"taskId":"T"%s,` + status10 + `}}`,
+			`{"message":{"messageId":"m","parts":[{"text":"x"}]%s}}`}},
+	} {
+		member := "contextId"
+		if name == "legacy" {
+			member = "sessionId"
+		}
+		for _, tc := range []struct {
+			sent, said, want string
+			own              bool
+		}{
+			{"s", `,"` + member + `":"s"`, "s", false},
+			{"s", "", "s", false},
+			{"s", `,"` + member + `":"own"`, "own", true},
+			{"", `,"` + member + `":"own"`, "own", true},
+		} {
+			client := of.client.For(translate.Query{ID: "1", Task: "T", Session: tc.sent, Turn: true})
+			result := func(form string) []byte {
+				return []byte(`{"jsonrpc":"2.0","id":"1","result":` + strings.Replace(form, "%s", tc.said, 1) + `}`)
+			}
+			check := func(what string, rep agent.Report, err error) {
+				t.Helper()
+				got := tc.sent // where the answer has no names, as in a2a/legacy and in a Message without a context
+				if rep.Ref != nil {
+					got = rep.Ref.Session
+				}
+				if got != tc.want || rep.OwnSession != tc.own || err != nil {
+					t.Errorf("%s, %s: sent %q, said %q: it is %q, own %v, %v", name, what, tc.sent, tc.said, got,
+						rep.OwnSession, err)
+				}
+			}
+			rep, err := client.Reply(result(of.answer), nil)
+			check("answer", rep, err)
+			for _, event := range of.events {
+				rep, err := client.NewStream(nil).Event("", result(event))
+				check("event", rep, err)
 			}
 		}
 	}

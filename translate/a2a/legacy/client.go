@@ -46,6 +46,9 @@ func (client) ForgetsTasks() {}
 // RenamesTasks implements translate.Renamer.
 func (client) RenamesTasks() {}
 
+// NamesSessions implements translate.SessionNamer.
+func (client) NamesSessions() {}
+
 func (client) Name() string { return version.NameLegacy }
 
 // For implements translate.Client.
@@ -67,7 +70,7 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	}
 	dst = append(dst, `,"message":{"role":"user","parts":`...)
 	dst = appendParts(dst, wire.Items(&t.Message))
-	dst = append(extension.AppendMessage(dst, extensions), '}')
+	dst = append(extension.AppendTurn(dst, extensions, "", nil), '}')
 	if modes := extension.OutputModes(extensions); len(modes) > 0 {
 		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
 	}
@@ -118,7 +121,7 @@ func (c client) Reply(body []byte, known []task.Product) (rep agent.Report, err 
 	default:
 		err = wire.Refuse("the agent's answer has no status, so it is no Task")
 	}
-	rep.Ref = ref
+	n.report(&rep, ref, m.session)
 	return rep, err
 }
 
@@ -180,7 +183,8 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	}
 	s.query = translate.Query{}
 	rep, err := m.news(&s.artifacts)
-	if rep.Ref = ref; rep.EndsTurn() && !m.final && !isQuestion(event, &rep) {
+	s.naming.report(&rep, ref, m.session)
+	if rep.EndsTurn() && !m.final && !isQuestion(event, &rep) {
 		rep.Follows = agent.FollowsMore
 	}
 	rep.Last = m.final && rep.State != task.None && !rep.State.Settled()
@@ -218,7 +222,7 @@ var streamForm = status.Form{
 // result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
 // missing: agents of April 2025 write null for it.
 type result struct {
-	id, taskID                  gjson.Result // of the task; some events have the second
+	id, taskID, session         gjson.Result // of the task; some events have the second
 	status, artifact, artifacts gjson.Result
 	inner, message, parts       gjson.Result // where it is none of them: another object that holds it, or a Message
 	history, answer, failure    gjson.Result // where no status and no artifact says more
@@ -254,7 +258,9 @@ func membersOf(v gjson.Result) result {
 			m.history = v
 		case "metadata":
 			m.metadata = v
-		case "sessionId", "kind", "type", "contextId", "append", "lastChunk": // not used
+		case "sessionId":
+			m.session = v
+		case "kind", "type", "contextId", "append", "lastChunk": // not used
 		default:
 			switch key {
 			case "task", "event":

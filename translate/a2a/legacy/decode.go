@@ -103,18 +103,21 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	if !r.Object(message, "message") {
 		return
 	}
-	var parts gjson.Result
+	var parts, references gjson.Result
 	wire.Members(message, func(key string, v gjson.Result) {
 		switch key {
 		case "role":
 			r.Word(v, "message.role", "user")
 		case "parts":
 			parts = v
+		case "referenceTaskIds":
+			references = v
 		case "kind", "type": // of other versions
 		default:
 			rest.Message.Add(key, v)
 		}
 	})
 	m.DataItems = rpc.ReadParts(&r.Reader, parts, "message.parts")
+	m.References = extension.References(&r.Reader, references)
 	m.Extensions = rest.Extensions()
 }

@@ -3,10 +3,13 @@
 package legacy
 
 import (
+	"cmp"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -40,4 +43,13 @@ func (n *naming) read(id gjson.Result) (ref *agent.Ref, ours bool, err error) {
 	}
 	n.name = id.Str
 	return ref, true, nil
+}
+
+// report adds the names of an answer to its report. The session has that of the request, unless the answer to a turn
+// says another one.
+func (n *naming) report(rep *agent.Report, ref *agent.Ref, session gjson.Result) {
+	if rep.Ref = ref; !n.query.Turn || session.Str == "" || session.Str == n.query.Session || len(session.Str) > maxID {
+		return
+	}
+	reply.Name(rep, cmp.Or(n.name, n.query.Task), session.Str, n.query.Session)
 }

@@ -62,8 +62,11 @@ func (client) NamesTasks() {}
 // Activate implements translate.Activator.
 func (client) Activate(t *agent.Turn) []translate.Field { return message.Activating(t) }
 
-// AppendTurn implements translate.Client. The agent names tasks and contexts, so a start has no ids. A task that has
-// ended cannot be continued: its continue starts another one in the same context.
+// NamesSessions implements translate.SessionNamer.
+func (client) NamesSessions() {}
+
+// AppendTurn implements translate.Client. The agent names tasks, so a start has the id of the context alone. A task
+// that has ended cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
@@ -80,15 +83,14 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	switch {
 	case t.From == task.None:
 	case t.From == task.AwaitingCompletion:
-		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
-		if t.Ref.Task != "" && !strings.HasPrefix(t.Revision, messageRevision) {
+		if !strings.HasPrefix(t.Revision, messageRevision) {
 			refers = t.Ref.Task
 		}
 	default:
 		dst = wire.AppendOptional(dst, `,"taskId":`, t.Ref.Task)
-		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = append(extension.AppendTurn(dst, extensions, refers), '}')
+	dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+	dst = append(extension.AppendTurn(dst, extensions, refers, t.References), '}')
 	if config := extension.Configuration(extensions); !stream || t.Webhook != nil || len(config) > 0 {
 		// Until 0.2.5 the modes were required. No agent refuses an empty list, and some refuse all lists that they do
 		// not know.
@@ -139,7 +141,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 		return agent.Report{}, wire.Refuse(
 			"the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
 	}
-	return m.report(&artifacts{known: known})
+	return m.report(&artifacts{known: known}, c.query.Session)
 }
 
 // Push reads a Task, which 0.3 sends to webhooks, or any event of a stream.
@@ -152,11 +154,11 @@ func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	if err := wire.About(&c.query, m.about()); err != nil {
 		return agent.Report{}, err
 	}
-	return m.report(&artifacts{known: known})
+	return m.report(&artifacts{known: known}, c.query.Session)
 }
 
 func (c client) NewStream(known []task.Product) translate.Stream {
-	return &stream{query: c.query, artifacts: artifacts{known: known}}
+	return &stream{query: c.query, session: c.query.Session, artifacts: artifacts{known: known}}
 }
 
 // stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are distinguished by their
@@ -165,6 +167,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 // on the way.
 type stream struct {
 	query     translate.Query // of the stream; none once an event has proven to belong to it
+	session   string          // as the request names it
 	artifacts artifacts
 	answers   message.Answers
 	last      wire.LastPiece
@@ -190,7 +193,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if s.task && m.isMessage() {
 		return m.news()
 	}
-	rep, err := m.report(&s.artifacts)
+	rep, err := m.report(&s.artifacts, s.session)
 	if err == nil && rep.State != task.Failed {
 		err = wire.GoesOn(&s.query, m.about(), m.contextID.Str)
 	}
@@ -202,7 +205,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	s.answers.Add(&rep)
 	s.task = s.task || m.status.Exists() || m.artifact.Exists()
 	if s.named {
-		rep.Ref = nil
+		rep.Ref, rep.OwnSession = nil, false
 	}
 	s.named = s.named || rep.Ref != nil
 	return rep, nil
@@ -284,18 +287,19 @@ func (m *result) isMessage() bool {
 	return !m.status.Exists() && !m.artifact.Exists() && (m.messageID.Exists() || m.parts.Exists())
 }
 
-// report reads a Message, a status, artifacts, or several of them. Where there is none, the report is empty.
-func (m *result) report(a *artifacts) (rep agent.Report, err error) {
+// report reads a Message, a status, artifacts, or several of them. Where there is none, the report is empty. session is
+// the name of that in the request.
+func (m *result) report(a *artifacts, session string) (rep agent.Report, err error) {
 	if !m.raw.IsObject() {
 		return rep, wire.Refuse("the agent's answer has a result that is no object")
 	}
 	if m.isMessage() {
-		return m.message()
+		return m.message(session)
 	}
 	if !m.status.Exists() && !m.artifact.Exists() {
 		return rep, nil
 	}
-	if rep.Ref, err = m.ref(); err != nil {
+	if err = m.name(&rep, session); err != nil {
 		return rep, err
 	}
 	if m.artifact.Exists() {
@@ -334,19 +338,20 @@ func (m *result) about() string {
 	return m.id.Str
 }
 
-// ref returns the ids that the agent gave to the task and its context; nil where it gave none.
-func (m *result) ref() (*agent.Ref, error) {
+// name adds the ids that the agent gave to the task and its context to a report. session is the context of the request.
+func (m *result) name(rep *agent.Report, session string) error {
 	id := m.id
 	if m.update {
 		id = m.taskID
 	}
 	if id.Str == "" && m.contextID.Str == "" {
-		return nil, nil
+		return nil
 	}
 	if len(id.Str) > maxID || len(m.contextID.Str) > maxID {
-		return nil, wire.Refuse("the agent's answer has an id of more than %d bytes", maxID)
+		return wire.Refuse("the agent's answer has an id of more than %d bytes", maxID)
 	}
-	return &agent.Ref{Task: id.Str, Session: m.contextID.Str}, nil
+	reply.Name(rep, id.Str, m.contextID.Str, session)
+	return nil
 }
 
 // messageRevision begins the revision of a Message that no task was made for, so that the next turn refers to no task.
@@ -354,13 +359,13 @@ const messageRevision = "message "
 
 // message reads a Message in place of a Task: the agent has finished, and the content is the product. There is a
 // context only where the agent names it.
-func (m *result) message() (rep agent.Report, err error) {
+func (m *result) message(session string) (rep agent.Report, err error) {
 	p := task.Product{ID: productID(m.messageID.Str, "message", ""), Extensions: extension.OfArtifact(&m.rest)}
 	if p.DataItems, err = part.Read(m.parts); err != nil {
 		return rep, err
 	}
 	m.id = m.taskID
-	if rep.Ref, err = m.ref(); err != nil {
+	if err = m.name(&rep, session); err != nil {
 		return rep, err
 	}
 	rep.State, rep.NativeState = task.AwaitingCompletion, "message"

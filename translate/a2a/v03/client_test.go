@@ -33,11 +33,15 @@ func TestRequests(t *testing.T) {
 	const message = `{"message":{"kind":"message","messageId":"m\"1","role":"user","parts":[{"kind":"text","text":"hi"}]`
 	const send, stream = `{"jsonrpc":"2.0","id":"m\"1","method":"message/send","params":` + message,
 		`{"jsonrpc":"2.0","id":"m\"1","method":"message/stream","params":` + message
+	const inContext = `,"contextId":"s1"`
 	const blocking = `},"configuration":{"acceptedOutputModes":[],"blocking":true}}}`
 	none := func(*agent.Turn) {}
 	for _, tc := range []struct{ name, got, want string }{
-		{"start", string(c.AppendTurn([]byte("x"), turn(none), false)), "x" + send + blocking},
-		{"start by a stream", string(c.AppendTurn(nil, turn(none), true)), stream + `}}}`},
+		{"start", string(c.AppendTurn([]byte("x"), turn(none), false)), "x" + send + inContext + blocking},
+		{"start by a stream", string(c.AppendTurn(nil, turn(none), true)), stream + inContext + `}}}`},
+		{"start with references",
+			string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.References = []string{"t2", "t3"} }), true)),
+			stream + inContext + `,"referenceTaskIds":["t2","t3"]}}}`},
 		{"answer", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From = task.AwaitingInput }), true)),
 			stream + `,"taskId":"t1","contextId":"s1"}}}`},
 		{"go on after the end",
@@ -55,12 +59,12 @@ func TestRequests(t *testing.T) {
 		{"webhook, by a stream",
 			string(c.AppendTurn(nil,
 				turn(func(t *agent.Turn) { t.Webhook = &task.Webhook{URL: "https://x/", Token: "k"} }), true)),
-			stream +
+			stream + inContext +
 				`},"configuration":{"acceptedOutputModes":[],"pushNotificationConfig":{"url":"https://x/","token":"k"}}}}`},
 		{"webhook", string(c.AppendTurn(nil, turn(func(t *agent.Turn) {
 			t.Webhook = &task.Webhook{ID: "w", URL: "https://x/", Scheme: "Bearer", Credentials: "c"}
 		}), false)),
-			send +
+			send + inContext +
 				`},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/",` +
 				`"id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
 		{"start without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}}, true)),

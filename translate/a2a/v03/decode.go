@@ -111,7 +111,7 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	if !r.Object(message, "message") {
 		return
 	}
-	var id, taskID, contextID, role, parts gjson.Result
+	var id, taskID, contextID, references, role, parts gjson.Result
 	wire.Members(message, func(key string, v gjson.Result) {
 		switch key {
 		case "kind":
@@ -124,6 +124,8 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			taskID = v
 		case "contextId":
 			contextID = v
+		case "referenceTaskIds":
+			references = v
 		case "parts":
 			parts = v
 		case "type":
@@ -138,6 +140,7 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	wire.Own(&m.ID, &m.TaskID, &m.SessionID)
 	r.Word(role, "message.role", "user")
 	m.DataItems = rpc.ReadParts(&r.Reader, parts, "message.parts")
+	m.References = extension.References(&r.Reader, references)
 	if m.Command = task.Start; m.TaskID != "" {
 		m.Command, call.Strict, call.SameSession = task.Continue, true, true
 	}

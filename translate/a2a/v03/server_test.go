@@ -66,8 +66,8 @@ func TestDecode(t *testing.T) {
 		task.DataItem{Kind: task.FileItem, Name: "n", URI: "https://f/"},
 		task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID = "c1"
-	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},` +
-		`"message":{"referenceTaskIds":["t0"]}}}`)
+	full.References = []string{"t0"}
+	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
 	auto := dialect.Policy{AutoComplete: true, Refusable: true}
 	get := task.Call{Message: message(task.Get, "t1")}
@@ -219,12 +219,13 @@ func TestTurnArrives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := task.Message{ID: "m", SenderRole: task.Leader, Command: task.Start, DataItems: items}
+			want := task.Message{ID: "m", SenderRole: task.Leader, Command: task.Start, DataItems: items,
+				SessionID: "c"}
 			switch from {
 			case task.AwaitingInput:
-				want.Command, want.TaskID, want.SessionID = task.Continue, "t", "c"
+				want.Command, want.TaskID = task.Continue, "t"
 			case task.AwaitingCompletion:
-				want.SessionID, want.Extensions = "c", []byte(`{"a2a":{"message":{"referenceTaskIds":["t"]}}}`)
+				want.References = []string{"t"}
 			}
 			hook := *turn.Webhook
 			hook.Dialect, hook.TaskID = "a2a/0.3", want.TaskID

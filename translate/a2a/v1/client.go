@@ -67,8 +67,11 @@ func (client) NamesTasks() {}
 // Activate implements translate.Activator.
 func (client) Activate(t *agent.Turn) []translate.Field { return message.Activating(t) }
 
-// AppendTurn appends a message. A start names neither task nor context, since the agent names them. A task that has
-// ended cannot be continued: its continue starts another one in the same context.
+// NamesSessions implements translate.SessionNamer.
+func (client) NamesSessions() {}
+
+// AppendTurn appends a message. A start names the context alone, since the agent names the task. A task that has ended
+// cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
@@ -85,14 +88,13 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	switch t.From {
 	case task.None:
 	case task.AwaitingCompletion:
-		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 		refers = t.Ref.Task // empty where the agent answered with a Message
 	default:
 		taskID = t.Ref.Task
 		dst = wire.AppendOptional(dst, `,"taskId":`, taskID)
-		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = extension.AppendTurn(dst, extensions, refers)
+	dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+	dst = extension.AppendTurn(dst, extensions, refers, t.References)
 	dst = append(dst, `},"configuration":{"historyLength":0`...) // no history: the gateway keeps its own
 	if t.Webhook != nil {
 		w := *t.Webhook

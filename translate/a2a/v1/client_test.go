@@ -249,12 +249,16 @@ func TestRequests(t *testing.T) {
 		want   string // the params
 	}{
 		{"start", agent.Turn{Ref: ref, Message: says}, false,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},` +
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"contextId":"c1"},` +
 				`"configuration":{"historyLength":0}}`},
 		{"start without an id", agent.Turn{Ref: ref}, true,
-			`{"message":{"messageId":"t\"1","role":"ROLE_USER","parts":[]},"configuration":{"historyLength":0}}`},
+			`{"message":{"messageId":"t\"1","role":"ROLE_USER","parts":[],"contextId":"c1"},` +
+				`"configuration":{"historyLength":0}}`},
+		{"start in no context, with references", agent.Turn{Message: says, References: []string{"t2", "t3"}}, false,
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],` +
+				`"referenceTaskIds":["t2","t3"]},"configuration":{"historyLength":0}}`},
 		{"start with a webhook", agent.Turn{Ref: ref, Message: says, Webhook: hook}, true,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},` +
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"contextId":"c1"},` +
 				`"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"https://gw.example/hook","id":"w",` +
 				`"token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}}}`},
 		{"answer", agent.Turn{Ref: ref, Message: says, From: task.AwaitingInput, Webhook: &task.Webhook{URL: "u"}},

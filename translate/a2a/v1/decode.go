@@ -186,7 +186,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 	if !r.Object(message, "message") {
 		return
 	}
-	var id, taskID, contextID, role, parts gjson.Result
+	var id, taskID, contextID, references, role, parts gjson.Result
 	var rest extension.Request
 	wire.Members(message, func(key string, v gjson.Result) {
 		switch key {
@@ -196,6 +196,8 @@ func (r *Request) send(call *translate.Call, complete bool) {
 			taskID = v
 		case "contextId":
 			contextID = v
+		case "referenceTaskIds":
+			references = v
 		case "role":
 			role = v
 		case r.schema.Parts, "parts":
@@ -216,6 +218,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 		r.Fail("message.role", "role must be ROLE_USER: callers are users here")
 	}
 	m.DataItems = r.parts(parts)
+	m.References = extension.References(&r.Reader, references)
 
 	const at = "configuration."
 	configuration := r.Optional(r.Param("configuration"), "configuration")

@@ -429,20 +429,19 @@ func TestIdentity(t *testing.T) {
 				}
 				var want translate.Call
 				want.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start,
-					DataItems: turn.Message.DataItems}
+					DataItems: turn.Message.DataItems, SessionID: "c1"}
 				want.Blocking = !stream
 				want.Stream, want.Webhook = stream,
 					&task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
 				want.AutoComplete, want.Refusable = true, true
 				switch from {
 				case task.AwaitingInput:
-					want.Message.Command, want.Message.TaskID, want.Message.SessionID = task.Continue, "t1", "c1"
+					want.Message.Command, want.Message.TaskID = task.Continue, "t1"
 					want.Strict, want.Snapshot, want.Webhook.TaskID = true, stream, "t1"
 					want.AutoComplete, want.Refusable = false, false
 					want.SameSession = true
 				case task.AwaitingCompletion:
-					want.Message.SessionID = "c1"
-					want.Message.Extensions = []byte(`{"a2a":{"message":{"referenceTaskIds":["t1"]}}}`)
+					want.Message.References = []string{"t1"}
 				}
 				if diff := cmp.Diff(want, c); diff != "" {
 					t.Errorf("%s, from %q (-want +got):\n%s", b.name, from, diff)
@@ -456,7 +455,7 @@ func same(t *testing.T, name string, want *task.Task, state task.State, rep agen
 	t.Helper()
 	rep.NativeState, rep.Revision, rep.RevisionDated, rep.Follows = "", "", false, agent.FollowsNothing
 	if diff := cmp.Diff(agent.Report{
-		State: state, Items: want.Status.DataItems, Full: true, Products: want.Products,
+		OwnSession: true, State: state, Items: want.Status.DataItems, Full: true, Products: want.Products,
 		Ref: &agent.Ref{Task: want.ID, Session: want.SessionID},
 	}, rep); diff != "" || err != nil {
 		t.Errorf("%s, %s: %v (-want +got)\n%s", name, want.Status.State, err, diff)

@@ -32,7 +32,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	if kind, _ := shapeOf(res.Result); kind == isNothing {
 		return agent.Report{}, wire.Refuse("the agent's answer is neither a Task nor a Message")
 	}
-	r := reader{known: known, query: c.query}
+	r := reader{known: known, query: c.query, session: c.query.Session}
 	return r.report(res.Result)
 }
 
@@ -44,7 +44,7 @@ func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	v, _ = respell(v)
-	r := reader{known: known, query: c.query}
+	r := reader{known: known, query: c.query, session: c.query.Session}
 	return r.report(v)
 }
 
@@ -54,7 +54,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 }
 
 func (c client) newStream(known []task.Product) stream {
-	return stream{client: c, reader: reader{known: known, query: c.query}}
+	return stream{client: c, reader: reader{known: known, query: c.query, session: c.query.Session}}
 }
 
 // stream reads the StreamResponses of one stream. They have no names, but some agents name errors.
@@ -244,11 +244,12 @@ func membersOf(object gjson.Result) (m members) {
 
 // reader makes reports of the answers in one turn.
 type reader struct {
-	query translate.Query // none once an answer has proven to be about its task
-	known []task.Product  // when the turn began
-	seen  map[string]bool // the artifacts of the turn by id; true for an artifact that was sent in pieces
-	named bool            // the agent's ids were reported
-	task  bool            // there is a task, so a Message belongs to it
+	query   translate.Query // none once an answer has proven to be about its task
+	session string          // as the request names it
+	known   []task.Product  // when the turn began
+	seen    map[string]bool // the artifacts of the turn by id; true for an artifact that was sent in pieces
+	named   bool            // the agent's ids were reported
+	task    bool            // there is a task, so a Message belongs to it
 }
 
 // report reads an answer, an event of a stream or a notification. The report is empty where it is none of these.
@@ -315,7 +316,8 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 
 func (r *reader) name(rep *agent.Report, id, session gjson.Result) {
 	if id.Str != "" {
-		rep.Ref, r.named = &agent.Ref{Task: id.Str, Session: session.Str}, true
+		reply.Name(rep, id.Str, session.Str, r.session)
+		r.named = true
 	}
 }
 
@@ -338,12 +340,13 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	}
 	withoutTask := !r.named && m.taskID.Str == ""
 	r.named = r.named || m.taskID.Str != ""
-	return agent.Report{
+	rep := agent.Report{
 		State: task.AwaitingCompletion, NativeState: "message", Message: true, WithoutTask: withoutTask,
 		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: extension.OfArtifact(&m.rest)}},
-		Ref:      &agent.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
 		Revision: messageRevision(v),
-	}, nil
+	}
+	reply.Name(&rep, m.taskID.Str, m.contextID.Str, r.session)
+	return rep, nil
 }
 
 func messageRevision(v gjson.Result) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// family is the name of A2A's extensions: metadata, extensions, referenceTaskIds, and all members that no version
+// family is the name of A2A's extensions: metadata, extensions, and all members that no version
 // knows. They keep the shape that they came in, without what the codec has fields for: those of a task.Message are the
 // request's params, with the members message and configuration in them; those of a task.Status are a TaskStatus, with
 // its message in it. What other families keep is written as metadata.
@@ -147,24 +147,29 @@ func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	return append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 }
 
-// AppendTurn appends the extensions of a turn's message. ref is a task that the message refers to beside the tasks that
-// its caller names; empty for none.
-func AppendTurn(dst []byte, extra json.RawMessage, ref string) []byte {
-	if ref == "" {
-		return AppendMessage(dst, extra)
+// AppendTurn appends the extensions of a turn's message, and the tasks that it refers to: ref, unless that is empty,
+// and those that its caller names.
+func AppendTurn(dst []byte, extra json.RawMessage, ref string, others []string) []byte {
+	refs := others
+	if ref != "" {
+		refs = append([]string{ref}, slices.DeleteFunc(slices.Clone(others), func(s string) bool { return s == ref })...)
 	}
-	dst = append(dst, `,"referenceTaskIds":[`...)
-	dst = task.AppendString(dst, ref)
-	own := member(extra, "message")
-	if list := gjson.ParseBytes(wire.MemberOf(own, "referenceTaskIds")); list.IsArray() {
-		list.ForEach(func(_, id gjson.Result) bool {
-			if id.Str != ref {
-				dst = append(append(dst, ','), id.Raw...)
-			}
-			return true
-		})
+	return family.Append(AppendReferences(dst, refs), member(extra, "message"), extra, referringMembers)
+}
+
+// AppendReferences appends the names of the tasks that a message refers to.
+func AppendReferences(dst []byte, refs []string) []byte {
+	for i, ref := range refs {
+		sep := ","
+		if i == 0 {
+			sep = `,"referenceTaskIds":[`
+		}
+		dst = task.AppendString(append(dst, sep...), ref)
 	}
-	return family.Append(append(dst, ']'), own, extra, referringMembers)
+	if len(refs) > 0 {
+		dst = append(dst, ']')
+	}
+	return dst
 }
 
 // AppendParams appends the extensions of a request's params.
@@ -180,6 +185,18 @@ func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 		known = controlMembers
 	}
 	return family.Append(dst, Configuration(extra), nil, known)
+}
+
+// maxReferences is how many tasks a message may refer to.
+const maxReferences = 64
+
+// References reads the ids of the tasks that a caller's message refers to.
+func References(r *wire.Reader, list gjson.Result) (refs []string) {
+	const field = "message.referenceTaskIds"
+	if !wire.Absent(list) {
+		r.Each(list, field, maxReferences, func(entry gjson.Result) { refs = append(refs, strings.Clone(r.ID(entry, ""))) })
+	}
+	return refs
 }
 
 // Request gathers the extensions of a request.
@@ -199,8 +216,9 @@ func InHistory(m *task.Message) task.Message {
 	if m.SenderRole == task.Partner {
 		return shown
 	}
-	if own := member(m.Extensions, "message"); len(own) > 0 {
-		shown.Extensions = with(m.Extensions, pick(own, "metadata", "extensions", "referenceTaskIds"))
+	if own := member(m.Extensions, "message"); len(own) > 0 || len(m.References) > 0 {
+		own = pick(own, "metadata", "extensions", "referenceTaskIds") // the last of them in messages of older builds
+		shown.Extensions = with(m.Extensions, own, m.References)
 	}
 	for i := range m.DataItems {
 		metadata := m.DataItems[i].Metadata
@@ -234,9 +252,16 @@ func pick(object json.RawMessage, names ...string) []byte {
 	return append(dst, '}')
 }
 
-// with returns extensions in which message replaces all members of the family.
-func with(extra json.RawMessage, message []byte) json.RawMessage {
-	dst := append(append([]byte(`{"`+family+`":{"message":`), message...), '}')
+// with returns extensions in which message, an object, with what it refers to, replaces all members of the family.
+func with(extra json.RawMessage, message []byte, refs []string) json.RawMessage {
+	dst := append([]byte(`{"`+family+`":{"message":`), message[:len(message)-1]...)
+	if refers := AppendReferences(nil, refs); len(refers) > 0 {
+		if len(message) == len("{}") {
+			refers = refers[1:] // the comma
+		}
+		dst = append(dst, refers...)
+	}
+	dst = append(dst, '}', '}')
 	gjson.ParseBytes(extra).ForEach(func(key, v gjson.Result) bool {
 		if key.Str != string(family) {
 			dst = append(append(append(append(dst, ','), key.Raw...), ':'), v.Raw...)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reply reads what agents send in the same way in several versions: errors, pushed updates and cards.
+// Package reply reads what agents send in the same way in several versions: errors, ids, pushed updates and cards.
 package reply
 
 import (
+	"cmp"
+
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -33,6 +36,13 @@ var FailuresV03 = append([]wire.Failure{
 	{Code: -32007, Kind: task.UnsupportedOperation, Detail: "the agent has no extended card"},
 	{Code: -31401, Kind: task.Internal, Detail: "the agent requires the gateway to authenticate itself"},
 }, Failures...)
+
+// Name adds the ids of a task and its session to a report. The session is the one of the request, unless the agent says
+// another one.
+func Name(rep *agent.Report, id, session, sent string) {
+	rep.Ref = &agent.Ref{Task: id, Session: cmp.Or(session, sent)}
+	rep.OwnSession = rep.Ref.Session != sent && len(session) <= wire.MaxID
+}
 
 // Pushed reads the body of a request by which an agent reports a task unasked, and returns the task or the event in
 // it. Agents put envelopes around that: a response with a result, a notification with params, and an event in those.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"log/slog"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// A start has the session's name. That is the gateway's, unless the agent has made one. An agent may refuse it
+// (translate.SessionNamer), and name the session in its answer.
+
+// refusesSession reports whether an error that answers the message of a start says that the agent does not take the
+// name of the session, so that it has done nothing. A message that the agent may have received before is not sent once
+// more for that.
+func (r *run) refusesSession(err error) bool {
+	if r.Endpoint == nil || r.facets.SessionNamer == nil || r.turn.Ref.Session == "" || r.doubted || r.heard ||
+		ReasonOf(err) != Refused {
+		return false
+	}
+	switch task.KindOf(err) {
+	case task.TaskNotFound: // there is nothing else that such an agent may not know
+		return r.unnamed(r.turn) || namesSession(err)
+	case task.InvalidParams, task.UnsupportedOperation:
+		return namesSession(err)
+	}
+	return false
+}
+
+// namesSession reports whether an error speaks of a session. The window of a model, whose size agents call that of the
+// context, is none.
+func namesSession(err error) bool {
+	text := strings.NewReplacer("session", "context", "_", "", " ", "", "-", "").Replace(strings.ToLower(err.Error()))
+	for _, phrase := range [...]string{
+		"contextid", "contextnotfound", "contextdoesnotexist", "unknowncontext", "nosuchcontext",
+	} {
+		if strings.Contains(text, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropSession leaves the session's name out of the message, which is sent again. An agent that has refused a name of
+// the gateway gets no more of them while it is known by this endpoint (Endpoint.sessionless).
+func (r *run) dropSession(err error) {
+	r.logger().LogAttrs(r.ctx, slog.LevelInfo, "the agent does not take the name of the session; it is left to the agent",
+		slog.Bool("own", r.turn.OwnSession), slog.Any("error", err))
+	if !r.turn.OwnSession {
+		r.sessionless.Store(true)
+	}
+	r.withoutSession()
+}
+
+// claimSession leaves it at this task if the agent names the session as it has named one of another Leader: the two
+// must not meet in later tasks.
+func (r *run) claimSession(rep *agent.Report) {
+	if !rep.OwnSession {
+		return
+	}
+	of, had := r.sessions.take(rep.Ref.Session, holder{leader: r.turn.Leader})
+	if rep.OwnSession = !had || of.leader == r.turn.Leader; !rep.OwnSession {
+		r.logger().LogAttrs(r.ctx, slog.LevelWarn,
+			"the agent gives sessions of several Leaders the same name; only the first goes on by it")
+	}
+}
+
+// withoutSession leaves the name of the session to the agent.
+func (r *run) withoutSession() {
+	t := *r.turn
+	t.Ref.Session, t.OwnSession = "", false
+	r.turn = &t
+}
