@@ -60,7 +60,9 @@ INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a
 	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
 
 # Agents that people run, with a model by rule. Those in Go have a module each, so that nothing else moves with them.
-WILD := adk-go trpc-02 a2a-go-23
+# Those by npm are large: only make wild installs and asks them.
+WILD     := adk-go trpc-02 a2a-go-23
+WILD_NPM := $(patsubst %,interop/%/node_modules/.package-lock.json,adk-js mastra voltagent gemini-cli)
 
 $(addprefix interop/bin/,$(WILD)): interop/bin/%: interop/%/main.go interop/%/go.mod interop/model/model.go
 	cd interop/$* && $(GO) build -o ../bin/$* .
@@ -77,7 +79,7 @@ manifests: ## container files, Kubernetes manifests, the Helm chart, and a relea
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix interop/bin/,$(WILD)) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
-	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m ./e2e
+	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m -skip '^TestWildAgentsByNpm$$' ./e2e
 	@set -e; for loop in on off; do ( set -x; \
 	  AIP_E2E_LOOP=$$loop $(GO) test -parallel 4 -vet=off -count=1 -run '$(CONNECTIONS)' ./e2e ); done
 
@@ -85,7 +87,7 @@ e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix interop/bin
 # drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
 CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
 
-wild: caddy rabbitmq $(addprefix interop/bin/,$(WILD)) ## Leaders and agents as people run them: with the gateway and without
+wild: caddy rabbitmq $(addprefix interop/bin/,$(WILD)) $(WILD_NPM) ## Leaders and agents as people run them: with the gateway and without
 	$(GO) test -vet=off -count=1 -run '^TestWild' ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache

@@ -13,11 +13,7 @@ func TestWildAgentsInGo(t *testing.T) {
 var wildAgentsInGo = []wildAgent{
 	{
 		name: "Google ADK for Go", folder: "adk-go", of: "google.golang.org/adk/v2", v1: true, program: []string{"adk-go"},
-		answer: func(u *wildUser) object {
-			call := u.asks.Get("message.parts.0.data")
-			return u.message(object{"data": object{"id": call.Get("id").Str, "name": call.Get("name").Str,
-				"response": object{"result": "blue"}}, "metadata": object{"adk_type": "function_response"}})
-		},
+		answer: adkAnswer,
 		theirs: []wildTheirs{
 			{deed: "conversation", notYet: true},
 			{deed: "silence of 50 s after a cut", notYet: true},
@@ -27,7 +23,6 @@ var wildAgentsInGo = []wildAgent{
 		name: "trpc-a2a-go", folder: "trpc-02", of: "trpc.group/trpc-go/trpc-a2a-go", program: []string{"trpc-02"},
 		theirs: []wildTheirs{
 			{deed: "conversation", notYet: true},
-			{deed: "question", notYet: true},
 			{deed: "silence of 50 s after a cut", notYet: true},
 		},
 	},
@@ -38,4 +33,15 @@ var wildAgentsInGo = []wildAgent{
 			{deed: "silence of 50 s after a cut", notYet: true},
 		},
 	},
+}
+
+// adkAnswer answers the question of an agent on Google's ADK, which is a call of a tool.
+func adkAnswer(u *wildUser) object {
+	call := u.asks.Get("message.parts.0.data")
+	part := object{"kind": "data", "data": object{"id": call.Get("id").Str, "name": call.Get("name").Str,
+		"response": object{"result": "blue"}}, "metadata": object{"adk_type": "function_response"}}
+	if u.v1 {
+		delete(part, "kind")
+	}
+	return u.message(part)
 }

@@ -27,10 +27,11 @@ import (
 type wildUser struct {
 	t       *testing.T
 	at      string // the endpoint
+	web     *http.Client
 	v1      bool   // it speaks 1.0
 	context string // the conversation, as the agent calls it
 	task    string
-	asks    gjson.Result // the status of a question
+	asks    gjson.Result // the last status in which the agent said something
 
 	artifacts []wildArtifact
 	said      []string
@@ -38,6 +39,12 @@ type wildUser struct {
 }
 
 type wildArtifact struct{ id, text string }
+
+func newWildUser(t *testing.T, at string, v1 bool) *wildUser {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &wildUser{t: t, at: at, v1: v1, web: &http.Client{Transport: transport}}
+}
 
 // wildMethods are the methods of A2A 0.3, with those of 1.0.
 var wildMethods = map[string]string{"message/send": "SendMessage", "message/stream": "SendStreamingMessage",
@@ -49,6 +56,8 @@ func (u *wildUser) call(ctx context.Context, method string, params object) iter.
 		if u.v1 {
 			method = wildMethods[method]
 		}
+		ctx, cancel := context.WithTimeout(ctx, 2*patience)
+		defer cancel()
 		body, _ := json.Marshal(object{"jsonrpc": "2.0", "id": rand.Text(), "method": method, "params": params})
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, u.at, bytes.NewReader(body))
 		if err != nil {
@@ -60,9 +69,7 @@ func (u *wildUser) call(ctx context.Context, method string, params object) iter.
 		if u.v1 {
 			q.Header.Set("A2A-Version", "1.0")
 		}
-		transport := &http.Transport{}
-		defer transport.CloseIdleConnections()
-		res, err := (&http.Client{Transport: transport}).Do(q)
+		res, err := u.web.Do(q)
 		if err != nil {
 			yield(gjson.Result{}, err)
 			return
@@ -172,7 +179,9 @@ func (u *wildUser) saw(v gjson.Result) {
 		}
 	}
 	u.state = strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(status.Get("state").Str, "TASK_STATE_")), "_", "-")
-	u.asks = status
+	if status.Get("message").Exists() {
+		u.asks = status
+	}
 	u.say(content(status.Get("message.parts")))
 }
 
@@ -249,7 +258,12 @@ func (u *wildUser) end(err error) wildEnd {
 			end.Products = append(end.Products, short(withoutIDs(artifact.text)))
 		}
 	}
-	for _, said := range u.said {
+	said := u.said
+	// Where an agent answers only while it works, the gateway has the answer in the last status once more, as a whole.
+	if last := len(said) - 1; last > 0 && strings.Join(said[:last], "") == said[last] {
+		said = said[:last]
+	}
+	for _, said := range said {
 		end.Said = append(end.Said, short(withoutIDs(said)))
 	}
 	if err != nil {

@@ -4,7 +4,7 @@
 // rule, and needs no network. The first word of what a user says is what it does:
 //
 //	stream N MS   says N words, "w0 " and so on, one every MS milliseconds
-//	slow S        works in silence for S seconds, then says "slept S"
+//	slow S        says "so ", works in silence for S seconds, and says "I slept S"
 //	fail          says three words, and then fails
 //	big K         says K kilobytes at once
 //	recall        says how many messages of users it sees
@@ -51,11 +51,14 @@ func Say(ctx context.Context, text string, seen int) iter.Seq2[string, error] {
 				}
 			}
 		case "slow":
+			if !yield("so ", nil) {
+				return
+			}
 			if err := pause(ctx, time.Duration(number(words[1], int(maxPause.Seconds())))*time.Second); err != nil {
 				yield("", err)
 				return
 			}
-			yield("slept "+words[1], nil)
+			yield("I slept "+words[1], nil)
 		case "fail":
 			for i := range 3 {
 				if !yield(fmt.Sprintf("w%d ", i), nil) {
@@ -64,13 +67,22 @@ func Say(ctx context.Context, text string, seen int) iter.Seq2[string, error] {
 			}
 			yield("", ErrBroke)
 		case "big":
-			yield(strings.Repeat("x", 1024*number(words[1], maxBytes)), nil)
+			yield(numbers(1024*number(words[1], maxBytes)), nil)
 		case "recall":
 			yield(fmt.Sprintf("I see %d of your messages", seen), nil)
 		default:
 			yield("echo: "+text, nil)
 		}
 	}
+}
+
+// numbers returns a text of so many bytes that does not repeat itself, since Gemini CLI stops a model that does.
+func numbers(size int) string {
+	var text strings.Builder
+	for i := 0; text.Len() < size; i++ {
+		text.WriteString(strconv.Itoa(i) + " ")
+	}
+	return text.String()[:size]
 }
 
 func pause(ctx context.Context, d time.Duration) error {

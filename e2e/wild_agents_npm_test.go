@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import "testing"
+
+// TestWildAgentsByNpm has a user ask the agents that people install from npm. They are large: `make wild` alone has
+// them.
+func TestWildAgentsByNpm(t *testing.T) {
+	t.Parallel()
+	runAgents(t, wildAgentsByNpm)
+}
+
+var wildAgentsByNpm = []wildAgent{
+	{
+		name: "Google ADK for JS", folder: "adk-js", of: "@google/adk", program: []string{"node", "adk-js/agent.mjs"},
+		answer: adkAnswer,
+		theirs: []wildTheirs{
+			{deed: "cancel", why: "refuses every cancel; the gateway ends the task for its caller all the same",
+				direct:  &wildEnd{Broken: "error -32603: Task cancellation is not supported yet."},
+				through: &wildEnd{Settled: []string{"canceled"}}},
+			{deed: "conversation", notYet: true},
+			{deed: "cut in a stream", notYet: true},
+			{deed: "silence of 50 s after a cut", notYet: true},
+		},
+	},
+	{
+		name: "Mastra", folder: "mastra", of: "@mastra/core", program: []string{"node", "mastra/agent.mjs"},
+		card: "/api/.well-known/mastra/agent-card.json", dialect: "a2a/0.3", path: "/api/a2a/mastra",
+		theirs: []wildTheirs{
+			{deed: "question", missing: true, why: "its questions were not tried"},
+			{deed: "failure of a send", why: "a send that fails is an error, and makes no task",
+				direct:  &wildEnd{Broken: "error -32603: the model broke in mid-run"},
+				through: &wildEnd{Settled: []string{"failed"}, Said: []string{"Handler failed: the model broke in mid-run"}}},
+			{deed: "conversation", notYet: true},
+			{deed: "cut in a stream", why: mastraCuts, direct: mastraCut, through: mastraCut},
+			{deed: "silence of 50 s after a cut", why: mastraCuts, direct: mastraCut, through: mastraCut},
+		},
+	},
+	{
+		name: "VoltAgent", folder: "voltagent", of: "@voltagent/a2a-server", program: []string{"node", "voltagent/agent.mjs"},
+		card: "/.well-known/volt/agent-card.json", dialect: "a2a/0.3", path: "/a2a/volt",
+		theirs: []wildTheirs{
+			{deed: "question", missing: true, why: "asks nothing"},
+			{deed: "start", notYet: true},
+			{deed: "stream", notYet: true},
+			{deed: "cancel", notYet: true},
+			{deed: "failure", notYet: true},
+			{deed: "failure of a send", notYet: true},
+			{deed: "600 KB", notYet: true},
+			{deed: "a message of 600 KB", notYet: true},
+			{deed: "start by a Leader of AIP", notYet: true},
+			{deed: "failure for a Leader of AIP", notYet: true},
+			{deed: "conversation", missing: true, why: "remembers nothing of a conversation"},
+			{deed: "cut in a stream", missing: true, why: voltCuts},
+			{deed: "silence of 50 s after a cut", missing: true, why: voltCuts},
+		},
+	},
+	{
+		name: "Gemini CLI", folder: "gemini-cli", of: "@google/gemini-cli-a2a-server",
+		program: []string{"node", "gemini-cli/agent.mjs"},
+		answer: func(u *wildUser) object {
+			return u.message(object{"kind": "data", "data": object{"outcome": "proceed_once",
+				"callId": u.asks.Get("message.parts.0.data.request.callId").Str}})
+		},
+		theirs: []wildTheirs{
+			{deed: "start", why: geminiSend, direct: &wildEnd{Settled: []string{"input-required"}},
+				through: &wildEnd{Settled: []string{"input-required"}, Said: []string{"echo: hello"}}},
+			{deed: "failure of a send", why: geminiSend, direct: &wildEnd{Settled: []string{"input-required"}},
+				through: &wildEnd{Settled: []string{"input-required"}, Said: []string{
+					"Agent Error, unknown agent message: exception TypeError: fetch failed sending request"}}},
+			{deed: "a message of 600 KB", missing: true, why: "takes messages of up to 100 KB"},
+			{deed: "cut in a stream", why: geminiCuts, direct: geminiCut, through: geminiCut},
+			{deed: "silence of 50 s after a cut", why: geminiCuts, direct: geminiCut, through: geminiCut},
+		},
+	},
+}
+
+const (
+	mastraCuts = "cancels its work when the connection of the stream ends"
+	voltCuts   = "a task whose stream is cut says `working` for ever"
+	geminiSend = "the answer to a send has no text, but through the gateway it has"
+	geminiCuts = "aborts its work when the connection ends"
+)
+
+var (
+	mastraCut = &wildEnd{Settled: []string{"canceled"}, Said: []string{"Task canceled because the request was aborted."}}
+	geminiCut = &wildEnd{Settled: []string{"input-required"}, Said: []string{"Execution aborted by client."}}
+)
