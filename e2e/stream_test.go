@@ -380,13 +380,14 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestRealAgentBehindACutWire cuts the stream of an agent whose tasks die with their connection: the task
-// fails, and says why, once the agent has been asked for long enough.
+// TestRealAgentBehindACutWire cuts the stream of an agent whose tasks die with their connection, and which says that it
+// works all the same: the task fails, and says why, once the agent has been asked for its timeout.
 func TestRealAgentBehindACutWire(t *testing.T) {
 	t.Parallel()
 	agent := strings.TrimSuffix(strings.TrimPrefix(trpcAgent(t), "http://"), "/")
 	w := newWire(t, agent, func() damage { return damage{after: -1} })
-	s := serve(t, config{handle: gatewayTo(w.address())})
+	s := serve(t, config{handle: "aip_gateway {\n\t\tagent a2a/legacy http://" + w.address() +
+		" {\n\t\t\ttimeout 20s\n\t\t}\n\t}"})
 	l := leaderOf(t, s.url())
 	f := &follower{caller: l, id: "cut"}
 	ctx := within(t, 2*time.Minute)
@@ -397,7 +398,7 @@ func TestRealAgentBehindACutWire(t *testing.T) {
 	if err := f.follow(ctx, "", "failed"); err != nil {
 		t.Fatal(err)
 	}
-	if last := f.events[len(f.events)-1]; !strings.Contains(last, "lost the task") {
+	if last := f.events[len(f.events)-1]; !strings.Contains(last, "the agent has changed nothing for 20s") {
 		t.Errorf("the failure is shown as %s", last)
 	}
 	if f.cuts != 0 {

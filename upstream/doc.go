@@ -12,7 +12,8 @@
 // it is asked. Once the agent has reported anything, the message is not sent again. An attempt sends the message by the
 // first route that the agent takes (send), reads the answer (receive a stream, reply one message), and polls (poll) if
 // that does not end the turn. Agent.Resume continues the turn of a connection or process that is gone (resume): it
-// polls, and uses a new stream only as a sign of when to poll.
+// polls, and uses a new stream only as a sign of when to poll, and of life (watch). Silence is no loss: an agent that
+// says that it works has IdleTimeout, unless its answers stopped and came back (signs).
 //
 // A settled state in a stream of A2A is held back (upstream/hold.go) until the stream ends, or is silent for a time:
 // what comes before that is a part of the turn. The codec says how long that is, and whether the state is one on the

@@ -26,14 +26,13 @@ type polling struct {
 	revision     string          // of the last report
 	news         <-chan struct{} // when to ask sooner; nil for never
 	pushed       <-chan []byte   // what the agent sends unasked; nil for nothing
-	working      func()          // called once, when the agent reports that it still works; nil for nothing
+	watch        *watch          // a new stream of the task, once the agent reports that it still works; nil for none
 	atOnce       bool            // ask before the first pause
 	acknowledged bool            // the agent has answered the message before it acted on it
 	doubted      bool            // it is not known whether the agent has received the message
 	asked        bool            // in doubt: the agent has been asked for the messages for the last time
-	patience     time.Duration   // how long the task may stay unchanged
-	stalled      string          // the error text after that time
 
+	life     signs         // what the answers say of the agent
 	wait     time.Duration // before the next question
 	least    time.Duration // before it, whatever is new: the agent has asked for that
 	refused  int           // how often the agent has taken no question since it has answered one
@@ -45,10 +44,7 @@ type polling struct {
 // follow reports the first answer to a message, and polls the task where that does not end the turn. pushed is what the
 // agent sends unasked meanwhile, or nil.
 func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
-	p := polling{
-		revision: rep.Revision, pushed: pushed,
-		patience: r.config.IdleTimeout, stalled: "the agent has changed nothing",
-	}
+	p := polling{revision: rep.Revision, pushed: pushed}
 	if err := r.ignored(&rep); err != nil {
 		return err
 	}
@@ -110,19 +106,27 @@ func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ 
 		return true, err
 	}
 	p.answered, p.refused, r.ended = now, 0, nil
+	if p.life.answers(now) {
+		p.watch.renew()
+	}
 	if untouched(r.turn, &rep) {
 		return r.unchanged(p, rep, now.Sub(p.begun))
 	}
-	if p.working != nil && !rep.EndsTurn() {
-		p.working()
-		p.working = nil
+	if !rep.EndsTurn() {
+		p.watch.begin()
 	}
 	if rep.Revision != p.revision || rep.EndsTurn() {
 		p.revision, p.changed, p.wait, r.acted = rep.Revision, now, pollFirst, true
+		p.life.changes()
 		return !r.report(rep) || rep.EndsTurn(), nil
 	}
-	if now.Sub(p.changed) >= p.patience && !rep.SelfResuming {
-		return true, task.Errorf(task.AgentTimeout, "%s for %v", p.stalled, p.patience)
+	switch {
+	case rep.SelfResuming:
+	case p.life.restarted(now, r.config.StallTimeout) && !p.watch.isOpen():
+		return true, task.Errorf(task.AgentTimeout, "the agent has lost the task: its answers stopped and came back, and "+
+			"since then it reports that it works, but changes nothing for %v", r.config.StallTimeout)
+	case now.Sub(p.changed) >= r.config.IdleTimeout:
+		return true, task.Errorf(task.AgentTimeout, "the agent has changed nothing for %v", r.config.IdleTimeout)
 	}
 	return false, nil
 }
@@ -130,6 +134,10 @@ func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ 
 // unanswered says what it means that the agent did not say how the task stands: whether polling is over, and with which
 // error.
 func (r *run) unanswered(p *polling, err error, now time.Time) (over bool, _ error) {
+	p.life.fails(err)
+	if r.isMadeUp() && isAnswer(err) || p.life.unknown(err, now, r.config.StallTimeout) && !p.watch.isOpen() {
+		err = unknownTask(err)
+	}
 	switch kind := task.KindOf(err); {
 	case r.ctx.Err() != nil:
 		return true, Ended(r.ctx)

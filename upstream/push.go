@@ -96,7 +96,6 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 				r.turn = named(r.turn, &a.rep)
 				return r.poll(polling{
 					revision: revision, pushed: inbox.Messages, atOnce: true,
-					patience: r.config.IdleTimeout, stalled: "the agent has changed nothing",
 				})
 			}
 			return r.follow(a.rep, inbox.Messages)

@@ -3,11 +3,6 @@
 package upstream
 
 import (
-	"context"
-	"log/slog"
-	"sync"
-
-	"github.com/aip-gateway/aip-gateway/internal/bug"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -22,60 +17,12 @@ func (r *run) resume(acknowledged bool) error {
 	if r.facets.Getter == nil {
 		return r.resubscribe()
 	}
-	watching, stop := context.WithCancel(r.ctx)
-	news := make(chan struct{}, 1)
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer stop()
-	// One connection of a run is enough until its agent reports that it still works, and a new turn needs it more.
-	working := func() {
-		if turns := &r.config.Slots.turns; !r.streamless.Load() && !r.hasNoStreams() && turns.try(r.turn.Leader, 2) {
-			q := r.query(translate.Resubscribe)
-			watch.Go(func() {
-				defer turns.release(r.turn.Leader)
-				r.watch(watching, q, news)
-			})
-		}
-	}
+	w := r.newWatch()
+	defer w.close()
 	return r.poll(polling{
-		news: news, working: working, atOnce: true, acknowledged: acknowledged,
-		doubted:  !acknowledged && !r.heard && !r.turn.Answered && !r.turn.Named,
-		patience: r.config.StallTimeout,
-		stalled:  "the agent has lost the task: it reports that it works, but changes nothing",
+		news: w.news, watch: w, atOnce: true, acknowledged: acknowledged,
+		doubted: !acknowledged && !r.heard && !r.turn.Answered && !r.turn.Named,
 	})
-}
-
-// watch signals every event of a resubscribed stream. It runs beside the run's own goroutine, and uses no field that
-// changes. A bug in it costs the stream only: the task is polled as well.
-func (r *run) watch(ctx context.Context, q *query, news chan<- struct{}) {
-	defer func() {
-		if p := recover(); p != nil {
-			bug.Log(ctx, r.log,
-				"the gateway failed while it read a stream of the agent; this is a bug of the gateway", p,
-				slog.String("agent_task", q.Ref.Task))
-		}
-	}()
-	if r.facets.Resubscriber == nil {
-		return
-	}
-	q.Body = q.codec.(translate.Resubscriber).AppendResubscribe(nil, q.Ref)
-	x, err := begin(ctx, r.transport.Routes(translate.Resubscribe)[0], q)
-	if err != nil {
-		return
-	}
-	defer x.Close(ErrAbandoned)
-	if !x.Streams() {
-		return
-	}
-	for {
-		if _, err := x.Next(); err != nil {
-			return
-		}
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
 }
 
 // resubscribe continues a turn by a new stream, again and again where that is cut, for as long as the agent reports

@@ -22,8 +22,8 @@ type Config struct {
 	Resolver Resolver
 
 	IdleTimeout time.Duration // how long the agent may send nothing, and change nothing when asked; default 5m
-	// StallTimeout is how long a task may stand still after a cut before it counts as lost. Default: 30s, or IdleTimeout
-	// if that is less.
+	// StallTimeout is how long a task may stand still after its agent was gone before it counts as lost, and how long an
+	// agent may deny the task by an error that need not mean that. Default: 30s, or IdleTimeout if that is less.
 	StallTimeout time.Duration
 	RetryFor     time.Duration // how long a turn that the agent has not received is sent again; 0 for not at all
 	Slots        *Slots        // for the requests under way; default: 1024
