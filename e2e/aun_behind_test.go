@@ -136,10 +136,10 @@ func TestAUNBehindReloadedTrust(t *testing.T) {
 	}
 }
 
-// TestAUNBehindByMessages drives an agent that has no task.*.
+// TestAUNBehindByMessages drives an agent that has no task.*, and does not say that it has started.
 func TestAUNBehindByMessages(t *testing.T) {
 	t.Parallel()
-	b := serveBehind(t, func(g *aunpeer.Gateway) { g.Messages = true })
+	b := serveBehind(t, func(g *aunpeer.Gateway) { g.Messages, g.Quiet = true, true })
 	for i, c := range []struct {
 		script string
 		state  task.State

@@ -193,7 +193,7 @@ func TestAUNMessages(t *testing.T) {
 		}{
 			"no recipient": {"message.send", map[string]any{"payload": map[string]any{"type": "text"}}, -32602},
 			"no payload":   {"message.send", map[string]any{"to": aunAgent}, -32602},
-			"a payload that is text": {"message.send", map[string]any{"to": aunAgent, "payload": "x"},
+			"a payload that is a number": {"message.send", map[string]any{"to": aunAgent, "payload": 7},
 				-32602},
 			"another device": {"message.pull", map[string]any{"device_id": "another"}, -32602},
 			"an ack of no number": {"message.ack", map[string]any{"seq": "x"},

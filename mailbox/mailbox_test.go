@@ -305,6 +305,34 @@ func TestShares(t *testing.T) {
 	})
 }
 
+// TestOpaque: what is no message of a task passes between clients as it is, and starts no task of an agent. Texts may
+// come without a type.
+func TestOpaque(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.online["bob.aid.pub"] = true
+		for i, payload := range []string{`"a string"`, `{"text":"no type"}`, `{"type":"menu.query","id":7}`, `{"any":[1]}`,
+			`{"type":"thought","items":[]}`, `[1]`} {
+			send := func(to string) string {
+				return gjson.Get(w.call(alice, "message.send",
+					fmt.Sprintf(`{"to":%q,"message_id":"m%d","payload":%s}`, to, i, payload)), "status").Str
+			}
+			check(t, "to bob: "+payload, send("bob.aid.pub"), "sent")
+			said := len(w.said)
+			if got, want := send(agentAID) == "sent", i < 3 || i == 4; got != want {
+				t.Errorf("to the agent: %s: %t, want %t", payload, got, want)
+			}
+			check(t, "the agent's messages after "+payload, len(w.said)-said, map[bool]int{true: 1}[i < 2])
+			if len(w.said) > said {
+				w.move(w.said[said].TaskID, task.Completed, "", nil)
+			}
+		}
+		all := w.call("bob.aid.pub", "message.pull", `{}`)
+		check(t, "what bob pulls", gjson.Get(all, "messages.#.payload").Raw, `["a string",{"text":"no type"},`+
+			`{"type":"menu.query","id":7},{"any":[1]},{"type":"thought","items":[]},[1]]`)
+	})
+}
+
 // TestRefused: what is not valid, and what the gateway does not do.
 func TestRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -38,10 +38,10 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 	if len(payload.Raw) > maxMessage {
 		return nil, invalid("payload has %d bytes, and at most %d are allowed", len(payload.Raw), maxMessage)
 	}
-	read, ok := codec.ReadPayload(payload)
-	if !ok {
-		return nil, invalid("payload must be an object with a type, and with what its type requires")
+	if !payload.Exists() || payload.Type == gjson.Null {
+		return nil, invalid("payload is missing")
 	}
+	read, ok := codec.ReadPayload(payload)
 	id := params.Get("message_id")
 	if id.Exists() && id.Type != gjson.String && id.Type != gjson.Null || len(id.Str) > maxID {
 		return nil, invalid("message_id must be a string of at most %d bytes", maxID)
@@ -54,6 +54,9 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 		return m.report(ctx, c, read.Task, s)
 	}
 	if a := m.agent(s.to); a != nil {
+		if !ok {
+			return nil, invalid("payload must be a text, or an object with a type and with what its type requires")
+		}
 		return m.toAgent(ctx, c, a, s, &read)
 	}
 	mode := params.Get("delivery_mode.mode").String()
@@ -87,11 +90,12 @@ func (m *Mailbox) report(ctx context.Context, c Caller, taskID string, s *messag
 	return result, err
 }
 
-// toAgent sends a message to an agent. The same message again changes nothing.
+// toAgent sends a message to an agent. The same message again changes nothing. An aside is taken, and
+// says nothing to the agent.
 func (m *Mailbox) toAgent(
 	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
 ) (result []byte, err error) {
-	if len(read.Items) == 0 {
+	if len(read.Items) == 0 && !read.Aside {
 		return nil, invalid("payload says nothing that an agent could act on")
 	}
 	err = m.with(c.AID, func(b *inbox) error {
@@ -102,9 +106,11 @@ func (m *Mailbox) toAgent(
 		if err != nil || result != nil {
 			return err
 		}
-		begun, err := b.act(ctx, c, a, s, read)
-		if err != nil {
-			return err
+		begun := false
+		if !read.Aside {
+			if begun, err = b.act(ctx, c, a, s, read); err != nil {
+				return err
+			}
 		}
 		if result, err = b.answer(s, fanoutMode); err == nil && (begun || s.given) {
 			err = b.append(ctx, nil)

@@ -35,6 +35,7 @@ type Gateway struct {
 	URL       string    // of its WebSocket, for discovery
 	Messages  bool      // the agent has no task.*: it is spoken to by messages
 	Encrypts  bool      // the agent's messages are encrypted
+	Quiet     bool      // the agent does not say that it has started
 	Marks     bool      // a message of the agent that asks is a status that says so
 	TokenTime time.Duration
 	Fault     func(method string, params json.RawMessage) Fault // nil for none

@@ -169,7 +169,12 @@ func (c *conversation) event(name string, data map[string]any) error {
 }
 
 // Accept implements Work.
-func (c *conversation) Accept(context.Context) error { return c.event("task.started", nil) }
+func (c *conversation) Accept(context.Context) error {
+	if c.gateway.Quiet {
+		return nil
+	}
+	return c.event("task.started", nil)
+}
 
 // Reject implements Work. An agent that does not want to answer need not.
 func (c *conversation) Reject(_ context.Context, reason string) error {

@@ -162,7 +162,7 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 	case MessageSend, NoteEvent:
 		p, ok := ReadPayload(jsonrpc.Member(params, "payload"))
 		if !ok {
-			r.Fail("payload", "payload must be an object with a type, and with what its type requires")
+			r.Fail("payload", "payload must be a text, or an object with a type and with what its type requires")
 		}
 		if method == NoteEvent && p.State == task.None {
 			p.State = task.AwaitingInput

@@ -22,26 +22,46 @@ import (
 const (
 	MessageReceived = "event/message.received" // its params are the data
 	MessagesBegun   = "event/messages.begun"   // made by the gateway: the message of the turn is being sent
+	MessagesSeen    = "event/messages.seen"    // made by the gateway: what the turn has had before a cut
 	MessagesOver    = "event/messages.over"    // made by the gateway: the agent has said something, and then no more
 )
 
-// position names a place in the gateway's inbox as the session of a task, where no agent looks at it. It is that of the
-// last message before the turn.
-const position = "after "
+// Place is where a turn begins in the gateway's inbox. It is kept as the session of a task, where no agent looks at it.
+type Place struct {
+	Seq    int64  // of the last message before the turn
+	Later  bool   // the thread had a turn before
+	Before string // the agent's own id of that one; empty where it had none
+}
 
-// Position returns the sequence number of the last message before a turn. ok is false where the turn is no conversation
-// yet.
-func Position(ref agent.Ref) (seq int64, ok bool) {
-	text, ok := strings.CutPrefix(ref.Session, position)
+const (
+	placeAfter = "after "
+	placeEnded = " ended "
+)
+
+// PlaceOf returns the place of a turn. ok is false where the turn is no conversation yet.
+func PlaceOf(ref agent.Ref) (p Place, ok bool) {
+	text, ok := strings.CutPrefix(ref.Session, placeAfter)
+	text, p.Before, p.Later = strings.Cut(text, placeEnded)
 	seq, err := strconv.ParseInt(text, 10, 64)
-	return seq, ok && err == nil
+	p.Seq = seq
+	return p, ok && err == nil
+}
+
+// session returns what PlaceOf reads.
+func (p *Place) session() string {
+	text := placeAfter + strconv.FormatInt(p.Seq, 10)
+	if p.Later {
+		text += placeEnded + p.Before
+	}
+	return text
 }
 
 // Conversation is what stands for a turn where the agent has no task.*.
 type Conversation struct {
-	Thread string // the thread of the task
-	Send   []byte // the params of a message.send
-	Begun  []byte // the data of MessagesBegun
+	Thread string    // the thread of the task
+	Send   []byte    // the params of a message.send
+	Begun  []byte    // the data of MessagesBegun
+	Ref    agent.Ref // the turn
 }
 
 // NewConversation returns the conversation of a turn. params are those of the turn's own request, ref is its task, and
@@ -70,31 +90,97 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	c.Send = task.AppendString([]byte(`{"to":`), to)
 	c.Send = task.AppendString(append(c.Send, `,"message_id":`...), id)
 	c.Send = AppendPayload(append(c.Send, `,"payload":`...), &item, "", c.Thread)
+	// Some agents answer with the chat that they were sent, and without the thread.
+	c.Send = append(task.AppendString(append(c.Send[:len(c.Send)-1], `,"chat_id":`...), c.Thread), '}')
 	if ofAIP := jsonrpc.Member(jsonrpc.Member(params, "metadata"), "aip"); ofAIP.IsObject() { // see appendMetadata
 		c.Send = append(append(c.Send[:len(c.Send)-1], `,"metadata":{"aip":`...), ofAIP.Raw...)
 		c.Send = append(c.Send, '}', '}')
 	}
 	c.Send = append(c.Send, '}')
-	if last, ok := Position(ref); ok {
-		seen = max(seen, last)
-	}
+	place, _ := PlaceOf(ref)
+	place.Seq = max(place.Seq, seen)
+	c.Ref = agent.Ref{Task: c.Thread, Session: place.session()}
 	c.Begun = task.AppendString([]byte(`{"thread_id":`), c.Thread)
-	c.Begun = append(strconv.AppendInt(append(c.Begun, `,"seq":`...), seen, 10), '}')
+	c.Begun = append(task.AppendString(append(c.Begun, `,"session":`...), c.Ref.Session), '}')
 	return c, true
 }
 
-// begun reads MessagesBegun.
-func begun(data []byte) (agent.Report, error) {
-	v, err := wire.Value(data, "event")
-	if err != nil {
-		return agent.Report{}, err
-	}
-	ref := refOf(jsonrpc.Member(v, "thread_id").String(), jsonrpc.Member(v, "seq").Int())
-	return agent.Report{Ref: ref, State: task.Working}, nil
+// Talk is what is known of a turn by messages.
+type Talk struct {
+	thread string
+	place  Place
+	begun  bool   // the agent has said something that belongs to the turn
+	own    string // the agent's own id of the turn, once it has named one
 }
 
-func refOf(thread string, seq int64) *agent.Ref {
-	return &agent.Ref{Task: strings.Clone(thread), Session: position + strconv.FormatInt(seq, 10)}
+// begun reads MessagesBegun.
+func begun(data []byte) (t Talk, rep agent.Report, err error) {
+	v, err := wire.Value(data, "event")
+	if err != nil {
+		return t, rep, err
+	}
+	t = talkOf(v)
+	return t, agent.Report{Ref: &agent.Ref{Task: t.thread, Session: t.place.session()}, State: task.Working}, nil
+}
+
+// seen reads MessagesSeen, which is what Pulled has made. It reports nothing: another request does.
+func seen(data []byte) (t Talk, err error) {
+	v, err := result(data)
+	if err == nil {
+		t = talkOf(v)
+		jsonrpc.Member(v, "messages").ForEach(func(_, one gjson.Result) bool {
+			t.Belongs(one)
+			return true
+		})
+	}
+	return t, err
+}
+
+// NewTalk returns a turn of which no message is known.
+func NewTalk(ref agent.Ref) (t Talk) {
+	t.thread = ref.Task
+	t.place, _ = PlaceOf(ref)
+	return t
+}
+
+// talkOf returns the turn that MessagesBegun or Pulled names.
+func talkOf(v gjson.Result) Talk {
+	return NewTalk(agent.Ref{Task: strings.Clone(jsonrpc.Member(v, "thread_id").String()),
+		Session: strings.Clone(jsonrpc.Member(v, "session").String())})
+}
+
+// Belongs reports whether the next message of the thread belongs to the turn.
+func (t *Talk) Belongs(m gjson.Result) bool {
+	p, ok := ReadPayload(jsonrpc.Member(m, "payload"))
+	return !ok || t.belongs(&p)
+}
+
+// belongs reports whether a message of the thread belongs to the turn, and not to the turn before: some agents say how
+// that has ended again when the next one has begun. Its id tells, where the agent has one. Otherwise an end belongs to
+// the turn once the agent has said something else in it.
+func (t *Talk) belongs(p *Payload) bool {
+	own := p.Task
+	if own == t.thread {
+		own = "" // it is that of all turns
+	}
+	starts := p.State == task.Working && !p.Aside
+	switch {
+	case !t.place.Later:
+	case starts && own == t.place.Before:
+		t.place.Before = "" // likewise
+	case starts:
+	case own != "" && t.place.Before != "":
+		if own == t.place.Before {
+			return false
+		}
+	case p.State.Settled() && !t.begun:
+		return false
+	}
+	t.begun = t.begun || starts || len(p.Items) > 0
+	if own != "" {
+		t.own = own
+	}
+	return true
 }
 
 // CanceledConversation returns the response to a cancel of a turn. Messages cannot cancel anything: what the agent says
@@ -106,11 +192,14 @@ func CanceledConversation(thread string) []byte {
 
 // Received is what the gateway looks at in a message to it.
 type Received struct {
-	From   string
-	Thread string // empty in an encrypted message. That of a message without one is begun by the message that it answers
-	Seq    int64
-	Says   bool // it has a content
-	Sealed bool // it is encrypted
+	From    string
+	Thread  string // or the chat; empty where the message names none, and in an encrypted message
+	ReplyTo string // the message that it answers, where it names no thread
+	Task    string // the task that it is about
+	Seq     int64
+	Says    bool // it is a product
+	Starts  bool // it says that the agent is at work
+	Sealed  bool // it is encrypted
 }
 
 // ReadReceived reads the params of a message, or one that was pulled.
@@ -121,49 +210,52 @@ func ReadReceived(params gjson.Result) (r Received) {
 	for _, v := range []gjson.Result{params, payload} {
 		r.Sealed = r.Sealed || strings.HasPrefix(jsonrpc.Member(v, "type").String(), "e2ee.")
 	}
-	r.Thread = jsonrpc.Member(payload, "thread_id").String()
+	if r.Thread = jsonrpc.Member(payload, "thread_id").String(); r.Thread == "" {
+		r.Thread = jsonrpc.Member(payload, "chat_id").String()
+	}
 	if r.Thread == "" {
-		r.Thread = jsonrpc.Member(payload, "reply_to").String()
+		r.ReplyTo = jsonrpc.Member(payload, "reply_to").String()
 	}
 	p, ok := ReadPayload(payload)
-	if r.Thread == "" {
-		r.Thread = p.Task
-	}
+	r.Task = p.Task
 	r.Says = ok && p.State == task.None && len(p.Items) > 0
+	r.Starts = ok && p.State == task.Working && !p.Aside
 	return r
 }
 
-// In reports whether a message belongs to a thread with an agent. What an encrypted one belongs to cannot be read: an
-// agent that encrypts does so in each of its threads.
-func (r *Received) In(thread, agent string) bool {
-	return r.From == agent && (r.Thread == thread || r.Sealed && r.Thread == "")
+// In reports whether a message belongs to a thread with an agent, whose turn was begun by a message with an id. What an
+// encrypted one belongs to cannot be read: an agent that encrypts does so in each of its threads.
+func (r *Received) In(thread, agent, message string) bool {
+	return r.From == agent && (r.Thread == thread || r.Thread == "" &&
+		(r.Sealed || r.Task == thread || r.ReplyTo != "" && (r.ReplyTo == thread || r.ReplyTo == message)))
 }
 
-// reportMessage reads a message of a conversation. thread is that of the task.
-func reportMessage(v gjson.Result, thread string) (rep agent.Report, err error) {
+// report reads a message of the turn.
+func (t *Talk) report(v gjson.Result) (rep agent.Report, err error) {
 	r := ReadReceived(v)
 	if r.Sealed {
 		rep.State, rep.NativeState = task.Failed, "encrypted"
 		rep.Items = []task.DataItem{task.Text("the agent encrypts its messages; it must send them to the gateway as " +
 			"plain text")}
-		return settleMessages(rep, thread, r.Seq), nil
+		return t.settle(rep, r.Seq), nil
 	}
 	p, ok := ReadPayload(jsonrpc.Member(v, "payload"))
-	if !ok {
-		return rep, nil // it means nothing to a task
+	if !ok || !t.belongs(&p) {
+		return rep, nil // it means nothing to the turn
 	}
 	id := jsonrpc.Member(v, "message_id").String()
 	if id == "" || len(id) > wire.MaxID {
 		return rep, wire.Refuse("the agent's message has no id")
 	}
 	rep = p.Report(id)
-	return settleMessages(rep, thread, r.Seq), nil
+	return t.settle(rep, r.Seq), nil
 }
 
-// settleMessages adds to a report that ends a turn the position up to which the inbox belongs to the turn.
-func settleMessages(rep agent.Report, thread string, seq int64) agent.Report {
+// settle adds to a report that ends the turn the position up to which the inbox belongs to it.
+func (t *Talk) settle(rep agent.Report, seq int64) agent.Report {
 	if rep.State.Settled() && seq > 0 {
-		rep.Ref = refOf(thread, seq)
+		after := Place{Seq: seq, Later: true, Before: t.own}
+		rep.Ref = &agent.Ref{Task: t.thread, Session: after.session()}
 		rep.Revision, rep.RevisionDated = "seq "+strconv.FormatInt(seq, 10), true
 	}
 	return rep
@@ -171,8 +263,9 @@ func settleMessages(rep agent.Report, thread string, seq int64) agent.Report {
 
 // Pulled makes the response that a task.get would have had from the messages of a thread. over says that the agent has
 // said something, and then no more.
-func Pulled(thread string, messages []gjson.Result, over bool) []byte {
-	dst := task.AppendString(append(jsonrpc.BeginResult(nil, nil), `{"thread_id":`...), thread)
+func Pulled(ref agent.Ref, messages []gjson.Result, over bool) []byte {
+	dst := task.AppendString(append(jsonrpc.BeginResult(nil, nil), `{"thread_id":`...), ref.Task)
+	dst = task.AppendString(append(dst, `,"session":`...), ref.Session)
 	dst = strconv.AppendBool(append(dst, `,"over":`...), over)
 	dst = append(dst, `,"messages":[`...)
 	for i, m := range messages {
@@ -186,11 +279,11 @@ func Pulled(thread string, messages []gjson.Result, over bool) []byte {
 
 // pulled reads what Pulled has made. A product that is known and was not pulled is one that the inbox has dropped.
 func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) {
-	thread, last := jsonrpc.Member(v, "thread_id").String(), int64(0)
+	t, last := talkOf(v), int64(0)
 	rep = agent.Report{State: task.Working, Full: true, Products: slices.Clone(known)}
 	jsonrpc.Member(v, "messages").ForEach(func(_, one gjson.Result) bool {
 		var now agent.Report
-		if now, err = reportMessage(one, thread); err != nil {
+		if now, err = t.report(one); err != nil {
 			return false
 		}
 		last = max(last, jsonrpc.Member(one, "seq").Int())
@@ -209,7 +302,7 @@ func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) 
 		rep.State = task.AwaitingCompletion
 	}
 	rep.Revision = "seq " + strconv.FormatInt(last, 10)
-	return settleMessages(rep, thread, last), nil
+	return t.settle(rep, last), nil
 }
 
 // replace puts a product in the place of that with the same id, or after all.

@@ -20,8 +20,8 @@ func (c *client) NewStream(known []task.Product) translate.Stream {
 // clientStream reads the events of one stream.
 type clientStream struct {
 	client *client
-	thread string // of a conversation
-	seq    int64  // of its last message
+	talk   Talk  // of a turn by messages
+	seq    int64 // of its last message
 	begun  wire.Begun
 }
 
@@ -48,20 +48,22 @@ func (s *clientStream) event(event string, data []byte) (agent.Report, error) {
 	}
 	switch {
 	case event == MessagesBegun:
-		rep, err := begun(data)
-		if err == nil {
-			s.thread = rep.Ref.Task
-		}
+		t, rep, err := begun(data)
+		s.talk = t
 		return rep, err
+	case event == MessagesSeen:
+		t, err := seen(data)
+		s.talk = t
+		return agent.Report{}, err
 	case event == MessageReceived:
 		v, err := wire.Value(data, "message")
 		if err != nil {
 			return agent.Report{}, err
 		}
 		s.seq = max(s.seq, jsonrpc.Member(v, "seq").Int())
-		return reportMessage(v, s.thread)
+		return s.talk.report(v)
 	case event == MessagesOver:
-		return settleMessages(agent.Report{State: task.AwaitingCompletion}, s.thread, s.seq), nil
+		return s.talk.settle(agent.Report{State: task.AwaitingCompletion}, s.seq), nil
 	case !strings.HasPrefix(event, EventPrefix):
 		return agent.Report{}, nil
 	}

@@ -205,20 +205,21 @@ func TestClientMessages(t *testing.T) {
 	}{
 		{false, []string{event(5, "task.started")}, "working [] [known] after 4"},
 		{false, []string{event(5, "task.started"), text(6, "a"), text(7, "b")}, "working [] [known a b] after 4"},
-		{true, []string{text(6, "a"), text(7, "b")}, "awaiting-completion [] [known a b] after 7"},
+		{true, []string{text(6, "a"), text(7, "b")}, "awaiting-completion [] [known a b] after 7 ended "},
 		{false, []string{text(6, "a"), event(9, "task.completed"), text(10, "late")},
-			"awaiting-completion [] [known a] after 9"},
-		{false, []string{event(6, "task.error")}, "failed [] [known] after 6"},
-		{false, []string{event(6, "task.interrupted")}, "canceled [] [known] after 6"},
+			"awaiting-completion [] [known a] after 9 ended "},
+		{false, []string{event(6, "task.error")}, "failed [] [known] after 6 ended "},
+		{false, []string{event(6, "task.interrupted")}, "canceled [] [known] after 6 ended "},
 		{false, []string{said(6, `"payload":{"type":"status","state":"input_required","text":"which?"}`)},
-			"awaiting-input [which?] [known] after 6"},
-		{false, []string{said(6, `"encrypted":true,"payload":{}`)}, "failed [" + sealed + "] [known] after 6"},
-		{false, []string{said(6, `"payload":{"type":"e2ee.p2p_encrypted"}`)}, "failed [" + sealed + "] [known] after 6"},
+			"awaiting-input [which?] [known] after 6 ended "},
+		{false, []string{said(6, `"encrypted":true,"payload":{}`)}, "failed [" + sealed + "] [known] after 6 ended "},
+		{false, []string{said(6, `"payload":{"type":"e2ee.p2p_encrypted"}`)},
+			"failed [" + sealed + "] [known] after 6 ended "},
 	} {
 		known := []task.Product{{ID: "k", DataItems: []task.DataItem{task.Text("known")}}}
 		c := aun.Client("agent.aid.pub")
 		stream, fold := c.NewStream(known), task.NewFold(task.Task{Products: known})
-		events := [][2]string{{aun.MessagesBegun, `{"thread_id":"t","seq":4}`}}
+		events := [][2]string{{aun.MessagesBegun, `{"thread_id":"t","session":"after 4"}`}}
 		var pulled []gjson.Result
 		for _, m := range tt.messages {
 			events = append(events, [2]string{aun.MessageReceived, m})
@@ -263,7 +264,7 @@ func TestClientMessages(t *testing.T) {
 		if got := show(last, fold.Task().Products, ref); got != tt.want {
 			t.Errorf("received: %s\nwant: %s", got, tt.want)
 		}
-		whole, err := c.Reply(aun.Pulled("t", pulled, tt.over), known)
+		whole, err := c.Reply(aun.Pulled(agent.Ref{Task: "t", Session: "after 4"}, pulled, tt.over), known)
 		if got := show(whole, whole.Products, agent.Ref{Session: "after 4"}); err != nil || got != tt.want {
 			t.Errorf("pulled: %s, %v\nwant: %s", got, err, tt.want)
 		}

@@ -3,6 +3,8 @@
 package aun
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -20,7 +22,13 @@ const (
 	statusPayload = "status"
 	jsonPayload   = "json"
 	filePayload   = "file"
+	imagePayload  = "image"
+	cardPayload   = "action_card"
 )
+
+// asides are the types of payloads that belong to no task, or show how an agent works on one. Of those that end with a
+// dot, all types that begin so.
+var asides = []string{"thought", "tool_call", "tool_result", "menu.", "peer.", "proxy."}
 
 // The events by which agents say in a payload how a task stands. AUN has no others.
 const (
@@ -38,10 +46,16 @@ type Payload struct {
 	Native string          // the agent's own name of State
 	Task   string          // the id of the task that it is about; empty where it names none
 	Thread string          // the thread that it belongs to; empty for none
+	Aside  bool            // it says nothing to a task, but shows that its sender is at work
 }
 
-// ReadPayload reads a payload. ok is false if it is no object, or not what its type says.
+// ReadPayload reads a payload. ok is false if it is not what its type says, or nothing that a task understands.
+//
+// Lenient: a payload that is a string, or has a text and no type, is a text.
 func ReadPayload(v gjson.Result) (p Payload, ok bool) {
+	if v.Type == gjson.String && v.Str != "" {
+		return Payload{Items: []task.DataItem{task.Text(wire.Owned(v, v.Str))}}, true
+	}
 	if !v.IsObject() {
 		return p, false
 	}
@@ -63,15 +77,26 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	if said.Type == gjson.String && said.Str != "" {
 		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
 	}
+	if isAside(kind) {
+		p.Items, p.Aside, p.State = nil, true, task.Working
+		return p, true
+	}
 	switch kind {
 	case textPayload:
 		return p, said.Type == gjson.String
+	case "":
+		return p, len(p.Items) > 0
+	case cardPayload:
+		p.State, p.Native, p.Items = task.AwaitingInput, cardPayload, readCard(v)
+		return p, len(p.Items) > 0
 	case eventPayload, statusPayload:
 		p.Native = strings.Clone(event.Str)
 		if p.Native == "" {
 			p.Native = strings.Clone(state.Str)
 		}
-		p.State = stateOfEvent(p.Native)
+		if p.State = stateOfEvent(p.Native); p.State == task.None && kind == statusPayload {
+			p.State = stateOfEvent("task." + p.Native)
+		}
 		if code := jsonrpc.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
 			p.Items = []task.DataItem{task.Text(wire.Owned(code, code.Str))} // all that is known of the reason
 		}
@@ -84,10 +109,11 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		wire.ReadAnyData(&it, data)
 		p.Items = append(p.Items, it)
 		return p, true
-	case "":
-		return p, false
 	default:
 		n := len(p.Items)
+		if it, ok := readImage(v); kind == imagePayload && ok {
+			p.Items = append(p.Items, it)
+		}
 		attachments.ForEach(func(_, a gjson.Result) bool {
 			if it, ok := readAttachment(a); ok {
 				p.Items = append(p.Items, it)
@@ -118,6 +144,49 @@ func stateOfEvent(name string) task.State {
 		return task.None
 	}
 	return state
+}
+
+// isAside reports whether a payload of a type is an aside.
+func isAside(kind string) bool {
+	return slices.ContainsFunc(asides, func(name string) bool {
+		return kind == name || strings.HasSuffix(name, ".") && strings.HasPrefix(kind, name)
+	})
+}
+
+// readCard reads a card with buttons, which is a question: its title and text, and what may be answered.
+func readCard(v gjson.Result) []task.DataItem {
+	var lines, labels []string
+	for _, name := range []string{"title", "text"} {
+		if text := jsonrpc.Member(v, name).Str; text != "" {
+			lines = append(lines, text)
+		}
+	}
+	jsonrpc.Member(v, "actions").ForEach(func(_, a gjson.Result) bool {
+		if label := cmp.Or(jsonrpc.Member(a, "label").Str, jsonrpc.Member(a, "value").Str); label != "" {
+			labels = append(labels, label)
+		}
+		return len(labels) < wire.MaxItems
+	})
+	if len(labels) > 0 {
+		lines = append(lines, "["+strings.Join(labels, " | ")+"]")
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return []task.DataItem{task.Text(strings.Join(lines, "\n"))}
+}
+
+// readImage reads an image whose bytes or URL stand in the payload itself.
+func readImage(v gjson.Result) (it task.DataItem, ok bool) {
+	it = task.DataItem{Kind: task.FileItem, Name: cmp.Or(jsonrpc.Member(v, "filename").Str, jsonrpc.Member(v, "alt").Str),
+		MIMEType: cmp.Or(jsonrpc.Member(v, "mime_type").Str, jsonrpc.Member(v, "content_type").Str),
+		Bytes:    jsonrpc.Member(v, "data_base64").Str}
+	wire.Own(&it.Name, &it.MIMEType, &it.Bytes)
+	url := jsonrpc.Member(v, "url").Str
+	if it.Bytes == "" {
+		readURI(&it, url)
+	}
+	return it, it.Bytes != "" || url != ""
 }
 
 // readAttachment reads an attachment that has a URL. Objects of storage.* cannot be reached from here without one.

@@ -12,6 +12,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// A payload is read by its type.
+//
+// Lenient: a payload that is a string, or has a `text` and no type
 func TestReadPayload(t *testing.T) {
 	for in, want := range map[string]Payload{
 		`{"type":"text","text":"Hello","thread_id":"t"}`: {Items: []task.DataItem{task.Text("Hello")}, Thread: "t"},
@@ -36,7 +39,22 @@ func TestReadPayload(t *testing.T) {
 			State: task.Failed, Native: "task.error", Items: []task.DataItem{task.Text("Too many")}},
 		`{"type":"status","state":"input_required","text":"Which?","task_id":"x"}`: {
 			State: task.AwaitingInput, Native: "input_required", Task: "x", Items: []task.DataItem{task.Text("Which?")}},
-		`{"type":"status","state":"typing"}`: {Native: "typing"},
+		`{"type":"status","state":"typing"}`:                {Native: "typing"},
+		`{"type":"status","state":"started","task_id":"x"}`: {State: task.Working, Native: "started", Task: "x"},
+		`{"type":"status","state":"error"}`:                 {State: task.Failed, Native: "error"},
+		`"Hello"`:                                           {Items: []task.DataItem{task.Text("Hello")}},
+		`{"text":"Hello","chat_id":"c"}`:                    {Items: []task.DataItem{task.Text("Hello")}},
+		`{"type":"thought","thread_id":"t","items":[{"kind":"tool_call","name":"Bash"}],"text":"hm"}`: {
+			State: task.Working, Thread: "t", Aside: true},
+		`{"type":"menu.response","menu":[]}`: {State: task.Working, Aside: true},
+		`{"type":"menus","text":"Soup"}`: {Items: []task.DataItem{
+			{Kind: task.DataKind, Data: json.RawMessage(`{"type":"menus","text":"Soup"}`)}}},
+		`{"type":"action_card","title":"Permission","text":"Run rm?",` +
+			`"actions":[{"label":"allow","value":"1"},{"value":"no"}]}`: {
+			State: task.AwaitingInput, Native: "action_card",
+			Items: []task.DataItem{task.Text("Permission\nRun rm?\n[allow | no]")}},
+		`{"type":"image","alt":"a chart","data_base64":"QUJD","mime_type":"image/png"}`: {
+			Items: []task.DataItem{{Kind: task.FileItem, Name: "a chart", MIMEType: "image/png", Bytes: "QUJD"}}},
 		`{"type":"link","url":"https://x"}`: {Items: []task.DataItem{
 			{Kind: task.DataKind, Data: json.RawMessage(`{"type":"link","url":"https://x"}`)}}},
 	} {
@@ -46,7 +64,8 @@ func TestReadPayload(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		`"text"`, `{"text":"x"}`, `{"type":"text"}`, `{"type":"json"}`, `{"type":"text","text":1}`, `[]`,
+		`""`, `7`, `{}`, `{"text":""}`, `{"type":"action_card"}`, `{"type":"text"}`,
+		`{"type":"json"}`, `{"type":"text","text":1}`, `[]`,
 	} {
 		if p, ok := ReadPayload(gjson.Parse(in)); ok {
 			t.Errorf("%s is read as %+v", in, p)

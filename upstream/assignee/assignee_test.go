@@ -257,8 +257,8 @@ func TestInvalid(t *testing.T) {
 			{codec.Fail, `{"reason":1}`, "-32602"},
 			{codec.UpdatedEvent, `{"status":"done"}`, "-32602"},
 			{codec.ArtifactEvent, `{"artifact":{"type":"text","content":"x"}}`, "-32602"},
-			{codec.MessageSend, `{"payload":"x"}`, "-32602"},
-			{codec.MessageSend, `{"payload":{"text":"x"}}`, "-32602"},
+			{codec.MessageSend, `{"payload":7}`, "-32602"},
+			{codec.MessageSend, `{"payload":{"text":7}}`, "-32602"},
 			{"task.delegate", `{}`, "-32601"},
 			{codec.Accept, `[]`, "-32602"},
 		} {

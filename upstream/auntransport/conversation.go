@@ -31,8 +31,8 @@ func byMessages(h *aun.Hello) bool { return h.Has("message") && !h.Has("task") }
 
 // converse carries out a request by messages.
 func (x *exchange) converse(ctx context.Context, call *jsonrpc.Request) {
-	x.thread = x.request.Ref.Task
-	after, begun := codec.Position(x.request.Ref)
+	x.thread, x.talk = x.request.Ref.Task, codec.NewTalk(x.request.Ref)
+	place, begun := codec.PlaceOf(x.request.Ref)
 	switch op := x.request.Operation; {
 	case op == translate.Send || op == translate.SendStream:
 		x.say(ctx, call)
@@ -44,8 +44,9 @@ func (x *exchange) converse(ctx context.Context, call *jsonrpc.Request) {
 		x.err = task.Errorf(task.TaskNotFound, "the agent has been sent no message of the task")
 	case op == translate.Resubscribe:
 		x.listen()
+		x.pull(ctx, codec.MessagesSeen, place.Seq)
 	default:
-		x.pull(ctx, after)
+		x.pull(ctx, "", place.Seq)
 	}
 }
 
@@ -56,7 +57,8 @@ func (x *exchange) say(ctx context.Context, call *jsonrpc.Request) {
 		x.err = task.Errorf(task.InvalidParams, "the agent is sent messages, and the turn has no data items")
 		return
 	}
-	x.thread = c.Thread
+	x.talk = codec.NewTalk(c.Ref)
+	x.thread, x.message = c.Thread, call.Params.Get("message_id").String()
 	x.queue.push(message{name: codec.MessagesBegun, data: c.Begun}) // before any message of the agent
 	x.listen()
 	result, frame, err := x.call(ctx, codec.MessageSend, c.Send)
@@ -73,10 +75,10 @@ func (x *exchange) listen() {
 	x.link.topics.add(x.topic, x)
 }
 
-// pull answers with the state of the task, as the messages of its thread show it.
-func (x *exchange) pull(ctx context.Context, after int64) {
+// pull answers with the state of the task, as the messages of its thread show it. name is that of the answer.
+func (x *exchange) pull(ctx context.Context, name string, after int64) {
 	var thread []gjson.Result
-	var said bool
+	m := message{name: name}
 	var last int64
 	for range maxPages {
 		params := strconv.AppendInt([]byte(`{"after_seq":`), after, 10)
@@ -90,12 +92,13 @@ func (x *exchange) pull(ctx context.Context, after int64) {
 			return
 		}
 		next := after
-		page.Get("messages").ForEach(func(_, m gjson.Result) bool {
-			r := codec.ReadReceived(m)
+		page.Get("messages").ForEach(func(_, one gjson.Result) bool {
+			r := codec.ReadReceived(one)
 			next = max(next, r.Seq)
-			if r.In(x.thread, x.peer) {
-				thread = append(thread, m)
-				said, last = said || r.Says, r.Seq
+			if r.In(x.thread, x.peer, x.message) {
+				if thread, last = append(thread, one), r.Seq; x.talk.Belongs(one) {
+					m.says, m.starts = m.says || r.Says, m.starts || r.Starts
+				}
 			}
 			return true
 		})
@@ -104,17 +107,18 @@ func (x *exchange) pull(ctx context.Context, after int64) {
 		}
 		after = next
 	}
-	over := said && x.link.topics.silentFor(conversation(x.peer, x.thread), last) >= x.quiet
-	x.queue.push(message{data: codec.Pulled(x.thread, thread, over)})
+	over := m.says && !m.starts && x.link.topics.silentFor(conversation(x.peer, x.thread), last) >= x.quiet
+	m.data = codec.Pulled(x.request.Ref, thread, over)
+	x.queue.push(m)
 }
 
 // conversation is the topic of a thread with an agent. Only that agent's messages belong to it.
 func conversation(agent, thread string) string { return "\x00" + agent + "\x00" + thread }
 
 // quietFor returns how long the exchange waits for a message before the turn is over; 0 while the agent has said
-// nothing.
+// nothing, and for one that has said that it is at work, which says the end, too.
 func (x *exchange) quietFor() time.Duration {
-	if x.messages && x.said {
+	if x.messages && x.said && !x.works {
 		return x.quiet
 	}
 	return 0
@@ -124,23 +128,56 @@ func (x *exchange) quietFor() time.Duration {
 // it goes to all conversations with its sender.
 func (t *topics) deliverMessage(params gjson.Result) {
 	r := codec.ReadReceived(params)
-	m := message{name: codec.MessageReceived, data: []byte(params.Raw), event: true, says: r.Says}
+	m := message{name: codec.MessageReceived, data: []byte(params.Raw), event: true, says: r.Says, starts: r.Starts}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seq = max(t.seq, r.Seq)
-	if r.Thread != "" || !r.Sealed {
-		for _, x := range t.of[conversation(r.From, r.Thread)] {
-			x.queue.push(m)
-		}
-		return
+	for _, x := range t.talks(&r) {
+		x.queue.push(m)
 	}
-	for topic, list := range t.of {
-		if strings.HasPrefix(topic, conversation(r.From, "")) {
-			for _, x := range list {
-				x.queue.push(m)
+}
+
+// cutFor is how long a turn counts as open whose exchange has been cut: it is resumed meanwhile.
+const cutFor = time.Minute
+
+// talks returns the exchanges that a message is for. t.mu is held.
+//
+// Lenient: an answer that names no thread is that of the only turn that is open with its agent.
+func (t *topics) talks(r *codec.Received) (list []*exchange) {
+	if r.Thread != "" {
+		return t.of[conversation(r.From, r.Thread)]
+	}
+	if list = t.of[conversation(r.From, r.Task)]; len(list) > 0 {
+		return list
+	}
+	prefix, open := conversation(r.From, ""), 0
+	for topic, of := range t.of {
+		if !strings.HasPrefix(topic, prefix) {
+			continue
+		}
+		open++
+		for _, x := range of {
+			if r.ReplyTo == "" || r.ReplyTo == x.thread || r.ReplyTo == x.message {
+				list = append(list, x)
 			}
 		}
 	}
+	if r.Sealed || r.ReplyTo != "" {
+		return list
+	}
+	for topic, at := range t.cut {
+		if time.Since(at) > cutFor {
+			delete(t.cut, topic)
+		} else if strings.HasPrefix(topic, prefix) {
+			open++
+		}
+	}
+	if open > 1 {
+		t.log.Warn("an answer of an agent is left out: it names no thread, and several turns are open with the agent",
+			"agent", r.From, "turns", open)
+		return nil
+	}
+	return list
 }
 
 // lastSeq returns the sequence number of the last message that the connection has received.

@@ -4,6 +4,9 @@ package auntransport_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +29,8 @@ type messenger struct {
 	mu    sync.Mutex
 	ids   []string // of the messages to it
 	inbox []object // its messages
+
+	script func(thread, id string) // answers a message; nil for what its words say
 }
 
 // withMessenger runs f in a bubble, with an agent that has messages only.
@@ -56,7 +61,13 @@ func (s *messenger) take(r *aun.Request) bool {
 		s.mu.Unlock()
 		thread, text := payload.Get("thread_id").String(), payload.Get("text").String()
 		if !repeated {
-			s.work.Go(func() { s.answer(thread, text) })
+			s.work.Go(func() {
+				if s.script != nil {
+					s.script(thread, id)
+				} else {
+					s.answer(thread, text)
+				}
+			})
 		}
 		if s.silent.Swap(false) {
 			go s.net.Cut("gw.test")
@@ -84,10 +95,10 @@ func (s *messenger) answer(thread, text string) {
 }
 
 // say keeps a message of the agent, and sends it to all connections.
-func (s *messenger) say(payload object) {
+func (s *messenger) say(payload any) {
 	s.mu.Lock()
 	seq := len(s.inbox) + 1
-	m := object{"from": "agent.aid.test", "to": "alice.aid.test", "message_id": "a" + string(rune('0'+seq)), "seq": seq,
+	m := object{"from": "agent.aid.test", "to": "alice.aid.test", "message_id": fmt.Sprint("a", seq), "seq": seq,
 		"payload": payload}
 	s.inbox = append(s.inbox, m)
 	s.mu.Unlock()
@@ -184,5 +195,154 @@ func TestUnsentConversation(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// says is an agent that answers each message to it by a list of payloads, one after the other. A number is a pause in
+// seconds.
+func (s *messenger) says(list func(n int, thread string) []any) {
+	n := 0
+	s.script = func(thread, _ string) {
+		s.mu.Lock()
+		n++
+		now := n
+		s.mu.Unlock()
+		for _, one := range list(now, thread) {
+			switch v := one.(type) {
+			case int:
+				s.pause(time.Duration(v) * time.Second)
+			case object:
+				s.say(v)
+			}
+		}
+	}
+}
+
+func event(name, thread string, more object) object {
+	return merge(object{"type": "event", "event": name, "thread_id": thread}, more)
+}
+
+func said(text, thread string, more object) object {
+	return merge(object{"type": "text", "text": text, "thread_id": thread}, more)
+}
+
+// merge returns the members of two objects. An empty thread is none.
+func merge(o, more object) object {
+	maps.Copy(o, more)
+	if o["thread_id"] == "" {
+		delete(o, "thread_id")
+	}
+	return o
+}
+
+// goOn returns the next turn of a task.
+func goOn(name, text string, ref agent.Ref) *agent.Turn {
+	turn := start(name, text)
+	turn.Ref, turn.From, turn.Message.Command = ref, task.AwaitingCompletion, task.Continue
+	return turn
+}
+
+// An agent that has said that it has started is at work until it says that it has ended, however long a tool takes, and
+// also after a cut. What it thinks is no product.
+func TestAtWork(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
+			s.says(func(_ int, thread string) []any {
+				return []any{event("task.started", thread, nil),
+					object{"type": "thought", "thread_id": thread, "items": []any{object{"kind": "tool_call", "name": "Bash"}}},
+					said("let me look", thread, nil), 30, said("all tests pass", thread, nil),
+					event("task.completed", thread, nil)}
+			})
+			var cuts sync.WaitGroup
+			if cut {
+				cuts.Go(func() {
+					s.pause(5 * time.Second)
+					s.stop()
+					s.start()
+				})
+			}
+			got, _ := carryOut(t, a, start("t", "do it"))
+			cuts.Wait()
+			if got != "working awaiting-completion =let me look =all tests pass" {
+				t.Errorf("with a cut %t: %s", cut, got)
+			}
+		})
+	}
+}
+
+// The status with which an agent ends a turn comes after its event, and does not end the next turn.
+func TestLateStatus(t *testing.T) {
+	for what, id := range map[string]string{"with the id of the task": "task-1", "without": ""} {
+		withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
+			run := func(n int) object {
+				if id == "" {
+					return nil
+				}
+				return object{"task_id": "task-" + string(rune('0'+n))}
+			}
+			s.says(func(n int, thread string) []any {
+				late := merge(object{"type": "status", "state": "completed", "thread_id": thread}, run(n-1))
+				end := []any{said("answer "+string(rune('0'+n)), thread, run(n)), event("task.completed", thread, run(n))}
+				if n == 1 {
+					return end
+				}
+				return append([]any{1, late, 1}, end...)
+			})
+			got, ref := carryOut(t, a, start("t", "one"))
+			if got != "working awaiting-completion =answer 1" {
+				t.Errorf("%s, the first turn: %s", what, got)
+			}
+			got, ref = carryOut(t, a, goOn("u", "two", ref))
+			if got != "working awaiting-completion =answer 2" {
+				t.Errorf("%s, the second turn: %s", what, got)
+			}
+			a.Close()
+			again := s.process("ws://gw.test/aun") // knows of the turns what the store does
+			defer again.Close()
+			if got, _ = carryOut(t, again, goOn("v", "three", ref)); got != "working awaiting-completion =answer 3" {
+				t.Errorf("%s, by another process: %s", what, got)
+			}
+		})
+	}
+}
+
+// Where an agent answers without a thread, or with the chat that it was sent, or by a reply to the message of the turn,
+// the answer is that of the turn. With several open turns, only what names one is placed.
+//
+// Lenient: an answer without a thread, a chat and a reply
+func TestAnswersWithoutThread(t *testing.T) {
+	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
+		for what, answer := range map[string]any{
+			"nothing": object{"text": "hi"}, "a string": "hi", "the chat": object{"text": "hi", "chat_id": "THREAD"},
+			"a reply":          object{"type": "text", "text": "hi", "reply_to": "MESSAGE"},
+			"an id of its own": object{"type": "text", "text": "hi", "task_id": "run of MESSAGE"},
+		} {
+			s.script = func(thread, id string) {
+				text := strings.NewReplacer("THREAD", thread, "MESSAGE", id).Replace(string(marshal(answer)))
+				s.pause(time.Second)
+				s.say(json.RawMessage(text))
+			}
+			_, ref := carryOut(t, a, start(what, "one"))
+			turn := goOn(what+" 2", "two", ref)
+			turn.Known = nil
+			if got, _ := carryOut(t, a, turn); got != "working awaiting-completion =hi" {
+				t.Errorf("%s: %s", what, got)
+			}
+		}
+		s.script = func(thread, id string) {
+			s.pause(time.Second)
+			s.say(object{"text": "whose?"})
+			s.pause(5 * time.Second)
+			s.say(object{"text": "of " + id, "chat_id": thread})
+		}
+		var turns sync.WaitGroup
+		for _, name := range []string{"p", "q"} {
+			turns.Go(func() {
+				if got, _ := carryOut(t, a, start(name, "one")); got != "working awaiting-completion =of m-"+name {
+					t.Errorf("%s: %s", name, got)
+				}
+			})
+		}
+		turns.Wait()
 	})
 }

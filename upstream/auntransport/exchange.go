@@ -45,8 +45,11 @@ type exchange struct {
 	peer     string        // the agent's AID
 	quiet    time.Duration // see Pool.New
 	thread   string        // of the turn, where that is a conversation
+	message  string        // the id of the message that begins the turn; empty where that is not known
+	talk     codec.Talk    // likewise; of the goroutine that reads, once the exchange has begun
 	messages bool          // the answer is the messages of the thread
 	said     bool          // and the agent has said something in it
+	works    bool          // and that it is at work
 	// interrupt is the request's, until it has ended a call.
 	interrupt *upstream.Interrupt
 }
@@ -220,7 +223,9 @@ func (x *exchange) Next() (upstream.Message, error) {
 		m, ok, err := x.queue.pop()
 		switch {
 		case ok && x.messages:
-			x.said = x.said || m.says
+			if !m.event || x.talk.Belongs(gjson.ParseBytes(m.data)) {
+				x.said, x.works = x.said || m.says, x.works || m.starts
+			}
 			return upstream.Message{Name: m.name, Data: m.data}, nil
 		case ok && m.event:
 			m = x.complete(m)
@@ -300,14 +305,15 @@ func (x *exchange) Explain(err error) error {
 }
 
 // Close implements upstream.Exchange. The events of the task are no longer wanted.
-func (x *exchange) Close(error) {
+func (x *exchange) Close(err error) {
+	cut := x.messages && err != nil && x.ctx.Err() == nil && !errors.Is(err, upstream.ErrAbandoned)
 	x.cancel()
 	x.work.Wait()
 	defer x.pool.release(x.link)
 	if x.topic == "" {
 		return
 	}
-	x.link.topics.remove(x.topic, x)
+	x.link.topics.remove(x.topic, x, cut)
 	if !x.ended.Load() {
 		return // the next turn may subscribe again at this moment
 	}

@@ -52,7 +52,7 @@ func (p *Pool) take(config aun.ClientConfig, last *link) *link {
 		}
 	}
 	l := &link{key: key, uses: 1}
-	l.topics.init()
+	l.topics.init(config.Log)
 	config.Event, config.Frames = l.topics.deliver, &p.Frames
 	config.Slot = p.freeSlot(key)
 	l.config, l.Client = config, aun.NewClient(config)

@@ -15,7 +15,9 @@ type message struct {
 	name  string
 	data  []byte
 	event bool // it came unasked
-	says  bool // it is a message of a conversation, and has content
+	// Of a conversation.
+	says   bool // the agent has said something that is a product
+	starts bool // the agent has said that it is at work
 }
 
 // queue holds what has arrived in an exchange and has not been read. Any goroutine may push; one reads.

@@ -3,6 +3,8 @@
 package auntransport
 
 import (
+	"cmp"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,8 @@ type topics struct {
 
 	silence *lru.Cache[string, silence] // by conversation
 	seq     int64                       // of the last message of any conversation
+	cut     map[string]time.Time        // the conversations whose turns were cut, and are to be resumed
+	log     *slog.Logger
 }
 
 // silence says since when an agent has sent nothing after a message.
@@ -33,7 +37,8 @@ type silence struct {
 // maxLatest is the number of tasks for which the time of the last event is kept.
 const maxLatest = 16384
 
-func (t *topics) init() {
+func (t *topics) init(log *slog.Logger) {
+	t.log, t.cut = cmp.Or(log, slog.Default()), make(map[string]time.Time)
 	t.of = make(map[string][]*exchange)
 	t.latest, _ = lru.New[string, time.Time](maxLatest) // the sizes are positive
 	t.silence, _ = lru.New[string, silence](maxLatest)
@@ -44,12 +49,16 @@ func (t *topics) add(taskID string, x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of[taskID] = append(t.of[taskID], x)
+	delete(t.cut, taskID)
 }
 
-// remove undoes add.
-func (t *topics) remove(taskID string, x *exchange) {
+// remove undoes add. cut says of a conversation that its turn is to be resumed.
+func (t *topics) remove(taskID string, x *exchange, cut bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if cut && len(t.cut) < maxLatest {
+		t.cut[taskID] = time.Now()
+	}
 	list := t.of[taskID]
 	for i := range list {
 		if list[i] == x {
