@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 )
 
 // NewHTTP returns a client of an authority, over a transport. It follows no redirects.
 func NewHTTP(t *http.Transport) *http.Client {
-	return &http.Client{Transport: t,
+	return &http.Client{Transport: gunzip.Transport{Transport: t},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 

@@ -138,11 +138,11 @@ func TestDocsMappingAgentContent(t *testing.T) {
 		at       []int
 		artifact string
 	}{
-		{[]int{inLegacy}, `{"parts":[]}`},
+		{[]int{inLegacy}, `{"parts":[{"text":"T"}]}`},
 		{[]int{inLegacy}, `{"index":1,"name":"N"}`},
 		{[]int{in03, in10}, `{"artifactId":"A","name":"N"}`},
 		{[]int{in03, in10}, `{"name":"N"}`},
-		{[]int{in03, in10}, `{"parts":[]}`},
+		{[]int{in03, in10}, `{"parts":[{"text":"T"}]}`},
 		{[]int{in03, in10}, `{"messageId":"M","parts":[]}`},
 		{[]int{inAIP}, `{"id":"A","name":"N"}`},
 		{[]int{inAIP}, `{"name":"N"}`},

@@ -5,9 +5,10 @@ package jsonrpc
 import "bytes"
 
 // Repaired returns a copy of a body in which nothing is left of what programs write that is not JSON to the letter: a
-// byte order mark at its beginning; half of a surrogate pair, where a text was cut in the middle of a character, is
-// U+FFFD; and NaN, Infinity and -Infinity are null. Where there is nothing to repair, it returns nil. It is for what an
-// agent has answered, and only where that was refused: who sends a request must send JSON. It does not check the rest.
+// byte order mark, or the separator of JSON text sequences (RFC 7464), at its beginning; half of a surrogate pair,
+// where a text was cut in the middle of a character, is U+FFFD; and NaN, Infinity and -Infinity are null. Where there
+// is nothing to repair, it returns nil. It is for what an agent has answered, and only where that was refused: who
+// sends a request must send JSON. It does not check the rest.
 func Repaired(body []byte) []byte {
 	var out []byte
 	from := 0 // of what is not in out
@@ -15,8 +16,14 @@ func Repaired(body []byte) []byte {
 		out = append(append(out, body[from:at]...), by...)
 		from = at + n
 	}
-	for bytes.HasPrefix(body[from:], []byte(byteOrderMark)) {
-		replace(from, len(byteOrderMark), "")
+	for {
+		mark := len(byteOrderMark)
+		if from < len(body) && body[from] == recordSeparator {
+			mark = 1
+		} else if !bytes.HasPrefix(body[from:], []byte(byteOrderMark)) {
+			break
+		}
+		replace(from, mark, "")
 	}
 	s := scanner{body: body}
 	inString := false
@@ -55,6 +62,9 @@ func Repaired(body []byte) []byte {
 	}
 	return append(out, body[from:]...)
 }
+
+// recordSeparator is what RFC 7464 has before each JSON text of a sequence.
+const recordSeparator = 0x1E
 
 // notNumber returns the word at the beginning of b by which programs write a number that JSON does not have.
 func notNumber(b []byte) string {

@@ -17,6 +17,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 )
 
 // Limits of what is read from a registry.
@@ -58,7 +60,7 @@ func New(c Config) (*Client, error) {
 	}
 	if c.Transport == nil {
 		config := &tls.Config{RootCAs: c.Roots, MinVersion: tls.VersionTLS12, GetClientCertificate: c.Certificate}
-		c.Transport = &http.Transport{
+		c.Transport = gunzip.Transport{Transport: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            (&net.Dialer{Timeout: c.Timeout}).DialContext,
 			TLSClientConfig:        config,
@@ -66,7 +68,7 @@ func New(c Config) (*Client, error) {
 			DisableKeepAlives:      true, // requests are rare
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeader,
-		}
+		}}
 	}
 	return &Client{base: base, timeout: c.Timeout, http: &http.Client{
 		Transport: c.Transport,

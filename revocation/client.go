@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 )
 
@@ -25,14 +26,14 @@ func (c *Checker) newClient(roots *x509.CertPool) *http.Client {
 	dialer := &net.Dialer{}
 	secure := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: gunzip.Transport{Transport: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            c.owned(dialer.DialContext),
 			DialTLSContext:         c.owned(secure.DialContext),
 			DisableKeepAlives:      true, // requests are rare
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeader,
-		},
+		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -27,6 +27,7 @@ type answer struct {
 	Status      int    // its status
 	ContentType string // its first Content-Type; empty for none
 	RetryAfter  string // its first Retry-After; empty for none
+	Gzip        bool   // its content is compressed by gzip
 
 	begun     bool  // the status line of the head has been read
 	complete  bool  // the whole head has been read
@@ -146,6 +147,10 @@ func (c *Conn) takeField(name, value []byte) error {
 				c.lastType = string(value[:min(len(value), maxType)])
 			}
 			c.ContentType = c.lastType
+		}
+	case len("Content-Encoding"):
+		if is(name, "content-encoding") && (is(value, "gzip") || is(value, "x-gzip")) {
+			c.Gzip = true
 		}
 	case len("Content-Length"):
 		if is(name, "content-length") {

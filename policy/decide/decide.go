@@ -26,6 +26,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/quota"
 )
@@ -92,11 +93,11 @@ func New(c Config) (*Point, error) {
 		client: &http.Client{
 			// A redirect would have another server answer the question.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Transport: &http.Transport{
+			Transport: gunzip.Transport{Transport: &http.Transport{
 				DialContext: c.Dialer.DialPlain, DialTLSContext: c.Dialer.DialTLS,
 				MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections, IdleConnTimeout: 90 * time.Second,
 				MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
-			},
+			}},
 		}}, nil
 }
 

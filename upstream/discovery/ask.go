@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -138,7 +139,7 @@ func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []
 		header.Set("Content-Type", "application/json")
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	res, err := transport.RoundTrip(req)
+	res, err := gunzip.Transport{Transport: transport}.RoundTrip(req)
 	if err != nil {
 		return answer{}, k.broken(ctx, err)
 	}

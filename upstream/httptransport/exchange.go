@@ -3,6 +3,7 @@
 package httptransport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 	"github.com/aip-gateway/aip-gateway/internal/http1"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
@@ -74,7 +76,11 @@ func (x *exchange) Begin() error {
 	x.span.Status(x.status)
 	if x.mediaType() == "text/event-stream" {
 		max := x.transport.config.MaxEvent
-		x.events = sseproxy.NewReader(x.conn, sseproxy.Limits{Line: max + len("data: "), Event: max})
+		var content io.Reader = x.conn
+		if x.conn.Gzip {
+			content = gunzip.NewReader(content)
+		}
+		x.events = sseproxy.NewReader(content, sseproxy.Limits{Line: max + len("data: "), Event: max})
 		x.conn.SetIdleTimeout(x.idleTimeout)
 		x.dropInterrupt()
 	} else {
@@ -163,11 +169,28 @@ func (x *exchange) readAll() ([]byte, error) {
 		case x.body.Len() > max:
 			return nil, tooLarge(max)
 		case err == io.EOF:
-			return x.body.Bytes(), nil
+			return x.uncompressed(x.body.Bytes())
 		case err != nil:
 			return nil, x.failed(err, "in the middle of its answer")
 		}
 	}
+}
+
+// uncompressed returns the content of an answer. Some servers compress it, although they are not asked to.
+func (x *exchange) uncompressed(content []byte) ([]byte, error) {
+	if !x.conn.Gzip {
+		return content, nil
+	}
+	max := x.transport.config.MaxReply
+	plain, err := io.ReadAll(io.LimitReader(gunzip.NewReader(bytes.NewReader(content)), int64(max)+1))
+	switch {
+	case len(plain) > max:
+		return nil, tooLarge(max)
+	case err != nil:
+		return nil, task.Errorf(task.InvalidAgentResponse,
+			"the agent's answer says that it is compressed by gzip, and is not")
+	}
+	return plain, nil
 }
 
 func tooLarge(max int) error {

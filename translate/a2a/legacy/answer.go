@@ -18,11 +18,9 @@ import (
 // answer returns the result in what an agent has answered to a query: a Task, an event, a Message or less. Agents that
 // are written by hand know little of JSON-RPC, so what is no response to the letter is looked at again.
 func answer(body []byte, q *translate.Query) (gjson.Result, error) {
-	res, err := wire.Response(body, q)
+	res, err := wire.ResponseInExchange(body, q)
 	if errors.Is(err, translate.ErrOtherAnswer) {
-		if err = wire.InExchange(res.ID, q); err != nil {
-			return gjson.Result{}, err
-		}
+		return gjson.Result{}, err
 	}
 	if err == nil {
 		if res.Failure != nil {

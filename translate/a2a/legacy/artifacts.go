@@ -52,9 +52,11 @@ type artifact struct {
 	product      task.Product
 	base         string // what the id of the product would be if it shared that with no other
 	append, last bool
+	empty        bool // it is to be left out
 }
 
-// next reads one artifact. fresh is set where it is the first with its id.
+// next reads one artifact. fresh is set where it is the first with its id. An empty artifact adds nothing, and takes
+// nothing away.
 func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	var index int64
 	var indexed bool
@@ -96,6 +98,12 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	}
 	art.base = idOf(index, art.product.Name)
 	art.product.ID = a.id(index, art.product.Name, art.append)
+	if part.IsEmpty(&art.product) {
+		if !art.append || !slices.Contains(a.seen, art.product.ID) && !a.knows(art.product.ID) {
+			art.empty = true
+			return art, false, nil
+		}
+	}
 	if named := art.product.Name != ""; !art.append && (a.listed || !indexed && !named) {
 		art.product.ID = a.another(art.base)
 	}
@@ -179,7 +187,7 @@ func hasIndex(id, base string) bool {
 // chunks adds the artifact of an event to rep.
 func (a *artifacts) chunks(rep *agent.Report, v gjson.Result) error {
 	art, fresh, err := a.next(v)
-	if err != nil {
+	if err != nil || art.empty {
 		return err
 	}
 	c := task.Chunk{Product: art.product, Append: art.append, Last: art.last}

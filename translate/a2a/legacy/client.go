@@ -4,7 +4,6 @@
 package legacy
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 
@@ -162,7 +161,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in another form
 		return agent.Report{}, nil
 	}
-	if string(bytes.TrimSpace(data)) == done {
+	if reply.IsDone(data) {
 		return agent.Report{Last: true}, nil
 	}
 	v, err := answer(data, &s.query)
@@ -190,9 +189,6 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	rep.Last = m.final && rep.State != task.None && !rep.State.Settled()
 	return rep, err
 }
-
-// done is how many agents end a stream, as the model that they ask does.
-const done = "[DONE]"
 
 // isQuestion reports whether an event asks for input in the form of trpc-a2a-go, which gives events these names. It
 // never calls a question final, sends nothing after it, and leaves its stream open.
@@ -301,7 +297,9 @@ func (m result) reportBy(form *status.Form, a *artifacts) (agent.Report, error) 
 		if err := a.chunks(&rep, m.artifact); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extensions = extension.OfResult(&m.rest)
+		if len(rep.Chunks) > 0 {
+			rep.Chunks[0].Extensions = extension.OfResult(&m.rest)
+		}
 	}
 	if !m.status.Exists() {
 		return rep, nil

@@ -106,8 +106,7 @@ func TestReply(t *testing.T) {
 			"report whole working (working)\n"},
 		{"nulls inside", whole(working +
 			`,"artifacts":[{"name":null,"description":null,"index":null,"append":null,"lastChunk":null,"metadata":null,` +
-			`"parts":null}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[]}\n"},
+			`"parts":null}]`), "report whole working (working)\n"},
 		{"no envelope members", `{"result":{"status":{"state":"working"}}}`, "report whole working (working)\n"},
 
 		{"parts without a type", parts(`{"text":"a"},{"file":{"uri":"u"}},{"data":{}}`),
@@ -164,20 +163,20 @@ func TestReply(t *testing.T) {
 		{"names distinguish artifacts",
 			whole(working +
 				`,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,` +
-				`"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":[]},` +
+				`"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":"6"},` +
 				`{"append":true,"parts":[{"text":"5"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
 				"\"dataItems\":[{\"type\":\"text\",\"text\":\"145\"}]}\n" +
-				"  product {\"id\":\"artifact-0-b\",\"name\":\"b\",\"dataItems\":[{\"type\":\"text\",\"text\":\"23\"}]}\n  " +
-				"product {\"id\":\"artifact-1\",\"dataItems\":[]}\n"},
+				"  product {\"id\":\"artifact-0-b\",\"name\":\"b\",\"dataItems\":[{\"type\":\"text\",\"text\":\"23\"}]}\n" +
+				texts("artifact-1", "", "6")},
 		{"a list begins at the beginning", whole(working + `,"artifacts":[{"append":true,"parts":[{"text":"1"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\"," +
 				"\"text\":\"1\"}]}\n"},
 		{"a long name", whole(working + `,"artifacts":[{"name":"` + strings.Repeat("n", 65) + `","parts":[]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0-64c34f2133638b71\",\"name\":\"" +
 				strings.Repeat("n", 65) + "\",\"dataItems\":[]}\n"},
-		{"indexes as floats", whole(working + `,"artifacts":[{"index":2.0,"parts":[]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-2\",\"dataItems\":[]}\n"},
+		{"indexes as floats", whole(working + `,"artifacts":[{"index":2.0,"parts":"a"}]`),
+			"report whole working (working)\n" + texts("artifact-2", "", "a")},
 
 		{"text that was cut", "\xef\xbb\xbf" + parts(`{"text":"cut \ud83d"},{"data":{"x":NaN}}`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"cut \ufffd\"}," +
@@ -246,7 +245,7 @@ func many(n int) string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"index":%d}`, i)
+		fmt.Fprintf(&b, `{"index":%d,"parts":"x"}`, i)
 	}
 	return b.String()
 }

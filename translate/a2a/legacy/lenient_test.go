@@ -163,9 +163,8 @@ func TestLenientAnswers(t *testing.T) {
 			recalled("awaiting-input", "input-required")},
 		{"a history of the caller's words", history("completed", ``), "report whole awaiting-completion (completed)\n"},
 		{"a history while it works", history("working", `,{`+parts+`}`), working},
-		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":[{"parts":[]}],"history":[{` +
-			parts + `}]`),
-			"report whole awaiting-completion (completed)\n  product {\"id\":\"artifact-0\",\"dataItems\":[]}\n"},
+		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":["b"],"history":[{` + parts +
+			`}]`), "report whole awaiting-completion (completed)\n" + texts("artifact-0", "", "b")},
 		{"a result beside the status", whole(`"status":{"state":"completed"},"result":"a"`),
 			recalled("awaiting-completion", "completed")},
 		{"an error beside the status", whole(`"status":{"state":"failed"},"error":{"message":"a"}`),

@@ -195,6 +195,9 @@ func TestStreamAndPollAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if len(rep.Chunks) == 0 { // it is empty
+				continue
+			}
 			apply(rep.Chunks)
 			if id := rep.Chunks[0].Product.ID; rep.Chunks[0].Append {
 				listed[id] = append(listed[id], c)

@@ -56,7 +56,7 @@ type whole struct {
 
 func (w *whole) add(v gjson.Result) error {
 	art, fresh, err := w.list.next(v)
-	if err != nil {
+	if err != nil || art.empty {
 		return err
 	}
 	if fresh {

@@ -88,13 +88,19 @@ func (a *artifacts) see(id string) (before bool) {
 	return before
 }
 
-// chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it.
+// chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it. An empty artifact
+// adds nothing, and takes nothing away.
 func (a *artifacts) chunk(rep *agent.Report, v gjson.Result, adds, last bool) error {
 	p, inside, err := a.read(v)
 	if err != nil {
 		return err
 	}
 	adds = adds || inside.Bool()
+	if part.IsEmpty(&p) {
+		if adds = true; !a.seen[p.ID] && !a.knows(p.ID) {
+			return nil
+		}
+	}
 	if !a.see(p.ID) && adds {
 		adds = a.knows(p.ID)
 	}
@@ -124,8 +130,8 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 	list.ForEach(func(_, v gjson.Result) bool {
 		var p task.Product
 		var adds gjson.Result
-		if p, adds, err = a.read(v); err != nil {
-			return false
+		if p, adds, err = a.read(v); err != nil || part.IsEmpty(&p) {
+			return err == nil
 		}
 		a.see(p.ID)
 		i, again := at[p.ID]

@@ -126,7 +126,7 @@ func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
 func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
-	res, err := wire.Response(body, &c.query)
+	res, err := wire.ResponseInExchange(body, &c.query)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -179,7 +179,10 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}
-	res, err := wire.Response(data, &s.query)
+	if reply.IsDone(data) {
+		return agent.Report{Last: true}, nil
+	}
+	res, err := wire.ResponseInExchange(data, &s.query)
 	if err != nil {
 		if event != "" && event != "message" && event != "error" { // such as a ping of the agent's server
 			err = nil
@@ -306,7 +309,9 @@ func (m *result) report(a *artifacts, session string) (rep agent.Report, err err
 		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extensions = extension.OfResult(&m.rest)
+		if len(rep.Chunks) > 0 {
+			rep.Chunks[0].Extensions = extension.OfResult(&m.rest)
+		}
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -378,7 +383,7 @@ func (m *result) message(session string) (rep agent.Report, err error) {
 
 // news reads a Message of an agent that works on a task. It ignores the gateway's own.
 func (m *result) news() (rep agent.Report, err error) {
-	if m.role.Str == "user" {
+	if role := m.role.Str; role == "user" || role == "ROLE_USER" {
 		return rep, nil
 	}
 	if rep.Items, err = part.Read(m.parts); err != nil {

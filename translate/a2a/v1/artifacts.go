@@ -63,12 +63,18 @@ func (r *reader) see(id string, adds bool) (fresh bool, err error) {
 	return !ok, nil
 }
 
-// chunk adds the artifact of an event to rep.
+// chunk adds the artifact of an event to rep. An empty artifact adds nothing, and takes nothing away.
 func (r *reader) chunk(rep *agent.Report, m *members) error {
 	adds := m.append.Bool()
 	p, err := readArtifact(m.artifact, adds)
 	if err != nil {
 		return err
+	}
+	if part.IsEmpty(&p) {
+		_, seen := r.seen[p.ID]
+		if adds = true; !seen && r.product(p.ID) == nil {
+			return nil
+		}
 	}
 	fresh, err := r.see(p.ID, adds)
 	if err != nil {
@@ -105,8 +111,8 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 	var err error
 	list.ForEach(func(_, v gjson.Result) bool {
 		var p task.Product
-		if p, err = readArtifact(v, false); err != nil {
-			return false
+		if p, err = readArtifact(v, false); err != nil || part.IsEmpty(&p) {
+			return err == nil
 		}
 		if _, err = r.see(p.ID, false); err != nil {
 			return false

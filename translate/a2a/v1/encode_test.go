@@ -122,7 +122,7 @@ func fullTask(state task.State) *task.Task {
 				{Kind: task.DataKind, Data: json.RawMessage(`{"value":{"b":1}}`)},
 				{Kind: task.DataKind, Data: json.RawMessage(`{}`)},
 			}},
-			{ID: "p2"},
+			{ID: "p2", Name: "n2"},
 		},
 		MessageHistory: []task.Message{
 			{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: []task.DataItem{task.Text("do")}},
@@ -139,7 +139,7 @@ func TestAnswers(t *testing.T) {
 		`"timestamp":"2026-01-02T03:04:05.006Z"}`
 	const artifacts = `,"artifacts":[{"artifactId":"p1","name":"n","description":"d","parts":[{"text":"a"},` +
 		`{"raw":"QUJD","filename":"f","mediaType":"m","metadata":{"k":1}},{"url":"https://f.example"},` +
-		`{"data":{"value":{"b":1}}},{"data":{}}]},{"artifactId":"p2","parts":[]}]`
+		`{"data":{"value":{"b":1}}},{"data":{}}]},{"artifactId":"p2","name":"n2","parts":[]}]`
 	const m1 = `{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"do"}],"taskId":"t1","contextId":"c1"}`
 	const m2 = `{"messageId":"m2","role":"ROLE_AGENT","parts":[{"text":"I do"}],"taskId":"t1","contextId":"c1"}`
 	whole := func(history string) string {

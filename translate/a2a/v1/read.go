@@ -69,6 +69,9 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}
+	if reply.IsDone(data) {
+		return agent.Report{Last: true}, nil
+	}
 	res, err := s.client.parse(data)
 	if err != nil {
 		switch event {
@@ -104,7 +107,7 @@ func follows(rep *agent.Report) agent.Following {
 // parse reads an agent's answer, whatever the HTTP status. It copies body: the response is a view of the copy.
 func (c client) parse(body []byte) (jsonrpc.Response, error) {
 	if !c.rest {
-		res, err := wire.Response(body, &c.query)
+		res, err := wire.ResponseInExchange(body, &c.query)
 		res.Result, _ = respell(res.Result)
 		return res, err
 	}

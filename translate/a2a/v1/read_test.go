@@ -90,13 +90,13 @@ func TestReplies(t *testing.T) {
 		{"an event", `{"statusUpdate":{"taskId":"t","contextId":"c",` + status + `}}`,
 			"report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
 		{"artifacts", `{"task":{"id":"t",` + status +
-			`,"artifacts":[{"artifactId":"a","name":"n","description":"d","parts":[{"text":"x"},{"text":"y"}]},{"name":"n"},{}` +
-			`]}}`,
+			`,"artifacts":[{"artifactId":"a","name":"n","description":"d","parts":[{"text":"x"},{"text":"y"}]},{"name":"n"},` +
+			`{"parts":[{"text":"z"}]}]}}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"\"\n" +
 				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"x\"}," +
 				"{\"type\":\"text\",\"text\":\"y\"}]}\n" +
 				"  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n  product {\"id\":\"artifact\"," +
-				"\"dataItems\":[]}\n"},
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"z\"}]}\n"},
 		{"neither task nor message", `{}`,
 			"error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
 		{"no object", `[]`, "error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
@@ -130,7 +130,7 @@ func TestReplies(t *testing.T) {
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, `{"artifactId":"%d"},`, i)
+		fmt.Fprintf(&b, `{"artifactId":"%d","name":"n"},`, i)
 	}
 	return strings.TrimSuffix(b.String(), ",")
 }

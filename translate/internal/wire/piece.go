@@ -24,10 +24,11 @@ type Piece struct {
 	textEnd       int    // where Text ends in the event
 }
 
-// ReadPiece reads an event that is an object of a form. ok is false where it is none, or has no text.
+// ReadPiece reads an event that is an object of a form. ok is false where it is none, or has no text, or would take one
+// away.
 func ReadPiece(event []byte, f *Form) (p Piece, ok bool) {
 	p.cursor = jsonrpc.NewCursor(event)
-	ok = p.object(f) && p.cursor.End() && p.textEnd > 0
+	ok = p.object(f) && p.cursor.End() && p.textEnd > 0 && (p.Append || len(p.Text) > 0)
 	return p, ok
 }
 
@@ -55,7 +56,7 @@ func (l *LastPiece) Read(event []byte, pieces *task.Pieces) bool {
 	}
 	c := jsonrpc.CursorAt(event, len(l.before)-1)
 	text, _, ok := c.String()
-	if !ok || !bytes.Equal(event[c.Offset():], l.after) {
+	if !ok || !bytes.Equal(event[c.Offset():], l.after) || len(text) == 0 && !l.append {
 		return false
 	}
 	pieces.AddText(l.product, l.name, text, l.append, l.last)

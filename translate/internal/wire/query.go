@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -33,8 +34,17 @@ func Response(body []byte, q *translate.Query) (jsonrpc.Response, error) {
 	return res, otherAnswer(otherID)
 }
 
-// InExchange refuses an answer that has the id of another request of this process. It is for agents that are asked by
-// one request in one exchange, and know little of ids: they answer with none, or with one of their own.
+// ResponseInExchange is Response for agents that are asked by one request in one exchange. Some answer with no id, or
+// with one of their own: that is refused only if it is the id of another request.
+func ResponseInExchange(body []byte, q *translate.Query) (jsonrpc.Response, error) {
+	res, err := Response(body, q)
+	if errors.Is(err, translate.ErrOtherAnswer) {
+		err = InExchange(res.ID, q)
+	}
+	return res, err
+}
+
+// InExchange refuses an answer that has the id of another request of this process.
 func InExchange(id jsonrpc.ID, q *translate.Query) error {
 	ours := q.ID[:strings.LastIndexByte(q.ID, '-')+1] // with which all ids of this process begin
 	if q.ID == "" || isID(id, q.ID) || len(id) == 0 || id[0] != '"' || !strings.HasPrefix(string(id[1:]), ours) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -102,9 +103,43 @@ func read(part gjson.Result) task.DataItem {
 	if part.Type == gjson.String {
 		return task.Text(part.Str)
 	}
+	if it, ok := later(part); ok {
+		return it
+	}
 	var it task.DataItem
 	wire.ReadData(&it, part)
 	return it
+}
+
+// later reads a file as 1.0 writes it: some agents of 0.3 do.
+func later(part gjson.Result) (it task.DataItem, ok bool) {
+	var others wire.Extensions
+	it.Kind = task.FileItem
+	wire.Members(part, func(key string, v gjson.Result) {
+		switch key {
+		case "url":
+			it.URI = v.Str
+		case "raw":
+			it.Bytes = v.Str
+		case "filename":
+			it.Name = v.Str
+		case "mediaType":
+			it.MIMEType = v.Str
+		case "metadata":
+			if v.IsObject() {
+				it.Metadata = wire.Line(v)
+			}
+		case "text", "data":
+		default:
+			others.Add(key, v)
+		}
+	})
+	if it.Bytes != "" {
+		it.URI = ""
+	}
+	it.Metadata = extension.OfPart(it.Metadata, &others, extension.PartMembersV1)
+	isTyped := jsonrpc.Member(part, "kind").Exists() || jsonrpc.Member(part, "type").Exists()
+	return it, !isTyped && (it.URI != "" || wire.IsBase64(it.Bytes) && it.Bytes != "")
 }
 
 // Content reads one part that is a text, a file or data. The type of a part counts only where its content agrees, and

@@ -4,6 +4,7 @@
 package reply
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/tidwall/gjson"
@@ -63,13 +64,17 @@ func Pushed(body []byte) (gjson.Result, error) {
 	return v, nil
 }
 
+// IsDone reports whether an event is no more than the word by which many agents end a stream, as the model that they
+// ask does.
+func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+
 // CardID is the id of the request for the extended card, which only callers see that the agent knows. The gateway,
 // which the agent knows, reads it and shows it to its own callers.
 const CardID = "card"
 
 // Card returns the card in the answer to a query. failed turns an error that the agent reports into one of its kind.
 func Card(body []byte, q *translate.Query, failed func(*jsonrpc.Failure) error) ([]byte, error) {
-	res, err := wire.Response(body, q)
+	res, err := wire.ResponseInExchange(body, q)
 	switch {
 	case err != nil:
 		return nil, err
