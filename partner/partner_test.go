@@ -185,11 +185,16 @@ func TestAgentFailures(t *testing.T) {
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(finished("after all"), nil)
 			}, task.AwaitingCompletion, "ok"},
-		{"cut, then lost", task.Errorf(task.Internal, "cut"),
+		{"cut, then lost", task.Errorf(task.Internal, "cut").WithCause(unanswered{}),
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(agent.Report{State: task.Working}, nil)
 				yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has lost the task"))
 			}, task.Failed, "the agent has lost the task"},
+		{"an error, then lost", task.Errorf(task.Internal, "the agent failed: no quota"),
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{State: task.Working}, nil)
+				yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has lost the task"))
+			}, task.Failed, "the agent failed: no quota; the agent has lost the task"},
 		{"cut, then truth", task.Errorf(task.Internal, "cut"),
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(agent.Report{State: task.Failed, Items: []task.DataItem{task.Text("agent broke")}}, nil)

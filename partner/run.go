@@ -203,8 +203,11 @@ func (r *run) conclude(ended bool, err error) error {
 		tk.logger().InfoContext(ctx, "asking the agent again", "reason", err)
 		var again error
 		ended, again = tk.consume(r.ctx, r, r.partner.Agent.Resume(ctx, r.resumed(err)))
-		if errors.Is(again, errStore) || task.KindOf(again) == task.AgentTimeout {
+		switch {
+		case errors.Is(again, errStore), task.KindOf(again) == task.AgentTimeout && isUnanswered(err):
 			err = again // it says more than the first error
+		case task.KindOf(again) == task.AgentTimeout: // the first error is the agent's own word
+			err = task.Errorf(task.AgentTimeout, "%s; %s", detail(err), detail(again)).WithCause(again)
 		}
 	}
 	switch {

@@ -192,12 +192,11 @@ func (c client) NewStream([]task.Product) translate.Stream {
 }
 
 // refusal returns the error in an object that belongs to no response, nil where there is none: the agent's server has
-// refused the request, or it has failed. Its text is that of a program, with values and traces in it, so it is for the
-// log and not for a Leader.
+// refused the request, or it has failed.
 func (m *members) refusal() error {
 	switch {
 	case m.failure.Exists():
-		text := m.failure.Str
+		text := wire.Reason(m.failure)
 		if m.failure.IsObject() {
 			text = errorText(m.failure.Get("code"), m.failure.Get("message"))
 		}
@@ -207,14 +206,16 @@ func (m *members) refusal() error {
 		}
 		return refused(text)
 	case m.detail.Exists(): // a body that is not as it must be
-		return refused(m.detail.Raw)
+		return refused(wire.Reason(m.detail))
 	}
 	return nil
 }
 
-func refused(text string) error {
-	return wire.Refuse("the agent's server reports an error, and not a response").
-		WithCause(errors.New(wire.Clean(text, wire.MaxSentence)))
+func refused(reason string) error {
+	if reason = wire.Clean(reason, wire.MaxSentence); reason != "" {
+		reason = ": " + reason
+	}
+	return wire.Refuse("the agent's server reports an error, and not a response%s", reason)
 }
 
 // errorText returns an error of the agent as one line. It is empty where there is none.

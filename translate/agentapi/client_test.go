@@ -298,7 +298,7 @@ func TestReply(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		`{"detail":[{"type":"missing","loc":["body"]}]}`: "the agent's server reports an error, and not a response",
-		`{"error":"it broke"}`:                           "the agent's server reports an error, and not a response",
+		`{"error":"it broke"}`:                           "the agent's server reports an error, and not a response: it broke",
 		`{"status":"success"}`:                           "the agent's answer is no response of the Agent API",
 		`[]`:                                             "the agent's answer is no response of the Agent API",
 		`<html>`:                                         "the agent's answer is not one JSON value",

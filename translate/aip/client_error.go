@@ -20,7 +20,7 @@ func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 	case err == nil && res.Failure == nil:
 		return res.Result, nil
 	case err == nil:
-		return res.Result, wire.Failed(failures, res.Failure.Code, res.Failure.Message)
+		return res.Result, wire.Failed(failures, res.Failure)
 	case errors.Is(err, translate.ErrOtherAnswer):
 		return res.Result, err
 	}
@@ -40,10 +40,10 @@ func unenvelopedError(v gjson.Result) error {
 	switch {
 	case detail.IsObject():
 		if code, ok := jsonrpc.Int(jsonrpc.Member(detail, "code")); ok {
-			return wire.Failed(failures, code, jsonrpc.Member(detail, "message").Str)
+			return wire.Failed(failures, &jsonrpc.Failure{Code: code, Message: jsonrpc.Member(detail, "message").Str})
 		}
 	case detail.IsArray():
-		return wire.Failed(failures, -32700, "")
+		return wire.Failed(failures, &jsonrpc.Failure{Code: -32700})
 	}
 	return nil
 }

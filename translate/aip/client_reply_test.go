@@ -121,7 +121,8 @@ func TestClientErrors(t *testing.T) {
 			}
 		}
 	}
-	if err := wire.Failed(failures, -32099, "no\n\x00\xff  way "+strings.Repeat("x", 1000)); err.Kind != task.Internal ||
+	unknown := jsonrpc.Failure{Code: -32099, Message: "no\n\x00\xff  way " + strings.Repeat("x", 1000)}
+	if err := wire.Failed(failures, &unknown); err.Kind != task.Internal ||
 		!strings.HasPrefix(err.Detail, "the agent reports error -32099: no way xxx") || len(err.Detail) > 300 {
 		t.Errorf("an unknown code is %v", err)
 	}

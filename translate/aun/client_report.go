@@ -41,7 +41,7 @@ func (c *client) Push(body []byte, _ []task.Product) (agent.Report, error) {
 func result(body []byte) (gjson.Result, error) {
 	res, err := wire.Response(body, new(translate.Query))
 	if err == nil && res.Failure != nil {
-		err = wire.Failed(failures, res.Failure.Code, res.Failure.Message)
+		err = wire.Failed(failures, res.Failure)
 	}
 	return res.Result, err
 }

@@ -24,7 +24,7 @@ func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 	}
 	if err == nil {
 		if res.Failure != nil {
-			return gjson.Result{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
+			return gjson.Result{}, wire.Failed(reply.Failures, res.Failure)
 		}
 		return res.Result, nil
 	}
@@ -54,7 +54,7 @@ func loose(v gjson.Result, q *translate.Query, err error) (gjson.Result, error) 
 	case q.Turn && !version.Exists() && id.Type == gjson.String && id.Str != q.ID: // the name of a task
 		return v, nil
 	}
-	if reason := reasonOf(v); reason != "" {
+	if reason := wire.Reason(v); reason != "" {
 		return result, failed(v)
 	}
 	return result, err
@@ -68,10 +68,10 @@ func saysNothing(failure gjson.Result) bool {
 // failed returns an error that an agent reports in a form of its own. Without a code of JSON-RPC, the status of HTTP
 // says what it means.
 func failed(v gjson.Result) error {
-	reason := reasonOf(v)
+	reason := wire.Reason(v)
 	code := jsonrpc.Member(v, "code")
 	if n, ok := intOf(code); ok && n < 0 {
-		return wire.Failed(reply.Failures, n, reason)
+		return wire.Failed(reply.Failures, &jsonrpc.Failure{Code: n, Message: reason, Data: jsonrpc.Member(v, "data")})
 	}
 	if code.Type == gjson.String {
 		reason = strings.TrimSuffix(code.Str+": "+reason, ": ")
@@ -81,26 +81,6 @@ func failed(v gjson.Result) error {
 		detail += ": " + reason
 	}
 	return task.Errorf(task.Internal, "%s", detail).WithCause(translate.ErrInformal)
-}
-
-// reasonOf returns the words in an error of whatever form, empty where there are none.
-func reasonOf(v gjson.Result) string {
-	switch {
-	case v.Type == gjson.String:
-		return v.Str
-	case v.IsArray(): // such as those of FastAPI
-		first := gjson.Result{}
-		v.ForEach(func(_, entry gjson.Result) bool { first = entry; return false })
-		return reasonOf(first)
-	case !v.IsObject():
-		return ""
-	}
-	for _, name := range [...]string{"message", "detail", "details", "reason", "error", "msg"} {
-		if reason := reasonOf(jsonrpc.Member(v, name)); reason != "" {
-			return reason
-		}
-	}
-	return ""
 }
 
 // acknowledged returns what an answer to a cancel that is no Task means: mostly no more than that the agent has
@@ -113,7 +93,7 @@ func acknowledged(v gjson.Result) error {
 	if !refused {
 		return nil
 	}
-	return wire.Failed(reply.Failures, notCancelable, reasonOf(v))
+	return wire.Failed(reply.Failures, &jsonrpc.Failure{Code: notCancelable, Message: wire.Reason(v)})
 }
 
 // notCancelable is the code by which agents refuse a cancel.

@@ -270,7 +270,7 @@ func TestErrors(t *testing.T) {
 		{"many lines", `{"code":-32603,"message":"  a\n\tb\u0000\u001bc  "}`, "internal: the agent failed: a b c"},
 		{"a long text", `{"code":-32603,"message":"` + strings.Repeat("äx", 200) + `"}`,
 			"internal: the agent failed: " + strings.Repeat("äx", 100) + "…"},
-		{"data stays out", `{"code":-32603,"message":"x","data":"secret"}`, "internal: the agent failed: x"},
+		{"data", `{"code":-32603,"message":"x","data":"no quota"}`, "internal: the agent failed: x: no quota"},
 		{"no code", `{"message":"x"}`, "internal: the agent reports an error: x"},
 		{"a text", `"x"`, "internal: the agent reports an error: x"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // messageWord is the state of an agent that has sent a Message in place of a Task, and the id of the product.
@@ -97,7 +98,7 @@ func (m *result) recall(rep *agent.Report) {
 	})
 	text := m.answer.String()
 	if m.answer.Type != gjson.String {
-		text = reasonOf(m.failure)
+		text = wire.Reason(m.failure)
 	}
 	if text != "" && len(rep.Items) == 0 {
 		rep.Items = []task.DataItem{task.Text(text)}

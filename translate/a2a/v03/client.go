@@ -131,7 +131,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure.Code, res.Failure.Message)
+		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure)
 	}
 	m := membersOf(res.Result)
 	if err := wire.GoesOn(&c.query, m.about(), m.contextID.Str); err != nil {
@@ -190,7 +190,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure.Code, res.Failure.Message)
+		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure)
 	}
 	m := membersOf(res.Result)
 	if s.task && m.isMessage() {
@@ -403,7 +403,7 @@ func (c client) AppendDescribe(dst []byte) []byte {
 // Description implements translate.Describer.
 func (c client) Description(body []byte) ([]byte, error) {
 	return reply.Card(body, &c.query, func(f *jsonrpc.Failure) error {
-		return wire.Failed(reply.FailuresV03, f.Code, f.Message)
+		return wire.Failed(reply.FailuresV03, f)
 	})
 }
 

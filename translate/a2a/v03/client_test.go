@@ -236,7 +236,7 @@ func TestErrors(t *testing.T) {
 		{`{"code":-32600}`, "internal: the agent does not accept the gateway's request"},
 		{`{"code":-32601}`, "method-not-found: the agent does not have this method"},
 		{`{"code":-32602}`, "invalid-params: the agent does not accept the parameters"},
-		{`{"code":-32603,"data":"secret"}`, "internal: the agent failed"},
+		{`{"code":-32603,"data":"no quota"}`, "internal: the agent failed: no quota"},
 		{`{"code":-32001}`, "task-not-found: the agent does not know this task"},
 		{`{"code":-32002}`, "task-not-cancelable: the agent refuses to cancel this task"},
 		{`{"code":-32003}`, "notification-not-supported: the agent has no push notifications"},

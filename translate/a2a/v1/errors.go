@@ -73,11 +73,11 @@ func failedFor(reason string, f *jsonrpc.Failure) *task.Error {
 		i = slices.IndexFunc(failures, func(row failure) bool { return row.code == f.Code })
 	}
 	if i < 0 {
-		return wire.Failed(nil, f.Code, f.Message)
+		return wire.Failed(nil, f)
 	}
 	row := failures[i]
 	known := wire.Failure{Code: f.Code, Kind: row.kind, Detail: row.text}
-	return wire.Failed([]wire.Failure{known}, f.Code, f.Message)
+	return wire.Failed([]wire.Failure{known}, f)
 }
 
 // reasonOf returns the reason that the details of an error give, or nothing.

@@ -64,19 +64,51 @@ type Failure struct {
 	Detail string
 }
 
-// Failed returns an error that an agent reports as one of its kind. What the table does not have is Internal.
-func Failed(table []Failure, code int64, message string) *task.Error {
-	kind, detail := task.Internal, "the agent reports error "+strconv.FormatInt(code, 10)
+// Failed returns an error that an agent reports as one of its kind. What the table does not have is Internal. Many
+// agents say in the data what has failed, and in the message no more than that something has.
+func Failed(table []Failure, f *jsonrpc.Failure) *task.Error {
+	kind, detail := task.Internal, "the agent reports error "+strconv.FormatInt(f.Code, 10)
 	for i := range table {
-		if table[i].Code == code {
+		if table[i].Code == f.Code {
 			kind, detail = table[i].Kind, table[i].Detail
 			break
 		}
 	}
-	if message = Clean(message, MaxSentence); message != "" {
+	message, reason := Clean(f.Message, MaxSentence), Clean(Reason(f.Data), MaxSentence)
+	if message != "" && !strings.Contains(reason, message) { // else the reason says all
 		detail += ": " + message
 	}
+	if reason != "" && (!strings.Contains(message, reason) || message == reason) {
+		detail += ": " + reason
+	}
 	return task.Errorf(kind, "%s", detail)
+}
+
+// Reason returns the words in an error of whatever form; empty where there are none. A code in an object, such as
+// TASK_NOT_FOUND, is none, and of a trace of Python the last line is the reason.
+func Reason(v gjson.Result) (reason string) {
+	switch {
+	case v.Type == gjson.String:
+		if reason = strings.TrimSpace(v.Str); strings.Contains(reason, "Traceback (most recent call last)") {
+			reason = strings.TrimSpace(reason[strings.LastIndexByte(reason, '\n')+1:])
+		}
+		return reason
+	case v.IsArray(): // such as those of FastAPI
+		v.ForEach(func(_, entry gjson.Result) bool {
+			reason = Reason(entry)
+			return reason == ""
+		})
+		return reason
+	case !v.IsObject():
+		return ""
+	}
+	for _, name := range [...]string{"message", "detail", "details", "reason", "error", "msg"} {
+		reason = Reason(jsonrpc.Member(v, name))
+		if isCode := strings.Trim(reason, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""; !isCode {
+			return reason
+		}
+	}
+	return ""
 }
 
 // Enum returns a value of an enumeration as a string. In the JSON of protocol buffers, a value that their schema does

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -37,13 +39,25 @@ func TestFailed(t *testing.T) {
 	for _, tt := range []struct {
 		code    int64
 		message string
+		data    string
 		want    string
 	}{
-		{1, "", "task-not-found: the agent does not know this task"},
-		{1, "gone\n", "task-not-found: the agent does not know this task: gone"},
-		{-2, "", "internal: the agent reports error -2"},
+		{1, "", "", "task-not-found: the agent does not know this task"},
+		{1, "gone\n", "", "task-not-found: the agent does not know this task: gone"},
+		{-2, "", "", "internal: the agent reports error -2"},
+		{-2, "it failed", `"the quota is used up"`, "internal: the agent reports error -2: it failed: the quota is used up"},
+		{-2, "", `"the quota is used up"`, "internal: the agent reports error -2: the quota is used up"},
+		{-2, "the quota is used up", `{"detail":"quota"}`, "internal: the agent reports error -2: the quota is used up"},
+		{-2, "it failed", `{"code":7,"details":[{"msg":"a is missing"},{"msg":"b"}]}`,
+			"internal: the agent reports error -2: it failed: a is missing"},
+		{-2, "it failed", `[{"@type":"x","reason":"NO_QUOTA"},{"@type":"y","message":"none left"}]`,
+			"internal: the agent reports error -2: it failed: none left"},
+		{-2, "it failed", `"Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: none left\n"`,
+			"internal: the agent reports error -2: it failed: ValueError: none left"},
+		{-2, "it failed", `{"taskId":"t"}`, "internal: the agent reports error -2: it failed"},
 	} {
-		if got := Failed(table, tt.code, tt.message).Error(); got != tt.want {
+		failure := jsonrpc.Failure{Code: tt.code, Message: tt.message, Data: gjson.Parse(tt.data)}
+		if got := Failed(table, &failure).Error(); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
