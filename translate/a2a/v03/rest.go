@@ -69,10 +69,10 @@ func appendRESTConfig(dst []byte, w *task.Webhook) []byte {
 // AppendError implements translate.Server. Some clients read the error object of JSON-RPC and some that of 1.0, so the
 // body is both.
 func (s restServer) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e := wire.ErrorOf(err)
+	e := inWords(wire.ErrorOf(err))
 	fault := &rpc.FaultsV03[e.Kind]
 	begin := len(dst)
-	dst = s.Base.AppendError(dst, id, err)
+	dst = s.Base.AppendError(dst, id, e)
 	inner := string(dst[begin+1:])
 	dst = rpc.AppendObject(append(dst[:begin], '{'), fault, e)
 	return append(append(dst, ','), inner...)

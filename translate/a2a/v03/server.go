@@ -3,6 +3,8 @@
 package v03
 
 import (
+	"errors"
+
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -74,8 +76,20 @@ func appendWebhook(dst []byte, w *task.Webhook) []byte {
 
 // AppendError implements translate.Server.
 func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e := wire.ErrorOf(err)
+	e := inWords(wire.ErrorOf(err))
 	return rpc.FaultsV03[e.Kind].Append(dst, id, e)
+}
+
+// inWords returns an error as agents on the SDKs of 0.3 say it: a message to a task that has ended has a parameter that
+// is not valid. The text says nothing of it; 1.0 does, and has another code for it.
+func inWords(e *task.Error) *task.Error {
+	of, is := errors.AsType[*task.StateError](e)
+	if !is || e.Kind != task.UnsupportedOperation || !of.State.Terminal() {
+		return e
+	}
+	said := *e
+	said.Kind = task.InvalidParams
+	return &said
 }
 
 // Status implements translate.Statuser.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/dialect"
@@ -238,3 +239,19 @@ func TestTurnArrives(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) { a2atest.FuzzDecode(f, a2a.V03Server(true), requests...) }
+
+// TestMessageToEnded: a message to a task that has ended has the code that agents on the SDKs of 0.3 answer with.
+func TestMessageToEnded(t *testing.T) {
+	for _, s := range []translate.Server{a2a.V03Server(false), a2a.V03RESTServer(false)} {
+		for state, want := range map[task.State]int64{task.Completed: -32602, task.Failed: -32602, task.Working: -32004} {
+			err := task.Errorf(task.UnsupportedOperation, "no").WithCause(&task.StateError{State: state})
+			code := gjson.GetBytes(s.AppendError(nil, nil, err), "error.code").Int()
+			if s.Name() != "a2a/0.3" {
+				code = gjson.GetBytes(s.AppendError(nil, nil, err), "code").Int()
+			}
+			if code != want {
+				t.Errorf("%s, %s: the code is %d, want %d", s.Name(), state, code, want)
+			}
+		}
+	}
+}
