@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
@@ -307,14 +306,14 @@ func (m result) reportBy(form *status.Form, a *artifacts) (agent.Report, error) 
 	if err := form.Read(&rep, m.status); err != nil {
 		return rep, err
 	}
-	if len(rep.Items) == 0 && rep.State.Settled() && !m.event && jsonrpc.IsEmpty(m.artifacts) {
-		m.recall(&rep)
-	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {
 		rep.Full = true
 		if err := a.whole(&rep, m.artifacts); err != nil {
 			return rep, err
 		}
+	}
+	if len(rep.Items) == 0 && rep.State.Settled() && !m.event && len(rep.Products) == 0 {
+		m.recall(&rep)
 	}
 	rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, m.artifacts)
 	rep.TaskExtensions = extension.OfResult(&m.rest)

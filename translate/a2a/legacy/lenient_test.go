@@ -165,6 +165,8 @@ func TestLenientAnswers(t *testing.T) {
 		{"a history while it works", history("working", `,{`+parts+`}`), working},
 		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":["b"],"history":[{` + parts +
 			`}]`), "report whole awaiting-completion (completed)\n" + texts("artifact-0", "", "b")},
+		{"a history beside an empty artifact", whole(`"status":{"state":"completed"},"artifacts":[{}],"history":[{` +
+			parts + `}]`), recalled("awaiting-completion", "completed")},
 		{"a result beside the status", whole(`"status":{"state":"completed"},"result":"a"`),
 			recalled("awaiting-completion", "completed")},
 		{"an error beside the status", whole(`"status":{"state":"failed"},"error":{"message":"a"}`),

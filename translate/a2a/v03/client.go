@@ -319,16 +319,16 @@ func (m *result) report(a *artifacts, session string) (rep agent.Report, err err
 	if err := statusForm.Read(&rep, m.status); err != nil {
 		return rep, err
 	}
-	if reply.Recallable(&rep) && !m.update && jsonrpc.IsEmpty(m.artifacts) && len(a.seen) == 0 {
-		rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
-			return part.Read(jsonrpc.Member(m, "parts"))
-		})
-	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.update) {
 		rep.Full = true
 		if err := a.whole(&rep, m.artifacts); err != nil {
 			return rep, err
 		}
+	}
+	if reply.Recallable(&rep) && !m.update && len(a.seen) == 0 {
+		rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
+			return part.Read(jsonrpc.Member(m, "parts"))
+		})
 	}
 	rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, m.artifacts)
 	rep.TaskExtensions = extension.OfResult(&m.rest)

@@ -133,9 +133,12 @@ func TestReply(t *testing.T) {
 			`{"role":"agent","parts":[{"kind":"text","text":"before"}]},{"role":"user","parts":[]}]`),
 			"report whole awaiting-completion (completed) task=t session=c\n"},
 		{"a history beside an artifact", whole(`"status":{"state":"completed"},"artifacts":[{"artifactId":"a",` +
+			`"parts":[{"text":"3"}]}],"history":[{"role":"agent","parts":[{"kind":"text","text":"4"}]}]`),
+			"report whole awaiting-completion (completed) task=t session=c\n" + text("a", "3")},
+		{"a history beside an empty artifact", whole(`"status":{"state":"completed"},"artifacts":[{"artifactId":"a",` +
 			`"parts":[]}],"history":[{"role":"agent","parts":[{"kind":"text","text":"4"}]}]`),
 			"report whole awaiting-completion (completed) task=t session=c\n" +
-				"  product {\"id\":\"a\",\"dataItems\":[]}\n"},
+				"  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"4\"}]}\n"},
 		{"rejected", whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected) task=t session=c\n"},
 		{"unknown", whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
 		{"auth-required",

@@ -285,7 +285,7 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 		if err := statusForm.Read(&rep, m.status); err != nil {
 			return agent.Report{}, err
 		}
-		if reply.Recallable(&rep) && jsonrpc.IsEmpty(m.artifacts) && len(r.seen) == 0 {
+		if reply.Recallable(&rep) && len(r.seen) == 0 {
 			rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
 				return readParts(jsonrpc.Member(m, "parts"), false)
 			})
