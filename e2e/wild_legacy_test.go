@@ -28,6 +28,7 @@ type legacyRow struct {
 	answer            func(http.ResponseWriter, *http.Request, heard) // of the agent, to each request
 	unary             bool                                            // it has no streams: its client asks for none
 	endless           bool                                            // a client that asks it directly sees no last state
+	odd               bool                                            // the client by rule does not read it, its own does
 	want              wildEnd
 }
 
@@ -70,7 +71,7 @@ func (r legacyRow) row() wildRow {
 	var ways []wildWay
 	for _, through := range []bool{false, true} {
 		for _, method := range []string{"tasks/send", "tasks/sendSubscribe"} {
-			if through || !r.unary && !r.endless || method == "tasks/send" {
+			if through || !r.odd && (!r.unary && !r.endless || method == "tasks/send") {
 				ways = append(ways, wildWay{name: fmt.Sprintf("%s, through %t", method, through), serve: serve, through: through,
 					callers: "aip a2a", call: client(method)})
 			}
@@ -200,7 +201,9 @@ var legacyDone = wildEnd{Settled: []string{"completed"}, Products: []string{"don
 
 const doneArtifact = `{"name":"answer","index":0,"parts":[{"type":"text","text":"done"}]}`
 
-var wildLegacy = []wildRow{
+var wildLegacy = slices.Concat(wildLegacyTurns, wildLegacyForms)
+
+var wildLegacyTurns = []wildRow{
 	legacyRow{
 		name: "makes its own id of the task",
 		answer: legacyAnswers(func(string) []string {
