@@ -63,6 +63,7 @@ var wildTables = map[string][]wildRow{
 	"How Leaders reach a Partner":    wildReach,
 	"Partners of AIP behind":         wildBehind,
 	"Agents of A2A v0.1":             wildLegacy,
+	"Agents of AUN by messages":      wildAUN,
 	"Invitations to groups by inbox": wildGroups,
 }
 

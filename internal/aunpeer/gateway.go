@@ -38,7 +38,9 @@ type Gateway struct {
 	Quiet     bool      // the agent does not say that it has started
 	Marks     bool      // a message of the agent that asks is a status that says so
 	TokenTime time.Duration
-	Fault     func(method string, params json.RawMessage) Fault // nil for none
+	// Rule is what the agent does with a message, in place of its scripts: it says payloads. nil for the scripts.
+	Rule  func(message Told, say func(payload map[string]any))
+	Fault func(method string, params json.RawMessage) Fault // nil for none
 
 	mu       sync.Mutex
 	logins   map[string]*login // by request_id
@@ -48,6 +50,7 @@ type Gateway struct {
 	tasks    tasks
 	threads  map[string]chan string // of conversations in messages: the answers to a question
 	inbox    []delivery             // of all clients, by seq
+	told     []string               // the texts to an agent by Rule
 	taken    map[string]bool        // the ids of messages to the agent
 	running  sync.WaitGroup
 	closed   context.Context

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type Payload struct {
 	Type     string `json:"type"`
 	Text     string `json:"text,omitempty"`
 	ThreadID string `json:"thread_id,omitempty"`
+	ChatID   string `json:"chat_id,omitempty"`
 	ReplyTo  string `json:"reply_to,omitempty"`
 	Event    string `json:"event,omitempty"`
 	State    string `json:"state,omitempty"`
@@ -27,6 +29,12 @@ type Attachment struct {
 	URL         string `json:"url"`
 	Filename    string `json:"filename,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
+}
+
+// Told is a message to the agent, of the nth turn that it has.
+type Told struct {
+	ID, Text, Thread, Chat string
+	N                      int
 }
 
 // message takes a message: the agent reads it, or it is delivered to the connections of its recipient.
@@ -62,6 +70,13 @@ func (g *Gateway) message(from string, params json.RawMessage) (any, *Error) {
 		"message_id": p.MessageID, "seq": g.seq, "timestamp": time.Now().UnixMilli(), "status": "sent",
 		"delivery_mode": "fanout",
 	}, nil
+}
+
+// Texts returns the texts that an agent by Rule was told, in order.
+func (g *Gateway) Texts() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.told)
 }
 
 // delivery is a message as its recipient gets it.
@@ -118,6 +133,17 @@ func (g *Gateway) pull(aid string, params json.RawMessage) (any, *Error) {
 // read has the agent read a message: a new thread begins a script, and a message in a thread whose script has asked
 // answers that.
 func (g *Gateway) read(from, id string, payload Payload) {
+	if g.Rule != nil {
+		g.mu.Lock()
+		g.told = append(g.told, payload.Text)
+		n := len(g.told)
+		g.mu.Unlock()
+		g.running.Go(func() {
+			g.Rule(Told{ID: id, Text: payload.Text, Thread: payload.ThreadID, Chat: payload.ChatID, N: n},
+				func(said map[string]any) { g.deliver(g.Agent, from, rand.Text(), said) })
+		})
+		return
+	}
 	thread := payload.ThreadID
 	g.mu.Lock()
 	answers, ok := g.threads[from+" "+thread]

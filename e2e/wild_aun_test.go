@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+)
+
+// TestWildAUN has clients of AUN and Leaders of AIP ask agents of AUN that speak by messages, all by rule.
+func TestWildAUN(t *testing.T) {
+	t.Parallel()
+	runWild(t, wildAUN)
+}
+
+// aunRow is a row of an agent of AUN that speaks by messages: what a client has from it in a number of turns, a Leader
+// has through the gateway.
+type aunRow struct {
+	name string
+	rule func(m aunpeer.Told, say func(map[string]any))
+	want []string // the texts that the turns end with
+}
+
+func (r aunRow) row() wildRow {
+	var far *aunpeer.Gateway
+	serve := func(direct bool) func(t *testing.T) *wildServed {
+		return func(t *testing.T) *wildServed {
+			b := serveBehind(t, func(g *aunpeer.Gateway) { g.Messages, g.Rule, far = true, r.rule, g })
+			served := &wildServed{at: b.site.url(), told: far.Texts}
+			if direct {
+				served.at = b.url
+			}
+			return served
+		}
+	}
+	return wildRow{name: r.name,
+		want: wildEnd{Products: r.want[len(r.want)-1:], Noted: r.want, Told: wildTurns[:len(r.want)]},
+		ways: []wildWay{
+			{name: "a client of AUN", serve: serve(true), call: r.byMessages},
+			{name: "a Leader", serve: serve(false), call: r.byLeader},
+		}}
+}
+
+// wildTurns are the texts of the turns.
+var wildTurns = []string{"hello", "again"}
+
+// byMessages asks the agent by messages, and takes the text of each turn.
+func (r aunRow) byMessages(t *testing.T, at string) (end wildEnd) {
+	pki := must(aunPKI())(t)
+	s := &aunSite{site: &site{t: t}, pki: pki}
+	c := s.client("me.aid.test")
+	c.URL = at
+	ca := must(x509.ParseCertificate(keyPair(t, certificates(t).CA).Certificate[0]))(t)
+	c.HTTP = aunpeer.To(at[len("wss://"):len(at)-len("/aun")], ca)
+	t.Cleanup(c.HTTP.CloseIdleConnections)
+	conn := must(c.Online(s.soon()))(t)
+	defer conn.Cut()
+	for n := range r.want {
+		must(conn.Call(s.soon(), "message.send", map[string]any{"to": aunAgent,
+			"payload": aunpeer.Payload{Type: "text", Text: wildTurns[n], ThreadID: "th", ChatID: "th"}}))(t)
+		f := must(conn.Event(s.soon(), func(f aunpeer.Frame) bool {
+			var m struct{ Payload aunpeer.Payload }
+			return json.Unmarshal(f.Params, &m) == nil && m.Payload.Text != ""
+		}))(t)
+		var m struct{ Payload aunpeer.Payload }
+		noError(t, json.Unmarshal(f.Params, &m))
+		end.Products = []string{m.Payload.Text}
+		end.Noted = append(end.Noted, m.Payload.Text)
+	}
+	return end
+}
+
+// byLeader asks the agent as a Leader, and takes the last product of each turn.
+func (r aunRow) byLeader(t *testing.T, at string) (end wildEnd) {
+	c := leaderOf(t, at)
+	for n := range r.want {
+		if n == 0 {
+			c.start("t", wildTurns[0])
+		} else {
+			c.goOn("t", wildTurns[n])
+		}
+		got := c.rests("t")
+		if len(got.Products) == 0 {
+			return wildEnd{Broken: fmt.Sprintf("turn %d is %s without a product: %+v", n+1, got.Status.State,
+				got.Status.DataItems)}
+		}
+		last := got.Products[len(got.Products)-1].DataItems[0].Text
+		end.Products = []string{last}
+		end.Noted = append(end.Noted, last)
+	}
+	return end
+}
+
+var wildAUN = []wildRow{
+	aunRow{
+		name: "says `task.started`, what it thinks, its answer, `task.completed`, and that status in the next turn",
+		rule: func(m aunpeer.Told, say func(map[string]any)) {
+			about := func(payload map[string]any, n int) {
+				payload["thread_id"], payload["task_id"] = m.Thread, fmt.Sprint("task-", n)
+				say(payload)
+			}
+			if m.N > 1 {
+				about(map[string]any{"type": "status", "state": "completed"}, m.N-1)
+			}
+			about(map[string]any{"type": "event", "event": "task.started"}, m.N)
+			about(map[string]any{"type": "status", "state": "started"}, m.N)
+			about(map[string]any{"type": "thought", "items": []any{map[string]any{"kind": "tool_call", "name": "Bash"}}}, m.N)
+			about(map[string]any{"type": "text", "text": "done: " + m.Text}, m.N)
+			about(map[string]any{"type": "event", "event": "task.completed"}, m.N)
+		},
+		want: []string{"done: hello", "done: again"},
+	}.row(),
+	aunRow{
+		name: "answers with a text without a type and the `chat_id` alone",
+		rule: func(m aunpeer.Told, say func(map[string]any)) {
+			say(map[string]any{"text": "done: " + m.Text, "chat_id": m.Chat})
+		},
+		want: []string{"done: hello", "done: again"},
+	}.row(),
+	aunRow{
+		name: "answers without a thread",
+		rule: func(m aunpeer.Told, say func(map[string]any)) {
+			say(map[string]any{"type": "text", "text": "done: " + m.Text})
+		},
+		want: []string{"done: hello", "done: again"},
+	}.row(),
+}
