@@ -14,24 +14,12 @@ var wildAgentsInGo = []wildAgent{
 	{
 		name: "Google ADK for Go", folder: "adk-go", of: "google.golang.org/adk/v2", v1: true, program: []string{"adk-go"},
 		answer: adkAnswer,
-		theirs: []wildTheirs{
-			{deed: "conversation", notYet: true},
-			{deed: "silence of 50 s after a cut", notYet: true},
-		},
 	},
 	{
 		name: "trpc-a2a-go", folder: "trpc-02", of: "trpc.group/trpc-go/trpc-a2a-go", program: []string{"trpc-02"},
-		theirs: []wildTheirs{
-			{deed: "conversation", notYet: true},
-			{deed: "silence of 50 s after a cut", notYet: true},
-		},
 	},
 	{
 		name: "a2a-go", folder: "a2a-go-23", of: "github.com/a2aproject/a2a-go/v2", v1: true, program: []string{"a2a-go-23"},
-		theirs: []wildTheirs{
-			{deed: "conversation", notYet: true},
-			{deed: "silence of 50 s after a cut", notYet: true},
-		},
 	},
 }
 

@@ -132,11 +132,13 @@ var wildLed = []struct{ name, deed, text string }{
 // runAgents has a user ask agents by A2A, directly and through one gateway, which is killed while they work.
 func runAgents(t *testing.T, agents []wildAgent) {
 	t.Helper()
-	urls := make([]string, len(agents))
+	urls := make([][2]string, len(agents)) // of each that is asked directly, and of another one behind the gateway
 	var starting sync.WaitGroup
 	for i, a := range agents {
-		path, args := sdkCommand(t, a.program...)
-		starting.Go(func() { urls[i] = runAgent(t, path, args...) })
+		for way := range urls[i] {
+			path, args := sdkCommand(t, a.program...)
+			starting.Go(func() { urls[i][way] = runAgent(t, path, args...) })
+		}
 	}
 	starting.Wait()
 	port := freePort(t)
@@ -144,7 +146,7 @@ func runAgents(t *testing.T, agents []wildAgent) {
 	fmt.Fprintf(&sites, "http://127.0.0.1:%d {\n", port)
 	for i, a := range agents {
 		fmt.Fprintf(&sites, "\taip_gateway /%s* %s %s {\n\t\tcallers aip aip/2 a2a\n\t\tidentity off\n\t}\n", a.folder,
-			cmp.Or(a.dialect, "a2a"), urls[i]+a.path)
+			cmp.Or(a.dialect, "a2a"), urls[i][1]+a.path)
 	}
 	sites.WriteString("}\n")
 	c := config{otherSites: sites.String()}
@@ -153,7 +155,7 @@ func runAgents(t *testing.T, agents []wildAgent) {
 		if through {
 			return fmt.Sprintf("http://127.0.0.1:%d/%s", port, agents[i].folder)
 		}
-		return wildEndpoint(t, urls[i]+cmp.Or(agents[i].card, "/.well-known/agent-card.json"))
+		return wildEndpoint(t, urls[i][0]+cmp.Or(agents[i].card, "/.well-known/agent-card.json"))
 	}
 	users := func(t *testing.T, i int) [2]*wildUser {
 		return [2]*wildUser{newWildUser(t, at(i, false), agents[i].v1), newWildUser(t, at(i, true), agents[i].v1)}
