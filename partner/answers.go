@@ -26,11 +26,11 @@ func (p *Partner) handedOver() bool {
 func (p *Partner) await(ctx context.Context, r *outcome, c *Request) (t task.Task, last uint64, err error) {
 	until, tk, turn := time.Now().Add(r.response), r.tk, r.turn
 	if turn != nil {
-		err = turn.awaitAnswer(ctx, until, c.Direct)
+		err = turn.awaitAnswer(ctx, until, c)
 		err = cmp.Or(err, turn.leave())
 	} else {
 		turn = r.again
-		err = turn.waitAnswer(ctx, until, c.Direct)
+		err = turn.waitAnswer(ctx, until, c)
 	}
 	if err != nil {
 		return t, 0, err

@@ -11,11 +11,12 @@
 //     apart.
 //   - A start is pending until a client sees it. It is stored before the agent gets it, without an event. The first
 //     event is appended when the agent has reported, or when a client must see the task: responseTimeout passes, a
-//     get arrives, a stream has waited 250 ms. Until then the agent may still reject the task; later a refusal is a
-//     failure. A dialect that has a state for tasks that their agent does not work on yet (Policy.Tentative) is shown
-//     a pending start as such. Such a start is durable before its caller is answered. If the agent refuses a pending
-//     start by an error, and the dialect of the caller that waits for it has no task then (Policy.Refusable), the
-//     start is taken back: its log is dropped, and what Acceptors have stored is undone (partner/refusal.go).
+//     get arrives, a stream, or a start with Policy.Begun, has waited 250 ms. Until then the agent may still reject
+//     the task; later a refusal is a failure. A dialect that has a state for tasks that their agent does not work on
+//     yet (Policy.Tentative) is shown a pending start as such. Such a start is durable before its caller is
+//     answered. If the agent refuses a pending start by an error, and the dialect of the caller that waits for it
+//     has no task then (Policy.Refusable), the start is taken back: its log is dropped, and what Acceptors have
+//     stored is undone (partner/refusal.go).
 //   - A command that the table ignores is answered with the unchanged Task. So are a repeated start, and a continue
 //     whose message id is in messageHistory: their caller has lost the answer. With other content it is refused. Where
 //     the gateway itself repeats them, at the next owner of a shard (Request.Waited), they wait on for their turn.

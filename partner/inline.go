@@ -16,24 +16,30 @@ const inlineMost = 250 * time.Millisecond
 
 // awaitAnswer is waitAnswer for the caller that has begun the turn. It is carried out inline first, and handed over
 // to the engine when that takes too long.
-func (r *run) awaitAnswer(ctx context.Context, until time.Time, direct bool) error {
+func (r *run) awaitAnswer(ctx context.Context, until time.Time, c *Request) error {
 	if r.inline != nil && r.carryOutInline(time.Now().Add(min(time.Until(until), inlineMost))) {
 		return nil
 	}
-	return r.waitAnswer(ctx, until, direct)
+	return r.waitAnswer(ctx, until, c)
 }
 
-// waitAnswer waits until the turn has settled, until a time at most, or until the process stops; with direct
-// (Policy.Direct) until an agent of AIP has answered. Another goroutine carries the turn out. The error is that of ctx.
-func (r *run) waitAnswer(ctx context.Context, until time.Time, direct bool) error {
+// waitAnswer waits until the turn has settled, until a time at most, or until the process stops; with Policy.Direct
+// until an agent of AIP has answered. With Policy.Begun the beginning of the task is shown meanwhile, if the turn takes
+// longer than its inline part may. Another goroutine carries the turn out. The error is that of ctx.
+func (r *run) waitAnswer(ctx context.Context, until time.Time, c *Request) error {
 	r.tk.mu.Lock()
 	settled := r.settled.wait()
 	var verbatim <-chan struct{}
-	if direct {
+	if c.Direct {
 		verbatim = r.verbatim.wait()
 	}
+	shows := c.Begun && r.tk.meta.Pending != nil
 	r.tk.mu.Unlock()
-	timeout := time.NewTimer(time.Until(until))
+	first := until
+	if begun := r.began.Add(inlineMost); shows && begun.Before(until) {
+		first = begun
+	}
+	timeout := time.NewTimer(time.Until(first))
 	defer timeout.Stop()
 	stopping := r.partner.Stopping
 	for {
@@ -43,15 +49,37 @@ func (r *run) waitAnswer(ctx context.Context, until time.Time, direct bool) erro
 		case <-verbatim:
 			return nil
 		case <-timeout.C:
-			return nil
+			if first == until {
+				return nil
+			}
+			r.show(ctx)
+			first = until
+			timeout.Reset(time.Until(until))
 		case <-stopping:
-			stopping = nil
+			stopping, first = nil, until
 			left := max(r.partner.Drain-inlineMost, 0) // the inline part may have been the beginning of the drain
 			timeout.Reset(min(rand.N(left+1), time.Until(until)))
 		case <-ctx.Done():
+			if shows {
+				r.show(context.WithoutCancel(ctx))
+			}
 			return ctx.Err()
 		}
 	}
+}
+
+// show stores that the start of the turn is accepted, and that the agent works on it, unless more is known by now.
+func (r *run) show(ctx context.Context) {
+	tk := r.tk
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	if tk.run != r || r.settled.happened {
+		return
+	}
+	_ = tk.update(ctx, func() error { // if the store refuses it, it is stored with what follows
+		r.shown = tk.meta.Pending != nil
+		return tk.commitPending(ctx)
+	})
 }
 
 // carryOutInline carries the turn out in the calling goroutine, and reports whether the run has ended. Whatever is not

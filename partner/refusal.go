@@ -25,7 +25,7 @@ func isRefusal(err error) bool {
 }
 
 // leave ends the wait of the caller of a start for the turn. It returns the refusal of the agent, if that has taken the
-// start back.
+// start back, or would have but for Policy.Begun.
 func (r *run) leave() error {
 	r.tk.mu.Lock()
 	defer r.tk.mu.Unlock()
@@ -46,6 +46,9 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 			return fmt.Errorf("%w: %w", errStore, err)
 		}
 		if tk.exists { // if not, a drop that failed has removed it
+			if r.awaited && r.shown {
+				r.refusal = refusal // the task fails, but its caller is answered as if there were none
+			}
 			if !r.awaited || tk.meta.Pending == nil {
 				return nil
 			}

@@ -41,6 +41,7 @@ type run struct {
 	began       time.Time     // when the run began
 	heard       bool          // the agent has reported something, whether it is shown or not
 	awaited     bool          // a caller waits for the start, which is taken back if the agent refuses it
+	shown       bool          // its beginning was stored while its caller waits
 	accepted    acceptance    // what is undone then
 	refusal     error         // of the agent; the start was taken back
 	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait

@@ -69,7 +69,7 @@ const webhookID = "default"
 // send reads TaskSendParams. The caller names the task, so the same id again continues it.
 func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	m := &call.Message
-	m.Command, call.StartOrContinue = task.Start, true
+	m.Command, call.StartOrContinue, call.Begun = task.Start, true, true
 	var id, session, message, config gjson.Result
 	var rest extension.Request
 	wire.Members(params, func(key string, v gjson.Result) {

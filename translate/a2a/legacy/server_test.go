@@ -52,12 +52,12 @@ func TestDecode(t *testing.T) {
 		task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID, full.Extensions = "s1", []byte(`{"a2a":{"metadata":{}}}`)
 	want := []translate.Call{
-		{Method: "tasks/send", Call: task.Call{Message: full}, Policy: dialect.Policy{StartOrContinue: true},
+		{Method: "tasks/send", Call: task.Call{Message: full}, Policy: dialect.Policy{StartOrContinue: true, Begun: true},
 			Blocking: true, History: 3,
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "bearer",
 				Credentials: "c", Dialect: "a2a/legacy"}},
 		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi"))},
-			Policy: dialect.Policy{StartOrContinue: true, Snapshot: true}, Stream: true},
+			Policy: dialect.Policy{StartOrContinue: true, Begun: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: task.Call{Message: message(task.Get)}, History: 10},
 		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel)},
 			Policy: dialect.Policy{Strict: true, Finished: true}},
@@ -83,7 +83,7 @@ func TestDecode(t *testing.T) {
 				`,{"kind":"text","text":"a later word"}]}}`))
 	items := []task.DataItem{task.Text("hi"), task.Text("no type"), task.Text("a later word")}
 	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true,
-		Call: task.Call{Message: message(task.Start, items...)}, Policy: dialect.Policy{StartOrContinue: true}},
+		Call: task.Call{Message: message(task.Start, items...)}, Policy: dialect.Policy{StartOrContinue: true, Begun: true}},
 		got); diff != "" || err != nil {
 		t.Errorf("nulls: %v (-want +got):\n%s", err, diff)
 	}

@@ -78,7 +78,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Message.TaskID = call.Webhook.TaskID
 	}
 	if call.Message.Command == task.Start {
-		call.AutoComplete, call.Refusable = !s.confirm, true
+		call.AutoComplete, call.Refusable, call.Begun = !s.confirm, true, true
 	}
 	return call, nil
 }

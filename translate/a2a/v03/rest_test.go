@@ -70,7 +70,7 @@ func TestRESTDecode(t *testing.T) {
 	start := func(items ...task.DataItem) translate.Call {
 		var c translate.Call
 		c.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: items}
-		c.AutoComplete, c.Refusable, c.Blocking = true, true, true
+		c.AutoComplete, c.Refusable, c.Begun, c.Blocking = true, true, true, true
 		return c
 	}
 	about := func(command task.Command, change func(*translate.Call)) translate.Call {
@@ -144,7 +144,8 @@ func TestRESTDecode(t *testing.T) {
 			func() translate.Call {
 				c := start(task.Text("hi"))
 				c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
-				c.AutoComplete, c.Refusable, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, false, true, true, true
+				c.AutoComplete, c.Refusable, c.Begun, c.Blocking = false, false, false, false
+				c.Strict, c.Stream, c.Snapshot = true, true, true
 				c.SameSession = true
 				return c
 			}()},
@@ -154,7 +155,8 @@ func TestRESTDecode(t *testing.T) {
 			func() translate.Call {
 				c := start(task.DataItem{Kind: task.FileItem, MIMEType: "a/b", URI: "u"})
 				c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
-				c.AutoComplete, c.Refusable, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, false, true, true, true
+				c.AutoComplete, c.Refusable, c.Begun, c.Blocking = false, false, false, false
+				c.Strict, c.Stream, c.Snapshot = true, true, true
 				c.SameSession, c.History, c.Terms.Response = true, 2, task.NoWait
 				return c
 			}()},

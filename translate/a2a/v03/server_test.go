@@ -70,7 +70,7 @@ func TestDecode(t *testing.T) {
 	full.References = []string{"t0"}
 	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
-	auto := dialect.Policy{AutoComplete: true, Refusable: true}
+	auto := dialect.Policy{AutoComplete: true, Refusable: true, Begun: true}
 	get := task.Call{Message: message(task.Get, "t1")}
 	want := []translate.Call{
 		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{Response: task.NoWait}}, Policy: auto,

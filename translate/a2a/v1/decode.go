@@ -246,7 +246,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 	call.Blocking = !call.Stream && call.Terms.Response == 0
 	if m.TaskID == "" {
 		m.Command = task.Start
-		call.AutoComplete, call.Refusable = complete, true
+		call.AutoComplete, call.Refusable, call.Begun = complete, true, true
 		return
 	}
 	m.Command = task.Continue

@@ -433,12 +433,12 @@ func TestIdentity(t *testing.T) {
 				want.Blocking = !stream
 				want.Stream, want.Webhook = stream,
 					&task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
-				want.AutoComplete, want.Refusable = true, true
+				want.AutoComplete, want.Refusable, want.Begun = true, true, true
 				switch from {
 				case task.AwaitingInput:
 					want.Message.Command, want.Message.TaskID = task.Continue, "t1"
 					want.Strict, want.Snapshot, want.Webhook.TaskID = true, stream, "t1"
-					want.AutoComplete, want.Refusable = false, false
+					want.AutoComplete, want.Refusable, want.Begun = false, false, false
 					want.SameSession = true
 				case task.AwaitingCompletion:
 					want.Message.References = []string{"t1"}

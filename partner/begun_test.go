@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// finishing is an agent that finishes without a word after a time.
+func finishing(after time.Duration) *script {
+	return &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+		select {
+		case <-time.After(after):
+			yield(agent.Report{State: task.AwaitingCompletion, NativeState: "completed"}, nil)
+		case <-ctx.Done():
+		}
+	}}
+}
+
+// TestBegun: the beginning of a start that waits is stored and notified while the agent works, if it has not answered
+// soon, or its caller has left. Where the dialect does not ask for it, that waits for the agent's answer.
+func TestBegun(t *testing.T) {
+	begun, soon, late := []task.State{task.Accepted, task.Working}, 20*time.Millisecond, 5*time.Second
+	for name, tc := range map[string]struct {
+		begun  bool
+		takes  time.Duration // of the agent
+		leaves time.Duration // when the caller leaves; 0 for never
+		want   []task.State  // notified after a second
+	}{
+		"not yet answered":       {begun: true, takes: late, want: begun},
+		"answered soon":          {begun: true, takes: soon, want: append(begun, task.AwaitingCompletion)},
+		"the caller has left":    {begun: true, takes: late, leaves: soon, want: begun},
+		"not shown":              {takes: late},
+		"not shown, and is left": {takes: late, leaves: soon},
+	} {
+		for _, inline := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
+					w := &witness{hooks: make(map[string]bool), notified: make(map[string][]task.State)}
+					var fake Agent = finishing(tc.takes)
+					if !inline {
+						fake = byEngine{fake}
+					}
+					b := setUpWith(t, memory(t), fake, Options{Watcher: w})
+					log := b.LogOf(leader, "t1")
+					w.hooks[log] = true
+					ctx := t.Context()
+					if tc.leaves > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, tc.leaves)
+						defer cancel()
+					}
+					began := time.Now()
+					done := make(chan error)
+					go func() {
+						_, err := b.Do(ctx, leader, call(task.Start, "t1", func(c *Request) {
+							c.Begun, c.Terms.Response = tc.begun, time.Minute
+						}))
+						done <- err
+					}()
+					bubble.Pass(time.Second)
+					w.mu.Lock()
+					if d := cmp.Diff(tc.want, w.notified[log]); d != "" {
+						t.Errorf("notified (-want +got):\n%s", d)
+					}
+					w.mu.Unlock()
+					if err := <-done; (err != nil) != (tc.leaves > 0) {
+						t.Errorf("it is answered %v", err)
+					}
+					bubble.Pass(10 * time.Second)
+					b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+					if at := b.do(call(task.Get, "t1")).StatusHistory[1].ChangedAt; tc.begun && at.Sub(began) > time.Second {
+						t.Errorf("it is working after %v", at.Sub(began))
+					}
+					synctest.Wait()
+				})
+			})
+		}
+	}
+}
+
+// TestRefusedWhenBegun: an agent that refuses a start whose beginning was shown fails the task. A caller that still
+// waits is answered by the error, as if the agent had refused at once.
+func TestRefusedWhenBegun(t *testing.T) {
+	for _, refusable := range []bool{true, false} {
+		bubble.Test(t, func(t *testing.T) {
+			b := setUp(t, memory(t), refusing(time.Second))
+			_, err := b.Do(t.Context(), leader, call(task.Start, "t1", func(c *Request) {
+				c.Refusable, c.Begun = refusable, true
+			}))
+			if _, refused := errors.AsType[*task.Error](err); refused != refusable {
+				t.Errorf("it is answered %v", err)
+			}
+			b.wantStates("t1", task.Accepted, task.Working, task.Failed)
+		})
+	}
+}
