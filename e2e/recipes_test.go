@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -79,4 +81,36 @@ func TestRecipeLimits(t *testing.T) {
 	r := follow(t, "Rate limits", "calls 10/s burst 20", "calls 1/h burst 2")
 	r.enter(r.call("")+"\n"+r.call(""), "hello")
 	r.enter("! "+r.call("")+" 2>&1", "leader")
+}
+
+// TestRecipeBrowser: a browser may call from the page that the recipe names, and reads what it is answered, also that it
+// must prove who it is.
+func TestRecipeBrowser(t *testing.T) {
+	t.Parallel()
+	r := follow(t, "Callers in a browser")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	t.Cleanup(client.CloseIdleConnections)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		allowed      string
+	}{
+		{http.MethodOptions, "/", 204, "GET, POST, DELETE"},
+		{http.MethodPost, "/", 401, ""},
+		{http.MethodGet, "/.well-known/agent-card.json", 200, ""},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method,
+			fmt.Sprintf("https://localhost:%d%s", r.port, c.path),
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"t"}}`))
+		noError(t, err)
+		request.Header.Set("Origin", "https://app.example.com")
+		resp, err := client.Do(request)
+		noError(t, err)
+		resp.Body.Close()
+		h := resp.Header
+		if resp.StatusCode != c.status || h.Get("Access-Control-Allow-Origin") != "https://app.example.com" ||
+			h.Get("Access-Control-Allow-Methods") != c.allowed || !slices.Contains(h["Vary"], "Origin") {
+			t.Errorf("%s %s: %d %v", c.method, c.path, resp.StatusCode, h)
+		}
+	}
 }
