@@ -52,7 +52,7 @@ Exit status: 0 nothing is broken, though there may be warnings; 1 something is b
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 		defer cancel()
-		findings := append(doctor.Examine(ctx, config, adapter), runningFindings(config, adapter)...)
+		findings := append(doctor.Examine(ctx, config, adapter), runningFindings(ctx, config, adapter)...)
 		slices.SortStableFunc(findings, func(a, b doctor.Finding) int {
 			return cmp.Compare(gravity[a.Status], gravity[b.Status])
 		})

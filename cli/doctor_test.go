@@ -227,6 +227,9 @@ func TestDoctor(t *testing.T) {
 		}), "certificate", doctor.Broken, `lacks serverAuth, so that Leaders refuse it; have it issued with serverAuth$`},
 		{"a certificate without a name", made(func(c *x509.Certificate) { c.DNSNames = nil }), "certificate",
 			doctor.Broken, `no DNS name and no IP address.*; have it issued`},
+		{"a time for whole answers", func(_ *testing.T, s *setup) {
+			s.global = "servers {\ntimeouts {\nwrite 30s\n}\n}"
+		}, "timeouts", doctor.Warning, `cuts each stream of the site after 30s, .*; remove write from the timeouts`},
 		{"a chain in the wrong order", func(t *testing.T, s *setup) {
 			other, _ := issue(t, s.dir, func(*x509.Certificate) {})
 			first, _ := os.ReadFile(s.cert)

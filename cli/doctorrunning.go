@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"os"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // runningFindings says what a gateway that runs with the configuration knows, and the configuration does not. There is
 // nothing to say if none runs.
-func runningFindings(config, adapter string) (findings []doctor.Finding) {
+func runningFindings(ctx context.Context, config, adapter string) (findings []doctor.Finding) {
 	if _, err := os.Stat("Caddyfile"); config == "" && err == nil {
 		config = "Caddyfile"
 	}
@@ -41,5 +42,5 @@ func runningFindings(config, adapter string) (findings []doctor.Finding) {
 			add(doctor.CheckClientAuth, doctor.Warning, r.Files, "the gateway that runs cannot read the roots again: "+r.Reason)
 		}
 	}
-	return findings
+	return append(findings, cardFindings(ctx, health.Agents)...)
 }

@@ -12,6 +12,10 @@ import (
 	"testing"
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // TestSourceWithoutURL: each finding about a source of a running gateway names it, also one of OCSP without a URL.
@@ -27,10 +31,41 @@ func TestSourceWithoutURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, f := range runningFindings(config, "") {
+	for _, f := range runningFindings(t.Context(), config, "") {
 		names = append(names, f.Subject)
 	}
 	if got := strings.Join(names, " "); got != "ocsp https://ca.example" {
 		t.Errorf("the sources are named %q", got)
+	}
+}
+
+// TestAddressesInCards: the addresses in a Partner's cards are called, and one where no Partner answers is named.
+func TestAddressesInCards(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/.well-known/agent-card.json":
+			io.WriteString(w, `{"url":"http://`+r.Host+`/x","supportedInterfaces":[{"url":"http://`+r.Host+
+				`/gone","protocolBinding":"JSONRPC"},{"url":"http://`+r.Host+`/rest","protocolBinding":"HTTP+JSON"}]}`)
+		case "/.well-known/acs.json":
+			io.WriteString(w, `{"endPoints":[{"url":"http://`+r.Host+`/x/rpc","transport":"JSONRPC"},{"url":"http://`+
+				r.Host+`/closed","transport":"JSONRPC"}]}`)
+		case "/x", "/x/rpc":
+			io.WriteString(w, `{"jsonrpc":"2.0","id":"doctor","error":{"code":-32001,"message":"Task not found"}}`)
+		case "/closed":
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(site.Close)
+	got := cardFindings(t.Context(), []adminapi.AgentHealth{{Name: "maps", URL: site.URL + "/"}, {Name: "unknown"},
+		{Name: "lost", URL: site.URL + "/other"}})
+	want := []doctor.Finding{{Check: "card", Status: doctor.Warning, Subject: "maps", Text: "agent-card.json names " +
+		site.URL + "/gone for calls, where no Partner answers, but HTTP 404; set public_url to the URL at " +
+		"which callers reach the mount"}, {Check: "card", Status: doctor.Warning, Subject: "lost", Text: "its URL is " +
+		site.URL + "/other, where no Partner answers, but HTTP 404; set public_url to the URL at which callers reach the " +
+		"mount"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

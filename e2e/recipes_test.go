@@ -83,8 +83,8 @@ func TestRecipeLimits(t *testing.T) {
 	r.enter("! "+r.call("")+" 2>&1", "leader")
 }
 
-// TestRecipeBrowser: a browser may call from the page that the recipe names, and reads what it is answered, also that it
-// must prove who it is.
+// TestRecipeBrowser: a browser may call from the page that the recipe names, and reads what it is answered, also that
+// it must prove who it is.
 func TestRecipeBrowser(t *testing.T) {
 	t.Parallel()
 	r := follow(t, "Callers in a browser")

@@ -71,6 +71,7 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 	for i := range partners {
 		findings = append(findings, partners[i].examineBasePath()...)
 		findings = append(findings, partners[i].examineAddress()...)
+		findings = append(findings, partners[i].examineTimeouts()...)
 		partners[i].ShowsAIC = c.Apps.TLS.shows(&partners[i])
 		findings = append(findings, partners[i].examinePublic()...)
 	}

@@ -26,6 +26,8 @@ const (
 	CheckPolicy        = "policy"
 	CheckRevocation    = "revocation"
 	CheckKeys          = "keys" // of callers
+	CheckTimeouts      = "timeouts"
+	CheckCard          = "card"
 
 	CheckRegistration = "registration"
 )

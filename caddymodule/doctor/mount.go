@@ -9,7 +9,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
@@ -19,6 +21,7 @@ type server struct {
 	Policies    caddytls.ConnectionPolicies `json:"tls_connection_policies"`
 	StrictHost  *bool                       `json:"strict_sni_host"`
 	Logs        *accessLogs                 `json:"logs"`
+	WriteWithin caddy.Duration              `json:"write_timeout"`
 	Routes      []route                     `json:"routes"`
 	NamedRoutes map[string]route            `json:"named_routes"`
 	Errors      struct {
@@ -53,11 +56,12 @@ type mounted struct {
 	Partner
 
 	settings partnerSettings
-	limits   []pathLimit // of the routes that it is in, the outermost first
-	stripped string      // the prefix of the path that routes remove
-	invoked  bool        // it is in a named route, whose callers are not known
-	hosts    []string    // the names of its site; none for any
-	strict   bool        // Caddy compares the host of a request with the name of the server that its connection names
+	limits   []pathLimit   // of the routes that it is in, the outermost first
+	stripped string        // the prefix of the path that routes remove
+	invoked  bool          // it is in a named route, whose callers are not known
+	hosts    []string      // the names of its site; none for any
+	within   time.Duration // in which Caddy lets an answer be written; 0 for no bound
+	strict   bool          // Caddy compares the host of a request with the name of the server that its connection names
 }
 
 // partnerSettings is what is read of a handler aip_gateway.
@@ -108,7 +112,8 @@ func (c *configuration) partners() (found []mounted) {
 	for _, name := range slices.Sorted(maps.Keys(c.Apps.HTTP.Servers)) {
 		s := c.Apps.HTTP.Servers[name]
 		at := mounted{Partner: Partner{Policies: s.Policies, Served: served, LogsAccess: s.Logs != nil,
-			LogsCredentials: s.Logs != nil && s.Logs.Credentials}, strict: s.StrictHost == nil || *s.StrictHost}
+			LogsCredentials: s.Logs != nil && s.Logs.Credentials}, strict: s.StrictHost == nil || *s.StrictHost,
+			within: time.Duration(s.WriteWithin)}
 		found = append(found, partnersIn(s.Routes, at)...)
 		at.invoked = true
 		for _, name := range slices.Sorted(maps.Keys(s.NamedRoutes)) {
@@ -190,6 +195,16 @@ func (p *mounted) examineBasePath() []Finding {
 		return []Finding{f}
 	}
 	return nil
+}
+
+// examineTimeouts says whether Caddy ends streams, and answers that wait for the agent.
+func (p *mounted) examineTimeouts() []Finding {
+	if p.within <= 0 {
+		return nil
+	}
+	return []Finding{{CheckTimeouts, Warning, p.settings.name(), fmt.Sprintf("Caddy cuts each stream of the site after "+
+		"%s, and each answer that takes longer; remove write from the timeouts of servers: write_timeout of aip_gateway "+
+		"bounds each write", p.within)}}
 }
 
 // passes reports whether a pattern lets through requests to a Partner at a path. It is true where that is not certain.
