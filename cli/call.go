@@ -43,6 +43,7 @@ type callFlags struct {
 	session    string
 	data       []string
 	files      []string
+	metadata   string
 	terms      task.Terms
 	timeout    time.Duration
 	json       bool
@@ -111,6 +112,7 @@ Exit status:
 	flags.StringVar(&f.session, "session", "", "the session's id (default for start: a new one)")
 	flags.StringArrayVar(&f.data, "data", nil, "a JSON object for the agent; may be repeated")
 	flags.StringArrayVar(&f.files, "file", nil, "a file for the agent, a path or a URL; may be repeated")
+	flags.StringVar(&f.metadata, "metadata", "", "a JSON object, the metadata of each text, --data and --file")
 	flags.DurationVar(&f.terms.Response, "response-timeout", 0,
 		"how long the Partner may take to answer start (default: the Partner's)")
 	flags.DurationVar(&f.terms.AwaitingInput, "awaiting-input-timeout", 0,
@@ -341,11 +343,11 @@ func (f *callFlags) items(texts []string) ([]task.DataItem, error) {
 		items = append(items, task.Text(s))
 	}
 	for _, s := range f.data {
-		var object map[string]json.RawMessage
-		if json.Unmarshal([]byte(s), &object) != nil || object == nil {
-			return nil, errors.New("--data must be a JSON object")
+		data, err := objectFlag("--data", s)
+		if err != nil {
+			return nil, err
 		}
-		items = append(items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(s)})
+		items = append(items, task.DataItem{Kind: task.DataKind, Data: data})
 	}
 	for _, s := range f.files {
 		item, err := fileItem(s)
@@ -354,7 +356,26 @@ func (f *callFlags) items(texts []string) ([]task.DataItem, error) {
 		}
 		items = append(items, item)
 	}
-	return items, nil
+	if f.metadata == "" {
+		return items, nil
+	}
+	metadata, err := objectFlag("--metadata", f.metadata)
+	if err == nil && len(items) == 0 {
+		err = errors.New("--metadata is for a text, --data or --file, and there is none")
+	}
+	for i := range items {
+		items[i].Metadata = metadata
+	}
+	return items, err
+}
+
+// objectFlag returns the value of a flag that is a JSON object.
+func objectFlag(flag, s string) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(s), &object) != nil || object == nil {
+		return nil, fmt.Errorf("%s must be a JSON object", flag)
+	}
+	return json.RawMessage(s), nil
 }
 
 // fileItem returns the file at a path with its content, or the one at a URL with its address only.

@@ -313,6 +313,14 @@ func TestCallRequest(t *testing.T) {
 		t.Errorf("Leader %s", leader)
 	}
 
+	got = runAIP(t, "call", url, "continue", "--task", "task-1", "--data", `{"a":1}`, "--metadata",
+		`{"adk_type":"function_response"}`, "yes")
+	const marked = `[{"type":"text","text":"yes","metadata":{"adk_type":"function_response"}},` +
+		`{"type":"data","data":{"a":1},"metadata":{"adk_type":"function_response"}}]`
+	if diff := cmp.Diff(marked, request.Get("params.message.dataItems").Raw); got.Status != 0 || diff != "" {
+		t.Errorf("%+v (-want +got):\n%s", got, diff)
+	}
+
 	runAIP(t, "call", url, "start")
 	first := request.Get("params.message")
 	runAIP(t, "call", url, "start")
@@ -350,6 +358,8 @@ func TestCallUsage(t *testing.T) {
 			"get has no timeouts and no limit of products; start sets them"},
 		{[]string{url, "start", "--data", "[1]"}, "--data must be a JSON object"},
 		{[]string{url, "start", "--data", "null"}, "--data must be a JSON object"},
+		{[]string{url, "start", "--metadata", "[1]", "hi"}, "--metadata must be a JSON object"},
+		{[]string{url, "start", "--metadata", "{}"}, "--metadata is for a text, --data or --file, and there is none"},
 		{[]string{url, "start", "--file", "missing"}, "open missing: no such file or directory"},
 		{[]string{url, "start"},
 			"there is no certificate to take the senderId from: give --cert or --sender, or make a certificate with `caddy " +
