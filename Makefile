@@ -61,7 +61,7 @@ INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a
 
 # Agents that people run, with a model by rule. Those in Go have a module each, so that nothing else moves with them.
 # Those by npm are large: only make wild installs and asks them.
-WILD     := adk-go trpc-02 a2a-go-23
+WILD     := adk-go trpc-00 trpc-02 a2a-go-23
 WILD_NPM := $(patsubst %,interop/%/node_modules/.package-lock.json,adk-js mastra voltagent gemini-cli)
 
 $(addprefix interop/bin/,$(WILD)): interop/bin/%: interop/%/main.go interop/%/go.mod interop/model/model.go

@@ -26,6 +26,8 @@ func TestWildLegacy(t *testing.T) {
 type legacyRow struct {
 	name, set, notYet string
 	answer            func(http.ResponseWriter, *http.Request, heard) // of the agent, to each request
+	program           string                                          // in interop, in place of answer
+	texts             []string                                        // what it is told, in order; default: hello
 	unary             bool                                            // it has no streams: its client asks for none
 	endless           bool                                            // a client that asks it directly sees no last state
 	odd               bool                                            // the client by rule does not read it, its own does
@@ -33,7 +35,15 @@ type legacyRow struct {
 }
 
 func (r legacyRow) row() wildRow {
+	texts := r.texts
+	if texts == nil {
+		texts = helloTold
+	}
 	serve := func(t *testing.T) *wildServed {
+		if r.program != "" {
+			url := runAgent(t, sdkBinary(t, r.program))
+			return &wildServed{at: url, as: "a2a/legacy " + url}
+		}
 		agent := newFakeAgent(t, r.answer)
 		return &wildServed{at: agent.url, as: "a2a/legacy " + agent.url, told: func() (told []string) {
 			for _, h := range agent.requests("") {
@@ -47,17 +57,21 @@ func (r legacyRow) row() wildRow {
 	client := func(method string) func(*testing.T, string) wildEnd {
 		return func(t *testing.T, at string) wildEnd {
 			l := newWildLeader(t, at)
-			if err := l.askLegacy(method); err != nil {
-				l.end.Broken = err.Error()
+			for _, text := range texts {
+				if err := l.askLegacy(method, text); err != nil {
+					l.end.Broken = err.Error()
+				}
 			}
 			return l.end
 		}
 	}
-	leader := func(start func(*wildLeader) (*wildResult, error)) func(*testing.T, string) wildEnd {
+	leader := func(tell func(l *wildLeader, command, text string) (*wildResult, error)) func(*testing.T, string) wildEnd {
 		return func(t *testing.T, at string) wildEnd {
 			l := newWildLeader(t, at)
-			if err := l.settledBy(start(l)); err != nil {
-				l.end.Broken = err.Error()
+			for i, text := range texts {
+				if err := l.settledBy(tell(l, []string{"start", "continue"}[min(i, 1)], text)); err != nil {
+					l.end.Broken = err.Error()
+				}
 			}
 			if r.endless && slices.Equal(l.end.Said, []string{endlessRemark}) { // a stream has it, an answer by rpc has not
 				l.end.Said = nil
@@ -79,9 +93,11 @@ func (r legacyRow) row() wildRow {
 	}
 	ways = append(ways,
 		wildWay{name: "a Leader by rpc", serve: serve, through: true,
-			call: leader(func(l *wildLeader) (*wildResult, error) { return l.rpc("start", "hello", nil) })},
+			call: leader(func(l *wildLeader, command, text string) (*wildResult, error) { return l.rpc(command, text, nil) })},
 		wildWay{name: "a Leader by stream", serve: serve, through: true,
-			call: leader(func(l *wildLeader) (*wildResult, error) { return l.stream("start", "hello", nil) })})
+			call: leader(func(l *wildLeader, command, text string) (*wildResult, error) {
+				return l.stream(command, text, nil)
+			})})
 	return wildRow{name: r.name, set: r.set, notYet: r.notYet, want: r.want, ways: ways}
 }
 
@@ -106,10 +122,10 @@ type legacyArtifact struct {
 
 // askLegacy sends a message as the sample clients of A2A v0.1 do, and keeps what they show: the artifacts, or where
 // there are none, what the agent says when it is done.
-func (l *wildLeader) askLegacy(method string) error {
+func (l *wildLeader) askLegacy(method, text string) error {
 	res, err := l.send("", object{"jsonrpc": "2.0", "id": rand.Text(), "method": method, "params": object{
 		"id": l.task, "sessionId": l.session,
-		"message": object{"role": "user", "parts": []object{{"type": "text", "text": "hello"}}}}}, "*/*")
+		"message": object{"role": "user", "parts": []object{{"type": "text", "text": text}}}}}, "*/*")
 	if err != nil {
 		return err
 	}
@@ -148,7 +164,7 @@ func (l *wildLeader) askLegacy(method string) error {
 			last = answer.Result
 		}
 	}
-	l.end.Settled = []string{last.Status.State}
+	l.end.Settled = append(l.end.Settled, last.Status.State)
 	for i := range len(artifacts) {
 		l.end.Products = append(l.end.Products, artifacts[i])
 	}
@@ -201,7 +217,22 @@ var legacyDone = wildEnd{Settled: []string{"completed"}, Products: []string{"don
 
 const doneArtifact = `{"name":"answer","index":0,"parts":[{"type":"text","text":"done"}]}`
 
-var wildLegacy = slices.Concat(wildLegacyTurns, wildLegacyForms)
+var wildLegacy = slices.Concat(wildLegacyTurns, wildLegacyForms, []wildRow{
+	legacyRow{
+		name: "trpc-a2a-go 0.0.2", program: "trpc-00", texts: []string{"stream 4 5"},
+		want: wildEnd{Settled: []string{"completed"}, Products: []string{"w0 w1 w2 w3 "}},
+	}.row(),
+	legacyRow{
+		name: "trpc-a2a-go 0.0.2, which asks, and is answered", program: "trpc-00", texts: []string{"ask", "blue"},
+		endless: true, // it leaves a stream open in which it asks
+		want: wildEnd{Settled: []string{"input-required", "completed"}, Products: []string{"echo: blue"},
+			Said: []string{"which colour?"}},
+	}.row(),
+	legacyRow{
+		name: "trpc-a2a-go 0.0.2, which fails in mid-run", program: "trpc-00", texts: []string{"fail"},
+		want: wildEnd{Settled: []string{"failed"}, Said: []string{"the model broke in mid-run"}},
+	}.row(),
+})
 
 var wildLegacyTurns = []wildRow{
 	legacyRow{
