@@ -58,6 +58,10 @@ type AgentConfig struct {
 	// they break. Then the task fails. 0 means no retry. Default: 10s.
 	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
 
+	// Whether starts and continues ask the agent for streams: on, off, or auto, as its card says, and unless its streams
+	// fail. Only for agents of A2A and AIP. Default: auto.
+	Streams string `json:"streams,omitempty"`
+
 	// What happens to a start or continue that may have reached the agent, though the agent says that it does not have it.
 	Resend Resend `json:"resend,omitzero"`
 
@@ -79,6 +83,14 @@ type AgentConfig struct {
 	AUNSettings
 }
 
+// streamsAuto is the default of streams of an agent.
+const streamsAuto = "auto"
+
+// streaming are the values of streams of an agent.
+var streaming = map[string]upstream.Streaming{
+	streamsAuto: upstream.StreamsAuto, switchOn: upstream.StreamsOn, switchOff: upstream.StreamsOff,
+}
+
 // minCheck is the least interval of check.
 const minCheck = time.Second
 
@@ -91,6 +103,7 @@ const (
 func (a *AgentConfig) fillDefaults() {
 	orDefault(&a.Dialect, gateway.A2A)
 	orDefault(&a.Timeout, caddy.Duration(5*time.Minute))
+	orDefault(&a.Streams, streamsAuto)
 	orDefault(&a.RetryFor, new(caddy.Duration(10*time.Second)))
 	a.Resend.fillDefaults()
 	// The other three quarters of the files are for callers, webhooks and the store.
@@ -105,7 +118,12 @@ func (a *AgentConfig) check() error {
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	_, known := streaming[a.Streams]
 	switch {
+	case !known:
+		return fmt.Errorf("agent: streams is %q, but must be auto, on or off", a.Streams)
+	case a.Streams != streamsAuto && !dialect.Polled():
+		return fmt.Errorf("agent: streams is for an agent of A2A or AIP, not of %s", a.Dialect)
 	case a.MaxRuns < 2:
 		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", a.MaxRuns)
 	case a.MaxRunsPerLeader < 0:
@@ -320,6 +338,7 @@ func (a *AgentConfig) config(own *AUN, obtained presenter) (gateway.AgentConfig,
 			RetryFor:    time.Duration(*a.RetryFor),
 			ResendAfter: time.Duration(*a.Resend.After),
 			Resend:      a.Resend.mode(),
+			Streaming:   streaming[a.Streams],
 		},
 	}, nil
 }

@@ -127,6 +127,7 @@ func (p *parser) notify(n *Notify) func() {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
+//			streams   auto|on|off
 //			resend    [never|always] [after <duration>]
 //			max_runs  <n>
 //			max_runs_per_leader <n>
@@ -378,6 +379,7 @@ func (p *parser) agent(a *AgentConfig) {
 		"caller":              p.section(a.Caller.options(p)),
 		"timeout":             p.duration(&a.Timeout),
 		"retry_for":           optional(p, &a.RetryFor, p.duration),
+		"streams":             p.word(&a.Streams),
 		"max_runs":            p.number(&a.MaxRuns),
 		"max_runs_per_leader": p.number(&a.MaxRunsPerLeader),
 		"check":               p.duration(&a.Check),

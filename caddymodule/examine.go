@@ -258,7 +258,11 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 	case err != nil:
 		broken(err)
 	case polled:
-		e.add(doctor.CheckAgent, doctor.OK, name, "it answers requests of "+g.gateway.Health().Dialect)
+		text := "it answers requests of " + g.gateway.Health().Dialect
+		if way, why := g.gateway.WayToAgent(ctx); way != "" {
+			text += "; " + way + ": " + why
+		}
+		e.add(doctor.CheckAgent, doctor.OK, name, text)
 	case verdict == translate.Yes:
 		e.add(doctor.CheckAgent, doctor.OK, name, "it answers requests of "+c.Dialect)
 	default:

@@ -72,6 +72,8 @@ func TestMistakes(t *testing.T) {
 				`configure one of them, or say what else it accepts, such as accept a2a/0.3 keys, at Caddyfile:6`},
 		{gateway("agent {\nmax_runs 1\n}"),
 			`'aip_gateway': travel: agent: max_runs is 1, but must be at least 2, at Caddyfile:4`},
+		{gateway("agent {\nstreams never\n}"),
+			`'aip_gateway': travel: agent: streams is "never", but must be auto, on or off, at Caddyfile:4`},
 		{gateway("agent {\ntimeout 1m\nretry_for -1s\n}"),
 			`'aip_gateway': travel: agent: retry_for is -1s, but must not be negative; 0 means no retry, at ` +
 				`Caddyfile:5`},

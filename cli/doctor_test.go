@@ -396,7 +396,8 @@ func TestDoctorFindsNothing(t *testing.T) {
 	s.write(t)
 	got = cli.RunAIP(t, "doctor")
 	if got.Status != 0 || got.Stderr != "" || strings.Contains(got.Stdout, "error") ||
-		!strings.Contains(got.Stdout, "it answers requests of a2a/legacy\n") {
+		!strings.Contains(got.Stdout, "it answers requests of a2a/legacy; messages ask for a stream: its card has "+
+			"capabilities.streaming\n") {
 		t.Errorf("a set-up that works: %+v", got)
 	}
 	for line := range strings.Lines(got.Stdout) {

@@ -59,8 +59,9 @@ func TestAgentsWithoutStreams(t *testing.T) {
 		card  string
 		asked []string
 	}{
-		"its card says so":  {`{"streaming":false}`, []string{"send", "send"}},
-		"its card does not": {`{}`, []string{"sendSubscribe", "send", "send"}},
+		"its card says so":         {`{"streaming":false}`, []string{"send", "send"}},
+		"its card says nothing":    {`{}`, []string{"send", "send"}},
+		"its card does not say so": {`{"streaming":true}`, []string{"sendSubscribe", "send", "send"}},
 	} {
 		at := &streamless{card: tc.card}
 		server := httptest.NewServer(at)

@@ -41,6 +41,9 @@ func (g *Gateway) Health() (h AgentHealth) {
 // is not known. An error says that no agent of the dialect has answered; see upstream.Agent.Check.
 func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx) }
 
+// WayToAgent says whether messages to the agent ask for streams, and why; see upstream.Agent.Way.
+func (g *Gateway) WayToAgent(ctx context.Context) (way, why string) { return g.agent.Way(ctx) }
+
 // Examine asks an agent of HTTP or gRPC, by questions that change nothing, whether it speaks the configured dialect at
 // its URL. If it denies that, or does not answer as its agents do, Examine finds out what it speaks, and where; both
 // are empty if nothing else is found. answered says whether AskAgent had an answer; it decides for the dialects that

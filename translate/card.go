@@ -13,7 +13,6 @@ type Card struct {
 	Skills                                []Skill
 
 	Streaming bool // it answers by streams
-	NoStreams bool // it says that it does not
 	Push      bool // it notifies webhooks
 	Extended  bool // it has a second card for callers that it knows
 

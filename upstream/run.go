@@ -92,7 +92,7 @@ func (r *run) unknowable() bool {
 // out to have no streams, the message is sent again without asking for one.
 func (r *run) attempt(stream bool) error {
 	if r.begun != nil {
-		return r.send(translate.Send)
+		return r.sendAlone()
 	}
 	inbox := r.inbox
 	if r.inbox = nil; inbox == nil {
@@ -106,10 +106,11 @@ func (r *run) attempt(stream bool) error {
 		return r.sendAndListen(inbox)
 	}
 	if !r.asksForStream(stream) {
-		return r.send(translate.Send)
+		return r.sendAlone()
 	}
 	refused := r.send(translate.SendStream)
 	if !errors.Is(refused, errNoStreams) {
+		r.noteStream(refused)
 		return refused
 	}
 	r.noStreams = true
@@ -131,6 +132,13 @@ func (r *run) attempt(stream bool) error {
 	if r.heard && mounted && len(r.transport.Routes(translate.SendStream)) > 1 && !r.streamless.Swap(true) {
 		r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has no streams; its tasks are polled")
 	}
+	return err
+}
+
+// sendAlone is send without a stream.
+func (r *run) sendAlone() error {
+	err := r.send(translate.Send)
+	r.noteSend(err)
 	return err
 }
 

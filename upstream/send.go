@@ -187,6 +187,9 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 		r.Endpoint.streams.seen.Store(true)
 	}
 	cut := ReasonOf(err) == StreamCut
+	if cut && !got.seen && op == translate.SendStream {
+		r.noteStream(err)
+	}
 	r.ended = r.endedBy(got.brought, err)
 	switch {
 	case err == nil: // the turn has ended, or the caller takes no more

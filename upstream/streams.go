@@ -3,36 +3,52 @@
 package upstream
 
 import (
+	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// streams is what is known of the streams of an agent that may have none (translate.Unstreamer).
+// Streaming says whether turns ask for streams.
+type Streaming uint8
+
+// Whether turns ask for streams.
+const (
+	StreamsAuto Streaming = iota // as the agent's card says, and unless its streams fail
+	StreamsOn                    // whatever the card says, and however they fail
+	StreamsOff                   // never
+)
+
+// streams is what is known of the streams of an agent.
 type streams struct {
 	seen    atomic.Bool               // there was an event of one
-	refused atomic.Pointer[time.Time] // since when the card was as it is, when the agent had refused one; nil for never
+	refused atomic.Pointer[time.Time] // since when the card was as it is, when a stream was refused or failed, or nil
+	doubted atomic.Bool               // it is not known whether a message without a stream fails as well
 }
 
-// hasNoStreams reports whether the agent of an Unstreamer has no streams: its card says so, or it has refused one since
-// the card is as it is.
+// hasNoStreams reports whether the agent is asked for no streams: its card says that it has none, or a stream was
+// refused or has failed since the card is as it is.
 func (r *run) hasNoStreams() bool {
-	if r.facets.Unstreamer == nil {
+	switch r.config.Streaming {
+	case StreamsOn:
 		return false
+	case StreamsOff:
+		return true
 	}
 	none, since := r.card()
 	refused := r.Endpoint.streams.refused.Load()
 	return none || refused != nil && refused.Equal(since)
 }
 
-// noteNoStreams notes that the agent has refused a stream, and has taken the message without one.
+// noteNoStreams notes that the agent has refused a stream, or that its stream has failed.
 func (r *run) noteNoStreams() {
 	_, since := r.card()
 	r.Endpoint.streams.refused.Store(&since)
 }
 
-// card returns what the agent's card says of streams, and since when.
+// card returns whether the agent's card says that it has no streams, and since when it is as it is.
 func (r *run) card() (none bool, since time.Time) {
 	if r.config.Streams == nil {
 		return false, time.Time{}
@@ -54,4 +70,67 @@ func (r *run) refusesStream(err error) bool {
 		return kind != task.InvalidAgentResponse && kind != task.AgentTimeout && kind != task.AgentUnavailable
 	}
 	return false
+}
+
+// failsAsStream reports whether an agent, of which no stream was seen yet, has answered a message by an error that may
+// be due to how it was sent. The agent may have acted on the message, so that is not sent again.
+func (r *run) failsAsStream(err error) bool {
+	if err == nil || r.heard || r.Endpoint.streams.seen.Load() || r.ctx.Err() != nil {
+		return false
+	}
+	switch ReasonOf(err) {
+	case Rejected, ServerFailed, StreamCut:
+		return true
+	case NoReason:
+		kind := task.KindOf(err)
+		return kind == task.Internal || kind == task.InvalidAgentResponse
+	}
+	return false
+}
+
+// noteStream notes how a message was answered that asked for a stream. Where that failed, the next messages ask for
+// none, unless they fail as well.
+func (r *run) noteStream(err error) {
+	if r.config.Streaming != StreamsAuto || r.facets.Streamer != nil || !r.failsAsStream(err) {
+		return
+	}
+	r.noteNoStreams()
+	r.Endpoint.streams.doubted.Store(true)
+	r.log.LogAttrs(r.ctx, slog.LevelWarn, "a stream of the agent has failed; the next message is sent without one",
+		slog.Any("error", err))
+}
+
+// noteSend notes how a message was answered that asked for no stream: one that fails as well says that it was not for
+// the stream.
+func (r *run) noteSend(err error) {
+	of := &r.Endpoint.streams
+	switch {
+	case !of.doubted.Load():
+	case r.failsAsStream(err):
+		of.refused.Store(nil)
+		of.doubted.Store(false)
+	case err == nil || r.heard:
+		of.doubted.Store(false)
+	}
+}
+
+// Way says whether turns ask the agent for streams, and why. Both are empty where nothing but its dialect decides that.
+func (a *Agent) Way(ctx context.Context) (way, why string) {
+	const streamed, sent = "messages ask for a stream", "messages ask for no stream"
+	switch {
+	case a.config.Streaming == StreamsOn:
+		return streamed, "streams is on"
+	case a.config.Streaming == StreamsOff:
+		return sent, "streams is off"
+	case a.config.Streams == nil:
+		return "", ""
+	}
+	none, since := a.config.Streams(ctx)
+	switch {
+	case since.IsZero():
+		return streamed, "it shows no card that says whether it has them"
+	case none:
+		return sent, "its card has no capabilities.streaming; if it has streams all the same, set streams on"
+	}
+	return streamed, "its card has capabilities.streaming"
 }

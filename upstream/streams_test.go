@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -93,6 +96,97 @@ func TestNoStreamsByCard(t *testing.T) {
 	})
 	if diff := cmp.Diff([]string{"send"}, at.asked); diff != "" {
 		t.Errorf("what was asked (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhetherToStream: an agent is asked for streams as its card says, unless the operator says otherwise. One that
+// answers a message at the end alone is waited for.
+func TestWhetherToStream(t *testing.T) {
+	dialects := map[string]struct {
+		codec        func() translate.Client
+		send, stream string
+		answer       string
+	}{
+		"a2a/legacy": {a2a.Legacy, "send", "sendSubscribe", is("completed")},
+		"a2a/0.3":    {a2a.V03, "message/send", "message/stream", is("completed")},
+		"a2a/1.0": {a2a.V1, "SendMessage", "SendStreamingMessage",
+			`{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"}}}}`},
+	}
+	for name, d := range dialects {
+		for _, tc := range []struct {
+			none    bool
+			mode    upstream.Streaming
+			streams bool
+		}{
+			{false, upstream.StreamsAuto, true}, {true, upstream.StreamsAuto, false},
+			{true, upstream.StreamsOn, true}, {false, upstream.StreamsOff, false},
+		} {
+			late := func(w http.ResponseWriter, r *http.Request, n int) {
+				pass(r, 4*time.Minute)
+				says(d.answer)(w, r, n)
+			}
+			at := &listing{Handler: script{d.send: late, d.stream: late}.handler()}
+			change := func(s *settings) {
+				s.Codec, s.Streaming = d.codec(), tc.mode
+				s.Streams = func(context.Context) (bool, time.Time) { return tc.none, time.Unix(1, 0) }
+			}
+			withAgent(t, at, change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+				for _, stream := range []bool{true, false} {
+					want := d.send
+					if tc.streams && (stream || name != "a2a/legacy") {
+						want = d.stream
+					}
+					at.asked = nil
+					got := show(carryOut(t.Context(), a, turn("x"), stream))
+					if len(got) != 1 || !strings.HasSuffix(strings.ToLower(got[0]), "completed") {
+						t.Errorf("%s, %+v: %q", name, tc, got)
+					}
+					if diff := cmp.Diff([]string{want}, at.asked); diff != "" {
+						t.Errorf("%s, %+v: what was asked (-want +got):\n%s", name, tc, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestFailedStreams: a message whose stream has failed is not sent again. The next ones are sent without a stream while
+// the card is the same, unless one of them fails as well, or the operator wants streams.
+func TestFailedStreams(t *testing.T) {
+	const stream, send = "message/stream", "message/send"
+	good := says(is("completed"))
+	for name, tc := range map[string]struct {
+		stream, send step
+		mode         upstream.Streaming
+		want         []string // the methods of the turns; the card changes before the last
+	}{
+		"internal error":  {says(fails(-32603, "no")), good, 0, []string{stream, send, send, stream}},
+		"as HTTP 500":     {answersWith(500, fails(-32603, "no")), good, 0, []string{stream, send, send, stream}},
+		"no JSON-RPC":     {answersWith(400, `{"error":"no"}`), good, 0, []string{stream, send, send, stream}},
+		"no event":        {streams(false), good, 0, []string{stream, send, send, stream}},
+		"unreadable":      {streams(false, "\x1e{"), good, 0, []string{stream, send, send, stream}},
+		"both":            {says(fails(-32603, "no")), says(fails(-32603, "no")), 0, []string{stream, send, stream, stream}},
+		"the message":     {says(fails(-32602, "no")), good, 0, []string{stream, stream, stream, stream}},
+		"as the operator": {says(fails(-32603, "no")), good, upstream.StreamsOn, []string{stream, stream, stream, stream}},
+	} {
+		since := time.Unix(1, 0)
+		at := &listing{Handler: script{stream: tc.stream, send: tc.send}.handler()}
+		change := func(s *settings) {
+			s.Codec, s.Streaming = a2a.V03(), tc.mode
+			s.Streams = func(context.Context) (bool, time.Time) { return false, since }
+		}
+		withAgent(t, at, change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+			for i := range tc.want {
+				if i == len(tc.want)-1 {
+					since = since.Add(time.Hour)
+				}
+				show(a.Run(t.Context(), turn("x"), true))
+			}
+		})
+		sent := slices.DeleteFunc(at.asked, func(method string) bool { return method == "get" })
+		if diff := cmp.Diff(tc.want, sent); diff != "" {
+			t.Errorf("%s: what was sent (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -36,8 +36,10 @@ type Config struct {
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.
 	Listener Listener
-	// Streams reports whether the agent's card says that it has no streams, and since when the card is as it is. Nil is
-	// for an agent without a card.
+	// Streaming says whether turns ask for streams. Default: StreamsAuto.
+	Streaming Streaming
+	// Streams reports whether the agent's card does not say that it has streams, and since when the card is as it is. Nil
+	// is for an agent without a card.
 	Streams func(ctx context.Context) (none bool, since time.Time)
 	// Lost has f called, at most once, when no turn may go on at the agent any more, with the error of those that run.
 	// stop ends that. Nil: it is never known.

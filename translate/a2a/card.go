@@ -125,7 +125,6 @@ func (r *cardReader) capabilities(v gjson.Result, at string) {
 		switch name {
 		case "streaming":
 			c.Streaming = r.flag(v, at)
-			c.NoStreams = v.Type == gjson.False
 		case "pushNotifications":
 			c.Push = r.flag(v, at)
 		case "extendedAgentCard":

@@ -53,7 +53,6 @@ func TestParseCard(t *testing.T) {
 			DefaultInputModes: []string{"text"}, DefaultOutputModes: []string{"text", "text/plain", "image/png"},
 			Skills: []translate.Skill{{ID: "route", Name: "Route", Examples: []string{"to the station"},
 				OutputModes: []string{"text/html"}}},
-			NoStreams:  true,
 			Interfaces: []translate.Interface{{URL: "http://agent.internal/maps", Binding: "JSONRPC"}},
 			Security: translate.Security{Version: "0.1",
 				Schemes: []byte(`{"schemes":["Bearer"],"credentials":null}`)},

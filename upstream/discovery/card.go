@@ -73,11 +73,11 @@ func (c *Card) Pushes(ctx context.Context) bool {
 	return card != nil && card.Push && !card.Streaming
 }
 
-// Streams reports whether the card says that the agent has no streams, and since when the card is as it is. It waits as
-// Pushes does; without a card, since is the zero time.
+// Streams reports whether the agent has no streams, which a card need not say, and since when the card is as it is. It
+// waits as Pushes does; without a card, there may be streams, and since is the zero time.
 func (c *Card) Streams(ctx context.Context) (none bool, since time.Time) {
 	card, changed := c.soon(ctx)
-	return card != nil && card.NoStreams, changed
+	return card != nil && !card.Streaming, changed
 }
 
 // soon returns the card, and when it has last changed; nil where there is none within pushesWait.
