@@ -87,7 +87,7 @@ func TestRecipeLimits(t *testing.T) {
 // it must prove who it is.
 func TestRecipeBrowser(t *testing.T) {
 	t.Parallel()
-	r := follow(t, "Callers in a browser")
+	r := follow(t, "Callers in a browser", "\theader {\n", "\ttls .pki/server.pem .pki/server-key.pem\n\theader {\n")
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	t.Cleanup(client.CloseIdleConnections)
 	for _, c := range []struct {
