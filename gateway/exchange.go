@@ -171,6 +171,9 @@ func (x *exchange) inTurn(f func() error) error {
 // choose chooses the dialect of the parsed request.
 func (x *exchange) choose() {
 	x.match = x.in.choose(&x.req)
+	if s, ok := x.dialect.(translate.VersionedServer); ok && x.req.Version != "" {
+		x.dialect = s.Named()
+	}
 	x.call.Dialect = x.dialect.Name()
 }
 

@@ -18,6 +18,7 @@
 //   - Transcoder: messages that are not JSON
 //   - Unresumer: streams that callers do not resume
 //   - Sessions: parts of sessions
+//   - VersionedServer: another form for callers that name their version
 //
 // and those of its Encoder are
 //

@@ -80,6 +80,13 @@ type Request struct {
 	Groups     bool              // the Partner takes part in groups; otherwise a GroupServer refuses invitations
 }
 
+// A VersionedServer is a Server that answers a caller who names the version of its protocol, in Request.Version, in
+// another form.
+type VersionedServer interface {
+	// Named returns the Server for such a caller.
+	Named() Server
+}
+
 // A Lister is a Server whose dialect can list tasks.
 type Lister interface {
 	// AppendTasks appends the whole response to ListTasks.

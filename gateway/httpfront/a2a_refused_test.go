@@ -59,6 +59,24 @@ func TestMediaTypeBeforeContent(t *testing.T) {
 	}
 }
 
+// TestErrorsOfNamedVersion: a caller of 0.3 that names its version gets errors without data, in a stream, too.
+func TestErrorsOfNamedVersion(t *testing.T) {
+	g := open(t, everyCaller)
+	for _, method := range []string{"tasks/get", "tasks/resubscribe"} {
+		for version, want := range map[string]bool{"": true, "0.3": false, "0.3.0": false} {
+			path := "/agents/one"
+			if version != "" {
+				path += "?A2A-Version=" + version
+			}
+			_, body := g.post(path, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"id":"gw-`+
+				strings.Repeat("a", 26)+`"}}`)
+			if !strings.Contains(body, "-32001") || strings.Contains(body, `"data":`) != want {
+				t.Errorf("%s, version %q: %s", method, version, body)
+			}
+		}
+	}
+}
+
 // TestMessagesOfAnotherContext: a message that names a task and a context that is not the task's is refused in A2A
 // (1.0 §3.4.3), and its agent does not get it. Neither does it get a message whose id is that of another one.
 func TestMessagesOfAnotherContext(t *testing.T) {

@@ -3,6 +3,7 @@
 package a2a_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -114,12 +115,21 @@ func TestLegacyFaults(t *testing.T) {
 			}
 		}
 	}
-	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"),
-		task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")))
+	silent := task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")
+	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"), silent))
 	want := `x{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error",` +
 		`"data":{"errorType":"AGENT_TIMEOUT","field":"f","taskId":"t","details":"it was silent"}}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	named := a2a.V03Server(false).(translate.VersionedServer).Named()
+	for err, want := range map[error]string{
+		silent:              `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"it was silent"}}`,
+		errors.New("a bug"): `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error"}}`,
+	} {
+		if diff := cmp.Diff(want, string(named.AppendError(nil, jsonrpc.ID("7"), err))); diff != "" {
+			t.Errorf("to a caller that names its version (-want +got):\n%s", diff)
+		}
 	}
 }
 

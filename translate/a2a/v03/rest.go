@@ -26,7 +26,7 @@ import (
 // it is final, CANCELLED has two Ls, and errors are also those of JSON-RPC. Callers that write the objects of 0.3's
 // JSON-RPC are understood.
 func RESTServer(confirm bool) translate.Server {
-	return restServer{v1.NewBase(&restSchema, confirm), server{confirm}}
+	return restServer{v1.NewBase(&restSchema, confirm), server{confirm: confirm}}
 }
 
 type restServer struct {

@@ -18,9 +18,15 @@ import (
 
 // Server returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. With confirm, a task that awaits completion
 // is input-required to them; without, it is completed as soon as its agent has finished.
-func Server(confirm bool) translate.Server { return server{confirm} }
+func Server(confirm bool) translate.Server { return server{confirm: confirm} }
 
-type server struct{ confirm bool }
+type server struct {
+	confirm bool
+	named   bool // the caller names the version
+}
+
+// Named implements translate.VersionedServer.
+func (s server) Named() translate.Server { return server{s.confirm, true} }
 
 // Name implements translate.Server.
 func (server) Name() string { return version.Name03 }
@@ -74,9 +80,13 @@ func appendWebhook(dst []byte, w *task.Webhook) []byte {
 	return append(dst, '}')
 }
 
-// AppendError implements translate.Server.
-func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+// AppendError implements translate.Server. An SDK of 1.0, which names the version, may read no code
+// where an error has the data of 0.3. So such a caller gets none, and the message is what the detail says.
+func (s server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := inWords(wire.ErrorOf(err))
+	if s.named {
+		return rpc.FaultsV03[e.Kind].AppendPlain(dst, id, e)
+	}
 	return rpc.FaultsV03[e.Kind].Append(dst, id, e)
 }
 
@@ -123,9 +133,10 @@ func (server) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {
 
 // Interface guards.
 var (
-	_ translate.Server      = server{}
-	_ translate.Statuser    = server{}
-	_ translate.StateFilter = server{}
-	_ translate.CardServer  = server{}
-	_ translate.Unresumer   = server{}
+	_ translate.Server          = server{}
+	_ translate.VersionedServer = server{}
+	_ translate.Statuser        = server{}
+	_ translate.StateFilter     = server{}
+	_ translate.CardServer      = server{}
+	_ translate.Unresumer       = server{}
 )

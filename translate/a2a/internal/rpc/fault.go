@@ -3,6 +3,7 @@
 package rpc
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -61,6 +62,11 @@ var FaultsV03 = func() [len(Faults)]Fault {
 // Append appends an error response.
 func (f *Fault) Append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
+}
+
+// AppendPlain is Append without data: what the error says is its message.
+func (f *Fault) AppendPlain(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
+	return jsonrpc.AppendError(dst, id, f.code, cmp.Or(e.Detail, f.message), nil)
 }
 
 // AppendObject appends the members of an error object without the braces.
