@@ -69,7 +69,7 @@ func TestPollsWait(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got[len(got)-1]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
-			if n := count(at.asked, "get"); n != tc.asks && tc.asks > 0 {
+			if n := at.times("get"); n != tc.asks && tc.asks > 0 {
 				t.Errorf("%s: the agent was asked %d times, want %d", name, n, tc.asks)
 			}
 			if took := time.Since(begun); took < tc.least || took > tc.most {

@@ -29,8 +29,18 @@ var losesAnswers = map[string]step{
 	},
 }
 
+// times returns how often an agent was asked by methods.
+func (l *listing) times(methods ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, method := range methods {
+		n += count(l.asked, method)
+	}
+	return n
+}
+
 // sends returns how many messages an agent was sent.
-func (l *listing) sends() int { return count(l.asked, "send") + count(l.asked, "sendSubscribe") }
+func (l *listing) sends() int { return l.times("send", "sendSubscribe") }
 
 // TestWorkIsNotRepeated: an agent of A2A v0.1 that stores a task at its end, or never, is sent a message once, whatever
 // it says of it after its answer was lost, and whether the connection broke or the process.

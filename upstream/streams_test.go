@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +24,15 @@ import (
 // listing is an agent that lists the methods it is asked for.
 type listing struct {
 	http.Handler
+	mu    sync.Mutex
 	asked []string
 }
 
 func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	l.mu.Lock()
 	l.asked = append(l.asked, strings.TrimPrefix(gjson.GetBytes(body, "method").Str, "tasks/"))
+	l.mu.Unlock()
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	l.Handler.ServeHTTP(w, r)
 }
