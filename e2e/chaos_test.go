@@ -81,7 +81,8 @@ func TestTasksUnderFaults(t *testing.T) {
 		return damage{after: -1}
 	})
 	s := newSite(t)
-	c := config{store: "store pebble " + s.dir + "/store", handle: "aip_gateway a2a/legacy http://" + between.address()}
+	c := config{store: "store pebble " + s.dir + "/store",
+		handle: "aip_gateway a2a/legacy http://" + between.address() + " {\nagent {\nresend always\n}\n}"}
 	s.start(c)
 	var all sync.WaitGroup
 	var ended atomic.Int64

@@ -63,7 +63,7 @@ func TestKillBetweenIntentAndAnswer(t *testing.T) {
 	s := newSite(t)
 	conf := config{
 		store:  "store pebble " + s.dir + "/store {\nsync state\n}",
-		handle: "aip_gateway a2a/legacy " + agent.url,
+		handle: "aip_gateway a2a/legacy " + agent.url + " {\nagent {\nresend always\n}\n}",
 	}
 	interrupted := 0
 	for round := range rounds {
