@@ -30,7 +30,7 @@ const (
 type Place struct {
 	Seq    int64  // of the last message before the turn
 	Later  bool   // the thread had a turn before
-	Before string // the agent's own id of that one; empty where it had none
+	Before string // the agent's own id of that one, if it has ended; empty where it had none
 }
 
 const (
@@ -254,7 +254,10 @@ func (t *Talk) report(v gjson.Result) (rep agent.Report, err error) {
 // settle adds to a report that ends the turn the position up to which the inbox belongs to it.
 func (t *Talk) settle(rep agent.Report, seq int64) agent.Report {
 	if rep.State.Settled() && seq > 0 {
-		after := Place{Seq: seq, Later: true, Before: t.own}
+		after := Place{Seq: seq, Later: true}
+		if rep.State != task.AwaitingInput { // a question leaves the agent's task open
+			after.Before = t.own
+		}
 		rep.Ref = &agent.Ref{Task: t.thread, Session: after.session()}
 		rep.Revision, rep.RevisionDated = "seq "+strconv.FormatInt(seq, 10), true
 	}

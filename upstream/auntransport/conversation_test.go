@@ -306,6 +306,29 @@ func TestLateStatus(t *testing.T) {
 	}
 }
 
+// A question leaves the agent's task open: what the agent says of the same task afterwards is the next turn.
+func TestTaskGoesOnAfterQuestion(t *testing.T) {
+	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
+		own := object{"task_id": "one"}
+		s.says(func(n int, thread string) []any {
+			if n == 1 {
+				asks := object{"type": "status", "state": "input_required", "text": "which?", "thread_id": thread}
+				return []any{event("task.started", thread, own), merge(asks, own)}
+			}
+			return []any{said("blue", thread, own), event("task.completed", thread, own)}
+		})
+		got, ref := carryOut(t, a, start("t", "ask"))
+		if got != "working awaiting-input which?" {
+			t.Error(got)
+		}
+		turn := goOn("u", "blue", ref)
+		turn.From = task.AwaitingInput
+		if got, _ = carryOut(t, a, turn); got != "working awaiting-completion =blue" {
+			t.Error(got)
+		}
+	})
+}
+
 // Where an agent answers without a thread, or with the chat that it was sent, or by a reply to the message of the turn,
 // the answer is that of the turn. With several open turns, only what names one is placed.
 //
