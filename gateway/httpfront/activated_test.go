@@ -29,6 +29,10 @@ func TestActivatedExtensions(t *testing.T) {
 		var got []string
 		var body string
 		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost { // its card
+				http.NotFound(w, r)
+				return
+			}
 			all, _ := io.ReadAll(r.Body)
 			body = string(all)
 			got = append(append(r.Header["A2a-Extensions"], r.Header["X-A2a-Extensions"]...), r.Header["X-Other"]...)
@@ -66,6 +70,47 @@ func TestActivatedExtensions(t *testing.T) {
 				strings.Contains(w.Body.String(), "activated") {
 				t.Errorf("%s, %s: (-want +got):\n%s\nthe agent got %s\nthe caller got %s", dialect, name, diff, body, w.Body)
 			}
+		}
+		behind.Close()
+	}
+}
+
+// TestForgedExtensions: a Leader of AIP may write extensions of A2A as metadata, and nothing in them becomes a header
+// field of its choice.
+func TestForgedExtensions(t *testing.T) {
+	const forged = `http://x,urn:a\r\nAuthorization: Bearer stolen\r\nX-Other: 1\r\nContent-Length: 0\r\n\r\n`
+	for dialect, answer := range map[string]string{
+		"a2a/0.3": `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"}}`,
+		"a2a/1.0": `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"}}}`,
+	} {
+		var got http.Header
+		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost { // its card
+				http.NotFound(w, r)
+				return
+			}
+			got = r.Header.Clone()
+			var request struct{ ID json.RawMessage }
+			if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+				t.Error(err)
+			}
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, answer)
+		}))
+		g := open(t, func(s *setup) {
+			s.Agent.Dialect, s.Agent.HTTP.URL, s.Partner.Agent = dialect, behind.URL, nil
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/agents/one", strings.NewReader(
+			`{"jsonrpc":"2.0","method":"rpc","id":1,"params":{"message":{"id":"m","senderRole":"leader","senderId":"L",`+
+				`"command":"start","taskId":"t","sessionId":"s","dataItems":[{"type":"text","text":"hi"}],`+
+				`"metadata":{"a2a":{"activatedExtensions":{"uris":"`+forged+`"}}}}}}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		g.Front.ServeHTTP(w, r)
+		want := []string{"http://x"}
+		if diff := cmp.Diff([][]string{want, want, nil, nil}, [][]string{
+			got["A2a-Extensions"], got["X-A2a-Extensions"], got["X-Other"], got["Authorization"],
+		}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\nthe caller got %s", dialect, diff, w.Body)
 		}
 		behind.Close()
 	}

@@ -28,6 +28,17 @@ const (
 
 // Activate gathers the extensions that header fields activate.
 func (r *Request) Activate(fields []string) {
+	uris := listed(fields...)
+	if uris == "" {
+		return
+	}
+	var members wire.Extensions
+	members.Add("uris", gjson.Result{Raw: string(task.AppendString(nil, uris)), Type: gjson.String})
+	r.Params.AddObject(activated, &members, "")
+}
+
+// listed returns the URIs in header fields as one field lists them; empty for none.
+func listed(fields ...string) string {
 	var uris []string
 	for _, field := range fields {
 		for uri := range strings.SplitSeq(field, ",") {
@@ -37,12 +48,7 @@ func (r *Request) Activate(fields []string) {
 			}
 		}
 	}
-	if len(uris) == 0 {
-		return
-	}
-	var members wire.Extensions
-	members.Add("uris", gjson.Result{Raw: string(task.AppendString(nil, strings.Join(uris, ", "))), Type: gjson.String})
-	r.Params.AddObject(activated, &members, "")
+	return strings.Join(uris, ", ")
 }
 
 // isURI reports whether a text may be the URI of an extension, which stands in a list in a header field.
@@ -51,7 +57,12 @@ func isURI(s string) bool {
 		!strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"<>\^{|}`+"`", c) })
 }
 
-// Activated returns the extensions that a caller has activated, as a header field lists them; empty for none.
+// Activated returns the extensions that a caller has activated, as a header field lists them; empty for none. They are
+// read as if they came from a header field, because callers of other dialects write extensions of A2A as metadata.
 func Activated(extra json.RawMessage) string {
-	return gjson.ParseBytes(wire.MemberOf(member(extra, activated), "uris")).Str
+	uris := wire.MemberOf(member(extra, activated), "uris")
+	if len(uris) == 0 {
+		return ""
+	}
+	return listed(gjson.ParseBytes(uris).Str)
 }
