@@ -184,7 +184,7 @@ func (r *run) resolve() error {
 func (r *run) use(e *Endpoint) {
 	r.Endpoint, r.noStreams = e, false
 	carriesOut := r.yield != nil || r.interrupt != nil
-	if carriesOut && e.sessionless.Load() && r.starts() && !r.turn.OwnSession {
+	if carriesOut && r.starts() && !r.maySaySession() {
 		r.withoutSession()
 	}
 	switch {

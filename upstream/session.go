@@ -55,6 +55,16 @@ func (r *run) dropSession(err error) {
 	r.withoutSession()
 }
 
+// maySaySession reports whether a start may have the session's name. One that the agent has made in an earlier process
+// or configuration may be that of another Leader's session by now, since some agents count from 1 when they start.
+func (r *run) maySaySession() bool {
+	if !r.turn.OwnSession {
+		return !r.sessionless.Load()
+	}
+	of, had := r.sessions.take(r.turn.Ref.Session, holder{leader: r.turn.Leader})
+	return !had || of.leader == r.turn.Leader
+}
+
 // claimSession leaves it at this task if the agent names the session as it has named one of another Leader: the two
 // must not meet in later tasks.
 func (r *run) claimSession(rep *agent.Report) {

@@ -166,3 +166,34 @@ func TestSessionOfAnotherLeader(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionThatAnotherLeaderHasNow: a name that the agent has made for the session of a Leader, and since then, after
+// a restart, for that of another one, is not sent for the first.
+//
+// Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
+func TestSessionThatAnotherLeaderHasNow(t *testing.T) {
+	for dialect, codec := range withSessions {
+		for _, stream := range []bool{false, true} {
+			at := &withContexts{answer: func(string) string { return "1" }}
+			change := func(s *settings) { s.Codec = codec }
+			withAgent(t, at, change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+				for i, of := range []struct {
+					leader, session string
+					given           bool
+				}{{"bob", "s", false}, {"ann", "1", true}, {"bob", "1", true}} {
+					start := turn(fmt.Sprint(i))
+					start.Leader, start.Ref.Session, start.OwnSession = of.leader, of.session, of.given
+					for rep, err := range carryOut(t.Context(), a, start, stream) {
+						if err != nil || rep.OwnSession && of.leader == "ann" {
+							t.Errorf("%s, stream %v: the name that %s gets is kept: %v (%v)", dialect, stream, of.leader,
+								rep.OwnSession, err)
+						}
+					}
+				}
+				if want := []string{"s", "", "1"}; !slices.Equal(at.asked, want) {
+					t.Errorf("%s, stream %v: the agent was asked in %q, want %q", dialect, stream, at.asked, want)
+				}
+			})
+		}
+	}
+}
