@@ -12,14 +12,16 @@ func TestWildAgentsInGo(t *testing.T) {
 
 var wildAgentsInGo = []wildAgent{
 	{
-		name: "Google ADK for Go", folder: "adk-go", of: "google.golang.org/adk/v2", v1: true, program: []string{"adk-go"},
-		answer: adkAnswer,
+		wildOf: wildOf{name: "Google ADK for Go", folder: "adk-go", of: "google.golang.org/adk/v2"}, v1: true,
+		program: []string{"adk-go"}, answer: adkAnswer,
 	},
 	{
-		name: "trpc-a2a-go", folder: "trpc-02", of: "trpc.group/trpc-go/trpc-a2a-go", program: []string{"trpc-02"},
+		wildOf:  wildOf{name: "trpc-a2a-go", folder: "trpc-02", of: "trpc.group/trpc-go/trpc-a2a-go"},
+		program: []string{"trpc-02"},
 	},
 	{
-		name: "a2a-go", folder: "a2a-go-23", of: "github.com/a2aproject/a2a-go/v2", v1: true, program: []string{"a2a-go-23"},
+		wildOf: wildOf{name: "a2a-go", folder: "a2a-go-23", of: "github.com/a2aproject/a2a-go/v2"}, v1: true,
+		program: []string{"a2a-go-23"},
 	},
 }
 

@@ -13,8 +13,9 @@ func TestWildAgentsByNpm(t *testing.T) {
 
 var wildAgentsByNpm = []wildAgent{
 	{
-		name: "Google ADK for JS", folder: "adk-js", of: "@google/adk", program: []string{"node", "adk-js/agent.mjs"},
-		answer: adkAnswer,
+		wildOf:  wildOf{name: "Google ADK for JS", folder: "adk-js", of: "@google/adk", npm: true},
+		program: []string{"node", "adk-js/agent.mjs"},
+		answer:  adkAnswer,
 		theirs: []wildTheirs{
 			{deed: "cancel", why: "refuses every cancel; the gateway ends the task for its caller all the same",
 				direct:  &wildEnd{Broken: "error -32603: Task cancellation is not supported yet."},
@@ -24,8 +25,9 @@ var wildAgentsByNpm = []wildAgent{
 		},
 	},
 	{
-		name: "Mastra", folder: "mastra", of: "@mastra/core", program: []string{"node", "mastra/agent.mjs"},
-		card: "/api/.well-known/mastra/agent-card.json", path: "/api/a2a/mastra",
+		wildOf:  wildOf{name: "Mastra", folder: "mastra", of: "@mastra/core", npm: true},
+		program: []string{"node", "mastra/agent.mjs"},
+		card:    "/api/.well-known/mastra/agent-card.json", path: "/api/a2a/mastra",
 		theirs: []wildTheirs{
 			{deed: "question", missing: true, why: "its questions were not tried"},
 			{deed: "failure of a send", why: "a send that fails is an error, and makes no task",
@@ -36,8 +38,9 @@ var wildAgentsByNpm = []wildAgent{
 		},
 	},
 	{
-		name: "VoltAgent", folder: "voltagent", of: "@voltagent/a2a-server", program: []string{"node", "voltagent/agent.mjs"},
-		card: "/.well-known/volt/agent-card.json", path: "/a2a/volt",
+		wildOf:  wildOf{name: "VoltAgent", folder: "voltagent", of: "@voltagent/a2a-server", npm: true},
+		program: []string{"node", "voltagent/agent.mjs"},
+		card:    "/.well-known/volt/agent-card.json", path: "/a2a/volt",
 		theirs: []wildTheirs{
 			{deed: "question", missing: true, why: "asks nothing"},
 			{deed: "failure of a send", why: "a model that breaks in mid-run fails a send, but completes a stream",
@@ -49,7 +52,7 @@ var wildAgentsByNpm = []wildAgent{
 		},
 	},
 	{
-		name: "Gemini CLI", folder: "gemini-cli", of: "@google/gemini-cli-a2a-server",
+		wildOf:  wildOf{name: "Gemini CLI", folder: "gemini-cli", of: "@google/gemini-cli-a2a-server", npm: true},
 		program: []string{"node", "gemini-cli/agent.mjs"},
 		answer: func(u *wildUser) object {
 			return u.message(object{"kind": "data", "data": object{"outcome": "proceed_once",

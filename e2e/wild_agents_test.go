@@ -23,9 +23,7 @@ import (
 //
 // To add one, append it to the list of its kind, and its row to docs/compatibility.md.
 type wildAgent struct {
-	name    string   // as the page calls it
-	folder  string   // in interop
-	of      string   // the package whose version the page names: the folder's go.mod or package-lock.json has it
+	wildOf
 	v1      bool     // it speaks A2A 1.0, or else 0.3
 	program []string // as sdkCommand takes it
 	card    string   // where its card is; default: the place that A2A names
@@ -35,6 +33,14 @@ type wildAgent struct {
 
 	// answer returns what answers its question; default: the text "blue".
 	answer func(*wildUser) object
+}
+
+// wildOf says what an implementation is.
+type wildOf struct {
+	name   string // as the page calls it
+	folder string // in interop
+	of     string // the package whose version the page names: the folder's go.mod or package-lock.json has it
+	npm    bool   // it is package-lock.json
 }
 
 // wildTheirs is a deed of which something else comes directly than through the gateway, or that the agent cannot do.
@@ -323,41 +329,47 @@ func (a *wildAgent) row(t *testing.T) string {
 }
 
 // version is the one that is pinned.
-func (a *wildAgent) version(t *testing.T) string {
+func (o *wildOf) version(t *testing.T) string {
 	t.Helper()
-	folder := "../interop/" + a.folder
+	folder := "../interop/" + o.folder
 	version := ""
-	if a.program[0] == "node" {
+	if o.npm {
 		lock, err := os.ReadFile(folder + "/package-lock.json")
 		noError(t, err)
-		version = gjson.GetBytes(lock, "packages.node_modules/"+strings.ReplaceAll(a.of, ".", `\.`)+".version").Str
+		version = gjson.GetBytes(lock, "packages.node_modules/"+strings.ReplaceAll(o.of, ".", `\.`)+".version").Str
 	} else {
 		module, err := os.ReadFile(folder + "/go.mod")
 		noError(t, err)
-		if found := regexp.MustCompile(`\s` + regexp.QuoteMeta(a.of) + ` v(\S+)`).FindSubmatch(module); found != nil {
+		if found := regexp.MustCompile(`\s` + regexp.QuoteMeta(o.of) + ` v(\S+)`).FindSubmatch(module); found != nil {
 			version = string(found[1])
 		}
 	}
 	if version == "" {
-		t.Fatalf("%s does not say which version of %s it has", folder, a.of)
+		t.Fatalf("%s does not say which version of %s it has", folder, o.of)
 	}
 	return version
 }
 
-// TestWildAgentsPage: the page has the agents that are asked, in their order and in the versions that are pinned.
+// TestWildAgentsPage: the page has the agents that are asked and the callers that ask, in their order and in the
+// versions that are pinned.
 func TestWildAgentsPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/compatibility.md")
 	noError(t, err)
-	want := ""
+	agents, callers := "", ""
 	for _, a := range slices.Concat(wildAgentsInGo, wildAgentsByNpm) {
-		want += a.row(t)
+		agents += a.row(t)
 	}
-	_, section, _ := strings.Cut(string(page), "\n## Agents of A2A 0.3 and 1.0\n")
-	_, table, _ := strings.Cut(section, "|---|---|---|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	if diff := gocmp.Diff(want, strings.TrimSpace(table)+"\n"); diff != "" {
-		t.Errorf("(-run +page):\n%s\nIt should be:\n%s", diff, want)
+	for _, c := range wildCallers {
+		callers += c.row(t)
+	}
+	for title, want := range map[string]string{"Agents of A2A 0.3 and 1.0": agents, "Callers of A2A": callers} {
+		_, section, _ := strings.Cut(string(page), "\n## "+title+"\n")
+		_, table, _ := strings.Cut(section, "|---|---|---|---|---|\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		if diff := gocmp.Diff(want, strings.TrimSpace(table)+"\n"); diff != "" {
+			t.Errorf("%s (-run +page):\n%s\nIt should be:\n%s", title, diff, want)
+		}
 	}
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wildCaller is an implementation that people write callers of A2A with.
+//
+// To add one, append it to wildCallers, and its row to docs/compatibility.md.
+type wildCaller struct {
+	wildOf
+	speaks string // as the page says it
+	front  string // of the matrix, which has run what it does
+	own    string // what it does that others do not
+	set    string // what an operator writes, or who configures it
+}
+
+var wildCallers = []wildCaller{
+	{wildOf: wildOf{name: "trpc-a2a-go", of: "trpc.group/trpc-go/trpc-a2a-go"}, speaks: "0.1 JSON-RPC",
+		front: "legacy-trpc", own: "has no `tasks/resubscribe`, and cannot send without waiting"},
+	{wildOf: wildOf{name: "a2a-go", of: "github.com/a2aproject/a2a-go"}, speaks: "0.3 JSON-RPC", front: "go-03",
+		own: "loses the code of an error whose `data` is a list"},
+	{wildOf: wildOf{name: "a2a-go", of: "github.com/a2aproject/a2a-go/v2"}, speaks: "1.0 JSON-RPC", front: "go-10",
+		own: "loses the code of an error whose `data` is an object"},
+	{wildOf: wildOf{name: "a2a-go", of: "github.com/a2aproject/a2a-go/v2"}, speaks: "1.0 REST", front: "rest-10"},
+	{wildOf: wildOf{name: "a2a-go", of: "github.com/a2aproject/a2a-go/v2"}, speaks: "1.0 gRPC", front: "grpc-10",
+		set: callsRoot},
+	{wildOf: wildOf{name: "a2a-go", of: "github.com/a2aproject/a2a-go/v2"}, speaks: "0.3 REST", front: "rest-03",
+		own: "says `server error` for every error"},
+	{wildOf: wildOf{name: "@a2a-js/sdk", folder: "js-03", of: "@a2a-js/sdk", npm: true}, speaks: "0.3 JSON-RPC",
+		front: "js-03", set: callsSlash},
+	{wildOf: wildOf{name: "@a2a-js/sdk", folder: "js-03", of: "@a2a-js/sdk", npm: true}, speaks: "0.3 REST",
+		front: "js-03-rest", own: "does not pass on whether a piece is added to the one before", set: callsSlash},
+	{wildOf: wildOf{name: "@a2a-js/sdk", folder: "js-10", of: "@a2a-js/sdk", npm: true}, speaks: "1.0 JSON-RPC",
+		front: "js-10", set: callsSlash},
+	{wildOf: wildOf{name: "@a2a-js/sdk", folder: "js-10", of: "@a2a-js/sdk", npm: true}, speaks: "1.0 REST",
+		front: "js-10-rest", set: callsSlash},
+	{wildOf: wildOf{name: "@a2a-js/sdk", folder: "js-10", of: "@a2a-js/sdk", npm: true}, speaks: "1.0 gRPC",
+		front: "js-10-grpc", set: callsRoot + "; " + callsSlash},
+}
+
+const (
+	callsRoot  = "a site of its own, without a path"
+	callsSlash = "in the caller: a slash at the end of the URL"
+)
+
+// wildDid are the words of the page for the operations of the matrix. A cut is by hand, without the client.
+var wildDid = map[string][]string{"send": {"send"}, "stream": {"stream", "get"}, "cancel": {"cancel"},
+	"ask": {"question"}, "fail": {"failure"}, "push": {"webhook"}}
+
+// row is the caller's row of docs/compatibility.md.
+func (c *wildCaller) row(t *testing.T) string {
+	t.Helper()
+	all := fronts()
+	at := slices.IndexFunc(all, func(f front) bool { return f.name == c.front })
+	if at < 0 {
+		t.Fatalf("the matrix has no front %s", c.front)
+	}
+	var did []string
+	for _, op := range operations {
+		if (op.slow || !all[at].slow) && !slices.Contains(all[at].lacks, op.name) {
+			did = append(did, wildDid[op.name]...)
+		}
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", c.name, c.version(t), c.speaks, strings.Join(did, ", "),
+		cmp.Or(c.own, "–"), cmp.Or(c.set, "–"))
+}
