@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // legacyWrites answers a message in a form of its own: answer is what it writes to tasks/send, and events, each in a
@@ -105,6 +107,15 @@ var wildLegacyForms = []wildRow{
 		`{"id":"ID","status":{"state":"completed"},"artifacts":[{"parts":[{"type":"text/plain","text":"done"}]}]}`)),
 	oddLegacy("writes NaN, behind a byte order mark", "\ufeff"+legacyResponse(
 		`{"id":"ID","status":{"state":"completed"},"metadata":{"score":NaN},"artifacts":[`+doneArtifact+`]}`)),
+	legacyRow{
+		name: "cuts a character in halves, and sends one of them",
+		answer: legacyAnswers(func(id string) []string {
+			task := `{"id":"` + id + `","status":{"state":"completed"},"final":true,"artifacts":[` +
+				`{"parts":[{"type":"text","text":"done \ud83d"}]}]}`
+			return []string{task, task}
+		}),
+		want: wildEnd{Settled: []string{"completed"}, Products: []string{"done \ufffd"}, Told: helloTold},
+	}.row(),
 	oddLegacy("has an empty error beside each result",
 		`{"jsonrpc":"2.0","id":RPC,"error":{},"result":{"id":"ID","status":{"state":"completed"},"artifacts":[`+
 			doneArtifact+`]}}`),
@@ -118,4 +129,73 @@ var wildLegacyForms = []wildRow{
 		name: "has an error that is a string", odd: true, unary: true,
 		answer: legacyWrites(`{"jsonrpc":"2.0","id":RPC,"error":"no model"}`, ""), want: legacyNoModel,
 	}.row(),
+	legacyRow{
+		name: "has an error whose code is a word", odd: true, unary: true,
+		answer: legacyWrites(`{"jsonrpc":"2.0","id":RPC,"error":{"code":"MODEL_AWAY","message":"no model"}}`, ""),
+		want: wildEnd{Settled: []string{"failed"}, Said: []string{"the agent reports an error: MODEL_AWAY: no model"},
+			Told: helloTold},
+	}.row(),
+	legacyRow{
+		name: "has an error without a code", odd: true, unary: true,
+		answer: legacyWrites(`{"jsonrpc":"2.0","id":RPC,"error":{"message":"no model"}}`, ""), want: legacyNoModel,
+	}.row(),
+	wantsLogin("wants a login by `auth_required`", "auth_required"),
+	wantsLogin("wants a login by `requires-auth`", "requires-auth"),
+	legacyRow{
+		name: "answers with HTTP 202",
+		answer: func(w http.ResponseWriter, r *http.Request, h heard) {
+			legacyAnswers(artifactAtEnd)(accepting{w}, r, h)
+		},
+		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name: "refuses ids of tasks and sessions that are no UUIDs", odd: true,
+		answer: func(w http.ResponseWriter, r *http.Request, h heard) {
+			if uuid.Validate(h.Params.ID) != nil || uuid.Validate(h.Params.Session) != nil {
+				writeError(w, h, -32602, "Invalid params: id and sessionId must be UUIDs")
+				return
+			}
+			legacyAnswers(artifactAtEnd)(w, r, h)
+		},
+		want: legacyDone,
+	}.row(),
+	legacyRow{
+		name: "stores a task at its end only, and is cut while it works", odd: true, unary: true,
+		set: "agent {\nresend after 200ms\n}",
+		answer: func(w http.ResponseWriter, _ *http.Request, h heard) {
+			switch h.Method {
+			case "tasks/send":
+				panic(http.ErrAbortHandler)
+			case "tasks/get":
+				writeError(w, h, -32001, "Task not found")
+			default:
+				writeError(w, h, -32601, "Method not found")
+			}
+		},
+		want: wildEnd{Settled: []string{"failed"}, Said: []string{"the connection to the agent broke, and the agent says " +
+			"that it does not have the message; it may have done the work all the same, so the message is not sent again; " +
+			"a new start does the work again"}, Told: helloTold},
+	}.row(),
+}
+
+// artifactAtEnd is a stream of a whole task.
+func artifactAtEnd(id string) []string {
+	task := `{"id":"` + id + `","status":{"state":"completed"},"final":true,"artifacts":[` + doneArtifact + `]}`
+	return []string{task, task}
+}
+
+// wantsLogin is a row of an agent that has a word of its own for a state which A2A v0.1 does not have.
+func wantsLogin(name, word string) wildRow {
+	answer := legacyResponse(`{"id":"ID","status":{"state":"` + word + `",` +
+		`"message":{"role":"agent","parts":[{"type":"text","text":"Log in."}]}}}`)
+	return legacyRow{name: name, odd: true, answer: legacyWrites(answer, answer, answer),
+		want: wildEnd{Settled: []string{"input-required"}, Said: []string{"Log in."}, Told: helloTold}}.row()
+}
+
+// accepting answers with HTTP 202.
+type accepting struct{ http.ResponseWriter }
+
+func (w accepting) Write(data []byte) (int, error) {
+	w.WriteHeader(http.StatusAccepted)
+	return w.ResponseWriter.Write(data)
 }

@@ -35,25 +35,7 @@ type legacyRow struct {
 }
 
 func (r legacyRow) row() wildRow {
-	texts := r.texts
-	if texts == nil {
-		texts = helloTold
-	}
-	serve := func(t *testing.T) *wildServed {
-		if r.program != "" {
-			url := runAgent(t, sdkBinary(t, r.program))
-			return &wildServed{at: url, as: "a2a/legacy " + url}
-		}
-		agent := newFakeAgent(t, r.answer)
-		return &wildServed{at: agent.url, as: "a2a/legacy " + agent.url, told: func() (told []string) {
-			for _, h := range agent.requests("") {
-				if h.Method == "tasks/send" || h.Method == "tasks/sendSubscribe" && !r.unary {
-					told = append(told, h.Params.Message.Parts[0].Text)
-				}
-			}
-			return told
-		}}
-	}
+	texts := r.told()
 	client := func(method string) func(*testing.T, string) wildEnd {
 		return func(t *testing.T, at string) wildEnd {
 			l := newWildLeader(t, at)
@@ -86,19 +68,44 @@ func (r legacyRow) row() wildRow {
 	for _, through := range []bool{false, true} {
 		for _, method := range []string{"tasks/send", "tasks/sendSubscribe"} {
 			if through || !r.odd && (!r.unary && !r.endless || method == "tasks/send") {
-				ways = append(ways, wildWay{name: fmt.Sprintf("%s, through %t", method, through), serve: serve, through: through,
+				ways = append(ways, wildWay{name: fmt.Sprintf("%s, through %t", method, through), serve: r.serve, through: through,
 					callers: "aip a2a", call: client(method)})
 			}
 		}
 	}
 	ways = append(ways,
-		wildWay{name: "a Leader by rpc", serve: serve, through: true,
+		wildWay{name: "a Leader by rpc", serve: r.serve, through: true,
 			call: leader(func(l *wildLeader, command, text string) (*wildResult, error) { return l.rpc(command, text, nil) })},
-		wildWay{name: "a Leader by stream", serve: serve, through: true,
+		wildWay{name: "a Leader by stream", serve: r.serve, through: true,
 			call: leader(func(l *wildLeader, command, text string) (*wildResult, error) {
 				return l.stream(command, text, nil)
 			})})
 	return wildRow{name: r.name, set: r.set, notYet: r.notYet, want: r.want, ways: ways}
+}
+
+// told is what its agent is told, in order.
+func (r legacyRow) told() []string {
+	if r.texts == nil {
+		return helloTold
+	}
+	return r.texts
+}
+
+// serve serves its agent.
+func (r legacyRow) serve(t *testing.T) *wildServed {
+	if r.program != "" {
+		url := runAgent(t, sdkBinary(t, r.program))
+		return &wildServed{at: url, as: "a2a/legacy " + url}
+	}
+	agent := newFakeAgent(t, r.answer)
+	return &wildServed{at: agent.url, as: "a2a/legacy " + agent.url, told: func() (told []string) {
+		for _, h := range agent.requests("") {
+			if h.Method == "tasks/send" || h.Method == "tasks/sendSubscribe" && !r.unary {
+				told = append(told, h.Params.Message.Parts[0].Text)
+			}
+		}
+		return told
+	}}
 }
 
 // inLegacy has the words of A2A v0.1 for states of AIP.
@@ -217,7 +224,7 @@ var legacyDone = wildEnd{Settled: []string{"completed"}, Products: []string{"don
 
 const doneArtifact = `{"name":"answer","index":0,"parts":[{"type":"text","text":"done"}]}`
 
-var wildLegacy = slices.Concat(wildLegacyTurns, wildLegacyForms, []wildRow{
+var wildLegacy = slices.Concat(wildLegacyTurns, wildLegacyForms, wildLegacyCancels, []wildRow{
 	legacyRow{
 		name: "trpc-a2a-go 0.0.2", program: "trpc-00", texts: []string{"stream 4 5"},
 		want: wildEnd{Settled: []string{"completed"}, Products: []string{"w0 w1 w2 w3 "}},

@@ -16,7 +16,7 @@ import (
 //
 // To add a row, append it to the table of its kind, and the same row to the table of docs/compatibility.md. To add a
 // table, give it a test that calls runWild, and a line in wildTables. Rows of Leaders of AIP are made by aipRow, and
-// rows of agents of A2A v0.1 by legacyRow.
+// rows of agents of A2A v0.1 by legacyRow and canceledRow.
 type wildRow struct {
 	name string // what is special in it: the first cell of its row of the page
 	set  string // what its operator writes, as the page says: for a way through, in the block of aip_gateway

@@ -56,7 +56,10 @@ func (processor) Process(ctx context.Context, _ string, m protocol.Message, h ta
 	}
 	var all strings.Builder
 	for piece, err := range model.Say(ctx, text.String(), 1) {
-		if err != nil {
+		switch {
+		case ctx.Err() != nil: // the task is canceled, which the SDK says itself
+			return ctx.Err()
+		case err != nil:
 			return says(protocol.TaskStateFailed, err.Error())
 		}
 		all.WriteString(piece)
