@@ -15,6 +15,9 @@ const (
 	// maxRemarks is how many messages of one turn stand apart. The last of them grows by what follows, since an agent
 	// may say its answer in small pieces.
 	maxRemarks = 64
+	// maxLastItems is how many data items the last of them has at most, in which texts that meet are one. Beyond that the
+	// older ones are forgotten, down to a half: each reader of the history gets a copy of them.
+	maxLastItems = 256
 	// maxSaid is how many bytes of what the agent has said are kept, if Fold.MaxSaid says nothing.
 	maxSaid = 4 << 20
 )
@@ -90,6 +93,11 @@ func (f *Fold) remark(m Message) {
 		had := len(r.last.DataItems)
 		r.texts.Add(&r.last, &Product{DataItems: m.DataItems})
 		r.size += itemsSize(m.DataItems) - int64(entrySize*(had+len(m.DataItems)-len(r.last.DataItems)))
+		if all := r.last.DataItems; len(all) > maxLastItems {
+			old := len(all) - max(maxLastItems/2, len(m.DataItems))
+			r.size -= itemsSize(all[:old])
+			r.last.DataItems = slices.Clone(all[old:])
+		}
 		r.late = true
 	}
 	if most := f.maxSaid(); r.size > most {

@@ -213,6 +213,30 @@ func TestRemarksAreBounded(t *testing.T) {
 	}
 }
 
+// TestManyItems: what an agent says in data beyond maxRemarks of a turn is kept as far as it can be read at a steady
+// cost, the newest part of it.
+func TestManyItems(t *testing.T) {
+	f := folded(begins())
+	say := func(i int) {
+		f.Apply(Event{Status: &Status{State: Working, DataItems: []DataItem{{Kind: DataKind, Data: fmt.Append(nil, i)}}}})
+	}
+	for i := range 3000 {
+		say(i)
+		all := f.Task().MessageHistory
+		last := all[len(all)-1].DataItems
+		if n := len(last); n > maxLastItems || i > 0 && string(last[n-1].Data) != fmt.Sprint(i-1) {
+			t.Fatalf("after %d, the last message has %d items, and ends with %s", i, n, last[n-1].Data)
+		}
+	}
+	want := int64(0)
+	for _, m := range f.Task().MessageHistory[1:] {
+		want += m.Size()
+	}
+	if f.said.size != want {
+		t.Errorf("what was said counts as %d bytes and has %d", f.said.size, want)
+	}
+}
+
 // TestRemarksCostNoCopies: a turn that says much costs no more for each piece than one that says little.
 func TestRemarksCostNoCopies(t *testing.T) {
 	perPiece := func(n int) float64 {
