@@ -38,6 +38,7 @@ type asker struct {
 	origin    *url.URL        // which alone gets the header, and the certificate of transport
 	strange   *http.Transport // to all others
 	remaining int             // how many questions are left
+	troubled  bool            // its server has failed at a question, or has put it off
 }
 
 func newAsker(ctx context.Context, config Config) asker {
@@ -145,6 +146,7 @@ func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []
 	}
 	defer res.Body.Close()
 	a := answer{status: res.StatusCode}
+	k.troubled = k.troubled || a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests
 	switch res.StatusCode {
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		a.location = res.Header.Get("Location")

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	cardAge      = time.Minute      // after which a card is fetched again
+	cardAge      = time.Minute      // after which a card is fetched again, or looked for where there was none
 	cardPause    = 5 * time.Second  // after a failure, before the card is fetched again
 	fetchTimeout = 10 * time.Second // of one fetch
 
@@ -102,7 +102,8 @@ func (c *Card) look() (_ *translate.Card, changed time.Time, fetch *flight[*tran
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	age := time.Since(c.fetched)
-	fresh := c.err == nil && c.card != nil && age < cardAge || c.err != nil && age < cardPause
+	known := c.err == nil && c.card != nil || errors.Is(c.err, errNoCard)
+	fresh := known && age < cardAge || c.err != nil && age < cardPause
 	if !fresh && c.fetching == nil && !c.closed {
 		if c.first.IsZero() {
 			c.first = time.Now()

@@ -3,6 +3,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -25,6 +26,7 @@ const pushing = `{"name":"n","url":"http://agent/","capabilities":{"streaming":f
 // cardServer shows a card.
 type cardServer struct {
 	body    atomic.Pointer[string] // nil for none
+	status  atomic.Int64           // of the answer where there is none; 0 for 404
 	delay   atomic.Int64           // of an answer
 	fetches atomic.Int64
 }
@@ -44,7 +46,7 @@ func (s *cardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, *body)
 		return
 	}
-	http.NotFound(w, r)
+	w.WriteHeader(int(cmp.Or(s.status.Load(), http.StatusNotFound)))
 }
 
 // withCard runs f in a bubble, with a card of a server.
@@ -164,19 +166,25 @@ func TestOldCardIsServed(t *testing.T) {
 	})
 }
 
-// TestNoCard: an agent without a card is not asked all the time.
+// TestNoCard: an agent without a card is not asked all the time, and one whose server fails is asked sooner again.
 func TestNoCard(t *testing.T) {
-	withCard(t, "", func(t *testing.T, c *Card, s *cardServer) {
-		for range 100 {
-			if _, _, err := c.Get(t.Context()); err == nil || c.Pushes(t.Context()) {
-				t.Errorf("there is a card: %v", err)
+	for status, pause := range map[int]time.Duration{
+		http.StatusNotFound: cardAge, http.StatusUnauthorized: cardAge, http.StatusMethodNotAllowed: cardAge,
+		http.StatusBadGateway: cardPause, http.StatusTooManyRequests: cardPause,
+	} {
+		withCard(t, "", func(t *testing.T, c *Card, s *cardServer) {
+			s.status.Store(int64(status))
+			for range 100 {
+				if _, _, err := c.Get(t.Context()); err == nil || c.Pushes(t.Context()) {
+					t.Errorf("there is a card: %v", err)
+				}
+				time.Sleep(pause / 50)
 			}
-			time.Sleep(cardPause / 50)
-		}
-		if n := s.fetches.Load(); n != 2 {
-			t.Errorf("the card was fetched %d times in %v", n, 2*cardPause)
-		}
-	})
+			if n := s.fetches.Load(); n != 2 {
+				t.Errorf("with HTTP %d, the card was fetched %d times in %v", status, n, 2*pause)
+			}
+		})
+	}
 }
 
 // brokenFinder has a bug in what reads cards.

@@ -71,11 +71,18 @@ func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 	}
 	card, err := d.card()
 	if err == nil && card == nil {
-		err = upstream.Failed(task.InvalidAgentResponse, upstream.CardMissing, nil,
+		var why error
+		if !d.troubled && config.ReadCard == nil {
+			why = errNoCard
+		}
+		err = upstream.Failed(task.InvalidAgentResponse, upstream.CardMissing, why,
 			"the agent shows no card, neither below its URL nor at the root of its host%s", d.withProblem())
 	}
 	return card, err
 }
+
+// errNoCard says that the agent has answered everywhere that there is no card.
+var errNoCard = errors.New("there is no card")
 
 // discovery is one search. It is used by one goroutine only.
 type discovery struct {

@@ -4,8 +4,8 @@
 // and hands what it found to the driver of turns as a Resolver.
 //
 // An agent's card is fetched once for all callers that wait, and no lock is held meanwhile. An old card is served while
-// a new one is fetched. A turn waits at most 500 ms for the first card, and only where that says something: if the
-// gateway has a callback address, whether the agent pushes; of an agent of A2A v0.1, whether it has no streams.
+// a new one is fetched. A turn waits at most 500 ms for the first card, which says whether the agent has streams, and
+// whether it pushes. An agent that has no card is asked for it no more often than one that has.
 //
 // The version of an a2a agent is found when it is first needed (discovery.Resolver): by the card, then by requests that
 // change nothing. On an unknown method another version is tried, once: such an answer proves that nothing ran.
