@@ -5,7 +5,11 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"testing"
 
 	"github.com/google/uuid"
 )
@@ -149,6 +153,18 @@ var wildLegacyForms = []wildRow{
 		want: legacyDone,
 	}.row(),
 	legacyRow{
+		name: "has its card at its endpoint only", card: true,
+		notYet: "it looks for no card there",
+		answer: func(w http.ResponseWriter, r *http.Request, h heard) {
+			if h.Method == "tasks/get" || strings.HasPrefix(h.Method, "tasks/send") {
+				legacyAnswers(artifactAtEnd)(w, r, h)
+				return
+			}
+			writeError(w, h, -32601, "Method not found")
+		},
+		want: legacyDone,
+	}.row(),
+	legacyRow{
 		name: "refuses ids of tasks and sessions that are no UUIDs", odd: true,
 		answer: func(w http.ResponseWriter, r *http.Request, h heard) {
 			if uuid.Validate(h.Params.ID) != nil || uuid.Validate(h.Params.Session) != nil {
@@ -198,4 +214,25 @@ type accepting struct{ http.ResponseWriter }
 func (w accepting) Write(data []byte) (int, error) {
 	w.WriteHeader(http.StatusAccepted)
 	return w.ResponseWriter.Write(data)
+}
+
+// behindCard serves an agent whose card is at its endpoint, and nowhere else.
+func behindCard(t *testing.T, agent string) string {
+	to, err := url.Parse(agent)
+	noError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			proxy.ServeHTTP(w, r)
+		case r.URL.Path == "/":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"name":"n","url":"http://%s/","version":"1","capabilities":{"streaming":true},"skills":[]}`, r.Host)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }

@@ -31,6 +31,7 @@ type legacyRow struct {
 	unary             bool                                            // it has no streams: its client asks for none
 	endless           bool                                            // a client that asks it directly sees no last state
 	odd               bool                                            // the client by rule does not read it, its own does
+	card              bool                                            // at its endpoint only; its dialect is to be found
 	want              wildEnd
 }
 
@@ -98,7 +99,7 @@ func (r legacyRow) serve(t *testing.T) *wildServed {
 		return &wildServed{at: url, as: "a2a/legacy " + url}
 	}
 	agent := newFakeAgent(t, r.answer)
-	return &wildServed{at: agent.url, as: "a2a/legacy " + agent.url, told: func() (told []string) {
+	served := &wildServed{at: agent.url, as: "a2a/legacy " + agent.url, told: func() (told []string) {
 		for _, h := range agent.requests("") {
 			if h.Method == "tasks/send" || h.Method == "tasks/sendSubscribe" && !r.unary {
 				told = append(told, h.Params.Message.Parts[0].Text)
@@ -106,6 +107,11 @@ func (r legacyRow) serve(t *testing.T) *wildServed {
 		}
 		return told
 	}}
+	if r.card {
+		served.at = behindCard(t, agent.url)
+		served.as = "a2a " + served.at
+	}
+	return served
 }
 
 // inLegacy has the words of A2A v0.1 for states of AIP.
