@@ -86,16 +86,23 @@ func Failed(table []Failure, f *jsonrpc.Failure) *task.Error {
 
 // Reason returns the words in an error of whatever form; empty where there are none. A code in an object, such as
 // TASK_NOT_FOUND, is none, and of a trace of Python the last line is the reason.
-func Reason(v gjson.Result) (reason string) {
+func Reason(v gjson.Result) string { return reasonIn(v, maxReasonDepth) }
+
+// maxReasonDepth is how deep the words of an error may be, since each level is read again for the next one.
+const maxReasonDepth = 6
+
+func reasonIn(v gjson.Result, depth int) (reason string) {
 	switch {
 	case v.Type == gjson.String:
 		if reason = strings.TrimSpace(v.Str); strings.Contains(reason, "Traceback (most recent call last)") {
 			reason = strings.TrimSpace(reason[strings.LastIndexByte(reason, '\n')+1:])
 		}
 		return reason
+	case depth == 0:
+		return ""
 	case v.IsArray(): // such as those of FastAPI
 		v.ForEach(func(_, entry gjson.Result) bool {
-			reason = Reason(entry)
+			reason = reasonIn(entry, depth-1)
 			return reason == ""
 		})
 		return reason
@@ -103,7 +110,7 @@ func Reason(v gjson.Result) (reason string) {
 		return ""
 	}
 	for _, name := range [...]string{"message", "detail", "details", "reason", "error", "msg"} {
-		reason = Reason(jsonrpc.Member(v, name))
+		reason = reasonIn(jsonrpc.Member(v, name), depth-1)
 		if isCode := strings.Trim(reason, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""; !isCode {
 			return reason
 		}

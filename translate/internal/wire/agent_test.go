@@ -104,3 +104,16 @@ func TestJoinTexts(t *testing.T) {
 		t.Errorf("in place: %s", d)
 	}
 }
+
+// TestDeepReasons: words that stand deeper in an error than any agent writes them are not looked for.
+func TestDeepReasons(t *testing.T) {
+	for _, level := range []string{`{"msg":%}`, `[%]`} {
+		before, behind, _ := strings.Cut(level, "%")
+		for depth, want := range map[int]string{0: "why", maxReasonDepth: "why", maxReasonDepth + 1: "", 50: ""} {
+			v := gjson.Parse(strings.Repeat(before, depth) + `"why"` + strings.Repeat(behind, depth))
+			if got := Reason(v); got != want {
+				t.Errorf("in %d of %s: %q, want %q", depth, level, got, want)
+			}
+		}
+	}
+}
