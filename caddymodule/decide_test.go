@@ -126,7 +126,7 @@ func TestExamineDecide(t *testing.T) {
 		app := &App{StoreRaw: json.RawMessage(`{"driver":"memory"}`)}
 		said := ""
 		partners := []doctor.Partner{{Handler: json.RawMessage(handler)}}
-		for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners) {
+		for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners, doctor.Try{}) {
 			if f.Check == doctor.CheckPolicy {
 				said += string(f.Status) + " " + f.Text
 			}

@@ -57,7 +57,7 @@ func (e *examination) add(check string, s doctor.Status, subject, text string) {
 }
 
 // Examine implements doctor.Examiner.
-func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner) []doctor.Finding {
+func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner, try doctor.Try) []doctor.Finding {
 	var e examination
 	provisioning, end := caddy.NewContext(ctx)
 	defer end()
@@ -84,6 +84,7 @@ func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner) []doctor.Fin
 		all[i].Gateway, all[i].agent, all[i].err = a.examined(ctx, p)
 	}
 	a.assignTitles()
+	tried := e.tried(a, try)
 	e.certificates(ctx, a)
 	asked := make(map[string]bool) // the agents, by the names of their Partners
 	for i, p := range partners {
@@ -103,6 +104,9 @@ func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner) []doctor.Fin
 		if name := g.name(); !asked[name] {
 			asked[name] = true
 			e.agent(ctx, g, agent, p.Served)
+			if name == tried {
+				e.try(ctx, g, agent.HTTP.Header, try.Text)
+			}
 		}
 		e.registration(ctx, g)
 		e.acs(ctx, g)

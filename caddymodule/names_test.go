@@ -57,7 +57,7 @@ func TestExaminedTitles(t *testing.T) {
 	}
 	subjects := make(map[string]int)
 	app := &App{StoreRaw: json.RawMessage(`{"driver": "memory"}`)}
-	for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners) {
+	for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners, doctor.Try{}) {
 		if f.Check == doctor.CheckClientAuth {
 			subjects[f.Subject]++
 		}

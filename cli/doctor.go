@@ -5,8 +5,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -24,8 +26,9 @@ var gravity = map[doctor.Status]int{doctor.OK: 0, doctor.Warning: 1, doctor.Brok
 func doctorCommand() *cobra.Command {
 	var config, adapter string
 	var asJSON bool
+	var try doctor.Try
 	cmd := &cobra.Command{
-		Use:   "doctor [--config <file>]",
+		Use:   "doctor [--config <file>] [--try <text>]",
 		Short: "Explains what is wrong with a set-up",
 		Long: `
 Examines a configuration and what it names: its syntax and settings, certificates (chain,
@@ -40,19 +43,38 @@ for a task that does not exist, and one without its input, which agents of the A
 refuse. An agent that the configuration itself serves need not run yet. Brokers are
 connected to, but not logged in.
 
-Exit status: 0 nothing is broken, though there may be warnings; 1 something is broken.
+With --try, the agent is sent the text as one real task, with the settings of the
+configuration, past the gateway: no caller is named, and nothing is stored. Findings named
+try say how it was sent and why, when the first event came, the states in the agent's
+words, the artifacts, how the task ended, and whether the agent knows it afterwards. A task
+in which the agent asks, or that takes more than two minutes, is canceled. Where the
+configuration has several Partners, --partner names the one whose agent is tried. Agents of
+AUN are not tried.
+
+Exit status: 0 nothing is broken, though there may be warnings; 1 something is broken,
+or the try failed.
 `,
 		Example: `  $ caddy aip doctor
-  $ caddy aip doctor --config /etc/caddy/Caddyfile --json`,
+  $ caddy aip doctor --config /etc/caddy/Caddyfile --json
+  $ caddy aip doctor --try "Plan three days in Beijing" --partner travel`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().StringVarP(&config, "config", "c", "", "the configuration (default: the Caddyfile of this directory)")
 	cmd.Flags().StringVarP(&adapter, "adapter", "a", "", "the adapter of another format than Caddyfile and JSON")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	cmd.Flags().StringVar(&try.Text, "try", "", "send the agent this text as one real task, and tell what it does")
+	cmd.Flags().StringVar(&try.Partner, "partner", "",
+		"the name or AIC of the Partner whose agent is tried (default: the only one)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch tries := cmd.Flags().Changed("try"); {
+		case tries && strings.TrimSpace(try.Text) == "":
+			return errors.New("--try needs a text that the agent can work on")
+		case try.Partner != "" && !tries:
+			return errors.New("--partner is for --try: add --try <text>")
+		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 		defer cancel()
-		findings := append(doctor.Examine(ctx, config, adapter), runningFindings(ctx, config, adapter)...)
+		findings := append(doctor.Examine(ctx, config, adapter, try), runningFindings(ctx, config, adapter)...)
 		slices.SortStableFunc(findings, func(a, b doctor.Finding) int {
 			return cmp.Compare(gravity[a.Status], gravity[b.Status])
 		})

@@ -16,9 +16,9 @@ import (
 )
 
 // doctor examines a configuration, and returns the status of the command and what it has found.
-func (s *site) doctor(c config) (status int, found []string) {
+func (s *site) doctor(c config, more ...string) (status int, found []string) {
 	s.t.Helper()
-	status, stdout, stderr := s.caddy("aip", "doctor", "--config", s.write(c), "--json")
+	status, stdout, stderr := s.caddy(append([]string{"aip", "doctor", "--config", s.write(c), "--json"}, more...)...)
 	if strings.Contains(stderr, `"level"`) {
 		s.t.Errorf("it logs: %s", stderr)
 	}
@@ -83,6 +83,52 @@ func TestDoctor(t *testing.T) {
 	leader.start("one", "hello")
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("the gateway is not ready: %d", res.StatusCode)
+	}
+}
+
+// TestDoctorTry proves that an agent is tried beside the gateway that runs, with the settings of the configuration, and
+// that the gateway knows nothing of it.
+func TestDoctorTry(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		switch {
+		case h.Method == "tasks/cancel":
+			writeTask(w, h, "canceled", "")
+		case strings.Contains(string(h.body), "which?"):
+			writeTask(w, h, "input-required", "")
+		default:
+			writeTask(w, h, "completed", "done, said "+h.header.Get("X-Token"))
+		}
+	})
+	made := config{handle: "aip_gateway a2a/legacy " + agent.url + ` {
+		agent {
+			streams off
+			header_up X-Token secret-token
+		}
+	}`}
+	s := serve(t, made)
+	status, found := s.doctor(made, "--try", "plan a day")
+	for _, want := range []string{
+		"ok try: it was sent a message that asks for no stream: streams is off",
+		`ok try: its states were "completed"`,
+		`ok try: it delivered an artifact "result" with a text of 23 bytes: "done, said REDACTED"`,
+		"ok try: it has completed the task",
+		`ok try: it knows the task afterwards, as "completed"`,
+	} {
+		if status != 0 || !slices.Contains(found, want) {
+			t.Errorf("%d %s, want %s", status, strings.Join(found, "\n"), want)
+		}
+	}
+	if n := len(agent.requests("tasks/send")); n != 1 || len(agent.requests("tasks/sendSubscribe")) != 0 {
+		t.Errorf("the agent was sent %d messages", n)
+	}
+	if list := s.tasksCommand(0, "list", "--json"); strings.Contains(list, "completed") {
+		t.Errorf("the gateway knows the task: %s", list)
+	}
+	status, found = s.doctor(made, "--try", "which?")
+	if n := len(agent.requests("tasks/cancel")); n != 1 || status != 0 || !slices.Contains(found, "ok try: it asks") ||
+		!slices.Contains(found, "ok try: the task was canceled") {
+		t.Errorf("a question: %d, canceled %d times: %s", status, n, strings.Join(found, "\n"))
 	}
 }
 

@@ -44,6 +44,11 @@ func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx
 // WayToAgent says whether messages to the agent ask for streams, and why; see upstream.Agent.Way.
 func (g *Gateway) WayToAgent(ctx context.Context) (way, why string) { return g.agent.Way(ctx) }
 
+// TryAgent sends the agent a text as a start of no caller, and says what it has done; see upstream.Agent.Try.
+func (g *Gateway) TryAgent(ctx context.Context, text string) *upstream.Trial {
+	return g.agent.Try(ctx, text)
+}
+
 // Examine asks an agent of HTTP or gRPC, by questions that change nothing, whether it speaks the configured dialect at
 // its URL. If it denies that, or does not answer as its agents do, Examine finds out what it speaks, and where; both
 // are empty if nothing else is found. answered says whether AskAgent had an answer; it decides for the dialects that

@@ -29,6 +29,8 @@
 // one run for each session answers others as busy (translate.ErrBusy): they have not begun, so they are sent again
 // (retry.busySession). Any request may be answered by a stream, which is read to its end.
 //
+// Agent.Try (upstream/try.go) carries out a turn that no caller has begun, and tells what the agent does.
+//
 // # What is not done twice
 //
 //   - An AIP Partner may act on a continue long before its task shows it, and ignores message ids

@@ -19,7 +19,7 @@ func (r *run) listen() *Inbox {
 	if l, ok := r.transport.(Listener); ok {
 		return l.Listen(r.ctx, r.turn.Ref)
 	}
-	if r.config.Listener == nil {
+	if r.config.Listener == nil || r.trial != nil {
 		return nil
 	}
 	return r.config.Listener.Listen(r.ctx, r.turn.Ref)

@@ -20,6 +20,7 @@ type run struct {
 	turn      *agent.Turn // with the names that the agent has given the task
 	yield     func(agent.Report, error) bool
 
+	trial     *Trial     // notes what the agent answers when it is tried; nil in a turn of a caller
 	interrupt *Interrupt // ends the inline part of a turn; nil in the rest of it, and for a turn without one
 	begun     *begun     // the first exchange of the turn, if it was begun inline and is to be continued
 	inbox     *Inbox     // if that was opened inline, and nothing was sent

@@ -105,7 +105,9 @@ func (r *run) open(route Route, op translate.Operation) (x asked, err error) {
 	if err := r.mayAct(r.ctx, op); err != nil {
 		return x, err
 	}
-	x.Exchange, err = route.Open(r.ctx, &q.Request)
+	if x.Exchange, err = route.Open(r.ctx, &q.Request); r.trial != nil && err == nil {
+		x.Exchange = r.trial.watched(x.Exchange, op)
+	}
 	return x, err
 }
 
@@ -189,6 +191,9 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 	cut := ReasonOf(err) == StreamCut
 	if cut && !got.seen && op == translate.SendStream {
 		r.noteStream(err)
+	}
+	if r.trial != nil {
+		r.trial.Cut = cut
 	}
 	r.ended = r.endedBy(got.brought, err)
 	switch {

@@ -114,9 +114,11 @@ func (r *run) noteSend(err error) {
 	}
 }
 
+// How messages are sent, as Way says it.
+const streamed, sent = "messages ask for a stream", "messages ask for no stream"
+
 // Way says whether turns ask the agent for streams, and why. Both are empty where nothing but its dialect decides that.
 func (a *Agent) Way(ctx context.Context) (way, why string) {
-	const streamed, sent = "messages ask for a stream", "messages ask for no stream"
 	switch {
 	case a.config.Streaming == StreamsOn:
 		return streamed, "streams is on"

@@ -46,8 +46,8 @@ func (c *configuration) aun() aunFiles {
 }
 
 // Examine examines the configuration in a file, and what it names; without a file, the Caddyfile of the current folder.
-// It changes nothing.
-func Examine(ctx context.Context, file, adapter string) []Finding {
+// It changes nothing, but for what the agent does that is tried.
+func Examine(ctx context.Context, file, adapter string, try Try) []Finding {
 	broken := func(err error) []Finding {
 		return []Finding{{CheckConfiguration, Broken, named(file), err.Error()}}
 	}
@@ -76,7 +76,7 @@ func Examine(ctx context.Context, file, adapter string) []Finding {
 		findings = append(findings, partners[i].examinePublic()...)
 	}
 	findings = append(findings, c.examineConsoles()...)
-	examined, err := c.examineApp(ctx, partners)
+	examined, err := c.examineApp(ctx, partners, try)
 	if err != nil {
 		return broken(err)
 	}
@@ -125,7 +125,7 @@ func (c *configuration) provisioning(ctx context.Context) (caddy.Context, error)
 }
 
 // examineApp examines the app aip and its Partners.
-func (c *configuration) examineApp(ctx context.Context, mounted []mounted) ([]Finding, error) {
+func (c *configuration) examineApp(ctx context.Context, mounted []mounted, try Try) ([]Finding, error) {
 	module, err := decodeApp(c.Apps.AIP)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (c *configuration) examineApp(ctx context.Context, mounted []mounted) ([]Fi
 	if err != nil {
 		return nil, err
 	}
-	return examiner.Examine(provisioning, handlers(mounted)), nil
+	return examiner.Examine(provisioning, handlers(mounted), try), nil
 }
 
 // discard is logging of Caddy that writes nothing. It has a level and not the writer discard, because Caddy logs that a

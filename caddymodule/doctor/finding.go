@@ -28,6 +28,7 @@ const (
 	CheckKeys          = "keys" // of callers
 	CheckTimeouts      = "timeouts"
 	CheckCard          = "card"
+	CheckTry           = "try"
 
 	CheckRegistration = "registration"
 )
@@ -63,9 +64,15 @@ type Partner struct {
 	LogsCredentials bool // they show the header Authorization
 }
 
+// Try is a task that the agent of one Partner is sent. The zero Try is for none.
+type Try struct {
+	Text    string
+	Partner string // its name or its AIC; empty where there is only one
+}
+
 // Examiner is the app aip of a configuration, decoded but not provisioned.
 type Examiner interface {
-	// Examine examines the app and its Partners. It changes nothing, and sends agents only requests that change nothing.
-	// The context has the storage of the configuration.
-	Examine(ctx caddy.Context, partners []Partner) []Finding
+	// Examine examines the app and its Partners. It changes nothing, and sends agents only requests that change nothing,
+	// but for the try. The context has the storage of the configuration.
+	Examine(ctx caddy.Context, partners []Partner, try Try) []Finding
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Trial is what an agent has done with a message by which it was tried.
+type Trial struct {
+	Sent     []translate.Operation // how the message was sent; more than one where it was sent again
+	Why      string                // what has decided that; empty for the agent's dialect
+	Streamed bool                  // the agent has answered by a stream, the last time
+	Cut      bool                  // the stream ended without a last state
+	Events   int                   // the messages of that answer
+	First    time.Duration         // how long the first of them took, from the beginning
+
+	States      []Stage // in order, the first maxStages; one that says nothing new is left out
+	State       task.State
+	Products    []task.Product
+	WithoutTask bool  // the agent has made no task
+	Err         error // why the turn failed; nil where the agent has ended it
+	TimedOut    bool  // the agent was still at work when there was no more time
+
+	Asked  bool   // it was asked for the task afterwards
+	Known  string // in which state it knows that, in its own word
+	GetErr error  // why it does not
+
+	Canceled  bool            // it was asked to cancel the task, which had not ended
+	Cancel    []task.DataItem // what is to be said about that
+	CancelErr error           // why it has not canceled
+
+	began time.Time
+	fold  task.Fold
+}
+
+// Stage is a state of a Trial.
+type Stage struct {
+	Name  string // the agent's own word
+	Items []task.DataItem
+}
+
+const (
+	maxStages     = 100
+	maxTrialBytes = 16 << 20 // of the products
+)
+
+// Try has the agent carry out a start with a text, as Run does for a caller that asks for a stream, and says what it
+// has seen of it. No caller is named, and nothing is stored. The agent is asked for the task afterwards, and none is
+// left open: a question is not answered, but canceled, as is a task on which the agent works when ctx ends. Nothing is
+// pushed, since the address for that is another process's.
+func (a *Agent) Try(ctx context.Context, text string) *Trial {
+	ref := agent.Ref{Task: uuid.NewString(), Session: uuid.NewString()}
+	t := &agent.Turn{Ref: ref, Message: task.Message{
+		ID: uuid.NewString(), SentAt: time.Now(), SenderRole: task.Leader, Command: task.Start,
+		TaskID: ref.Task, SessionID: ref.Session, DataItems: []task.DataItem{task.Text(text)},
+	}}
+	seen := &Trial{began: time.Now()}
+	way, why := a.Way(ctx)
+	r := run{Agent: a, ctx: ctx, turn: t, trial: seen}
+	r.yield = func(rep agent.Report, _ error) bool {
+		r.turn = named(r.turn, &rep)
+		return seen.take(&rep)
+	}
+	defer r.unname()
+	r.expectName()
+	if err := r.carryOut(true); seen.Err == nil {
+		seen.Err = err
+	}
+	if seen.TimedOut = seen.Err != nil && ctx.Err() != nil; seen.TimedOut {
+		seen.Err = nil
+	}
+	seen.Products = seen.fold.Task().Products
+	if len(seen.Sent) > 0 && (way == streamed) == (seen.Sent[0] == translate.SendStream) {
+		seen.Why = why
+	}
+	if r.Endpoint != nil && !seen.WithoutTask && (r.turn.Ref.Task != t.Ref.Task || !r.unnamed(t)) {
+		r.unname()
+		r.settle(seen)
+	}
+	return seen
+}
+
+// settle asks for a task that was tried, and ends it if it has not ended.
+func (r *run) settle(seen *Trial) {
+	after, end := context.WithTimeout(context.WithoutCancel(r.ctx), 2*askTimeout)
+	defer end()
+	r.ctx = after
+	if seen.Asked = r.heard && r.facets.Getter != nil; seen.Asked {
+		rep, err := r.get(after)
+		seen.Known, seen.GetErr = word(&rep), err
+	}
+	turn := *r.turn
+	turn.From = seen.State
+	switch mayWork := seen.TimedOut || r.heard || task.KindOf(seen.Err) == task.AgentTimeout; {
+	case seen.State == task.AwaitingCompletion:
+		_ = r.Complete(after, &turn) // as the life-cycle does, for which the answer changes nothing
+	case !seen.State.Terminal() && mayWork && len(seen.Sent) > 0:
+		seen.Canceled = true
+		var rep agent.Report
+		if rep, seen.CancelErr = r.Cancel(after, &turn); seen.CancelErr == nil && rep.State != task.Canceled {
+			seen.CancelErr = task.Errorf(task.Internal, "the agent says of it %q", word(&rep))
+		}
+		seen.Cancel = rep.Items
+	}
+}
+
+// word returns the agent's own word for the state that a report says.
+func word(rep *agent.Report) string {
+	if rep.NativeState != "" {
+		return rep.NativeState
+	}
+	return string(rep.State)
+}
+
+// take notes a report. It returns false if no more is wanted.
+func (seen *Trial) take(rep *agent.Report) bool {
+	if rep.Delivery != agent.DeliveryUnknown {
+		return true
+	}
+	seen.fold.ApplyPieces(rep.Pieces, 0, rep.Pieces.Len(), 1)
+	if rep.Full {
+		seen.fold = task.NewFold(task.Task{Products: rep.Products})
+	}
+	for i := range rep.Chunks {
+		seen.fold.Apply(task.Event{Seq: 1, Chunk: &rep.Chunks[i]})
+	}
+	if rep.State != task.None {
+		seen.State = rep.State
+	}
+	seen.WithoutTask = seen.WithoutTask || rep.WithoutTask
+	stage := Stage{word(rep), slices.Clone(rep.Items)}
+	n := len(seen.States)
+	old := n > 0 && seen.States[n-1].Name == stage.Name &&
+		(len(stage.Items) == 0 || slices.EqualFunc(seen.States[n-1].Items, stage.Items, task.DataItem.Equal))
+	if stage.Name != "" && !old && n < maxStages {
+		seen.States = append(seen.States, stage)
+	}
+	if seen.fold.ProductsSize() > maxTrialBytes {
+		seen.Err = task.Errorf(task.LimitExceeded, "the try was ended, because its products are larger than %d bytes",
+			maxTrialBytes)
+	}
+	return seen.Err == nil && !seen.State.Settled()
+}
+
+// watched returns the exchange of a message by which the agent is tried.
+func (seen *Trial) watched(x Exchange, op translate.Operation) Exchange {
+	if op != translate.Send && op != translate.SendStream {
+		return x
+	}
+	seen.Sent, seen.Events, seen.First = append(seen.Sent, op), 0, 0
+	return &watchedExchange{x, seen}
+}
+
+// watchedExchange notes in a Trial what arrives.
+type watchedExchange struct {
+	Exchange
+	seen *Trial
+}
+
+// Next implements Exchange.
+func (x *watchedExchange) Next() (Message, error) {
+	m, err := x.Exchange.Next()
+	x.seen.Streamed = x.Streams()
+	if err != nil {
+		return m, err
+	}
+	if x.seen.Events++; x.seen.Events == 1 {
+		x.seen.First = time.Since(x.seen.began)
+	}
+	return m, nil
+}
