@@ -82,9 +82,10 @@ func TestAUNMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen []string
+	first := gjson.GetBytes(result, "messages.0.seq").Int()
 	for i, m := range gjson.GetBytes(result, "messages").Array() {
-		if m.Get("seq").Int() != int64(i+1) {
-			t.Errorf("message %d has the seq %s", i+1, m.Get("seq").Raw)
+		if m.Get("seq").Int() != first+int64(i) {
+			t.Errorf("message %d has the seq %s, and the first one %d", i, m.Get("seq").Raw, first)
 		}
 		p := m.Get("payload")
 		seen = append(seen, p.Get("event").Str+p.Get("state").Str+p.Get("text").Str)
@@ -93,7 +94,7 @@ func TestAUNMessages(t *testing.T) {
 	if got := strings.Join(seen, " "); got != want {
 		t.Errorf("the inbox has %s, want %s", got, want)
 	}
-	for _, method := range []string{"message.v2.bootstrap", "message.e2ee.put_prekey", "group.list_my", "storage.put"} {
+	for _, method := range []string{"group.list_my", "storage.put"} {
 		if _, err := conn.Call(ctx, method, map[string]any{}); aunpeer.Code(err) != -32601 {
 			t.Errorf("%s: %v", method, err)
 		}

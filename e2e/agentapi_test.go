@@ -52,10 +52,12 @@ func TestAgentAPI(t *testing.T) {
 	stops, cuts := leaderOf(t, s.url()+"/stop"), leaderOf(t, s.url()+"/cut")
 
 	for name, want := range map[string]answered{
-		"hello":  {task.AwaitingCompletion, "", []string{"Hello"}},
-		"tool":   {task.AwaitingCompletion, "", []string{"Hello"}},
-		"boom":   {task.Failed, "AGENT_UNKNOWN_ERROR: Unknown agent error: RuntimeError: kaput", []string{"Hi"}},
-		"badreq": {task.Failed, "the agent's server reports an error, and not a response", nil},
+		"hello": {task.AwaitingCompletion, "", []string{"Hello"}},
+		"tool":  {task.AwaitingCompletion, "", []string{"Hello"}},
+		"boom":  {task.Failed, "AGENT_UNKNOWN_ERROR: Unknown agent error: RuntimeError: kaput", []string{"Hi"}},
+		"badreq": {task.Failed, "the agent's server reports an error, and not a response: 1 validation error for " +
+			"AgentRequest input Field required [type=missing, input_value={'session_id': 'x'}, input_type=dict] For further " +
+			"information visit https://errors.pydantic.dev/2.10/v/missing", nil},
 		"stop": {task.Failed, "the connection to the agent is gone, and agentapi cannot ask how a task stands; " +
 			"the message is not sent again, since the agent may have acted on it",
 			[]string{"xxxxxxxx"}},

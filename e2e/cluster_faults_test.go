@@ -65,7 +65,7 @@ func newFaults(t *testing.T) *faults {
 	aip_gateway /open* a2a/legacy %s
 	aip_gateway /again* {
 		agent a2a/legacy %s {
-			resend after 6s
+			resend always after 6s
 		}
 	}
 	aip_gateway /never* {

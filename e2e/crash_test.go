@@ -99,7 +99,7 @@ func (m *memory) check(t *testing.T, c *caller) {
 	var heard []string
 	turns := 0
 	for _, message := range got.MessageHistory {
-		if message.Command == task.NoCommand {
+		if message.SenderRole != task.Leader {
 			continue // what the agent said
 		}
 		heard = append(heard, message.ID)

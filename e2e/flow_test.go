@@ -66,12 +66,12 @@ func TestFlow(t *testing.T) {
 				t.Errorf("messageHistory (-want +got):\n%s", diff)
 			}
 			since := commandCall(task.Get, "echo")
-			since.StatesAfter, since.MessagesAfter = all.StatusHistory[3].ChangedAt, all.MessageHistory[1].SentAt
+			since.StatesAfter, since.MessagesAfter = all.StatusHistory[3].ChangedAt, all.MessageHistory[2].SentAt
 			some := leader.do(since)
 			if diff := cmp.Diff(all.StatusHistory[4:], some.StatusHistory); diff != "" {
 				t.Errorf("statusHistory after lastStateChangedAt (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(all.MessageHistory[2:], some.MessageHistory); diff != "" {
+			if diff := cmp.Diff(all.MessageHistory[3:], some.MessageHistory); diff != "" {
 				t.Errorf("messageHistory after lastMessageSentAt (-want +got):\n%s", diff)
 			}
 

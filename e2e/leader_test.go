@@ -324,7 +324,9 @@ func states(history []task.Status) []task.State {
 func commands(history []task.Message) []task.Command {
 	var out []task.Command
 	for i := range history {
-		out = append(out, history[i].Command)
+		if history[i].SenderRole == task.Leader { // the others are what the agent said
+			out = append(out, history[i].Command)
+		}
 	}
 	return out
 }

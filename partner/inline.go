@@ -25,7 +25,7 @@ func (r *run) awaitAnswer(ctx context.Context, until time.Time, c *Request) erro
 
 // waitAnswer waits until the turn has settled, until a time at most, or until the process stops; with Policy.Direct
 // until an agent of AIP has answered. With Policy.Begun the beginning of the task is shown meanwhile, if the turn takes
-// longer than its inline part may. Another goroutine carries the turn out. The error is that of ctx.
+// longer than a stream waits for the first report. Another goroutine carries the turn out. The error is that of ctx.
 func (r *run) waitAnswer(ctx context.Context, until time.Time, c *Request) error {
 	r.tk.mu.Lock()
 	settled := r.settled.wait()
@@ -36,7 +36,7 @@ func (r *run) waitAnswer(ctx context.Context, until time.Time, c *Request) error
 	shows := c.Begun && r.tk.meta.Pending != nil
 	r.tk.mu.Unlock()
 	first := until
-	if begun := r.began.Add(inlineMost); shows && begun.Before(until) {
+	if begun := r.began.Add(r.partner.FirstReport); shows && begun.Before(until) {
 		first = begun
 	}
 	timeout := time.NewTimer(time.Until(first))

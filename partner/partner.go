@@ -27,8 +27,8 @@ type Config struct {
 	MaxBytes  int64 // bytes kept of a task, likewise; also a bound of its products
 	MaxTasks  int   // unfinished tasks of a Leader
 
-	// FirstReport is how long a stream waits for the agent's first report before it begins without one. Until it has
-	// begun, the agent may still reject the task. Default: a quarter of a second.
+	// FirstReport is how long a stream, or a start that waits, waits for the first report before it begins without one.
+	// Until then, the agent may still reject the task. Default: a quarter of a second.
 	FirstReport time.Duration
 
 	// Memory counts the memory of running tasks and of tasks that are read for callers. What an agent adds to a task

@@ -30,6 +30,10 @@ type taskless struct {
 }
 
 func (a *taskless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost { // its card
+		http.NotFound(w, r)
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
 	method, id := gjson.GetBytes(body, "method").Str, gjson.GetBytes(body, "id").Raw
 	a.mu.Lock()
@@ -61,7 +65,7 @@ func (a *taskless) before(t *testing.T, confirm bool) *gate {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(confirm), a2a.V1RESTServer(confirm),
 			a2a.V03Server(confirm), a2a.V03RESTServer(confirm), a2a.LegacyServer(confirm)}
 		h.Agent.Dialect, h.Agent.HTTP.URL = "a2a/"+a.version, behind.URL
-		h.Partner.FirstReport = time.Minute // a stream that began before it would show a task
+		h.Partner.FirstReport = time.Minute // what began before it would show a task
 	})
 }
 
