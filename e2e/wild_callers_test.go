@@ -16,7 +16,7 @@ import (
 type wildCaller struct {
 	wildOf
 	speaks string // as the page says it
-	front  string // of the matrix, which has run what it does
+	front  string // of the matrix, which has run what it does; empty: it does the deeds of adkCalls
 	own    string // what it does that others do not
 	set    string // what an operator writes, or who configures it
 }
@@ -43,6 +43,47 @@ var wildCallers = []wildCaller{
 		front: "js-10-rest", set: callsSlash},
 	{wildOf: wildOf{name: "@a2a-js/sdk", folder: "js-10", of: "@a2a-js/sdk", npm: true}, speaks: "1.0 gRPC",
 		front: "js-10-grpc", set: callsRoot + "; " + callsSlash},
+	{wildOf: wildOf{name: "Google ADK for Go", folder: "adk-go", of: "google.golang.org/adk/v2"},
+		speaks: "1.0 JSON-RPC"},
+}
+
+// adkCalls are what ADK's remote agent does, and what it must print of it.
+var adkCalls = []struct {
+	name string
+	args []string
+	says string
+}{
+	{"send", []string{"", "hello"}, "echo: hello"},
+	{"stream", []string{"-stream", "", "stream 4 20"}, `in pieces: true, whole: "w0 w1 w2 w3 "`},
+	{"failure", []string{"-stream", "", "fail"}, "the model broke in mid-run"},
+	{"conversation", []string{"", "recall", "recall", "recall"}, "I see 3 of your messages"},
+}
+
+// TestWildCallersInGo has ADK's remote agent call an agent, directly and through the gateway: it has the same.
+func TestWildCallersInGo(t *testing.T) {
+	t.Parallel()
+	direct := runAgent(t, sdkBinary(t, "a2a-go-23"))
+	port := freePort(t)
+	serve(t, config{otherSites: fmt.Sprintf("http://127.0.0.1:%d {\n\taip_gateway /agent* a2a %s {\n"+
+		"\t\tcallers a2a\n\t\tidentity off\n\t}\n}\n", port, direct)})
+	caller := sdkBinary(t, "adk-go")
+	for _, call := range adkCalls {
+		t.Run(call.name, func(t *testing.T) {
+			var had [2]string
+			for way, url := range []string{direct, fmt.Sprintf("http://127.0.0.1:%d/agent", port)} {
+				args := slices.Clone(call.args)
+				args[slices.Index(args, "")] = url
+				status, stdout, stderr := runProcess(t, t.TempDir(), nil, caller, append([]string{"call"}, args...)...)
+				had[way] = stdout
+				if status != 0 || !strings.Contains(stdout, call.says) {
+					t.Errorf("it calls %s with status %d: %s%s", url, status, stdout, stderr)
+				}
+			}
+			if had[0] != had[1] {
+				t.Errorf("directly:\n%s\nthrough the gateway:\n%s", had[0], had[1])
+			}
+		})
+	}
 }
 
 const (
@@ -57,14 +98,19 @@ var wildDid = map[string][]string{"send": {"send"}, "stream": {"stream", "get"},
 // row is the caller's row of docs/compatibility.md.
 func (c *wildCaller) row(t *testing.T) string {
 	t.Helper()
+	var did []string
+	if c.front == "" {
+		for _, call := range adkCalls {
+			did = append(did, call.name)
+		}
+	}
 	all := fronts()
 	at := slices.IndexFunc(all, func(f front) bool { return f.name == c.front })
-	if at < 0 {
+	if at < 0 && c.front != "" {
 		t.Fatalf("the matrix has no front %s", c.front)
 	}
-	var did []string
 	for _, op := range operations {
-		if (op.slow || !all[at].slow) && !slices.Contains(all[at].lacks, op.name) {
+		if at >= 0 && (op.slow || !all[at].slow) && !slices.Contains(all[at].lacks, op.name) {
 			did = append(did, wildDid[op.name]...)
 		}
 	}
