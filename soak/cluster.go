@@ -162,6 +162,9 @@ https://%s {
 		}
 	}
 	aip_gateway a2a/legacy http://%s {
+		agent {
+			resend always
+		}
 		aic %s
 		group {
 			allow_brokers localhost

@@ -131,6 +131,9 @@ https://%s {
 	}
 	handle {
 		aip_gateway a2a/legacy http://%s {
+			agent {
+				resend always
+			}
 			aic %s
 			aid %s
 			callers aip aip/2 a2a/1.0 aun
