@@ -3,8 +3,8 @@
 package e2e
 
 import (
-	"slices"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
