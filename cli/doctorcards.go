@@ -21,10 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-const (
-	cardPatience = 5 * time.Second // for one answer of a site
-	maxShown     = 1 << 20         // bytes of a card that are read
-)
+// cardPatience is how long one answer of a site may take.
+const cardPatience = 5 * time.Second
 
 // cardFindings says of each Partner of a gateway that runs whether the addresses in its cards lead to it. Where a site
 // cannot be reached from here, or asks for a client certificate, nothing is known.
@@ -125,6 +123,6 @@ func request(ctx context.Context, client *http.Client, method, at string, body [
 		return 0, nil, err
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxShown))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxCard))
 	return res.StatusCode, answer, err
 }
