@@ -21,7 +21,7 @@ func TestWildAUN(t *testing.T) {
 // has through the gateway.
 type aunRow struct {
 	name string
-	rule func(m aunpeer.Told, say func(map[string]any))
+	rule func(m aunpeer.Received, say func(map[string]any))
 	want []string // the texts that the turns end with
 }
 
@@ -98,7 +98,7 @@ func (r aunRow) byLeader(t *testing.T, at string) (end wildEnd) {
 var wildAUN = []wildRow{
 	aunRow{
 		name: "says `task.started`, what it thinks, its answer, `task.completed`, and that status in the next turn",
-		rule: func(m aunpeer.Told, say func(map[string]any)) {
+		rule: func(m aunpeer.Received, say func(map[string]any)) {
 			about := func(payload map[string]any, n int) {
 				payload["thread_id"], payload["task_id"] = m.Thread, fmt.Sprint("task-", n)
 				say(payload)
@@ -116,14 +116,14 @@ var wildAUN = []wildRow{
 	}.row(),
 	aunRow{
 		name: "answers with a text without a type and the `chat_id` alone",
-		rule: func(m aunpeer.Told, say func(map[string]any)) {
+		rule: func(m aunpeer.Received, say func(map[string]any)) {
 			say(map[string]any{"text": "done: " + m.Text, "chat_id": m.Chat})
 		},
 		want: []string{"done: hello", "done: again"},
 	}.row(),
 	aunRow{
 		name: "answers without a thread",
-		rule: func(m aunpeer.Told, say func(map[string]any)) {
+		rule: func(m aunpeer.Received, say func(map[string]any)) {
 			say(map[string]any{"type": "text", "text": "done: " + m.Text})
 		},
 		want: []string{"done: hello", "done: again"},

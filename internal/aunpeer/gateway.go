@@ -39,7 +39,7 @@ type Gateway struct {
 	Marks     bool      // a message of the agent that asks is a status that says so
 	TokenTime time.Duration
 	// Rule is what the agent does with a message, in place of its scripts: it says payloads. nil for the scripts.
-	Rule  func(message Told, say func(payload map[string]any))
+	Rule  func(message Received, say func(payload map[string]any))
 	Fault func(method string, params json.RawMessage) Fault // nil for none
 
 	mu       sync.Mutex
@@ -50,7 +50,7 @@ type Gateway struct {
 	tasks    tasks
 	threads  map[string]chan string // of conversations in messages: the answers to a question
 	inbox    []delivery             // of all clients, by seq
-	told     []string               // the texts to an agent by Rule
+	texts    []string               // that an agent by Rule has received
 	taken    map[string]bool        // the ids of messages to the agent
 	running  sync.WaitGroup
 	closed   context.Context

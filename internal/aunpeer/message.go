@@ -31,8 +31,8 @@ type Attachment struct {
 	ContentType string `json:"content_type,omitempty"`
 }
 
-// Told is a message to the agent, of the nth turn that it has.
-type Told struct {
+// Received is a message that the agent has received. N is how many that were by then.
+type Received struct {
 	ID, Text, Thread, Chat string
 	N                      int
 }
@@ -72,11 +72,11 @@ func (g *Gateway) message(from string, params json.RawMessage) (any, *Error) {
 	}, nil
 }
 
-// Texts returns the texts that an agent by Rule was told, in order.
+// Texts returns the texts that an agent by Rule has received, in order.
 func (g *Gateway) Texts() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Clone(g.told)
+	return slices.Clone(g.texts)
 }
 
 // delivery is a message as its recipient gets it.
@@ -135,11 +135,11 @@ func (g *Gateway) pull(aid string, params json.RawMessage) (any, *Error) {
 func (g *Gateway) read(from, id string, payload Payload) {
 	if g.Rule != nil {
 		g.mu.Lock()
-		g.told = append(g.told, payload.Text)
-		n := len(g.told)
+		g.texts = append(g.texts, payload.Text)
+		n := len(g.texts)
 		g.mu.Unlock()
 		g.running.Go(func() {
-			g.Rule(Told{ID: id, Text: payload.Text, Thread: payload.ThreadID, Chat: payload.ChatID, N: n},
+			g.Rule(Received{ID: id, Text: payload.Text, Thread: payload.ThreadID, Chat: payload.ChatID, N: n},
 				func(said map[string]any) { g.deliver(g.Agent, from, rand.Text(), said) })
 		})
 		return
