@@ -14,6 +14,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// completed are the results by which agents of two dialects have completed a message's task.
+var completed = map[string]string{
+	"a2a/0.3": `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"}}`,
+	"a2a/1.0": `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"}}}`,
+}
+
+// answers serves an agent without a card that answers each request by one result, after see was called with it.
+func answers(t *testing.T, result string, see func(r *http.Request, body []byte)) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost { // its card
+			http.NotFound(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		see(r, body)
+		var request struct{ ID json.RawMessage }
+		if err := json.Unmarshal(body, &request); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, result)
+	}))
+}
+
 // TestActivatedExtensions: the extensions of A2A that a caller activates reach agents of A2A, by both names of the
 // field, and nothing else of the caller's header does.
 func TestActivatedExtensions(t *testing.T) {
@@ -22,26 +45,13 @@ func TestActivatedExtensions(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"activatedExtensions":{"uris":"urn:forged"},` +
 			`"message":{"messageId":"m","role":"ROLE_USER","parts":[` + parts + `]}}}`
 	}
-	for dialect, answer := range map[string]string{
-		"a2a/0.3": `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"}}`,
-		"a2a/1.0": `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"}}}`,
-	} {
+	for dialect, answer := range completed {
 		var got []string
 		var body string
-		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodPost { // its card
-				http.NotFound(w, r)
-				return
-			}
-			all, _ := io.ReadAll(r.Body)
+		behind := answers(t, answer, func(r *http.Request, all []byte) {
 			body = string(all)
 			got = append(append(r.Header["A2a-Extensions"], r.Header["X-A2a-Extensions"]...), r.Header["X-Other"]...)
-			var request struct{ ID json.RawMessage }
-			if err := json.Unmarshal(all, &request); err != nil {
-				t.Error(err)
-			}
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, answer)
-		}))
+		})
 		g := open(t, everyA2A, func(s *setup) {
 			s.Agent.Dialect, s.Agent.HTTP.URL, s.Partner.Agent = dialect, behind.URL, nil
 		})
@@ -79,23 +89,9 @@ func TestActivatedExtensions(t *testing.T) {
 // field of its choice.
 func TestForgedExtensions(t *testing.T) {
 	const forged = `http://x,urn:a\r\nAuthorization: Bearer stolen\r\nX-Other: 1\r\nContent-Length: 0\r\n\r\n`
-	for dialect, answer := range map[string]string{
-		"a2a/0.3": `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"}}`,
-		"a2a/1.0": `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"}}}`,
-	} {
+	for dialect, answer := range completed {
 		var got http.Header
-		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodPost { // its card
-				http.NotFound(w, r)
-				return
-			}
-			got = r.Header.Clone()
-			var request struct{ ID json.RawMessage }
-			if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-				t.Error(err)
-			}
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, answer)
-		}))
+		behind := answers(t, answer, func(r *http.Request, _ []byte) { got = r.Header.Clone() })
 		g := open(t, func(s *setup) {
 			s.Agent.Dialect, s.Agent.HTTP.URL, s.Partner.Agent = dialect, behind.URL, nil
 		})
