@@ -130,8 +130,6 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: max_runs_per_leader is %d, but must not be negative; 0 means no bound", a.MaxRunsPerLeader)
 	case *a.RetryFor < 0:
 		return fmt.Errorf("%w; 0 means no retry", notNegative("agent: retry_for", *a.RetryFor))
-	case a.Resend.check() != nil:
-		return a.Resend.check()
 	case a.Timeout < 0:
 		return notNegative("agent: timeout", a.Timeout)
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
@@ -151,7 +149,7 @@ func (a *AgentConfig) check() error {
 	default:
 		err = a.checkURL(dialect.Transport)
 	}
-	return cmp.Or(err, a.checkCard(), a.Caller.check(a.HeaderUp), a.checkOwn())
+	return cmp.Or(err, a.Resend.check(), a.checkCard(), a.Caller.check(a.HeaderUp), a.checkOwn())
 }
 
 // hasCardURL reports whether the card is at a URL, and not in a file.

@@ -20,8 +20,8 @@ import (
 
 const (
 	tryTimeout  = 2 * time.Minute // how long an agent that is tried may work
-	maxTold     = 20              // how many states and artifacts of it are told
-	maxQuoted   = 200             // how many bytes of one of its texts are shown
+	maxListed   = 20              // states, artifacts and items of an artifact that are listed
+	maxQuoted   = 200             // bytes of a text that are shown
 	shortSecret = 4               // bytes: what is not longer is a word that an agent may well say
 )
 
@@ -136,7 +136,7 @@ func (e *telling) sent(seen *upstream.Trial, dialect string) {
 // said tells the states, in the agent's words.
 func (e *telling) said(seen *upstream.Trial) {
 	var all []string
-	for _, s := range seen.States[:min(len(seen.States), maxTold)] {
+	for _, s := range seen.States[:min(len(seen.States), maxListed)] {
 		line := e.shown(s.Name)
 		if text := wordsOf(s.Items); text != "" {
 			line += " with the words " + e.shown(text)
@@ -154,12 +154,12 @@ func (e *telling) said(seen *upstream.Trial) {
 // products tells the artifacts.
 func (e *telling) products(all []task.Product) {
 	for i := range all {
-		if i == maxTold {
+		if i == maxListed {
 			e.tell(doctor.OK, "it delivered %d more artifacts", len(all)-i)
 			return
 		}
 		var kinds []string
-		for _, it := range all[i].DataItems[:min(len(all[i].DataItems), maxTold)] {
+		for _, it := range all[i].DataItems[:min(len(all[i].DataItems), maxListed)] {
 			kinds = append(kinds, kindOf(&it))
 		}
 		if more := len(all[i].DataItems) - len(kinds); more > 0 {
