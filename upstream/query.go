@@ -62,6 +62,16 @@ func requestIDs() func() string {
 type asked struct {
 	Exchange
 	codec translate.Client // of the query
+	trial *Trial           // notes the answer; nil for none
+}
+
+// Next implements Exchange.
+func (x asked) Next() (Message, error) {
+	m, err := x.Exchange.Next()
+	if x.trial != nil {
+		x.trial.note(x.Streams(), err)
+	}
+	return m, err
 }
 
 // maxOtherAnswers is after how many answers to other requests a turn is given up: it is not the connections then that

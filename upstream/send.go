@@ -105,8 +105,8 @@ func (r *run) open(route Route, op translate.Operation) (x asked, err error) {
 	if err := r.mayAct(r.ctx, op); err != nil {
 		return x, err
 	}
-	if x.Exchange, err = route.Open(r.ctx, &q.Request); r.trial != nil && err == nil {
-		x.Exchange = r.trial.watched(x.Exchange, op)
+	if x.Exchange, err = route.Open(r.ctx, &q.Request); err == nil {
+		x.trial = r.trial.sends(op)
 	}
 	return x, err
 }

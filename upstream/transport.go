@@ -125,7 +125,7 @@ func begin(ctx context.Context, route Route, q *query) (asked, error) {
 		x.Close(err)
 		return asked{}, err
 	}
-	return asked{x, q.codec}, nil
+	return asked{Exchange: x, codec: q.codec}, nil
 }
 
 // ErrAbandoned closes an exchange whose answer is not wanted any more.

@@ -151,30 +151,23 @@ func (seen *Trial) take(rep *agent.Report) bool {
 	return seen.Err == nil && !seen.State.Settled()
 }
 
-// watched returns the exchange of a message by which the agent is tried.
-func (seen *Trial) watched(x Exchange, op translate.Operation) Exchange {
-	if op != translate.Send && op != translate.SendStream {
-		return x
+// sends notes that a message is sent by which the agent is tried, and returns the Trial that notes the answer; nil for
+// any other operation, or without a Trial.
+func (seen *Trial) sends(op translate.Operation) *Trial {
+	if seen == nil || op != translate.Send && op != translate.SendStream {
+		return nil
 	}
 	seen.Sent, seen.Events, seen.First = append(seen.Sent, op), 0, 0
-	return &watchedExchange{x, seen}
+	return seen
 }
 
-// watchedExchange notes in a Trial what arrives.
-type watchedExchange struct {
-	Exchange
-	seen *Trial
-}
-
-// Next implements Exchange.
-func (x *watchedExchange) Next() (Message, error) {
-	m, err := x.Exchange.Next()
-	x.seen.Streamed = x.Streams()
+// note notes what has arrived of the answer.
+func (seen *Trial) note(streamed bool, err error) {
+	seen.Streamed = streamed
 	if err != nil {
-		return m, err
+		return
 	}
-	if x.seen.Events++; x.seen.Events == 1 {
-		x.seen.First = time.Since(x.seen.began)
+	if seen.Events++; seen.Events == 1 {
+		seen.First = time.Since(seen.began)
 	}
-	return m, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -138,4 +139,23 @@ func TestTry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTryReadsOn: behind a state on the way, the stream is read on, as in a turn of a caller.
+func TestTryReadsOn(t *testing.T) {
+	status := func(state, words string, final bool) string {
+		return fmt.Sprintf(`data: {"jsonrpc":"2.0","id":"1","result":{"kind":"status-update","taskId":"t","contextId":"c",`+
+			`"final":%t,"status":{"state":%q,"message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":`+
+			`"text","text":%q}]}}}}`, final, state, words)
+	}
+	s := script{"message/stream": slowly(false, status("input-required", "runs", false), time.Second,
+		status("completed", "ok", true)), "get": says(fails(-32603, "no"))}
+	speaks := func(s *settings) { s.Codec = a2a.V03() }
+	withAgent(t, s.handler(), speaks, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+		const want = "sent [SendStream] () streamed true cut false events 2 after 0s: input-required=runs completed=ok; " +
+			"awaiting-completion; get : internal: the agent failed: no"
+		if diff := cmp.Diff(want, told(a.Try(t.Context(), "x"))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 }
