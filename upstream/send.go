@@ -189,9 +189,6 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 		r.Endpoint.streams.seen.Store(true)
 	}
 	cut := ReasonOf(err) == StreamCut
-	if cut && !got.seen && op == translate.SendStream {
-		r.noteStream(err)
-	}
 	if r.trial != nil {
 		r.trial.Cut = cut
 	}
@@ -205,6 +202,9 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 		return true, Failed(task.InvalidAgentResponse, StreamCut, err,
 			"the connection to the agent broke before it reported anything")
 	case cut:
+		if !got.seen && op == translate.SendStream { // what follows is no answer to that
+			r.noteStream(err)
+		}
 		r.logCut()
 		return true, r.resume(!got.acted)
 	case !got.seen && r.notTaken(op, err):
