@@ -94,9 +94,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 			if revision != "" && !a.rep.EndsTurn() {
 				// The agent may have answered before it sent what is reported already, so it is asked.
 				r.turn = named(r.turn, &a.rep)
-				return r.poll(polling{
-					revision: revision, pushed: inbox.Messages, atOnce: true,
-				})
+				return r.poll(polling{revision: revision, pushed: inbox.Messages, atOnce: true})
 			}
 			return r.follow(a.rep, inbox.Messages)
 		}

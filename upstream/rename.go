@@ -16,7 +16,7 @@ import (
 // out.
 func (r *run) hold() {
 	if r.turn.OwnSession {
-		r.sessions.take(r.turn.Ref.Session, holder{leader: r.turn.Leader})
+		r.takesSession(r.turn.Ref.Session)
 	}
 	if r.facets.Renamer != nil {
 		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, r.starts() && !r.turn.Named})

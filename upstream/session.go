@@ -61,7 +61,12 @@ func (r *run) maySaySession() bool {
 	if !r.turn.OwnSession {
 		return !r.sessionless.Load()
 	}
-	of, had := r.sessions.take(r.turn.Ref.Session, holder{leader: r.turn.Leader})
+	return r.takesSession(r.turn.Ref.Session)
+}
+
+// takesSession takes the name that the agent has made for a session, and reports whether no other Leader has it.
+func (r *run) takesSession(name string) bool {
+	of, had := r.sessions.take(name, holder{leader: r.turn.Leader})
 	return !had || of.leader == r.turn.Leader
 }
 
@@ -71,8 +76,7 @@ func (r *run) claimSession(rep *agent.Report) {
 	if !rep.OwnSession {
 		return
 	}
-	of, had := r.sessions.take(rep.Ref.Session, holder{leader: r.turn.Leader})
-	if rep.OwnSession = !had || of.leader == r.turn.Leader; !rep.OwnSession {
+	if rep.OwnSession = r.takesSession(rep.Ref.Session); !rep.OwnSession {
 		r.logger().LogAttrs(r.ctx, slog.LevelWarn,
 			"the agent gives sessions of several Leaders the same name; only the first goes on by it")
 	}

@@ -66,11 +66,8 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// unknownTask returns an answer of the agent as what it means: that it does not know the task.
+// unknownTask returns an answer of the agent (isAnswer) as what it means: that it does not know the task.
 func unknownTask(err error) error {
-	if task.KindOf(err) == task.TaskNotFound {
-		return err
-	}
 	detail := ""
 	if e, is := err.(*task.Error); is {
 		detail = ": " + e.Detail
