@@ -23,14 +23,13 @@ const (
 
 // polling says how a task is polled.
 type polling struct {
-	revision     string          // of the last report
-	news         <-chan struct{} // when to ask sooner; nil for never
-	pushed       <-chan []byte   // what the agent sends unasked; nil for nothing
-	watch        *watch          // a new stream of the task, once the agent reports that it still works; nil for none
-	atOnce       bool            // ask before the first pause
-	acknowledged bool            // the agent has answered the message before it acted on it
-	doubted      bool            // it is not known whether the agent has received the message
-	asked        bool            // in doubt: the agent has been asked for the messages for the last time
+	revision     string        // of the last report
+	pushed       <-chan []byte // what the agent sends unasked; nil for nothing
+	watch        *watch        // a new stream of the task, which says when to ask sooner; nil for none
+	atOnce       bool          // ask before the first pause
+	acknowledged bool          // the agent has answered the message before it acted on it
+	doubted      bool          // it is not known whether the agent has received the message
+	asked        bool          // in doubt: the agent has been asked for the messages for the last time
 
 	life     signs         // what the answers say of the agent
 	wait     time.Duration // before the next question
@@ -271,7 +270,7 @@ func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte,
 	defer rest.Stop()
 	select {
 	case <-rest.C:
-	case <-p.news:
+	case <-p.watch.events():
 	case pushed = <-p.pushed:
 	case <-ctx.Done():
 		return nil, false

@@ -20,7 +20,7 @@ func (r *run) resume(acknowledged bool) error {
 	w := r.newWatch()
 	defer w.close()
 	return r.poll(polling{
-		news: w.news, watch: w, atOnce: true, acknowledged: acknowledged,
+		watch: w, atOnce: true, acknowledged: acknowledged,
 		doubted: !acknowledged && !r.heard && !r.turn.Answered && !r.turn.Named,
 	})
 }

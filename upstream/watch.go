@@ -61,6 +61,14 @@ func (w *watch) renew() {
 	}
 }
 
+// events signals that there was an event; never without a watch.
+func (w *watch) events() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.news
+}
+
 // isOpen reports whether the agent keeps the stream open.
 func (w *watch) isOpen() bool { return w != nil && w.open.Load() }
 
