@@ -35,19 +35,19 @@ type asker struct {
 	transport *http.Transport
 	header    http.Header
 	host      string
-	origin    *url.URL        // which alone gets the header, and the certificate of transport
+	origin    *url.URL        // as it is configured, which alone gets the header, and the certificate of transport
 	strange   *http.Transport // to all others
 	remaining int             // how many questions are left
 	troubled  bool            // its server has failed at a question, or has put it off
 }
 
-func newAsker(ctx context.Context, config Config) asker {
+func newAsker(ctx context.Context, config Config, origin *url.URL) asker {
 	dial := config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
 	k := asker{
-		ctx: ctx, remaining: maxQuestions, header: http.Header{"User-Agent": {"aip-gateway"}},
+		ctx: ctx, origin: origin, remaining: maxQuestions, header: http.Header{"User-Agent": {"aip-gateway"}},
 		host: config.Header.Get("Host"), // net/http wants it apart
 		transport: &http.Transport{
 			DialContext:            dial,
@@ -57,7 +57,6 @@ func newAsker(ctx context.Context, config Config) asker {
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 	}
-	k.origin, _ = url.Parse(config.URL)
 	k.strange = k.transport.Clone()
 	k.strange.TLSClientConfig = nil
 	for name, values := range config.Header {

@@ -88,10 +88,8 @@ var errNoCard = errors.New("there is no card")
 type discovery struct {
 	asker
 	config  Config
-	finder  translate.Finder
 	place   string   // of the places of cards, that of the card which was found
-	base    *url.URL // without the place of a card and fragment
-	full    *url.URL // as it is configured, without the place of a card
+	base    *url.URL // the configured one, without the place of a card
 	problem string   // what was odd first, for the error if there is one; empty for nothing
 	probes  []translate.Probe
 	asked   []question        // with their answers
@@ -105,21 +103,21 @@ type question struct {
 }
 
 func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
-	u, err := httptransport.ParseURL(config.URL)
+	configured, err := httptransport.ParseURL(config.URL)
 	switch {
 	case err != nil:
 		return nil, err
 	case config.Finder == nil:
 		return nil, errors.New("a finder of dialects is missing")
 	}
-	if before, _, is := strings.Cut(u.Path, wellKnown); is && path.Ext(u.Path) == ".json" {
-		u.Path, u.RawPath = before, "" // it is that of the card
+	base := *configured
+	if before, _, is := strings.Cut(base.Path, wellKnown); is && path.Ext(base.Path) == ".json" {
+		base.Path, base.RawPath = before, "" // it is that of the card
 	}
-	rooted(u)
-	base := *u
 	base.ForceQuery = false
+	rooted(&base)
 	return &discovery{
-		asker: newAsker(ctx, config), config: config, finder: config.Finder, base: &base, full: u,
+		asker: newAsker(ctx, config, configured), config: config, base: &base,
 		probes: config.Finder.Probes("aip-gateway-" + rand.Text()), slashed: make(map[string]string),
 	}, nil
 }
@@ -181,7 +179,7 @@ func Ask(ctx context.Context, config Config, p *translate.Probe) (translate.Verd
 	if err != nil {
 		return translate.Unsure, err
 	}
-	a, err := d.ask(http.MethodPost, d.full, p.Header, p.Body)
+	a, err := d.ask(http.MethodPost, d.base, p.Header, p.Body)
 	if err != nil || a.tooLarge {
 		return translate.Unsure, err
 	}

@@ -93,7 +93,7 @@ func (d *discovery) endpoint(o translate.Offer) (endpoint string, moved bool) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return "", false
 	}
-	moved = u.Scheme != d.base.Scheme || !strings.EqualFold(u.Hostname(), d.base.Hostname()) || port(u) != port(d.base)
+	moved = !isAt(u, d.base)
 	u.Scheme, u.Host, u.Fragment, u.RawFragment = d.base.Scheme, d.base.Host, "", ""
 	rooted(u)
 	return u.String(), moved

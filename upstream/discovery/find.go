@@ -35,9 +35,9 @@ func (d *discovery) offers(card *translate.Card) (offers []offer) {
 	if card == nil {
 		return nil
 	}
-	for _, o := range d.finder.Offers(card, d.place) {
+	for _, o := range d.config.Finder.Offers(card, d.place) {
 		if o.URL == "" {
-			offers = append(offers, offer{Offer: o, url: d.full.String()})
+			offers = append(offers, offer{Offer: o, url: d.base.String()})
 		} else if u, moved := d.endpoint(o); u != "" {
 			offers = append(offers, offer{o, u, moved})
 		}
@@ -77,7 +77,7 @@ func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) 
 // may have put an endpoint that is not where the card says.
 func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found Found, ok bool, _ error) {
 	endpoints := make([]offer, 0, len(offers)+1)
-	for _, o := range append(offers, offer{url: d.full.String()}) {
+	for _, o := range append(offers, offer{url: d.base.String()}) {
 		if !o.OwnPort && !slices.ContainsFunc(endpoints, func(e offer) bool { return e.url == o.url }) {
 			endpoints = append(endpoints, o)
 		}
@@ -149,7 +149,7 @@ func (d *discovery) notFound(card *translate.Card) error {
 	if card == nil {
 		return d.failed("the agent shows no card, and answers no question as a known version would")
 	}
-	if why := d.finder.Unsupported(card); why != "" {
+	if why := d.config.Finder.Unsupported(card); why != "" {
 		return task.Errorf(task.InvalidAgentResponse, "%s", why)
 	}
 	return d.failed("the agent's card names no version, and the agent answers no question as a known version would")

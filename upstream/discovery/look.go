@@ -23,7 +23,7 @@ const wellKnown = "/.well-known/"
 // specification has it. It returns nil where there is none that can be read. Only an agent that cannot be reached is an
 // error.
 func (d *discovery) card() (*translate.Card, error) {
-	paths, fields := d.finder.Places()
+	paths, fields := d.config.Finder.Places()
 	switch {
 	case d.config.ReadCard != nil:
 		body, err := d.config.ReadCard()
@@ -52,12 +52,9 @@ func (d *discovery) card() (*translate.Card, error) {
 
 // places returns where the card may be.
 func (d *discovery) places(paths []string) (all []*url.URL) {
-	configured, err := url.Parse(d.config.URL)
-	isPlace := func(place string) bool { return strings.HasSuffix(configured.Path, place) }
-	if err == nil && (configured.RawQuery != "" ||
-		path.Ext(configured.Path) == ".json" && !slices.ContainsFunc(paths, isPlace)) {
-		configured.Fragment, configured.RawFragment = "", ""
-		all = append(all, configured)
+	isPlace := func(place string) bool { return strings.HasSuffix(d.origin.Path, place) }
+	if d.origin.RawQuery != "" || path.Ext(d.origin.Path) == ".json" && !slices.ContainsFunc(paths, isPlace) {
+		all = append(all, d.origin)
 	}
 	root := url.URL{Scheme: d.base.Scheme, Host: d.base.Host, Path: "/"}
 	under := []*url.URL{d.base}
@@ -99,7 +96,7 @@ func (d *discovery) cardAt(u *url.URL, fields []translate.Field) (*translate.Car
 
 // parse returns the card that was found at a path; nil for what is none.
 func (d *discovery) parse(body []byte, at string) *translate.Card {
-	card, err := d.finder.Card(body)
+	card, err := d.config.Finder.Card(body)
 	if err != nil {
 		var e *task.Error
 		if errors.As(err, &e) {
@@ -107,7 +104,7 @@ func (d *discovery) parse(body []byte, at string) *translate.Card {
 		}
 		return nil
 	}
-	paths, _ := d.finder.Places()
+	paths, _ := d.config.Finder.Places()
 	d.place = paths[0]
 	for _, place := range paths {
 		if path.Base(place) == path.Base(at) {
