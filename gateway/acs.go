@@ -32,16 +32,15 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 		if card = m.instead(ctx, err); card == nil {
 			return nil, err
 		}
-		doc := m.makeACS(card, base, m.aic) // it is not kept: the content has not changed
-		doc.At(m.since)
-		doc.Active = m.inactive() == nil
-		return doc.Encode(), nil
 	}
-	if m.since.After(changed) {
-		changed = m.since
+	modified, isNew := m.since, false
+	if err == nil { // the content of one that is shown instead is not kept: the agent's has not changed
+		if m.since.After(changed) {
+			changed = m.since
+		}
+		modified, isNew = m.dated(ctx, card, changed)
 	}
 	doc := m.makeACS(card, base, m.aic)
-	modified, isNew := m.dated(ctx, card, changed)
 	doc.At(modified)
 	doc.Active = m.inactive() == nil
 	body := doc.Encode()
