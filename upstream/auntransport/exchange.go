@@ -46,7 +46,7 @@ type exchange struct {
 	quiet    time.Duration // see Pool.New
 	thread   string        // of the turn, where that is a conversation
 	message  string        // the id of the message that begins the turn; empty where that is not known
-	talk     codec.Talk    // likewise; of the goroutine that reads, once the exchange has begun
+	talk     codec.Talk    // what the messages say of the turn; of the goroutine that reads, once the exchange has begun
 	messages bool          // the answer is the messages of the thread
 	said     bool          // and the agent has said something in it
 	works    bool          // and that it is at work

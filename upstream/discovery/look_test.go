@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestConfiguredCard: a card is taken from where the configuration has it. Another host is told nothing of the
+// TestConfiguredCard: a search takes the card from where the configuration has it, and sends another host none of the
 // credentials for the agent.
 func TestConfiguredCard(t *testing.T) {
 	var told http.Header
