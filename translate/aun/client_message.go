@@ -58,22 +58,21 @@ func (p *Place) session() string {
 
 // Conversation is what stands for a turn where the agent has no task.*.
 type Conversation struct {
-	Thread string    // the thread of the task
-	Send   []byte    // the params of a message.send
-	Begun  []byte    // the data of MessagesBegun
-	Ref    agent.Ref // the turn
+	Send  []byte    // the params of a message.send
+	Begun []byte    // the data of MessagesBegun
+	Ref   agent.Ref // the turn, whose thread has the name of the task
 }
 
 // NewConversation returns the conversation of a turn. params are those of the turn's own request, ref is its task, and
 // seen the sequence number of the last message that the gateway has received.
 func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) (c Conversation, ok bool) {
 	id := jsonrpc.Member(params, "message_id").String()
-	c.Thread = jsonrpc.Member(params, "task_id").String()
-	if c.Thread == "" {
-		c.Thread = jsonrpc.Member(jsonrpc.Member(params, "metadata"), "previous_task_id").String()
+	thread := jsonrpc.Member(params, "task_id").String()
+	if thread == "" {
+		thread = jsonrpc.Member(jsonrpc.Member(params, "metadata"), "previous_task_id").String()
 	}
-	if c.Thread == "" {
-		c.Thread = id
+	if thread == "" {
+		thread = id
 	}
 	items, ok := ReadContent(jsonrpc.Member(params, "input"))
 	if !ok || len(items) == 0 {
@@ -89,9 +88,9 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	}
 	c.Send = task.AppendString([]byte(`{"to":`), to)
 	c.Send = task.AppendString(append(c.Send, `,"message_id":`...), id)
-	c.Send = AppendPayload(append(c.Send, `,"payload":`...), &item, "", c.Thread)
+	c.Send = AppendPayload(append(c.Send, `,"payload":`...), &item, "", thread)
 	// Some agents answer with the chat that they were sent, and without the thread.
-	c.Send = append(task.AppendString(append(c.Send[:len(c.Send)-1], `,"chat_id":`...), c.Thread), '}')
+	c.Send = append(task.AppendString(append(c.Send[:len(c.Send)-1], `,"chat_id":`...), thread), '}')
 	if ofAIP := jsonrpc.Member(jsonrpc.Member(params, "metadata"), "aip"); ofAIP.IsObject() { // see appendMetadata
 		c.Send = append(append(c.Send[:len(c.Send)-1], `,"metadata":{"aip":`...), ofAIP.Raw...)
 		c.Send = append(c.Send, '}', '}')
@@ -99,8 +98,8 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	c.Send = append(c.Send, '}')
 	place, _ := PlaceOf(ref)
 	place.Seq = max(place.Seq, seen)
-	c.Ref = agent.Ref{Task: c.Thread, Session: place.session()}
-	c.Begun = task.AppendString([]byte(`{"thread_id":`), c.Thread)
+	c.Ref = agent.Ref{Task: thread, Session: place.session()}
+	c.Begun = task.AppendString([]byte(`{"thread_id":`), thread)
 	c.Begun = append(task.AppendString(append(c.Begun, `,"session":`...), c.Ref.Session), '}')
 	return c, true
 }

@@ -58,7 +58,7 @@ func (x *exchange) say(ctx context.Context, call *jsonrpc.Request) {
 		return
 	}
 	x.talk = codec.NewTalk(c.Ref)
-	x.thread, x.message = c.Thread, call.Params.Get("message_id").String()
+	x.thread, x.message = c.Ref.Task, call.Params.Get("message_id").String()
 	x.queue.push(message{name: codec.MessagesBegun, data: c.Begun}) // before any message of the agent
 	x.listen()
 	result, frame, err := x.call(ctx, codec.MessageSend, c.Send)
