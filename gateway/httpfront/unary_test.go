@@ -156,7 +156,7 @@ func TestPolicyAllocatesNothing(t *testing.T) {
 }
 
 // TestUnaryBudget: a unary call makes no more than a given number of allocations between the server, the connection to
-// the agent, and the store: about 59, six of them for the lists that the task is in, and some more under the race
+// the agent, and the store: about 56, six of them for the lists that the task is in, and some more under the race
 // detector, which drops what is pooled.
 func TestUnaryBudget(t *testing.T) {
 	const budget = 70

@@ -97,12 +97,11 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 		return art, false, err
 	}
 	art.base = idOf(index, art.product.Name)
-	art.product.ID = a.id(index, art.product.Name, art.append)
-	if part.IsEmpty(&art.product) {
-		if !art.append || !slices.Contains(a.seen, art.product.ID) && !a.knows(art.product.ID) {
-			art.empty = true
-			return art, false, nil
-		}
+	art.product.ID = a.id(art.base, art.product.Name, art.append)
+	if part.IsEmpty(&art.product) &&
+		(!art.append || !slices.Contains(a.seen, art.product.ID) && !a.knows(art.product.ID)) {
+		art.empty = true
+		return art, false, nil
 	}
 	if named := art.product.Name != ""; !art.append && (a.listed || !indexed && !named) {
 		art.product.ID = a.another(art.base)
@@ -158,9 +157,9 @@ func (a *artifacts) another(id string) string {
 
 func numbered(id string, number int) string { return id + "-" + strconv.Itoa(number) }
 
-// id returns the id of the product that an artifact is, or belongs to, unless it is another one.
-func (a *artifacts) id(index int64, name string, adds bool) string {
-	base := idOf(index, name)
+// id returns the id of the product that an artifact is, or belongs to, unless it is another one. base is what idOf
+// returns for it.
+func (a *artifacts) id(base, name string, adds bool) string {
 	if last, ok := a.shared[base]; ok && (name != "" || !adds) {
 		return last.id
 	}

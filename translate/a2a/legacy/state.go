@@ -48,7 +48,7 @@ const ownWord = "agentState"
 // that is none of v0.1 in any spelling.
 func (m *result) addMetadata(form *status.Form) {
 	metadata := m.metadata
-	if word := jsonrpc.Member(m.status, "state").Str; word != "" && !isState(status.Plain(word)) &&
+	if word := jsonrpc.Member(m.status, "state").Str; word != "" && !isState(word) && !isState(status.Plain(word)) &&
 		(metadata.IsObject() || !metadata.Exists()) && !jsonrpc.Member(metadata, ownWord).Exists() {
 		s, _ := form.State(form.Means(word))
 		said := task.AppendString([]byte(`{"`+ownWord+`":{"`+string(s)+`":`), word)

@@ -40,7 +40,8 @@ func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 	if !p.Append && !p.Indexed && len(p.Name) == 0 { // it is a new artifact
 		return false
 	}
-	id := s.artifacts.id(p.Index, string(p.Name), p.Append)
+	name := string(p.Name)
+	id := s.artifacts.id(idOf(p.Index, name), name, p.Append)
 	if !s.artifacts.again(id) {
 		return false
 	}
