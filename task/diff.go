@@ -13,7 +13,7 @@ func Diff(known, now []Product) []Chunk {
 		switch {
 		case old == nil:
 			out = append(out, Chunk{Product: *p, Last: true})
-		case sameProduct(old, p):
+		case Unchanged(old, p):
 		default:
 			if tail, ok := grown(old, p); ok {
 				out = append(out, Chunk{Product: tail, Append: true, Last: true})
@@ -55,13 +55,14 @@ func findProduct(list []Product, id string) *Product {
 	return nil
 }
 
-func sameProduct(a, b *Product) bool {
-	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) ||
-		!sameExtensions(a, b) {
+// Unchanged reports whether Diff has nothing for a product that was old and is p. It does not look at their ids.
+func Unchanged(old, p *Product) bool {
+	if old.Name != p.Name || old.Description != p.Description || len(old.DataItems) != len(p.DataItems) ||
+		!sameExtensions(old, p) {
 		return false
 	}
-	for i := range a.DataItems {
-		if !sameItem(&a.DataItems[i], &b.DataItems[i]) {
+	for i := range old.DataItems {
+		if !sameItem(&old.DataItems[i], &p.DataItems[i]) {
 			return false
 		}
 	}

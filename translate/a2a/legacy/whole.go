@@ -106,8 +106,8 @@ func (w *whole) settleOne(base string, of *artifacts, ids []string, taken map[st
 		if w.bases[i] != base {
 			continue
 		}
-		if ids[i] = idAmong(of.known, base, w.products[i]); ids[i] == "" {
-			ids[i] = idAmong(of.withdrawn, base, w.products[i])
+		if ids[i] = idAmong(of.known, base, &w.products[i]); ids[i] == "" {
+			ids[i] = idAmong(of.withdrawn, base, &w.products[i])
 			withdrawn[i] = true
 		}
 		if ids[i] != "" {
@@ -138,15 +138,14 @@ func (w *whole) settleOne(base string, of *artifacts, ids []string, taken map[st
 
 // idAmong returns the id of the one among products that is the same as p, empty for none. base is the id that they
 // would have if they shared it with no other.
-func idAmong(products []task.Product, base string, p task.Product) string {
+func idAmong(products []task.Product, base string, p *task.Product) string {
 	for i := range products {
 		rest, ok := strings.CutPrefix(products[i].ID, base)
 		if number, err := strconv.Atoi(strings.TrimPrefix(rest, "-")); !ok || rest != "" && (err != nil || number < 2) {
 			continue
 		}
-		p.ID = products[i].ID
-		if len(task.Diff(products[i:i+1], []task.Product{p})) == 0 {
-			return p.ID
+		if task.Unchanged(&products[i], p) {
+			return products[i].ID
 		}
 	}
 	return ""
