@@ -77,15 +77,12 @@ func productID(id, kind, name string) string {
 	return kind + "-" + strconv.FormatUint(h.Sum64(), 16)
 }
 
-// see records a product, and reports whether it was recorded before.
-func (a *artifacts) see(id string) (before bool) {
-	if before = a.seen[id]; !before {
-		if a.seen == nil {
-			a.seen = make(map[string]bool)
-		}
-		a.seen[id] = true
+// see records a product.
+func (a *artifacts) see(id string) {
+	if a.seen == nil {
+		a.seen = make(map[string]bool)
 	}
-	return before
+	a.seen[id] = true
 }
 
 // chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it. An empty artifact
@@ -96,15 +93,14 @@ func (a *artifacts) chunk(rep *agent.Report, v gjson.Result, adds, last bool) er
 		return err
 	}
 	adds = adds || inside.Bool()
+	exists := a.seen[p.ID] || a.knows(p.ID)
 	if part.IsEmpty(&p) {
-		if adds = true; !a.seen[p.ID] && !a.knows(p.ID) {
+		if adds = true; !exists {
 			return nil
 		}
 	}
-	if !a.see(p.ID) && adds {
-		adds = a.knows(p.ID)
-	}
-	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: last})
+	a.see(p.ID)
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds && exists, Last: last})
 	return nil
 }
 

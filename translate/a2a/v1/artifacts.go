@@ -50,41 +50,39 @@ func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
 	return p, err
 }
 
-// see records an artifact of the turn, and reports whether it is the first with its id.
-func (r *reader) see(id string, adds bool) (fresh bool, err error) {
+// see records an artifact of the turn.
+func (r *reader) see(id string, adds bool) error {
 	was, ok := r.seen[id]
 	if !ok && len(r.seen) == part.MaxArtifacts {
-		return false, wire.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+		return wire.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
 	}
 	if r.seen == nil {
 		r.seen = make(map[string]bool)
 	}
 	r.seen[id] = was || adds
-	return !ok, nil
+	return nil
 }
 
-// chunk adds the artifact of an event to rep. An empty artifact adds nothing, and takes nothing away.
+// chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it. An empty artifact
+// adds nothing, and takes nothing away.
 func (r *reader) chunk(rep *agent.Report, m *members) error {
 	adds := m.append.Bool()
 	p, err := readArtifact(m.artifact, adds)
 	if err != nil {
 		return err
 	}
+	_, exists := r.seen[p.ID]
+	exists = exists || r.product(p.ID) != nil
 	if part.IsEmpty(&p) {
-		_, seen := r.seen[p.ID]
-		if adds = true; !seen && r.product(p.ID) == nil {
+		if adds = true; !exists {
 			return nil
 		}
 	}
-	fresh, err := r.see(p.ID, adds)
-	if err != nil {
+	if err := r.see(p.ID, adds); err != nil {
 		return err
 	}
-	if adds && fresh && r.product(p.ID) == nil { // a piece of a product that does not exist begins it
-		adds = false
-	}
 	rep.Chunks = append(rep.Chunks, task.Chunk{
-		Product: p, Append: adds, Last: m.last.Bool(), Extensions: extension.OfResult(&m.rest),
+		Product: p, Append: adds && exists, Last: m.last.Bool(), Extensions: extension.OfResult(&m.rest),
 	})
 	return nil
 }
@@ -114,7 +112,7 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 		if p, err = readArtifact(v, false); err != nil || part.IsEmpty(&p) {
 			return err == nil
 		}
-		if _, err = r.see(p.ID, false); err != nil {
+		if err = r.see(p.ID, false); err != nil {
 			return false
 		}
 		if r.seen[p.ID] {
