@@ -154,22 +154,15 @@ func AppendTurn(dst []byte, extra json.RawMessage, ref string, others []string) 
 	if ref != "" {
 		refs = append([]string{ref}, slices.DeleteFunc(slices.Clone(others), func(s string) bool { return s == ref })...)
 	}
-	return family.Append(AppendReferences(dst, refs), member(extra, "message"), extra, referringMembers)
+	return family.Append(appendReferences(dst, refs), member(extra, "message"), extra, referringMembers)
 }
 
-// AppendReferences appends the names of the tasks that a message refers to.
-func AppendReferences(dst []byte, refs []string) []byte {
-	for i, ref := range refs {
-		sep := ","
-		if i == 0 {
-			sep = `,"referenceTaskIds":[`
-		}
-		dst = task.AppendString(append(dst, sep...), ref)
+// appendReferences appends the names of the tasks that a message refers to, unless there are none.
+func appendReferences(dst []byte, refs []string) []byte {
+	if len(refs) == 0 {
+		return dst
 	}
-	if len(refs) > 0 {
-		dst = append(dst, ']')
-	}
-	return dst
+	return wire.AppendStrings(dst, `,"referenceTaskIds":`, refs)
 }
 
 // AppendParams appends the extensions of a request's params.
@@ -255,7 +248,7 @@ func pick(object json.RawMessage, names ...string) []byte {
 // with returns extensions in which message, an object, with what it refers to, replaces all members of the family.
 func with(extra json.RawMessage, message []byte, refs []string) json.RawMessage {
 	dst := append([]byte(`{"`+family+`":{"message":`), message[:len(message)-1]...)
-	if refers := AppendReferences(nil, refs); len(refers) > 0 {
+	if refers := appendReferences(nil, refs); len(refers) > 0 {
 		if len(message) == len("{}") {
 			refers = refers[1:] // the comma
 		}
