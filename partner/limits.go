@@ -78,14 +78,13 @@ func (tk *activeTask) maxPieces() int {
 	return math.MaxInt
 }
 
-// maxSaid returns how many bytes of what the agent has said the history keeps: at most a part of Partner.MaxBytes,
-// which the rest of the histories need not leave to it. 0 is as in task.Fold.
+// maxSaid returns task.Fold.MaxSaid: a part of Partner.MaxBytes, which the rest of the histories need not leave to it.
 func (p *Partner) maxSaid() int64 {
-	const most, share = 4 << 20, 4
+	const share = 4
 	if p == nil {
 		return 0
 	}
-	return min(most, p.MaxBytes/share)
+	return p.MaxBytes / share
 }
 
 // tooLong returns a sentence for the Leader if the histories would exceed what is kept of a task after a status with

@@ -12,7 +12,7 @@ type Fold struct {
 	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
 	Withdrawn []Product
 
-	// MaxSaid is how many bytes of what the agent has said the history keeps; 0 for a number that fits most.
+	// MaxSaid is how many bytes of what the agent has said the history keeps, 4 MiB at most; 0 for that.
 	MaxSaid int64
 
 	task  Task // without the pieces that texts and said have and Task adds

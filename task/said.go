@@ -18,7 +18,7 @@ const (
 	// maxLastItems is how many data items the last of them has at most, in which texts that meet are one. Beyond that the
 	// older ones are forgotten, down to a half: each reader of the history gets a copy of them.
 	maxLastItems = 256
-	// maxSaid is how many bytes of what the agent has said are kept, if Fold.MaxSaid says nothing.
+	// maxSaid is how many bytes of what the agent has said are kept, if Fold.MaxSaid is not less.
 	maxSaid = 4 << 20
 )
 
@@ -107,7 +107,7 @@ func (f *Fold) remark(m Message) {
 
 func (f *Fold) maxSaid() int64 {
 	if f.MaxSaid > 0 {
-		return f.MaxSaid
+		return min(f.MaxSaid, maxSaid)
 	}
 	return maxSaid
 }
