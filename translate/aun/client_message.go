@@ -199,6 +199,9 @@ type Received struct {
 	Says    bool // it is a product
 	Starts  bool // it says that the agent is at work
 	Sealed  bool // it is encrypted
+
+	payload Payload
+	reads   bool // payload could be read
 }
 
 // ReadReceived reads the params of a message, or one that was pulled.
@@ -215,10 +218,11 @@ func ReadReceived(params gjson.Result) (r Received) {
 	if r.Thread == "" {
 		r.ReplyTo = jsonrpc.Member(payload, "reply_to").String()
 	}
-	p, ok := ReadPayload(payload)
+	r.payload, r.reads = ReadPayload(payload)
+	p := &r.payload
 	r.Task = p.Task
-	r.Says = ok && p.State == task.None && len(p.Items) > 0
-	r.Starts = ok && p.State == task.Working && !p.Aside
+	r.Says = r.reads && p.State == task.None && len(p.Items) > 0
+	r.Starts = r.reads && p.State == task.Working && !p.Aside
 	return r
 }
 
@@ -238,15 +242,14 @@ func (t *Talk) report(v gjson.Result) (rep agent.Report, err error) {
 			"plain text")}
 		return t.settle(rep, r.Seq), nil
 	}
-	p, ok := ReadPayload(jsonrpc.Member(v, "payload"))
-	if !ok || !t.belongs(&p) {
+	if !r.reads || !t.belongs(&r.payload) {
 		return rep, nil // it means nothing to the turn
 	}
 	id := jsonrpc.Member(v, "message_id").String()
 	if id == "" || len(id) > wire.MaxID {
 		return rep, wire.Refuse("the agent's message has no id")
 	}
-	rep = p.Report(id)
+	rep = r.payload.Report(id)
 	return t.settle(rep, r.Seq), nil
 }
 
