@@ -27,7 +27,7 @@ var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 // parts knows the name.
 func derive(kind string, parts ...string) string { return deriveWith(nil, kind, parts...) }
 
-// deriveWith returns a name that is always the same for the same secret and parts. Nobody can make it without the
+// deriveWith returns a name that is always the same for the same secret and parts. It cannot be made without the
 // secret.
 func deriveWith(secret []byte, kind string, parts ...string) string {
 	sum := digest(secret, kind, parts)
@@ -61,7 +61,7 @@ const secretSize = 32
 
 // naming is how the tasks of a store, and their sessions, are named for their agents.
 type naming struct {
-	secret []byte // in the names, so that nobody can guess the task of another Leader at an agent
+	secret []byte // in the names, so that no Leader can guess the task of another one at an agent
 
 	// The names of the sessions that callers name are UUIDs. In a store with tasks of an older build they are not: agents
 	// know the conversations by the names that they had.

@@ -62,7 +62,7 @@
 //     again with its last state: callers that do not stream have nothing else. AIP has results in products, and its
 //     Leaders read no status for them. So what an agent of another protocol says at last becomes a product where it
 //     finishes without one, and is not in the status as well (Policy.AnswerIsProduct). It is an event of its own,
-//     before that of the state: whoever reads the log later sees the same. The start decides, and not who reads: an
+//     before that of the state: all readers of the log see the same. The start decides, and not who reads: an
 //     event has one number for all readers.
 //   - Ended streams. Re-stream at the end of an ended task: a comment, then close. Expired events: one frame, then
 //     close.
