@@ -116,6 +116,9 @@ var wildBehind = []wildRow{
 			if _, err := l.rpc("start", "hello", nil); err != nil {
 				return err
 			}
+			if _, err := l.reaches("working", l.state); err != nil { // before, the cancel may come before the Partner is asked
+				return err
+			}
 			for range 3 {
 				if r, err := l.rpc("get", "", nil); err != nil || settled(r.Status.State) {
 					return fmt.Errorf("get is answered by %+v, %w", r, err)
