@@ -61,6 +61,7 @@ const (
 const (
 	roleUser      = "user"
 	roleAssistant = "assistant"
+	roleSystem    = "system"
 	roleTool      = "tool"
 )
 

@@ -106,6 +106,7 @@ type reader struct {
 	messages map[string]*agentMessage
 	last     *agentMessage // that the last event was about
 	contents int           // of messages that are not complete, including the ones that an index skips
+	waiting  int           // bytes of contents whose messages are not known yet
 	open     []ask
 	failure  string // what the agent has last reported as an error, outside of its response
 }
@@ -113,6 +114,8 @@ type reader struct {
 // agentMessage is one message of the agent.
 type agentMessage struct {
 	id, kind string
+	known    bool   // the agent has sent the message itself, which says what it is
+	waiting  int    // bytes of contents that have come before that
 	shows    bool   // it is a product
 	contents []part // by index
 	begun    bool   // a piece of the product was reported
@@ -183,7 +186,8 @@ func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 	list.ForEach(func(_, v gjson.Result) bool {
 		m := membersOf(v)
 		var msg *agentMessage
-		if msg, err = r.messageOf(&m, m.id.Str); err == nil {
+		if msg, err = r.messageOf(m.id.Str); err == nil {
+			r.know(rep, msg, &m)
 			err = r.completed(rep, msg, &m)
 		}
 		return err == nil
@@ -233,10 +237,11 @@ func (r *reader) message(m *members) (rep agent.Report, err error) {
 			Revision: typeError + " " + m.id.Str,
 		}, nil
 	}
-	msg, err := r.messageOf(m, m.id.Str)
+	msg, err := r.messageOf(m.id.Str)
 	if err != nil {
 		return rep, err
 	}
+	r.know(&rep, msg, m)
 	switch m.status.Str {
 	case statusCompleted, statusIncomplete, statusFailed, statusCanceled, statusRejected:
 		err = r.completed(&rep, msg, m)
@@ -245,7 +250,7 @@ func (r *reader) message(m *members) (rep agent.Report, err error) {
 }
 
 // messageOf returns the message with an id, which may be new. Where there is no id, it is the last one.
-func (r *reader) messageOf(m *members, id string) (*agentMessage, error) {
+func (r *reader) messageOf(id string) (*agentMessage, error) {
 	if len(id) > wire.MaxID {
 		return nil, wire.Refuse("the agent's answer has a message whose id has more than %d bytes", wire.MaxID)
 	}
@@ -262,14 +267,7 @@ func (r *reader) messageOf(m *members, id string) (*agentMessage, error) {
 	if len(r.messages) == maxMessages {
 		return nil, wire.Refuse("the agent's answer has more than %d messages", maxMessages)
 	}
-	msg := &agentMessage{id: id, kind: typeMessage, shows: true}
-	if m.object.Str == objectMessage {
-		if kind := m.kind.Str; kind != "" && kind != "assistant" { // which an example of the specification has
-			msg.kind = wire.Clean(kind, wire.MaxWord)
-		}
-		fromAgent := m.role.Str != "user" && m.role.Str != "system"
-		msg.shows = msg.kind == typeMessage && fromAgent || r.expose == ExposeProduct
-	}
+	msg := &agentMessage{id: id, kind: typeMessage, shows: r.expose == ExposeProduct}
 	if r.messages == nil {
 		r.messages = make(map[string]*agentMessage)
 	}
@@ -279,8 +277,8 @@ func (r *reader) messageOf(m *members, id string) (*agentMessage, error) {
 
 // content reads a content: a piece that is added to a text, or all of it.
 func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err error) {
-	msg, err := r.messageOf(m, m.messageID.Str)
-	if err != nil || msg.complete || !msg.shows {
+	msg, err := r.messageOf(m.messageID.Str)
+	if err != nil || msg.complete || msg.known && !msg.shows {
 		return rep, err
 	}
 	i, err := msg.index(m.index)
@@ -291,19 +289,28 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 		return rep, wire.Refuse("the agent's answer has more than %d contents in messages that are not complete",
 			maxContents)
 	}
+	if !msg.shows {
+		if err := r.wait(msg, len(v.Raw)); err != nil {
+			return rep, err
+		}
+	}
 	whole := m.status.Str == statusCompleted
 	switch adds := m.delta.Type == gjson.True && m.kind.Str == typeText && m.text.Type == gjson.String; {
 	case whole:
 		before := msg.product()
 		*msg.part(i) = part{whole: true, item: readContent(v)}
-		rep.Chunks = msg.change(before, false)
-		msg.grows = false
+		if msg.grows = false; msg.shows {
+			rep.Chunks = msg.change(before, false)
+		}
 	case adds && m.text.Str != "":
 		p := msg.part(i)
 		if p.whole {
 			break
 		}
 		p.raw = append(p.raw, m.text.Raw[1:len(m.text.Raw)-1]...)
+		if !msg.shows {
+			break
+		}
 		msg.mixed = msg.mixed || i < len(msg.contents)-1
 		product := task.Product{ID: msg.id, Name: msg.name(), DataItems: []task.DataItem{task.Text(m.text.Str)}}
 		rep.Chunks = []task.Chunk{{Product: product, Append: msg.begun}}

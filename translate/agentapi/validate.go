@@ -122,7 +122,7 @@ const (
 )
 
 // roles are those of a message.
-var roles = []string{roleUser, "assistant", "system", "tool"}
+var roles = []string{roleUser, roleAssistant, roleSystem, roleTool}
 
 // checkRanges checks the values of what is passed on to the agent.
 func (r *request) checkRanges() {

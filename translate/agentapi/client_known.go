@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// A content does not say what its message is: the answer, or what a tool was given. Some agents send contents before
+// the message, so they wait for it, and are not shown where it never comes. With ExposeProduct nothing is hidden, and
+// nothing waits.
+
+// maxWaiting is how many bytes of contents may wait for their messages in one answer, as many as one event may have.
+const maxWaiting = 16 << 20
+
+// know takes what a message says about itself, and adds the contents that have waited for it. What has once been known
+// as no answer stays that, and what turns out to be none is not shown any further.
+func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
+	kind := typeMessage
+	if k := m.kind.Str; k != "" && k != "assistant" { // which an example of the specification has
+		kind = wire.Clean(k, wire.MaxWord)
+	}
+	answers := kind == typeMessage && m.role.Str != roleUser && m.role.Str != roleSystem && m.role.Str != roleTool
+	shows := answers || r.expose == ExposeProduct
+	switch {
+	case !msg.known:
+		if kind != msg.kind && msg.begun { // the product gets its name
+			msg.mixed, msg.grows = true, false
+		}
+		msg.known, msg.kind, msg.shows = true, kind, shows
+	case !shows:
+		msg.shows, msg.grows = false, false
+	}
+	r.waiting -= msg.waiting
+	msg.waiting = 0
+	switch {
+	case !msg.shows:
+		r.contents -= len(msg.contents)
+		msg.contents = nil
+	case !msg.begun:
+		rep.Chunks = append(rep.Chunks, msg.change(task.Product{}, false)...)
+	}
+}
+
+// wait counts a content that waits for its message.
+func (r *reader) wait(msg *agentMessage, size int) error {
+	msg.waiting += size
+	if r.waiting += size; r.waiting > maxWaiting {
+		return wire.Refuse("the agent's answer has more than %d bytes of contents before their messages", maxWaiting)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestUnknownMessages holds what becomes of contents before the message that they belong to.
+func TestUnknownMessages(t *testing.T) {
+	const (
+		begin  = `{"object":"response","id":"r","status":"in_progress"}`
+		end    = `{"object":"response","id":"r","status":"completed","output":null}`
+		secret = `{"type":"data","data":{"call_id":"c","output":"secret"}}`
+	)
+	content := func(id, status, members string) string {
+		return fmt.Sprintf(`{"object":"content","status":%q,"msg_id":%q,%s}`, status, id, members)
+	}
+	tool := content("p", "completed", strings.Trim(secret, "{}")+"}")
+	grows := func(id, text string) string {
+		return content(id, "in_progress", fmt.Sprintf(`"type":"text","index":0,"delta":true,"text":%q`, text))
+	}
+	message := func(id, status, kind, role, contents string) string {
+		return fmt.Sprintf(`{"object":"message","id":%q,"status":%q,"type":%q,"role":%q,"content":%s}`, id, status, kind,
+			role, contents)
+	}
+	output := func(messages string) string {
+		return `{"object":"response","id":"r","status":"completed","output":[` + messages + `]}`
+	}
+	const says = `[{"type":"text","text":"It rains"}]`
+	answer := message("m", "completed", "message", "assistant", says)
+	nothing := heard{States: []string{"working", "awaiting-completion"}}
+	once := heard{States: nothing.States, Chunks: []string{"It rains", "+ (last)"},
+		Products: []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("It rains")}}}}
+	whole := once
+	whole.Chunks = []string{"It rains (last)"}
+	for _, c := range []struct {
+		name   string
+		expose Expose
+		events []string
+		want   heard
+	}{
+		{"a tool's data before its message", ExposeNone,
+			[]string{begin, tool, message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), answer, end}, whole},
+		{"a tool's data, and the beginning of its message", ExposeNone,
+			[]string{begin, tool, message("p", "in_progress", "plugin_call_output", "tool", "null"), tool, answer, end}, whole},
+		{"a tool's data, whose message is in the output alone", ExposeNone,
+			[]string{begin, tool,
+				output(message("p", "completed", "plugin_call_output", "tool", "["+secret+"]") + "," + answer)}, whole},
+		{"a tool's data, whose message never comes", ExposeNone, []string{begin, tool, answer, end}, whole},
+		{"a tool's data without any message", ExposeNone,
+			[]string{begin, content("", "completed", strings.Trim(secret, "{}")+"}"), end}, nothing},
+		{"an output whose messages do not say that they are any", ExposeNone,
+			[]string{begin, output(`{"id":"p","type":"plugin_call_output","content":[` + secret + `]}`)}, nothing},
+		{"a message of a tool", ExposeNone, []string{begin, message("p", "in_progress", "message", "tool", "null"), tool,
+			message("p", "completed", "message", "tool", "["+secret+"]"), end}, nothing},
+		{"a message that turns out to be a tool's", ExposeNone, []string{begin,
+			message("p", "in_progress", "message", "assistant", "null"),
+			message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), tool, end}, nothing},
+		{"a tool's data before its message, as a status", ExposeStatus,
+			[]string{begin, tool, message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), end},
+			heard{States: []string{"working", `working: {"call_id":"c","output":"secret"}`, "awaiting-completion"}}},
+		{"a tool's data before its message, as a product", ExposeProduct,
+			[]string{begin, tool, message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), end},
+			heard{States: nothing.States,
+				Chunks: []string{`{"call_id":"c","output":"secret"}`, `{"call_id":"c","output":"secret"} (last)`},
+				Products: []task.Product{{ID: "p", Name: "plugin_call_output", DataItems: []task.DataItem{
+					{Kind: task.DataKind, Data: []byte(`{"call_id":"c","output":"secret"}`)}}}}}},
+		{"pieces before their message, as a product", ExposeProduct, []string{begin, grows("m", "It "), grows("m", "rains"),
+			answer, end}, heard{States: once.States, Chunks: []string{"It ", "+rains", "+ (last)"}, Products: once.Products}},
+		{"pieces before their message", ExposeNone,
+			[]string{begin, grows("m", "It "), grows("m", "rains"), answer, end}, once},
+		{"pieces before the beginning of their message", ExposeNone, []string{begin, grows("m", "It "),
+			message("m", "in_progress", "message", "assistant", "null"), grows("m", "rains"), answer, end},
+			heard{States: once.States, Chunks: []string{"It ", "+rains", "+ (last)"}, Products: once.Products}},
+		{"pieces before a message that lists no contents", ExposeNone, []string{begin, grows("m", "It "),
+			grows("m", "rains"), message("m", "completed", "message", "assistant", "null"), end}, once},
+		{"pieces before a message that is in the output alone", ExposeNone,
+			[]string{begin, grows("m", "It "), grows("m", "rains"), output(answer)}, once},
+		{"a call before its message is a question", ExposeNone, []string{begin,
+			content("f", "completed", `"type":"data","data":{"call_id":"c-1","name":"pick"}`),
+			message("f", "completed", "function_call", "assistant", `[{"type":"data","data":{"call_id":"c-1","name":"pick"}}]`),
+			end}, heard{States: []string{"working", `awaiting-input: The agent calls the function pick. Answer with its ` +
+			`output.|{"call_id":"c-1","name":"pick"}`}}},
+		{"more than is waited for", ExposeNone,
+			[]string{begin, grows("m", strings.Repeat("x", 16<<20))}, heard{States: []string{"working"},
+				Err: "invalid-agent-response: the agent's answer has more than 16777216 bytes of contents before their messages"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var events [][]byte
+			for _, ev := range c.events {
+				events = append(events, []byte(ev))
+			}
+			got := hear(Options{Expose: c.expose}, events)
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if c.expose == ExposeNone && strings.Contains(fmt.Sprint(got), "secret") {
+				t.Error("what the agent's tools say is shown")
+			}
+		})
+	}
+}
+
+// TestWaitingIsGivenBack: contents that wait for one message are no longer counted when it is known.
+func TestWaitingIsGivenBack(t *testing.T) {
+	s := Client(Options{}).NewStream(nil).(*stream)
+	for i, kind := range []string{"message", "plugin_call"} {
+		for _, ev := range []string{
+			fmt.Sprintf(`{"object":"content","status":"completed","msg_id":"%d","type":"text","text":"x"}`, i),
+			fmt.Sprintf(`{"object":"message","id":"%d","type":%q,"status":"in_progress"}`, i, kind),
+		} {
+			if _, err := s.Event("", []byte(ev)); err != nil {
+				t.Fatal(err)
+			}
+			if waits := s.waiting > 0; waits != strings.Contains(ev, `"content"`) {
+				t.Errorf("%d bytes wait behind %s", s.waiting, ev)
+			}
+		}
+	}
+	if s.contents != 1 {
+		t.Errorf("%d contents are kept", s.contents)
+	}
+}
