@@ -62,5 +62,15 @@ type messageService struct{ box *mailbox.Mailbox }
 func (m messageService) Call(
 	ctx context.Context, s *wsfront.Session, method string, params gjson.Result,
 ) ([]byte, error) {
-	return m.box.Call(ctx, mailbox.Caller{AID: s.AID, Device: s.Device, Slot: s.Slot, Peer: s.Peer}, method, params)
+	return m.box.Call(ctx, callerOf(s), method, params)
+}
+
+// TaskOf implements wsfront.ThreadService.
+func (m messageService) TaskOf(ctx context.Context, s *wsfront.Session, agent, thread string) (string, error) {
+	return m.box.TaskOf(ctx, callerOf(s), agent, thread)
+}
+
+// callerOf returns a client as the mailbox knows it.
+func callerOf(s *wsfront.Session) mailbox.Caller {
+	return mailbox.Caller{AID: s.AID, Device: s.Device, Slot: s.Slot, Peer: s.Peer}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -71,17 +72,34 @@ func (h *home) read(aid, log string) error {
 	return nil
 }
 
-// add stores the messages that a step makes, together with how far the log has been read. A step that makes none, and
-// enters no state, is read again after a restart.
+// add stores the messages that a step makes. A step that enters a state is read then. Any other one is read again after
+// a restart, with the pieces of products before it; what it has said is in the inbox by then.
 func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
-	if of.add(step); !step.Entered {
+	of.add(step)
+	said := of.says(step)
+	if !step.Entered && said == "" {
 		return nil
 	}
 	return h.about(aid, log, func(b *inbox, c *conversation) error {
+		if !step.Entered && step.Seq <= c.Read.Seq {
+			return nil
+		}
+		payloads := of.payloads(step, c)
+		if said != "" {
+			payloads = append(payloads, codec.AppendProgress(nil, said, c.Task, thread(c)))
+		}
 		var records [][]byte
-		for i, p := range of.payloads(step, c) {
+		for i, p := range payloads {
 			id := c.Task + "-" + strconv.FormatUint(step.Seq, 10) + "-" + strconv.Itoa(i+1)
-			records = append(records, appendMessage(c.Agent, aid, id, fanoutMode, p))
+			if step.Entered || b.find(id) < 0 {
+				records = append(records, appendMessage(c.Agent, aid, id, fanoutMode, p))
+			}
+		}
+		if !step.Entered && len(records) == 0 {
+			return nil
+		}
+		if !step.Entered {
+			return b.receive(h.base, records)
 		}
 		c.Read = step.After
 		if err := b.receive(h.base, records); err != nil {
@@ -143,9 +161,20 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
+// The bounds of what a client is told while an agent works: its inbox is to hold the results.
+const (
+	progressEvery = 2 * time.Second // the least time between two statuses of a turn
+	maxProgress   = 64              // of a turn
+	maxSaid       = 4 << 10         // bytes of one
+)
+
 // turn has the products of a turn, of which payloads are made when it has ended: the products, then what the agent says
 // along with its state, then an event.
-type turn struct{ products task.Fold }
+type turn struct {
+	products task.Fold
+	told     int       // how often the client was told what the agent does
+	toldAt   time.Time // when the agent has said the last of that
+}
 
 // add takes what a step says about products.
 func (t *turn) add(step *follow.Step) {
@@ -154,8 +183,40 @@ func (t *turn) add(step *follow.Step) {
 	}
 }
 
-// payloads returns the payloads of a step that enters a state.
+// says returns what a step says of what the agent does while it works, if the client is to be told; empty if not.
+func (t *turn) says(step *follow.Step) string {
+	var items []task.DataItem
+	var at time.Time
+	switch st, m := step.Status, step.Message; {
+	case st != nil && st.State == task.Working && step.Cause == nil:
+		items, at = st.DataItems, st.ChangedAt
+	case m != nil && m.SenderRole == task.Partner:
+		items, at = m.DataItems, m.SentAt
+	}
+	text := textOf(items)
+	if text == "" || len(text) > maxSaid || t.told == maxProgress || t.told > 0 && at.Sub(t.toldAt) < progressEvery {
+		return ""
+	}
+	t.told, t.toldAt = t.told+1, at
+	return text
+}
+
+// textOf returns the texts of data items.
+func textOf(items []task.DataItem) string {
+	var texts []string
+	for _, it := range items {
+		if it.Kind == task.TextItem && it.Text != "" {
+			texts = append(texts, it.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// payloads returns the payloads of a step that enters a state, and none of another one.
 func (t *turn) payloads(step *follow.Step, c *conversation) (payloads [][]byte) {
+	if !step.Entered {
+		return nil
+	}
 	status := step.Status
 	if step.Task != nil {
 		status = &step.Task.Status

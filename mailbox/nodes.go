@@ -29,6 +29,7 @@ type handed struct {
 	Params            json.RawMessage
 
 	Recall *sentMessage // of a message, by its sender; then Method is not used
+	Thread *threadName  // whose task is asked for; likewise
 }
 
 // handedPeer is a client of AUN, which has proven who it is by its login.
@@ -43,6 +44,7 @@ type handedBack struct {
 	Result json.RawMessage `json:",omitempty"`
 	Fault  *aun.Error      `json:",omitempty"` // that the client is answered with; nil for none
 	Why    string          `json:",omitempty"` // a message was not recalled
+	Task   string          `json:",omitempty"` // of a thread; empty for none
 }
 
 // openNodes has the mailbox answer other processes.
@@ -50,11 +52,7 @@ func (m *Mailbox) openNodes() {
 	m.owners = ask.New(m.set, "mailbox", func(ctx context.Context, _ int, h handed) (back handedBack, err error) {
 		c := Caller{h.AID, h.Device, h.Slot,
 			identity.Peer{Proof: h.Peer.Proof, Kind: h.Peer.Kind, ID: h.Peer.ID, Login: true}}
-		if h.Recall != nil {
-			back.Why, err = m.recallHere(ctx, c, *h.Recall)
-		} else {
-			back.Result, err = m.callHere(ctx, c, h.Method, gjson.ParseBytes(h.Params))
-		}
+		back, err = m.answerHere(ctx, c, h)
 		if err == nil || errors.Is(err, replay.ErrClosed) {
 			return back, err
 		}
@@ -79,6 +77,30 @@ func (m *Mailbox) hand(ctx context.Context, inbox string, c Caller, h handed) (b
 		err = back.Fault
 	}
 	return back, err
+}
+
+// answerHere answers a call where the inbox is.
+func (m *Mailbox) answerHere(ctx context.Context, c Caller, h handed) (back handedBack, err error) {
+	switch {
+	case h.Recall != nil:
+		back.Why, err = m.recallHere(ctx, c, *h.Recall)
+	case h.Thread != nil:
+		back.Task, err = m.taskHere(ctx, c, *h.Thread)
+	default:
+		back.Result, err = m.callHere(ctx, c, h.Method, gjson.ParseBytes(h.Params))
+	}
+	return back, err
+}
+
+// answerAnywhere answers a call by the owner of an inbox.
+func (m *Mailbox) answerAnywhere(ctx context.Context, inbox string, c Caller, h handed) (handedBack, error) {
+	if m.here(inbox) {
+		back, err := m.answerHere(ctx, c, h)
+		if !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
+			return back, err
+		}
+	}
+	return m.hand(ctx, inbox, c, h)
 }
 
 // here reports whether this process has the inbox of an AID, or is the only one.
@@ -112,13 +134,7 @@ func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Resul
 func (m *Mailbox) callAnywhere(
 	ctx context.Context, c Caller, inbox, method string, params gjson.Result,
 ) ([]byte, error) {
-	if m.here(inbox) {
-		result, err := m.callHere(ctx, c, method, params)
-		if !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
-			return result, err
-		}
-	}
-	back, err := m.hand(ctx, inbox, c, handed{Method: method, Params: json.RawMessage(params.Raw)})
+	back, err := m.answerAnywhere(ctx, inbox, c, handed{Method: method, Params: json.RawMessage(params.Raw)})
 	return back.Result, err
 }
 
@@ -152,12 +168,7 @@ func (m *Mailbox) recallAnywhere(ctx context.Context, c Caller, s sentMessage) (
 	if inbox == "" {
 		inbox = c.AID
 	}
-	if m.here(inbox) {
-		if why, err = m.recallHere(ctx, c, s); !errors.Is(err, replay.ErrClosed) || m.set.Peers() == nil {
-			return why, err
-		}
-	}
-	back, err := m.hand(ctx, inbox, c, handed{Recall: &s})
+	back, err := m.answerAnywhere(ctx, inbox, c, handed{Recall: &s})
 	return back.Why, err
 }
 

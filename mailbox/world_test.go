@@ -129,7 +129,10 @@ func summary(method string, m gjson.Result, before int64) string {
 		return "recalled " + m.Get("message_ids").Raw
 	}
 	p := m.Get("payload")
-	text := p.Get("text").Str + p.Get("event").Str + p.Get("state").Str
+	text := p.Get("text").Str + p.Get("event").Str
+	if text == "" {
+		text = p.Get("state").Str
+	}
 	return fmt.Sprintf("%d %s %s: %s", m.Get("seq").Int()-before, m.Get("from").Str, p.Get("type").Str, text)
 }
 
@@ -169,6 +172,9 @@ func (a scripted) Do(
 	ctx context.Context, _ identity.Peer, _ *gateway.Request, c *gateway.Call,
 ) (r gateway.Result, err error) {
 	m := c.Message
+	if !c.Followed {
+		a.t.Errorf("%s does not ask the agent to report while it works", m.Command)
+	}
 	a.mu.Lock()
 	state, exists := a.tasks[m.TaskID]
 	a.mu.Unlock()

@@ -44,6 +44,13 @@ type EventService interface {
 	Event(s *Session, method string, params gjson.Result)
 }
 
+// A ThreadService is a Service that knows the tasks of threads of messages.
+type ThreadService interface {
+	// TaskOf returns the last task of a client's thread with an agent, or, where agent is empty, with the only one that
+	// has such a thread. It is empty where there is none.
+	TaskOf(ctx context.Context, s *Session, agent, thread string) (id string, err error)
+}
+
 // Config is the configuration of a Front.
 type Config struct {
 	Authority *aun.Authority

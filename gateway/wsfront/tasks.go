@@ -3,6 +3,7 @@
 package wsfront
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -71,6 +72,26 @@ func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
 		return c, task.Errorf(task.InvalidParams, "task_id is missing; it must be a string").WithField("params.task_id")
 	}
 	return s.findFor(ctx, r.Method, strings.Clone(id.Str))
+}
+
+// findToCancel finds the task that a cancel names: by its id, or by the thread of its messages.
+func (s *Session) findToCancel(ctx context.Context, r *request) (c call, err error) {
+	name, id := r.Params.Get("thread_id").Str, r.Params.Get("task_id")
+	if id.Exists() || name == "" {
+		if c, err = s.find(ctx, r); err != nil || !c.unknown {
+			return c, err
+		}
+		name = id.Str
+	}
+	threads, ok := s.front.service("message").(ThreadService)
+	if !ok {
+		return s.findFor(ctx, r.Method, name)
+	}
+	last, err := threads.TaskOf(ctx, s, r.Params.Get("to").Str, name)
+	if err != nil {
+		return c, err
+	}
+	return s.findFor(ctx, r.Method, cmp.Or(last, name))
 }
 
 // findFor finds the task of a method.
@@ -214,7 +235,11 @@ func (s *Session) get(ctx context.Context, r *request) error {
 
 // command executes a command of the owner of a task.
 func (s *Session) command(ctx context.Context, r *request) error {
-	c, err := s.find(ctx, r)
+	find := s.find
+	if r.Method == codec.Cancel {
+		find = s.findToCancel
+	}
+	c, err := find(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -238,6 +238,13 @@ func AppendEvent(dst []byte, state task.State, taskID, thread string) (_ []byte,
 	return appendAbout(append(dst, '}'), taskID, thread), true
 }
 
+// AppendProgress appends the payload that says what an agent does while it works on a task.
+func AppendProgress(dst []byte, said, taskID, thread string) []byte {
+	dst = task.AppendString(append(dst, `{"type":"status","state":"working","text":`...), said)
+	dst = task.AppendString(append(dst, `,"data":{"task_id":`...), taskID)
+	return appendAbout(append(dst, '}'), taskID, thread)
+}
+
 // appendAbout appends what a payload is about, and its last brace.
 func appendAbout(dst []byte, taskID, thread string) []byte {
 	dst = wire.AppendOptional(dst, `,"task_id":`, taskID)
