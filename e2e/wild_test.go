@@ -16,7 +16,7 @@ import (
 //
 // To add a row, append it to the table of its kind, and the same row to the table of docs/compatibility.md. To add a
 // table, give it a test that calls runWild, and a line in wildTables. Rows of Leaders of AIP are made by aipRow, and
-// rows of agents of A2A v0.1 by legacyRow and canceledRow.
+// rows of agents of A2A v0.1 by legacyRow and canceledRow, and those of the Agent API by agentAPIRow.
 type wildRow struct {
 	name string // what is special in it: the first cell of its row of the page
 	set  string // what its operator writes, as the page says: for a way through, in the block of aip_gateway
@@ -58,13 +58,14 @@ type wildEnd struct {
 
 // wildTables are all tables of rows, by the headings of docs/compatibility.md above them.
 var wildTables = map[string][]wildRow{
-	"Leaders of AIP":                 wildLeaders,
-	"How Leaders are notified":       wildNotified,
-	"How Leaders reach a Partner":    wildReach,
-	"Partners of AIP behind":         wildBehind,
-	"Agents of A2A v0.1":             wildLegacy,
-	"Agents of AUN by messages":      wildAUN,
-	"Invitations to groups by inbox": wildGroups,
+	"Leaders of AIP":                      wildLeaders,
+	"How Leaders are notified":            wildNotified,
+	"How Leaders reach a Partner":         wildReach,
+	"Partners of AIP behind":              wildBehind,
+	"Agents of A2A v0.1":                  wildLegacy,
+	"Agents of AUN by messages":           wildAUN,
+	"Agents and callers of the Agent API": wildAgentAPI,
+	"Invitations to groups by inbox":      wildGroups,
 }
 
 // runWild runs the rows of a table, at once, over one gateway with a mount for each way.

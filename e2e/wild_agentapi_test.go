@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// TestWildAgentAPI has callers of the Agent API and Leaders of AIP ask agents, all by rule.
+func TestWildAgentAPI(t *testing.T) {
+	t.Parallel()
+	runWild(t, wildAgentAPI)
+}
+
+// agentAPIRow is a row of an agent, or of a caller, of the Agent API: what the caller takes for the answer directly, it
+// takes for the answer through the gateway, and a Leader has it as a product, and no other ones.
+type agentAPIRow struct {
+	name, set, notYet string
+
+	sends string                              // members of the caller's request; default: apiInput(wildTold)
+	says  []string                            // what the agent sends behind the response in progress; default: apiAnswer
+	reads func(objects []gjson.Result) string // what the caller takes for the answer; default: lastOfOutput
+	want  wildEnd                             // default: apiDone
+
+	// works are the events of an agent of A2A v0.1 that says the same in its own way. Then the caller asks that, too.
+	works []string
+	alone bool // it is about the caller alone: there is no Leader
+}
+
+// The answer of an agent, and what comes of it.
+const wildTold, wildRains = "weather", "It rains"
+
+var (
+	apiAnswer = []string{
+		apiMessage("m", "in_progress", "message", "assistant", "null"), apiPiece("m", "It "), apiPiece("m", "rains"),
+		apiWhole("m", wildRains), apiMessage("m", "completed", "message", "assistant", apiTexts(wildRains)),
+	}
+	apiDone = wildEnd{Settled: []string{"completed"}, Products: []string{wildRains}, Told: []string{"user: " + wildTold}}
+)
+
+// apiInput returns the members of a request that says a text.
+func apiInput(text string) string {
+	return `"input":[{"role":"user","type":"message","content":[{"type":"text","text":` + quoted(text) + `}]}]`
+}
+
+// apiMessage returns an object of a message, whose content is JSON.
+func apiMessage(id, status, kind, role, content string) string {
+	return fmt.Sprintf(`{"object":"message","status":%q,"error":null,"id":%q,"type":%q,"role":%q,"content":%s,`+
+		`"code":null,"message":null,"usage":null,"metadata":null}`, status, id, kind, role, content)
+}
+
+// apiTexts returns the contents of a message that says one text.
+func apiTexts(text string) string {
+	return `[{"object":"content","type":"text","text":` + quoted(text) + `}]`
+}
+
+// apiPiece returns an object of a piece of a text, which belongs to a message.
+func apiPiece(message, text string) string {
+	return fmt.Sprintf(`{"object":"content","status":"in_progress","error":null,"type":"text","index":0,"delta":true,`+
+		`"msg_id":%q,"text":%s}`, message, quoted(text))
+}
+
+// apiWhole returns an object of a text that is complete.
+func apiWhole(message, text string) string {
+	return fmt.Sprintf(`{"object":"content","status":"completed","error":null,"type":"text","index":0,"delta":null,`+
+		`"msg_id":%q,"text":%s}`, message, quoted(text))
+}
+
+// apiData returns an object of data that are complete.
+func apiData(message, data string) string {
+	return fmt.Sprintf(`{"object":"content","status":"completed","error":null,"type":"data","index":0,"delta":false,`+
+		`"msg_id":%q,"data":%s}`, message, data)
+}
+
+func (r agentAPIRow) row() wildRow {
+	if r.sends == "" {
+		r.sends = apiInput(wildTold)
+	}
+	if r.says == nil {
+		r.says = apiAnswer
+	}
+	if r.reads == nil {
+		r.reads = lastOfOutput
+	}
+	if r.want.Settled == nil {
+		r.want = apiDone
+	}
+	const callers = "aip aip/2 agentapi"
+	ways := []wildWay{
+		{name: "a caller, directly", serve: r.serve, call: r.ask},
+		{name: "a caller", serve: r.serve, through: true, callers: callers, call: r.ask},
+	}
+	if r.works != nil {
+		ways = append(ways, wildWay{name: "a caller, of an agent of A2A", serve: r.serveLegacy, through: true,
+			callers: callers, call: r.ask})
+	}
+	if !r.alone {
+		ways = append(ways, wildWay{name: "a Leader", serve: r.serve, through: true, callers: callers, call: r.lead})
+	}
+	return wildRow{name: r.name, set: r.set, notYet: r.notYet, want: r.want, ways: ways}
+}
+
+// serve serves the agent of the Agent API.
+func (r agentAPIRow) serve(t *testing.T) *wildServed {
+	var mu sync.Mutex
+	var told []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		v := gjson.ParseBytes(body)
+		mu.Lock()
+		v.Get("input").ForEach(func(_, m gjson.Result) bool {
+			told = append(told, cmp.Or(m.Get("role").Str, "user")+": "+saidIn(m))
+			return true
+		})
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		n := 0
+		send := func(line string) {
+			if rest, ok := strings.CutPrefix(line, "{"); ok {
+				line = fmt.Sprintf(`{"sequence_number":%d,%s`, n, rest)
+			}
+			n++
+			fmt.Fprintf(w, "data: %s\n\n", line)
+			w.(http.Flusher).Flush()
+		}
+		response := func(status, output string) string {
+			return fmt.Sprintf(`{"object":"response","status":%q,"error":null,"id":"response_r","created_at":1795203347,`+
+				`"completed_at":null,"output":%s,"usage":null,"session_id":%s}`, status, output, v.Get("session_id").Raw)
+		}
+		send(response("created", "null"))
+		send(response("in_progress", "null"))
+		var output []string
+		for _, line := range r.says {
+			send(line)
+			if m := gjson.Parse(line); m.Get("object").Str == "message" && m.Get("status").Str == "completed" {
+				output = append(output, line)
+			}
+		}
+		if last := r.says[len(r.says)-1]; gjson.Get(last, "object").Str != "response" {
+			send(response("completed", "["+strings.Join(output, ",")+"]"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	at := server.URL + "/process"
+	return &wildServed{at: server.URL, as: "agentapi " + at, told: func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]string(nil), told...)
+	}}
+}
+
+// serveLegacy serves the agent of A2A.
+func (r agentAPIRow) serveLegacy(t *testing.T) *wildServed {
+	agent := newFakeAgent(t, legacyWrites("", "", r.works...))
+	return &wildServed{as: "a2a/legacy " + agent.url, told: func() (told []string) {
+		for _, h := range agent.requests("tasks/sendSubscribe") {
+			told = append(told, "user: "+h.Params.Message.Parts[0].Text)
+		}
+		return told
+	}}
+}
+
+// ask asks as the caller does, and takes what it takes.
+func (r agentAPIRow) ask(t *testing.T, at string) (end wildEnd) {
+	l := newWildLeader(t, at)
+	q := jsonRequest("POST", at+"/process", fmt.Sprintf(`{%s,"session_id":%q,"user_id":"u"}`, r.sends, l.task))
+	res, err := l.web.Do(q.WithContext(l.ctx))
+	if err != nil {
+		return wildEnd{Broken: err.Error()}
+	}
+	defer res.Body.Close()
+	var objects []gjson.Result
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			objects = append(objects, gjson.Parse(data))
+		}
+	}
+	if len(objects) == 0 {
+		return wildEnd{Broken: fmt.Sprintf("the answer is HTTP %d, without objects", res.StatusCode)}
+	}
+	last := objects[len(objects)-1]
+	end.Settled = []string{last.Get("status").Str}
+	if text := r.reads(objects); text != "" {
+		end.Products = []string{text}
+	}
+	if why := last.Get("error.message").Str; why != "" {
+		end.Said = []string{why}
+	}
+	return end
+}
+
+// lead has a Leader of AIP ask by a stream.
+func (r agentAPIRow) lead(t *testing.T, at string) wildEnd {
+	l := newWildLeader(t, at)
+	if err := l.settledBy(l.stream("start", wildTold, nil)); err != nil {
+		l.end.Broken = err.Error()
+	}
+	for i, state := range l.end.Settled {
+		l.end.Settled[i] = cmp.Or(map[string]string{"awaiting-completion": "completed"}[state], state)
+	}
+	return l.end
+}
+
+// lastOfOutput takes the texts of the last message of the last response, of whatever type that is.
+func lastOfOutput(objects []gjson.Result) string {
+	output := objects[len(objects)-1].Get("output").Array()
+	if len(output) == 0 {
+		return ""
+	}
+	return textsIn(output[len(output)-1])
+}
+
+// textsIn returns the texts of a message.
+func textsIn(message gjson.Result) (text string) {
+	message.Get("content").ForEach(func(_, c gjson.Result) bool {
+		text += c.Get("text").Str
+		return true
+	})
+	return text
+}
+
+// What a tool is given, and what it returns.
+const (
+	apiCall   = `{"call_id":"c","name":"weather","arguments":"{}"}`
+	apiOutput = `{"call_id":"c","name":"weather","output":"secret"}`
+)
+
+var wildAgentAPI = []wildRow{
+	agentAPIRow{
+		name: "sends a tool's data before their messages, and the user's message again, as LangGraph's adapter does",
+		says: append([]string{
+			apiMessage("u", "in_progress", "message", "user", "null"), apiPiece("u", wildTold),
+			apiMessage("u", "completed", "message", "user", apiTexts(wildTold)),
+			apiData("p", apiCall),
+			apiMessage("p", "completed", "plugin_call", "assistant", `[{"type":"data","data":`+apiCall+`}]`),
+			apiMessage("t", "in_progress", "message", "tool", "null"), apiData("o", apiOutput),
+			apiMessage("o", "completed", "plugin_call_output", "tool", `[{"type":"data","data":`+apiOutput+`}]`),
+		}, apiAnswer...),
+	}.row(),
+	agentAPIRow{
+		name: "sends pieces before their message, as the framework `text` does",
+		says: apiAnswer[1:],
+	}.row(),
+}
