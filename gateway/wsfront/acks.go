@@ -155,9 +155,7 @@ func (s *Session) store() {
 
 // awaitAcks waits until the client has read what it was sent, but not for long, and stores that. No more is sent.
 func (s *Session) awaitAcks() {
-	if sent := s.sent(); len(sent) > 0 {
-		s.pingFor(sent, awaitAcksTimeout)
-	}
+	s.pingFor(s.sent(), awaitAcksTimeout)
 	s.stopAcks()
 }
 

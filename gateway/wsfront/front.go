@@ -180,12 +180,12 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// drainCode returns the status with which connections are closed at the end of a configuration.
-func (f *Front) drainCode() (aun.CloseCode, string) {
+// drained returns why connections end at the end of a configuration.
+func (f *Front) drained() error {
 	if f.config.Exiting != nil && f.config.Exiting() {
-		return aun.CloseGoingAway, "the gateway is stopping"
+		return errors.New("the gateway is stopping")
 	}
-	return aun.CloseRestart, "the configuration was replaced"
+	return errors.New("the configuration was replaced")
 }
 
 // drainAfter returns a random time within the time to drain.

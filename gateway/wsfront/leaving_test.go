@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/partner"
 )
@@ -60,4 +61,39 @@ func TestClientsThatLeave(t *testing.T) {
 		owner.cut()
 		w.stop()
 	})
+}
+
+// TestNoCloseAtTheEnd: at a reload and at a stop, a client that follows a task and one that has just been answered read
+// all that was sent, and then their connections break. SDKs stay away after any close, and after an
+// event/gateway.disconnect for good.
+func TestNoCloseAtTheEnd(t *testing.T) {
+	for what, exiting := range map[string]bool{"a reload": false, "a stop": true} {
+		bubble.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.stop()
+			w.config.Exiting = func() bool { return exiting }
+			w.start()
+			follows, calls := w.connect("alice.aid.test", "d1"), w.connect("alice.aid.test", "d2")
+			id := follows.create(reviewer, "")
+			follows.subscribe(id)
+			stranger := w.dial("/aun")
+			w.say(id, working, piece("0", false))
+			synctest.Wait()
+			calls.must("meta.ping", `{}`)
+			w.stop()
+			for name, c := range map[string]*client{"follows": follows, "calls": calls, "has not logged in": stranger} {
+				if code := c.closed(); code != aun.CloseAbnormal || c.conn.Err().Local {
+					t.Errorf("%s: the connection of the client that %s ends with %v", what, name, c.conn.Err())
+				}
+			}
+			for _, want := range []string{"updated submitted", "updated working", "artifact 0"} {
+				if e := follows.next(); e.String() != want {
+					t.Errorf("%s: the client is sent %s %s, want %s", what, e.method, e.params.Raw, want)
+				}
+			}
+			if len(follows.events)+len(calls.events) > 0 {
+				t.Errorf("%s: the clients are sent more", what)
+			}
+		})
+	}
 }

@@ -136,6 +136,9 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 			Data: []byte(`{"reason":"slot_requires_device_id"}`)}
 	}
 	s.setTTL(ttl)
+	if extra := params.Get("extra_info"); extra.IsObject() && len(extra.Raw) <= maxExtra {
+		s.extra = json.RawMessage(extra.Raw)
+	}
 	if closing, err := s.enter(proof); err != nil {
 		return nil, closing, err
 	}
@@ -160,8 +163,10 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 	}), 0, nil
 }
 
-// maxName is the length of the longest name of a device or a slot, in bytes.
-const maxName = 128
+const (
+	maxName  = 128  // bytes of the name of a device or a slot
+	maxExtra = 1024 // bytes of what a client says of itself; more is left out
+)
 
 // enter makes the client known, and replaces the older connection of its device.
 func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {

@@ -4,6 +4,7 @@ package wsfront
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"sync"
@@ -53,7 +54,8 @@ type noticeTo struct {
 type presence struct {
 	From, AID    string
 	Device, Slot string
-	Began        time.Time // of the newer one; zero for a question
+	Extra        json.RawMessage `json:",omitempty"` // what the newer one's client has said of itself
+	Began        time.Time       // of the newer one; zero for a question
 }
 
 // loginOf asks a process for a login whose first step was taken there.
@@ -207,7 +209,7 @@ func (c *Connections) giveUp(q *presence) {
 	for _, s := range c.Of(q.AID) {
 		if !s.isShort() && s.Device == q.Device && s.slotKey() == slotPrefix(q.Slot) && s.began.Before(q.Began) {
 			c.drop(s)
-			s.replace(&Session{Device: q.Device, Slot: q.Slot})
+			s.replace(&Session{Device: q.Device, Slot: q.Slot, extra: q.Extra})
 		}
 	}
 }
@@ -221,5 +223,6 @@ func (s *Session) replaceElsewhere() {
 	}
 	ctx, done := context.WithTimeout(s.ctx, nodePatience)
 	defer done()
-	n.asks.Tell(ctx, presence{From: n.name, AID: s.AID, Device: s.Device, Slot: s.Slot, Began: s.began})
+	n.asks.Tell(ctx, presence{From: n.name, AID: s.AID, Device: s.Device, Slot: s.Slot,
+		Extra: s.extra, Began: s.began})
 }

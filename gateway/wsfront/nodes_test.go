@@ -92,6 +92,9 @@ func TestNodes(t *testing.T) {
 		// The device goes to the other process, which closes the connection at the first one.
 		again := all[1].connect(alice, "d1")
 		<-a.served
+		if got := a.next().params.Get("detail.evicted_by").Raw; got != `{"aid":"`+alice+`","device_id":"d1","slot_id":""}` {
+			t.Errorf("the connection has given way to %s", got)
+		}
 		again.must("task.subscribe", `{"task_ids":["`+id+`"]}`)
 		if got := again.seen(); len(got) > 0 {
 			t.Errorf("alice is sent again %q", got)

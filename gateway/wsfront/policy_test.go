@@ -295,7 +295,7 @@ func TestOpenConnections(t *testing.T) {
 			change(&next)
 			stop := replace(next)
 			w.drain()
-			if code, took := alice.closed(), time.Since(begun); code != aun.CloseRestart || took > 0 {
+			if code, took := alice.closed(), time.Since(begun); code != aun.CloseAbnormal || took > 0 {
 				t.Errorf("%s: the connection ends with %d after %v", what, code, took)
 			}
 			stop()

@@ -71,14 +71,14 @@ func (s *Session) refuse(why error) {
 	}
 	s.front.config.Connections.drop(s)
 	s.front.config.Log.Debug("a login has ended", "aid", s.AID, "address", s.address, "error", why)
-	code, reason := aun.CloseAuthFailed, "the certificate is not accepted any more"
-	if e, ok := why.(*aun.Error); ok && e.Code == codes.TokenExpired {
-		code, reason = aun.ClosePolicy, "the token has expired, and was not refreshed"
+	end := func() { s.disconnect(aun.CloseAuthFailed, "the certificate is not accepted any more", nil) }
+	if e, ok := why.(*aun.Error); ok && e.Code == codes.TokenExpired { // no event: SDKs would not log in again after it
+		end = func() { s.conn.Close(aun.ClosePolicy, "the token has expired, and was not refreshed") }
 	}
 	s.front.work.Go(func() {
 		s.cutSubscriptions()
 		s.stopAcks()
-		s.disconnect(code, reason, nil)
+		end()
 	})
 }
 

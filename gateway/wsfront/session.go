@@ -5,6 +5,7 @@ package wsfront
 import (
 	"container/list"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -41,7 +42,9 @@ type Session struct {
 	tls     bool
 	access  *slog.Logger // of calls; nil for none
 	began   time.Time
-	ttl     time.Duration // of a short connection; 0 for a long one. It is set before the client is logged in
+	// These are set before the client is logged in.
+	ttl   time.Duration   // of a short connection; 0 for a long one
+	extra json.RawMessage // what the client says of itself, for who is kicked; nil for nothing
 
 	// Of a stranger; guarded by the mutex of the Connections.
 	stranger *list.Element
@@ -153,10 +156,7 @@ func (s *Session) drain() {
 	if s.loggedIn() && !s.isServed() {
 		wait = 0
 	}
-	after := time.AfterFunc(wait, func() {
-		code, reason := s.front.drainCode()
-		s.close(code, reason)
-	})
+	after := time.AfterFunc(wait, func() { s.leave(s.front.drained()) })
 	context.AfterFunc(s.ctx, func() { after.Stop() })
 }
 
@@ -199,11 +199,13 @@ func (s *Session) disconnect(code aun.CloseCode, reason string, detail map[strin
 	s.conn.Close(code, reason)
 }
 
-// close ends the subscriptions, and closes the connection when the client has read their events.
-func (s *Session) close(code aun.CloseCode, reason string) {
+// leave ends the subscriptions, and cuts the connection when the client has read what it was sent. There is no close
+// of WebSocket, whatever its status would be: SDKs of AUN take a cut for a fault of the network, after which they come
+// back soonest. After a close they stay away for 15 s more, or for good.
+func (s *Session) leave(why error) {
 	s.cutSubscriptions()
 	s.awaitAcks()
-	s.conn.Close(code, reason)
+	s.conn.Cut(why)
 }
 
 // replace ends a session whose device has a newer connection. When it returns, no more events of tasks are sent to the
@@ -212,7 +214,12 @@ func (s *Session) replace(by *Session) {
 	s.cutSubscriptions()
 	s.stopAcks()
 	detail := map[string]any{"quota_kind": "aid_device_slot", "limit": 1,
-		"evicted_by": map[string]any{"device_id": by.Device, "slot_id": by.Slot}}
+		"evicted_by": map[string]any{"aid": s.AID, "device_id": by.Device, "slot_id": by.Slot}}
+	for name, extra := range map[string]json.RawMessage{"self_extra_info": s.extra, "new_extra_info": by.extra} {
+		if len(extra) > 0 {
+			detail[name] = extra
+		}
+	}
 	s.front.work.Go(func() {
 		s.disconnect(aun.CloseReplaced, "a newer connection of this device and slot has logged in", detail)
 	})

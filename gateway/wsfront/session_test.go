@@ -195,7 +195,7 @@ func TestReplaced(t *testing.T) {
 			t.Errorf("%d connections", n)
 		}
 		w.stop()
-		if code := second.closed(); code != aun.CloseRestart {
+		if code := second.closed(); code != aun.CloseAbnormal {
 			t.Errorf("a reload closes with %d", code)
 		}
 		synctest.Wait()

@@ -4,6 +4,7 @@ package wsfront
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,12 @@ import (
 // error.
 func (w *world) connectAs(aid, slot, options string) (*client, gjson.Result, int) {
 	w.t.Helper()
+	return w.connectWith(aid, slot, `"options":`+options)
+}
+
+// connectWith is connectAs with any more params.
+func (w *world) connectWith(aid, slot, more string) (*client, gjson.Result, int) {
+	w.t.Helper()
 	c := w.dial("/aun")
 	nonce := c.next().params.Get("nonce").String()
 	tokens, err := aun.Login(w.t.Context(), c.conn, w.pki.Identity(aid), w.pki.Roots(), nil)
@@ -26,7 +33,7 @@ func (w *world) connectAs(aid, slot, options string) (*client, gjson.Result, int
 		w.t.Fatal(err)
 	}
 	result, code := c.call("auth.connect", fmt.Sprintf(`{"nonce":%q,"auth":{"method":"kite_token","token":%q},`+
-		`"device":{"id":"d"},"client":{"slot_id":%q},"options":%s}`, nonce, tokens.Access, slot, options))
+		`"device":{"id":"d"},"client":{"slot_id":%q},%s}`, nonce, tokens.Access, slot, more))
 	return c, result, code
 }
 
@@ -110,8 +117,8 @@ func TestDisconnectDetails(t *testing.T) {
 		w.stop()
 		w.config.Limits.ConnectionsPerAID = maxShort + 1
 		w.start()
-		first, _, _ := w.connectAs("alice.aid.test", "s/1", `{}`)
-		w.connectAs("alice.aid.test", "s/2", `{}`)
+		first, _, _ := w.connectWith("alice.aid.test", "s/1", `"extra_info":{"pid":1}`)
+		second, _, _ := w.connectWith("alice.aid.test", "s/2", `"extra_info":{"pid":2}`)
 		check := func(what string, c *client, code aun.CloseCode, detail string) {
 			t.Helper()
 			e := c.next()
@@ -124,7 +131,16 @@ func TestDisconnectDetails(t *testing.T) {
 			}
 		}
 		check("a newer connection", first, aun.CloseReplaced, `{"aid":"alice.aid.test","device_id":"d",`+
-			`"evicted_by":{"device_id":"d","slot_id":"s/2"},"limit":1,"quota_kind":"aid_device_slot","slot_id":"s/1"}`)
+			`"evicted_by":{"aid":"alice.aid.test","device_id":"d","slot_id":"s/2"},"limit":1,`+
+			`"new_extra_info":{"pid":2},"quota_kind":"aid_device_slot","self_extra_info":{"pid":1},"slot_id":"s/1"}`)
+		third, _, _ := w.connectWith("alice.aid.test", "s/3", `"extra_info":{"much":"`+strings.Repeat("x", maxExtra)+`"}`)
+		check("one that says too much", second, aun.CloseReplaced, `{"aid":"alice.aid.test","device_id":"d",`+
+			`"evicted_by":{"aid":"alice.aid.test","device_id":"d","slot_id":"s/3"},"limit":1,`+
+			`"quota_kind":"aid_device_slot","self_extra_info":{"pid":2},"slot_id":"s/2"}`)
+		w.connectWith("alice.aid.test", "s", `"extra_info":"none"`)
+		check("one that says nothing", third, aun.CloseReplaced, `{"aid":"alice.aid.test","device_id":"d",`+
+			`"evicted_by":{"aid":"alice.aid.test","device_id":"d","slot_id":"s"},"limit":1,`+
+			`"quota_kind":"aid_device_slot","slot_id":"s/3"}`)
 		for range maxShort {
 			w.connectAs("alice.aid.test", "s", `{"kind":"short"}`)
 		}

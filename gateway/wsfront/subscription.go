@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/follow"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -301,7 +300,7 @@ func (sub *subscription) over() {
 		s.front.work.Go(func() { s.restart(sub) })
 	case !s.front.draining():
 		s.front.config.Log.Warn("a subscription has ended", "task", sub.taskID, "aid", s.AID, "error", out.Why)
-		s.front.work.Go(func() { s.close(aun.CloseInternal, "a subscription has failed; connect and subscribe again") })
+		s.front.work.Go(func() { s.leave(errors.New("a subscription has failed")) })
 	}
 }
 
@@ -319,7 +318,7 @@ func (s *Session) restart(sub *subscription) {
 		next.stream, err = s.open(&c, 0, false, false)
 	}
 	if err != nil {
-		s.close(aun.CloseInternal, "a subscription has failed; connect and subscribe again")
+		s.leave(errors.New("a subscription has failed"))
 		return
 	}
 	s.mu.Lock()
