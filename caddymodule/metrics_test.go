@@ -7,13 +7,16 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
@@ -134,4 +137,34 @@ func TestMetrics(t *testing.T) {
 	s.want("start", "t3", "hello", "awaiting-completion")
 	s.wantMetrics(map[string]string{calls("start", "ok"): "3", "aip_tasks_unfinished": "2",
 		`aip_tasks{state="awaiting-completion"}`: "1"})
+}
+
+// TestRecordMetrics holds the names, the labels and the help of all metrics, as docs/record_test.go does for what else
+// operators have.
+func TestRecordMetrics(t *testing.T) {
+	out := make(chan *prometheus.Desc)
+	go func() {
+		defer close(out)
+		collector{}.Describe(out)
+	}()
+	var all []string
+	for d := range out {
+		all = append(all, d.String()+"\n")
+	}
+	slices.Sort(all)
+	got, file := strings.Join(all, ""), "testdata/metrics.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the metrics are not what they were (-before +now); if that is meant, run go test ./caddymodule "+
+			"-run Record -update:\n%s", diff)
+	}
 }
