@@ -111,7 +111,7 @@ func TestDocsAgentAPIContents(t *testing.T) {
 			t.Errorf("%s is sent as %s, want %s", content, got, want)
 		}
 	}
-	if len(rows) != 12 {
+	if len(rows) != 14 {
 		t.Errorf("there are %d rows", len(rows))
 	}
 }

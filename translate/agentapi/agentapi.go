@@ -7,8 +7,8 @@ import "github.com/aip-gateway/aip-gateway/translate/internal/wire"
 const name = "agentapi"
 
 // family is the name of the extensions of the Agent API. Those of a message are members of its request, such as model
-// and temperature. That of a data item is the type of the content or message that it was, where the item does not say
-// it: {"agentapi":{"type":"refusal"}}.
+// and temperature. Those of a data item are the type of the content that it was, where the item does not say it,
+// {"agentapi":{"type":"refusal"}}, and what its message was (see head).
 const family wire.Family = "agentapi"
 
 // requestNames are the members of a request that an extension never takes the place of: the members that say what is
@@ -44,6 +44,8 @@ const (
 	typeApprovalResponse   = "mcp_approval_response"
 	typeHeartbeat          = "heartbeat"
 	typeError              = "error"
+	typeUIResponse         = "a2ui_response"
+	typeUIAction           = "a2ui_action"
 )
 
 // The types of contents.
@@ -57,6 +59,9 @@ const (
 	typeRefusal = "refusal"
 )
 
+// contentTypes are the types of contents. A server refuses a request with a content of another type.
+var contentTypes = []string{typeText, typeData, typeImage, typeVideo, typeAudio, typeFile, typeRefusal}
+
 // The roles of messages.
 const (
 	roleUser      = "user"
@@ -64,6 +69,9 @@ const (
 	roleSystem    = "system"
 	roleTool      = "tool"
 )
+
+// roles are those of a message.
+var roles = []string{roleUser, roleAssistant, roleSystem, roleTool}
 
 // typeReasoning is the type of what an agent says while it works.
 const typeReasoning = "reasoning"

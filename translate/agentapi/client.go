@@ -4,6 +4,7 @@ package agentapi
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,49 +113,22 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	return append(family.Append(dst, family.Of(extensions), extensions, requestNames), '}')
 }
 
-// appendInput appends the messages of a request, with commas between them.
+// appendInput appends the messages of a request, with commas between them. A caller that has answered by messages of
+// the Agent API has said itself what they answer.
 func appendInput(dst []byte, t *agent.Turn) []byte {
-	if len(t.Message.DataItems) == 0 {
-		return appendUserMessage(dst, wire.Items(&t.Message))
+	items := wire.Items(&t.Message)
+	if slices.ContainsFunc(items, answers) {
+		return appendMessages(dst, items)
 	}
-	dst, rest := appendAnswers(dst, t)
-	if len(rest) == 0 {
+	begin := len(dst)
+	dst, rest := appendAnswers(dst, t, items)
+	if len(dst) > begin && len(rest) == 0 {
 		return dst
 	}
-	if len(rest) < len(t.Message.DataItems) {
+	if len(dst) > begin {
 		dst = append(dst, ',')
 	}
-	return appendUserMessage(dst, rest)
-}
-
-// appendUserMessage appends a message. The metadata of items, which contents have not, become metadata of the message.
-func appendUserMessage(dst []byte, items []task.DataItem) []byte {
-	dst = append(dst, `{"role":"user","type":"message","content":[`...)
-	kept := 0
-	for i := range items {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if dst = append(appendContent(append(dst, '{'), &items[i]), '}'); len(items[i].Metadata) > 0 {
-			kept++
-		}
-	}
-	dst = append(dst, ']')
-	if kept > 0 {
-		dst = append(dst, `,"metadata":{"dataItems":{`...)
-		for i := range items {
-			if len(items[i].Metadata) == 0 {
-				continue
-			}
-			dst = strconv.AppendInt(append(dst, '"'), int64(i), 10)
-			dst = append(append(dst, `":`...), wire.OneLine(items[i].Metadata)...)
-			if kept--; kept > 0 {
-				dst = append(dst, ',')
-			}
-		}
-		dst = append(dst, `}}`...)
-	}
-	return append(dst, '}')
+	return appendMessages(dst, rest)
 }
 
 // Reply reads an answer that is no stream: the whole response, or an error.

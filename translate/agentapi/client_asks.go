@@ -91,10 +91,15 @@ func (r *reader) question() []task.DataItem {
 	return items
 }
 
+// answers reports whether an item belongs to a message that answers what an agent has asked for.
+func answers(it task.DataItem) bool {
+	kind := headOf(&it).kind
+	return kind == typeApprovalResponse || kind == typeFunctionCallOutput
+}
+
 // appendAnswers appends the messages that answer what the agent has asked for, with commas between them, and returns
 // the items of the turn that answer nothing. What is neither a yes nor a no is no approval: it is an ordinary message.
-func appendAnswers(dst []byte, t *agent.Turn) (_ []byte, rest []task.DataItem) {
-	items := t.Message.DataItems
+func appendAnswers(dst []byte, t *agent.Turn, items []task.DataItem) (_ []byte, rest []task.DataItem) {
 	if t.From != task.AwaitingInput || len(t.Asked) == 0 {
 		return dst, items
 	}

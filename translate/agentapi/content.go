@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -20,7 +21,7 @@ func readContent(v gjson.Result) task.DataItem {
 	wire.Members(v, m.set)
 	switch m.kind.Str {
 	case typeText, "": // the specification's own example of a text has its type; some agents leave it out
-		if m.text.Type == gjson.String {
+		if m.text.Type == gjson.String || m.kind.Str == typeText && wire.Absent(m.text) {
 			return task.Text(m.text.Str)
 		}
 	case typeRefusal:
@@ -51,7 +52,7 @@ func dataItem(v gjson.Result) (it task.DataItem) {
 
 // contentMembers are the members of a content that hold what it says.
 type contentMembers struct {
-	kind, text, refusal, data, imageURL, videoURL, format, fileURL, fileData, filename gjson.Result
+	kind, text, refusal, data, imageURL, videoURL, format, fileURL, fileData, fileID, filename gjson.Result
 }
 
 func (m *contentMembers) set(name string, v gjson.Result) {
@@ -74,6 +75,8 @@ func (m *contentMembers) set(name string, v gjson.Result) {
 		m.fileURL = v
 	case "file_data":
 		m.fileData = v
+	case "file_id":
+		m.fileID = v
 	case "filename":
 		m.filename = v
 	}
@@ -98,7 +101,7 @@ func (m *contentMembers) audio(v gjson.Result) task.DataItem {
 		return dataItem(v)
 	}
 	it := fileOf(data)
-	if it.MIMEType == "" {
+	if it.MIMEType == "" { // which no extension of a URL says
 		it.MIMEType = audioType(m.format.Str)
 	}
 	if !strings.HasPrefix(it.MIMEType, typeAudio+"/") {
@@ -116,9 +119,15 @@ func (m *contentMembers) file(v gjson.Result) task.DataItem {
 	case m.fileURL.Str != "":
 		it = fileAt(m.fileURL.Str)
 	default:
-		return dataItem(v)
+		it = dataItem(v)
+		if m.fileID.Str != "" {
+			it.Metadata = typed(typeFile)
+		}
+		return it
 	}
-	it.Name = m.filename.Str
+	if it.Name = m.filename.Str; m.fileID.Str != "" {
+		it.Metadata = withOwn(nil, task.AppendString([]byte(`"file_id":`), m.fileID.Str))
+	}
 	return it
 }
 
@@ -176,11 +185,14 @@ func typed(kind string) json.RawMessage {
 }
 
 // typeOf returns the type that typed has given an item, and nothing for other items.
-func typeOf(it *task.DataItem) string {
+func typeOf(it *task.DataItem) string { return own(it, "type") }
+
+// own returns a string that the Agent API has in the metadata of an item.
+func own(it *task.DataItem, name string) string {
 	if len(it.Metadata) == 0 {
 		return ""
 	}
-	return gjson.ParseBytes(wire.MemberOf(family.Of(it.Metadata), "type")).Str
+	return gjson.ParseBytes(wire.MemberOf(family.Of(it.Metadata), name)).Str
 }
 
 // appendContent appends the members of a content that hold an item, its type first, without the braces around them. A
@@ -190,6 +202,11 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 	case task.FileItem:
 		return appendFile(dst, it)
 	case task.DataKind:
+		if typeOf(it) == typeFile {
+			v := gjson.ParseBytes(it.Data)
+			dst = task.AppendString(append(dst, `"type":"file","file_id":`...), jsonrpc.Member(v, "file_id").Str)
+			return wire.AppendOptional(dst, `,"filename":`, jsonrpc.Member(v, "filename").Str)
+		}
 		dst = append(dst, `"type":"data","data":`...)
 		if len(it.Data) == 0 {
 			return append(dst, '{', '}')
@@ -216,13 +233,17 @@ func appendFile(dst []byte, it *task.DataItem) []byte {
 		return wire.AppendFileURI(append(dst, `"type":"image","image_url":`...), it, unknownType)
 	case kind == typeVideo:
 		return wire.AppendFileURI(append(dst, `"type":"video","video_url":`...), it, unknownType)
-	case kind == typeAudio && it.Bytes != "":
-		dst = task.AppendString(append(dst, `"type":"audio","data":`...), it.Bytes)
-		return task.AppendString(append(dst, `,"format":`...), audioFormat(it.MIMEType))
+	case kind == typeAudio: // whose data may be a URL
+		dst = task.AppendString(append(dst, `"type":"audio","data":`...), it.Bytes+it.URI)
+		if strings.HasPrefix(it.MIMEType, typeAudio+"/") || it.Bytes != "" {
+			dst = task.AppendString(append(dst, `,"format":`...), audioFormat(it.MIMEType))
+		}
+		return dst
 	case it.Bytes != "":
 		dst = wire.AppendFileURI(append(dst, `"type":"file","file_data":`...), it, unknownType)
 	default:
 		dst = wire.AppendFileURI(append(dst, `"type":"file","file_url":`...), it, unknownType)
 	}
-	return wire.AppendOptional(dst, `,"filename":`, it.Name)
+	dst = wire.AppendOptional(dst, `,"filename":`, it.Name)
+	return wire.AppendOptional(dst, `,"file_id":`, own(it, "file_id"))
 }

@@ -3,7 +3,6 @@
 package agentapi
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -27,26 +26,26 @@ func (r *request) set(name string, v gjson.Result) {
 	case "input":
 		r.input = v
 	case "stream":
-		r.stream = v
+		r.stream = asFlag(v)
 	case "user_id":
-		r.user = v
+		r.user = asID(v)
 	case "session_id":
-		r.session = v
+		r.session = asID(v)
 	case "id":
-		r.id = v
+		r.id = asID(v)
 	case "response_id":
-		r.responseID = v
+		r.responseID = asID(v)
 	case "previous_response_id":
 		r.previous = v
 	default:
 		r.others.Add(name, v)
 		switch name {
 		case "n":
-			r.n = v
+			r.n = asNumber(v)
 		case "max_tokens":
-			r.maxTokens = v
+			r.maxTokens = asNumber(v)
 		case "temperature":
-			r.temperature = v
+			r.temperature = asNumber(v)
 		}
 	}
 }
@@ -127,16 +126,36 @@ func (r *request) messages() (items []task.DataItem) {
 	// The items are views of this copy.
 	input := gjson.Parse(strings.Clone(r.input.Raw))
 	items = []task.DataItem{}
+	if input.Type == gjson.String { // as callers write it who have one text to say
+		return append(items, task.Text(input.Str))
+	}
+	several, n := isSeveral(input), 0
 	r.Each(input, "input", wire.MaxItems, func(v gjson.Result) {
-		if r.Object(v, "") {
-			r.message(v, &items)
+		if !r.Object(v, "") {
+			return
 		}
+		h := head{index: -1}
+		if several {
+			h.index = n
+		}
+		r.message(v, &h, &items)
+		n++
 	})
 	return items
 }
 
-// message reads the contents of a message. Where it is not a plain one of the user, its items say so.
-func (r *request) message(v gjson.Result, items *[]task.DataItem) {
+// isSeveral reports whether a list has more than one entry.
+func isSeveral(list gjson.Result) bool {
+	n := 0
+	list.ForEach(func(_, _ gjson.Result) bool {
+		n++
+		return n == 1
+	})
+	return n > 1
+}
+
+// message reads the contents of a message, and marks them with what else the message says.
+func (r *request) message(v gjson.Result, h *head, items *[]task.DataItem) {
 	var role, kind, content gjson.Result
 	wire.Members(v, func(name string, v gjson.Result) {
 		switch name {
@@ -144,15 +163,26 @@ func (r *request) message(v gjson.Result, items *[]task.DataItem) {
 			role = v
 		case "type":
 			kind = v
+		case "id":
+			h.id = wire.Line(v)
+		case "metadata":
+			h.metadata = wire.Line(v)
 		case "content":
 			content = v
 		}
 	})
-	marks := marksOf(r.Bounded(kind, ".type", wire.MaxID), r.Bounded(role, ".role", wire.MaxID))
-	r.checkRole(role.Str)
+	h.kind, h.role = r.Bounded(kind, ".type", wire.MaxID), r.Bounded(role, ".role", wire.MaxID)
+	r.checkRole(h.role)
 	if r.Err != nil || wire.Absent(content) {
 		return
 	}
+	if content.Type == gjson.String { // which is a text
+		it := task.Text(content.Str)
+		h.mark(&it, true)
+		*items = append(*items, it)
+		return
+	}
+	first := true
 	r.Each(content, ".content", wire.MaxItems, func(v gjson.Result) {
 		if len(*items) == wire.MaxItems {
 			r.Fail("", "the messages must have at most %d contents", wire.MaxItems)
@@ -162,36 +192,18 @@ func (r *request) message(v gjson.Result, items *[]task.DataItem) {
 			return
 		}
 		it := readContent(v)
-		if it.Metadata == nil {
-			it.Metadata = marks
-		}
+		h.mark(&it, first)
+		first = false
 		*items = append(*items, it)
 	})
 }
 
-// known reports whether a content is of a type of the schema, and has the text that its type needs.
+// known reports whether a content is of a type of the schema. A text may say nothing.
 func (r *request) known(v gjson.Result) bool {
-	kind := jsonrpc.Member(v, "type")
-	switch r.Text(kind, ".type") {
-	case typeText, "":
-		if text := jsonrpc.Member(v, "text"); text.Type != gjson.String {
-			r.Fail(".text", "text must be a string")
-		}
-	case typeData, typeImage, typeVideo, typeAudio, typeFile, typeRefusal:
+	switch r.Text(jsonrpc.Member(v, "type"), ".type") {
+	case typeText, "", typeData, typeImage, typeVideo, typeAudio, typeFile, typeRefusal:
 	default:
 		r.Fail(".type", "the type must be text, data, image, video, audio, file or refusal")
 	}
 	return r.Err == nil
-}
-
-// marksOf returns the metadata of the items of a message which is of another type than message, or of another role than
-// user; nil for a plain message.
-func marksOf(kind, role string) json.RawMessage {
-	switch {
-	case kind != "" && kind != typeMessage:
-		return typed(kind)
-	case role != "" && role != roleUser:
-		return append(task.AppendString([]byte(`{"agentapi":{"role":`), role), '}', '}')
-	}
-	return nil
 }

@@ -41,6 +41,9 @@ func TestDecodeSession(t *testing.T) {
 		`{"input":[]}`: {Stream: true},
 		`{"input":[],"session_id":"s","user_id":"u","stream":false,"id":"r"}`: {Blocking: true, AnswerID: "r"},
 		`{"input":[],"session_id":"s","response_id":"r"}`:                     {Stream: true, AnswerID: "r"},
+		`{"input":[],"session_id":7,"user_id":-8,"id":9,"stream":"False"}`:    {Blocking: true, AnswerID: "9"},
+		`{"input":[],"session_id":"s","stream":"true"}`:                       {Stream: true},
+		`{"input":[],"session_id":"s","stream":0}`:                            {Blocking: true},
 		`{"input":[],"user_id":"u","stream":true,"id":null}`:                  {Stream: true},
 		`{"input":[],"previous_response_id":"response_t_1_m"}`:                {Stream: true, SessionOf: "t_1"},
 		`{"input":[],"previous_response_id":"response_t_m","session_id":"s","user_id":"s"}`: {
@@ -56,6 +59,9 @@ func TestDecodeSession(t *testing.T) {
 			`{"input":[]}`: "id1",
 			`{"input":[],"session_id":"s","user_id":"u","stream":false,"id":"r"}`:               "u/s",
 			`{"input":[],"session_id":"s","response_id":"r"}`:                                   "s",
+			`{"input":[],"session_id":7,"user_id":-8,"id":9,"stream":"False"}`:                  "-8/7",
+			`{"input":[],"session_id":"s","stream":"true"}`:                                     "s",
+			`{"input":[],"session_id":"s","stream":0}`:                                          "s",
 			`{"input":[],"user_id":"u","stream":true,"id":null}`:                                "u/id1",
 			`{"input":[],"previous_response_id":"response_t_m","session_id":"s","user_id":"s"}`: "s",
 			`{"input":[],"previous_response_id":"response_t_m","user_id":"u"}`:                  "u/",
@@ -116,16 +122,20 @@ func TestDecodeInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system := json.RawMessage(`{"agentapi":{"role":"system"}}`)
+	system := json.RawMessage(`{"agentapi":{"role":"system","message":0}}`)
+	mark := func(kind string) json.RawMessage {
+		return json.RawMessage(`{"agentapi":{"type":"` + kind + `","role":"system","message":0}}`)
+	}
 	want := []task.DataItem{
 		{Kind: task.TextItem, Text: "a\nb", Metadata: system},
-		{Kind: task.FileItem, URI: "https://x/a", Metadata: typed(typeImage)},
+		{Kind: task.FileItem, URI: "https://x/a", Metadata: mark(typeImage)},
 		{Kind: task.DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: system},
 		{Kind: task.FileItem, Bytes: "QUJD", MIMEType: "audio/mpeg", Metadata: system},
-		{Kind: task.TextItem, Text: "no", Metadata: typed(typeRefusal)},
+		{Kind: task.TextItem, Text: "no", Metadata: mark(typeRefusal)},
 		{Kind: task.FileItem, Bytes: "QUJD", Name: "f", Metadata: system},
-		{Kind: task.FileItem, URI: "x", Metadata: typed(typeVideo)},
-		{Kind: task.DataKind, Data: json.RawMessage(`{"call_id":"c"}`), Metadata: typed(typeFunctionCallOutput)},
+		{Kind: task.FileItem, URI: "x", Metadata: mark(typeVideo)},
+		{Kind: task.DataKind, Data: json.RawMessage(`{"call_id":"c"}`), Metadata: json.RawMessage(
+			`{"agentapi":{"role":"tool","type":"function_call_output","message":1}}`)},
 	}
 	if d := cmp.Diff(want, call.Message.DataItems); d != "" {
 		t.Errorf("the contents are read as (-want +got):\n%s", d)
@@ -170,23 +180,23 @@ func TestDecodeRefuses(t *testing.T) {
 		`[]`:                                    detail(noObject, ""),
 		`"x"`:                                   detail(noObject, ""),
 		`null`:                                  detail(noObject, ""),
-		`{"input":"x"}`:                         detail(noList, `,"input"`),
 		`{"input":{}}`:                          detail(noList, `,"input"`),
-		`{"input":[],"stream":"yes"}`:           detail(noFlag, `,"stream"`),
-		`{"input":[],"user_id":1}`:              detail(noText, `,"user_id"`),
+		`{"input":[],"stream":"maybe"}`:         detail(noFlag, `,"stream"`),
 		`{"input":[],"session_id":[]}`:          detail(noText, `,"session_id"`),
+		`{"input":[],"user_id":1.0}`:            detail(noText, `,"user_id"`),
+		`{"input":[],"session_id":1e3}`:         detail(noText, `,"session_id"`),
+		`{"input":[],"stream":2}`:               detail(noFlag, `,"stream"`),
+		`{"input":[],"n":"one"}`:                detail(noInteger, `,"n"`),
 		`{"input":[],"id":{}}`:                  detail(noText, `,"id"`),
-		`{"input":[],"response_id":1}`:          detail(noText, `,"response_id"`),
+		`{"input":[],"response_id":1.5}`:        detail(noText, `,"response_id"`),
 		`{"input":[],"previous_response_id":1}`: detail(noText, `,"previous_response_id"`),
-		`{"input":[],"n":"1"}`:                  detail(noInteger, `,"n"`),
 		`{"input":[],"n":1.5}`:                  detail(noInteger, `,"n"`),
 		`{"input":[],"max_tokens":true}`:        detail(noInteger, `,"max_tokens"`),
-		`{"input":[],"temperature":"1"}`:        detail(noNumber, `,"temperature"`),
+		`{"input":[],"temperature":"warm"}`:     detail(noNumber, `,"temperature"`),
 		in(`1`):                                 detail(noObject, `,"input",0`),
 		in(`null`):                              detail(noObject, `,"input",0`),
 		in(`{"role":1}`):                        detail(noText, `,"input",0,"role"`),
 		in(`{"type":1}`):                        detail(noText, `,"input",0,"type"`),
-		in(`{"content":"x"}`):                   detail(noList, `,"input",0,"content"`),
 		in(`{},{"content":[1]}`):                detail(noObject, `,"input",1,"content",0`),
 		in(`{"content":[{"text":1}]}`):          detail(noText, `,"input",0,"content",0,"text"`),
 		in(`{"content":[{"type":[]}]}`):         detail(noText, `,"input",0,"content",0,"type"`),
@@ -194,10 +204,6 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"input":null}`:                        invalid("input"),
 		`{"input":[],"n":0}`:                    invalid("n"),
 		`{"input":[],"n":6}`:                    invalid("n"),
-		`{"input":[],"max_tokens":0}`:           invalid("max_tokens"),
-		`{"input":[],"max_tokens":-1}`:          invalid("max_tokens"),
-		`{"input":[],"temperature":-0.1}`:       invalid("temperature"),
-		`{"input":[],"temperature":2.01}`:       invalid("temperature"),
 		in(`{"role":"root"}`):                   invalid("input.0.role"),
 		in(`{"role":"User"}`):                   invalid("input.0.role"),
 		in(`{"content":[{"type":"hologram"}]}`): invalid("input.0.content.0.type"),
@@ -214,7 +220,9 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		`{"input":[],"n":1,"max_tokens":1,"temperature":0}`, `{"input":[],"n":5,"temperature":2}`,
+		`{"input":[],"n":1,"max_tokens":1,"temperature":0}`, `{"input":[],"n":"5","temperature":2}`,
+		`{"input":[],"max_tokens":0,"temperature":-0.1}`, `{"input":[],"max_tokens":"-1","temperature":"2.01"}`,
+		`{"input":[],"max_tokens":100.0}`,
 		`{"input":[],"n":null,"max_tokens":null,"temperature":null,"stream":null,"user_id":null}`,
 		in(`{"role":"user"},{"role":"assistant"},{"role":"system"},{"role":"tool"},{"role":null,"content":null},{}`),
 	} {

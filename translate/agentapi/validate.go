@@ -3,6 +3,7 @@
 package agentapi
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,42 @@ func (r *request) isType(v gjson.Result, field string, is mismatch) bool {
 	return ok
 }
 
+// The server of the Agent API takes some values in another type than the schema's, and so does the gateway.
+
+// asFlag returns a flag that is written as a string or a number as true or false; others as they are.
+func asFlag(v gjson.Result) gjson.Result {
+	word := strings.ToLower(v.Str)
+	if v.Type == gjson.Number {
+		word = v.Raw
+	}
+	switch word {
+	case "true", "t", "yes", "y", "on", "1":
+		return gjson.Result{Type: gjson.True, Raw: "true"}
+	case "false", "f", "no", "n", "off", "0":
+		return gjson.Result{Type: gjson.False, Raw: "false"}
+	}
+	return v
+}
+
+// asNumber returns a number that is written as a string as that number; others as they are.
+func asNumber(v gjson.Result) gjson.Result {
+	if v.Type != gjson.String || !json.Valid([]byte(v.Str)) {
+		return v
+	}
+	if n := gjson.Parse(v.Str); n.Type == gjson.Number {
+		return n
+	}
+	return v
+}
+
+// asID returns an id that is written as an integer as a string; others as they are.
+func asID(v gjson.Result) gjson.Result {
+	if v.Type == gjson.Number && !strings.ContainsAny(v.Raw, ".eE") {
+		v.Type, v.Str = gjson.String, v.Raw
+	}
+	return v
+}
+
 // checkTypes checks the types of all members that the gateway reads.
 func (r *request) checkTypes() {
 	r.isType(r.stream, "stream", noFlag)
@@ -97,6 +134,9 @@ func (r *request) checkTypes() {
 // eachMember calls f with each member, but for null, of each object of a list, until an object has an error. That of f
 // has the path behind the object.
 func (r *request) eachMember(v gjson.Result, field string, f func(name string, v gjson.Result)) {
+	if v.Type == gjson.String { // which is a text
+		return
+	}
 	if r.isType(v, field, noList); r.Err != nil || wire.Absent(v) {
 		return
 	}
@@ -115,25 +155,13 @@ func (r *request) eachMember(v gjson.Result, field string, f func(name string, v
 	})
 }
 
-// The ranges of the schema.
-const (
-	maxAnswers     = 5 // n
-	maxTemperature = 2
-)
+// maxAnswers is the most that n may be.
+const maxAnswers = 5
 
-// roles are those of a message.
-var roles = []string{roleUser, roleAssistant, roleSystem, roleTool}
-
-// checkRanges checks the values of what is passed on to the agent.
+// checkRanges checks the values of what is passed on to the agent, as far as the schema has ranges.
 func (r *request) checkRanges() {
 	if n, _ := jsonrpc.Int(r.n); !wire.Absent(r.n) && (n < 1 || n > maxAnswers) {
 		r.Fail("n", "n must be from 1 to %d", maxAnswers)
-	}
-	if n, _ := jsonrpc.Int(r.maxTokens); !wire.Absent(r.maxTokens) && n < 1 {
-		r.Fail("max_tokens", "max_tokens must be at least 1")
-	}
-	if t := r.temperature.Num; !wire.Absent(r.temperature) && !(t >= 0 && t <= maxTemperature) {
-		r.Fail("temperature", "temperature must be from 0 to %d", maxTemperature)
 	}
 }
 
