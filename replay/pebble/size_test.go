@@ -4,32 +4,30 @@ package pebble
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// sizeOfDir returns the bytes of all files in a directory.
-func sizeOfDir(t *testing.T, dir string) (n int64) {
+// sizeOf returns the bytes of all files in a directory.
+func sizeOf(t *testing.T, disk vfs.FS, dir string) (n int64) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			n += info.Size()
-		}
-		return err
-	})
+	names, err := disk.List(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range names {
+		info, err := disk.Stat(disk.PathJoin(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += info.Size()
 	}
 	return n
 }
@@ -37,8 +35,12 @@ func sizeOfDir(t *testing.T, dir string) (n int64) {
 // TestDiskShrinks bounds what logs that have ended may take, and continues as before.
 func TestDiskShrinks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		s := openAt(t, dir, replay.Settings{Sync: replay.SyncNever})
+		disk := vfs.NewMem()
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
+		s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
 		rnd := rand.NewChaCha8([32]byte{})
 		record := make([]byte, 1<<20)
 		write := func(name string, logs int) {
@@ -55,7 +57,7 @@ func TestDiskShrinks(t *testing.T) {
 			synctest.Wait()
 		}
 		write("before", 160)
-		before := sizeOfDir(t, dir)
+		before := sizeOf(t, disk, "/store")
 		s.Configure(replay.Settings{Sync: replay.SyncNever, MaxSize: 16 << 20})
 		after := before
 		for round := 0; before-after < 32<<20; round++ { // Pebble frees room as it compacts
@@ -63,7 +65,7 @@ func TestDiskShrinks(t *testing.T) {
 				t.Fatalf("the directory has %d bytes, and had %d before", after, before)
 			}
 			write(fmt.Sprintf("after %d, ", round), 160)
-			after = sizeOfDir(t, dir)
+			after = sizeOf(t, disk, "/store")
 			t.Logf("%d bytes, %d before", after, before)
 		}
 		if err := s.Close(); err != nil {
