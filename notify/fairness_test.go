@@ -22,7 +22,7 @@ func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				const most = 1024
+				const most = 256
 				w := &world{t: t, store: memory()}
 				w.limits = schedule.Limits{Endpoints: most, EndpointsPerLeader: most / 16}
 				w.init()

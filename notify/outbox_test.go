@@ -84,7 +84,7 @@ func TestWebhooksAreWrittenOnce(t *testing.T) {
 		if n > 512<<10 {
 			t.Errorf("a start with %d webhooks writes %d bytes", maxHooks, n)
 		}
-		for range 500 {
+		for range 125 {
 			must(t, l.move(task.Working, task.AwaitingInput))
 			synctest.Wait()
 		}
