@@ -72,6 +72,9 @@ type Turn struct {
 	Reported task.State
 	// Webhook is where the agent pushes what it does; nil if it does not push. Each push must carry its Token.
 	Webhook *task.Webhook
+	// Sent is called when the message of a start has been sent to an agent that reports nothing before its answer, and
+	// what it returns when that has come. Nil where the beginning of the turn is not to be shown meanwhile.
+	Sent func() (answered func())
 	// MayAct is called right before something is sent to the agent. It waits while another process may have taken over
 	// what this one does for the task. The error says that nothing must be sent. Nil for no other process.
 	MayAct func(ctx context.Context) error

@@ -45,7 +45,8 @@ type Policy struct {
 	// Begun stores that a start is accepted, and that the agent works on it, soon after the agent has not answered yet,
 	// though its caller still waits, or when the caller leaves: webhooks and lists show it from then on. The agent cannot
 	// reject it any more then; one that refuses it is still what its caller is answered. Without it, only an answer that
-	// shows the task does so.
+	// shows the task does so. For a start that is Followed, and not waited for, this counts where the agent
+	// reports nothing before its answer.
 	Begun bool
 	// Followed says of a start or continue which is answered by a task that its caller follows the events of the task by
 	// other means: the agent is asked to report while it works.

@@ -177,7 +177,7 @@ func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string
 	defer q.Release()
 	call := gateway.Call{Dialect: codec.Name, AgentTask: m.TaskID}
 	call.Message, call.Terms.Response = m, task.NoWait
-	call.Strict, call.AutoComplete, call.Tentative, call.Followed = true, true, true, true
+	call.Strict, call.AutoComplete, call.Tentative, call.Followed, call.Begun = true, true, true, true, true
 	r, err := a.Do(ctx, c.Peer, &q, &call)
 	return r.Log, err
 }

@@ -105,3 +105,45 @@ func TestRefusedWhenBegun(t *testing.T) {
 		})
 	}
 }
+
+// TestBegunOfFollowed: a caller that follows a start, and does not wait for it, is shown its beginning while the agent
+// has still to answer, if the agent reports nothing before that. An agent may be offline, so one that was not sent the
+// message has not begun.
+func TestBegunOfFollowed(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		begun, sent bool
+		takes       time.Duration
+		want        task.State // after a second
+	}{
+		{"sent", true, true, time.Minute, task.Working},
+		{"answered soon", true, true, 20 * time.Millisecond, task.AwaitingCompletion},
+		{"not sent", true, false, time.Minute, task.None},
+		{"not asked for", false, true, time.Minute, task.None},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				fake := &script{run: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+					if tc.sent && turn.Sent != nil {
+						defer turn.Sent()()
+					}
+					bubble.Pass(tc.takes)
+					yield(agent.Report{State: task.AwaitingCompletion, NativeState: "completed"}, nil)
+				}}
+				b := setUp(t, memory(t), fake)
+				shown := func(command task.Command) task.State {
+					return b.do(call(command, "t1", func(c *Request) {
+						c.Tentative, c.Followed, c.Begun, c.Terms.Response = true, true, tc.begun, task.NoWait
+					})).Status.State
+				}
+				shown(task.Start)
+				bubble.Pass(time.Second)
+				if got := shown(task.Get); got != tc.want {
+					t.Errorf("it is %q, want %q", got, tc.want)
+				}
+				bubble.Pass(2 * time.Minute)
+				b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+			})
+		})
+	}
+}

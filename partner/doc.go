@@ -11,10 +11,11 @@
 //     apart.
 //   - A start is pending until a client sees it. It is stored before the agent gets it, without an event. The first
 //     event is appended when the agent has reported, or when a client must see the task: responseTimeout passes, a
-//     get arrives, a stream, or a start with Policy.Begun, has waited 250 ms. Until then the agent may still reject
-//     the task; later a refusal is a failure. A dialect that has a state for tasks that their agent does not work on
-//     yet (Policy.Tentative) is shown a pending start as such. Such a start is durable before its caller is
-//     answered. If the agent refuses a pending start by an error, and the dialect of the caller that waits for it
+//     get arrives, a stream, or a start with Policy.Begun, has waited 250 ms; or, where such a start is not waited
+//     for, its agent was asked 250 ms ago and reports nothing before its answer (Turn.Sent). Until then the agent may
+//     still reject the task; later a refusal is a failure. A dialect that has a state for tasks that their agent does
+//     not work on yet (Policy.Tentative) is shown a pending start as such. Such a start is durable before its caller
+//     is answered. If the agent refuses a pending start by an error, and the dialect of the caller that waits for it
 //     has no task then (Policy.Refusable), the start is taken back: its log is dropped, and what Acceptors have
 //     stored is undone (partner/refusal.go).
 //   - A command that the table ignores is answered with the unchanged Task. So are a repeated start, and a continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // inlineMost is how long the goroutine that waits for a turn carries it out itself. In that time it notices neither
@@ -33,7 +34,7 @@ func (r *run) waitAnswer(ctx context.Context, until time.Time, c *Request) error
 	if c.Direct {
 		verbatim = r.verbatim.wait()
 	}
-	shows := c.Begun && r.tk.meta.Pending != nil
+	shows := c.Begun && c.Terms.Response != task.NoWait && r.tk.meta.Pending != nil
 	r.tk.mu.Unlock()
 	first := until
 	if begun := r.began.Add(r.partner.FirstReport); shows && begun.Before(until) {
@@ -80,6 +81,21 @@ func (r *run) show(ctx context.Context) {
 		r.shown = tk.meta.Pending != nil
 		return tk.commitPending(ctx)
 	})
+}
+
+// sent is Turn.Sent: it shows the beginning of the turn, if the answer takes longer than a stream waits for the first
+// report.
+func (r *run) sent() (answered func()) {
+	shown := make(chan struct{})
+	timer := time.AfterFunc(r.partner.FirstReport, func() {
+		defer close(shown)
+		r.show(r.ctx)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-shown
+		}
+	}
 }
 
 // carryOutInline carries the turn out in the calling goroutine, and reports whether the run has ended. Whatever is not

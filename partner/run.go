@@ -51,8 +51,11 @@ type run struct {
 
 // beginTurn has the agent carry out a turn. caller is the span of the call that causes it: the turn outlives the call,
 // so nothing else of its context counts. Without stream, the caller must call awaitAnswer or handOver, which carry the
-// turn out. tk.mu is held, and tk must be in use by the caller.
-func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, from task.State, stream bool) *run {
+// turn out. With stream, shows says that the beginning of a start is shown, though the agent reports nothing before its
+// answer. tk.mu is held, and tk must be in use by the caller.
+func (p *Partner) beginTurn(
+	caller trace.Span, tk *activeTask, m task.Message, from task.State, stream, shows bool,
+) *run {
 	if tk.run != nil {
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
 	}
@@ -68,6 +71,9 @@ func (p *Partner) beginTurn(caller trace.Span, tk *activeTask, m task.Message, f
 	if a, ok := p.Agent.(InlineAgent); ok && !stream {
 		r.inline = a.Inline(&r.turn)
 		return r
+	}
+	if shows && stream {
+		r.turn.Sent = r.sent
 	}
 	r.start(func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, &r.turn, stream)) })
 	return r

@@ -69,7 +69,7 @@ func (p *Partner) start(
 	tk.lease().Take(tk.size)
 	tk.publish(task.None, meta.PendingAt)
 	accepted.stored()
-	r := p.beginTurn(caller, tk, m, task.None, stream)
+	r := p.beginTurn(caller, tk, m, task.None, stream, c.Begun)
 	r.awaited, r.accepted = c.Refusable, accepted
 	return r, nil
 }
@@ -174,7 +174,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 		accepted.undo(ctx, tk)
 		return nil, err
 	}
-	r := p.beginTurn(trace.SpanFromContext(ctx), tk, m, from, stream)
+	r := p.beginTurn(trace.SpanFromContext(ctx), tk, m, from, stream, false)
 	if r.done.happened { // the engine was closed meanwhile, so nothing is sent
 		_ = tk.recordDelivery(ctx, agent.DeliveryQueued) // else the next engine asks the agent first, for some time
 	}

@@ -87,6 +87,9 @@ func (r *run) exchange(route Route, op translate.Operation) (got received, err e
 	if err != nil {
 		return got, err
 	}
+	if r.turn.Sent != nil && op == translate.Send {
+		defer r.turn.Sent()()
+	}
 	return r.receive(x, false)
 }
 
