@@ -14,11 +14,10 @@ type AID string
 
 // ParseAID returns the AID that a text stands for. Upper case counts as lower case.
 func ParseAID(text string) (AID, error) {
-	labels := strings.Split(text, ".")
-	if len(text) > 253 || len(labels) < 2 {
+	if len(text) > 253 || !strings.Contains(text, ".") {
 		return "", fmt.Errorf("%q is not an AID: it must have the form name.issuer, as in alice.aid.pub", cut(text))
 	}
-	for _, label := range labels {
+	for label := range strings.SplitSeq(text, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, foreign) {
 			return "", fmt.Errorf("%q is not an AID: each of its parts has 1 to 63 letters, digits, - and _", cut(text))
 		}

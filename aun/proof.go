@@ -4,6 +4,7 @@ package aun
 
 import (
 	"crypto/ecdsa"
+	"crypto/x509"
 	"slices"
 	"time"
 
@@ -18,6 +19,15 @@ type Proof struct {
 	login  string           // that has given the token; empty for none
 	cert   *Certificate     // nil for a token of another issuer
 	signer *ecdsa.PublicKey // of a token of another issuer
+}
+
+// Chain returns the certificates of the proof: that of the AID, and what leads from it to the roots and is none of
+// them. There are none where a token of another issuer is the proof.
+func (p Proof) Chain() []*x509.Certificate {
+	if p.cert == nil {
+		return nil
+	}
+	return p.cert.chain
 }
 
 // proof returns what a certificate proves whose key has signed a nonce.

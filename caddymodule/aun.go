@@ -302,7 +302,7 @@ func (a *App) startAUN() {
 	process.Assignees.NotifyBy(aunConnections.Send)
 	c.Assignees = a.opened.assignees
 	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots,
-		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Gateway: aunURL,
+		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: aunConnections.CertificateOf, Gateway: aunURL,
 		Healthy: func() bool { return a.draining.Err() == nil }}
 	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {

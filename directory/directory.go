@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package directory shows AUN clients the agents that this process fronts: each agent's agent.md, the methods search.*,
-// and the public documents that AUN has on the hosts of a gateway and of its agents.
+// and the public documents that AUN has on the hosts of a gateway and of its agents, such as the certificates of those
+// who are there.
 package directory
 
 import (

@@ -3,6 +3,7 @@
 package directory
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -18,14 +19,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 )
 
-// Site serves the public documents of AUN: on every host those of a gateway, and on the host of each agent its
-// agent.md. They need no login. A Site may serve any number of requests at once.
+// Site serves the public documents of AUN: on every host those of a gateway, and on the host of each agent, and of each
+// client that is logged in, its agent.md. They need no login. A Site may serve any number of requests at once.
 type Site struct {
 	Directory *Directory
 	Identity  *aun.Identity // of the gateway
 	Roots     *aun.Roots    // that the certificates of clients must chain to; also those of Identity
 	CRL       []byte        // the list of revoked certificates, in PEM; nil for none
 	Issued    time.Time     // when the roots were configured
+	// Client returns the certificates with which a client is logged in, its own first; none where it is not. An error
+	// says that this is not known now. nil: there are no clients.
+	Client func(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error)
 	// Gateway returns the URL at which clients connect, for a request to a host.
 	Gateway func(r *http.Request) string
 	// Healthy reports whether clients may connect now; nil for always.
@@ -51,7 +55,7 @@ func (s *Site) Find(r *http.Request) http.Handler {
 		return get(s.trustRoots)
 	case path == "/pki/crl.json" && s.CRL != nil:
 		return get(s.crl)
-	case strings.HasPrefix(path, "/pki/cert/"):
+	case strings.HasPrefix(path, certificates):
 		return get(s.certificate)
 	case strings.HasPrefix(path, "/pki/"):
 		return get(func(w http.ResponseWriter, _ *http.Request) { missing(w, "the gateway has no such document") })
@@ -92,7 +96,9 @@ func send(w http.ResponseWriter, r *http.Request, media string, body []byte, cha
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	header := w.Header()
 	header.Set("ETag", tag)
-	header.Set("Cache-Control", "max-age="+documentAge)
+	if header.Get("Cache-Control") == "" {
+		header.Set("Cache-Control", "max-age="+documentAge)
+	}
 	if !changed.IsZero() {
 		header.Set("Last-Modified", changed.UTC().Format(http.TimeFormat))
 	}
@@ -110,9 +116,13 @@ func send(w http.ResponseWriter, r *http.Request, media string, body []byte, cha
 }
 
 const (
-	jsonType = "application/json"
-	pemType  = "application/x-pem-file"
+	jsonType     = "application/json"
+	pemType      = "application/x-pem-file"
+	markdownType = "text/markdown; charset=utf-8"
 )
+
+// noTime is when a document was changed whose time is not known.
+var noTime time.Time
 
 func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 	body, err := json.Marshal(v)
@@ -120,7 +130,7 @@ func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 		http.Error(w, "the document cannot be made", http.StatusInternalServerError)
 		return
 	}
-	send(w, r, jsonType, body, time.Time{})
+	send(w, r, jsonType, body, noTime)
 }
 
 func (s *Site) discovery(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +163,7 @@ func (s *Site) chain(w http.ResponseWriter, r *http.Request) {
 	for _, c := range issuers(s.Identity.Chain, s.Roots.Certificates()) {
 		body = append(body, pemOf(c)...)
 	}
-	send(w, r, pemType, body, time.Time{})
+	send(w, r, pemType, body, noTime)
 }
 
 // issuers returns the certificates above the first one of a chain: each has signed the one before it.
@@ -185,24 +195,6 @@ func fingerprintOf(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// certificate sends the certificate of the gateway. Others are not kept here. A client may name the one that it wants
-// by its fingerprint.
-func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/pki/cert/")
-	aid, err := aun.ParseAID(name)
-	if err != nil || aid != s.Identity.AID || len(s.Identity.Chain) == 0 {
-		missing(w, "the gateway has no certificate of "+strconv.Quote(name)+"; that of the gateway is of "+
-			string(s.Identity.AID))
-		return
-	}
-	want := strings.TrimPrefix(strings.ToLower(r.URL.Query().Get("cert_fingerprint")), "sha256:")
-	if want != "" && want != fingerprintOf(s.Identity.Chain[0]) {
-		missing(w, "the certificate of "+string(aid)+" has another fingerprint")
-		return
-	}
-	send(w, r, pemType, []byte(s.Identity.CertPEM()), time.Time{})
-}
-
 // tokenKey sends the key that verifies the tokens of the gateway, for another gateway that is to accept them.
 func (s *Site) tokenKey(w http.ResponseWriter, r *http.Request) {
 	key, err := s.Identity.TokenKey()
@@ -215,21 +207,11 @@ func (s *Site) tokenKey(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the document cannot be made", http.StatusInternalServerError)
 		return
 	}
-	send(w, r, pemType, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), time.Time{})
+	send(w, r, pemType, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), noTime)
 }
 
 func (s *Site) crl(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, r, map[string]string{"crl_pem": string(s.CRL)})
-}
-
-func (s *Site) agentMD(w http.ResponseWriter, r *http.Request) {
-	aid, _ := aun.ParseAID(hostOf(r)) // Find has parsed it
-	e := s.Directory.get(r.Context(), aid)
-	if e == nil {
-		missing(w, "no agent of this gateway has the AID "+string(aid))
-		return
-	}
-	send(w, r, "text/markdown; charset=utf-8", e.agentMD, e.updatedAt)
 }
 
 func (s *Site) trustRoots(w http.ResponseWriter, r *http.Request) { sendJSON(w, r, s.rootList()) }

@@ -24,6 +24,9 @@ type nodes struct {
 	asks    *ask.Service[presence, bool]
 	logins  *ask.Service[loginOf, *aun.Begun]
 
+	certificates *ask.Service[certificateOf, [][]byte]
+	looks        chan struct{} // one for each question about a certificate under way
+
 	queue chan noticeTo
 	stop  context.CancelFunc
 	done  sync.WaitGroup
@@ -78,7 +81,8 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 	if peers == nil {
 		return func() {}
 	}
-	n := &nodes{name: peers.Name(), log: log, queue: make(chan noticeTo, queuedNotices)}
+	n := &nodes{name: peers.Name(), log: log, queue: make(chan noticeTo, queuedNotices),
+		looks: make(chan struct{}, maxLooks)}
 	n.notices = ask.New(set, "aun.notices", func(_ context.Context, _ int, q noticesTo) (none struct{}, err error) {
 		if q.From != n.name {
 			for i := range q.Notices {
@@ -102,6 +106,12 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 			return a.Take(q.Nonce), nil
 		}
 		return nil, nil
+	})
+	n.certificates = ask.New(set, "aun.certificate", func(_ context.Context, _ int, q certificateOf) ([][]byte, error) {
+		if q.From == n.name {
+			return nil, nil
+		}
+		return c.present(q), nil
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+)
+
+// Anyone may ask for the certificate of a client that is logged in. So few questions to other processes are under way
+// at once, and nothing is kept of the answers.
+
+// maxLooks is how many of those who ask for clients at other processes are served at once.
+const maxLooks = 16
+
+// certificateOf asks a process for the certificates of a client.
+type certificateOf struct{ From, AID string }
+
+// CertificateOf returns the certificates with which a client is logged in, at whichever process, its own first; none
+// where none is.
+func (c *Connections) CertificateOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error) {
+	if chain := c.certificateHere(string(aid)); len(chain) > 0 {
+		return chain, nil
+	}
+	n := c.nodes.Load()
+	if n == nil {
+		return nil, nil
+	}
+	select {
+	case n.looks <- struct{}{}:
+		defer func() { <-n.looks }()
+	default:
+		return nil, errors.New("too many ask for clients at other gateways")
+	}
+	ctx, done := context.WithTimeout(ctx, nodePatience)
+	defer done()
+	var failed error
+	for answer, err := range n.certificates.All(ctx, certificateOf{n.name, string(aid)}) {
+		if err != nil {
+			failed = fmt.Errorf("a gateway that may have the client has not answered: %w", err)
+		}
+		if len(answer.Value) > 0 {
+			return parse(answer.Value)
+		}
+	}
+	return nil, failed
+}
+
+// certificateHere returns the certificates of a client that is logged in at this process.
+func (c *Connections) certificateHere(aid string) []*x509.Certificate {
+	for _, s := range c.Of(aid) {
+		s.mu.Lock()
+		chain := s.proof.Chain()
+		if !s.ready {
+			chain = nil
+		}
+		s.mu.Unlock()
+		if len(chain) > 0 {
+			return chain
+		}
+	}
+	return nil
+}
+
+// present answers another process.
+func (c *Connections) present(q certificateOf) (ders [][]byte) {
+	for _, cert := range c.certificateHere(q.AID) {
+		ders = append(ders, cert.Raw)
+	}
+	return ders
+}
+
+func parse(ders [][]byte) (chain []*x509.Certificate, err error) {
+	for _, der := range ders {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, cert)
+	}
+	return chain, nil
+}
