@@ -222,6 +222,57 @@ func lastOfOutput(objects []gjson.Result) string {
 	return textsIn(output[len(output)-1])
 }
 
+// lastOfType takes the texts of the last message of type message that is complete.
+func lastOfType(objects []gjson.Result) (text string) {
+	for _, o := range objects {
+		if o.Get("object").Str == "message" && o.Get("type").Str == "message" && o.Get("status").Str == "completed" {
+			text = textsIn(o)
+		}
+	}
+	return text
+}
+
+// lastWhole takes the last text that is complete.
+func lastWhole(objects []gjson.Result) (text string) {
+	for _, o := range objects {
+		if o.Get("object").Str == "content" && o.Get("status").Str == "completed" && o.Get("type").Str == "text" {
+			text = o.Get("text").Str
+		}
+	}
+	return text
+}
+
+// pieced adds pieces of texts, and takes each whole text for all of it.
+func pieced(objects []gjson.Result) (text string) {
+	for _, o := range objects {
+		switch {
+		case o.Get("object").Str != "content" || o.Get("type").Str != "text":
+		case o.Get("delta").Bool():
+			text += o.Get("text").Str
+		default:
+			text = o.Get("text").Str
+		}
+	}
+	return text
+}
+
+// untilAllComplete stops where all messages that it has seen are complete, and takes the last one of these.
+func untilAllComplete(objects []gjson.Result) string {
+	open := make(map[string]bool)
+	for _, o := range objects {
+		switch {
+		case o.Get("object").Str != "message":
+		case o.Get("status").Str != "completed":
+			open[o.Get("id").Str] = true
+		default:
+			if delete(open, o.Get("id").Str); len(open) == 0 {
+				return textsIn(o)
+			}
+		}
+	}
+	return ""
+}
+
 // textsIn returns the texts of a message.
 func textsIn(message gjson.Result) (text string) {
 	message.Get("content").ForEach(func(_, c gjson.Result) bool {
@@ -253,4 +304,33 @@ var wildAgentAPI = []wildRow{
 		name: "sends pieces before their message, as the framework `text` does",
 		says: apiAnswer[1:],
 	}.row(),
+	apiReader("a caller that reads the last message of the `output`, as QwenPaw's tool does", lastOfOutput),
+	apiReader("a caller that reads the last complete message of type `message`", lastOfType),
+	apiReader("a caller that reads the last complete text", lastWhole),
+	apiReader("a caller that adds pieces, and takes a whole text in their place", pieced),
+	apiReader("a caller that stops where all messages are complete, as the WebUI of AgentScope Runtime does",
+		untilAllComplete),
+}
+
+// apiReader is a row of a caller that takes the answer in its own way. The agents say what they do, and answer. That of
+// A2A says, too, that it is done.
+func apiReader(name string, reads func([]gjson.Result) string) wildRow {
+	const status = `{"id":"ID","final":%t,"status":{"state":%q,"message":{"role":"agent",` +
+		`"parts":[{"type":"text","text":%q}]}}}`
+	return agentAPIRow{name: name, reads: reads, alone: true,
+		says: []string{
+			apiMessage("r", "in_progress", "reasoning", "assistant", "null"), apiPiece("r", "step 1"),
+			apiMessage("m", "in_progress", "message", "assistant", "null"), apiWhole("r", "step 1"),
+			apiMessage("r", "completed", "reasoning", "assistant", apiTexts("step 1")),
+			apiPiece("m", wildRains), apiWhole("m", wildRains),
+			apiMessage("m", "completed", "message", "assistant", apiTexts(wildRains)),
+		},
+		works: []string{
+			legacyResponse(fmt.Sprintf(status, false, "working", "step 1")),
+			legacyResponse(fmt.Sprintf(status, false, "working", "step 2")),
+			legacyResponse(`{"id":"ID","artifact":{"index":0,"lastChunk":true,"parts":` +
+				`[{"type":"text","text":"It rains"}]}}`),
+			legacyResponse(fmt.Sprintf(status, true, "completed", "Done.")),
+		},
+	}.row()
 }

@@ -33,7 +33,8 @@ func (server) AppendTask(dst []byte, _ jsonrpc.ID, c *translate.Call, t *task.Ta
 
 // encoder writes the stream of a response: the response created and in progress; of each message that it is in
 // progress, its contents, and that it is completed; then the response completed, with all messages, or failed. Objects
-// are numbered in one row. A product is a message, and so is what the agent says with a state.
+// are numbered in one row. A product is a message, and so is what the agent says with a state. The answer is the last
+// one.
 //
 // What an event brings is a list of steps, each of which is one frame.
 type encoder struct {
@@ -43,7 +44,8 @@ type encoder struct {
 
 	numbered int64 // objects that were written
 	messages []*message
-	opened   int // messages, including dropped ones
+	ending   []*message // they are over, and in progress until another one is, too: see encode_answer.go
+	opened   int        // messages, including dropped ones
 	kept     int64
 	begun    bool
 	ended    bool
@@ -67,6 +69,7 @@ type message struct {
 	id, kind string
 	product  *task.Product // its id, name and description; nil for what the agent says with a state
 	contents []content
+	says     bool // it has a text
 	done     bool
 	written  []byte // its contents that are completed, with commas between them, then all of it
 }
@@ -125,7 +128,7 @@ func (e *encoder) take(ev *task.Event) {
 		e.product(ev.Chunk)
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
 		e.begin(&task.Status{})
-		e.say(typeMessage, ev.Message.DataItems)
+		e.say(typeMessage, ev.Message.DataItems, !e.answered())
 	}
 }
 
@@ -163,7 +166,7 @@ func (e *encoder) begin(st *task.Status) {
 // status adds what the agent says with a state, and the end of the response where the turn ends with it.
 func (e *encoder) status(st *task.Status) {
 	if !st.State.Settled() {
-		e.say(typeReasoning, st.DataItems)
+		e.say(typeReasoning, st.DataItems, false)
 		return
 	}
 	if e.ended {
@@ -173,24 +176,25 @@ func (e *encoder) status(st *task.Status) {
 	switch st.State {
 	case task.Failed, task.Rejected, task.Canceled: // messages in progress are never completed
 	default:
-		for _, m := range e.messages {
-			e.complete(m)
-		}
-		e.say(typeMessage, st.DataItems)
+		e.finish(st)
 	}
 	e.add(step{write: (*encoder).appendEnd, status: st})
 }
 
-// say adds a message of what the agent says with a state. Items that were messages of another type are that again.
-func (e *encoder) say(kind string, items []task.DataItem) {
+// say adds a message of what the agent says with a state, in pieces as an answer, or as whole contents. Items that were
+// messages of another type are that again.
+func (e *encoder) say(kind string, items []task.DataItem, pieces bool) {
 	for len(items) > 0 {
 		as, n := messageType(typeOf(&items[0]), kind), 1
 		for n < len(items) && messageType(typeOf(&items[n]), kind) == as {
 			n++
 		}
 		m := e.open(as, nil)
-		e.extend(m, items[:n], true)
-		e.complete(m)
+		e.extend(m, items[:n], pieces)
+		if !pieces {
+			e.completeContents(m)
+		}
+		e.ends(m)
 		items = items[n:]
 	}
 }
@@ -225,7 +229,7 @@ func (e *encoder) product(c *task.Chunk) {
 	}
 	e.extend(m, items, pieces)
 	if c.Last {
-		e.complete(m)
+		e.ends(m)
 	}
 }
 
@@ -252,6 +256,7 @@ func (e *encoder) open(kind string, p *task.Product) *message {
 	e.messages = append(e.messages, m)
 	e.kept += overhead
 	e.add(step{write: (*encoder).appendMessageBegin, message: m})
+	e.follow(m)
 	return m
 }
 
@@ -265,7 +270,7 @@ func (e *encoder) replace(m *message) {
 		e.kept -= m.contents[i].size() + overhead
 	}
 	e.kept -= int64(len(m.written))
-	m.contents, m.written = nil, nil
+	m.contents, m.written, m.says = nil, nil, false
 }
 
 // size returns how many bytes a content that is not completed holds.
@@ -297,6 +302,7 @@ func (e *encoder) extend(m *message, items []task.DataItem, pieces bool) {
 		if it.Text == "" {
 			continue
 		}
+		m.says = true
 		c := &m.contents[last]
 		c.text = append(c.text, it.Text...)
 		e.kept += int64(len(it.Text))
@@ -334,6 +340,7 @@ func (e *encoder) withdraw(drop func(m *message) bool) {
 		}
 		e.replace(m)
 		e.kept -= overhead
+		m.done = true // it never is for callers, who have seen it begin
 		return true
 	})
 }

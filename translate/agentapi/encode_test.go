@@ -87,8 +87,8 @@ func TestStories(t *testing.T) {
 		"completed by the Leader": {[]task.Event{working, state(task.Completed)}, []string{"response completed with 0"}},
 		"two products, one behind the other": {
 			[]task.Event{working, last(piece("a", "A", false)), last(piece("b", "B", false)), finished},
-			[]string{"message in_progress 1 message", `content in_progress 1[0] text "A"`, `content completed 1[0] text "A"`,
-				"message completed 1 message", "message in_progress 2 message", `content in_progress 2[0] text "B"`,
+			[]string{"message in_progress 1 message", `content in_progress 1[0] text "A"`, "message in_progress 2 message",
+				`content completed 1[0] text "A"`, "message completed 1 message", `content in_progress 2[0] text "B"`,
 				`content completed 2[0] text "B"`, "message completed 2 message", "response completed with 2"}},
 		"two products at once": {
 			[]task.Event{working, piece("a", "A", false), piece("b", "B", false), piece("a", "a", true), finished},
@@ -108,14 +108,26 @@ func TestStories(t *testing.T) {
 				"message completed 1 message", "response completed with 1"}},
 		"more behind the end": {
 			[]task.Event{working, last(piece("a", "one", false)), piece("a", "two", true), finished},
-			[]string{"message in_progress 1 message", `content in_progress 1[0] text "one"`, `content completed 1[0] text "one"`,
-				"message completed 1 message", "message in_progress 2 message", `content in_progress 2[0] text "two"`,
-				`content completed 2[0] text "two"`, "message completed 2 message", "response completed with 2"}},
+			[]string{"message in_progress 1 message", `content in_progress 1[0] text "one"`,
+				`content in_progress 1[0] text "two"`, `content completed 1[0] text "onetwo"`, "message completed 1 message",
+				"response completed with 1"}},
+		"more behind the end, and behind another product": {
+			[]task.Event{working, last(piece("a", "one", false)), last(piece("b", "B", false)), piece("a", "two", true),
+				finished},
+			[]string{"message in_progress 1 message", `content in_progress 1[0] text "one"`, "message in_progress 2 message",
+				`content completed 1[0] text "one"`, "message completed 1 message", `content in_progress 2[0] text "B"`,
+				"message in_progress 3 message", `content completed 2[0] text "B"`, "message completed 2 message",
+				`content in_progress 3[0] text "two"`, `content completed 3[0] text "two"`, "message completed 3 message",
+				"response completed with 3"}},
 		"another product in its place, behind the end": {
 			[]task.Event{working, last(piece("a", "one", false)), piece("a", "two", false), finished},
-			[]string{"message in_progress 1 message", `content in_progress 1[0] text "one"`, `content completed 1[0] text "one"`,
-				"message completed 1 message", "message in_progress 2 message", `content in_progress 2[0] text "two"`,
-				`content completed 2[0] text "two"`, "message completed 2 message", "response completed with 1"}},
+			[]string{"message in_progress 1 message", `content in_progress 1[0] text "one"`, `content completed 1[0] text "two"`,
+				"message completed 1 message", "response completed with 1"}},
+		"a product that is over, and withdrawn": {
+			[]task.Event{working, last(piece("a", "A", false)), offers(working, "b"), piece("b", "B", false), finished},
+			[]string{"message in_progress 1 message", `content in_progress 1[0] text "A"`, "message in_progress 2 message",
+				`content in_progress 2[0] text "B"`, `content completed 2[0] text "B"`, "message completed 2 message",
+				"response completed with 1"}},
 		"a product that is withdrawn": {
 			[]task.Event{working, piece("a", "A", false), piece("b", "B", false), offers(working, "b"), finished},
 			[]string{"message in_progress 1 message", `content in_progress 1[0] text "A"`, "message in_progress 2 message",
@@ -132,14 +144,14 @@ func TestStories(t *testing.T) {
 				"message completed 1 message", "response completed with 1"}},
 		"what the agent says while it works, and at the end": {
 			[]task.Event{state(task.Working, task.Text("hm")), state(task.AwaitingInput, task.Text("which?"))},
-			[]string{"message in_progress 1 reasoning", `content in_progress 1[0] text "hm"`, `content completed 1[0] text "hm"`,
-				"message completed 1 reasoning", "message in_progress 2 message", `content in_progress 2[0] text "which?"`,
+			[]string{"message in_progress 1 reasoning", `content completed 1[0] text "hm"`, "message in_progress 2 message",
+				"message completed 1 reasoning", `content in_progress 2[0] text "which?"`,
 				`content completed 2[0] text "which?"`, "message completed 2 message", "response completed with 2"}},
 		"a function that the agent calls": {
 			[]task.Event{working,
 				state(task.AwaitingInput, task.Text("call f"), data(typeFunctionCall, `{"call_id":"c","name":"f"}`))},
 			[]string{"message in_progress 1 message", `content in_progress 1[0] text "call f"`,
-				`content completed 1[0] text "call f"`, "message completed 1 message", "message in_progress 2 function_call",
+				"message in_progress 2 function_call", `content completed 1[0] text "call f"`, "message completed 1 message",
 				`content completed 2[0] data {"call_id":"c","name":"f"}`, "message completed 2 function_call",
 				"response completed with 2"}},
 		"a product that was reasoning": {
