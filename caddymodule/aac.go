@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -49,15 +48,6 @@ const (
 	replayRefuse = "refuse"
 )
 
-// aacMeters are those of all Partners, by their names. They are small and are kept.
-var aacMeters sync.Map
-
-// aacMeter returns what counts the access tokens of a Partner's callers.
-func aacMeter(partner string) *aac.Meter {
-	m, _ := aacMeters.LoadOrStore(partner, new(aac.Meter))
-	return m.(*aac.Meter)
-}
-
 func (p *parser) aac(into **AAC) func() {
 	return func() {
 		a := new(AAC)
@@ -94,7 +84,7 @@ func (g *Gateway) newAAC() (*aac.Gate, error) {
 	}
 	return aac.New(aac.Config{
 		AIC: identity.AIC(g.AIC), Tokens: tokens, Require: a.Require, Refuse: a.Replay == replayRefuse, Partner: g.name(),
-		Ready: g.app.ready, Meter: aacMeter(g.name()), Log: g.log,
+		Ready: g.app.ready, Meter: process.TokenMeter(g.name()), Log: g.log,
 	}), nil
 }
 

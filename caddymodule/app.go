@@ -331,7 +331,7 @@ func (a *App) Start() error {
 func (a *App) Stop() error {
 	a.drain()
 	if caddy.Exiting() {
-		detached.wait(time.Duration(a.Drain) + detachedGrace)
+		process.Detached.Wait(time.Duration(a.Drain) + detachedGrace)
 	} else if newest.Load() != nil {
 		process.CutRefused(gatewaysInForce)
 	}
@@ -395,7 +395,7 @@ func (a *App) Handle(context.Context, caddy.Event) error {
 	}
 	a.drain()
 	if caddy.Exiting() {
-		exit()
+		process.Exit()
 	}
 	return nil
 }

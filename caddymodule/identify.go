@@ -101,12 +101,12 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	}
 	i.previewer = httpfront.Previewer{
 		Reader: gateway.NewReader(gateway.Config{
-			Process: &process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
+			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
 			Revocation:     &app.(*App).trust,
 			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: limits.Depth},
 			Memory:         quota.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader},
 			MemoryPatience: memoryPatience,
-			Streaming:      gateway.Streaming{Drain: exiting},
+			Streaming:      gateway.Streaming{Drain: process.Exiting},
 		}),
 		Base: i.BasePath, BodyTimeout: bodyTimeout,
 	}

@@ -142,8 +142,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for _, g := range m.members {
 		if name := g.name(); !seen[name] {
 			seen[name] = true
-			s.policy(name, policyMeter(name))
-			for result, n := range aacMeter(name).Results() {
+			s.policy(name, process.PolicyMeter(name))
+			for result, n := range process.TokenMeter(name).Results() {
 				s.add(metricTokens, float64(n), name, result)
 			}
 		}

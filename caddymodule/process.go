@@ -3,34 +3,42 @@
 package caddymodule
 
 import (
-	"context"
 	"expvar"
-	"sync"
+	"time"
 
-	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // process is the state that all configurations share.
-var process gateway.Process
+var process = node.NewProcess()
 
 func init() {
 	// Caddy's admin API serves it under /debug/vars.
 	expvar.Publish("aip", expvar.Func(func() any {
 		return map[string]int64{"memory": process.Memory.Total(), "streams": process.Streams.Total(),
-			"streams_taken_over": takenOver.total()}
+			"streams_taken_over": process.TakenOver.Total()}
 	}))
 }
 
-// policyMeters are those of all Partners, by their names. They are small and are kept.
-var policyMeters sync.Map
+// detachedGrace is how much longer than to drain them Stop waits for streams that have outlived their requests.
+const detachedGrace = 5 * time.Second
 
-// policyMeter returns what counts the decisions of a Partner's policies.
-func policyMeter(partner string) *policy.Meter {
-	m, _ := policyMeters.LoadOrStore(partner, new(policy.Meter))
-	return m.(*policy.Meter)
+// takeOver is detach for a stream that has taken its connection over.
+func (a *App) takeOver() (end func()) {
+	left := a.detach()
+	process.TakenOver.Add(1)
+	return func() {
+		process.TakenOver.Add(-1)
+		left()
+	}
 }
 
-// exiting is done when the process is about to exit. It ends calls that wait for a task, also those of configurations
-// that were replaced, and the answers of the sample agent.
-var exiting, exit = context.WithCancel(context.Background())
+// detach keeps what a stream of this configuration needs, the store, until end is called.
+func (a *App) detach() (end func()) {
+	a.enter()
+	process.Detached.Add(1)
+	return func() {
+		a.leave()
+		process.Detached.Add(-1)
+	}
+}

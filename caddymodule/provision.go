@@ -393,7 +393,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	}
 	events, bytes := g.app.store.TaskLimits()
 	return gateway.Config{
-		Process: &process,
+		Process: &process.Process,
 		Ready:   g.app.ready,
 		Partner: partner.Config{
 			Name:        g.name(),
@@ -403,7 +403,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			MaxBytes:    bytes,
 			MaxTasks:    g.Limits.TasksPerLeader,
 			Recovered:   g.logReady,
-			Stopping:    exiting.Done(),
+			Stopping:    process.Exiting.Done(),
 			Drain:       time.Duration(g.app.Drain),
 		},
 		Agent:          agent,
@@ -433,7 +433,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			Max:          g.Limits.Streams,
 			MaxPerLeader: g.Limits.StreamsPerLeader,
 			Drain:        g.app.draining,
-			Exit:         exiting,
+			Exit:         process.Exiting,
 			DrainFor:     time.Duration(g.app.Drain),
 		},
 		Groups: g.Group != nil && g.AIC != "",

@@ -77,7 +77,7 @@ func (a *SampleAgent) Cleanup() error {
 // process waits for the agent. It implements caddyevents.Handler.
 func (*SampleAgent) Handle(context.Context, caddy.Event) error {
 	if caddy.Exiting() {
-		exit()
+		process.Exit()
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (a *SampleAgent) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (a *SampleAgent) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(exiting, cancel)()
+	defer context.AfterFunc(process.Exiting, cancel)()
 	a.agent.ServeHTTP(w, r.WithContext(ctx))
 	return nil
 }

@@ -13,15 +13,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// clusterMember is this process as a node of a cluster. It implements member.
+// clusterMember is this process as a node of a cluster. It implements node.Member.
 type clusterMember struct {
 	*cluster.Cluster
 	gateway.Owners
-	host SharedHost
+	host node.SharedHost
 
 	// stream adds what the servers know of the stream of a shard; nothing where it has no leader.
 	stream func(context.Context, *adminapi.ClusterShard)
@@ -34,7 +35,7 @@ type clusterMember struct {
 // newClusterMember opens the node of this process, and waits until it has joined the others, or, while they cannot be
 // reached, until the context is done. It closes nothing else after an error.
 func newClusterMember(
-	ctx context.Context, c cluster.Config, host SharedHost, owners func(*cluster.Cluster) gateway.Owners,
+	ctx context.Context, c cluster.Config, host node.SharedHost, owners func(*cluster.Cluster) gateway.Owners,
 ) (*clusterMember, error) {
 	c.Busy = host.Busy
 	node, err := cluster.Open(c)
@@ -50,22 +51,22 @@ func newClusterMember(
 	return m, nil
 }
 
-// Close implements member.
+// Close implements node.Member.
 func (m *clusterMember) Close() error {
 	m.Cluster.Close()
 	m.close()
 	return nil
 }
 
-// HandOver implements member.
+// HandOver implements node.Member.
 func (m *clusterMember) HandOver(ctx context.Context) { m.Cluster.Drain(ctx) }
 
-// Drain implements member.
+// Drain implements node.Member.
 func (m *clusterMember) Drain(ctx context.Context, node string, drain bool) error {
 	return nodeError(m.DrainNode(ctx, node, drain))
 }
 
-// Move implements member.
+// Move implements node.Member.
 func (m *clusterMember) Move(ctx context.Context, shard int, to string) error {
 	return nodeError(m.Cluster.Move(ctx, shard, to))
 }
@@ -99,7 +100,7 @@ func (m *clusterMember) describe(context.Context, int, []byte) ([]byte, error) {
 	return json.Marshal(description{m.host.Partners(), m.Since()})
 }
 
-// Report implements member.
+// Report implements node.Member.
 func (m *clusterMember) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
 	r := &adminapi.ClusterReport{Node: m.Name(), Nodes: []adminapi.ClusterNode{}, Shards: []adminapi.ClusterShard{}}
 	if brief {
@@ -167,6 +168,6 @@ func (m *clusterMember) addStreams(ctx context.Context, shards []adminapi.Cluste
 
 // Interface guards.
 var (
-	_ member       = (*clusterMember)(nil)
+	_ node.Member  = (*clusterMember)(nil)
 	_ sampledStore = (*clusterMember)(nil)
 )

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,8 +23,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // testHost is a process with one Partner.
@@ -33,10 +36,10 @@ func (h testHost) Partners() []string            { return []string{h.partner} }
 func (testHost) Busy(int) string                 { return "" }
 
 // joinWorld has a process join others in memory.
-func joinWorld(t *testing.T, w *clustertest.World, name string) (*joining, *shard.Set, error) {
+func joinWorld(t *testing.T, w *clustertest.World, name string) (joinedStore, *shard.Set, error) {
 	link := w.Link()
 	log := slog.New(slog.DiscardHandler)
-	j, err := newJoining(link.Count(), name, replay.Settings{}, log, func(ctx context.Context) (member, error) {
+	join := func(ctx context.Context) (node.Member, error) {
 		m, err := newClusterMember(ctx, cluster.Config{Name: name, Version: "v1", Streams: link, Registry: link,
 			Network: link, Lease: 300 * time.Millisecond, Log: log}, testHost{"partner of " + name},
 			func(*cluster.Cluster) gateway.Owners { return nil })
@@ -46,17 +49,18 @@ func joinWorld(t *testing.T, w *clustertest.World, name string) (*joining, *shar
 		m.close = link.Kill
 		m.stream = func(_ context.Context, s *adminapi.ClusterShard) { s.Stream, s.Leader = "stream", "server" }
 		return m, nil
-	})
-	if err != nil {
-		return nil, nil, err
 	}
-	return j, shard.Join(j, log), nil
+	j, err := node.Join(node.JoinConfig{Shards: link.Count(), Name: name, Log: log, Exiting: t.Context(), Join: join})
+	if err != nil {
+		return joinedStore{}, nil, err
+	}
+	return joinedStore{j}, shard.Join(j, log), nil
 }
 
 // joinTwo has two gateways join a world. They leave it at the end of the test.
-func joinTwo(t *testing.T, w *clustertest.World) (one, two *joining) {
+func joinTwo(t *testing.T, w *clustertest.World) (one, two joinedStore) {
 	t.Helper()
-	join := func(name string) *joining {
+	join := func(name string) joinedStore {
 		j, set, err := joinWorld(t, w, name)
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +84,7 @@ func TestClusterReport(t *testing.T) {
 			t.Errorf("a second gateway of one name: %v", err)
 		}
 		// owned waits until gateways own as many shards as they are to, as they and all shards say.
-		owned := func(j *joining, want map[string]int) (r *adminapi.ClusterReport) {
+		owned := func(j joinedStore, want map[string]int) (r *adminapi.ClusterReport) {
 			t.Helper()
 			asynctest.Eventually(t, fmt.Sprintf("the shards are owned as in %v", want), func() bool {
 				var err error
@@ -161,6 +165,27 @@ func TestClusterReportInTime(t *testing.T) {
 		begun = time.Now()
 		if r, err = one.Report(ctx, true); err != nil || len(r.Nodes) != 2 || len(r.Shards) > 0 || time.Since(begun) > 0 {
 			t.Errorf("after %v the brief report is %+v, %v", time.Since(begun), r, err)
+		}
+	})
+}
+
+// TestListBeforeJoining: an operator who asks for a list is told that the store cannot be reached yet.
+func TestListBeforeJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		j, err := node.Join(node.JoinConfig{Shards: 2, Name: "one", Log: log, Exiting: t.Context(),
+			Join: func(context.Context) (node.Member, error) { return nil, node.MayPass(errors.New("they are down")) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &openStore{shards: shard.Join(j, log)}
+		o.openAdmin()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
+		if _, err := either(listTasks, spreadAnswers[adminapi.Tasks])(o, r); task.KindOf(err) != task.StoreUnavailable {
+			t.Errorf("a list of all gateways: %v", err)
+		}
+		if err := errors.Join(o.shards.Close(), j.Close()); err != nil {
+			t.Error(err)
 		}
 	})
 }

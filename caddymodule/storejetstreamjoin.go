@@ -20,6 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/build"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 )
 
@@ -35,24 +36,28 @@ func (s *JetStreamStore) Continues(newer StoreDriver) error {
 }
 
 // Join implements SharedDriver.
-func (s *JetStreamStore) Join(log *slog.Logger, host SharedHost) (SharedStore, error) {
+func (s *JetStreamStore) Join(log *slog.Logger, host node.SharedHost) (SharedStore, error) {
 	if len(s.Monitor) == 0 {
 		log.Warn("the NATS servers must sync each write, which is not checked without monitor")
 	}
-	return newJoining(s.Shards, s.Node, s.Settings(), log, func(ctx context.Context) (member, error) {
-		return s.join(ctx, log, host)
-	})
+	j, err := node.Join(node.JoinConfig{Shards: s.Shards, Name: s.Node, Settings: s.Settings(), Log: log,
+		Exiting: process.Exiting,
+		Join:    func(ctx context.Context) (node.Member, error) { return s.join(ctx, log, host) }})
+	if err != nil {
+		return nil, err
+	}
+	return joinedStore{j}, nil
 }
 
 // join connects to the servers, makes or checks the streams, and joins the gateways that share them.
-func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host SharedHost) (_ member, err error) {
+func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host node.SharedHost) (_ node.Member, err error) {
 	conn, err := s.dial(log)
 	if err != nil {
 		explained := s.explainDial(err)
 		if serversRefuse(err) {
 			return nil, explained
 		}
-		return nil, mayPass(explained)
+		return nil, node.MayPass(explained)
 	}
 	defer func() {
 		if err != nil {
@@ -103,7 +108,7 @@ func ofServers(err error) error {
 		ok = ok || errors.Is(err, of)
 	}
 	if ok {
-		return mayPass(err)
+		return node.MayPass(err)
 	}
 	return err
 }

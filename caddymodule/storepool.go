@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/mailbox"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -41,7 +42,7 @@ func storeKey(d StoreDriver) string { return driverName(d) + ":" + d.Location() 
 // part. Configurations share it.
 type openStore struct {
 	driver  StoreDriver // of the configuration that has opened it
-	store   storage
+	store   node.Storage
 	shared  SharedStore // the same, if other processes use it, too; otherwise nil
 	shards  *shard.Set
 	tasks   *gateway.Tasks

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
@@ -29,51 +29,35 @@ type SharedDriver interface {
 
 	// Join takes part in the sharing. It does not wait for the others, nor for what they share: Open of the shards does.
 	// The error is one that waiting does not mend.
-	Join(log *slog.Logger, host SharedHost) (SharedStore, error)
-}
-
-// SharedHost is what a SharedStore needs to know of this process. Its methods may be called by any number of goroutines
-// at once.
-type SharedHost interface {
-	// Gateway returns the gateway of a Partner in the configuration that is in force, by its name; nil for none.
-	Gateway(partner string) *gateway.Gateway
-	// Partners returns the names of the Partners in that configuration.
-	Partners() []string
-	// Busy returns why another process should not take over a shard of this one now; empty if it may.
-	Busy(shard int) string
+	Join(log *slog.Logger, host node.SharedHost) (SharedStore, error)
 }
 
 // SharedStore is the part of a process in a store that several share.
 type SharedStore interface {
-	replay.Shards
-	storage
-
-	// Owners hands calls to the processes that own shards.
-	Owners() gateway.Owners
-
-	// HandOver has the other processes take over all shards of this one, and returns when they have, when no other one
-	// can, or when the context is done. The process gets none after that.
-	HandOver(ctx context.Context)
-
-	// Close leaves the others. The shards were closed before.
-	Close() error
+	node.SharedStore
 
 	// Report returns the processes that this one knows, and, unless it is brief, what they and the store say when they are
 	// asked.
 	Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error)
-
-	// Move has a process own a shard, from now on and while it lives. The error is one of package task.
-	Move(ctx context.Context, shard int, to string) error
-
-	// Drain has a process give its shards to the others, and take none, or ends that. An empty name is that of this
-	// process. It returns the name.
-	Drain(ctx context.Context, node string, drain bool) (string, error)
 }
 
-// storage is what concerns the store as a whole, as replay.Store has it.
-type storage interface {
-	Writable() error
-	Configure(replay.Settings)
+// joinedStore is a SharedStore of a clusterMember.
+type joinedStore struct{ *node.Joining }
+
+// Report implements SharedStore.
+func (s joinedStore) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
+	m, err := s.Member()
+	if err != nil {
+		return nil, err
+	}
+	return m.(*clusterMember).Report(ctx, brief)
+}
+
+// sample implements sampledStore.
+func (s joinedStore) sample(out samples) {
+	if m, err := s.Member(); err == nil {
+		m.(*clusterMember).sample(out)
+	}
 }
 
 // checkShared returns an error for a handler that does not go with a store that several processes share.
@@ -107,7 +91,7 @@ func (o *openStore) openShards(log *slog.Logger) error {
 	return nil
 }
 
-// Gateway implements SharedHost.
+// Gateway implements node.SharedHost.
 func (o *openStore) Gateway(partner string) *gateway.Gateway {
 	for _, g := range o.members() {
 		if g.name() == partner {
@@ -117,7 +101,7 @@ func (o *openStore) Gateway(partner string) *gateway.Gateway {
 	return nil
 }
 
-// Partners implements SharedHost.
+// Partners implements node.SharedHost.
 func (o *openStore) Partners() (names []string) {
 	for _, g := range o.members() {
 		if !slices.Contains(names, g.name()) {
@@ -127,7 +111,7 @@ func (o *openStore) Partners() (names []string) {
 	return names
 }
 
-// Busy implements SharedHost.
+// Busy implements node.SharedHost.
 func (o *openStore) Busy(shard int) string {
 	if tasks := o.working.Load(); tasks != nil {
 		return tasks.Stays(shard)
@@ -155,3 +139,10 @@ func (o *openStore) leave() error {
 	}
 	return o.shared.Close()
 }
+
+// Interface guards.
+var (
+	_ SharedStore     = joinedStore{}
+	_ sampledStore    = joinedStore{}
+	_ node.SharedHost = (*openStore)(nil)
+)

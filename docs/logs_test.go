@@ -28,7 +28,7 @@ type logLine struct {
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]logLine)
 	for _, room := range []string{"aac", "agentca", "amp", "aun", "caddymodule", "cluster", "directory", "gateway",
-		"group", "identity", "mailbox", "notify", "onbehalf", "partner", "policy", "registry", "replay", "revocation",
+		"group", "identity", "mailbox", "node", "notify", "onbehalf", "partner", "policy", "registry", "replay", "revocation",
 		"shard", "sseproxy", "standing", "token", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -46,10 +44,16 @@ func (m *memoryMember) Ready() error                            { return m.ready
 func (*memoryMember) Drain(context.Context, string, bool) error { return nil }
 func (*memoryMember) Move(context.Context, int, string) error   { return nil }
 func (*memoryMember) HandOver(context.Context)                  {}
-func (*memoryMember) Report(context.Context, bool) (*adminapi.ClusterReport, error) {
-	return &adminapi.ClusterReport{}, nil
+func (m *memoryMember) Close() error                            { m.closed = true; return nil }
+
+// joinBy begins to join others by a function.
+func joinBy(t *testing.T, shards int, join func() (Member, error)) (*Joining, context.CancelFunc, error) {
+	exiting, exit := context.WithCancel(t.Context())
+	j, err := Join(JoinConfig{Shards: shards, Name: "one", Settings: replay.Settings{MaxSize: 9},
+		Log: slog.New(slog.DiscardHandler), Exiting: exiting,
+		Join: func(context.Context) (Member, error) { return join() }})
+	return j, exit, err
 }
-func (m *memoryMember) Close() error { m.closed = true; return nil }
 
 // TestJoinLater: a process that cannot reach what it shares is up, unavailable, and says why. It is a member as soon as
 // it can be, and what was asked of it before then counts.
@@ -59,13 +63,12 @@ func TestJoinLater(t *testing.T) {
 		m := &memoryMember{Node: shards.Node()}
 		down := errors.New("the servers cannot be reached")
 		reached := time.Now().Add(30 * time.Second)
-		j, err := newJoining(2, "one", replay.Settings{MaxSize: 9}, slog.New(slog.DiscardHandler),
-			func(context.Context) (member, error) {
-				if time.Now().Before(reached) {
-					return nil, mayPass(down)
-				}
-				return m, nil
-			})
+		j, _, err := joinBy(t, 2, func() (Member, error) {
+			if time.Now().Before(reached) {
+				return nil, MayPass(down)
+			}
+			return m, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,13 +86,15 @@ func TestJoinLater(t *testing.T) {
 		if _, err := j.Execute(t.Context(), 0, "", nil, nil); !errors.Is(err, replay.ErrFenced) {
 			t.Errorf("a call is not one to be tried again: %v", err)
 		}
-		set := shard.Join(j, slog.New(slog.DiscardHandler))
-		lists := &openStore{shards: set}
-		lists.openAdmin()
-		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
-		if _, err := either(listTasks, spreadAnswers[adminapi.Tasks])(lists, r); task.KindOf(err) != task.StoreUnavailable {
-			t.Errorf("a list of all gateways: %v", err)
+		for _, err := range j.Each(t.Context(), "service", nil) {
+			if task.KindOf(err) != task.StoreUnavailable {
+				t.Errorf("what all processes answer: %v", err)
+			}
 		}
+		if _, err := j.Member(); task.KindOf(err) != task.StoreUnavailable {
+			t.Errorf("an operator is told %v", err)
+		}
+		set := shard.Join(j, slog.New(slog.DiscardHandler))
 		shards.Assign(1, m.Node, false)
 		time.Sleep(32 * time.Second)
 		synctest.Wait()
@@ -116,8 +121,7 @@ func TestJoinLater(t *testing.T) {
 // TestJoinRefused: what does not pass is an error of the configuration.
 func TestJoinRefused(t *testing.T) {
 	refused := errors.New("the stream aip-3 has other subjects")
-	_, err := newJoining(2, "one", replay.Settings{}, slog.New(slog.DiscardHandler),
-		func(context.Context) (member, error) { return nil, refused })
+	_, _, err := joinBy(t, 2, func() (Member, error) { return nil, refused })
 	if !errors.Is(err, refused) {
 		t.Errorf("error %v", err)
 	}
@@ -129,13 +133,10 @@ func TestForwardedCallsAtTheEnd(t *testing.T) {
 	for id, want := range map[string]task.Command{"m1": task.Continue, "": task.Get} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &memoryMember{Node: replaytest.NewShards(1).Node()}
-			j, err := newJoining(1, "one", replay.Settings{}, slog.New(slog.DiscardHandler),
-				func(context.Context) (member, error) { return m, nil })
+			j, exit, err := joinBy(t, 1, func() (Member, error) { return m, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
-			var exit context.CancelFunc
-			j.exiting, exit = context.WithCancel(t.Context())
 			time.AfterFunc(time.Minute, exit)
 			var c gateway.Call
 			c.Op, c.Message.Command, c.Message.TaskID, c.Message.ID = translate.Command, task.Continue, "t", id

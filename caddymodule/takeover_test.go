@@ -8,18 +8,18 @@ import "testing"
 // are waited for.
 func TestTakenOver(t *testing.T) {
 	a := new(App)
-	streams, all := takenOver.total(), detached.total()
+	streams, all := process.TakenOver.Total(), process.Detached.Total()
 	for _, c := range []struct {
 		what    string
 		begin   func() func()
 		streams int64
 	}{{"a connection of AUN", a.detach, 0}, {"a stream", a.takeOver, 1}} {
 		end := c.begin()
-		if n, of := takenOver.total()-streams, detached.total()-all; n != c.streams || of != 1 {
+		if n, of := process.TakenOver.Total()-streams, process.Detached.Total()-all; n != c.streams || of != 1 {
 			t.Errorf("%s: %d streams of %d", c.what, n, of)
 		}
 		end()
-		if takenOver.total() != streams || detached.total() != all {
+		if process.TakenOver.Total() != streams || process.Detached.Total() != all {
 			t.Errorf("%s is still counted", c.what)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -23,8 +22,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// member is a process among those that share a store. Its methods may be called by any number of goroutines at once.
-type member interface {
+// Member is a process among those that share a store. Its methods may be called by any number of goroutines at once.
+type Member interface {
 	replay.Shards
 	shard.Peers
 	gateway.Owners
@@ -38,8 +37,6 @@ type member interface {
 	Move(ctx context.Context, shard int, to string) error
 	// HandOver drains this process, and returns when it owns no shard any more, or the context is done.
 	HandOver(ctx context.Context)
-
-	Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error)
 
 	// Close ends the membership. The shards were closed before.
 	Close() error
@@ -60,20 +57,20 @@ func passesByItself(err error) bool {
 	return errors.Is(err, errPassing) || errors.Is(err, replay.ErrUnavailable)
 }
 
-// mayPass returns an error that may pass by itself, with the same text.
-func mayPass(err error) error { return passingError{err} }
+// MayPass returns an error that may pass by itself, with the same text.
+func MayPass(err error) error { return passingError{err} }
 
 type passingError struct{ error }
 
 func (e passingError) Unwrap() []error { return []error{e.error, errPassing} }
 
-// joining is the part of this process in a store that several share. Until it is a member, everything is unavailable,
+// Joining is the part of this process in a store that several share. Until it is a member, everything is unavailable,
 // and it tries again. It implements SharedStore.
-type joining struct {
+type Joining struct {
 	count int
 	name  string
 	log   *slog.Logger
-	join  func(context.Context) (member, error)
+	join  func(context.Context) (Member, error)
 
 	exiting context.Context // done when the process is about to end
 
@@ -84,18 +81,28 @@ type joining struct {
 	joined chan struct{} // closed when member is set
 
 	mu       sync.Mutex
-	member   member // nil until then
+	member   Member // nil until then
 	problem  error  // why there is none
 	services map[string]func(ctx context.Context, shard int, request []byte) ([]byte, error)
 	settings replay.Settings
 	stores   map[*openShard]struct{} // that this process owns
 }
 
-// newJoining joins by a function. The error is one that does not pass.
-func newJoining(
-	count int, name string, settings replay.Settings, log *slog.Logger, join func(context.Context) (member, error),
-) (*joining, error) {
-	j := &joining{count: count, name: name, log: log, join: join, settings: settings, exiting: exiting,
+// JoinConfig is what a Joining needs.
+type JoinConfig struct {
+	Shards   int             // how many the store has
+	Name     string          // of this process among the others
+	Settings replay.Settings // of the whole store
+	Log      *slog.Logger
+	Exiting  context.Context // done when the process is about to end
+
+	// Join makes this process a member. It is called again after an error of MayPass.
+	Join func(context.Context) (Member, error)
+}
+
+// Join begins to join. The error is one that does not pass by itself.
+func Join(c JoinConfig) (*Joining, error) {
+	j := &Joining{count: c.Shards, name: c.Name, log: c.Log, join: c.Join, settings: c.Settings, exiting: c.Exiting,
 		joined:   make(chan struct{}),
 		services: make(map[string]func(context.Context, int, []byte) ([]byte, error)),
 		stores:   make(map[*openShard]struct{})}
@@ -116,7 +123,7 @@ func newJoining(
 }
 
 // keepTrying tries until this process is a member.
-func (j *joining) keepTrying(last error) {
+func (j *Joining) keepTrying(last error) {
 	for {
 		select {
 		case <-time.After(retryJoin):
@@ -137,7 +144,7 @@ func (j *joining) keepTrying(last error) {
 	}
 }
 
-func (j *joining) try(ctx context.Context) error {
+func (j *Joining) try(ctx context.Context) error {
 	m, err := j.join(ctx)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -153,15 +160,23 @@ func (j *joining) try(ctx context.Context) error {
 	return nil
 }
 
+// Member returns what this process is among the others. The error is that of an operator, while it is none.
+func (j *Joining) Member() (Member, error) {
+	if m := j.now(); m != nil {
+		return m, nil
+	}
+	return nil, partner.StoreError(j.errNotJoined(), "")
+}
+
 // now returns the member; nil while there is none.
-func (j *joining) now() member {
+func (j *Joining) now() Member {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.member
 }
 
 // errNotJoined returns why this process is no member.
-func (j *joining) errNotJoined() error {
+func (j *Joining) errNotJoined() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if errors.Is(j.problem, replay.ErrUnavailable) {
@@ -171,10 +186,10 @@ func (j *joining) errNotJoined() error {
 }
 
 // Count implements replay.Shards.
-func (j *joining) Count() int { return j.count }
+func (j *Joining) Count() int { return j.count }
 
 // Logs implements replay.Shards.
-func (j *joining) Logs(shard int) replay.Logs {
+func (j *Joining) Logs(shard int) replay.Logs {
 	find := func() replay.Logs {
 		if m := j.now(); m != nil {
 			return m.Logs(shard)
@@ -188,7 +203,7 @@ func (j *joining) Logs(shard int) replay.Logs {
 }
 
 // Open implements replay.Shards.
-func (j *joining) Open(ctx context.Context, shard int) (replay.Store, <-chan struct{}, error) {
+func (j *Joining) Open(ctx context.Context, shard int) (replay.Store, <-chan struct{}, error) {
 	select {
 	case <-j.joined:
 	case <-ctx.Done():
@@ -209,7 +224,7 @@ func (j *joining) Open(ctx context.Context, shard int) (replay.Store, <-chan str
 // openShard is the store of a shard that this process owns.
 type openShard struct {
 	replay.Store
-	of *joining
+	of *Joining
 }
 
 // Held is the optional method of a store: see replay.HeldBy.
@@ -229,14 +244,14 @@ func (s *openShard) Close() error {
 }
 
 // share returns the settings of one shard. j.mu is held.
-func (j *joining) share() replay.Settings {
+func (j *Joining) share() replay.Settings {
 	s := j.settings
 	s.MaxSize = (s.MaxSize + int64(j.count) - 1) / int64(j.count)
 	return s
 }
 
-// Configure implements storage.
-func (j *joining) Configure(s replay.Settings) {
+// Configure implements Storage.
+func (j *Joining) Configure(s replay.Settings) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.settings = s
@@ -245,8 +260,8 @@ func (j *joining) Configure(s replay.Settings) {
 	}
 }
 
-// Writable implements storage: whether this process can act, and write to the shards that it owns.
-func (j *joining) Writable() error {
+// Writable implements Storage: whether this process can act, and write to the shards that it owns.
+func (j *Joining) Writable() error {
 	m := j.now()
 	if m == nil {
 		return j.errNotJoined()
@@ -266,7 +281,7 @@ func (j *joining) Writable() error {
 }
 
 // Owners implements SharedStore.
-func (j *joining) Owners() gateway.Owners { return j }
+func (j *Joining) Owners() gateway.Owners { return j }
 
 // answerWithin is the time within which calls that wait at another process are answered when this one is about to end,
 // at random times, so that callers do not all come back at once.
@@ -277,7 +292,7 @@ var errExiting = errors.New("the gateway is stopping")
 
 // Execute implements gateway.Owners. When this process is about to end, a call that waits for its task at another one
 // is answered with the task as it is.
-func (j *joining) Execute(
+func (j *Joining) Execute(
 	ctx context.Context, shard int, name string, c *gateway.Call, reserve replay.Reserve,
 ) (gateway.Result, error) {
 	m := j.now()
@@ -305,10 +320,10 @@ func (j *joining) Execute(
 }
 
 // Name implements shard.Peers.
-func (j *joining) Name() string { return j.name }
+func (j *Joining) Name() string { return j.name }
 
 // Call implements shard.Peers.
-func (j *joining) Call(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
+func (j *Joining) Call(ctx context.Context, shard int, service string, request []byte) ([]byte, error) {
 	if m := j.now(); m != nil {
 		return m.Call(ctx, shard, service, request)
 	}
@@ -316,7 +331,7 @@ func (j *joining) Call(ctx context.Context, shard int, service string, request [
 }
 
 // Each implements shard.Peers.
-func (j *joining) Each(ctx context.Context, service string, request []byte) iter.Seq2[shard.Answer, error] {
+func (j *Joining) Each(ctx context.Context, service string, request []byte) iter.Seq2[shard.Answer, error] {
 	if m := j.now(); m != nil {
 		return m.Each(ctx, service, request)
 	}
@@ -326,7 +341,7 @@ func (j *joining) Each(ctx context.Context, service string, request []byte) iter
 }
 
 // Handle implements shard.Peers.
-func (j *joining) Handle(service string, answer func(ctx context.Context, shard int, request []byte) ([]byte, error)) {
+func (j *Joining) Handle(service string, answer func(ctx context.Context, shard int, request []byte) ([]byte, error)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.services[service] = answer
@@ -336,41 +351,35 @@ func (j *joining) Handle(service string, answer func(ctx context.Context, shard 
 }
 
 // HandOver implements SharedStore.
-func (j *joining) HandOver(ctx context.Context) {
+func (j *Joining) HandOver(ctx context.Context) {
 	if m := j.now(); m != nil {
 		m.HandOver(ctx)
 	}
 }
 
-// Report implements SharedStore.
-func (j *joining) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
-	if m := j.now(); m != nil {
-		return m.Report(ctx, brief)
-	}
-	return nil, partner.StoreError(j.errNotJoined(), "")
-}
-
 // Move implements SharedStore.
-func (j *joining) Move(ctx context.Context, shard int, to string) error {
-	if m := j.now(); m != nil {
-		return m.Move(ctx, shard, to)
+func (j *Joining) Move(ctx context.Context, shard int, to string) error {
+	m, err := j.Member()
+	if err != nil {
+		return err
 	}
-	return partner.StoreError(j.errNotJoined(), "")
+	return m.Move(ctx, shard, to)
 }
 
 // Drain implements SharedStore.
-func (j *joining) Drain(ctx context.Context, node string, drain bool) (string, error) {
+func (j *Joining) Drain(ctx context.Context, node string, drain bool) (string, error) {
 	if node == "" {
 		node = j.name
 	}
-	if m := j.now(); m != nil {
-		return node, m.Drain(ctx, node, drain)
+	m, err := j.Member()
+	if err != nil {
+		return node, err
 	}
-	return node, partner.StoreError(j.errNotJoined(), "")
+	return node, m.Drain(ctx, node, drain)
 }
 
 // Close implements SharedStore.
-func (j *joining) Close() error {
+func (j *Joining) Close() error {
 	j.stop()
 	j.work.Wait()
 	if m := j.now(); m != nil {
@@ -379,16 +388,8 @@ func (j *joining) Close() error {
 	return nil
 }
 
-// sample implements sampledStore.
-func (j *joining) sample(out samples) {
-	if m, ok := j.now().(sampledStore); ok {
-		m.sample(out)
-	}
-}
-
 // Interface guards.
 var (
-	_ SharedStore  = (*joining)(nil)
-	_ shard.Peers  = (*joining)(nil)
-	_ sampledStore = (*joining)(nil)
+	_ SharedStore = (*Joining)(nil)
+	_ shard.Peers = (*Joining)(nil)
 )

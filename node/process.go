@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/policy"
+)
+
+// Process is the state that all configurations share. There is one in a process.
+type Process struct {
+	gateway.Process // what gateways share
+
+	// Detached counts what has outlived its request, in all configurations: streams, and connections of AUN. TakenOver
+	// counts the streams alone.
+	Detached, TakenOver Counter
+
+	// Exiting is done when the process is about to exit. It ends calls that wait for a task, also those of configurations
+	// that were replaced, and the answers of the sample agent.
+	Exiting context.Context
+	// Exit ends Exiting.
+	Exit context.CancelFunc
+
+	policies, tokens sync.Map // meters of all Partners, by their names. They are small and are kept
+}
+
+// NewProcess returns the state of a process that begins.
+func NewProcess() *Process {
+	p := new(Process)
+	p.Exiting, p.Exit = context.WithCancel(context.Background())
+	return p
+}
+
+// PolicyMeter returns what counts the decisions of a Partner's policies.
+func (p *Process) PolicyMeter(partner string) *policy.Meter {
+	m, _ := p.policies.LoadOrStore(partner, new(policy.Meter))
+	return m.(*policy.Meter)
+}
+
+// TokenMeter returns what counts the access tokens of a Partner's callers.
+func (p *Process) TokenMeter(partner string) *aac.Meter {
+	m, _ := p.tokens.LoadOrStore(partner, new(aac.Meter))
+	return m.(*aac.Meter)
+}
