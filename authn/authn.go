@@ -142,13 +142,14 @@ func (a *Authenticator) Issues(kind identity.Kind, id string) bool {
 	return true
 }
 
-// bearerOf returns the bearer token of a request; empty for none. An error says that it has no valid form.
+// bearerOf returns the bearer token of a request; empty for none. An error says that it has no valid form. The scheme
+// alone, which web interfaces send that have no token, proves nothing, as if it were left out.
 func bearerOf(r *http.Request) (string, error) {
 	bearer, n := token.Bearer(r.Header["Authorization"])
 	switch {
 	case n > 1:
 		return "", malformed("There is more than one bearer token; send one.")
-	case n == 1 && (bearer == "" || strings.ContainsAny(bearer, " \t,")):
+	case strings.ContainsAny(bearer, " \t,"):
 		return "", malformed("The header field Authorization has no valid form; send it as Bearer and one token.")
 	}
 	return bearer, nil

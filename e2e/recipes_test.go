@@ -96,7 +96,9 @@ func TestRecipeBrowser(t *testing.T) {
 		allowed      string
 	}{
 		{http.MethodOptions, "/", 204, "GET, POST, DELETE"},
+		{http.MethodOptions, "/process", 204, "GET, POST, DELETE"},
 		{http.MethodPost, "/", 401, ""},
+		{http.MethodPost, "/process", 401, ""},
 		{http.MethodGet, "/.well-known/agent-card.json", 200, ""},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), c.method,
@@ -104,6 +106,7 @@ func TestRecipeBrowser(t *testing.T) {
 			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"t"}}`))
 		noError(t, err)
 		request.Header.Set("Origin", "https://app.example.com")
+		request.Header.Set("Authorization", "Bearer ") // as interfaces of the Agent API send it before they have a token
 		resp, err := client.Do(request)
 		noError(t, err)
 		resp.Body.Close()
