@@ -18,7 +18,8 @@ type Policy struct {
 	StartOrContinue bool
 	// BySession makes a start the next message of its session: it continues the last task of the session, or starts
 	// another one if that has ended. The message names a session and no task. While the agent works on the task, the
-	// message is refused: UnsupportedOperation with the reason SessionBusy.
+	// message is refused: UnsupportedOperation with the reason SessionBusy. A cancel that names a session and no task ends
+	// the turn that is under way there; where there is none, it changes nothing, and its answer may show no task.
 	BySession bool
 	// Finished says that, for the caller, a task that awaits completion has ended: a cancel of it is refused, and with
 	// Strict a re-stream, too.

@@ -104,6 +104,8 @@ func (p *Partner) decide(
 			r.Task.ID, r.Task.SessionID, r.Task.GroupID = m.TaskID, m.SessionID, m.GroupID
 		}
 		return r, err
+	case !tk.exists && c.stopsSession():
+		return r, nil
 	case !tk.exists:
 		return r, NotFound(c.Message.TaskID)
 	}
@@ -149,7 +151,7 @@ func (tk *activeTask) refusal(c *Request) error {
 		state, session = task.Accepted, m.SessionID
 	}
 	switch cmd := c.Message.Command; {
-	case cmd == task.Get:
+	case cmd == task.Get, c.stopsSession():
 		return nil
 	case cmd == task.Continue && c.SameSession && c.Message.SessionID != "" && c.Message.SessionID != session:
 		return errSession
@@ -178,7 +180,8 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
 		return tk.answer(c), nil, nil
-	case tk.isRepeated(&c.Message), !task.Applies(cmd, tk.fold.Status().State):
+	case tk.isRepeated(&c.Message), !task.Applies(cmd, tk.fold.Status().State),
+		c.stopsSession() && tk.fold.Status().State.Settled():
 		err := tk.acceptUnchanged(ctx, c)
 		return tk.answer(c), nil, err
 	case cmd == task.Continue:

@@ -90,7 +90,7 @@ func (r remembered[T]) put(session string, v T) {
 var errTaskFull = errors.New("partner: the task takes no more messages")
 
 // carryOutNext carries out the next message of a session: in its last task, or, if that takes no more, in another one.
-// If two messages start a task at once, the later one finds the task of the first.
+// A cancel is for the last task alone. If two messages start a task at once, the later one finds the task of the first.
 func (p *Partner) carryOutNext(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
 	prefix := sessionTask(c.Message.SessionID)
 	n, err := p.lastOfSession(ctx, leader, prefix)
@@ -129,6 +129,10 @@ func (p *Partner) lastOfSession(ctx context.Context, leader, prefix string) (uin
 	}
 	return 0, nil
 }
+
+// stopsSession reports whether the command ends the turn of a session that is under way: the agent stops. A session
+// without such a turn stays as it is.
+func (c *Request) stopsSession() bool { return c.BySession && c.Message.Command == task.Cancel }
 
 // sessionError returns the error of a message of a session whose task is in a state in which it takes none.
 func sessionError(c *Request, s task.State) error {

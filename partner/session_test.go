@@ -237,3 +237,48 @@ func TestSessionOfCompletedTasks(t *testing.T) {
 		}
 	}
 }
+
+// stop is a cancel of the turn of a session.
+func stop(session string) *Request {
+	return call(task.Cancel, "", func(c *Request) { c.BySession, c.Message.SessionID = true, session })
+}
+
+// TestStopSession: a cancel of a session ends the turn that is under way. Where there is none, it changes nothing.
+func TestStopSession(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		b := setUp(t, memory(t), answers("hello"))
+		if got := b.do(stop("s")); got.ID != "" {
+			t.Errorf("a session without a task is stopped: %+v", got)
+		}
+		if got := b.do(stop("s")); got.ID != "" {
+			t.Errorf("it has a task now: %+v", got)
+		}
+		answered := b.do(message("m1", "s"))
+		if got := b.do(stop("s")); got.ID != answered.ID || got.Status.State != task.AwaitingCompletion {
+			t.Errorf("a task that was answered is %s", got.Status.State)
+		}
+		b.do(call(task.Complete, answered.ID))
+		if got := b.do(stop("s")); got.Status.State != task.Completed {
+			t.Errorf("a task that has ended is %s", got.Status.State)
+		}
+		synctest.Wait() // the agent has been informed
+		b.Agent = inlined{hangs()}
+		done := make(chan task.Task)
+		go func() { done <- b.do(message("m2", "s")) }()
+		synctest.Wait()
+		if got := b.do(stop("s2")); got.ID != "" {
+			t.Errorf("another session has the task %q", got.ID)
+		}
+		stopped := b.do(stop("s"))
+		if stopped.Status.State != task.Canceled || stopped.ID == answered.ID {
+			t.Errorf("the turn under way is %s", stopped.Status.State)
+		}
+		if got := <-done; got.ID != stopped.ID || got.Status.State != task.Canceled {
+			t.Errorf("the message is answered with %s", got.Status.State)
+		}
+		b.Agent = inlined{answers("again")}
+		if next := b.do(message("m3", "s")); next.ID == stopped.ID {
+			t.Error("a task that was canceled was continued")
+		}
+	})
+}
