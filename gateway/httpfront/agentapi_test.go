@@ -249,6 +249,8 @@ func (a held) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Re
 
 func (held) Complete(context.Context, *agent.Turn) error { return nil }
 
+func (held) Cancel(context.Context, *agent.Turn) (agent.Report, error) { return agent.Report{}, nil }
+
 // TestAgentAPIBusy: the session takes one message at a time, and a caller that leaves does not end it.
 func TestAgentAPIBusy(t *testing.T) {
 	works := held{until: agent.Report{State: task.Working, Revision: "1"}, release: make(chan struct{})}

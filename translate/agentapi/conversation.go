@@ -46,12 +46,12 @@ const responsePrefix = "response_"
 // responseID returns the id of the response of a task to a message.
 func responseID(taskID, messageID string) string { return responsePrefix + taskID + "_" + messageID }
 
-// taskOf returns the task in the id of a response.
-func taskOf(response string) (taskID string, ok bool) {
+// answeredBy returns the task and the message in the id of a response.
+func answeredBy(response string) (taskID, messageID string, ok bool) {
 	rest, ok := strings.CutPrefix(response, responsePrefix)
 	end := strings.LastIndexByte(rest, '_')
 	if !ok || end <= 0 {
-		return "", false
+		return "", "", false
 	}
-	return rest[:end], true
+	return rest[:end], rest[end+1:], true
 }

@@ -50,10 +50,10 @@ func (r *request) set(name string, v gjson.Result) {
 	}
 }
 
-// Decode implements translate.Server. What the gateway has no use for, such as the name of a model or tools, is passed
-// on to the agent as extensions of the message. A request whose values are refused is for a stream, as it is for the
+// decodeMessage reads a message. What the gateway has no use for, such as the name of a model or tools, is passed on to
+// the agent as extensions of the message. A request whose values are refused is for a stream, as it is for the
 // server of the Agent API. One that has not the types of the schema is refused before that, by a status.
-func (s server) Decode(req *translate.Request) (translate.Call, error) {
+func (s server) decodeMessage(req *translate.Request) (translate.Call, error) {
 	refused := translate.Call{Stream: true}
 	var r request
 	if err := s.CheckContent(req.Content); err != nil {
@@ -101,7 +101,7 @@ func (r *request) identify(call *translate.Call, newID func() string) {
 	switch {
 	case previous != "":
 		var ok bool
-		if call.SessionOf, ok = taskOf(previous); !ok {
+		if call.SessionOf, _, ok = answeredBy(previous); !ok {
 			r.Fail("previous_response_id", "previous_response_id is not the id of a response of this gateway")
 		}
 		if user != "" || session != "" {

@@ -17,8 +17,21 @@ func (server) NewStream(_ jsonrpc.ID, c *translate.Call, t *task.Task) translate
 	return newEncoder(c, t)
 }
 
-// AppendTask implements translate.Server: the last response of the stream that the caller has not asked for.
-func (server) AppendTask(dst []byte, _ jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+// AppendTask implements translate.Server.
+func (s server) AppendTask(dst []byte, _ jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	switch c.Method {
+	case submitTask:
+		return appendSubmitted(dst, c, t)
+	case checkTask:
+		return s.appendCheck(dst, c, t)
+	case stopSession:
+		return appendStopped(dst)
+	}
+	return s.appendResponse(dst, c, t)
+}
+
+// appendResponse appends the last response of the stream that the caller has not asked for.
+func (server) appendResponse(dst []byte, c *translate.Call, t *task.Task) []byte {
 	e := newEncoder(c, t)
 	e.take(&task.Event{Task: t})
 	if !e.ended {

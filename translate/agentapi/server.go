@@ -17,24 +17,11 @@ func Server(confirm bool) translate.Server { return server{confirm} }
 // translate.Sessions.
 type server struct{ confirm bool }
 
-// process is the path of requests, and the method that they stand for.
+// process is the path of messages, and the method that they stand for. See submitTask for the others.
 const process = "process"
 
 // Name implements translate.Server.
 func (server) Name() string { return name }
-
-// Route implements translate.Server. The mount point's own path is for callers whose URL has a path of its own; there
-// dialects with an envelope come first.
-func (server) Route(method, path string) (r translate.Route, ok bool) {
-	if path != process && path != "" {
-		return r, false
-	}
-	r = translate.Route{Unenveloped: true, Method: process}
-	if method != "POST" {
-		r.Allow = "POST"
-	}
-	return r, true
-}
 
 // Matches implements translate.Server: no other dialect has the path.
 func (server) Matches(*translate.Request) bool { return true }
