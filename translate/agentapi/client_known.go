@@ -22,7 +22,7 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 	if k := m.kind.Str; k != "" && k != "assistant" { // which an example of the specification has
 		kind = wire.Clean(k, wire.MaxWord)
 	}
-	answers := kind == typeMessage && m.role.Str != roleUser && m.role.Str != roleSystem && m.role.Str != roleTool
+	answers := isAnswer(kind) && m.role.Str != roleUser && m.role.Str != roleSystem && m.role.Str != roleTool
 	shows := answers || r.expose == ExposeProduct
 	switch {
 	case !msg.known:
@@ -32,6 +32,9 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 		msg.known, msg.kind, msg.shows = true, kind, shows
 	case !shows:
 		msg.shows, msg.grows = false, false
+	}
+	if msg.shows && !msg.begun {
+		msg.extend(m)
 	}
 	r.waiting -= msg.waiting
 	msg.waiting = 0
@@ -43,6 +46,9 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 		rep.Chunks = append(rep.Chunks, msg.change(task.Product{}, false)...)
 	}
 }
+
+// isAnswer reports whether a message of this type is for the one who asks: a text, or what an interface shows.
+func isAnswer(kind string) bool { return kind == typeMessage || kind == typeUIResponse }
 
 // wait counts a content that waits for its message.
 func (r *reader) wait(msg *agentMessage, size int) error {

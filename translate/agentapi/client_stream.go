@@ -4,7 +4,7 @@ package agentapi
 
 import (
 	"bytes"
-	"maps"
+	"encoding/json"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -53,8 +53,8 @@ func (s *stream) Event(_ string, data []byte) (agent.Report, error) {
 
 // members are those of responses, messages and contents, by the names that they share.
 type members struct {
-	object, id, kind, role, status, failure, detail, output, usage, content, session gjson.Result
-	messageID, index, delta, text, code, message                                     gjson.Result
+	object, id, kind, role, status, failure, detail, output, usage, content, session, metadata gjson.Result
+	messageID, index, delta, text, code, message                                               gjson.Result
 }
 
 func membersOf(v gjson.Result) (m members) {
@@ -82,6 +82,8 @@ func membersOf(v gjson.Result) (m members) {
 			m.content = v
 		case "session_id":
 			m.session = v
+		case "metadata":
+			m.metadata = v
 		case "msg_id":
 			m.messageID = v
 		case "index":
@@ -122,6 +124,8 @@ type agentMessage struct {
 	grows    bool   // the last content is a text that grows, and is shown as it does
 	mixed    bool   // a content before the last one has grown, so that the product is not in order
 	complete bool
+
+	extensions json.RawMessage // of the product
 }
 
 // part is a content of a message: a text while it grows, or whole.
@@ -168,7 +172,7 @@ func (r *reader) response(m *members) (agent.Report, error) {
 	usage.Add("usage", m.usage)
 	rep.TaskExtensions = usage.JSON(family, "")
 	if rep.State != task.AwaitingCompletion {
-		rep.Items = []task.DataItem{task.Text(r.reason(m))}
+		rep.Items, rep.Extensions = []task.DataItem{task.Text(r.reason(m))}, ended(m.status, m.failure)
 	} else if len(r.open) > 0 {
 		rep.State, rep.Items = task.AwaitingInput, r.question()
 	}
@@ -195,31 +199,6 @@ func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 	return err
 }
 
-// end adds the end of each product whose message the response has not completed.
-func (r *reader) end(rep *agent.Report) {
-	for _, id := range slices.Sorted(maps.Keys(r.messages)) {
-		if msg := r.messages[id]; msg.begun && !msg.complete {
-			now := msg.product()
-			rep.Chunks = append(rep.Chunks, end(&now))
-		}
-	}
-}
-
-// reason returns why a response has ended without being completed.
-func (r *reader) reason(m *members) string {
-	text := errorText(m.failure.Get("code"), m.failure.Get("message"))
-	if text == "" {
-		text = r.failure
-	}
-	switch {
-	case text != "":
-		return text
-	case m.status.Str == statusIncomplete:
-		return "the agent's answer is incomplete"
-	}
-	return "the agent says that the run is " + wire.Clean(m.status.Str, wire.MaxWord) + ", and gives no reason"
-}
-
 // message reads the beginning or the end of a message.
 func (r *reader) message(m *members) (rep agent.Report, err error) {
 	if text := errorText(m.code, m.message); text != "" {
@@ -234,7 +213,7 @@ func (r *reader) message(m *members) (rep agent.Report, err error) {
 		}
 		return agent.Report{
 			State: task.Failed, NativeState: typeError, Items: []task.DataItem{task.Text(r.failure)},
-			Revision: typeError + " " + m.id.Str,
+			Revision: typeError + " " + m.id.Str, Extensions: failed(m.code, m.message),
 		}, nil
 	}
 	msg, err := r.messageOf(m.id.Str)
@@ -313,6 +292,9 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 		}
 		msg.mixed = msg.mixed || i < len(msg.contents)-1
 		product := task.Product{ID: msg.id, Name: msg.name(), DataItems: []task.DataItem{task.Text(m.text.Str)}}
+		if !msg.begun {
+			product.Extensions = msg.extensions
+		}
 		rep.Chunks = []task.Chunk{{Product: product, Append: msg.begun}}
 		msg.begun, msg.grows = true, !msg.mixed
 	}
@@ -340,6 +322,7 @@ func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) err
 	switch {
 	case msg.shows:
 		before := msg.product()
+		msg.extend(m)
 		msg.contents = make([]part, len(items))
 		for i := range items {
 			msg.contents[i] = part{whole: true, item: items[i]}
@@ -400,37 +383,7 @@ func (m *agentMessage) product() task.Product {
 			items = append(items, task.Text(text.Str))
 		}
 	}
-	return task.Product{ID: m.id, Name: m.name(), DataItems: wire.JoinTexts(items[:0], items)}
-}
-
-// change returns what the product has become since before: where the contents only repeat what was said in pieces,
-// nothing, or that the product is complete.
-func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
-	now := m.product()
-	if !m.begun && len(now.DataItems) == 0 {
-		return nil
+	return task.Product{
+		ID: m.id, Name: m.name(), DataItems: wire.JoinTexts(items[:0], items), Extensions: m.extensions,
 	}
-	var known []task.Product
-	if m.begun && !m.mixed {
-		known = []task.Product{before}
-	}
-	m.begun, m.mixed = true, false
-	chunks := task.Diff(known, []task.Product{now})
-	for i := range chunks {
-		chunks[i].Last = last
-	}
-	if last && len(chunks) == 0 {
-		chunks = append(chunks, end(&now))
-	}
-	return chunks
-}
-
-// end returns a piece that adds nothing to a product, and is its last one. It has an empty text where that changes
-// nothing, since not every caller takes a piece without any data items.
-func end(p *task.Product) task.Chunk {
-	c := task.Chunk{Product: task.Product{ID: p.ID, Name: p.Name}, Append: true, Last: true}
-	if n := len(p.DataItems); n > 0 && p.DataItems[n-1].PlainText() {
-		c.Product.DataItems = []task.DataItem{task.Text("")}
-	}
-	return c
 }

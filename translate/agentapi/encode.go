@@ -3,6 +3,7 @@
 package agentapi
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,7 @@ type encoder struct {
 	id, session string // of the response
 	turn        string // makes the ids of messages unique in a conversation
 	created     int64  // seconds since 1970; 0 if it is not known
+	usage       json.RawMessage
 
 	numbered int64 // objects that were written
 	messages []*message
@@ -80,7 +82,7 @@ type step struct {
 // message is a message of the response.
 type message struct {
 	id, kind string
-	product  *task.Product // its id, name and description; nil for what the agent says with a state
+	product  *task.Product // all but its data items; nil for what the agent says with a state
 	contents []content
 	says     bool // it has a text
 	done     bool
@@ -124,12 +126,14 @@ func (e *encoder) take(ev *task.Event) {
 	switch {
 	case ev.Task != nil:
 		e.begin(&ev.Task.Status)
-		for i := range ev.Task.Products {
-			e.product(&task.Chunk{Product: ev.Task.Products[i]})
+		e.usage = usageOf(ev.Task.Extensions)
+		for i := range ev.Task.Products { // those of a task that has failed are what there was before
+			e.product(&task.Chunk{Product: ev.Task.Products[i], Last: isFailure(ev.Task.Status.State)})
 		}
 		e.status(&ev.Task.Status)
 	case ev.Status != nil:
 		e.begin(ev.Status)
+		e.usage = usageOf(ev.Status.TaskExtensions)
 		if ev.Offer != nil {
 			e.withdraw(func(m *message) bool {
 				return m.product != nil && !slices.Contains(ev.Offer, m.product.ID)
@@ -186,9 +190,9 @@ func (e *encoder) status(st *task.Status) {
 		return
 	}
 	e.ended = true
-	switch st.State {
-	case task.Failed, task.Rejected, task.Canceled: // messages in progress are never completed
-	default:
+	if isFailure(st.State) { // messages that are not over are never completed
+		e.completeEnding()
+	} else {
 		e.finish(st)
 	}
 	e.add(step{write: (*encoder).appendEnd, status: st})
@@ -216,6 +220,7 @@ func (e *encoder) say(kind string, items []task.DataItem, pieces bool) {
 func messageType(name, otherwise string) string {
 	switch name {
 	case typeReasoning, typeFunctionCall, typeFunctionCallOutput, typeApprovalRequest, typeApprovalResponse,
+		typeUIResponse, typeUIAction,
 		"plugin_call", "plugin_call_output", "component_call", "component_call_output", "mcp_list_tools", "mcp_call",
 		"mcp_call_output":
 		return name
@@ -239,6 +244,9 @@ func (e *encoder) product(c *task.Chunk) {
 	}
 	if m == nil {
 		m = e.open(messageType(c.Product.Name, typeMessage), &c.Product)
+	} else if len(c.Product.Extensions) > 0 {
+		e.kept += int64(len(c.Product.Extensions) - len(m.product.Extensions))
+		m.product.Extensions = c.Product.Extensions
 	}
 	e.extend(m, items, pieces)
 	if c.Last {
@@ -264,7 +272,8 @@ func (e *encoder) open(kind string, p *task.Product) *message {
 	e.opened++
 	m := &message{id: "msg_" + e.turn + "_" + strconv.Itoa(e.opened), kind: kind}
 	if p != nil {
-		m.product = &task.Product{ID: p.ID, Name: p.Name, Description: p.Description}
+		m.product = &task.Product{ID: p.ID, Name: p.Name, Description: p.Description, Extensions: p.Extensions}
+		e.kept += int64(len(p.Extensions))
 	}
 	e.messages = append(e.messages, m)
 	e.kept += overhead

@@ -31,6 +31,14 @@ func (e *encoder) follow(begun *message) {
 	})
 }
 
+// completeEnding completes the messages that are over.
+func (e *encoder) completeEnding() {
+	for _, m := range e.ending {
+		e.complete(m)
+	}
+	e.ending = nil
+}
+
 // answered reports whether a product has a text, so that it is the answer, and what the agent says in the end is not.
 func (e *encoder) answered() bool {
 	return slices.ContainsFunc(e.messages, func(m *message) bool {

@@ -184,7 +184,7 @@ func TestAnswers(t *testing.T) {
 	for s, want := range map[task.State]string{
 		task.AwaitingCompletion: "response completed with 2", task.AwaitingInput: "response completed with 2",
 		task.Completed: "response completed with 2", task.Working: "response in_progress",
-		task.Accepted: "response in_progress", task.Failed: "response failed AGENT_UNKNOWN_ERROR: ok",
+		task.Accepted: "response in_progress", task.Failed: "response failed with 1 AGENT_UNKNOWN_ERROR: ok",
 	} {
 		state := task.Task{ID: "t", SessionID: "u/s", Status: task.Status{State: s, ChangedAt: at,
 			DataItems: []task.DataItem{task.Text("ok")}}}

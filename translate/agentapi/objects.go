@@ -4,9 +4,13 @@ package agentapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -24,7 +28,7 @@ func (e *encoder) appendObject(dst []byte, object, status string) []byte {
 func (e *encoder) appendProgress(dst []byte, s *step) []byte {
 	dst = append(e.appendObject(dst, objectResponse, s.text), "null"...)
 	dst = e.appendResponse(dst)
-	return e.appendSession(append(dst, `null,"output":null`...))
+	return e.appendSession(append(dst, `null,"output":null`...), nil)
 }
 
 // appendResponse appends the members of a response from its id to its end, whose value follows.
@@ -35,63 +39,52 @@ func (e *encoder) appendResponse(dst []byte) []byte {
 }
 
 // appendSession appends the last members of a response.
-func (e *encoder) appendSession(dst []byte) []byte {
-	dst = append(dst, `,"usage":null,"session_id":`...)
+func (e *encoder) appendSession(dst []byte, usage json.RawMessage) []byte {
+	dst = append(appendOrNull(append(dst, `,"usage":`...), usage), `,"session_id":`...)
 	return append(task.AppendString(dst, e.session), '}')
 }
 
-// appendEnd appends the last response.
+// appendOrNull appends a value, or null where there is none.
+func appendOrNull(dst []byte, value json.RawMessage) []byte {
+	if len(value) == 0 {
+		return append(dst, "null"...)
+	}
+	return append(dst, wire.OneLine(value)...)
+}
+
+// appendEnd appends the last response. One that has failed has the messages that were completed before.
 func (e *encoder) appendEnd(dst []byte, s *step) []byte {
-	status, code := endOf(s.status.State)
-	dst = e.appendObject(dst, objectResponse, status)
-	if code == "" {
+	end := endOf(s.status)
+	dst = e.appendObject(dst, objectResponse, end.status)
+	if end.code == "" {
 		dst = append(dst, "null"...)
 	} else {
-		dst = append(append(append(dst, `{"code":"`...), code...), `","message":`...)
-		dst = append(task.AppendString(dst, reasonOf(s.status)), '}')
+		dst = task.AppendString(append(dst, `{"code":`...), end.code)
+		dst = append(task.AppendString(append(dst, `,"message":`...), end.message), '}')
 	}
 	dst = e.appendResponse(dst)
-	if status != statusCompleted {
-		return e.appendSession(append(dst, `null,"output":null`...))
+	if end.status == statusCompleted {
+		dst = strconv.AppendInt(dst, s.status.ChangedAt.Unix(), 10)
+	} else {
+		dst = append(dst, "null"...)
 	}
-	dst = strconv.AppendInt(dst, s.status.ChangedAt.Unix(), 10)
-	dst = append(dst, `,"output":[`...)
-	for i, m := range e.messages {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, m.written...)
-	}
-	return e.appendSession(append(dst, ']'))
-}
-
-// endOf returns the status of a response whose turn has ended in a state, and the code of its error; none for success.
-func endOf(s task.State) (status, code string) {
-	switch s {
-	case task.Failed:
-		return statusFailed, "AGENT_UNKNOWN_ERROR"
-	case task.Rejected:
-		return statusRejected, "REQUEST_REJECTED"
-	case task.Canceled:
-		return statusCanceled, "TASK_CANCELED"
-	}
-	return statusCompleted, ""
-}
-
-// reasonOf returns what the agent, or the gateway, says about the end of a task.
-func reasonOf(st *task.Status) (text string) {
-	for i := range st.DataItems {
-		if it := &st.DataItems[i]; it.Kind == task.TextItem && it.Text != "" {
-			if text != "" {
-				text += "\n"
-			}
-			text += it.Text
+	dst = append(dst, `,"output":`...)
+	empty := len(dst)
+	for _, m := range e.messages {
+		if m.done {
+			dst = append(append(dst, ','), m.written...)
 		}
 	}
-	if text == "" {
-		text = "The task is " + string(st.State) + "."
+	switch {
+	case len(dst) > empty:
+		dst[empty] = '['
+		dst = append(dst, ']')
+	case end.status == statusCompleted:
+		dst = append(dst, '[', ']')
+	default:
+		dst = append(dst, "null"...)
 	}
-	return text
+	return e.appendSession(dst, e.usage)
 }
 
 // appendMessageBegin appends a message that is in progress.
@@ -112,15 +105,29 @@ func appendMessageHead(dst []byte, m *message) []byte {
 	return append(append(dst, role...), `","content":`...)
 }
 
-// appendMessageTail appends the last members of a message. Its metadata name the product.
+// appendMessageTail appends the last members of a message. Its metadata name the product, beside what the agent has
+// there itself.
 func appendMessageTail(dst []byte, m *message) []byte {
-	dst = append(dst, `,"code":null,"message":null,"usage":null,"metadata":`...)
+	dst = append(dst, `,"code":null,"message":null,"usage":`...)
 	if m.product == nil {
-		return append(dst, "null}"...)
+		return append(dst, `null,"metadata":null}`...)
 	}
+	dst = append(appendOrNull(dst, usageOf(m.product.Extensions)), `,"metadata":`...)
 	dst = task.AppendString(append(dst, `{"productId":`...), m.product.ID)
-	dst = wire.AppendOptional(dst, `,"name":`, m.product.Name)
-	dst = wire.AppendOptional(dst, `,"description":`, m.product.Description)
+	own := gjson.ParseBytes(wire.MemberOf(family.Of(m.product.Extensions), "metadata"))
+	for _, named := range [...][2]string{{"name", m.product.Name}, {"description", m.product.Description}} {
+		if !jsonrpc.Member(own, named[0]).Exists() {
+			dst = wire.AppendOptional(dst, `,"`+named[0]+`":`, named[1])
+		}
+	}
+	if own.IsObject() {
+		own.ForEach(func(key, v gjson.Result) bool {
+			if key.Str != "productId" {
+				dst = append(append(append(append(dst, ','), key.Raw...), ':'), wire.OneLine([]byte(v.Raw))...)
+			}
+			return true
+		})
+	}
 	return append(dst, '}', '}')
 }
 
