@@ -50,13 +50,7 @@ var wildTurns = []string{"hello", "again"}
 
 // byMessages asks the agent by messages, and takes the text of each turn.
 func (r aunRow) byMessages(t *testing.T, at string) (end wildEnd) {
-	pki := must(aunPKI())(t)
-	s := &aunSite{site: &site{t: t}, pki: pki}
-	c := s.client("me.aid.test")
-	c.URL = at
-	ca := must(x509.ParseCertificate(keyPair(t, certificates(t).CA).Certificate[0]))(t)
-	c.HTTP = aunpeer.To(at[len("wss://"):len(at)-len("/aun")], ca)
-	t.Cleanup(c.HTTP.CloseIdleConnections)
+	s, c := aunDirectly(t, at)
 	conn := must(c.Online(s.soon()))(t)
 	defer conn.Cut()
 	for n := range r.want {
@@ -72,6 +66,17 @@ func (r aunRow) byMessages(t *testing.T, at string) (end wildEnd) {
 		end.Noted = append(end.Noted, m.Payload.Text)
 	}
 	return end
+}
+
+// aunDirectly returns a client at the URL of another gateway of AUN.
+func aunDirectly(t *testing.T, at string) (*aunSite, *aunpeer.Client) {
+	s := &aunSite{site: &site{t: t}, pki: must(aunPKI())(t)}
+	c := s.client("me.aid.test")
+	c.URL = at
+	ca := must(x509.ParseCertificate(keyPair(t, certificates(t).CA).Certificate[0]))(t)
+	c.HTTP = aunpeer.To(at[len("wss://"):len(at)-len("/aun")], ca)
+	t.Cleanup(c.HTTP.CloseIdleConnections)
+	return s, c
 }
 
 // byLeader asks the agent as a Leader, and takes the last product of each turn.

@@ -64,6 +64,7 @@ var wildTables = map[string][]wildRow{
 	"Partners of AIP behind":              wildBehind,
 	"Agents of A2A v0.1":                  wildLegacy,
 	"Agents of AUN by messages":           wildAUN,
+	"Callers of AUN":                      wildAUNCallers,
 	"Agents and callers of the Agent API": wildAgentAPI,
 	"Invitations to groups by inbox":      wildGroups,
 }
