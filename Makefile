@@ -10,7 +10,7 @@ MODULES := . bench release soak
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help run test lint unit groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
+.PHONY: help run check test lint unit groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,16 @@ caddy: $(SOURCES) xcaddy.sh
 # What the command prints is for a Caddyfile of one's own; Caddyfile.example names these certificates already.
 .pki/ca.pem: | caddy
 	./caddy aip pki --dir .pki > /dev/null
+
+# What has changed: against BASE, and what git does not know yet.
+BASE    ?= HEAD
+CHANGED  = $(sort $(dir $(shell git diff --name-only --diff-filter=d $(BASE) -- '*.go'; git ls-files --others --exclude-standard '*.go')))
+WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,bench e2e interop release soak contrib group internal/natstest),$(CHANGED)))
+
+check: ## formatting, vet, layout, words, and the tests of what differs from BASE, without the race detector, in a minute
+	@files=$$(gofmt -l $(filter %.go,$(SOURCES))) && test -z "$$files" || { echo "not formatted:" $$files; exit 1; }
+	$(GO) vet $(WITHIN) .
+	$(GO) test -short -vet=off . ./docs $(WITHIN)
 
 test: lint unit model interop manifests e2e groups chaos ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 

@@ -35,17 +35,6 @@ var pki struct {
 	err  error
 }
 
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if rabbit.broker != nil {
-		rabbit.broker.Close()
-	}
-	if pki.dir != "" {
-		os.RemoveAll(pki.dir)
-	}
-	os.Exit(status)
-}
-
 // certificates returns the certificates that all tests share.
 func certificates(t testing.TB) *devpki.PKI {
 	t.Helper()

@@ -6,4 +6,4 @@ package pebble
 
 // sparse is the part, 1 in so many, of the places and the random runs that a test tries. With the race detector they
 // take ten times as long: it sees each kind of them, and a run without it tries all.
-const sparse = 20
+func sparse() int { return 20 }

@@ -4,5 +4,12 @@
 
 package pebble
 
-// sparse is the part, 1 in so many, of the places and the random runs that a test tries: all.
-const sparse = 1
+import "testing"
+
+// sparse is the part, 1 in so many, of the places and the random runs that a test tries: all, but for a short run.
+func sparse() int {
+	if testing.Short() {
+		return 20
+	}
+	return 1
+}
