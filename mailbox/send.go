@@ -90,8 +90,8 @@ func (m *Mailbox) report(ctx context.Context, c Caller, taskID string, s *messag
 	return result, err
 }
 
-// toAgent sends a message to an agent. The same message again changes nothing. An aside is taken, and
-// says nothing to the agent.
+// toAgent sends a message to an agent. The same message again changes nothing. An aside is taken, and says nothing to
+// the agent: one that asks for its menu is answered here.
 func (m *Mailbox) toAgent(
 	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
 ) (result []byte, err error) {
@@ -112,7 +112,13 @@ func (m *Mailbox) toAgent(
 				return err
 			}
 		}
-		if result, err = b.answer(s, fanoutMode); err == nil && (begun || s.given) {
+		result, err = b.answer(s, fanoutMode)
+		switch menu, asked := codec.AppendMenu(nil, s.payload); {
+		case err != nil:
+		case asked:
+			id := "menu-" + digest(c.AID, s.to, s.id)
+			err = b.receive(ctx, [][]byte{appendMessage(s.to, c.AID, id, fanoutMode, menu)})
+		case begun || s.given:
 			err = b.append(ctx, nil)
 		}
 		if err == nil && begun {

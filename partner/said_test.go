@@ -111,3 +111,41 @@ func TestMuchIsSaid(t *testing.T) {
 		t.Errorf("%d bytes are kept behind a snapshot of %d, %v", head.Bytes, len(snapshot), err)
 	}
 }
+
+// TestThoughts: what an agent thinks is in the history, and neither its answer nor a product.
+func TestThoughts(t *testing.T) {
+	for said, want := range map[string]string{"": "", "Hello": "Hello"} {
+		b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn,
+			yield func(agent.Report, error) bool) {
+			say := func(it task.DataItem) {
+				yield(agent.Report{State: task.Working, Items: []task.DataItem{it}}, nil)
+			}
+			say(task.Thought("Who is it?"))
+			if said != "" {
+				say(task.Text(said))
+			}
+			say(task.Thought("That will do"))
+			yield(agent.Report{State: task.AwaitingCompletion, NativeState: "completed"}, nil)
+		}})
+		b.do(call(task.Start, "t1", func(c *Request) { c.AnswerIsProduct = true }))
+		got := b.do(call(task.Get, "t1"))
+		answer := ""
+		for _, p := range got.Products {
+			answer += p.DataItems[0].Text
+		}
+		if answer != want || len(got.Status.DataItems) > 0 {
+			t.Errorf("it is answered with %+v and %+v", got.Products, got.Status.DataItems)
+		}
+		var thoughts []string
+		for _, m := range got.MessageHistory {
+			for _, it := range m.DataItems {
+				if len(it.Metadata) > 0 {
+					thoughts = append(thoughts, it.Text)
+				}
+			}
+		}
+		if d := cmp.Diff([]string{"Who is it?", "That will do"}, thoughts); d != "" {
+			t.Errorf("the history has other thoughts (-want +got):\n%s", d)
+		}
+	}
+}

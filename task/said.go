@@ -155,6 +155,9 @@ func (f *Fold) Said() []DataItem {
 	var whole Product
 	var texts Texts
 	add := func(items []DataItem) {
+		if slices.ContainsFunc(items, isThought) {
+			items = slices.DeleteFunc(slices.Clone(items), isThought)
+		}
 		if whole.DataItems == nil {
 			whole.DataItems = slices.Clone(items)
 			return
@@ -172,6 +175,19 @@ func (f *Fold) Said() []DataItem {
 	}
 	return whole.DataItems
 }
+
+// thought is the metadata of a Thought.
+const thought = `{"thought":true}`
+
+// Thought returns what an agent thinks while it works: it is in the history, and never a part of an answer.
+func Thought(text string) DataItem {
+	it := Text(text)
+	it.Metadata = []byte(thought)
+	return it
+}
+
+// isThought reports whether a data item is a Thought.
+func isThought(it DataItem) bool { return it.Kind == TextItem && string(it.Metadata) == thought }
 
 // IsBlank reports whether items say nothing.
 func IsBlank(items []DataItem) bool {

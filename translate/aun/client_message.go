@@ -162,12 +162,11 @@ func (t *Talk) belongs(p *Payload) bool {
 	if own == t.thread {
 		own = "" // it is that of all turns
 	}
-	starts := p.State == task.Working && !p.Aside
 	switch {
 	case !t.place.Later:
-	case starts && own == t.place.Before:
+	case p.Starts && own == t.place.Before:
 		t.place.Before = "" // likewise
-	case starts:
+	case p.Starts:
 	case own != "" && t.place.Before != "":
 		if own == t.place.Before {
 			return false
@@ -175,7 +174,7 @@ func (t *Talk) belongs(p *Payload) bool {
 	case p.State.Settled() && !t.begun:
 		return false
 	}
-	t.begun = t.begun || starts || len(p.Items) > 0
+	t.begun = t.begun || p.Starts || len(p.Items) > 0
 	if own != "" {
 		t.own = own
 	}
@@ -222,7 +221,7 @@ func ReadReceived(params gjson.Result) (r Received) {
 	p := &r.payload
 	r.Task = p.Task
 	r.Says = r.reads && p.State == task.None && len(p.Items) > 0
-	r.Starts = r.reads && p.State == task.Working && !p.Aside
+	r.Starts = r.reads && p.Starts
 	return r
 }
 

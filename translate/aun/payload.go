@@ -4,6 +4,8 @@ package aun
 
 import (
 	"cmp"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -24,11 +26,16 @@ const (
 	filePayload   = "file"
 	imagePayload  = "image"
 	cardPayload   = "action_card"
+	// thoughtPayload is one of the asides.
+	thoughtPayload = "thought"
 )
+
+// defaultBucket is that of an object of storage.* which names none.
+const defaultBucket = "default"
 
 // asides are the types of payloads that belong to no task, or show how an agent works on one. Of those that end with a
 // dot, all types that begin so.
-var asides = []string{"thought", "tool_call", "tool_result", "menu.", "peer.", "proxy."}
+var asides = []string{thoughtPayload, "tool_call", "tool_result", "menu.", "peer.", "proxy."}
 
 // The events by which agents say in a payload how a task stands. AUN has no others.
 const (
@@ -47,6 +54,7 @@ type Payload struct {
 	Task   string          // the id of the task that it is about; empty where it names none
 	Thread string          // the thread that it belongs to; empty for none
 	Aside  bool            // it says nothing to a task, but shows that its sender is at work
+	Starts bool            // its sender says that it is at work, and will say when that has ended
 }
 
 // ReadPayload reads a payload. ok is false if it is not what its type says, or nothing that a task understands.
@@ -79,7 +87,10 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	}
 	if isAside(kind) {
 		p.Items, p.Aside, p.State = nil, true, task.Working
-		return p, true
+		if kind == thoughtPayload {
+			p.Items = readThought(said, jsonrpc.Member(v, "items"))
+		}
+		return p, len(p.Items) <= wire.MaxItems
 	}
 	switch kind {
 	case textPayload:
@@ -96,6 +107,9 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		}
 		if p.State = stateOfEvent(p.Native); p.State == task.None && kind == statusPayload {
 			p.State = stateOfEvent("task." + p.Native)
+		}
+		if p.Starts = p.State == task.Working; p.State == task.None && len(p.Items) > 0 {
+			p.State = task.Working // a name of its own, such as processing
 		}
 		if code := jsonrpc.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
 			p.Items = []task.DataItem{task.Text(wire.Owned(code, code.Str))} // all that is known of the reason
@@ -153,10 +167,25 @@ func isAside(kind string) bool {
 	})
 }
 
+// readThought reads what an agent thinks: a text, or the texts among its items, which are tool calls, too.
+func readThought(said, items gjson.Result) (thoughts []task.DataItem) {
+	if said.Type == gjson.String && said.Str != "" {
+		thoughts = append(thoughts, task.Thought(wire.Owned(said, said.Str)))
+	}
+	items.ForEach(func(_, one gjson.Result) bool {
+		text := jsonrpc.Member(one, "text")
+		if jsonrpc.Member(one, "kind").Str == textPayload && text.Type == gjson.String && text.Str != "" {
+			thoughts = append(thoughts, task.Thought(wire.Owned(text, text.Str)))
+		}
+		return len(thoughts) <= wire.MaxItems
+	})
+	return thoughts
+}
+
 // readCard reads a card with buttons, which is a question: its title and text, and what may be answered.
 func readCard(v gjson.Result) []task.DataItem {
 	var lines, labels []string
-	for _, name := range []string{"title", "text"} {
+	for _, name := range []string{"title", "text", "description"} {
 		if text := jsonrpc.Member(v, name).Str; text != "" {
 			lines = append(lines, text)
 		}
@@ -182,21 +211,41 @@ func readImage(v gjson.Result) (it task.DataItem, ok bool) {
 		MIMEType: cmp.Or(jsonrpc.Member(v, "mime_type").Str, jsonrpc.Member(v, "content_type").Str),
 		Bytes:    jsonrpc.Member(v, "data_base64").Str}
 	wire.Own(&it.Name, &it.MIMEType, &it.Bytes)
-	url := jsonrpc.Member(v, "url").Str
+	uri := jsonrpc.Member(v, "url").Str
 	if it.Bytes == "" {
-		readURI(&it, url)
+		readURI(&it, uri)
 	}
-	return it, it.Bytes != "" || url != ""
+	return it, it.Bytes != "" || uri != ""
 }
 
-// readAttachment reads an attachment that has a URL. Objects of storage.* cannot be reached from here without one.
+// readAttachment reads an attachment that has a URL, or is an object of storage.*, which has one.
 func readAttachment(a gjson.Result) (it task.DataItem, ok bool) {
 	it = task.DataItem{Kind: task.FileItem, Name: jsonrpc.Member(a, "filename").Str}
 	it.MIMEType = jsonrpc.Member(a, "content_type").Str
+	key, uri := jsonrpc.Member(a, "object_key").Str, jsonrpc.Member(a, "url").Str
+	if object := urlOfObject(a, key); object != "" && (uri == "" || strings.HasPrefix(uri, "aun:")) {
+		uri = object
+		it.Name = cmp.Or(it.Name, path.Base(key))
+	}
 	wire.Own(&it.Name, &it.MIMEType)
-	url := jsonrpc.Member(a, "url").Str
-	readURI(&it, url)
-	return it, url != ""
+	readURI(&it, uri)
+	return it, uri != ""
+}
+
+// urlOfObject returns the URL by which an object of storage.* is read; empty where it has none. It is at the host of
+// its owner, and has no bucket, so it is that of an object in the default one.
+func urlOfObject(a gjson.Result, key string) string {
+	owner, bucket := jsonrpc.Member(a, "owner_aid").Str, jsonrpc.Member(a, "bucket").Str
+	key = strings.TrimPrefix(key, "/")
+	if key == "" || cmp.Or(bucket, defaultBucket) != defaultBucket || !isHost(owner) {
+		return ""
+	}
+	return (&url.URL{Scheme: "https", Host: owner, Path: "/" + key}).String()
+}
+
+// isHost reports whether an AID can be the host of a URL.
+func isHost(aid string) bool {
+	return aid != "" && len(aid) <= wire.MaxID && strings.Trim(aid, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
 // AppendPayload appends the payload that says a data item.

@@ -39,13 +39,22 @@ func TestReadPayload(t *testing.T) {
 			State: task.Failed, Native: "task.error", Items: []task.DataItem{task.Text("Too many")}},
 		`{"type":"status","state":"input_required","text":"Which?","task_id":"x"}`: {
 			State: task.AwaitingInput, Native: "input_required", Task: "x", Items: []task.DataItem{task.Text("Which?")}},
-		`{"type":"status","state":"typing"}`:                {Native: "typing"},
-		`{"type":"status","state":"started","task_id":"x"}`: {State: task.Working, Native: "started", Task: "x"},
-		`{"type":"status","state":"error"}`:                 {State: task.Failed, Native: "error"},
-		`"Hello"`:                                           {Items: []task.DataItem{task.Text("Hello")}},
-		`{"text":"Hello","chat_id":"c"}`:                    {Items: []task.DataItem{task.Text("Hello")}},
-		`{"type":"thought","thread_id":"t","items":[{"kind":"tool_call","name":"Bash"}],"text":"hm"}`: {
-			State: task.Working, Thread: "t", Aside: true},
+		`{"type":"status","state":"typing"}`: {Native: "typing"},
+		`{"type":"status","state":"started","task_id":"x"}`: {
+			State: task.Working, Native: "started", Task: "x", Starts: true},
+		`{"type":"status","state":"processing","text":"I read"}`: {
+			State: task.Working, Native: "processing", Items: []task.DataItem{task.Text("I read")}},
+		`{"type":"status","state":"processing","event":"task.started","text":"I read"}`: {
+			State: task.Working, Native: "task.started", Starts: true, Items: []task.DataItem{task.Text("I read")}},
+		`{"type":"event","event":"build.done","text":"It is built"}`: {
+			State: task.Working, Native: "build.done", Items: []task.DataItem{task.Text("It is built")}},
+		`{"type":"status","state":"error"}`: {State: task.Failed, Native: "error"},
+		`"Hello"`:                           {Items: []task.DataItem{task.Text("Hello")}},
+		`{"text":"Hello","chat_id":"c"}`:    {Items: []task.DataItem{task.Text("Hello")}},
+		`{"type":"thought","thread_id":"t","items":[{"kind":"tool_call","name":"Bash","text":"rm"},` +
+			`{"kind":"text","text":"so"}],"text":"hm"}`: {State: task.Working, Thread: "t", Aside: true,
+			Items: []task.DataItem{task.Thought("hm"), task.Thought("so")}},
+		`{"type":"tool_call","text":"rm"}`:   {State: task.Working, Aside: true},
 		`{"type":"menu.response","menu":[]}`: {State: task.Working, Aside: true},
 		`{"type":"menus","text":"Soup"}`: {Items: []task.DataItem{
 			{Kind: task.DataKind, Data: json.RawMessage(`{"type":"menus","text":"Soup"}`)}}},
@@ -53,6 +62,22 @@ func TestReadPayload(t *testing.T) {
 			`"actions":[{"label":"allow","value":"1"},{"value":"no"}]}`: {
 			State: task.AwaitingInput, Native: "action_card",
 			Items: []task.DataItem{task.Text("Permission\nRun rm?\n[allow | no]")}},
+		`{"type":"action_card","title":"Permission","description":"Run rm?"}`: {State: task.AwaitingInput,
+			Native: "action_card", Items: []task.DataItem{task.Text("Permission\nRun rm?")}},
+		`{"type":"file","attachments":[{"owner_aid":"bob.aid.pub","object_key":"shared/u 1/f.txt",` +
+			`"content_type":"text/plain"}]}`: {Items: []task.DataItem{{Kind: task.FileItem, Name: "f.txt",
+			MIMEType: "text/plain", URI: "https://bob.aid.pub/shared/u%201/f.txt"}}},
+		`{"type":"file","attachments":[{"owner_aid":"bob.aid.pub","object_key":"f","bucket":"default",` +
+			`"url":"aun://storage/default/f"}]}`: {Items: []task.DataItem{
+			{Kind: task.FileItem, Name: "f", URI: "https://bob.aid.pub/f"}}},
+		`{"type":"file","attachments":[{"owner_aid":"bob.aid.pub","object_key":"f","url":"https://x/f"}]}`: {
+			Items: []task.DataItem{{Kind: task.FileItem, URI: "https://x/f"}}},
+		`{"type":"file","attachments":[{"owner_aid":"u@h/x","object_key":"f"}]}`: {Items: []task.DataItem{{
+			Kind: task.DataKind,
+			Data: json.RawMessage(`{"type":"file","attachments":[{"owner_aid":"u@h/x","object_key":"f"}]}`)}}},
+		`{"type":"file","attachments":[{"owner_aid":"b.c","object_key":"f","bucket":"b"}]}`: {Items: []task.DataItem{{
+			Kind: task.DataKind,
+			Data: json.RawMessage(`{"type":"file","attachments":[{"owner_aid":"b.c","object_key":"f","bucket":"b"}]}`)}}},
 		`{"type":"image","alt":"a chart","data_base64":"QUJD","mime_type":"image/png"}`: {
 			Items: []task.DataItem{{Kind: task.FileItem, Name: "a chart", MIMEType: "image/png", Bytes: "QUJD"}}},
 		`{"type":"link","url":"https://x"}`: {Items: []task.DataItem{
@@ -104,6 +129,25 @@ func TestAppendPayload(t *testing.T) {
 		}
 		if p, ok := ReadPayload(gjson.ParseBytes(got)); ok && (p.Task != "x" || p.Thread != "t" || p.State == task.None) {
 			t.Errorf("%s is read as %+v", got, p)
+		}
+	}
+}
+
+// TestAppendMenu: a payload that asks for a menu is answered by what every generation of applications reads.
+func TestAppendMenu(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"type":"menu.query"}`: `{"type":"menu.response","items":[],"data":[]}`,
+		`{"type":"menu.list","id":"q1","thread_id":"t"}`: `{"type":"menu.response","id":"q1","thread_id":"t",` +
+			`"items":[],"data":[]}`,
+		`{"type":"menu.query","id":7,"name":"chatmode","cmd":"/chatmode"}`: `{"type":"menu.response","id":7,` +
+			`"name":"chatmode","cmd":"/chatmode","items":[],"data":[]}`,
+		`{"type":"menu.update","id":"u","name":{}}`: `{"type":"menu.response","id":"u",` +
+			`"error":{"code":"NOT_FOUND","message":"the agent has no menu"}}`,
+		`{"type":"menu.response","id":"q1"}`: "", `{"type":"thought"}`: "", `"menu.query"`: "", `7`: "",
+	} {
+		got, ok := AppendMenu(nil, gjson.Parse(in))
+		if string(got) != want || ok != (want != "") {
+			t.Errorf("%s is answered %s, %v", in, got, ok)
 		}
 	}
 }

@@ -249,7 +249,9 @@ func TestAtWork(t *testing.T) {
 		withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
 			s.says(func(_ int, thread string) []any {
 				return []any{event("task.started", thread, nil),
-					object{"type": "thought", "thread_id": thread, "items": []any{object{"kind": "tool_call", "name": "Bash"}}},
+					object{"type": "thought", "thread_id": thread, "items": []any{object{"kind": "tool_call", "name": "Bash"},
+						object{"kind": "text", "text": "I test"}}},
+					object{"type": "status", "state": "processing", "thread_id": thread, "text": "half of it"},
 					said("let me look", thread, nil), 30, said("all tests pass", thread, nil),
 					event("task.completed", thread, nil)}
 			})
