@@ -167,9 +167,9 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if err != nil {
 		ours := task.KindOf(err) != task.InvalidAgentResponse && !errors.Is(err, translate.ErrInformal)
 		if !ours && (!isEvent(event) || isSign(data)) { // such as a ping of the agent's server
-			err = nil
+			return agent.Report{}, nil
 		}
-		return agent.Report{}, err
+		return agent.Report{}, wire.Informal(event, data, err)
 	}
 	m := resultOf(v)
 	if !m.status.Exists() && !m.artifact.Exists() && !saysNothing(m.failure) {

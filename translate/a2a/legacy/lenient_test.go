@@ -294,3 +294,6 @@ func TestLenientCancel(t *testing.T) {
 		}
 	}
 }
+
+// TestLenientErrorTexts: an error in a stream that has no form at all is told in the agent's words.
+func TestLenientErrorTexts(t *testing.T) { a2atest.InformalErrors(t, a2a.Legacy()) }

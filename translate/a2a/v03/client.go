@@ -185,9 +185,9 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	res, err := wire.ResponseInExchange(data, &s.query)
 	if err != nil {
 		if event != "" && event != "message" && event != "error" { // such as a ping of the agent's server
-			err = nil
+			return agent.Report{}, nil
 		}
-		return agent.Report{}, err
+		return agent.Report{}, wire.Informal(event, data, err)
 	}
 	if res.Failure != nil {
 		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure)

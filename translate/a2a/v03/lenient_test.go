@@ -119,3 +119,8 @@ report whole working (working)
 		t.Errorf("an empty artifact takes the content away: %s", a2atest.Show(rep, err))
 	}
 }
+
+// TestLenientErrors: an error in a stream that has no envelope is told in the agent's words.
+//
+// Lenient: in a stream, an event named `error` that is a text, or an error without the envelope
+func TestLenientErrors(t *testing.T) { a2atest.InformalErrors(t, a2a.V03()) }

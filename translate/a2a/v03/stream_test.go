@@ -94,8 +94,8 @@ func TestStream(t *testing.T) {
 			"report awaiting-completion (completed) task=t session=c\n" + chunk("a", "1", false, false)},
 		{"what means nothing", []a2atest.Event{{}, {Name: "ping", Data: []byte("2026")},
 			{Name: "message", Data: []byte(`{"result":{}}`)}}, "report\nreport\nreport\n"},
-		{"an error that is none", []a2atest.Event{{Name: "error", Data: []byte(`x`)}},
-			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"an error that is a text", []a2atest.Event{{Name: "error", Data: []byte(`x`)}},
+			"error internal: the agent reports an error: x\n"},
 		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}},
 			"error invalid-agent-response: the agent's answer has a result that is no object\n"},
 	} {

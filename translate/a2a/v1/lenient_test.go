@@ -65,3 +65,10 @@ func TestLenientIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestLenientErrors: an error in a stream that is none of 1.0 is told in the agent's words.
+func TestLenientErrors(t *testing.T) {
+	for _, b := range bindings {
+		a2atest.InformalErrors(t, b.client)
+	}
+}

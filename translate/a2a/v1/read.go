@@ -76,21 +76,23 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if err != nil {
 		switch event {
 		case "", "message", "error":
-		default: // such as a ping of the agent's server
-			err = nil
+			return agent.Report{}, wire.Informal(event, data, err)
 		}
-		return agent.Report{}, err
+		return agent.Report{}, nil // such as a ping of the agent's server
 	}
 	if res.Failure != nil {
 		return agent.Report{}, failed(res.Failure)
 	}
 	rep, err := s.reader.report(res.Result)
-	if err == nil && !s.client.rest { // it belongs to the stream, and so all others do, whatever their ids
+	if err != nil {
+		return rep, wire.Informal(event, data, err)
+	}
+	if !s.client.rest { // it belongs to the stream, and so all others do, whatever their ids
 		s.client.query, s.reader.query = translate.Query{}, translate.Query{}
 	}
 	rep.Follows = follows(&rep)
 	s.answers.Add(&rep)
-	return rep, err
+	return rep, nil
 }
 
 // follows returns what may follow a report in its stream. 1.0 does not say whether an agent that asks goes on.
@@ -139,6 +141,9 @@ func failureIn(body gjson.Result) *jsonrpc.Failure {
 	if inner.Exists() {
 		code, message, details = gjson.Result{}, gjson.Result{}, gjson.Result{}
 		wire.Members(inner, read)
+		if inner.Type == gjson.String {
+			message = inner
+		}
 	} else if code.Type != gjson.Number || message.Type != gjson.String { // some leave the member error out
 		return nil
 	}

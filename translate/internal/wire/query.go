@@ -85,3 +85,26 @@ func same(want, name, what string) error {
 func otherAnswer(detail string) error {
 	return Refuse("%s", detail).WithCause(translate.ErrOtherAnswer)
 }
+
+// Informal returns the error that an event of a stream reports in no form of its dialect, in the agent's words. err
+// says why the event is no answer, and is returned where there are no such words. An event that the agent names
+// "error" may be no more than a text; in any other, they are in a member "error".
+func Informal(event string, data []byte, err error) error {
+	if task.KindOf(err) != task.InvalidAgentResponse || errors.Is(err, translate.ErrOtherAnswer) {
+		return err
+	}
+	v, bad := Value(data, "answer")
+	var reason string
+	switch {
+	case event == "error" && bad != nil:
+		reason = string(data)
+	case event == "error":
+		reason = Reason(v)
+	case bad == nil && v.IsObject():
+		reason = Reason(jsonrpc.Member(v, "error"))
+	}
+	if reason = Clean(reason, MaxSentence); reason == "" {
+		return err
+	}
+	return task.Errorf(task.Internal, "the agent reports an error: %s", reason).WithCause(translate.ErrInformal)
+}
