@@ -27,11 +27,9 @@ type acsContent struct {
 
 // acs makes the ACS.
 func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
-	card, changed, err := m.public(ctx)
-	if err != nil {
-		if card = m.instead(ctx, err); card == nil {
-			return nil, err
-		}
+	card, changed, err := m.shown(ctx)
+	if card == nil {
+		return nil, err
 	}
 	modified, isNew := m.since, false
 	if err == nil { // the content of one that is shown instead is not kept: the agent's has not changed

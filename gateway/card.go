@@ -13,10 +13,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 // Cards are the settings of the Partner's cards.
@@ -64,6 +67,8 @@ type cardMaker struct {
 	inactive    func() error // of Config
 	log         *slog.Logger
 
+	lacks atomic.Pointer[lack] // why the agent's card could not be had when it was last asked for; nil if it could
+
 	acsMu    sync.Mutex
 	acsShown acsContent // what was made last
 }
@@ -103,11 +108,9 @@ func (m *cardMaker) documents() map[string]Document {
 			if !ok {
 				return nil, nil
 			}
-			card, _, err := m.public(ctx)
-			if err != nil {
-				if card = m.instead(ctx, err); card == nil {
-					return nil, err
-				}
+			card, _, err := m.shown(ctx)
+			if card == nil {
+				return nil, err
 			}
 			return m.render(card, base, form, card.Extended && m.identified)
 		}
@@ -115,15 +118,30 @@ func (m *cardMaker) documents() map[string]Document {
 	return docs
 }
 
-// instead returns what is shown in place of the card of an agent that cannot be reached now, so that clients which look
-// for the card first get to the gateway, which says what is wrong; nil for a caller that has left.
-func (m *cardMaker) instead(ctx context.Context, err error) *translate.Card {
-	if ctx.Err() != nil {
-		return nil
+// shown returns the public card of the agent, and when it has changed. Where it cannot be had now, that is the error,
+// and the card is another one in its place, so that clients which look for the card first get to the gateway, which
+// says what is wrong; it is nil for a caller that has left. What is wrong is logged when it changes: everyone may ask
+// for cards.
+func (m *cardMaker) shown(ctx context.Context) (card *translate.Card, changed time.Time, err error) {
+	if card, changed, err = m.public(ctx); err == nil {
+		m.lacks.Store(nil)
+		return card, changed, nil
 	}
-	m.log.WarnContext(ctx, "the agent's card is not available; the one that is shown is made of the configuration",
-		"error", err)
-	return m.made()
+	if ctx.Err() != nil {
+		return nil, changed, err
+	}
+	why := &lack{task.KindOf(err), upstream.ReasonOf(err)}
+	if before := m.lacks.Swap(why); before == nil || *before != *why {
+		m.log.WarnContext(ctx, "the agent's card is not available; the one that is shown is made of the configuration",
+			"error", err)
+	}
+	return m.made(), changed, err
+}
+
+// lack is why the agent's card cannot be had.
+type lack struct {
+	kind   task.Kind
+	reason upstream.Reason
 }
 
 // takesCertificates reports whether callers may prove who they are by a client certificate: those of AIP, where it is

@@ -3,7 +3,9 @@
 package gateway_test
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -139,5 +141,28 @@ func TestEveryPartnerHasCards(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCardOfAgentAway: while the agent is away, one line says so, however often callers ask for the Partner's cards.
+func TestCardOfAgentAway(t *testing.T) {
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	lines := new(bytes.Buffer)
+	g := newGateway(t, func(c *gateway.Config) {
+		c.Log, c.Partner.Agent = slog.New(slog.NewTextHandler(lines, nil)), nil
+		c.Callers = []translate.Server{a2a.V1Server(false)}
+		c.Agent = gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: away.URL}, MaxRequests: 8}
+		c.Agent.Turns.Logger = quiet
+	})
+	for range 3 {
+		for _, path := range []string{".well-known/agent-card.json", ".well-known/acs.json"} {
+			if _, err := g.Document(path)(t.Context(), "https://gw.example", "1.0"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if n := strings.Count(lines.String(), "the agent's card is not available"); n != 1 {
+		t.Errorf("%d lines, want 1:\n%s", n, lines)
 	}
 }
