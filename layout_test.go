@@ -162,7 +162,7 @@ var mayImport = map[string][]string{
 		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",
 		"internal/build", "caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/history",
 		"caddymodule/storefiles", "cluster", "cluster/handover", "cluster/natsdriver", "node", "replay/jetstream"},
-	"node":                   {"aac", "gateway", "partner", "policy", "replay", "shard", "task", "translate"},
+	"node":                   {"aac", "gateway", "partner", "policy", "replay", "shard", "task", "token", "translate"},
 	"caddymodule/adminapi":   {"task", "notify", "internal/measure"},
 	"caddymodule/console":    {"caddymodule/adminapi"},
 	"caddymodule/doctor":     {"task", "identity", "internal/pemtext"},

@@ -20,14 +20,14 @@ const cardPatience = 3 * time.Second
 // agent: the gateway reads a card at most once a minute.
 func showAgentCard(o *openStore, r *http.Request) (any, error) {
 	name := r.URL.Query().Get("partner")
-	g := o.member(name)
-	if g == nil {
+	p := o.partners().Named(name)
+	if p == nil {
 		return nil, errUnknownPartner(name)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cardPatience)
 	defer cancel()
-	out := adminapi.AgentCard{Partner: g.name()}
-	card, changed, err := g.gateway.Card(ctx)
+	out := adminapi.AgentCard{Partner: p.Name}
+	card, changed, err := p.Gateway.Card(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Reason = "the agent has not sent its card yet; ask again"

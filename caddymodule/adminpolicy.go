@@ -16,12 +16,12 @@ import (
 func listRules(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.RuleList{Rules: []adminapi.Rule{}}
 	seen := make(map[string]bool)
-	for _, g := range o.members() {
-		if g.policy == nil || only != "" && only != g.name() {
+	for _, p := range o.partners() {
+		if p.Policy == nil || only != "" && only != p.Name {
 			continue
 		}
-		for rule := range g.policy.Rules() {
-			one := adminapi.Rule{OfAgent: g.agent(), Partner: g.name(), Name: rule.Name, Kind: rule.Kind, Tried: rule.Tried,
+		for rule := range p.Policy.Rules() {
+			one := adminapi.Rule{OfAgent: titleOf(p), Partner: p.Name, Name: rule.Name, Kind: rule.Kind, Tried: rule.Tried,
 				Allowed: rule.Allowed, Denied: rule.Denied, DryRun: rule.DryRun}
 			if key := one.Partner + "\x00" + one.Kind + "\x00" + one.Name; !seen[key] { // mounts of a Partner count together
 				seen[key] = true

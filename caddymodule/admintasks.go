@@ -27,9 +27,9 @@ func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error)
 		return f, task.Errorf(task.InvalidParams, "sort is %q, but must be newest or name", sort)
 	}
 	if f.Search = q.Get("search"); f.Search != "" {
-		for _, g := range o.members() {
-			if strings.HasPrefix(g.title(), f.Search) || strings.HasPrefix(g.name(), f.Search) {
-				f.SearchPartners = append(f.SearchPartners, g.name())
+		for _, p := range o.partners() {
+			if strings.HasPrefix(p.Title, f.Search) || strings.HasPrefix(p.Name, f.Search) {
+				f.SearchPartners = append(f.SearchPartners, p.Name)
 			}
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/amp"
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -293,7 +292,7 @@ func (a *App) isAlive(g *Gateway) bool {
 	if assignee := g.Agent.assignee(); assignee != "" {
 		return aunConnections.Online(assignee)
 	}
-	return g.health().State != adminapi.AgentDown
+	return !g.isDown()
 }
 
 // load returns how many turns are at the agent, how many wait for it, and how many may be there.

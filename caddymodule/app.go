@@ -31,6 +31,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/heap"
 	"github.com/aip-gateway/aip-gateway/internal/procs"
 	"github.com/aip-gateway/aip-gateway/mailbox"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -126,6 +127,8 @@ type App struct {
 	drain    context.CancelFunc
 
 	checking sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
+
+	partners node.Partners // likewise: the members, as they have started
 
 	mu           sync.Mutex
 	members      []*Gateway           // handlers of this configuration; complete once all are provisioned
@@ -288,6 +291,7 @@ func (a *App) Start() error {
 	a.Certificates.start(a.members, a.allRevocations(), account)
 	a.Notify.guard.Closed = a.closedPlaces()
 	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
+	a.partners = partnersOf(a.members)
 	opened.configure(a)
 	for _, g := range a.members {
 		if g.aac != nil {
@@ -316,7 +320,7 @@ func (a *App) Start() error {
 	a.certificates = a.loadedCertificates()
 	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
 	a.startAMP()
-	a.measured.Store(&measured{a.members, opened, a.certificates})
+	a.measured.Store(&measured{a.members, a.partners, opened, a.certificates})
 	a.checking.Go(a.keepHistory)
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
@@ -424,7 +428,7 @@ func (a *App) enter() {
 		a.holds = a.opened != nil && a.opened.retain()
 		a.closed.Store(!a.holds)
 		if a.holds {
-			a.measured.Store(&measured{a.members, a.opened, a.certificates})
+			a.measured.Store(&measured{a.members, a.partners, a.opened, a.certificates})
 		}
 	}
 }

@@ -111,9 +111,9 @@ func checkDiscovery(o *openStore, r *http.Request) (any, error) {
 			"no discovery server is configured; write discovery <url> in the global option aip")
 	}
 	var aics []string
-	for _, g := range o.members() {
-		if g.AIC != "" && !slices.Contains(aics, g.AIC) {
-			aics = append(aics, g.AIC)
+	for _, p := range app.partners {
+		if p.AIC != "" && !slices.Contains(aics, p.AIC) {
+			aics = append(aics, p.AIC)
 		}
 	}
 	slices.Sort(aics)

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -78,7 +79,10 @@ func readiness() adminapi.Health {
 		if err := o.store.Writable(); err != nil {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
 		}
-		h.Agents, h.Streams = app.agentsHealth(), process.Streams.Total()
+		for p := range app.partners.Each() {
+			h.Agents = append(h.Agents, healthOf(p))
+		}
+		h.Streams = process.Streams.Total()
 		h.Revocation, h.Roots = app.trust.health(), roots.health()
 	}
 	if h.Reasons = unready(o); len(h.Reasons) > 0 {
@@ -118,25 +122,16 @@ func unready(o *openStore) (reasons []string) {
 	return reasons
 }
 
-// agentsHealth returns what the gateway knows of the agents of this configuration, once for each Partner.
-func (a *App) agentsHealth() (all []adminapi.AgentHealth) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	seen := make(map[string]bool)
-	for _, g := range a.members {
-		if seen[g.name()] {
-			continue
-		}
-		seen[g.name()] = true
-		all = append(all, g.health())
-	}
-	return all
+// isDown reports whether the agent has not answered the last request.
+func (g *Gateway) isDown() bool {
+	now := g.gateway.Health()
+	return now.Down()
 }
 
-// health returns what the gateway knows of the agent of this Partner.
-func (g *Gateway) health() adminapi.AgentHealth {
-	now := g.gateway.Health()
-	h := adminapi.AgentHealth{Name: g.title(), URL: g.mountURL(), Partner: g.name(), Agent: g.Agent.name(),
+// healthOf returns what the gateway knows of the agent of a Partner.
+func healthOf(p *node.Partner) adminapi.AgentHealth {
+	now := p.Gateway.Health()
+	h := adminapi.AgentHealth{Name: p.Title, URL: p.URL, Partner: p.Name, Agent: p.Agent,
 		Dialect: now.Dialect, State: adminapi.AgentUnknown, Answered: now.Answered}
 	if now.Failed != nil {
 		h.Failed = now.Failed.At
@@ -144,7 +139,7 @@ func (g *Gateway) health() adminapi.AgentHealth {
 	switch {
 	case now.Up():
 		h.State = adminapi.AgentUp
-	case now.Failed != nil:
+	case now.Down():
 		h.State, h.Reason = adminapi.AgentDown, now.Failed.Err.Error()
 		if e, ok := errors.AsType[*task.Error](now.Failed.Err); ok && e.Detail != "" {
 			h.Reason = e.Detail // without what the connection said, which may name addresses

@@ -13,7 +13,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -80,7 +79,7 @@ func partnerIsUp(aic string) (up, known bool) {
 }
 
 // isUp reports whether a Partner is active at its registry, as far as is known, and its agent not down.
-func (g *Gateway) isUp() bool { return g.inactive() == nil && g.health().State != adminapi.AgentDown }
+func (g *Gateway) isUp() bool { return g.inactive() == nil && !g.isDown() }
 
 // healthy reports whether new tasks of the Partner are accepted, as far as is known.
 func (g *Gateway) healthy() bool { return g.isUp() && len(unready(running())) == 0 }

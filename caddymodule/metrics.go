@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"errors"
-	"iter"
 	"runtime"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/build"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/policy"
@@ -135,17 +135,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if m == nil {
 		return
 	}
-	for g, name := range measuredAgents(m.members) {
-		s.agent(name, g)
+	for p := range m.partners.Agents() { // Partners with one agent are measured together
+		s.agent(p.Title, p.Gateway)
 	}
-	seen := make(map[string]bool)
-	for _, g := range m.members {
-		if name := g.name(); !seen[name] {
-			seen[name] = true
-			s.policy(name, process.PolicyMeter(name))
-			for result, n := range process.TokenMeter(name).Results() {
-				s.add(metricTokens, float64(n), name, result)
-			}
+	for p := range m.partners.Each() {
+		s.policy(p.Name, process.PolicyMeter(p.Name))
+		for result, n := range process.TokenMeter(p.Name).Results() {
+			s.add(metricTokens, float64(n), p.Name, result)
 		}
 	}
 	opened := m.opened
@@ -156,33 +152,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		store.sample(s)
 	}
 	s.notify(opened.tasks.Webhooks().Counts())
-	s.groups(m.members, opened.groups.Counts())
+	s.groups(m.partners, opened.groups.Counts())
 	s.certificates(m.certificates)
 	s.certificates(currentCertificates(m.members))
-}
-
-// measuredAgents yields a Partner of each agent, and the name of the agent in metrics. Partners with one agent are
-// measured together, under the first of their names.
-func measuredAgents(members []*Gateway) iter.Seq2[*Gateway, string] {
-	first := make(map[string]*Gateway)
-	for _, g := range members {
-		if other := first[g.Agent.name()]; other == nil || g.title() < other.title() {
-			first[g.Agent.name()] = g
-		}
-	}
-	return func(yield func(*Gateway, string) bool) {
-		for _, g := range first {
-			if !yield(g, g.title()) {
-				return
-			}
-		}
-	}
 }
 
 // measured is what the metrics of a configuration are read from. They are read without the lock of the App, which is
 // held while a store is closed, and its metrics are exported for the last time.
 type measured struct {
 	members      []*Gateway
+	partners     node.Partners // the same, as they have started
 	opened       *openStore
 	certificates certificates // that were loaded with the configuration
 }
@@ -224,8 +203,8 @@ func labelValue(name string) string {
 }
 
 // agent adds what concerns one agent.
-func (s samples) agent(name string, g *Gateway) {
-	m := g.gateway.Meter()
+func (s samples) agent(name string, g *gateway.Gateway) {
+	m := g.Meter()
 	for c := range m.Calls() {
 		for kind, n := range c.ByKind() {
 			s.add(metricCalls, float64(n), name, c.Dialect, c.Method, labelValue(kind))
@@ -243,7 +222,7 @@ func (s samples) agent(name string, g *Gateway) {
 	s.add(metricResumed, float64(m.Tasks.Resumed()), name)
 	s.durations(metricFirst, m.Tasks.FirstReport.Snapshot(), name)
 	s.durations(metricSettled, m.Tasks.Settled.Snapshot(), name)
-	s.traffic(name, g.gateway)
+	s.traffic(name, g)
 	s.add(metricEvents, float64(m.Events.Load()), name)
 }
 

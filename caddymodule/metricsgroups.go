@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // The metrics of groups, of AUN, and of what agents push.
@@ -31,10 +32,10 @@ var (
 )
 
 // groups adds what concerns groups.
-func (s samples) groups(members []*Gateway, counts map[string]*group.Counts) {
+func (s samples) groups(partners node.Partners, counts map[string]*group.Counts) {
 	agents := make(map[string]string) // by the name of the Partner
-	for _, g := range members {
-		agents[g.name()] = g.title()
+	for _, p := range partners {
+		agents[p.Name] = p.Title
 	}
 	all := make(map[string]*group.Counts)
 	for partner, c := range counts {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the
@@ -128,32 +129,29 @@ func (a *App) assignTitles() {
 	}
 }
 
-func (g *Gateway) agent() adminapi.OfAgent { return adminapi.OfAgent{AgentName: g.title()} }
+// titleOf names a Partner for people.
+func titleOf(p *node.Partner) adminapi.OfAgent { return adminapi.OfAgent{AgentName: p.Title} }
 
 // agent returns the title of a Partner by the name under which its tasks are stored.
 func (o *openStore) agent(partner string) (a adminapi.OfAgent) {
-	if g := o.member(partner); g != nil {
-		a = g.agent()
+	if p := o.partners().Named(partner); p != nil {
+		a = titleOf(p)
 	}
 	return a
 }
 
+// partnersOf returns the Partners of handlers that have their titles.
+func partnersOf(members []*Gateway) (all node.Partners) {
+	for _, g := range members {
+		all = append(all, &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.name(),
+			URL: g.mountURL(), Gateway: g.gateway, Policy: g.policy, Issuers: g.verifiers()})
+	}
+	return all
+}
+
 // partnerOf returns the name under which the tasks of a Partner are stored, by that name or its title. A name that no
 // Partner has is returned as it is: its tasks may be stored still.
-func (o *openStore) partnerOf(typed string) string {
-	members := o.members()
-	for _, g := range members {
-		if g.name() == typed {
-			return typed
-		}
-	}
-	for _, g := range members {
-		if g.title() == typed {
-			return g.name()
-		}
-	}
-	return typed
-}
+func (o *openStore) partnerOf(typed string) string { return o.partners().Resolve(typed) }
 
 // resolved returns a request whose query names the Partner as its tasks are stored.
 func (o *openStore) resolved(r *http.Request) *http.Request {

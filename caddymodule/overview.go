@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/history"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -53,8 +54,8 @@ func (m *measured) sample() history.Sample {
 			s.Levels.Working += n
 		}
 	}
-	for g := range measuredAgents(m.members) {
-		s.Agents[g.Agent.name()] = counted(g.gateway.Meter())
+	for p := range m.partners.Agents() {
+		s.Agents[p.Agent] = counted(p.Gateway.Meter())
 	}
 	return s
 }
@@ -101,19 +102,19 @@ func showOverview(o *openStore, r *http.Request) (any, error) {
 				"since is %q, but must be a duration from 1m to 24h, such as 5m or 6h", text)
 		}
 	}
-	members := o.members()
+	partners := o.partners()
 	if name := q.Get("partner"); name != "" {
-		g := o.member(name)
-		if g == nil {
+		p := partners.Named(name)
+		if p == nil {
 			return nil, errUnknownPartner(name)
 		}
-		members = []*Gateway{g}
+		partners = node.Partners{p}
 	}
 	if app := o.newest(); app != nil {
 		app.sample()
 	}
 	report := past.Last(since)
-	out := overviewOf(&report, members)
+	out := overviewOf(&report, partners)
 	if q.Get("partner") == "" {
 		out.Now = o.levels()
 	}
@@ -121,23 +122,19 @@ func showOverview(o *openStore, r *http.Request) (any, error) {
 }
 
 // overviewOf makes an overview of the agents of some Partners.
-func overviewOf(report *history.Report, members []*Gateway) *adminapi.Overview {
+func overviewOf(report *history.Report, partners node.Partners) *adminapi.Overview {
 	points := make([]history.Counts, len(report.Points)) // of all these agents
 	length := time.Duration(len(points)) * report.Step
 	out := &adminapi.Overview{From: time.Now().Add(-length).Truncate(time.Second), Step: report.Step.Seconds(),
 		Points: make([]adminapi.OverviewPoint, len(points)), Agents: []adminapi.AgentOverview{}}
-	seen, added := make(map[string]bool), make(map[string]bool)
-	for _, g := range members {
-		if seen[g.name()] {
-			continue
-		}
-		seen[g.name()] = true
-		of := report.Agents[g.Agent.name()]
-		out.Agents = append(out.Agents, agentOverview(g, of, len(points)))
-		if added[g.Agent.name()] {
+	added := make(map[string]bool)
+	for p := range partners.Each() {
+		of := report.Agents[p.Agent]
+		out.Agents = append(out.Agents, agentOverview(p, of, len(points)))
+		if added[p.Agent] {
 			continue // another Partner with this agent
 		}
-		added[g.Agent.name()] = true
+		added[p.Agent] = true
 		for i := range of {
 			points[i].Add(&of[i])
 		}
@@ -156,15 +153,15 @@ func overviewOf(report *history.Report, members []*Gateway) *adminapi.Overview {
 }
 
 // agentOverview returns what was counted of an agent, in points.
-func agentOverview(g *Gateway, points []history.Counts, n int) adminapi.AgentOverview {
+func agentOverview(p *node.Partner, points []history.Counts, n int) adminapi.AgentOverview {
 	var all history.Counts
 	series := make([]uint64, n)
 	for i := range points {
 		all.Add(&points[i])
 		series[i] = points[i].Calls
 	}
-	out := adminapi.AgentOverview{AgentHealth: g.health(), Activity: activityOf(&all), Series: series}
-	if slots := g.gateway.Slots(); slots != nil {
+	out := adminapi.AgentOverview{AgentHealth: healthOf(p), Activity: activityOf(&all), Series: series}
+	if slots := p.Gateway.Slots(); slots != nil {
 		running, queued := slots.Use()
 		out.Running, out.Queued = int64(running), int64(queued)
 	}

@@ -231,6 +231,14 @@ func (o *openStore) newest() *App {
 	return nil
 }
 
+// partners returns the Partners of the configuration that is in force. The list is not to be changed.
+func (o *openStore) partners() node.Partners {
+	if app := o.newest(); app != nil {
+		return app.partners
+	}
+	return nil
+}
+
 // members returns the handlers of the configuration that is in force. The list is not to be changed.
 func (o *openStore) members() []*Gateway {
 	app := o.newest()

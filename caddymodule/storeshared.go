@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
@@ -93,20 +92,16 @@ func (o *openStore) openShards(log *slog.Logger) error {
 
 // Gateway implements node.SharedHost.
 func (o *openStore) Gateway(partner string) *gateway.Gateway {
-	for _, g := range o.members() {
-		if g.name() == partner {
-			return g.gateway
-		}
+	if p := o.partners().Named(partner); p != nil {
+		return p.Gateway
 	}
 	return nil
 }
 
 // Partners implements node.SharedHost.
 func (o *openStore) Partners() (names []string) {
-	for _, g := range o.members() {
-		if !slices.Contains(names, g.name()) {
-			names = append(names, g.name())
-		}
+	for p := range o.partners().Each() {
+		names = append(names, p.Name)
 	}
 	return names
 }

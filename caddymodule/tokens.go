@@ -111,13 +111,13 @@ func (e *examination) issuers(ctx context.Context, g *Gateway) {
 // listIssuers answers with the issuers of tokens of the configuration that is in force.
 func listIssuers(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
-	for _, g := range o.members() {
-		if only != "" && only != g.name() {
+	for _, p := range o.partners() {
+		if only != "" && only != p.Name {
 			continue
 		}
-		for _, v := range g.verifiers() {
+		for _, v := range p.Issuers {
 			h := v.Health()
-			one := adminapi.Issuer{OfAgent: g.agent(), Partner: g.name(), Issuer: h.Issuer, Keys: h.Keys,
+			one := adminapi.Issuer{OfAgent: titleOf(p), Partner: p.Name, Issuer: h.Issuer, Keys: h.Keys,
 				Fetched: h.Fetched}
 			if h.Err != nil {
 				one.Error = h.Err.Error()

@@ -28,6 +28,9 @@ func (h *AgentHealth) Up() bool {
 	return !h.Answered.IsZero() && (h.Failed == nil || h.Answered.After(h.Failed.At))
 }
 
+// Down reports whether the agent has not answered since its last failure.
+func (h *AgentHealth) Down() bool { return h.Failed != nil && !h.Up() }
+
 // Health returns what is known of the agent. It sends nothing.
 func (g *Gateway) Health() (h AgentHealth) {
 	if g.agent == nil {
