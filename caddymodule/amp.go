@@ -253,11 +253,6 @@ func (s *ampSigners) of(aic string) (*amp.Signer, error) {
 	return signer, nil
 }
 
-var (
-	began     = time.Now() // of the process
-	ampCounts amp.Counts
-)
-
 // startAMP begins to report of the Partners, until the configuration is drained. a.mu is held, and a.opened is set.
 func (a *App) startAMP() {
 	if a.AMP == nil {
@@ -268,7 +263,7 @@ func (a *App) startAMP() {
 	host, _ := os.Hostname()
 	config := amp.Config{Dir: a.AMP.Dir, Name: a.AMP.Name, Names: amp.Names(a.AMP.Names), MaxSize: a.AMP.MaxSize,
 		Keep: *a.AMP.Keep, Resource: amp.Object{"service.name": a.AMP.Name, "host.name": host},
-		Signer: a.signer, Counts: &ampCounts, Log: log}
+		Signer: a.signer, Counts: &process.Reported, Log: log}
 	for _, r := range a.AMP.Records {
 		config.Types = append(config.Types, amp.Type(r))
 	}
@@ -279,7 +274,7 @@ func (a *App) startAMP() {
 		}
 	}
 	a.records = amp.Open(config) // closed when the last call has left
-	reporter := amp.NewReporter(a.records, agents, time.Duration(a.AMP.Interval), began)
+	reporter := amp.NewReporter(a.records, agents, time.Duration(a.AMP.Interval), process.Began)
 	a.reporter.Store(reporter)
 	a.checking.Go(func() { reporter.Run(a.draining) })
 }
@@ -290,7 +285,7 @@ func (a *App) isAlive(g *Gateway) bool {
 		return false
 	}
 	if assignee := g.Agent.assignee(); assignee != "" {
-		return aunConnections.Online(assignee)
+		return process.Clients.Online(assignee)
 	}
 	return !g.isDown()
 }

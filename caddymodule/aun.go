@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -208,7 +207,7 @@ func (a *AUN) provision() (err error) {
 			key.Write(text)
 		}
 	}
-	a.authority, err = authorities.get([32]byte(key.Sum(nil)), aun.AuthorityConfig{
+	a.authority, err = process.Authorities.Get([32]byte(key.Sum(nil)), aun.AuthorityConfig{
 		Identity: a.identity, Roots: a.roots, Issuer: a.Issuer, ForeignKeys: foreign,
 	})
 	return err
@@ -240,36 +239,6 @@ func publicKeys(text []byte) (all []*ecdsa.PublicKey, err error) {
 	return all, nil
 }
 
-// authorities keeps the authority of the last configuration: a login whose first step was before a reload may have its
-// second one after it.
-var authorities authorityCache
-
-type authorityCache struct {
-	mu   sync.Mutex
-	key  [32]byte
-	last *aun.Authority
-}
-
-// get returns the authority of a configuration with a key.
-func (c *authorityCache) get(key [32]byte, config aun.AuthorityConfig) (*aun.Authority, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last != nil && c.key == key {
-		return c.last, nil
-	}
-	made, err := aun.NewAuthority(config)
-	if err == nil {
-		c.key, c.last = key, made
-	}
-	return made, err
-}
-
-// The state of AUN that all configurations share.
-var (
-	aunConnections wsfront.Connections
-	aunDirectory   = directory.New(&fronted)
-)
-
 // speaksAUN reports whether AUN clients reach the Partner.
 func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Name) }
 
@@ -294,15 +263,15 @@ func (a *App) startAUN() {
 	}
 	c := wsfront.Config{
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
-		Index: a.opened.aunIndex(), Connections: &aunConnections, Limits: wsfront.Limits(a.AUN.Limits),
+		Index: a.opened.aunIndex(), Connections: &process.Clients, Limits: wsfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
 		Begin: a.detach, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
 		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
-	process.Assignees.NotifyBy(aunConnections.Send)
+	process.Assignees.NotifyBy(process.Clients.Send)
 	c.Assignees = a.opened.assignees
-	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots,
-		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: aunConnections.CertificateOf, Gateway: aunURL,
+	site := &directory.Site{Directory: process.Directory, Identity: a.AUN.identity, Roots: a.AUN.roots,
+		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: process.Clients.CertificateOf, Gateway: aunURL,
 		Healthy: func() bool { return a.draining.Err() == nil }}
 	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {
@@ -354,7 +323,7 @@ type searchService struct{}
 func (searchService) Call(
 	ctx context.Context, _ *wsfront.Session, method string, params gjson.Result,
 ) ([]byte, error) {
-	result, ok, err := aunDirectory.Search(ctx, method, params)
+	result, ok, err := process.Directory.Search(ctx, method, params)
 	if !ok && err == nil {
 		err = aun.Errorf(codes.MethodNotFound, "Method not found")
 	}

@@ -33,18 +33,18 @@ type aunOutlets struct{}
 
 // Notify implements mailbox.Connections.
 func (aunOutlets) Notify(aid, method string, params []byte) int {
-	return aunConnections.Notify(aid, method, params)
+	return process.Clients.Notify(aid, method, params)
 }
 
 // Deliver implements mailbox.Connections.
 func (aunOutlets) Deliver(
 	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
 ) int {
-	return aunConnections.Deliver(aid, one, method, params, again)
+	return process.Clients.Deliver(aid, one, method, params, again)
 }
 
 // Online implements mailbox.Connections.
-func (aunOutlets) Online(aid string) bool { return aunConnections.Online(aid) }
+func (aunOutlets) Online(aid string) bool { return process.Clients.Online(aid) }
 
 // aunAgent is an agent that messages reach.
 type aunAgent struct {
@@ -53,7 +53,7 @@ type aunAgent struct {
 }
 
 // Online implements mailbox.Agent.
-func (a aunAgent) Online() bool { return a.assignee == "" || aunConnections.Online(a.assignee) }
+func (a aunAgent) Online() bool { return a.assignee == "" || process.Clients.Online(a.assignee) }
 
 // messageService has the methods message.*.
 type messageService struct{ box *mailbox.Mailbox }

@@ -162,7 +162,7 @@ func (d *Discover) listCards(w http.ResponseWriter, r *http.Request) error {
 	if err := d.app.ready(r.Context()); err != nil {
 		return caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}
-	entries := fronted.Entries(r.Context())
+	entries := process.Agents.Entries(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), listPatience)
 	defer cancel()
 	list := []json.RawMessage{}
@@ -227,9 +227,6 @@ func aicOf(r *http.Request) string {
 	return string(aic)
 }
 
-// fronted is the catalogue of the agents of the configuration in force.
-var fronted catalog.Catalog
-
 // startCatalog makes what the catalogue has of the Partners, and what answers queries about them. a.mu is held, and
 // a.opened is set.
 func (a *App) startCatalog() {
@@ -249,7 +246,7 @@ func (a *App) startCatalog() {
 		}
 		a.agents = append(a.agents, c)
 	}
-	a.discoverer = adp.NewServer(&fronted, adp.About{
+	a.discoverer = adp.NewServer(&process.Agents, adp.About{
 		Alive: func(e *catalog.Entry) (bool, time.Time) {
 			mounts := a.mounts[e.Name]
 			if len(mounts) == 0 {

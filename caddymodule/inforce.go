@@ -43,12 +43,12 @@ func (a *App) leaveForce() {
 // only what Start has set.
 func (a *App) present() {
 	newest.Store(a)
-	fronted.Set(a.agents)
+	process.Agents.Set(a.agents)
 	if a.AUN != nil {
-		aunDirectory.Set(a.AUN.identity)
+		process.Directory.Set(a.AUN.identity)
 		a.messages.Set(a.addressed)
 	}
-	aunConnections.Serve(a.aunFront)
+	process.Clients.Serve(a.aunFront)
 }
 
 // gatewaysInForce returns the gateways that have a Partner in the configuration that is in force.

@@ -259,7 +259,7 @@ func TestFailedStartIsTakenBack(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
 	found := func() (names []string) {
-		for _, e := range fronted.Entries(t.Context()) {
+		for _, e := range process.Agents.Entries(t.Context()) {
 			names = append(names, e.Name)
 		}
 		return names

@@ -272,7 +272,7 @@ func (s samples) tasks(e partner.Engines) {
 // amp adds what was reported to a monitor.
 func (s samples) amp(a *AMP) {
 	for _, r := range a.Records {
-		written, lost := ampCounts.Of(amp.Type(r))
+		written, lost := process.Reported.Of(amp.Type(r))
 		s.add(metricRecords, float64(written), r, "written")
 		s.add(metricRecords, float64(lost), r, "lost")
 	}

@@ -74,9 +74,9 @@ func (s samples) groups(partners node.Partners, counts map[string]*group.Counts)
 
 // aun adds what concerns AUN.
 func (s samples) aun() {
-	s.add(metricAUN, float64(aunConnections.Open()), "client")
+	s.add(metricAUN, float64(process.Clients.Open()), "client")
 	s.add(metricAUN, float64(process.AUN.Connections()), "agent")
-	for peer, frames := range map[string]*aun.Frames{"client": &aunConnections.Frames, "agent": &process.AUN.Frames} {
+	for peer, frames := range map[string]*aun.Frames{"client": &process.Clients.Frames, "agent": &process.AUN.Frames} {
 		s.add(metricFrames, float64(frames.Received.Load()), peer, "received")
 		s.add(metricFrames, float64(frames.Sent.Load()), peer, "sent")
 	}

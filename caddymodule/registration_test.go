@@ -123,7 +123,7 @@ func TestNewVersionIsUsed(t *testing.T) {
 			if _, err := account.Register(t.Context(), order); err != nil {
 				t.Fatal(err)
 			}
-			reloaded.Delete(r.Process("Echo", "2.0.0", true, "")) // the test may run again
+			process.Reloaded.Delete(r.Process("Echo", "2.0.0", true, "")) // the test may run again
 			said := make(chan string, 8)
 			g := &Gateway{PublicURL: order.Partner, AIC: old, app: &App{Certificates: tt.certificates},
 				log: slog.New(slog.NewTextHandler(lineWriter(said), nil))}
@@ -156,7 +156,7 @@ func (w lineWriter) Write(line []byte) (int, error) {
 func TestAICNotStored(t *testing.T) {
 	r, account, storage, order := registrant(t)
 	aic := r.Process("Echo", "1.0.0", true, "")
-	reloaded.Delete(aic) // the test may run again
+	process.Reloaded.Delete(aic) // the test may run again
 
 	stored := make(chan string, 8) // the AIC in the storage when the configuration is loaded again
 	storage.faults.Store(2)

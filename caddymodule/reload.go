@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 )
@@ -121,12 +120,9 @@ func reload(ctx context.Context, admin adminAPI) error {
 	return err
 }
 
-// reloaded are the AICs for which the configuration was loaded again: once in a process for each, whatever comes of it.
-var reloaded sync.Map
-
 // useAIC has the configuration loaded again, so that the Partner has the AIC that the registry has assigned to it.
 func (g *Gateway) useAIC(ctx context.Context, aic string) {
-	if _, before := reloaded.LoadOrStore(aic, true); before {
+	if _, before := process.Reloaded.LoadOrStore(aic, true); before {
 		return
 	}
 	g.log.Info("the registry has assigned an AIC: the configuration is loaded again, so that it is used", "aic", aic)

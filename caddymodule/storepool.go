@@ -151,7 +151,7 @@ func (o *openStore) openRooms(log *slog.Logger) (err error) {
 	o.book = policy.OpenBook(o.shards, time.Now, log)
 	o.used = aac.OpenUsed(o.shards, log)
 	o.assignees = wsfront.ShareAssignees(o.shards, &process.Assignees)
-	o.unshare = aunConnections.Share(o.shards, slog.New(processLog{name: "aip.aun"}))
+	o.unshare = process.Clients.Share(o.shards, slog.New(processLog{name: "aip.aun"}))
 	o.openAdmin()
 	o.openTails()
 	o.openPushes(&process.Callbacks)

@@ -19,9 +19,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/token"
 )
 
-// tokenKeys are the keys of issuers, which outlive configurations.
-var tokenKeys token.Keys
-
 // TokenVerification is how the tokens of issuers are verified.
 type TokenVerification struct {
 	// The algorithms that tokens may be signed by. Default: RS256, PS256, ES256 and EdDSA.
@@ -55,7 +52,7 @@ func (t *TokenVerification) check() error {
 
 // config returns the configuration of verifiers, without an issuer.
 func (t *TokenVerification) config(repl *caddy.Replacer) (c token.Config, err error) {
-	c = token.Config{Algorithms: t.Algorithms, Keys: &tokenKeys}
+	c = token.Config{Algorithms: t.Algorithms, Keys: &process.TokenKeys}
 	if t.Leeway != nil {
 		if c.Leeway = time.Duration(*t.Leeway); c.Leeway == 0 {
 			c.Leeway = -1

@@ -5,10 +5,16 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/amp"
+	"github.com/aip-gateway/aip-gateway/catalog"
+	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/token"
 )
 
 // Process is the state that all configurations share. There is one in a process.
@@ -25,12 +31,25 @@ type Process struct {
 	// Exit ends Exiting.
 	Exit context.CancelFunc
 
+	Began     time.Time       // when the process began
+	TokenKeys token.Keys      // of issuers of callers' tokens
+	Reported  amp.Counts      // of records for a monitor
+	Agents    catalog.Catalog // of the configuration in force
+
+	Clients     wsfront.Connections  // of AUN
+	Directory   *directory.Directory // of Agents, for AUN
+	Authorities Authorities          // for logins of AUN
+
+	// Reloaded are the AICs for which the configuration was loaded again: once for each, whatever comes of it.
+	Reloaded sync.Map
+
 	policies, tokens sync.Map // meters of all Partners, by their names. They are small and are kept
 }
 
 // NewProcess returns the state of a process that begins.
 func NewProcess() *Process {
-	p := new(Process)
+	p := &Process{Began: time.Now()}
+	p.Directory = directory.New(&p.Agents)
 	p.Exiting, p.Exit = context.WithCancel(context.Background())
 	return p
 }
