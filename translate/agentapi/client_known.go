@@ -22,14 +22,15 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 	if k := m.kind.Str; k != "" && k != "assistant" { // which an example of the specification has
 		kind = wire.Clean(k, wire.MaxWord)
 	}
-	answers := isAnswer(kind) && m.role.Str != roleUser && m.role.Str != roleSystem && m.role.Str != roleTool
-	shows := answers || r.expose == ExposeProduct
+	repeats := isAnswer(kind) && (m.role.Str == roleUser || m.role.Str == roleSystem)
+	answers := isAnswer(kind) && !repeats && m.role.Str != roleTool
+	shows := answers || r.expose == ExposeProduct && !repeats
 	switch {
 	case !msg.known:
 		if kind != msg.kind && msg.begun { // the product gets its name
 			msg.mixed, msg.grows = true, false
 		}
-		msg.known, msg.kind, msg.shows = true, kind, shows
+		msg.known, msg.kind, msg.shows, msg.repeats = true, kind, shows, repeats
 	case !shows:
 		msg.shows, msg.grows = false, false
 	}
@@ -42,7 +43,7 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 	case !msg.shows:
 		r.contents -= len(msg.contents)
 		msg.contents = nil
-	case !msg.begun:
+	case !msg.begun && len(msg.contents) > 0:
 		rep.Chunks = append(rep.Chunks, msg.change(task.Product{}, false)...)
 	}
 }

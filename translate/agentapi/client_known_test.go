@@ -72,6 +72,13 @@ func TestUnknownMessages(t *testing.T) {
 				Chunks: []string{`{"call_id":"c","output":"secret"}`, `{"call_id":"c","output":"secret"} (last)`},
 				Products: []task.Product{{ID: "p", Name: "plugin_call_output", DataItems: []task.DataItem{
 					{Kind: task.DataKind, Data: []byte(`{"call_id":"c","output":"secret"}`)}}}}}},
+		{"the user's message, as a status", ExposeStatus, []string{begin,
+			message("u", "completed", "message", "user", says), message("s", "completed", "message", "system", says), end},
+			nothing},
+		{"the user's message, as a product", ExposeProduct, []string{begin,
+			message("u", "in_progress", "message", "user", "null"), grows("u", "hi"),
+			message("u", "completed", "message", "user", says), message("s", "completed", "message", "system", says), end},
+			nothing},
 		{"pieces before their message, as a product", ExposeProduct, []string{begin, grows("m", "It "), grows("m", "rains"),
 			answer, end}, heard{States: once.States, Chunks: []string{"It ", "+rains", "+ (last)"}, Products: once.Products}},
 		{"pieces before their message", ExposeNone,

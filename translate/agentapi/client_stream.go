@@ -119,6 +119,7 @@ type agentMessage struct {
 	known    bool   // the agent has sent the message itself, which says what it is
 	waiting  int    // bytes of contents that have come before that
 	shows    bool   // it is a product
+	repeats  bool   // what the user or the system has said, which is not shown
 	contents []part // by index
 	begun    bool   // a piece of the product was reported
 	grows    bool   // the last content is a text that grows, and is shown as it does
@@ -328,7 +329,7 @@ func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) err
 			msg.contents[i] = part{whole: true, item: items[i]}
 		}
 		rep.Chunks = append(rep.Chunks, msg.change(before, true)...)
-	case r.expose == ExposeStatus && rep.State == task.None:
+	case r.expose == ExposeStatus && rep.State == task.None && !msg.repeats:
 		rep.State, rep.NativeState = task.Working, statusInProgress
 		for _, it := range items {
 			it.Metadata = typed(msg.kind)

@@ -138,3 +138,19 @@ func TestAnswerIsLast(t *testing.T) {
 		})
 	}
 }
+
+// TestOverBeforeFailure: what was over when the task failed is complete, and what was not never is.
+func TestOverBeforeFailure(t *testing.T) {
+	got := shorts(sent(t, state(task.Working, task.Text("hm")), last(piece("a", "A", false)), piece("b", "B", false),
+		last(piece("c", "C", false)), state(task.Failed)))
+	want := []string{"response created", "response in_progress",
+		"message in_progress 1 reasoning", `content completed 1[0] text "hm"`,
+		"message in_progress 2 message", "message completed 1 reasoning", `content in_progress 2[0] text "A"`,
+		"message in_progress 3 message", `content completed 2[0] text "A"`, "message completed 2 message",
+		`content in_progress 3[0] text "B"`, "message in_progress 4 message", `content in_progress 4[0] text "C"`,
+		`content completed 4[0] text "C"`, "message completed 4 message",
+		"response failed with 3 AGENT_UNKNOWN_ERROR: The task is failed."}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
