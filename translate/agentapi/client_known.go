@@ -59,3 +59,13 @@ func (r *reader) wait(msg *agentMessage, size int) error {
 	}
 	return nil
 }
+
+// showsAny reports whether a message is shown.
+func (r *reader) showsAny() bool {
+	for _, msg := range r.messages {
+		if msg.begun {
+			return true
+		}
+	}
+	return false
+}

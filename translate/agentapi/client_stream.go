@@ -172,10 +172,13 @@ func (r *reader) response(m *members) (agent.Report, error) {
 	var usage wire.Extensions
 	usage.Add("usage", m.usage)
 	rep.TaskExtensions = usage.JSON(family, "")
-	if rep.State != task.AwaitingCompletion {
+	switch {
+	case rep.State != task.AwaitingCompletion:
 		rep.Items, rep.Extensions = []task.DataItem{task.Text(r.reason(m))}, ended(m.status, m.failure)
-	} else if len(r.open) > 0 {
+	case len(r.open) > 0:
 		rep.State, rep.Items = task.AwaitingInput, r.question()
+	case r.waiting > 0 && !r.showsAny():
+		rep.Items = []task.DataItem{task.Text("the agent has sent contents without their messages, so they are not shown")}
 	}
 	return rep, nil
 }
