@@ -177,7 +177,7 @@ func TestAUNMessagesCrash(t *testing.T) {
 		}
 	}
 	starts := make(map[string]int)
-	for _, h := range agent.requests("tasks/send") {
+	for _, h := range agent.requests("tasks/sendSubscribe") { // the inbox follows what the agent does
 		starts[h.Params.ID]++
 	}
 	if len(starts) != threads {

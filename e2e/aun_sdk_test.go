@@ -47,8 +47,8 @@ func TestAUNMissedMessages(t *testing.T) {
 			t.Errorf("it has heard %q, want %q", said, want)
 		}
 	}
-	const one, slow, three = "task.started, echo: one, ok, task.completed, ", "task.started, slow done, task.completed, ",
-		"task.started, echo: three, ok, task.completed, "
+	const one, slow, three = "task.started, echo: one, ok, task.completed, ",
+		"task.started, tick 0, slow done, task.completed, ", "task.started, echo: three, ok, task.completed, "
 	hears(alice, one+slow)
 	alice.Heard = nil
 	noError(t, alice.Say(s.soon(), aunAgent, "three", "x3"))

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -67,6 +68,10 @@ func (r aunCallerRow) row() wildRow {
 
 // echoes is an agent that answers as the sample agent does.
 func echoes(m aunpeer.Received, say func(map[string]any)) {
+	if m.Type == "menu.query" {
+		say(map[string]any{"type": "menu.response", "items": []any{}})
+		return
+	}
 	for _, p := range []map[string]any{
 		{"type": "event", "event": "task.started"},
 		{"type": "text", "text": "echo: " + m.Text},
@@ -164,6 +169,30 @@ var wildAUNCallers = []wildRow{
 			for _, m := range heard {
 				if m.Payload.Type == "text" {
 					end.Products = append(end.Products, m.Payload.Text)
+				}
+			}
+			return end
+		},
+	}.row(),
+	aunCallerRow{
+		name:   "a command line, which asks for a menu, sends strings, and waits for `task.started`",
+		direct: true,
+		want: wildEnd{Noted: []string{"menu.response", "task.started", "text", "text", "task.completed"},
+			Products: []string{"echo: hello", "ok"}},
+		call: func(c *aunCalls) (end wildEnd) {
+			conn := must(c.me.Online(c.soon()))(c.t)
+			defer conn.Cut()
+			for _, payload := range []any{map[string]any{"type": "menu.query"}, "hello"} {
+				must(conn.Call(c.soon(), "message.send", map[string]any{"to": aunAgent, "payload": payload}))(c.t)
+			}
+			for _, m := range c.until(conn) {
+				switch p := m.Payload; p.Type {
+				case "status":
+				case "text":
+					end.Products = append(end.Products, p.Text)
+					fallthrough
+				default:
+					end.Noted = append(end.Noted, cmp.Or(p.Event, p.Type))
 				}
 			}
 			return end

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestWildAUN has clients of AUN and Leaders of AIP ask agents of AUN that speak by messages, all by rule.
@@ -22,7 +23,8 @@ func TestWildAUN(t *testing.T) {
 type aunRow struct {
 	name string
 	rule func(m aunpeer.Received, say func(map[string]any))
-	want []string // the texts that the turns end with
+	want []string // the texts, or the names of the files, that the turns end with
+	says []string // what it says while it works, which a Leader has in the history
 }
 
 func (r aunRow) row() wildRow {
@@ -38,7 +40,7 @@ func (r aunRow) row() wildRow {
 		}
 	}
 	return wildRow{name: r.name,
-		want: wildEnd{Products: r.want[len(r.want)-1:], Noted: r.want, Told: wildTurns[:len(r.want)]},
+		want: wildEnd{Products: r.want[len(r.want)-1:], Said: r.says, Noted: r.want, Told: wildTurns[:len(r.want)]},
 		ways: []wildWay{
 			{name: "a client of AUN", serve: serve(true), call: r.byMessages},
 			{name: "a Leader", serve: serve(false), call: r.byLeader},
@@ -48,7 +50,7 @@ func (r aunRow) row() wildRow {
 // wildTurns are the texts of the turns.
 var wildTurns = []string{"hello", "again"}
 
-// byMessages asks the agent by messages, and takes the text of each turn.
+// byMessages asks the agent by messages, and takes what each turn ends with.
 func (r aunRow) byMessages(t *testing.T, at string) (end wildEnd) {
 	s, c := aunDirectly(t, at)
 	conn := must(c.Online(s.soon()))(t)
@@ -56,14 +58,26 @@ func (r aunRow) byMessages(t *testing.T, at string) (end wildEnd) {
 	for n := range r.want {
 		must(conn.Call(s.soon(), "message.send", map[string]any{"to": aunAgent,
 			"payload": aunpeer.Payload{Type: "text", Text: wildTurns[n], ThreadID: "th", ChatID: "th"}}))(t)
-		f := must(conn.Event(s.soon(), func(f aunpeer.Frame) bool {
-			var m struct{ Payload aunpeer.Payload }
-			return json.Unmarshal(f.Params, &m) == nil && m.Payload.Text != ""
-		}))(t)
-		var m struct{ Payload aunpeer.Payload }
-		noError(t, json.Unmarshal(f.Params, &m))
-		end.Products = []string{m.Payload.Text}
-		end.Noted = append(end.Noted, m.Payload.Text)
+		for answer := ""; answer == ""; end.Products = []string{answer} {
+			var m aunMessage
+			f := must(conn.Event(s.soon(), func(f aunpeer.Frame) bool { return f.Method == "event/message.received" }))(t)
+			noError(t, json.Unmarshal(f.Params, &m))
+			switch p := m.Payload; {
+			case p.Type == "thought":
+				for _, it := range p.Items {
+					if it.Kind == "text" {
+						end.Said = append(end.Said, it.Text)
+					}
+				}
+			case p.Type == "status" && p.Text != "":
+				end.Said = append(end.Said, p.Text)
+			case len(p.Attachments) > 0:
+				answer = p.Attachments[0].Filename
+			default:
+				answer = p.Text
+			}
+		}
+		end.Noted = append(end.Noted, end.Products...)
 	}
 	return end
 }
@@ -79,7 +93,7 @@ func aunDirectly(t *testing.T, at string) (*aunSite, *aunpeer.Client) {
 	return s, c
 }
 
-// byLeader asks the agent as a Leader, and takes the last product of each turn.
+// byLeader asks the agent as a Leader, and takes the products of each turn.
 func (r aunRow) byLeader(t *testing.T, at string) (end wildEnd) {
 	c := leaderOf(t, at)
 	for n := range r.want {
@@ -93,9 +107,16 @@ func (r aunRow) byLeader(t *testing.T, at string) (end wildEnd) {
 			return wildEnd{Broken: fmt.Sprintf("turn %d is %s without a product: %+v", n+1, got.Status.State,
 				got.Status.DataItems)}
 		}
-		last := got.Products[len(got.Products)-1].DataItems[0].Text
-		end.Products = []string{last}
-		end.Noted = append(end.Noted, last)
+		end.Products, end.Said = nil, nil
+		for _, p := range got.Products {
+			end.Products = append(end.Products, p.DataItems[0].Text+p.DataItems[0].Name)
+		}
+		for _, m := range got.MessageHistory {
+			if m.SenderRole == task.Partner {
+				end.Said = append(end.Said, m.DataItems[0].Text)
+			}
+		}
+		end.Noted = append(end.Noted, end.Products...)
 	}
 	return end
 }
@@ -132,5 +153,37 @@ var wildAUN = []wildRow{
 			say(map[string]any{"type": "text", "text": "done: " + m.Text})
 		},
 		want: []string{"done: hello", "done: again"},
+	}.row(),
+	aunRow{
+		name: "says what it thinks, and a status `processing` with a text, before its answer",
+		rule: func(m aunpeer.Received, say func(map[string]any)) {
+			for _, p := range []map[string]any{
+				{"type": "event", "event": "task.started"},
+				{"type": "thought", "items": []aunpeer.Item{{Kind: "tool_call"}, {Kind: "text", Text: "I think"}}},
+				{"type": "status", "state": "processing", "text": "I read"},
+				{"type": "text", "text": "done: " + m.Text},
+				{"type": "event", "event": "task.completed"},
+			} {
+				p["thread_id"] = m.Thread
+				say(p)
+			}
+		},
+		want: []string{"done: hello"},
+		says: []string{"I think", "I read"},
+	}.row(),
+	aunRow{
+		name: "sends a file as an object of its storage, without a URL",
+		rule: func(m aunpeer.Received, say func(map[string]any)) {
+			for _, p := range []map[string]any{
+				{"type": "event", "event": "task.started"},
+				{"type": "file", "attachments": []map[string]any{
+					{"owner_aid": aunAgent, "object_key": "shared/f.txt", "filename": "f.txt"}}},
+				{"type": "event", "event": "task.completed"},
+			} {
+				p["thread_id"] = m.Thread
+				say(p)
+			}
+		},
+		want: []string{"f.txt"},
 	}.row(),
 }

@@ -20,8 +20,24 @@ type Payload struct {
 	Event    string `json:"event,omitempty"`
 	State    string `json:"state,omitempty"`
 	Data     any    `json:"data,omitempty"`
+	Items    []Item `json:"items,omitempty"`
 
 	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// UnmarshalJSON reads a payload. A string is a text.
+func (p *Payload) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		return json.Unmarshal(text, &p.Text)
+	}
+	type plain Payload
+	return json.Unmarshal(text, (*plain)(p))
+}
+
+// Item is a part of a thought.
+type Item struct {
+	Kind string `json:"kind"`
+	Text string `json:"text,omitempty"`
 }
 
 // Attachment is a file in a Payload.
@@ -33,8 +49,8 @@ type Attachment struct {
 
 // Received is a message that the agent has received. N is how many that were by then.
 type Received struct {
-	ID, Text, Thread, Chat string
-	N                      int
+	ID, Type, Text, Thread, Chat string
+	N                            int
 }
 
 // message takes a message: the agent reads it, or it is delivered to the connections of its recipient.
@@ -139,8 +155,8 @@ func (g *Gateway) read(from, id string, payload Payload) {
 		n := len(g.texts)
 		g.mu.Unlock()
 		g.running.Go(func() {
-			g.Rule(Received{ID: id, Text: payload.Text, Thread: payload.ThreadID, Chat: payload.ChatID, N: n},
-				func(said map[string]any) { g.deliver(g.Agent, from, rand.Text(), said) })
+			g.Rule(Received{ID: id, Type: payload.Type, Text: payload.Text, Thread: payload.ThreadID, Chat: payload.ChatID,
+				N: n}, func(said map[string]any) { g.deliver(g.Agent, from, rand.Text(), said) })
 		})
 		return
 	}
