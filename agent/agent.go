@@ -132,6 +132,10 @@ type Report struct {
 	// Closed says of a settled State that the agent has ended its own task for good, and acts on no further message.
 	Closed bool
 
+	// Presumed says of a settled State that the agent has not said it: it has ended its stream behind an answer. If a
+	// cancel waits, that is what has ended it.
+	Presumed bool
+
 	// Verbatim says that the agent speaks the protocol of the canon: what it says is shown where it says it.
 	Verbatim bool
 

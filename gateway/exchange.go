@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 
@@ -52,6 +53,9 @@ func (x *exchange) parse() error {
 		if err := c.CheckContent(x.in.Content); err != nil {
 			return err
 		}
+	}
+	if _, ok := x.dialect.(translate.Marked); ok {
+		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	}
 	limits := x.g.config.Limits
 	if t, ok := x.dialect.(translate.Transcoder); ok {

@@ -48,6 +48,12 @@ func TestCancelRaces(t *testing.T) {
 			func(int) error { return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke") },
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) }, nil,
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
+		{"the agent cancels by ending its stream, which it might have done at the end", 1,
+			func(int) error { bubble.Pass(time.Millisecond); return nil },
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{State: task.AwaitingCompletion, Presumed: true}, nil)
+			}, nil,
+			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 		{"the agent refuses, and its run breaks off", 1, func(int) error { bubble.Pass(time.Millisecond); return no },
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent went away"))

@@ -97,7 +97,9 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	}
 	r.heard = true
 	r.answered.set()
-	if rep.State == task.Canceled && tk.holdEnd(*rep) {
+	if rep.State == task.Canceled && tk.holdEnd(*rep) || rep.Presumed && tk.holdEnd(agent.Report{
+		State: task.Failed, Items: []task.DataItem{task.Text("the agent has ended its stream without a last state")},
+	}) {
 		return true, nil
 	}
 	if err := tk.load(ctx); err != nil {

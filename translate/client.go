@@ -85,6 +85,12 @@ type TextStream interface {
 	Text(event string, data []byte, pieces *task.Pieces) bool
 }
 
+// A Concluder is a Stream whose agents may end it behind the answer, without the event that ends the turn.
+type Concluder interface {
+	// Conclude returns what the events amount to once the agent has ended the stream, and false where that is no answer.
+	Conclude() (agent.Report, bool)
+}
+
 // Operation is what a request asks of an agent.
 type Operation uint8
 

@@ -17,6 +17,7 @@
 //   - ErrorStreamer: errors as the only event of a stream
 //   - Transcoder: messages that are not JSON
 //   - Unresumer: streams that callers do not resume
+//   - Marked: bodies that begin with a byte order mark
 //   - Sessions: parts of sessions
 //   - VersionedServer: another form for callers that name their version
 //

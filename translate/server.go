@@ -161,6 +161,9 @@ type Unresumer interface {
 	Numbered() bool
 }
 
+// A Marked Server is one whose callers may begin a body with a byte order mark, which means nothing.
+type Marked interface{ TakesMark() }
+
 // A Transcoder is a Server whose messages are protocol buffers, as those of gRPC, and not JSON. What it appends are
 // messages, and AppendError appends a google.rpc.Status. Its requests have no envelope. Only fronts of gRPC serve it.
 type Transcoder interface {

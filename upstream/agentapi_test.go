@@ -61,8 +61,11 @@ func status(code int, body string) http.HandlerFunc {
 const (
 	busyLine = `{"error": "Task s:s is already in RUNNING state."}`
 	created  = `{"object":"response","id":"r","status":"created"}`
+	begins   = `{"object":"message","id":"m","status":"in_progress","type":"message","role":"assistant"}`
 	saysHi   = `{"object":"content","type":"text","index":0,"delta":true,"msg_id":"m","status":"in_progress","text":"hi"}`
 	finished = `{"object":"response","id":"r","status":"completed","output":null}`
+	saysAll  = `{"object":"message","id":"m","status":"completed","type":"message","role":"assistant",` +
+		`"content":[{"type":"text","text":"hi"}]}`
 )
 
 // notAgain is why a run that may have begun is not sent again.
@@ -92,7 +95,7 @@ func TestRuns(t *testing.T) {
 		tries   int
 		took    time.Duration
 	}{
-		{"a run", []http.HandlerFunc{events(created, saysHi, finished)},
+		{"a run", []http.HandlerFunc{events(created, begins, saysHi, finished)},
 			[]string{"created", "m+=hi", "completedm+="}, 1, 0},
 		{"an answer that is no stream", []http.HandlerFunc{status(200, finished)}, []string{"completed"}, 1, 0},
 		{"a busy session", []http.HandlerFunc{events(busyLine), status(200, busyLine), events(created, finished)},
@@ -100,8 +103,17 @@ func TestRuns(t *testing.T) {
 		{"a session that stays busy", []http.HandlerFunc{events(busyLine)},
 			[]string{"agent-timeout: the agent has worked on an earlier message of the session for 5m0s"},
 			154, 299*time.Second + 100*time.Millisecond},
-		{"a stream that ends too early", []http.HandlerFunc{events(created, saysHi)},
+		{"a stream that ends too early", []http.HandlerFunc{events(created, begins, saysHi)},
 			[]string{"created", "m+=hi", gone}, 1, 0},
+		{"a stream that ends behind the answer", []http.HandlerFunc{events(created, saysAll)},
+			[]string{"created", "m+=hi", "complete"}, 1, 0},
+		{"a stream that says so", []http.HandlerFunc{events(created, saysAll, "[DONE]")},
+			[]string{"created", "m+=hi", "complete"}, 1, 0},
+		{"a stream that breaks behind the answer", []http.HandlerFunc{
+			func(w http.ResponseWriter, r *http.Request) {
+				events(created, saysAll)(w, r)
+				breaks(w, r)
+			}}, []string{"created", "m+=hi", gone}, 1, 0},
 		{"a stream without an event", []http.HandlerFunc{events()}, []string{gone}, 1, 0},
 		{"a connection that breaks", []http.HandlerFunc{breaks},
 			[]string{"invalid-agent-response: the connection to the agent broke before it answered"}, 1, 0},
@@ -180,7 +192,7 @@ func TestCancelOfASession(t *testing.T) {
 		{"a message that waits to be sent", "/stop", nil, func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(context.Context) bool { return false }
 		}, "canceled", nil},
-		{"a message that is not answered", "/stop", status(204, ""), func(c *agent.Turn) {
+		{"a message that is not saysAll", "/stop", status(204, ""), func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
 		}, "canceled", stopped},
 		{"a task whose run has ended meanwhile", "/stop", nil, func(c *agent.Turn) {
@@ -192,7 +204,7 @@ func TestCancelOfASession(t *testing.T) {
 				return nil
 			}
 		}, "canceled", nil},
-		{"no path, and a message that is not answered", "", nil, func(c *agent.Turn) {
+		{"no path, and a message that is not saysAll", "", nil, func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
 		}, "canceled: canceled here; agentapi cannot cancel, so the connection to the agent was closed, and the agent " +
 			"may continue its work", nil},

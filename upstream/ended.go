@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // errStreamEnded says that the agent has called its stream ended before the turn was, and has sent nothing after it.
@@ -46,6 +47,21 @@ func (r *run) endedBy(b brought, err error) *brought {
 		return nil
 	}
 	return &b
+}
+
+// concluded returns what a stream amounts to that its agent has ended behind an answer (translate.Concluder). A
+// connection that breaks is no such end.
+func (s *reading) concluded(err error) (agent.Report, bool) {
+	c, ok := s.codec.(translate.Concluder)
+	if !ok || s.run.ctx.Err() != nil || ReasonOf(err) != StreamCut || !errors.Is(err, io.EOF) {
+		return agent.Report{}, false
+	}
+	rep, ok := c.Conclude()
+	if ok {
+		s.run.logger().LogAttrs(s.run.ctx, slog.LevelWarn,
+			"the agent has ended its stream without a last state; its last message is complete, and is taken for the result")
+	}
+	return rep, ok
 }
 
 // tellsNothing reports whether an agent whose stream has brought a result is asked, for a time, how the task stands,

@@ -77,6 +77,9 @@ func (s *reading) next() (over bool, _ error) {
 	if err != nil && s.closing && s.run.ctx.Err() == nil {
 		err = errStreamEnded
 	}
+	if rep, ok := s.concluded(err); ok {
+		return s.end(rep)
+	}
 	if err != nil {
 		return s.fail(err)
 	}

@@ -121,13 +121,13 @@ func TestAgentAPI(t *testing.T) {
 			order = append(order, one)
 		}
 		want := []string{"response created", "response in_progress", "message in_progress", "content in_progress delta",
-			"content in_progress delta", "content in_progress delta", "content completed", "message completed",
-			"message in_progress", "content in_progress delta", "content completed", "message completed", // "streamed"
-			"response completed"}
+			"content in_progress delta", "content in_progress delta",
+			"message in_progress", "content completed", "message completed", // "streamed"
+			"content completed", "message completed", "response completed"}
 		if d := cmp.Diff(want, order); d != "" {
 			t.Errorf("the order of the objects (-want +got):\n%s", d)
 		}
-		if end := list[len(list)-1]; end.SessionID != "s" || end.said() != list[6].Text+"streamed" {
+		if end := list[len(list)-1]; end.SessionID != "s" || end.said() != "streamed"+list[9].Text {
 			t.Errorf("the last response is %+v", end)
 		}
 	})
@@ -227,6 +227,20 @@ func TestAgentAPIContentType(t *testing.T) {
 	}
 }
 
+// TestAgentAPIByteOrderMark: a body may begin with a byte order mark, as for the framework.
+func TestAgentAPIByteOrderMark(t *testing.T) {
+	g := agentAPI(t)
+	const mark = "\xef\xbb\xbf"
+	if res, body := g.request("POST", "/agents/one/process", "Content-Type", "application/json",
+		mark+input("hello", `,"stream":false`)); res.StatusCode != 200 || !strings.Contains(body, `"status":"completed"`) {
+		t.Errorf("it is answered with %d and %s", res.StatusCode, body)
+	}
+	if _, body := g.request("POST", "/agents/one/process", "Content-Type", "application/json", mark+mark+"{}"); !strings.
+		Contains(body, "json_invalid") {
+		t.Errorf("two of them are answered with %s", body)
+	}
+}
+
 // held is an agent that does not finish before it is released.
 type held struct {
 	partner.Agent
@@ -288,7 +302,7 @@ func TestAgentAPIErrors(t *testing.T) {
 			`"msg":"JSON decode error","ctx":{"error":`},
 		"no object": {"[]", 422, "application/json", `{"detail":[{"type":"dict_type","loc":["body"],` +
 			`"msg":"Input should be a valid dictionary"`},
-		"a wrong type": {`{"input":"x"}`, 422, "application/json", `{"detail":[{"type":"list_type","loc":["body","input"],` +
+		"a wrong type": {`{"input":{}}`, 422, "application/json", `{"detail":[{"type":"list_type","loc":["body","input"],` +
 			`"msg":"Input should be a valid list"`},
 		"twice": {`{"input":[],"input":[]}`, 422, "application/json", `{"detail":[{"type":"dict_type",` +
 			`"loc":["body","input"]`},

@@ -79,6 +79,22 @@ func (r *reader) end(rep *agent.Report) {
 	}
 }
 
+// Conclude implements translate.Concluder: some agents end their stream behind a complete message, without the end of
+// the response. An agent that ends it elsewhere was stopped.
+func (r *reader) Conclude() (rep agent.Report, ok bool) { // Lenient: no end of the response
+	if r.ended == nil || !r.ended.answers {
+		return rep, false
+	}
+	for _, msg := range r.messages {
+		if !msg.complete {
+			return rep, false
+		}
+	}
+	return agent.Report{
+		State: task.AwaitingCompletion, NativeState: "complete", Revision: "complete", Presumed: true,
+	}, true
+}
+
 // reason returns why a response has ended without being completed.
 func (r *reader) reason(m *members) string {
 	text := errorText(m.failure.Get("code"), m.failure.Get("message"))

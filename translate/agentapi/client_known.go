@@ -24,6 +24,7 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 	}
 	repeats := isAnswer(kind) && (m.role.Str == roleUser || m.role.Str == roleSystem)
 	answers := isAnswer(kind) && !repeats && m.role.Str != roleTool
+	msg.answers = answers
 	shows := answers || r.expose == ExposeProduct && !repeats
 	switch {
 	case !msg.known:

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // TestUnknownMessages holds what becomes of contents before the message that they belong to.
@@ -134,5 +135,53 @@ func TestWaitingIsGivenBack(t *testing.T) {
 	}
 	if s.contents != 1 {
 		t.Errorf("%d contents are kept", s.contents)
+	}
+}
+
+// TestConclude: an agent that ends its stream behind a complete answer has answered. Elsewhere it was stopped.
+//
+// Lenient: the end of its stream behind a complete message, without that of the response
+func TestConclude(t *testing.T) {
+	message := func(id, status, kind, role string) string {
+		content := "null"
+		if status == "completed" {
+			content = `[{"type":"text","text":"a"}]`
+		}
+		return fmt.Sprintf(`{"object":"message","id":%q,"status":%q,"type":%q,"role":%q,"content":%s}`, id, status, kind,
+			role, content)
+	}
+	answer := message("m", "completed", "message", "assistant")
+	for _, c := range []struct {
+		name   string
+		events []string
+		want   bool
+	}{
+		{"an answer", []string{message("m", "in_progress", "message", "assistant"), answer}, true},
+		{"an answer behind a call", []string{message("p", "completed", "plugin_call", "assistant"),
+			message("p", "completed", "plugin_call_output", "tool"), answer}, true},
+		{"an interface", []string{answer, message("u", "completed", "a2ui_response", "assistant")}, true},
+		{"nothing", nil, false},
+		{"a call behind a message", []string{answer, message("p", "completed", "plugin_call", "assistant")}, false},
+		{"the user's own message", []string{message("u", "completed", "message", "user")}, false},
+		{"another message in progress", []string{message("t", "in_progress", "message", "assistant"), answer}, false},
+		{"a piece of another message", []string{answer,
+			`{"object":"content","msg_id":"n","type":"text","delta":true,"text":"b"}`}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, o := range []Options{{}, {Expose: ExposeProduct}} {
+				s := Client(o).NewStream(nil)
+				for _, ev := range c.events {
+					if _, err := s.Event("", []byte(ev)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				rep, ok := s.(translate.Concluder).Conclude()
+				said, err := s.Event("", []byte("[DONE]"))
+				if ok != c.want || (rep.State == task.AwaitingCompletion) != c.want || rep.Presumed != c.want ||
+					err != nil || said.State != rep.State {
+					t.Errorf("it amounts to %+v and %v; behind [DONE] to %+v, %v", rep, ok, said, err)
+				}
+			}
+		})
 	}
 }

@@ -30,8 +30,12 @@ var done = []byte("[DONE]")
 
 // Event implements translate.Stream.
 func (s *stream) Event(_ string, data []byte) (agent.Report, error) {
-	if len(data) == 0 || bytes.Equal(bytes.TrimSpace(data), done) {
+	if len(data) == 0 {
 		return agent.Report{}, nil
+	}
+	if bytes.Equal(bytes.TrimSpace(data), done) {
+		rep, _ := s.Conclude()
+		return rep, nil
 	}
 	v, err := wire.Value(data, "event")
 	if err != nil {
@@ -109,6 +113,7 @@ type reader struct {
 	last     *agentMessage // that the last event was about
 	contents int           // of messages that are not complete, including the ones that an index skips
 	waiting  int           // bytes of contents whose messages are not known yet
+	ended    *agentMessage // the last one that is complete
 	open     []ask
 	failure  string // what the agent has last reported as an error, outside of its response
 }
@@ -117,6 +122,7 @@ type reader struct {
 type agentMessage struct {
 	id, kind string
 	known    bool   // the agent has sent the message itself, which says what it is
+	answers  bool   // it is for the one who asks
 	waiting  int    // bytes of contents that have come before that
 	shows    bool   // it is a product
 	repeats  bool   // what the user or the system has said, which is not shown
@@ -321,7 +327,7 @@ func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) err
 	if len(items) > wire.MaxItems {
 		return wire.Refuse("the agent's answer has a message with more than %d contents", wire.MaxItems)
 	}
-	msg.complete, msg.grows = true, false
+	msg.complete, msg.grows, r.ended = true, false, msg
 	r.contents -= len(msg.contents)
 	switch {
 	case msg.shows:

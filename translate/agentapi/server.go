@@ -32,6 +32,9 @@ func (server) StreamsErrors(r *translate.Refused) bool { return r.Stream }
 // Numbered implements translate.Unresumer: a response is sent once.
 func (server) Numbered() bool { return false }
 
+// TakesMark implements translate.Marked.
+func (server) TakesMark() {}
+
 // AppendWebhooks implements translate.Server. The Agent API has no webhooks.
 func (s server) AppendWebhooks(dst []byte, id jsonrpc.ID, _ *translate.Call, _ []task.Webhook) []byte {
 	return s.AppendError(dst, id, task.Errorf(task.NotificationNotSupported, "the Agent API has no webhooks"))
@@ -57,6 +60,7 @@ var (
 	_ translate.Statuser       = server{}
 	_ translate.ErrorStreamer  = server{}
 	_ translate.Unresumer      = server{}
+	_ translate.Marked         = server{}
 	_ translate.Sessions       = server{}
 	_ translate.ContentChecker = server{}
 )

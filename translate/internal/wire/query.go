@@ -72,8 +72,15 @@ func GoesOn(q *translate.Query, name, session string) error {
 	return About(q, name)
 }
 
-// InSession is About for the name of a session.
-func InSession(q *translate.Query, name string) error { return same(q.Session, name, "session") }
+// InSession refuses an answer that names another session of the gateway. Another name is one of the agent's own, which
+// says nothing.
+func InSession(q *translate.Query, name string) error {
+	ours := q.Session[:strings.LastIndexByte(q.Session, '-')+1] // with which all names of the gateway begin
+	if ours == "" || len(name) != len(q.Session) || !strings.HasPrefix(name, ours) {
+		return nil
+	}
+	return same(q.Session, name, "session")
+}
 
 func same(want, name, what string) error {
 	if want == "" || name == "" || name == want {
