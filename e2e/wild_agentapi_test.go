@@ -288,17 +288,26 @@ const (
 	apiOutput = `{"call_id":"c","name":"weather","output":"secret"}`
 )
 
+// apiLangGraph is what LangGraph's adapter sends: the user's and the system's message again, and a tool's data before
+// their messages.
+var apiLangGraph = append([]string{
+	apiMessage("u", "in_progress", "message", "user", "null"), apiPiece("u", wildTold),
+	apiMessage("u", "completed", "message", "user", apiTexts(wildTold)),
+	apiMessage("s", "in_progress", "message", "system", "null"), apiPiece("s", "be brief"), apiData("p", apiCall),
+	apiMessage("p", "completed", "plugin_call", "assistant", `[{"type":"data","data":`+apiCall+`}]`),
+	apiMessage("t", "in_progress", "message", "tool", "null"), apiData("o", apiOutput),
+	apiMessage("o", "completed", "plugin_call_output", "tool", `[{"type":"data","data":`+apiOutput+`}]`),
+}, apiAnswer...)
+
 var wildAgentAPI = []wildRow{
 	agentAPIRow{
 		name: "sends a tool's data before their messages, and the user's message again, as LangGraph's adapter does",
-		says: append([]string{
-			apiMessage("u", "in_progress", "message", "user", "null"), apiPiece("u", wildTold),
-			apiMessage("u", "completed", "message", "user", apiTexts(wildTold)),
-			apiData("p", apiCall),
-			apiMessage("p", "completed", "plugin_call", "assistant", `[{"type":"data","data":`+apiCall+`}]`),
-			apiMessage("t", "in_progress", "message", "tool", "null"), apiData("o", apiOutput),
-			apiMessage("o", "completed", "plugin_call_output", "tool", `[{"type":"data","data":`+apiOutput+`}]`),
-		}, apiAnswer...),
+		says: apiLangGraph,
+	}.row(),
+	agentAPIRow{
+		name: "sends the same, and its tools are shown in statuses",
+		set:  "agent {\n\t\t\texpose status\n\t\t}",
+		says: apiLangGraph,
 	}.row(),
 	agentAPIRow{
 		name: "sends pieces before their message, as the framework `text` does",
