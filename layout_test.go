@@ -162,8 +162,8 @@ var mayImport = map[string][]string{
 		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",
 		"internal/build", "caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/history",
 		"caddymodule/storefiles", "cluster", "cluster/handover", "cluster/natsdriver", "node", "replay/jetstream"},
-	"node": {"aac", "amp", "aun", "catalog", "directory", "gateway", "gateway/wsfront", "partner", "policy", "replay",
-		"shard", "task", "token", "translate"},
+	"node": {"aac", "amp", "aun", "catalog", "directory", "gateway", "gateway/wsfront", "group", "mailbox", "partner",
+		"policy", "replay", "shard", "shard/ask", "standing", "task", "token", "translate", "upstream/callback"},
 	"caddymodule/adminapi":   {"task", "notify", "internal/measure"},
 	"caddymodule/console":    {"caddymodule/adminapi"},
 	"caddymodule/doctor":     {"task", "identity", "internal/pemtext"},
@@ -227,14 +227,14 @@ var outside = map[string][]string{
 		"translate/translatetest", "translate/a2a/internal/extension", "translate/a2a/internal/part",
 		"translate/a2a/internal/reply", "translate/a2a/internal/rpc", "translate/a2a/internal/status",
 		"translate/a2a/internal/webhook", "internal/leader", "upstream/auntransport"},
-	"go.opentelemetry.io/": {"group", "internal/tracing", "internal/measure", "caddymodule", "partner", "gateway",
+	"go.opentelemetry.io/": {"group", "internal/tracing", "internal/measure", "caddymodule", "node", "partner", "gateway",
 		"gateway/httpfront", "onbehalf", "upstream/httptransport", "upstream/grpctransport", "notify", "notify/delivery"},
 	"net/http": {"adp", "authn", "directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
 		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
 		"policy/decide", "revocation", "registry", "registry/registrytest", "internal/natstest", "agentca",
-		"agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip"},
+		"agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node"},
 }
 
 func TestImports(t *testing.T) {

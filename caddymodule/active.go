@@ -103,7 +103,7 @@ func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
 			}
 			if disabled[name] = now; now {
 				some = true
-				a.opened.groups.LeaveAllOf(name)
+				a.opened.Groups.LeaveAllOf(name)
 			}
 		}
 		if some {

@@ -124,7 +124,7 @@ func answer(of adminAnswer) adminServer {
 
 // ofWebhooks makes an answer of one that needs the webhooks only.
 func ofWebhooks(answer func(notify.Engines, *http.Request) (any, error)) adminAnswer {
-	return func(o *openStore, r *http.Request) (any, error) { return answer(o.tasks.Webhooks(), r) }
+	return func(o *openStore, r *http.Request) (any, error) { return answer(o.Tasks.Webhooks(), r) }
 }
 
 // admitted makes a handler for requests that the table of routes allows.

@@ -23,7 +23,7 @@ func showContents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := o.tasks.Of(of.Partner, of.Leader)
+	e, _, err := o.Tasks.Of(of.Partner, of.Leader)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func listDeliveries(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := o.tasks.Webhooks().Deliveries(r.Context(), f)
+	list, next, err := o.Tasks.Webhooks().Deliveries(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func listExchanges(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, kept := o.tasks.Webhooks().Exchanges(f, min(cmp.Or(f.Limit, defaultExchanges), maxExchanges))
+	list, kept := o.Tasks.Webhooks().Exchanges(f, min(cmp.Or(f.Limit, defaultExchanges), maxExchanges))
 	out := adminapi.ExchangeList{Kept: kept, Exchanges: make([]adminapi.Exchange, 0, len(list))}
 	for i := range list {
 		e := &list[i]
@@ -146,7 +146,7 @@ func listWebhooks(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, e, err := o.tasks.Of(of.Partner, of.Leader)
+	_, e, err := o.Tasks.Of(of.Partner, of.Leader)
 	if err != nil {
 		return nil, err
 	}

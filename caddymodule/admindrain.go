@@ -13,7 +13,7 @@ import (
 // drain begins or ends a drain, and answers with what is left. One of several gateways hands its shards over, and the
 // others start the new tasks. Where there is no other one, new tasks are refused.
 func drain(o *openStore, r *http.Request) (any, error) {
-	p, log := o.tasks.Process(), slog.New(processLog{name: "aip"})
+	p, log := o.Tasks.Process(), slog.New(processLog{name: "aip"})
 	before, others := p.Draining(), false
 	if o.shared != nil && r.Method != http.MethodGet {
 		err := o.drainOne(r, new(adminapi.NodeName))
@@ -34,7 +34,7 @@ func drain(o *openStore, r *http.Request) (any, error) {
 			log.Info("new tasks are accepted again: the operator has ended the drain")
 		}
 	}
-	since, e := p.Draining(), o.tasks.Engines()
+	since, e := p.Draining(), o.Tasks.Engines()
 	state := adminapi.DrainState{Draining: !since.IsZero(), Since: since, Running: e.Running(), Unfinished: e.Unfinished()}
 	if o.shared == nil {
 		return state, nil

@@ -56,7 +56,7 @@ func TestDrainOfSeveral(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := state{s.drains, out.(adminapi.DrainState).Draining, !o.tasks.Process().Draining().IsZero()}
+				got := state{s.drains, out.(adminapi.DrainState).Draining, !o.Tasks.Process().Draining().IsZero()}
 				if diff := cmp.Diff(step.want, got); diff != "" {
 					t.Errorf("after %s (-want +got):\n%s", step.method, diff)
 				}

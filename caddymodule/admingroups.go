@@ -35,7 +35,7 @@ func listGroups(o *openStore, r *http.Request) (any, error) {
 		return nil, err
 	}
 	list := adminapi.GroupList{Groups: []adminapi.Group{}}
-	all := o.groups.List()
+	all := o.Groups.List()
 	for i := range all {
 		s := &all[i]
 		if !selected(s) {
@@ -64,5 +64,5 @@ func leaveGroup(o *openStore, r *http.Request) (any, error) {
 		return nil, err
 	}
 	name.Partner = o.partnerOf(name.Partner)
-	return name, o.groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
+	return name, o.Groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
 }

@@ -44,7 +44,7 @@ func listQuotas(o *openStore, r *http.Request) (any, error) {
 		return nil, task.Errorf(task.InvalidParams, "after is not the next of a page")
 	}
 	f := policy.UseFilter{Quota: q.Get("quota"), Of: q.Get("of"), After: string(after), Limit: limit}
-	uses, next, err := o.book.Uses(r.Context(), f)
+	uses, next, err := o.Book.Uses(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}

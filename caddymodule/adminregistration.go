@@ -205,7 +205,7 @@ func dependents(o *openStore, g *Gateway, aic string) []string {
 		list = append(list, "the Partner's URL, in which it stands")
 	}
 	groups := 0
-	all := o.groups.List()
+	all := o.Groups.List()
 	for i := range all {
 		if all[i].Partner == aic {
 			groups++

@@ -76,10 +76,10 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 			return nil, err
 		}
 		f := partner.TaskFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), States: states}
-		if o.shards.Peers() != nil {
+		if o.Shards.Peers() != nil {
 			return followAll(ctx, o, f)
 		}
-		return changeFollower{o.tasks.Process().Tail(f), o}, nil
+		return changeFollower{o.Tasks.Process().Tail(f), o}, nil
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a browser that has lost the connection
 		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
@@ -91,7 +91,7 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 	if err != nil {
 		return nil, err
 	}
-	tail, err := partner.TailEvents(ctx, o.shards.Logs(o.tasks.ShardOf(f.Partner, f.Leader)), f)
+	tail, err := partner.TailEvents(ctx, o.Shards.Logs(o.Tasks.ShardOf(f.Partner, f.Leader)), f)
 	if err != nil {
 		return nil, err
 	}

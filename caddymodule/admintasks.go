@@ -85,14 +85,14 @@ func listTasks(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := o.tasks.Engines().Tasks(r.Context(), f)
+	list, next, err := o.Tasks.Engines().Tasks(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
 	page := adminapi.TaskPage{Tasks: make([]adminapi.Task, 0, len(list)), Next: next}
 	for i := range list {
 		t := o.taskOf(&list[i])
-		if e, _, err := o.tasks.Of(t.Partner, t.Leader); err == nil {
+		if e, _, err := o.Tasks.Of(t.Partner, t.Leader); err == nil {
 			t.Reason = e.Reason(r.Context(), &list[i])
 		}
 		page.Tasks = append(page.Tasks, t)
@@ -106,7 +106,7 @@ func countTasks(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := o.tasks.Engines().Count(r.Context(), f)
+	counts, err := o.Tasks.Engines().Count(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := o.tasks.Of(f.Partner, f.Leader)
+	e, _, err := o.Tasks.Of(f.Partner, f.Leader)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func endTask(
 			return nil, err
 		}
 		t.Partner = o.partnerOf(t.Partner)
-		e, _, err := o.tasks.Of(t.Partner, t.Leader)
+		e, _, err := o.Tasks.Of(t.Partner, t.Leader)
 		if err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 	}
 	name := adminapi.TaskName{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
 	query := url.Values{"partner": {name.Partner}, "leader": {name.Leader}, "task": {name.Task}}
-	a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(name.Partner, name.Leader),
+	a, err := o.admin.Of(r.Context(), o.Tasks.ShardOf(name.Partner, name.Leader),
 		adminQuestion{Path: adminapi.Tasks, Method: http.MethodGet, Query: query.Encode()})
 	var page adminapi.TaskPage
 	if err == nil {

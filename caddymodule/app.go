@@ -272,7 +272,7 @@ func (a *App) Start() error {
 		return err
 	}
 	if a.AUN != nil {
-		if a.messages, err = opened.messages(); err != nil {
+		if a.messages, err = opened.Mailbox(); err != nil {
 			return errors.Join(err, opened.release())
 		}
 	}
@@ -290,18 +290,18 @@ func (a *App) Start() error {
 	}
 	a.Certificates.start(a.members, a.allRevocations(), account)
 	a.Notify.guard.Closed = a.closedPlaces()
-	a.opened.leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
+	a.opened.Leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
 	a.partners = partnersOf(a.members)
 	opened.configure(a)
 	for _, g := range a.members {
 		if g.aac != nil {
-			g.aac.Open(opened.used)
+			g.aac.Open(opened.Used)
 		}
 		if g.policy != nil {
-			g.policy.Open(opened.book)
+			g.policy.Open(opened.Book)
 		}
-		g.gateway.Register(opened.tasks)
-		if err := g.Group.register(opened.groups, g); err != nil {
+		g.gateway.Register(opened.Tasks)
+		if err := g.Group.register(opened.Groups, g); err != nil {
 			a.unregister()
 			return err
 		}

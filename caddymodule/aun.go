@@ -263,13 +263,13 @@ func (a *App) startAUN() {
 	}
 	c := wsfront.Config{
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
-		Index: a.opened.aunIndex(), Connections: &process.Clients, Limits: wsfront.Limits(a.AUN.Limits),
+		Index: a.opened.Index(), Connections: &process.Clients, Limits: wsfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
 		Begin: a.detach, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
 		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(process.Clients.Send)
-	c.Assignees = a.opened.assignees
+	c.Assignees = a.opened.Assignees
 	site := &directory.Site{Directory: process.Directory, Identity: a.AUN.identity, Roots: a.AUN.roots,
 		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: process.Clients.CertificateOf, Gateway: aunURL,
 		Healthy: func() bool { return a.draining.Err() == nil }}

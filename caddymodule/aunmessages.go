@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/tidwall/gjson"
 
@@ -12,39 +11,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 )
-
-// messages returns the inboxes of AUN, which outlive configurations.
-func (o *openStore) messages() (*mailbox.Mailbox, error) {
-	o.late.Lock()
-	defer o.late.Unlock()
-	if o.mailbox == nil {
-		m, err := mailbox.Open(o.shards, aunOutlets{}, o.assignees,
-			slog.New(processLog{name: "aip.aun"}))
-		if err != nil {
-			return nil, err
-		}
-		o.mailbox = m
-	}
-	return o.mailbox, nil
-}
-
-// aunOutlets are the connections of AUN clients, as the mailbox needs them.
-type aunOutlets struct{}
-
-// Notify implements mailbox.Connections.
-func (aunOutlets) Notify(aid, method string, params []byte) int {
-	return process.Clients.Notify(aid, method, params)
-}
-
-// Deliver implements mailbox.Connections.
-func (aunOutlets) Deliver(
-	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
-) int {
-	return process.Clients.Deliver(aid, one, method, params, again)
-}
-
-// Online implements mailbox.Connections.
-func (aunOutlets) Online(aid string) bool { return process.Clients.Online(aid) }
 
 // aunAgent is an agent that messages reach.
 type aunAgent struct {

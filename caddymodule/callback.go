@@ -32,7 +32,7 @@ func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 	w, write := masksPush(w, r)
 	defer write()
 	if has, _ := process.Callbacks.Has(r.URL.Path, r.Header); !has {
-		if o := running(); o != nil && o.shards.Peers() != nil && o.forwardPush(w, r) {
+		if o := running(); o != nil && o.Shards.Peers() != nil && o.Pushes.Forward(w, r) {
 			return nil
 		}
 	}

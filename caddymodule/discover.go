@@ -267,7 +267,7 @@ func (a *App) startCatalog() {
 // ends reports whether no new tasks are taken, because another configuration has replaced this one, or the operator
 // drains the gateway.
 func (a *App) ends() bool {
-	return a.draining.Err() != nil || caddy.Exiting() || !a.opened.tasks.Process().Draining().IsZero()
+	return a.draining.Err() != nil || caddy.Exiting() || !a.opened.Tasks.Process().Draining().IsZero()
 }
 
 // mayCall reports whether the sender of a request may call an agent, at any of its mounts.

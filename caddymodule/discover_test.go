@@ -94,8 +94,8 @@ func TestDiscoverByPolicy(t *testing.T) {
 		t.Errorf("discovery servers that are down: %v (-want +got):\n%s", err, diff)
 	}
 
-	o.tasks.Process().Drain()
-	defer o.tasks.Process().EndDrain()
+	o.Tasks.Process().Drain()
+	defer o.Tasks.Process().EndDrain()
 	if status, text := ask("POST", "/discover", `{"query":"echo"}`); status != 307 ||
 		gjson.Get(text, "error.code").Int() != 30701 {
 		t.Errorf("while it drains: %d %s", status, text)

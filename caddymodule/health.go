@@ -112,7 +112,7 @@ func unready(o *openStore) (reasons []string) {
 		if err := o.store.Writable(); err != nil {
 			reasons = append(reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
 		}
-		if since := o.tasks.Process().Draining(); !since.IsZero() {
+		if since := o.Tasks.Process().Draining(); !since.IsZero() {
 			reasons = append(reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
 		}
 	}

@@ -145,14 +145,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	opened := m.opened
-	s.tasks(opened.tasks.Engines())
-	s.flag(metricDraining, !opened.tasks.Process().Draining().IsZero())
+	s.tasks(opened.Tasks.Engines())
+	s.flag(metricDraining, !opened.Tasks.Process().Draining().IsZero())
 	s.flag(metricWritable, opened.store.Writable() == nil)
 	if store, ok := opened.store.(sampledStore); ok {
 		store.sample(s)
 	}
-	s.notify(opened.tasks.Webhooks().Counts())
-	s.groups(m.partners, opened.groups.Counts())
+	s.notify(opened.Tasks.Webhooks().Counts())
+	s.groups(m.partners, opened.Groups.Counts())
 	s.certificates(m.certificates)
 	s.certificates(currentCertificates(m.members))
 }

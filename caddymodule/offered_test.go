@@ -158,7 +158,7 @@ http://%s {
 			}
 		}
 	}
-	running().tasks.Process().Drain()
+	running().Tasks.Process().Drain()
 	if got := ask(http.MethodGet, "/base/health"); got != (answer{503, "application/json",
 		`{"status":"unavailable"}` + "\n", true}) {
 		t.Errorf("while it is drained: %+v", got)

@@ -45,7 +45,7 @@ func (a *App) sample() {
 // sample reads the counters.
 func (m *measured) sample() history.Sample {
 	levels := m.opened.levels()
-	s := history.Sample{Agents: make(map[string]history.Counts), Dead: m.opened.tasks.Webhooks().Counts().Dead,
+	s := history.Sample{Agents: make(map[string]history.Counts), Dead: m.opened.Tasks.Webhooks().Counts().Dead,
 		Levels: history.Levels{Pending: levels.Pending, Streams: levels.Streams}}
 	for state, n := range levels.Tasks {
 		if task.State(state).Settled() {
@@ -77,9 +77,9 @@ func counted(m *gateway.Meter) history.Counts {
 
 // levels returns how much there is now.
 func (o *openStore) levels() *adminapi.Levels {
-	engines := o.tasks.Engines()
+	engines := o.Tasks.Engines()
 	l := &adminapi.Levels{Tasks: make(map[string]int64), Streams: process.Streams.Total(),
-		Pending: int64(o.tasks.Webhooks().Counts().Pending)}
+		Pending: int64(o.Tasks.Webhooks().Counts().Pending)}
 	for _, state := range append([]task.State{task.None}, task.States()...) {
 		if !state.Terminal() {
 			l.Tasks[string(stateOf(state))] = engines.InState(state)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/revocation"
 	"github.com/aip-gateway/aip-gateway/shard"
@@ -113,7 +114,7 @@ func TestRootsNoLongerRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &App{opened: &openStore{leaders: leaders}, started: make(chan struct{})}
+	a := &App{opened: &openStore{Node: node.Node{Leaders: leaders}}, started: make(chan struct{})}
 	a.trust.app = a
 	close(a.started)
 	chain := []*x509.Certificate{leaf, leaf}

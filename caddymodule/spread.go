@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
@@ -45,11 +45,8 @@ type adminAnswered struct {
 	Body   json.RawMessage
 }
 
-// nodesPatience is how long a question to all gateways waits for those that do not answer.
-const nodesPatience = 5 * time.Second
-
 // openAdmin has the gateway answer others.
-func (o *openStore) openAdmin() { o.admin = ask.New(o.shards, "admin", o.answerAdmin) }
+func (o *openStore) openAdmin() { o.admin = ask.New(o.Shards, "admin", o.answerAdmin) }
 
 // answerAdmin answers for this gateway.
 func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a adminAnswered, err error) {
@@ -63,7 +60,7 @@ func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a
 		if err != nil {
 			return a, err
 		}
-		name := o.shards.Peers().Name()
+		name := o.Shards.Peers().Name()
 		if values.Del("after"); name < q.From {
 			return a, nil
 		} else if name == q.From && q.After != "" {
@@ -76,18 +73,18 @@ func (o *openStore) answerAdmin(ctx context.Context, of int, q adminQuestion) (a
 		if err != nil {
 			return a, err
 		}
-		before := o.owned()
+		before := node.Owned(o.Shards)
 		out, err := answer(o, r)
 		if err == nil {
 			if of == shard.AnyShard { // those that were read from the beginning to the end
-				a.Shards = slices.DeleteFunc(before, func(i int) bool { return !o.shards.Owns(i) })
+				a.Shards = slices.DeleteFunc(before, func(i int) bool { return !o.Shards.Owns(i) })
 			}
 			a.Body, err = json.Marshal(out)
 			return a, err
 		}
 		// A shard has left while it was read: the rest is read again.
 		leaves := of == shard.AnyShard && q.Method == http.MethodGet && errors.Is(err, replay.ErrClosed)
-		if !leaves || tries.Wait(ctx, nodesPatience) != nil {
+		if !leaves || tries.Wait(ctx, node.Patience) != nil {
 			return a, err
 		}
 	}
@@ -99,7 +96,7 @@ type sharedAnswer func(*openStore, *http.Request, adminQuestion) (any, error)
 // either makes an answer of one for a gateway that is alone, and one for several.
 func either(alone adminAnswer, several sharedAnswer) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
-		if o.shards.Peers() == nil {
+		if o.Shards.Peers() == nil {
 			return alone(o, r)
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxAdminBody))
@@ -117,7 +114,7 @@ func atOwner(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 	if of.Partner, of.Leader = r.URL.Query().Get("partner"), r.URL.Query().Get("leader"); len(q.Body) > 0 {
 		_ = json.Unmarshal(q.Body, &of) // the owner says what is wrong
 	}
-	a, err := o.admin.Of(r.Context(), o.tasks.ShardOf(o.partnerOf(of.Partner), of.Leader), q)
+	a, err := o.admin.Of(r.Context(), o.Tasks.ShardOf(o.partnerOf(of.Partner), of.Leader), q)
 	return a.Body, err
 }
 
@@ -130,19 +127,19 @@ type ofNode[P any] struct {
 // askNodes asks all gateways, and returns their answers in the order of their names. missing says what they do not
 // cover: gateways that have not answered, and shards that none of them owns.
 func askNodes[P any](o *openStore, r *http.Request, q adminQuestion) (all []ofNode[P], missing []string, err error) {
-	ctx, done := context.WithTimeout(r.Context(), nodesPatience)
+	ctx, done := context.WithTimeout(r.Context(), node.Patience)
 	defer done()
-	owned := make([]bool, o.shards.Count())
+	owned := make([]bool, o.Shards.Count())
 	for answer, err := range o.admin.All(ctx, q) {
 		switch {
-		case err != nil && answer.Node == o.shards.Peers().Name():
+		case err != nil && answer.Node == o.Shards.Peers().Name():
 			return nil, nil, err // what is wrong with the request
 		case err != nil:
 			missing = append(missing, answer.Node)
 			continue
 		}
 		for _, i := range answer.Value.Shards {
-			if !o.hasShard(i) {
+			if !node.HasShard(o.Shards, i) {
 				return nil, nil, task.Errorf(task.Internal, "the gateway %s says that it owns shard %d, but they are 0 to %d; "+
 					"check its version", answer.Node, i, len(owned)-1)
 			}

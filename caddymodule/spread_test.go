@@ -72,16 +72,16 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 	shards, quiet := replaytest.NewShards(4), slog.New(slog.DiscardHandler)
 	for range n {
 		a := &adminNode{openStore: new(openStore), node: shards.Node()}
-		a.shards = shard.Join(a.node, quiet)
+		a.Shards = shard.Join(a.node, quiet)
 		var err error
-		if a.tasks, err = gateway.OpenTasks(a.shards, nil, quiet); err != nil {
+		if a.Tasks, err = gateway.OpenTasks(a.Shards, nil, quiet); err != nil {
 			t.Fatal(err)
 		}
-		a.tasks.Configure(notify.Config{Dialects: gateway.Wire})
-		if a.groups, err = group.Open(a.shards, nil, quiet); err != nil {
+		a.Tasks.Configure(notify.Config{Dialects: gateway.Wire})
+		if a.Groups, err = group.Open(a.Shards, nil, quiet); err != nil {
 			t.Fatal(err)
 		}
-		a.book = policy.OpenBook(a.shards, time.Now, quiet)
+		a.Book = policy.OpenBook(a.Shards, time.Now, quiet)
 		a.openAdmin()
 		a.openTails()
 		a.gateway, err = gateway.New(gateway.Config{
@@ -94,13 +94,13 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.gateway.Register(a.tasks)
+		a.gateway.Register(a.Tasks)
 		all = append(all, a)
 		t.Cleanup(func() {
 			a.gateway.Unregister()
-			a.groups.Close()
-			a.book.Close()
-			if err := a.tasks.Close(); err != nil {
+			a.Groups.Close()
+			a.Book.Close()
+			if err := a.Tasks.Close(); err != nil {
 				t.Error(err)
 			}
 			a.gateway.Close()
@@ -108,7 +108,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 	}
 	for i := range 4 {
 		shards.Assign(i, all[i%n].node, false)
-		asynctest.Eventually(t, "the shard is owned", func() bool { return all[i%n].shards.Owns(i) })
+		asynctest.Eventually(t, "the shard is owned", func() bool { return all[i%n].Shards.Owns(i) })
 	}
 	return all
 }
@@ -235,7 +235,7 @@ func TestSpreadWhileAShardLeaves(t *testing.T) {
 	adminAnswers[path] = func(*openStore, *http.Request) (any, error) {
 		if reads++; reads == 1 {
 			all[0].node.Leave(2)
-			asynctest.Eventually(t, "the shard has left", func() bool { return !all[0].shards.Owns(2) })
+			asynctest.Eventually(t, "the shard has left", func() bool { return !all[0].Shards.Owns(2) })
 			return nil, partner.StoreError(replay.ErrClosed, "the store cannot be read")
 		}
 		return adminapi.TaskPage{Tasks: make([]adminapi.Task, 1)}, nil
@@ -453,7 +453,7 @@ func TestTailsEndWithTheStore(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
 	o := s.open()
-	if _, err := o.tails.answer(o.tasks.Process(), tailQuestion{ID: "stream"}); err != nil {
+	if _, err := o.tails.answer(o.Tasks.Process(), tailQuestion{ID: "stream"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := caddy.Stop(); err != nil {
@@ -470,7 +470,7 @@ func TestTailsEndWithTheStore(t *testing.T) {
 func TestTailAllLimit(t *testing.T) {
 	all := adminNodes(t, 2)
 	for i := range maxTails {
-		if _, err := all[1].tails.answer(all[1].tasks.Process(), tailQuestion{ID: fmt.Sprint("other-", i)}); err != nil {
+		if _, err := all[1].tails.answer(all[1].Tasks.Process(), tailQuestion{ID: fmt.Sprint("other-", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

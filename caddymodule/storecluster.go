@@ -108,7 +108,7 @@ func (m *clusterMember) Report(ctx context.Context, brief bool) (*adminapi.Clust
 		return r, nil
 	}
 	said := make(map[string]description)
-	asking, done := context.WithTimeout(ctx, nodesPatience)
+	asking, done := context.WithTimeout(ctx, node.Patience)
 	defer done()
 	for a, err := range m.Each(asking, describeService, nil) {
 		var d description

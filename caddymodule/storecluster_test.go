@@ -158,7 +158,7 @@ func TestClusterReportInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 2*nodesPatience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 ||
+		if took := time.Since(begun); took > 2*node.Patience || len(r.Nodes) != 2 || len(r.Nodes[0].Partners) != 1 ||
 			!slices.Equal(r.Missing, []string{"two"}) {
 			t.Errorf("after %v the report is %+v", took, r)
 		}
@@ -178,13 +178,13 @@ func TestListBeforeJoining(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := &openStore{shards: shard.Join(j, log)}
+		o := &openStore{Node: node.Node{Shards: shard.Join(j, log)}}
 		o.openAdmin()
 		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
 		if _, err := either(listTasks, spreadAnswers[adminapi.Tasks])(o, r); task.KindOf(err) != task.StoreUnavailable {
 			t.Errorf("a list of all gateways: %v", err)
 		}
-		if err := errors.Join(o.shards.Close(), j.Close()); err != nil {
+		if err := errors.Join(o.Shards.Close(), j.Close()); err != nil {
 			t.Error(err)
 		}
 	})

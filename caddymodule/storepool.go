@@ -9,23 +9,13 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/aac"
-	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
-	"github.com/aip-gateway/aip-gateway/group"
-	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
-	"github.com/aip-gateway/aip-gateway/standing"
 )
 
 // stores holds the open stores of this process. A new configuration continues with the store, and the turns, of the one
@@ -38,48 +28,21 @@ var opening sync.Mutex
 // storeKey is equal for configurations that use the same store.
 func storeKey(d StoreDriver) string { return driverName(d) + ":" + d.Location() }
 
-// openStore is an open store, with the life-cycle and the webhooks of its tasks, and the groups in which Partners take
-// part. Configurations share it.
+// openStore is an open store, with what works on its shards. Configurations share it.
 type openStore struct {
+	node.Node
+
 	driver  StoreDriver // of the configuration that has opened it
 	store   node.Storage
 	shared  SharedStore // the same, if other processes use it, too; otherwise nil
-	shards  *shard.Set
-	tasks   *gateway.Tasks
-	working atomic.Pointer[gateway.Tasks] // the same, for those who may ask before it is set
-	groups  *group.Engine
-	book    *policy.Book
-	used    *aac.Used
-	leaders *standing.Register
 	admin   *ask.Service[adminQuestion, adminAnswered]
 	tailing *ask.Service[tailQuestion, tailed]
 	tails   tails
-	pushes  *ask.Service[push, pushed]
-
-	forwarding chan struct{} // has a place for each push that is handed to another gateway
-	tracer     *tracer
-	metrics    *metricsExporter
+	tracer  *tracer
+	metrics *metricsExporter
 
 	mu      sync.Mutex
 	configs []storeConfig // of the configurations that run, oldest first
-
-	late    sync.Mutex       // held while what follows is opened, for as long as a shard takes to open or close
-	indexed *wsfront.Index   // of AUN; opened when it is first needed
-	mailbox *mailbox.Mailbox // likewise
-
-	assignees wsfront.Assignees // of AUN, at all gateways
-	unshare   func()            // ends that connections of AUN are those of all gateways
-}
-
-// aunIndex returns the index of AUN, which outlives configurations.
-func (o *openStore) aunIndex() *wsfront.Index {
-	o.late.Lock()
-	defer o.late.Unlock()
-	if o.indexed == nil {
-		o.indexed = wsfront.OpenIndex(o.shards, slog.New(processLog{name: "aip.aun"}))
-		o.tasks.Process().AddAcceptor(o.indexed)
-	}
-	return o.indexed
 }
 
 // storeConfig is what one configuration sets for a store.
@@ -114,48 +77,30 @@ func open(d StoreDriver) (*openStore, error) {
 	return o, nil
 }
 
+// logOf returns the log of a part of the process.
+func logOf(name string) *slog.Logger { return slog.New(processLog{name: name}) }
+
 // openNew opens the store. It outlives this configuration, and so it logs to the process.
 func openNew(d StoreDriver) (*openStore, error) {
-	ctx, log := context.Background(), slog.New(processLog{name: "aip"})
+	ctx, log := context.Background(), logOf("aip")
 	o := &openStore{driver: d}
-	if err := o.openShards(slog.New(processLog{name: "aip.store"})); err != nil {
+	shards, err := o.openShards(logOf("aip.store"))
+	if err != nil {
 		return nil, err
 	}
 	o.tracer = newTracer(ctx, log)
-	if err := o.openRooms(log); err != nil {
+	c := node.Config{Process: process, Shards: shards, Tracer: o.tracer.provider(), Log: logOf}
+	if o.shared != nil {
+		c.Owners = o.shared.Owners()
+	}
+	if err := o.Open(c); err != nil {
 		o.tracer.close()
 		return nil, errors.Join(err, o.leave())
 	}
-	o.metrics = newMetricsExporter(ctx, log)
-	return o, nil
-}
-
-// openRooms opens what works on the shards. After an error, the shards are closed.
-func (o *openStore) openRooms(log *slog.Logger) (err error) {
-	o.tasks, err = gateway.OpenTasks(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
-	if err != nil {
-		return err
-	}
-	o.working.Store(o.tasks)
-	if o.shared != nil {
-		o.tasks.HandOver(o.shared.Owners())
-	}
-	if o.leaders, err = standing.Open(o.shards, time.Now, log); err != nil {
-		return errors.Join(err, o.tasks.Close())
-	}
-	o.groups, err = group.Open(o.shards, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
-	if err != nil {
-		return errors.Join(err, o.tasks.Close())
-	}
-	o.tasks.Process().AddAcceptor(o.groups)
-	o.book = policy.OpenBook(o.shards, time.Now, log)
-	o.used = aac.OpenUsed(o.shards, log)
-	o.assignees = wsfront.ShareAssignees(o.shards, &process.Assignees)
-	o.unshare = process.Clients.Share(o.shards, slog.New(processLog{name: "aip.aun"}))
 	o.openAdmin()
 	o.openTails()
-	o.openPushes(&process.Callbacks)
-	return nil
+	o.metrics = newMetricsExporter(ctx, log)
+	return o, nil
 }
 
 // retain is open for a store that was released. It reports false if the store was closed since.
@@ -199,7 +144,7 @@ func running() (found *openStore) {
 // again. a.mu is held.
 func (o *openStore) configure(a *App) {
 	c := storeConfig{a, a.store.Settings(), *a.Notify.config()}
-	c.notify.TracerProvider, c.notify.Stopped = o.tracer.provider(), a.stopped(o.leaders.Lost)
+	c.notify.TracerProvider, c.notify.Stopped = o.tracer.provider(), a.stopped(o.Leaders.Lost)
 	c.notify.Certificates = a.Certificates.shown(a.members)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -254,7 +199,7 @@ func (o *openStore) members() []*Gateway {
 func (o *openStore) apply() {
 	if n := len(o.configs); n > 0 {
 		o.store.Configure(o.configs[n-1].settings)
-		o.tasks.Configure(o.configs[n-1].notify)
+		o.Tasks.Configure(o.configs[n-1].notify)
 	}
 }
 
@@ -263,9 +208,5 @@ func (o *openStore) Destruct() error {
 	defer o.tracer.close()
 	defer o.tails.close() // when no other gateway can ask any more
 	o.metrics.close()
-	o.unshare()
-	o.groups.Close()
-	o.book.Close()
-	o.used.Close()
-	return errors.Join(o.tasks.Close(), o.leave()) // with what else is open over the shards
+	return errors.Join(o.Close(), o.leave())
 }

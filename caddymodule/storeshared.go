@@ -72,22 +72,22 @@ func (a *App) checkShared(g *Gateway) error {
 	return nil
 }
 
-// openShards opens the store of the driver, with its shards.
-func (o *openStore) openShards(log *slog.Logger) error {
+// openShards opens the store of the driver, and returns its shards.
+func (o *openStore) openShards(log *slog.Logger) (*shard.Set, error) {
 	if d, ok := o.driver.(SharedDriver); ok {
 		shared, err := d.Join(log, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		o.store, o.shared, o.shards = shared, shared, shard.Join(shared, log)
-		return nil
+		o.store, o.shared = shared, shared
+		return shard.Join(shared, log), nil
 	}
 	store, err := o.driver.Open(log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.store, o.shards = store, shard.One(store)
-	return nil
+	o.store = store
+	return shard.One(store), nil
 }
 
 // Gateway implements node.SharedHost.
@@ -105,27 +105,6 @@ func (o *openStore) Partners() (names []string) {
 	}
 	return names
 }
-
-// Busy implements node.SharedHost.
-func (o *openStore) Busy(shard int) string {
-	if tasks := o.working.Load(); tasks != nil {
-		return tasks.Stays(shard)
-	}
-	return ""
-}
-
-// owned returns the shards that this process owns now.
-func (o *openStore) owned() (list []int) {
-	for i := range o.shards.Count() {
-		if o.shards.Owns(i) {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// hasShard reports whether there is a shard of a number, which another process may have sent.
-func (o *openStore) hasShard(i int) bool { return i >= 0 && i < o.shards.Count() }
 
 // leave ends the part of this process in a store that is shared.
 func (o *openStore) leave() error {

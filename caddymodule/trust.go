@@ -107,14 +107,14 @@ func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Cert
 	if err := t.app.ready(ctx); err != nil {
 		return err
 	}
-	if !t.isJudging() && !t.app.opened.leaders.Lost(leader) { // of which another configuration may have judged
+	if !t.isJudging() && !t.app.opened.Leaders.Lost(leader) { // of which another configuration may have judged
 		return nil
 	}
 	chain, err := t.counting(ctx, chains, nil, false) // Check has asked
 	if err != nil {
 		return err
 	}
-	if err := t.app.opened.leaders.Called(ctx, leader, roots.proof(chain), lasts); err != nil {
+	if err := t.app.opened.Leaders.Called(ctx, leader, roots.proof(chain), lasts); err != nil {
 		return partner.StoreError(err, "the certificate of the Leader cannot be stored")
 	}
 	return nil
@@ -191,7 +191,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 			asking, end := context.WithTimeout(ctx, recheckEvery)
 			process.Recheck(asking, a.trust.Check)
 			end()
-			leaders := a.opened.leaders
+			leaders := a.opened.Leaders
 			if now := a.trust.generation() + leaders.Gained(); now != by || time.Since(judged) >= judgeEvery {
 				leaders.Judge(ctx, a.trust.keeps) // webhooks of those without standing stop
 				judged, by = time.Now(), now
@@ -200,7 +200,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 			leaders.Learn(asking)
 			end()
 			for _, leader := range leaders.AllLost() {
-				a.opened.groups.LeaveAll(leader)
+				a.opened.Groups.LeaveAll(leader)
 			}
 		}
 		select {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node is what a process of the gateway is, whatever hosts it: the state that its configurations share, and its
-// part in a store that several processes share. It knows no Caddy, and no configuration as it is written.
+// Package node is what a process of the gateway is, whatever hosts it: the state that its configurations share, an open
+// store with what works on its shards, and the part of the process in a store that several share. It knows no Caddy,
+// and no configuration as it is written: what has started of it are Partners.
 //
-//	configuration ──▶ Process ◀── configuration      calls, streams, meters: they continue over a reload
-//	                     │
-//	                  Joining ──▶ Member             a store that is shared: tried until it can be reached
-//	                     │
-//	                 shard.Set                       the shards that this process owns
+//	configuration ---> Process <--- configuration    calls, streams, meters: they continue over a reload
+//	      |               |               |
+//	      +------------> Node <-----------+          tasks, webhooks, groups, quotas, AUN: on the shards it owns
+//	                      |
+//	                  shard.Set
+//	                      |
+//	                   Joining ---> Member           a store that is shared: tried until it can be reached
 //
-// A host makes one Process, and hands it to everything that it makes of its configurations. A store is opened by the
-// first configuration that uses it, and closed after the last one, so a Joining outlives configurations, too.
+// A host makes one Process, and hands it to everything that it makes of its configurations. A Node is opened by the
+// first configuration that uses its store, and closed after the last one, so it logs to the process.
 package node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"bytes"
@@ -40,17 +40,24 @@ var pushHeader = append([]string{"Content-Type", "Authorization"}, callback.Toke
 // maxForwarded is how many pushes are handed to other gateways at once.
 const maxForwarded = 32
 
-// openPushes has the gateway answer others.
-func (o *openStore) openPushes(c *callback.Server) {
-	o.forwarding = make(chan struct{}, maxForwarded)
-	o.pushes = ask.New(o.shards, "push", func(ctx context.Context, of int, p push) (a pushed, err error) {
-		r, err := http.NewRequestWithContext(ctx, p.Method, p.URL, bytes.NewReader(p.Body))
+// Pushes hands what agents push to the gateways that run their turns.
+type Pushes struct {
+	shards     *shard.Set
+	service    *ask.Service[push, pushed]
+	forwarding chan struct{} // has a place for each push that is handed to another gateway
+}
+
+// OpenPushes has the gateway answer others, by what receives its own pushes.
+func OpenPushes(shards *shard.Set, c *callback.Server) *Pushes {
+	p := &Pushes{shards: shards, forwarding: make(chan struct{}, maxForwarded)}
+	p.service = ask.New(shards, "push", func(ctx context.Context, of int, q push) (a pushed, err error) {
+		r, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
 		if err != nil {
 			return a, err
 		}
-		r.Header = p.Header
+		r.Header = q.Header
 		if a.Has, a.Authorized = c.Has(r.URL.Path, r.Header); of == shard.AnyShard {
-			if owned := o.owned(); len(owned) > 0 {
+			if owned := Owned(shards); len(owned) > 0 {
 				a.Shard = owned[0]
 			}
 			return a, nil
@@ -60,7 +67,8 @@ func (o *openStore) openPushes(c *callback.Server) {
 		a.Status, a.Header, a.Body = w.status, w.header, w.body.Bytes()
 		return a, nil
 	})
-	o.pushes.Once = true
+	p.service.Once = true
+	return p
 }
 
 // answerWriter keeps an answer.
@@ -74,29 +82,29 @@ func (w *answerWriter) Header() http.Header               { return w.header }
 func (w *answerWriter) WriteHeader(status int)            { w.status = status }
 func (w *answerWriter) Write(p []byte) (n int, err error) { return w.body.Write(p) }
 
-// forwardPush has the gateway answer that runs the turn of a push. It reports false if there is none.
-func (o *openStore) forwardPush(w http.ResponseWriter, r *http.Request) bool {
+// Forward has the gateway answer that runs the turn of a push. It reports false if there is none.
+func (p *Pushes) Forward(w http.ResponseWriter, r *http.Request) bool {
 	select {
-	case o.forwarding <- struct{}{}:
-		defer func() { <-o.forwarding }()
+	case p.forwarding <- struct{}{}:
+		defer func() { <-p.forwarding }()
 	default:
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many pushes are being handed on; push again", http.StatusServiceUnavailable)
 		return true
 	}
-	p := push{Method: r.Method, URL: r.URL.RequestURI(), Header: make(http.Header)}
+	q := push{Method: r.Method, URL: r.URL.RequestURI(), Header: make(http.Header)}
 	for _, name := range pushHeader {
 		if v := r.Header.Get(name); v != "" {
-			p.Header.Set(name, v)
+			q.Header.Set(name, v)
 		}
 	}
 	var found *pushed
-	asking, done := context.WithTimeout(r.Context(), nodesPatience)
+	asking, done := context.WithTimeout(r.Context(), Patience)
 	defer done()
-	for answer, err := range o.pushes.All(asking, p) {
+	for answer, err := range p.service.All(asking, q) {
 		if err == nil && answer.Value.Has {
 			if found = &answer.Value; r.Method == http.MethodPost && found.Authorized {
-				p.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, callback.MaxPush))
+				q.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, callback.MaxPush))
 			}
 			if err != nil {
 				http.Error(w, "the body did not arrive, or is too large", http.StatusRequestEntityTooLarge)
@@ -109,11 +117,11 @@ func (o *openStore) forwardPush(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	const broken = "another gateway has answered what cannot be"
-	if !o.hasShard(found.Shard) {
+	if !HasShard(p.shards, found.Shard) {
 		http.Error(w, broken, http.StatusBadGateway)
 		return true
 	}
-	a, err := o.pushes.Of(r.Context(), found.Shard, p)
+	a, err := p.service.Of(r.Context(), found.Shard, q)
 	switch {
 	case err != nil:
 		w.Header().Set("Retry-After", "1")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
@@ -148,8 +149,8 @@ func (t *tailed) add(changes []partner.Change, lost uint64) {
 
 // openTails has the gateway answer others.
 func (o *openStore) openTails() {
-	o.tailing = ask.New(o.shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
-		return o.tails.answer(o.tasks.Process(), q)
+	o.tailing = ask.New(o.Shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
+		return o.tails.answer(o.Tasks.Process(), q)
 	})
 }
 
@@ -209,7 +210,7 @@ func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (fo
 // ask asks all gateways. One that does not answer keeps its changes, up to a bound. The error is that of one which has
 // as many tails as it may.
 func (f *allFollower) ask(ctx context.Context) (full error) {
-	ctx, done := context.WithTimeout(ctx, nodesPatience)
+	ctx, done := context.WithTimeout(ctx, node.Patience)
 	defer done()
 	f.q.Seen = make(map[string]uint64)
 	for _, p := range f.places {
@@ -292,7 +293,7 @@ func (f *allFollower) News() <-chan struct{} { return f.news }
 func (f *allFollower) Close() {
 	f.stop()
 	<-f.done
-	ctx, done := context.WithTimeout(context.Background(), nodesPatience)
+	ctx, done := context.WithTimeout(context.Background(), node.Patience)
 	defer done()
 	f.q.End = true
 	f.o.tailing.Tell(ctx, f.q)

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/mailbox"
+	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/standing"
+)
+
+// Patience is how long a question to all gateways waits for those that do not answer.
+const Patience = 5 * time.Second
+
+// Node is what works on the shards of an open store: the life-cycle and the webhooks of tasks, the groups in which
+// Partners take part, and what is kept of callers. Configurations share it. The zero value is ready for Open.
+type Node struct {
+	Process *Process
+	Shards  *shard.Set
+
+	Tasks   *gateway.Tasks
+	Groups  *group.Engine
+	Book    *policy.Book
+	Used    *aac.Used
+	Leaders *standing.Register
+	Pushes  *Pushes
+
+	Assignees wsfront.Assignees // of AUN, at all gateways
+
+	log     func(name string) *slog.Logger
+	working atomic.Pointer[gateway.Tasks] // Tasks, for those who may ask before it is set
+
+	late    sync.Mutex       // held while what follows is opened, for as long as a shard takes to open or close
+	indexed *wsfront.Index   // of AUN; opened when it is first needed
+	mailbox *mailbox.Mailbox // likewise
+
+	unshare func() // ends that connections of AUN are those of all gateways
+}
+
+// Config is what a Node needs of its host.
+type Config struct {
+	Process *Process
+	Shards  *shard.Set
+	Owners  gateway.Owners                 // has other processes execute calls; nil if the store is not shared
+	Tracer  trace.TracerProvider           // nil for none
+	Log     func(name string) *slog.Logger // the log of a part of the process, which outlives configurations
+}
+
+// Open opens what works on the shards. After an error, they are closed.
+func (n *Node) Open(c Config) (err error) {
+	n.Process, n.Shards, n.log = c.Process, c.Shards, c.Log
+	if n.Tasks, err = gateway.OpenTasks(n.Shards, c.Tracer, c.Log("aip.notify")); err != nil {
+		return err
+	}
+	n.working.Store(n.Tasks)
+	if c.Owners != nil {
+		n.Tasks.HandOver(c.Owners)
+	}
+	if n.Leaders, err = standing.Open(n.Shards, time.Now, c.Log("aip")); err != nil {
+		return errors.Join(err, n.Tasks.Close())
+	}
+	if n.Groups, err = group.Open(n.Shards, c.Tracer, c.Log("aip.group")); err != nil {
+		return errors.Join(err, n.Tasks.Close())
+	}
+	n.Tasks.Process().AddAcceptor(n.Groups)
+	n.Book = policy.OpenBook(n.Shards, time.Now, c.Log("aip"))
+	n.Used = aac.OpenUsed(n.Shards, c.Log("aip"))
+	n.Assignees = wsfront.ShareAssignees(n.Shards, &n.Process.Assignees)
+	n.unshare = n.Process.Clients.Share(n.Shards, c.Log("aip.aun"))
+	n.Pushes = OpenPushes(n.Shards, &n.Process.Callbacks)
+	return nil
+}
+
+// Close stops the work on all tasks, which the next process resumes, and closes the shards.
+func (n *Node) Close() error {
+	n.unshare()
+	n.Groups.Close()
+	n.Book.Close()
+	n.Used.Close()
+	return n.Tasks.Close() // with what else is open over the shards
+}
+
+// Busy returns why another process should not take over a shard of this one now; empty if it may. It may be asked
+// before Open.
+func (n *Node) Busy(shard int) string {
+	if tasks := n.working.Load(); tasks != nil {
+		return tasks.Stays(shard)
+	}
+	return ""
+}
+
+// Index returns the index of AUN, which outlives configurations.
+func (n *Node) Index() *wsfront.Index {
+	n.late.Lock()
+	defer n.late.Unlock()
+	if n.indexed == nil {
+		n.indexed = wsfront.OpenIndex(n.Shards, n.log("aip.aun"))
+		n.Tasks.Process().AddAcceptor(n.indexed)
+	}
+	return n.indexed
+}
+
+// Mailbox returns the inboxes of AUN, which outlive configurations.
+func (n *Node) Mailbox() (*mailbox.Mailbox, error) {
+	n.late.Lock()
+	defer n.late.Unlock()
+	if n.mailbox == nil {
+		m, err := mailbox.Open(n.Shards, outlets{&n.Process.Clients}, n.Assignees, n.log("aip.aun"))
+		if err != nil {
+			return nil, err
+		}
+		n.mailbox = m
+	}
+	return n.mailbox, nil
+}
+
+// outlets are the connections of AUN clients, as the mailbox needs them.
+type outlets struct{ of *wsfront.Connections }
+
+// Notify implements mailbox.Connections.
+func (o outlets) Notify(aid, method string, params []byte) int {
+	return o.of.Notify(aid, method, params)
+}
+
+// Deliver implements mailbox.Connections.
+func (o outlets) Deliver(
+	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
+) int {
+	return o.of.Deliver(aid, one, method, params, again)
+}
+
+// Online implements mailbox.Connections.
+func (o outlets) Online(aid string) bool { return o.of.Online(aid) }
+
+// Owned returns the shards that this process owns now.
+func Owned(shards *shard.Set) (list []int) {
+	for i := range shards.Count() {
+		if shards.Owns(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// HasShard reports whether there is a shard of a number, which another process may have sent.
+func HasShard(shards *shard.Set, i int) bool { return i >= 0 && i < shards.Count() }
