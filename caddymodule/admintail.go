@@ -9,22 +9,17 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// tailing counts the streams of tailTasks.
-var tailing atomic.Int32
-
 const (
-	maxTails      = 64 // streams of tailTasks at once
 	tailHeartbeat = 15 * time.Second
 	tailTimeout   = 30 * time.Second // of one write to a client that does not read
 )
@@ -38,20 +33,17 @@ type follower interface {
 	Close()
 }
 
-// errTails refuses a stream beyond maxTails.
-var errTails = task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", maxTails)
-
 // tailTasks answers a request of adminapi.TailTasks. The stream ends with its configuration.
 func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 	app := o.newest()
 	if app == nil { // it has just stopped
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("the gateway is stopping")}
 	}
-	if tailing.Add(1) > maxTails {
-		tailing.Add(-1)
-		return refusal(errTails)
+	if process.Tailing.Add(1) > node.MaxTails {
+		process.Tailing.Add(-1)
+		return refusal(node.ErrTails)
 	}
-	defer tailing.Add(-1)
+	defer process.Tailing.Add(-1)
 	f, err := newFollower(r.Context(), o, r)
 	if err != nil {
 		return refusal(err)
@@ -77,7 +69,11 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 		}
 		f := partner.TaskFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), States: states}
 		if o.Shards.Peers() != nil {
-			return followAll(ctx, o, f)
+			all, err := o.Tails.Follow(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			return allFollower{all, o}, nil
 		}
 		return changeFollower{o.Tasks.Process().Tail(f), o}, nil
 	}
@@ -150,6 +146,21 @@ type changeFollower struct {
 func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
 	changes, lost := f.Next()
 	return len(changes) > 0, f.of.sendChanges(s, changes, lost)
+}
+
+// allFollower sends the changes of state of the tasks at all gateways.
+type allFollower struct {
+	*node.AllTail
+	of *openStore
+}
+
+func (f allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
+	changes, lost, unknown := f.Next()
+	err = f.of.sendChanges(s, changes, lost)
+	for _, gateway := range unknown {
+		err = errors.Join(err, sendJSON(s, 0, adminapi.TailLost, adminapi.Lost{Gateway: gateway}))
+	}
+	return len(changes) > 0, err
 }
 
 // sendChanges gathers changes, and how many are left out.

@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -25,8 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
-	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/policy"
@@ -83,7 +81,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 		}
 		a.Book = policy.OpenBook(a.Shards, time.Now, quiet)
 		a.openAdmin()
-		a.openTails()
+		a.Tails = node.OpenTails(a.Shards, a.Tasks.Process())
 		a.gateway, err = gateway.New(gateway.Config{
 			Process: &a.process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 			Partner: partner.Config{Name: "P", Agent: busy{}, MaxEvents: 100, MaxBytes: 1 << 20,
@@ -314,89 +312,30 @@ func TestSpreadEndpoints(t *testing.T) {
 // TestTailAll: the changes of tasks at all gateways are seen at any of them.
 func TestTailAll(t *testing.T) {
 	all := adminNodes(t, 2)
-	f, err := followAll(t.Context(), all[0].openStore, partner.TaskFilter{})
+	f, err := all[0].Tails.Follow(t.Context(), partner.TaskFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.Close()
 	names := start(t, all, 8)
-	follower := f.(*allFollower)
 	seen := make(map[string]bool)
 	asynctest.Eventually(t, "all changes are seen", func() bool {
-		follower.mu.Lock()
-		defer follower.mu.Unlock()
-		for _, c := range follower.found.changes {
+		changes, _, _ := f.Next()
+		for _, c := range changes {
 			seen[c.Leader] = true
 		}
 		return len(seen) == len(names)
 	})
-	f.Close()
-	for _, a := range all {
-		a.tails.mu.Lock()
-		if len(a.tails.open) > 0 {
-			t.Error("a tail is open still")
-		}
-		a.tails.mu.Unlock()
-	}
-}
-
-// TestTailAllLost: what a stream over several gateways leaves out is counted, also where an answer is lost and where a
-// gateway is not reached for minutes; and where it cannot be counted, the gateway is named.
-func TestTailAllLost(t *testing.T) {
-	change := func(n int) (all []partner.Change) {
-		for i := range n {
-			all = append(all, partner.Change{ID: fmt.Sprint(i)})
-		}
-		return all
-	}
-	var sent tailed
-	f := &allFollower{places: make(map[string]*place), news: make(chan struct{}, 1)}
-	steps := []struct {
-		name     string
-		changes  int
-		answered bool // the answer arrives
-		begun    bool // the gateway has begun again
-		lost     uint64
-		want     found
-	}{
-		{"three", 3, true, false, 0, found{changes: change(3)}},
-		{"none", 0, true, false, 0, found{}},
-		{"an answer is lost", 2, false, false, 0, found{}},
-		{"it comes again", 1, true, false, 0, found{changes: change(3)}},
-		{"a slow reader", 4, true, false, 7, found{changes: change(4), lost: 7}},
-		{"more than are kept", maxTailed + 5, false, false, 0, found{}},
-		{"counted", 2, true, false, 0, found{changes: change(maxTailed), lost: 7}},
-		{"it goes on", 1, true, false, 0, found{changes: change(1)}},
-		{"begun again", 2, true, true, 0, found{changes: change(2), unknown: []string{"b"}}},
-		{"and then", 1, true, false, 0, found{changes: change(1)}},
-	}
-	for _, step := range steps {
-		if step.begun || sent.Tail == "" {
-			sent = tailed{Tail: step.name}
-		}
-		if p := f.places["b"]; p != nil && p.tail == sent.Tail {
-			sent.see(p.seen)
-		}
-		sent.add(change(step.changes), step.lost)
-		f.found = found{}
-		if step.answered {
-			answer := sent
-			f.take("b", &answer)
-		}
-		if len(f.found.changes) != len(step.want.changes) || f.found.lost != step.want.lost ||
-			!slices.Equal(f.found.unknown, step.want.unknown) {
-			t.Errorf("%s: there are %d changes, %d are lost, and %v are not known", step.name, len(f.found.changes),
-				f.found.lost, f.found.unknown)
-		}
-	}
 }
 
 // TestTailAllGone: a stream says which gateway has gone, since its last changes may not have come.
 func TestTailAllGone(t *testing.T) {
 	all := adminNodes(t, 2)
-	f, err := followAll(t.Context(), all[0].openStore, partner.TaskFilter{})
+	tail, err := all[0].Tails.Follow(t.Context(), partner.TaskFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := allFollower{tail, all[0].openStore}
 	defer f.Close()
 	all[1].node.Kill()
 	asynctest.Eventually(t, "the gateway is named", func() bool {
@@ -412,77 +351,4 @@ func TestTailAllGone(t *testing.T) {
 		s.Flush()
 		return strings.Contains(w.Body.String(), `{"gateway":"`+all[1].node.Name()+`"}`)
 	})
-}
-
-// TestTailAllForgotten: a gateway keeps a tail that is not asked for any more for ten minutes, if no other one needs
-// its place.
-func TestTailAllForgotten(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		p, quiet := partner.NewProcess(), new(tails)
-		ask := func(id string, want error) {
-			t.Helper()
-			if _, err := quiet.answer(p, tailQuestion{ID: id}); !errors.Is(err, want) {
-				t.Errorf("the error is %v, want %v", err, want)
-			}
-		}
-		for i := range maxTails {
-			ask(fmt.Sprint(i), nil)
-			bubble.Pass(time.Second)
-		}
-		for i := maxTails - 20; i < maxTails; i++ {
-			ask(fmt.Sprint(i), nil)
-		}
-		open := func() (n int, first bool) {
-			quiet.mu.Lock()
-			defer quiet.mu.Unlock()
-			return len(quiet.open), quiet.open["0"] != nil
-		}
-		ask("another", nil) // in place of the first one
-		if n, first := open(); n != maxTails || first {
-			t.Errorf("there are %d tails, the first one is among them: %v", n, first)
-		}
-		bubble.Pass(forgetTail + time.Second)
-		if n, _ := open(); n > 0 {
-			t.Errorf("there are %d tails", n)
-		}
-	})
-}
-
-// TestTailsEndWithTheStore: what another gateway has asked for lately does not outlive the store.
-func TestTailsEndWithTheStore(t *testing.T) {
-	s := newSite(t)
-	s.mustLoad(s.config("", ""))
-	o := s.open()
-	if _, err := o.tails.answer(o.Tasks.Process(), tailQuestion{ID: "stream"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := caddy.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	asynctest.Eventually(t, "the tail has ended", func() bool {
-		o.tails.mu.Lock()
-		defer o.tails.mu.Unlock()
-		return len(o.tails.open) == 0
-	})
-}
-
-// TestTailAllLimit: who asks for changes learns that a gateway sends them to as many as it may already.
-func TestTailAllLimit(t *testing.T) {
-	all := adminNodes(t, 2)
-	for i := range maxTails {
-		if _, err := all[1].tails.answer(all[1].Tasks.Process(), tailQuestion{ID: fmt.Sprint("other-", i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := followAll(t.Context(), all[0].openStore, partner.TaskFilter{}); task.KindOf(err) != task.LimitExceeded {
-		t.Errorf("the error is %v", err)
-	}
-	if n := len(all[0].tails.open); n > 0 {
-		t.Errorf("%d tails are open still at the other gateway", n)
-	}
-	for i := range maxTails {
-		if _, err := all[1].tails.answer(nil, tailQuestion{ID: fmt.Sprint("other-", i), End: true}); err != nil {
-			t.Error(err)
-		}
-	}
 }

@@ -36,8 +36,6 @@ type openStore struct {
 	store   node.Storage
 	shared  SharedStore // the same, if other processes use it, too; otherwise nil
 	admin   *ask.Service[adminQuestion, adminAnswered]
-	tailing *ask.Service[tailQuestion, tailed]
-	tails   tails
 	tracer  *tracer
 	metrics *metricsExporter
 
@@ -98,7 +96,6 @@ func openNew(d StoreDriver) (*openStore, error) {
 		return nil, errors.Join(err, o.leave())
 	}
 	o.openAdmin()
-	o.openTails()
 	o.metrics = newMetricsExporter(ctx, log)
 	return o, nil
 }
@@ -206,7 +203,6 @@ func (o *openStore) apply() {
 // Destruct stops the work on all tasks, which the next process resumes, and closes the store.
 func (o *openStore) Destruct() error {
 	defer o.tracer.close()
-	defer o.tails.close() // when no other gateway can ask any more
 	o.metrics.close()
 	return errors.Join(o.Close(), o.leave())
 }

@@ -37,6 +37,7 @@ type Node struct {
 	Used    *aac.Used
 	Leaders *standing.Register
 	Pushes  *Pushes
+	Tails   *Tails
 
 	Assignees wsfront.Assignees // of AUN, at all gateways
 
@@ -80,12 +81,14 @@ func (n *Node) Open(c Config) (err error) {
 	n.Used = aac.OpenUsed(n.Shards, c.Log("aip"))
 	n.Assignees = wsfront.ShareAssignees(n.Shards, &n.Process.Assignees)
 	n.unshare = n.Process.Clients.Share(n.Shards, c.Log("aip.aun"))
+	n.Tails = OpenTails(n.Shards, n.Tasks.Process())
 	n.Pushes = OpenPushes(n.Shards, &n.Process.Callbacks)
 	return nil
 }
 
 // Close stops the work on all tasks, which the next process resumes, and closes the shards.
 func (n *Node) Close() error {
+	defer n.Tails.Close()
 	n.unshare()
 	n.Groups.Close()
 	n.Book.Close()

@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/aac"
@@ -31,6 +32,7 @@ type Process struct {
 	// Exit ends Exiting.
 	Exit context.CancelFunc
 
+	Tailing   atomic.Int32    // streams of tasks that operators have open
 	Began     time.Time       // when the process began
 	TokenKeys token.Keys      // of issuers of callers' tokens
 	Reported  amp.Counts      // of records for a monitor

@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"
-	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // The changes of tasks at several gateways are asked for: each keeps those that a stream has not taken yet, up to a
 // bound, and counts the rest. So what a stream leaves out is known, also where answers are lost, or do not come for a
 // time.
+
+// MaxTails is how many streams of changes there may be at once: of operators, and of what other gateways ask for.
+const MaxTails = 64
+
+// ErrTails refuses a stream beyond MaxTails.
+var ErrTails = task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", MaxTails)
 
 const (
 	askChanges   = 500 * time.Millisecond // how often
@@ -47,10 +51,22 @@ type tailed struct {
 	After   uint64 // how many changes of the tail came before
 }
 
-// tails are those that other gateways ask for. The zero value is ready for use.
-type tails struct {
+// Tails are those that other gateways ask for, and the way to theirs.
+type Tails struct {
+	tasks   *partner.Process
+	service *ask.Service[tailQuestion, tailed]
+
 	mu   sync.Mutex
-	open map[string]*askedTail // by the ID of the stream
+	open map[string]*askedTail // by the ID of the stream; nil after Close
+}
+
+// OpenTails has the gateway answer others.
+func OpenTails(shards *shard.Set, tasks *partner.Process) *Tails {
+	t := &Tails{tasks: tasks, open: make(map[string]*askedTail)}
+	t.service = ask.New(shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
+		return t.answer(q)
+	})
+	return t
 }
 
 type askedTail struct {
@@ -61,27 +77,27 @@ type askedTail struct {
 }
 
 // answer answers a question.
-func (t *tails) answer(p *partner.Process, q tailQuestion) (tailed, error) {
+func (t *Tails) answer(q tailQuestion) (tailed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if q.End {
 		t.end(q.ID)
 		return tailed{}, nil
 	}
+	if t.open == nil {
+		return tailed{}, replay.ErrClosed
+	}
 	one := t.open[q.ID]
 	if one == nil {
-		if len(t.open) >= maxTails && !t.makeRoom() {
-			return tailed{}, errTails
+		if len(t.open) >= MaxTails && !t.makeRoom() {
+			return tailed{}, ErrTails
 		}
-		one = &askedTail{Tail: p.Tail(q.Filter), forget: time.AfterFunc(forgetTail, func() {
+		one = &askedTail{Tail: t.tasks.Tail(q.Filter), forget: time.AfterFunc(forgetTail, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.end(q.ID)
 		})}
 		one.unseen.Tail = rand.Text()
-		if t.open == nil {
-			t.open = make(map[string]*askedTail)
-		}
 		t.open[q.ID] = one
 	}
 	one.forget.Reset(forgetTail)
@@ -92,7 +108,7 @@ func (t *tails) answer(p *partner.Process, q tailQuestion) (tailed, error) {
 }
 
 // makeRoom ends the tail that was asked for least recently, if that is long ago.
-func (t *tails) makeRoom() bool {
+func (t *Tails) makeRoom() bool {
 	var oldest string
 	for id, one := range t.open {
 		if oldest == "" || one.asked.Before(t.open[oldest].asked) {
@@ -107,7 +123,7 @@ func (t *tails) makeRoom() bool {
 }
 
 // end ends a tail. t.mu is held.
-func (t *tails) end(id string) {
+func (t *Tails) end(id string) {
 	if one := t.open[id]; one != nil {
 		one.forget.Stop()
 		one.Close()
@@ -115,13 +131,14 @@ func (t *tails) end(id string) {
 	}
 }
 
-// close ends all tails.
-func (t *tails) close() {
+// Close ends all tails. Other gateways get none any more.
+func (t *Tails) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id := range t.open {
 		t.end(id)
 	}
+	t.open = nil
 }
 
 // last returns how many changes the tail had in all.
@@ -147,16 +164,9 @@ func (t *tailed) add(changes []partner.Change, lost uint64) {
 	t.Lost += uint64(len(changes)-n) + lost
 }
 
-// openTails has the gateway answer others.
-func (o *openStore) openTails() {
-	o.tailing = ask.New(o.Shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
-		return o.tails.answer(o.Tasks.Process(), q)
-	})
-}
-
-// allFollower sends the changes of state of the tasks at all gateways.
-type allFollower struct {
-	o      *openStore
+// AllTail follows the changes of state of the tasks at all gateways.
+type AllTail struct {
+	of     *Tails
 	q      tailQuestion
 	places map[string]*place // by the name of the gateway; used by one goroutine at a time
 	stop   context.CancelFunc
@@ -181,9 +191,9 @@ type found struct {
 	unknown []string // gateways of which it is not known how many changes are lost
 }
 
-// followAll begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
-func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (follower, error) {
-	f := &allFollower{o: o, q: tailQuestion{ID: rand.Text(), Filter: filter}, places: make(map[string]*place),
+// Follow begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
+func (t *Tails) Follow(ctx context.Context, filter partner.TaskFilter) (*AllTail, error) {
+	f := &AllTail{of: t, q: tailQuestion{ID: rand.Text(), Filter: filter}, places: make(map[string]*place),
 		done: make(chan struct{}), news: make(chan struct{}, 1)}
 	ctx, f.stop = context.WithCancel(ctx)
 	if full := f.ask(ctx); full != nil {
@@ -209,15 +219,15 @@ func followAll(ctx context.Context, o *openStore, filter partner.TaskFilter) (fo
 
 // ask asks all gateways. One that does not answer keeps its changes, up to a bound. The error is that of one which has
 // as many tails as it may.
-func (f *allFollower) ask(ctx context.Context) (full error) {
-	ctx, done := context.WithTimeout(ctx, node.Patience)
+func (f *AllTail) ask(ctx context.Context) (full error) {
+	ctx, done := context.WithTimeout(ctx, Patience)
 	defer done()
 	f.q.Seen = make(map[string]uint64)
 	for _, p := range f.places {
 		f.q.Seen[p.tail] = p.seen
 	}
 	asked := make(map[string]bool)
-	for answer, err := range f.o.tailing.All(ctx, f.q) {
+	for answer, err := range f.of.service.All(ctx, f.q) {
 		asked[answer.Node] = true
 		if err == nil {
 			f.take(answer.Node, &answer.Value)
@@ -235,7 +245,7 @@ func (f *allFollower) ask(ctx context.Context) (full error) {
 }
 
 // take takes what a gateway has answered.
-func (f *allFollower) take(node string, a *tailed) {
+func (f *AllTail) take(node string, a *tailed) {
 	p := f.places[node]
 	var fresh found
 	if p == nil || p.tail != a.Tail {
@@ -256,7 +266,7 @@ func (f *allFollower) take(node string, a *tailed) {
 }
 
 // show has the client see what is fresh. What it does not take is bounded.
-func (f *allFollower) show(fresh found) {
+func (f *AllTail) show(fresh found) {
 	if len(fresh.changes) == 0 && fresh.lost == 0 && len(fresh.unknown) == 0 {
 		return
 	}
@@ -276,25 +286,25 @@ func (f *allFollower) show(fresh found) {
 	}
 }
 
-func (f *allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
+// Next returns what has come since the last time: changes, how many are left out, and the gateways of which that is not
+// known.
+func (f *AllTail) Next() (changes []partner.Change, lost uint64, unknown []string) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	now := f.found
 	f.found = found{}
-	f.mu.Unlock()
-	err = f.o.sendChanges(s, now.changes, now.lost)
-	for _, node := range now.unknown {
-		err = errors.Join(err, sendJSON(s, 0, adminapi.TailLost, adminapi.Lost{Gateway: node}))
-	}
-	return len(now.changes) > 0, err
+	return now.changes, now.lost, now.unknown
 }
 
-func (f *allFollower) News() <-chan struct{} { return f.news }
+// News returns a channel that has a value when there is something new.
+func (f *AllTail) News() <-chan struct{} { return f.news }
 
-func (f *allFollower) Close() {
+// Close ends the tail, at all gateways.
+func (f *AllTail) Close() {
 	f.stop()
 	<-f.done
-	ctx, done := context.WithTimeout(context.Background(), node.Patience)
+	ctx, done := context.WithTimeout(context.Background(), Patience)
 	defer done()
 	f.q.End = true
-	f.o.tailing.Tell(ctx, f.q)
+	f.of.service.Tell(ctx, f.q)
 }
