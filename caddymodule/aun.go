@@ -56,6 +56,10 @@ type AUN struct {
 	// that issuer, and for no others. Default: none.
 	JWTKeys map[string][]string `json:"jwt_keys,omitempty"`
 
+	// PEM files with the certificates of agents' AIDs, as their issuers have given them, for clients that verify whom they
+	// write to. Default: none.
+	AgentCerts []string `json:"agent_certs,omitempty"`
+
 	// The hosts of pages whose scripts may connect, beside that of the request. Default: none.
 	Origins []string `json:"origins,omitempty"`
 
@@ -65,6 +69,7 @@ type AUN struct {
 	identity  *aun.Identity
 	roots     *aun.Roots
 	authority *aun.Authority
+	agents    map[aun.AID][]*x509.Certificate
 }
 
 // AUNLimits bound what AUN clients may hold.
@@ -97,6 +102,7 @@ type AUNLimits struct {
 //		crl     <file>...
 //		issuer  <name>
 //		jwt_key <issuer> <file>...
+//		agent_cert <file>...
 //		origins <host>...
 //		limits {
 //			connections         <n>
@@ -112,13 +118,14 @@ func (p *parser) aun(into **AUN) func() {
 		a := new(AUN)
 		*into = a
 		p.section(options{
-			"aid":     p.word(&a.AID),
-			"cert":    p.word(&a.Cert),
-			"roots":   p.words(&a.Roots),
-			"crl":     p.words(&a.CRL),
-			"issuer":  p.word(&a.Issuer),
-			"jwt_key": p.wordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
-			"origins": p.words(&a.Origins),
+			"aid":        p.word(&a.AID),
+			"cert":       p.word(&a.Cert),
+			"roots":      p.words(&a.Roots),
+			"crl":        p.words(&a.CRL),
+			"issuer":     p.word(&a.Issuer),
+			"jwt_key":    p.wordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
+			"agent_cert": p.words(&a.AgentCerts),
+			"origins":    p.words(&a.Origins),
 			"limits": p.section(options{
 				"connections":         p.number(&a.Limits.Connections),
 				"connections_per_aid": p.number(&a.Limits.ConnectionsPerAID),
@@ -186,6 +193,9 @@ func (a *AUN) provision() (err error) {
 			return fmt.Errorf("crl: %s: %w", file, err)
 		}
 		key.Write(text)
+	}
+	if a.agents, err = a.readAgentCerts(repl); err != nil {
+		return err
 	}
 	foreign := make(map[string][]*ecdsa.PublicKey)
 	for _, issuer := range slices.Sorted(maps.Keys(a.JWTKeys)) {
@@ -271,7 +281,8 @@ func (a *App) startAUN() {
 	process.Assignees.NotifyBy(process.Clients.Send)
 	c.Assignees = a.opened.Assignees
 	site := &directory.Site{Directory: process.Directory, Identity: a.AUN.identity, Roots: a.AUN.roots,
-		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: process.Clients.CertificateOf, Gateway: aunURL,
+		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: process.Clients.CertificateOf,
+		Agents: a.AUN.agents, Gateway: aunURL,
 		Healthy: func() bool { return a.draining.Err() == nil }}
 	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {

@@ -55,6 +55,9 @@ func (s *Site) chainOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, e
 	if len(chain) > 0 || !s.Directory.Has(aid) || len(s.Identity.Chain) == 0 {
 		return chain, err
 	}
+	if chain = s.Agents[aid]; len(chain) > 0 {
+		return chain, nil
+	}
 	made, err := s.Identity.CertificateFor(aid)
 	if err != nil {
 		return nil, err

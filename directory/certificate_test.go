@@ -51,6 +51,13 @@ func TestWhoIsShown(t *testing.T) {
 	if w := request(s, "GET", "https://alice.aid.pub"+md); w.Header().Get("Cache-Control") != "no-cache" {
 		t.Errorf("that a client is there may be cached: %s", w.Header().Get("Cache-Control"))
 	}
+	travel := pki.Identity("travel.aid.pub")
+	s.Agents = map[aun.AID][]*x509.Certificate{"travel.aid.pub": travel.Chain, "other.aid.pub": travel.Chain}
+	if got := get(pki1+"travel.aid.pub", 200, ""); got != travel.CertPEM() {
+		t.Errorf("the certificate of an agent that has one is %s", got)
+	}
+	get(pki1+"other.aid.pub", 404, "no certificate of other.aid.pub")
+	s.Agents = nil
 	in["travel.aid.pub"] = pki.Identity("travel.aid.pub").Chain
 	if got := get(pki1+"travel.aid.pub", 200, ""); got == string(pemOf(chain[0])) {
 		t.Error("the certificate of an agent that is logged in itself is not its own")

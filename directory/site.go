@@ -30,6 +30,8 @@ type Site struct {
 	// Client returns the certificates with which a client is logged in, its own first; none where it is not. An error
 	// says that this is not known now. nil: there are no clients.
 	Client func(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error)
+	// Agents are the certificates of agents that have one of their own.
+	Agents map[aun.AID][]*x509.Certificate
 	// Gateway returns the URL at which clients connect, for a request to a host.
 	Gateway func(r *http.Request) string
 	// Healthy reports whether clients may connect now; nil for always.

@@ -97,6 +97,7 @@ func aunFiles(t *testing.T) {
 	}
 	for name, text := range map[string][]byte{
 		"roots.pem": pki.RootsPEM(), "revoked.pem": pki.Revoke(pki.Identity("bad.example.com")),
+		"reviewer.pem":     []byte(pki.Identity("reviewer.example.com").CertPEM()),
 		"other-issuer.pem": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
 	} {
 		if err := os.WriteFile(".pki/aun-"+name, text, 0o600); err != nil {

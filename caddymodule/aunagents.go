@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+)
+
+// readAgentCerts reads the certificates of agents' AIDs, which lead to the roots. What else the files hold, such as a
+// private key, is not read.
+func (a *AUN) readAgentCerts(repl *caddy.Replacer) (map[aun.AID][]*x509.Certificate, error) {
+	all := make(map[aun.AID][]*x509.Certificate)
+	for _, file := range a.AgentCerts {
+		aid, chain, err := a.readAgentCert(repl, file)
+		switch {
+		case err != nil:
+		case aid == a.identity.AID:
+			err = fmt.Errorf("it is that of %s, the gateway's own AID; leave it out, since cert has it", aid)
+		case all[aid] != nil:
+			err = fmt.Errorf("another file has a certificate of %s, too; leave one of them out", aid)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("agent_cert: %s: %w", file, err)
+		}
+		all[aid] = chain
+	}
+	return all, nil
+}
+
+func (a *AUN) readAgentCert(repl *caddy.Replacer, file string) (aun.AID, []*x509.Certificate, error) {
+	text, err := readFile(repl, file)
+	if err != nil {
+		return "", nil, err
+	}
+	chain, err := aun.ParseChain(string(text))
+	if err == nil {
+		var cert *aun.Certificate
+		if cert, err = a.roots.Verify("", chain); err == nil {
+			return cert.AID, chain, nil
+		}
+	}
+	if e, ok := errors.AsType[*aun.Error](err); ok {
+		err = errors.New(e.Message)
+	}
+	return "", nil, err
+}
