@@ -55,7 +55,7 @@ type page struct {
 	earliest *uint64 // of the messages in mode queue that are still there; nil for none
 	dropped  int     // messages in mode queue that are not there any more
 	more     bool    // there are messages after the last one
-	acked    uint64  // up to which the device has acknowledged all
+	acked    uint64  // up to which there is nothing for the device to look for: it has acknowledged that, or it is gone
 }
 
 // pull is message.pull, and message.v2.pull, whose result differs.
@@ -92,7 +92,7 @@ func (m *Mailbox) pull(
 				return err
 			}
 		}
-		p := page{acked: b.acked(c)}
+		p := page{acked: max(b.acked(c), b.floor())}
 		now := time.Now()
 		shown := make(map[uint64]bool)
 		queued := 0
@@ -132,7 +132,8 @@ func pulled(p *page) ([]byte, error) {
 		Latest   uint64          `json:"latest_seq"`
 		Earliest *uint64         `json:"ephemeral_earliest_available_seq"`
 		Dropped  int             `json:"ephemeral_dropped_count"`
-	}{p.list(), len(p.messages), p.latest, p.earliest, p.dropped})
+		Acked    uint64          `json:"server_ack_seq,omitempty"`
+	}{p.list(), len(p.messages), p.latest, p.earliest, p.dropped, p.acked})
 }
 
 // pulledV2 returns the result of message.v2.pull, which is for messages that are encrypted. It shows those in plaintext

@@ -155,6 +155,38 @@ func TestInboxesAtTwoProcesses(t *testing.T) {
 	})
 }
 
+// TestFloor: a client learns with its first pull after which number its messages come, and the first one has the next
+// number, however late it comes. What is dropped is below the floor, too.
+func TestFloor(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for name, of := range map[string]string{"message.pull": alice, "message.v2.pull": "carol.aid.pub"} {
+			pull := func() (floor, latest int64) {
+				synctest.Wait()
+				c := Caller{AID: of, Peer: identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: of}}
+				page, err := w.box.Call(t.Context(), c, name, gjson.Parse(`{"limit":1}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return gjson.GetBytes(page, "server_ack_seq").Int(), gjson.GetBytes(page, "latest_seq").Int()
+			}
+			floor, _ := pull()
+			w.box.Close()
+			w.open()
+			bubble.Pass(time.Hour)
+			w.say("bob.aid.pub", of, "m", "Hello")
+			if again, first := pull(); floor == 0 || again != floor || first != floor+1 {
+				t.Errorf("%s: the floor is %d, and then %d, and the first message has %d", name, floor, again, first)
+			}
+			bubble.Pass(keepFor)
+			w.say("bob.aid.pub", of, "n", "Hello")
+			if got, first := pull(); got != floor+1 || first != floor+2 {
+				t.Errorf("%s: the floor is %d above the first one, and the next message has %d", name, got-floor, first-floor)
+			}
+		}
+	})
+}
+
 // TestNumbersNeverFall: where the store is gone, the numbers of an inbox go on above those that its client has seen.
 func TestNumbersNeverFall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -39,6 +39,7 @@ type inbox struct {
 
 // metadata is stored with the log.
 type metadata struct {
+	Begin         uint64          `json:"begin,omitempty"`         // the number after which its messages begin
 	Conversations []*conversation `json:"conversations,omitempty"` // those of a thread in the order of their tasks
 	Acks          []ack           `json:"acks,omitempty"`
 	Recalled      []uint64        `json:"recalled,omitempty"` // the seqs of messages that are recalled
@@ -129,6 +130,7 @@ func (b *inbox) find(id string) int {
 
 // append writes records and the metadata, and drops what is too old or too much. If it fails, nothing is changed.
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
+	b.begin()
 	now := time.Now()
 	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.revision, Records: records, Skip: b.lost,
 		DueAt: b.dueAt(now, len(records) > 0), Durable: true} // clients are answered when it is stored
@@ -225,12 +227,31 @@ func withSeq(seq uint64, record []byte) []byte {
 	return append(append(text, ','), record[1:]...)
 }
 
-// receive writes messages to the inbox, and delivers them. The numbers of a new inbox begin at the clock: SDKs drop a
-// number that is not above the last one that they have seen, which may have been that of an inbox that is gone.
-func (b *inbox) receive(ctx context.Context, records [][]byte) error {
-	if b.last == 0 {
-		b.lost = max(b.lost, uint64(max(time.Now().UnixMilli(), 0)))
+// begin sets the number after which a new inbox begins, which is the clock: SDKs drop a number that is not above the
+// last one that they have seen, which may have been that of an inbox that is gone.
+func (b *inbox) begin() {
+	if b.last > 0 {
+		return
 	}
+	if b.meta.Begin == 0 {
+		b.meta.Begin = uint64(max(time.Now().UnixMilli(), 0))
+	}
+	b.lost = max(b.lost, b.meta.Begin)
+}
+
+// floor returns the number below the first message of the inbox, or below the next one. Without it, SDKs miss all
+// numbers from 1 on, and those before 0.3 go through them, one by one.
+func (b *inbox) floor() uint64 {
+	if len(b.kept) > 0 {
+		return b.kept[0].seq - 1
+	}
+	b.begin()
+	return b.last + b.lost
+}
+
+// receive writes messages to the inbox, and delivers them.
+func (b *inbox) receive(ctx context.Context, records [][]byte) error {
+	b.begin()
 	first := b.last + b.lost
 	if err := b.append(ctx, records); err != nil {
 		return err

@@ -117,7 +117,7 @@ func TestPullV2(t *testing.T) {
 		w := newWorld(t)
 		const bob = "bob.aid.pub"
 		check(t, "an empty inbox", w.call(bob, "message.v2.pull", `{"after_seq":0,"limit":50}`),
-			`{"messages":[],"count":0,"latest_seq":0,"has_more":false}`)
+			`{"messages":[],"count":0,"latest_seq":0,"has_more":false,"server_ack_seq":946684800000}`)
 		for i := range 3 {
 			w.say(alice, bob, fmt.Sprint("m", i+1), "Hello")
 		}
@@ -126,7 +126,7 @@ func TestPullV2(t *testing.T) {
 		check(t, "a page", result, `{"messages":[{"version":"v1","seq":2,"message_id":"m2","from_aid":"alice.aid.pub",`+
 			`"t_server":`+at+`,"legacy_v1":{"seq":2,"from":"alice.aid.pub","to":"bob.aid.pub","message_id":"m2",`+
 			`"payload":{"type":"text","text":"Hello","thread_id":"th"},"timestamp":`+at+`,"delivery_mode":"fanout",`+
-			`"encrypted":false}}],"count":1,"latest_seq":2,"has_more":true}`)
+			`"encrypted":false}}],"count":1,"latest_seq":2,"has_more":true,"server_ack_seq":0}`)
 		check(t, "ack", w.call(bob, "message.v2.ack", `{"up_to_seq":2}`), `{"ack_seq":2,"success":true}`)
 		check(t, "ack without a seq", w.call(bob, "message.v2.ack", `{"seq":2}`), "-32602")
 		result = w.call(bob, "message.v2.pull", `{"after_seq":2}`)
