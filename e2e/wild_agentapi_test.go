@@ -30,6 +30,7 @@ type agentAPIRow struct {
 	sends string                              // members of the caller's request; default: apiInput(wildTold)
 	says  []string                            // what the agent sends behind the response in progress; default: apiAnswer
 	reads func(objects []gjson.Result) string // what the caller takes for the answer; default: lastOfOutput
+	later bool                                // the caller submits its request, and asks for the response later
 	want  wildEnd                             // default: apiDone
 
 	// works are the events of an agent of A2A v0.1 that says the same in its own way. Then the caller asks that, too.
@@ -114,7 +115,7 @@ func (r agentAPIRow) row() wildRow {
 func (r agentAPIRow) serve(t *testing.T) *wildServed {
 	var mu sync.Mutex
 	var told []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	process := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		v := gjson.ParseBytes(body)
 		mu.Lock()
@@ -149,7 +150,8 @@ func (r agentAPIRow) serve(t *testing.T) *wildServed {
 		if last := r.says[len(r.says)-1]; gjson.Get(last, "object").Str != "response" {
 			send(response("completed", "["+strings.Join(output, ",")+"]"))
 		}
-	}))
+	})
+	server := httptest.NewServer(tasksOf(process))
 	t.Cleanup(server.Close)
 	at := server.URL + "/process"
 	return &wildServed{at: server.URL, as: "agentapi " + at, told: func() []string {
@@ -157,6 +159,29 @@ func (r agentAPIRow) serve(t *testing.T) *wildServed {
 		defer mu.Unlock()
 		return append([]string(nil), told...)
 	}}
+}
+
+// tasksOf serves, beside a process, the tasks of the runtime: of each, only the last object is kept.
+func tasksOf(process http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	var results sync.Map
+	mux.Handle("POST /process", process)
+	mux.HandleFunc("POST /process/task", func(w http.ResponseWriter, q *http.Request) {
+		all := httptest.NewRecorder()
+		process.ServeHTTP(all, q)
+		objects := strings.Split(strings.TrimSpace(all.Body.String()), "data: ")
+		id := fmt.Sprint(len(objects), "-", len(all.Body.String()))
+		results.Store(id, objects[len(objects)-1])
+		fmt.Fprintf(w, `{"task_id":%q,"status":"submitted","queue":"stream_query","message":"submitted"}`, id)
+	})
+	mux.HandleFunc("GET /process/task/{id}", func(w http.ResponseWriter, q *http.Request) {
+		if result, ok := results.Load(q.PathValue("id")); ok {
+			fmt.Fprintf(w, `{"status":"finished","result":%s}`, result)
+			return
+		}
+		fmt.Fprintf(w, `{"error":"Task %s not found"}`, q.PathValue("id"))
+	})
+	return mux
 }
 
 // serveLegacy serves the agent of A2A.
@@ -173,22 +198,13 @@ func (r agentAPIRow) serveLegacy(t *testing.T) *wildServed {
 // ask asks as the caller does, and takes what it takes.
 func (r agentAPIRow) ask(t *testing.T, at string) (end wildEnd) {
 	l := newWildLeader(t, at)
-	q := jsonRequest("POST", at+"/process", fmt.Sprintf(`{%s,"session_id":%q,"user_id":"u"}`, r.sends, l.task))
-	res, err := l.web.Do(q.WithContext(l.ctx))
+	asks := askObjects
+	if r.later {
+		asks = askLater
+	}
+	objects, err := asks(t, l, at, fmt.Sprintf(`{%s,"session_id":%q,"user_id":"u"}`, r.sends, l.task))
 	if err != nil {
 		return wildEnd{Broken: err.Error()}
-	}
-	defer res.Body.Close()
-	var objects []gjson.Result
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 4<<20)
-	for lines.Scan() {
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			objects = append(objects, gjson.Parse(data))
-		}
-	}
-	if len(objects) == 0 {
-		return wildEnd{Broken: fmt.Sprintf("the answer is HTTP %d, without objects", res.StatusCode)}
 	}
 	last := objects[len(objects)-1]
 	end.Settled = []string{last.Get("status").Str}
@@ -199,6 +215,50 @@ func (r agentAPIRow) ask(t *testing.T, at string) (end wildEnd) {
 		end.Said = []string{why}
 	}
 	return end
+}
+
+// askObjects sends a request, and returns the objects of its stream.
+func askObjects(_ *testing.T, l *wildLeader, at, body string) (objects []gjson.Result, err error) {
+	res, err := l.web.Do(jsonRequest("POST", at+"/process", body).WithContext(l.ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			objects = append(objects, gjson.Parse(data))
+		}
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("the answer is HTTP %d, without objects", res.StatusCode)
+	}
+	return objects, nil
+}
+
+// askLater submits a request, asks until it is finished, and returns the response.
+func askLater(t *testing.T, l *wildLeader, at, body string) ([]gjson.Result, error) {
+	do := func(q *http.Request) (gjson.Result, error) {
+		res, err := l.web.Do(q.WithContext(l.ctx))
+		if err != nil {
+			return gjson.Result{}, err
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		return gjson.ParseBytes(answer), err
+	}
+	submitted, err := do(jsonRequest("POST", at+"/process/task", body))
+	if err != nil {
+		return nil, err
+	}
+	var now gjson.Result
+	eventually(t, "the task is finished", func() bool {
+		q, _ := http.NewRequest("GET", at+"/process/task/"+submitted.Get("task_id").Str, http.NoBody)
+		now, err = do(q)
+		return err != nil || now.Get("status").Str == "finished"
+	})
+	return []gjson.Result{now.Get("result")}, err
 }
 
 // lead has a Leader of AIP ask by a stream.
@@ -319,6 +379,11 @@ var wildAgentAPI = []wildRow{
 	apiReader("a caller that adds pieces, and takes a whole text in their place", pieced),
 	apiReader("a caller that stops where all messages are complete, as the WebUI of AgentScope Runtime does",
 		untilAllComplete),
+	agentAPIRow{
+		name: "a caller that submits its message, and asks until it is finished, as QwenPaw's task runner does",
+		later: true, alone: true, works: []string{legacyResponse(`{"id":"ID","final":true,"status":{"state":"completed"},` +
+			`"artifacts":[{"index":0,"parts":[{"type":"text","text":"` + wildRains + `"}]}]}`)},
+	}.row(),
 }
 
 // apiReader is a row of a caller that takes the answer in its own way. The agents say what they do, and answer. That of

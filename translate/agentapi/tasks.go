@@ -53,7 +53,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	case submitTask:
 		call, err := s.decodeMessage(req)
 		call.Method, call.Stream, call.Blocking = submitTask, false, false
-		call.Terms.Response = task.NoWait
+		call.Terms.Response, call.Followed = task.NoWait, true
 		return call, err
 	case checkTask:
 		return decodeCheck(req)

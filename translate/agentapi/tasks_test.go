@@ -94,7 +94,7 @@ func TestSubmitRefused(t *testing.T) {
 		}
 	}
 	call, err := decodeAs(t, submitTask, "", `{"input":[],"stream":true}`)
-	if err != nil || call.Stream || call.Blocking || call.Terms.Response != task.NoWait ||
+	if err != nil || call.Stream || call.Blocking || !call.Followed || call.Terms.Response != task.NoWait ||
 		call.Message.Command != task.Start {
 		t.Errorf("a request is %+v, %v", call, err)
 	}
