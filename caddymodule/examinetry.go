@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	tryTimeout  = 2 * time.Minute // how long an agent that is tried may work
-	maxListed   = 20              // states, artifacts and items of an artifact that are listed
-	maxQuoted   = 200             // bytes of a text that are shown
-	shortSecret = 4               // bytes: what is not longer is a word that an agent may well say
+	tryTimeout = 2 * time.Minute // how long an agent that is tried may work
+	maxListed  = 20              // states, artifacts and items of an artifact that are listed
+	maxQuoted  = 200             // bytes of a text that are shown
 )
 
 // tried returns the name of the Partner whose agent is to be tried; empty for none. The Partners have their titles.
@@ -58,16 +57,16 @@ func (e *examination) tried(a *App, try doctor.Try) string {
 type telling struct {
 	*examination
 	name string
-	hide *strings.Replacer
+	hide *upstream.Secrets
 }
 
 func (e *telling) tell(s doctor.Status, format string, args ...any) {
-	e.add(doctor.CheckTry, s, e.name, e.hide.Replace(fmt.Sprintf(format, args...)))
+	e.add(doctor.CheckTry, s, e.name, e.hide.Hide(fmt.Sprintf(format, args...)))
 }
 
 // try sends the agent of a Partner a text as a task, and tells what it does. An agent may repeat what the header has.
 func (e *examination) try(ctx context.Context, g *Gateway, header http.Header, text string) {
-	t := telling{e, g.title(), withoutSecrets(header)}
+	t := telling{e, g.title(), upstream.NewSecrets(header)}
 	switch g.Agent.dialect().Transport {
 	case gateway.Connecting:
 		t.tell(doctor.Warning, "it was not tried: it connects to the gateway that runs; try it there, by caddy aip call")
@@ -85,21 +84,6 @@ func (e *examination) try(ctx context.Context, g *Gateway, header http.Header, t
 	t.products(seen.Products)
 	t.end(seen)
 	t.afterwards(seen)
-}
-
-// withoutSecrets returns what hides the values of header fields, and the words in them.
-func withoutSecrets(header http.Header) *strings.Replacer {
-	var hidden []string
-	for _, values := range header {
-		for _, v := range values {
-			for _, secret := range append([]string{v}, strings.Fields(v)...) {
-				if len(secret) > shortSecret && !strings.EqualFold(secret, "bearer") && !strings.EqualFold(secret, "basic") {
-					hidden = append(hidden, secret, "REDACTED")
-				}
-			}
-		}
-	}
-	return strings.NewReplacer(hidden...)
 }
 
 // sent tells how the message was sent, and when the answer came.
@@ -255,7 +239,7 @@ func wordsOf(items []task.DataItem) string {
 
 // shown returns the beginning of a text of the agent in quotes, without anything that steers a terminal.
 func (e *telling) shown(s string) string {
-	if s = e.hide.Replace(s); len(s) > maxQuoted {
+	if s = e.hide.Hide(s); len(s) > maxQuoted {
 		s = strings.ToValidUTF8(s[:maxQuoted], "") + "…"
 	}
 	return fmt.Sprintf("%q", s)

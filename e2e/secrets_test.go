@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -31,7 +32,19 @@ func TestSecretsAtRest(t *testing.T) {
 		path       = "/path-of-the-webhook-66d0"
 	)
 	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
-		writeTask(w, h, "completed", made)
+		repeats := "nobody has the key " + h.header.Get("X-API-Key")
+		switch text := h.Params.Message.Parts; {
+		case len(text) == 0:
+			writeError(w, h, -32001, repeats)
+		case text[0].Text == "refuse":
+			writeError(w, h, -32602, repeats)
+		case text[0].Text == said:
+			writeTask(w, h, "completed", made)
+		case text[0].Text == "fail":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":{"state":"failed","message":{"role":"agent",`+
+				`"parts":[{"type":"text","text":%q}]}}}}`, h.ID, h.Params.ID, repeats)
+		}
 	})
 	up := newSink(t)
 	s := newSite(t)
@@ -53,6 +66,11 @@ func TestSecretsAtRest(t *testing.T) {
 	eventually(t, "the end of the task is notified", func() bool { return len(up.arrived(path)) > 0 })
 	leader.setHook(hook{URL: up.origin() + path, Token: kept, TaskID: "b"})
 	leader.start("b", said)
+	for _, fails := range []string{"refuse", "fail"} {
+		if got := leader.start(fails, fails); !strings.Contains(fmt.Sprint(got.Status.DataItems), "has the key REDACTED") {
+			t.Errorf("the reason is %+v", got.Status)
+		}
+	}
 
 	exported := func() string {
 		to := filepath.Join(s.dir, "export.ndjson")

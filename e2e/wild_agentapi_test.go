@@ -380,7 +380,7 @@ var wildAgentAPI = []wildRow{
 	apiReader("a caller that stops where all messages are complete, as the WebUI of AgentScope Runtime does",
 		untilAllComplete),
 	agentAPIRow{
-		name: "a caller that submits its message, and asks until it is finished, as QwenPaw's task runner does",
+		name:  "a caller that submits its message, and asks until it is finished, as QwenPaw's task runner does",
 		later: true, alone: true, works: []string{legacyResponse(`{"id":"ID","final":true,"status":{"state":"completed"},` +
 			`"artifacts":[{"index":0,"parts":[{"type":"text","text":"` + wildRains + `"}]}]}`)},
 	}.row(),

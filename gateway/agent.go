@@ -86,7 +86,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 			return nil, nil, err
 		}
 	}
-	turns.Slots = process.slotsOf(address, c)
+	turns.Slots, turns.Secrets = process.slotsOf(address, c), upstream.NewSecrets(c.HTTP.Header)
 	turns.Traffic = &process.meterOf(c.Name).Traffic
 	if c.CallbackURL != "" && d.Polled() {
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)

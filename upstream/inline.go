@@ -75,6 +75,7 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 		return rep, false
 	}
 	routes[0].Confirm()
+	r.config.Secrets.hideInEnd(&got.report)
 	r.claimSession(&got.report)
 	r.name(&got.report)
 	return got.report, true

@@ -80,6 +80,7 @@ const maxOtherAnswers = 3
 
 // refused says what it means that the codec does not understand a message of the agent, or reads an error in it.
 func (r *run) refused(x asked, err error) error {
+	err = r.config.Secrets.HideIn(err)
 	if !errors.Is(err, translate.ErrOtherAnswer) {
 		return x.Explain(err)
 	}
@@ -90,6 +91,7 @@ func (r *run) refused(x asked, err error) error {
 // as it is. That answer may be one to another Leader, on a connection that has lost its step. So the agent is asked
 // again, on another one.
 func (r *run) paired(err error) error {
+	err = r.config.Secrets.HideIn(err)
 	if !errors.Is(err, translate.ErrOtherAnswer) {
 		return err
 	}

@@ -224,6 +224,7 @@ func (r *run) resolvePatiently() error {
 // report hands a report to the caller. It returns false where the caller takes no more.
 func (r *run) report(rep agent.Report) bool {
 	r.heard = r.heard || rep.Delivery == agent.DeliveryUnknown || rep.Delivery == agent.DeliveryAcknowledged
+	r.config.Secrets.hideInEnd(&rep)
 	if !r.stopped {
 		r.claimSession(&rep)
 		r.stopped = !r.yield(rep, nil)

@@ -44,6 +44,8 @@ type Config struct {
 	// Lost has f called, at most once, when no turn may go on at the agent any more, with the error of those that run.
 	// stop ends that. Nil: it is never known.
 	Lost func(f func(*task.Error)) (stop func())
+	// Secrets are hidden in what the agent says has failed.
+	Secrets *Secrets
 	// Traffic counts the requests by their outcome. Default: one that no other Agent shares.
 	Traffic *Traffic
 

@@ -40,7 +40,7 @@ func (x *exchange) failed(cause error, when string) error {
 		return upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, cause,
 			"the agent refuses the gateway's client certificate; the operator must check it")
 	case connect.IsWireError(cause) && failure != nil:
-		return x.reported(failure)
+		return x.route.transport.hides.HideIn(x.reported(failure))
 	case x.status != 0 && (x.status != http.StatusOK || !isGRPC(x.media)):
 		return httptransport.Status{Code: x.status, MediaType: x.mediaType(), RetryAfter: x.retryAfter}.Explain(
 			task.Errorf(task.InvalidAgentResponse, "the agent's answer is not one of gRPC").WithCause(cause))

@@ -67,7 +67,8 @@ type Transport struct {
 	codec  translate.StatusReader
 	url    *url.URL
 	header http.Header // of every call
-	host   string      // in place of the URL's; empty for that
+	hides  *upstream.Secrets
+	host   string // in place of the URL's; empty for that
 	dialer dialer
 	http   *http.Transport
 	routes map[translate.Operation][]upstream.Route
@@ -90,7 +91,8 @@ func New(config Config) (*Transport, error) {
 	if codec == nil {
 		return nil, errors.New("the agent's dialect has no gRPC")
 	}
-	t := &Transport{config: config, codec: codec, url: u, header: http.Header{"User-Agent": {"aip-gateway"}}}
+	t := &Transport{config: config, codec: codec, url: u, header: http.Header{"User-Agent": {"aip-gateway"}},
+		hides: upstream.NewSecrets(config.Header)}
 	for name, values := range config.Header {
 		for _, v := range values {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
