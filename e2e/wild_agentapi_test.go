@@ -36,6 +36,7 @@ type agentAPIRow struct {
 	// works are the events of an agent of A2A v0.1 that says the same in its own way. Then the caller asks that, too.
 	works []string
 	alone bool // it is about the caller alone: there is no Leader
+	bare  bool // nothing follows what the agent says: the stream ends without the end of the response
 }
 
 // The answer of an agent, and what comes of it.
@@ -147,7 +148,7 @@ func (r agentAPIRow) serve(t *testing.T) *wildServed {
 				output = append(output, line)
 			}
 		}
-		if last := r.says[len(r.says)-1]; gjson.Get(last, "object").Str != "response" {
+		if last := r.says[len(r.says)-1]; !r.bare && gjson.Get(last, "object").Str != "response" {
 			send(response("completed", "["+strings.Join(output, ",")+"]"))
 		}
 	})
@@ -342,6 +343,19 @@ func textsIn(message gjson.Result) (text string) {
 	return text
 }
 
+// with takes the last message, and what the last response has beside it.
+func with(path string) func(objects []gjson.Result) string {
+	return func(objects []gjson.Result) string {
+		return objects[len(objects)-1].Get(path).String() + ": " + lastOfOutput(objects)
+	}
+}
+
+// apiEnd returns an object of the response that ends with the answer in its output.
+func apiEnd(status, members string) string {
+	return fmt.Sprintf(`{"object":"response","status":%q,"id":"response_r","created_at":1795203347,"completed_at":null,`+
+		`"output":[%s],%s}`, status, apiAnswer[len(apiAnswer)-1], members)
+}
+
 // What a tool is given, and what it returns.
 const (
 	apiCall   = `{"call_id":"c","name":"weather","arguments":"{}"}`
@@ -372,6 +386,51 @@ var wildAgentAPI = []wildRow{
 	agentAPIRow{
 		name: "sends pieces before their message, as the framework `text` does",
 		says: apiAnswer[1:],
+	}.row(),
+	agentAPIRow{
+		name: "has a name of its own for the session",
+		says: append([]string{`{"object":"response","status":"in_progress","id":"response_r","session_id":"mine-1"}`},
+			apiAnswer...),
+	}.row(),
+	agentAPIRow{
+		name: "ends its stream behind its answer, without the end of the response",
+		bare: true, reads: lastOfType,
+	}.row(),
+	agentAPIRow{
+		name: "fails behind a part of its answer, with a code of its own", alone: true, reads: with("error.code"),
+		says: append(apiAnswer[:len(apiAnswer):len(apiAnswer)], apiEnd("failed",
+			`"usage":null,"error":{"code":"MODEL_QUOTA_EXCEEDED","message":"no more tokens"}`)),
+		want: wildEnd{Settled: []string{"failed"}, Products: []string{"MODEL_QUOTA_EXCEEDED: " + wildRains},
+			Said: []string{"no more tokens"}, Told: apiDone.Told},
+	}.row(),
+	agentAPIRow{
+		name: "rejects what it has begun", alone: true,
+		says: append(apiAnswer[:len(apiAnswer):len(apiAnswer)],
+			apiEnd("rejected", `"usage":null,"error":{"code":"REQUEST_REJECTED","message":"not now"}`)),
+		want: wildEnd{Settled: []string{"rejected"}, Products: apiDone.Products, Said: []string{"not now"},
+			Told: apiDone.Told},
+	}.row(),
+	agentAPIRow{
+		name: "a caller that counts tokens", alone: true, reads: with("usage.input_tokens"),
+		says: append(apiAnswer[:len(apiAnswer):len(apiAnswer)],
+			apiEnd("completed", `"error":null,"usage":{"input_tokens":11}`)),
+		want: wildEnd{Settled: apiDone.Settled, Products: []string{"11: " + wildRains}, Told: apiDone.Told},
+	}.row(),
+	agentAPIRow{
+		name: "a caller that sends the whole conversation, with a system prompt, as the WebUI of AgentScope Runtime may",
+		sends: `"input":[{"role":"system","content":[{"type":"text","text":"be brief"}]},` +
+			`{"role":"user","content":[{"type":"text","text":"hello"}]},` +
+			`{"role":"assistant","content":[{"type":"text","text":"hi"}]},` +
+			`{"role":"user","content":[{"type":"text","text":"weather"}]}]`,
+		alone: true,
+		want: wildEnd{Settled: apiDone.Settled, Products: apiDone.Products,
+			Told: []string{"system: be brief", "user: hello", "assistant: hi", "user: weather"}},
+	}.row(),
+	agentAPIRow{
+		name: "a caller that sends values in other forms: a text that is null, `stream` as a word, any `temperature`",
+		sends: `"input":[{"role":"user","content":[{"type":"text","text":"weather"},{"type":"text","text":null}]}],` +
+			`"stream":"true","temperature":3,"max_tokens":0`,
+		alone: true,
 	}.row(),
 	apiReader("a caller that reads the last message of the `output`, as QwenPaw's tool does", lastOfOutput),
 	apiReader("a caller that reads the last complete message of type `message`", lastOfType),
