@@ -72,7 +72,11 @@ func (m *agentMessage) extend(of *members) {
 // end adds the end of each product whose message the response has not completed.
 func (r *reader) end(rep *agent.Report) {
 	for _, id := range slices.Sorted(maps.Keys(r.messages)) {
-		if msg := r.messages[id]; msg.begun && !msg.complete {
+		msg := r.messages[id]
+		if msg.shows && !msg.begun && len(msg.contents) > 0 { // nothing is hidden, and its message never came
+			rep.Chunks = append(rep.Chunks, msg.change(task.Product{}, false)...)
+		}
+		if msg.begun && !msg.complete {
 			now := msg.product()
 			rep.Chunks = append(rep.Chunks, end(&now))
 		}

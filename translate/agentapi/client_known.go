@@ -9,8 +9,8 @@ import (
 )
 
 // A content does not say what its message is: the answer, or what a tool was given. Some agents send contents before
-// the message, so they wait for it, and are not shown where it never comes. With ExposeProduct nothing is hidden, and
-// nothing waits.
+// the message, so they wait for it, and are not shown where it never comes. With ExposeProduct nothing is hidden:
+// pieces of a text do not wait, and other contents do until the end at most, so that the product has its name.
 
 // maxWaiting is how many bytes of contents may wait for their messages in one answer, as many as one event may have.
 const maxWaiting = 16 << 20

@@ -278,17 +278,18 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 		return rep, wire.Refuse("the agent's answer has more than %d contents in messages that are not complete",
 			maxContents)
 	}
-	if !msg.shows {
+	whole := m.status.Str == statusCompleted
+	waits := !msg.known && (!msg.shows || !msg.begun && (whole || msg.waiting > 0))
+	if waits {
 		if err := r.wait(msg, len(v.Raw)); err != nil {
 			return rep, err
 		}
 	}
-	whole := m.status.Str == statusCompleted
 	switch adds := m.delta.Type == gjson.True && m.kind.Str == typeText && m.text.Type == gjson.String; {
 	case whole:
 		before := msg.product()
 		*msg.part(i) = part{whole: true, item: readContent(v)}
-		if msg.grows = false; msg.shows {
+		if msg.grows = false; !waits {
 			rep.Chunks = msg.change(before, false)
 		}
 	case adds && m.text.Str != "":
@@ -297,7 +298,7 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 			break
 		}
 		p.raw = append(p.raw, m.text.Raw[1:len(m.text.Raw)-1]...)
-		if !msg.shows {
+		if waits {
 			break
 		}
 		msg.mixed = msg.mixed || i < len(msg.contents)-1
