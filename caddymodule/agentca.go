@@ -25,6 +25,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agentca"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
@@ -57,7 +58,7 @@ type Certificates struct {
 	storage agentca.Storage
 	client  *agentca.Client
 	status  *revocation.Checker // asks the authority whether certificates are revoked; nil before start
-	feed    *sharedFeed         // of the registry of the app's option registry; nil for none
+	feed    *node.Feed          // of the registry of the app's option registry; nil for none
 
 	keepers atomic.Pointer[map[string]*agentca.Keeper] // by AIC; nil before start
 	work    sync.WaitGroup
@@ -218,7 +219,7 @@ func (c *Certificates) close() {
 		c.status.Close()
 	}
 	if c != nil && c.feed != nil {
-		c.feed.leave()
+		c.feed.Leave()
 		c.feed = nil
 	}
 }

@@ -98,7 +98,7 @@ type App struct {
 	identities *identity.Identities
 	issuer     *onbehalf.Issuer           // nil for none
 	account    *registry.Account          // at the registry; nil for none
-	feed       *sharedFeed                // of the registry; nil for none
+	feed       *node.Feed                 // of the registry; nil for none
 	disabled   sync.Map                   // whether the registry has said last that a Partner is not active, by its AIC
 	admin      adminAPI                   // of Caddy
 	allServers func() []*caddyhttp.Server // of Caddy, once all is provisioned
@@ -367,7 +367,7 @@ func (a *App) Cleanup() error {
 	a.Find.stop()
 	a.Certificates.close()
 	if a.feed != nil {
-		a.feed.leave()
+		a.feed.Leave()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

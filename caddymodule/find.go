@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
@@ -30,7 +31,7 @@ type Find struct {
 	Agents []FoundAgent `json:"agents,omitempty"`
 
 	finder *find.Finder
-	feeds  []*sharedFeed
+	feeds  []*node.Feed
 }
 
 // FindServer is a registry or a discovery server.
@@ -177,11 +178,11 @@ func (f *Find) registry(s *FindServer, own *Registry) (source find.Source, err e
 	if err != nil {
 		return source, err
 	}
-	client, err := registry.New(registry.Config{URL: s.URL, Roots: poolOf(roots)})
+	client, err := registry.New(registry.Config{URL: s.URL, Roots: node.PoolOf(roots)})
 	if err != nil {
 		return source, err
 	}
-	feed, err := useFeed(client.URL(), roots)
+	feed, err := process.Feeds.Use(client.URL(), roots, logOf("aip"))
 	if err != nil {
 		return source, err
 	}
@@ -237,7 +238,7 @@ func (f *Find) stop() {
 		return
 	}
 	for _, feed := range f.feeds {
-		feed.leave()
+		feed.Leave()
 	}
 	f.feeds = nil
 }
@@ -245,7 +246,7 @@ func (f *Find) stop() {
 // agentFinder finds the agent of a Partner. It implements discovery.Finder.
 type agentFinder struct {
 	finder  *find.Finder
-	feeds   []*sharedFeed
+	feeds   []*node.Feed
 	aic     string
 	dialect string // as configured; empty for that of the ACS
 }

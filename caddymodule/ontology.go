@@ -14,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -68,7 +69,7 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: its URL %w", err)
 	}
-	at, err = registry.New(registry.Config{URL: url, Roots: poolOf(roots),
+	at, err = registry.New(registry.Config{URL: url, Roots: node.PoolOf(roots),
 		Certificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return readClientCert(caddy.NewReplacer(), o.Cert, o.Key)
 		}})

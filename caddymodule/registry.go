@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/registry"
 )
 
@@ -127,7 +128,7 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots := poolOf(certificates)
+	roots := node.PoolOf(certificates)
 	repl := caddy.NewReplacer()
 	server, err := r.server()
 	if err != nil {
@@ -167,7 +168,7 @@ func (r *Registry) server() (s FindServer, err error) {
 }
 
 // feed returns the feed of the registry.
-func (r *Registry) feed() (*sharedFeed, error) {
+func (r *Registry) feed() (*node.Feed, error) {
 	s, err := r.server()
 	if err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (r *Registry) feed() (*sharedFeed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return useFeed(strings.TrimRight(s.URL, "/"), roots)
+	return process.Feeds.Use(strings.TrimRight(s.URL, "/"), roots, logOf("aip"))
 }
 
 // readSecret returns what reads a secret anew, whose file may have changed.

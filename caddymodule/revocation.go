@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -62,7 +63,7 @@ var checkers = caddy.NewUsagePool()
 // sharedChecker is the checker of configurations with the same settings.
 type sharedChecker struct {
 	*revocation.Checker
-	feeds []*sharedFeed // that it follows
+	feeds []*node.Feed // that it follows
 	start sync.Once
 }
 
@@ -74,7 +75,7 @@ func newSharedChecker(config revocation.Config, roots [][]*x509.Certificate) (c 
 		if s.Kind != revocation.Registry {
 			continue
 		}
-		feed, err := useFeed(s.Location, roots[i])
+		feed, err := process.Feeds.Use(s.Location, roots[i], logOf("aip"))
 		if err != nil {
 			c.leave()
 			return nil, err
@@ -90,7 +91,7 @@ func newSharedChecker(config revocation.Config, roots [][]*x509.Certificate) (c 
 
 func (c *sharedChecker) leave() {
 	for _, feed := range c.feeds {
-		feed.leave()
+		feed.Leave()
 	}
 }
 

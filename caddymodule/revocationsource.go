@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
 
@@ -129,6 +130,6 @@ func (s *RevocationSource) config(key hash.Hash) (c revocation.Source, roots []*
 	for _, cert := range roots {
 		key.Write(cert.Raw)
 	}
-	c.Roots = poolOf(roots)
+	c.Roots = node.PoolOf(roots)
 	return c, roots, nil
 }

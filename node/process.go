@@ -32,6 +32,7 @@ type Process struct {
 	// Exit ends Exiting.
 	Exit context.CancelFunc
 
+	Feeds     Feeds           // of registries
 	Tailing   atomic.Int32    // streams of tasks that operators have open
 	Began     time.Time       // when the process began
 	TokenKeys token.Keys      // of issuers of callers' tokens
