@@ -166,6 +166,10 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	}
 	caddyhttp.SetVar(r.Context(), unhandled, nil)
 	mount, offered := g.front.Mount(r), g.front.Offered(r, &record.Summary) // later handlers may rewrite the path
+	if offered != nil && g.isAlone(r) {
+		g.serve(w, r, offered, record)
+		return nil
+	}
 	err := next.ServeHTTP(w, r)
 	none, _ := caddyhttp.GetVar(r.Context(), unhandled).(bool)
 	switch failed, is := errors.AsType[caddyhttp.HandlerError](err); {

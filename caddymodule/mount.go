@@ -73,6 +73,58 @@ func (g *Gateway) cutIn(routes caddyhttp.RouteList, before string) (cut string, 
 	return "", false
 }
 
+// isAlone reports whether a part of the path was cut off, and no handler may answer the request in the Partner's place
+// that comes after it and stands, as it does, where the path is cut. What follows further out is meant for whole paths:
+// the /health of a site is not that of a mount at /agents/one.
+func (g *Gateway) isAlone(r *http.Request) bool {
+	if g.server == nil {
+		return false
+	}
+	behind, cut, _ := g.behind(g.server.Routes)
+	return cut && stripped(r) != "" && !mayAnswer(behind, r)
+}
+
+// behind returns the routes after the Partner that get the path as it does, and whether a part of it was cut off.
+func (g *Gateway) behind(routes caddyhttp.RouteList) (after caddyhttp.RouteList, cut, ok bool) {
+	for i := range routes {
+		for j, h := range routes[i].Handlers {
+			inside := false
+			switch h := h.(type) {
+			case *rewrite.Rewrite:
+				cut = cut || h.StripPathPrefix != ""
+			case *caddyhttp.Subroute:
+				after, inside, ok = g.behind(h.Routes)
+			case *Gateway:
+				ok = h == g
+			}
+			switch {
+			case inside:
+				return after, true, true
+			case ok:
+				rest := caddyhttp.Route{Handlers: routes[i].Handlers[j+1:]}
+				return slices.Concat(after, caddyhttp.RouteList{rest}, routes[i+1:]), cut, true
+			}
+		}
+	}
+	return nil, false, false
+}
+
+// mayAnswer reports whether a handler of the routes may answer a request.
+func mayAnswer(routes caddyhttp.RouteList, r *http.Request) bool {
+	return slices.ContainsFunc(routes, func(route caddyhttp.Route) bool {
+		if matches, err := route.MatcherSets.AnyMatchWithError(r); err != nil || !matches {
+			return err != nil
+		}
+		return slices.ContainsFunc(route.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
+			if s, ok := h.(*caddyhttp.Subroute); ok {
+				return mayAnswer(s.Routes, r)
+			}
+			m, ok := h.(caddy.Module)
+			return !ok || !slices.Contains(passThrough, m.CaddyModule().ID)
+		})
+	})
+}
+
 // stripped returns what handle_path, or another handler, has cut off the path of a request.
 func stripped(r *http.Request) string {
 	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)

@@ -17,7 +17,8 @@ import (
 )
 
 // TestOffered: the endpoint in the ACS is the mount point's rpc, below any prefix that was cut off, and the Partner
-// takes all that is beside it. acs and health are the Partner's, too, unless the site answers there.
+// takes all that is beside it. acs and health are the Partner's, too, unless the site answers there. What it answers at
+// its own /health is not for a mount whose prefix was cut off.
 //
 // Promise: strangers ask for the health of a Partner
 func TestOffered(t *testing.T) {
@@ -70,6 +71,7 @@ http://%s {
 			rewrite * /elsewhere
 		}
 	}
+	respond /health "the site's" 203
 }
 `, s.dir, s.addr, s.partner(""), s.partner(""), s.partner("base_path /base"), s.partner("base_path /one"),
 		s.partner("callers aip/2 a2a/0.3"),
@@ -135,6 +137,7 @@ http://%s {
 		"/files/health":                   {200, "", "a file", false},
 		"/files/acs":                      here("/files"),
 		"/rewritten/health":               healthy,
+		"/health":                         {203, text, "the site's", false},
 		"/rewritten/acs":                  here("/rewritten"),
 		"/rewritten/.well-known/acs.json": here("/rewritten"),
 	} {
