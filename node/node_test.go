@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 	if why := n.Busy(0); why != "" {
 		t.Errorf("without tasks, another process may not take over: %s", why)
 	}
-	if n.Index() != n.Index() {
+	if index := n.Index(); index != n.Index() {
 		t.Error("there are two indexes of AUN")
 	}
 	one, err := n.Mailbox()

@@ -44,10 +44,11 @@ func TestCounterWaits(t *testing.T) {
 // TestMetersAreKept: a Partner has one meter of each kind, whichever configuration asks.
 func TestMetersAreKept(t *testing.T) {
 	p := NewProcess()
-	if p.PolicyMeter("one") != p.PolicyMeter("one") || p.TokenMeter("one") != p.TokenMeter("one") {
+	policies, tokens := p.PolicyMeter("one"), p.TokenMeter("one")
+	if policies != p.PolicyMeter("one") || tokens != p.TokenMeter("one") {
 		t.Error("a Partner has two meters")
 	}
-	if p.PolicyMeter("one") == p.PolicyMeter("two") || p.TokenMeter("one") == p.TokenMeter("two") {
+	if policies == p.PolicyMeter("two") || tokens == p.TokenMeter("two") {
 		t.Error("two Partners share a meter")
 	}
 }
