@@ -8,8 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// BeginRequest appends a request up to the place where its params stand. The caller appends them, then calls
-// End.
+// BeginRequest appends a request up to its params. The caller appends them, then calls End.
 func BeginRequest(dst []byte, id ID, method string) []byte {
 	dst = begin(dst, id)
 	dst = append(dst, `,"method":`...)
@@ -17,24 +16,23 @@ func BeginRequest(dst []byte, id ID, method string) []byte {
 	return append(dst, `,"params":`...)
 }
 
-// BeginNotification is BeginRequest for a request without an id, which is not answered.
+// BeginNotification is BeginRequest for a request without an id. Such a request gets no answer.
 func BeginNotification(dst []byte, method string) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":`...)
 	dst = gjson.AppendJSONString(dst, method)
 	return append(dst, `,"params":`...)
 }
 
-// BeginResult appends a response up to the place where its result stands. The caller appends it, then calls
-// End.
+// BeginResult appends a response up to its result. The caller appends it, then calls End.
 func BeginResult(dst []byte, id ID) []byte {
 	dst = begin(dst, id)
 	return append(dst, `,"result":`...)
 }
 
-// End closes what a Begin function began.
+// End closes a request or response of a Begin function.
 func End(dst []byte) []byte { return append(dst, '}') }
 
-// AppendError appends a response that says what went wrong. data is JSON, or empty for none.
+// AppendError appends an error response. data is JSON, or empty for none.
 func AppendError(dst []byte, id ID, code int, message string, data []byte) []byte {
 	dst = begin(dst, id)
 	dst = append(dst, `,"error":{"code":`...)

@@ -2,9 +2,9 @@
 
 package jsonrpc
 
-// Cursor reads a JSON value whose shape is known, in one pass and without a copy. It is as strict as Parse: if all of
-// its methods have returned true, and End as the last of them, what it has read is valid. After one has returned false,
-// it must not be used any more. It is used by one goroutine.
+// Cursor reads a JSON value of a known shape, in one pass and without a copy. It is as strict as Parse: if all of its
+// methods have returned true, and End as the last of them, the value is valid. After one has returned false, it must
+// not be used any more. It is used by one goroutine.
 type Cursor struct {
 	s  scanner
 	at int
@@ -13,19 +13,19 @@ type Cursor struct {
 // CursorAt returns a Cursor at an offset of body.
 func CursorAt(body []byte, offset int) Cursor { return Cursor{s: scanner{body: body}, at: offset} }
 
-// Offset returns how much has been read of the body.
+// Offset returns the number of bytes read of the body.
 func (c *Cursor) Offset() int { return c.at }
 
-// NewCursor returns a Cursor at the beginning of body, which must not be changed while the Cursor, or anything that it
-// has returned, is used.
+// NewCursor returns a Cursor at the beginning of body. body must not be changed while the Cursor, or anything returned
+// by it, is used.
 func NewCursor(body []byte) Cursor { return Cursor{s: scanner{body: body}} }
 
-// Names are the members that an object may have, in the order in which they are expected. They are ASCII without
-// escapes, and no more than 64.
+// Names are the possible members of an object, in the expected order. They are ASCII without escapes, and no more than
+// 64.
 type Names []string
 
-// Object reads an object that has members of these names only, each of them at most once. It calls member for each that
-// is not null, with its place in names; member reads the value, and returns false to end the reading.
+// Object reads an object with members of these names only, each of them at most once. It calls member for each member
+// other than null, with its place in names; member reads the value, and returns false to end the reading.
 func (c *Cursor) Object(names Names, member func(i int) bool) bool {
 	if !c.char('{') {
 		return false
@@ -47,8 +47,8 @@ func (c *Cursor) Object(names Names, member func(i int) bool) bool {
 	}
 }
 
-// name reads the name of a member, and returns which it is. That is most often the next one. It returns -1 where it is
-// none.
+// name reads the name of a member, and returns its index in names, most often the next one. It returns -1 for any other
+// name.
 func (c *Cursor) name(names Names, next int) int {
 	if !c.char('"') {
 		return -1
@@ -67,10 +67,10 @@ func (c *Cursor) name(names Names, next int) int {
 	return -1
 }
 
-// Only reads an array with one entry, which entry reads.
+// Only reads an array with one entry, read by entry.
 func (c *Cursor) Only(entry func() bool) bool { return c.char('[') && entry() && c.char(']') }
 
-// String reads a string, and returns what stands between its quotes, and whether that has escapes.
+// String reads a string, and returns the bytes between its quotes. escaped reports whether they have escapes.
 func (c *Cursor) String() (raw []byte, escaped, ok bool) {
 	if c.skip(); c.at >= len(c.s.body) || c.s.body[c.at] != '"' {
 		return nil, false, false
@@ -93,7 +93,7 @@ func (c *Cursor) Bool() (v, ok bool) {
 	return false, c.literal("false")
 }
 
-// Int reads an integer from 0 to 999,999,999,999,999 that is written without a fraction or an exponent.
+// Int reads an integer from 0 to 999,999,999,999,999 written without a fraction or an exponent.
 func (c *Cursor) Int() (n int64, ok bool) {
 	c.skip()
 	rest := c.s.body[c.at:]

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// cursorShape reads {"s":string,"b":boolean,"i":integer,"x":scalar,"l":[{"s":string}]} and shows what it has read.
+// cursorShape reads {"s":string,"b":boolean,"i":integer,"x":scalar,"l":[{"s":string}]} and shows the values read.
 func cursorShape(body []byte) (shown string, ok bool) {
 	c := NewCursor(body)
 	names := Names{"s", "b", "i", "x", "l"}
@@ -60,7 +60,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// FuzzCursor holds that what a Cursor has read is valid as Parse judges it.
+// FuzzCursor checks that a value read by a Cursor is valid as Parse judges it.
 func FuzzCursor(f *testing.F) {
 	f.Add([]byte(`{"s":"a\n\ud83d\ude00","b":true,"i":15,"x":-1.5e3,"l":[{"s":"x"}]}`))
 	f.Add([]byte("{ \"i\":0 , \"s\" :\"\u00e9\" }\n"))

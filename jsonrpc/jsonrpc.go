@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonrpc is the envelope that most dialects share: JSON-RPC 2.0. It reads requests and responses
-// strictly and within limits, and is the one place that writes envelopes. It knows no dialect: its
-// callers choose the number and the message of an error.
+// Package jsonrpc is the envelope of most dialects: JSON-RPC 2.0. It reads requests and responses strictly and within
+// limits, and is the one writer of envelopes. It knows no dialect: its callers choose the number and the message of an
+// error.
 package jsonrpc
 
 import (
@@ -15,19 +15,19 @@ import (
 // The empty ID stands for none and is written as null.
 type ID []byte
 
-// Request is a valid JSON-RPC request. All of it is a view of the body that it was parsed from: it is valid
-// for as long as the body is unchanged. A caller that keeps a part of it for longer copies that part.
+// Request is a valid JSON-RPC request. All of it is a view of its body: it is valid for as long as the body is
+// unchanged. A caller keeping a part of it for longer copies that part.
 type Request struct {
-	ID     ID // empty where the request has none; see Check
+	ID     ID // empty if the request has none; see Check
 	Method string
 	Params gjson.Result // any JSON value, or a Result that does not exist; see Check
 }
 
 // Response is a valid JSON-RPC response. Like a Request it is a view of its body.
 type Response struct {
-	ID      ID           // empty where the response has none
-	Result  gjson.Result // does not exist where Failure is set
-	Failure *Failure     // the error that the other end reports; nil where there is none
+	ID      ID           // empty if the response has none
+	Result  gjson.Result // does not exist if Failure is set
+	Failure *Failure     // the error reported by the other end; nil for none
 }
 
 // Failure is the error object of a response, as the other end wrote it.
@@ -37,7 +37,7 @@ type Failure struct {
 	Data    gjson.Result // any JSON value, or a Result that does not exist
 }
 
-// Limits bound what is read. A zero stands for the default.
+// Limits bound a body. A zero stands for the default.
 type Limits struct {
 	Bytes int // size of a body
 	Depth int // objects and arrays inside each other; a flat object has depth 1
@@ -63,18 +63,18 @@ func (l Limits) or() Limits {
 // The codes of an Error, as JSON-RPC 2.0 numbers them.
 const (
 	ParseError     = -32700 // the body is not JSON
-	InvalidRequest = -32600 // the body is JSON, but not what JSON-RPC or the limits allow
+	InvalidRequest = -32600 // the body is JSON, but JSON-RPC or the limits do not allow it
 )
 
-// Error is why a body is refused. It never holds a part of the body other than the names of members.
+// Error is the reason for refusing a body. It never holds a part of the body other than the names of members.
 type Error struct {
-	ID     ID     // the request's own where it could be read, otherwise null
+	ID     ID     // the request's own if it could be read, otherwise null
 	Code   int    // ParseError or InvalidRequest
-	Detail string // a sentence for the sender that says what to change
+	Detail string // a sentence for the sender: what to change
 	Field  string // the member at fault, as a path: params.message.taskId
-	Limit  string // the limit that is exceeded: "bytes" or "depth"
+	Limit  string // the exceeded limit: "bytes" or "depth"
 	Max    int    // its value
-	Offset int    // ParseError: the byte at which the body stops being JSON, from 0
+	Offset int    // ParseError: the first byte, from 0, after the valid beginning of JSON
 }
 
 // Error implements error.

@@ -164,7 +164,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestCheck is about requests that Parse takes, so that a dialect can say first what else is wrong.
+// TestCheck is about requests taken by Parse, so that a dialect can report other mistakes first.
 func TestCheck(t *testing.T) {
 	for name, tt := range map[string]struct{ body, id, field string }{
 		"all there":     {`{"jsonrpc":"2.0","id":"1","method":"m","params":{}}`, "", ""},
@@ -408,7 +408,7 @@ var seeds = []string{
 	`nul`, `{"id":1}`,
 }
 
-// FuzzParse holds Parse against encoding/json, which must find everything to be JSON that Parse does, and
+// FuzzParse compares Parse with encoding/json: the latter must take everything for JSON that Parse takes for it, and
 // must read the same out of it.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds {
@@ -437,7 +437,7 @@ func FuzzParse(f *testing.F) {
 			Result  json.RawMessage `json:"result"`
 		}
 		if perr == nil {
-			// encoding/json matches names in any case, which may hide what Parse read.
+			// encoding/json matches names in any case, and so may hide a member read by Parse.
 			var all map[string]json.RawMessage
 			if err := json.Unmarshal(body, &all); err != nil {
 				t.Fatal(err)

@@ -8,13 +8,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Member returns the member of an object that has exactly this name. It does not exist where there is none.
+// Member returns the member of an object with exactly this name. Without one, the Result does not exist.
 func Member(object gjson.Result, name string) (found gjson.Result) {
 	Members(object, Named{name, &found})
 	return found
 }
 
-// A Named is a member of an object that Members looks for.
+// A Named is a member of an object, looked for by Members.
 type Named struct {
 	Name string
 	To   *gjson.Result
@@ -49,8 +49,8 @@ func IsEmpty(v gjson.Result) bool {
 	return empty
 }
 
-// ReadBegin returns what there is of the id, the method and the params in the begin of a request that is not parsed,
-// for an answer to it. It proves nothing: the rest of the request is not read.
+// ReadBegin reads the id, the method and the params, if present, from the begin of an unparsed request, for an answer
+// to it. It proves nothing: the rest of the request is not read.
 func ReadBegin(begin []byte) (r Request) {
 	r.Method = gjson.GetBytes(begin, "method").Str
 	id := gjson.GetBytes(begin, "id")

@@ -36,7 +36,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestReadBegin: what stands at the begin of a request is read, also where the begin ends in the midst of a value.
+// TestReadBegin: the members at the begin of a request are read, also if the begin ends in the midst of a value.
 func TestReadBegin(t *testing.T) {
 	const whole = `{"jsonrpc":"2.0","id":"a1","method":"stream","params":{"message":{"type":"task-command",` +
 		`"text":"xxxx"}}}`

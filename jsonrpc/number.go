@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Int returns the value of a JSON number that is an integer, however it is written: 1, 1.0 and 10e-1 are the
-// same one. ok is false for any other value. What is beyond an int64 is capped to the nearest one.
+// Int returns the value of a JSON number if it is an integer, in any spelling: 1, 1.0 and 10e-1 are the same one. ok is
+// false for any other value. A number beyond an int64 is capped to the nearest one.
 func Int(v gjson.Result) (n int64, ok bool) {
 	if v.Type != gjson.Number {
 		return 0, false
@@ -70,7 +70,7 @@ func tenfold(n, digit int64) int64 {
 	return n*10 + digit
 }
 
-// exponent reads the exponent of a number. What is too large to matter is cut: no body has as many digits.
+// exponent reads the exponent of a number. An exponent too large to matter is cut: no body has as many digits.
 func exponent(s string) int64 {
 	negative := s[0] == '-'
 	if negative || s[0] == '+' {

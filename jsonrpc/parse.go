@@ -13,10 +13,10 @@ import (
 
 var null = ID("null")
 
-// Parse reads a request. It refuses what is not JSON to the letter of RFC 8259 (ParseError) and what is not
-// one JSON-RPC request within the limits (InvalidRequest): a batch, a name that appears twice in any object, a
-// jsonrpc or method that is missing, a member of the wrong type. Errors that Check finds are left to the dialect. It
-// copies nothing: see Request.
+// Parse reads a request. It refuses a body other than JSON to the letter of RFC 8259 (ParseError), and JSON other than
+// one JSON-RPC request within the limits (InvalidRequest): a batch, a name appearing twice in any object, a missing
+// jsonrpc or method, a member of the wrong type. The errors of Check are left to the dialect. It copies nothing: see
+// Request.
 func Parse(body []byte, lim Limits) (Request, *Error) {
 	top, err := scanObject(body, lim.or())
 	if err != nil {
@@ -28,12 +28,11 @@ func Parse(body []byte, lim Limits) (Request, *Error) {
 // Message is a request or a response, on a connection where both ends may send either.
 type Message struct {
 	IsRequest bool
-	Request   Request  // where IsRequest is set; without an id it is a notification
+	Request   Request  // if IsRequest is set; without an id it is a notification
 	Response  Response // otherwise
 }
 
-// ParseMessage reads a message that is a request if it has a method, and otherwise a response, as Parse and
-// ParseResponse do.
+// ParseMessage reads a message: a request if it has a method, and otherwise a response, as Parse and ParseResponse do.
 func ParseMessage(body []byte, lim Limits) (m Message, err *Error) {
 	top, err := scanObject(body, lim.or())
 	if err != nil {
@@ -47,7 +46,7 @@ func ParseMessage(body []byte, lim Limits) (m Message, err *Error) {
 	return m, err
 }
 
-// request returns the request whose members these are.
+// request returns the request with these members.
 func (m *members) request() (Request, *Error) {
 	refuse := func(field, detail string) (Request, *Error) {
 		return Request{}, &Error{ID: m.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
@@ -71,8 +70,8 @@ func (m *members) request() (Request, *Error) {
 	}, nil
 }
 
-// Check returns what keeps a request that was parsed from being one of JSON-RPC: it has no id, or its params are
-// neither an object nor an array. The dialects differ in what they answer then, and in which error comes first.
+// Check returns the error of a parsed request that is not one of JSON-RPC: it has no id, or its params are neither an
+// object nor an array. The dialects differ in their answers then, and in the order of errors.
 func (r *Request) Check() *Error {
 	switch {
 	case len(r.ID) == 0:
@@ -85,9 +84,9 @@ func (r *Request) Check() *Error {
 	return nil
 }
 
-// ParseResponse reads a response. It is as strict as Parse about JSON and limits, and lenient about what other
-// ends are known to do: an error that is null beside a result, a result that is null beside an error, no
-// id, no jsonrpc. It copies nothing: see Response.
+// ParseResponse reads a response. It is as strict as Parse about JSON and limits, and lenient about known habits of
+// other ends: a null error beside a result, a null result beside an error, no id, no jsonrpc. It copies nothing: see
+// Response.
 func ParseResponse(body []byte, lim Limits) (Response, *Error) {
 	top, err := scanObject(body, lim.or())
 	if err != nil {
@@ -96,7 +95,7 @@ func ParseResponse(body []byte, lim Limits) (Response, *Error) {
 	return top.response()
 }
 
-// response returns the response whose members these are.
+// response returns the response with these members.
 func (m *members) response() (Response, *Error) {
 	refuse := func(field, detail string) (Response, *Error) {
 		return Response{}, &Error{ID: m.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
@@ -141,8 +140,8 @@ func (m *members) response() (Response, *Error) {
 	return res, nil
 }
 
-// ParseValue reads a body that has no envelope: one JSON value of any kind. It is as strict as Parse about JSON, names
-// that appear twice, and limits. It copies nothing: the value is a view of body. An Error has no id.
+// ParseValue reads a body without an envelope: one JSON value of any kind. It is as strict as Parse about JSON, names
+// appearing twice, and limits. It copies nothing: the value is a view of body. An Error has no id.
 func ParseValue(body []byte, lim Limits) (gjson.Result, *Error) {
 	_, _, err := scan(body, lim.or())
 	if err != nil {
@@ -152,8 +151,8 @@ func ParseValue(body []byte, lim Limits) (gjson.Result, *Error) {
 	return gjson.Parse(strings.TrimRight(view(body), " \t\r\n")), nil
 }
 
-// Check returns the error of the params of a request that was parsed with the default Limits, where it is beyond l. Its
-// numbers are those of the params alone.
+// Check returns the error of params beyond l, of a request parsed with the default Limits. Its numbers are those of the
+// params alone.
 func (l Limits) Check(params string) *Error {
 	if l = l.or(); len(params) <= l.Bytes && l.Depth >= DefaultDepth {
 		return nil
@@ -163,7 +162,7 @@ func (l Limits) Check(params string) *Error {
 	return err
 }
 
-// members are the members of the envelope as they stand in the body: views, empty where there is none.
+// members are the members of the envelope as they stand in the body: views, empty for none.
 type members struct {
 	version, id, method, params, result, failure string
 }
@@ -186,7 +185,7 @@ func (m *members) set(name, raw string) {
 	}
 }
 
-// knownID returns the id with which an error about the body is answered.
+// knownID returns the id for the answer with an error about the body.
 func (m *members) knownID() ID {
 	if len(m.id) == 0 || !isID(m.id) {
 		return null
@@ -210,13 +209,13 @@ func absent(raw string) bool { return raw == "" || raw == "null" }
 // view returns b as a string without a copy.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// scanners keeps the memory of scanners, which is that of their keys.
+// scanners keeps the memory of scanners: that of their keys.
 var scanners = sync.Pool{New: func() any { return &scanner{keys: make([]key, 0, 64)} }}
 
-// maxKeys is the capacity with which a scanner's keys are still kept for later.
+// maxKeys is the largest capacity of a scanner's keys kept for later.
 const maxKeys = 4096
 
-// scanObject checks a body, which must be an object, and returns the members of its envelope, as far as it was read.
+// scanObject checks a body, and returns the members of its envelope, as far as it was read. The body must be an object.
 func scanObject(body []byte, lim Limits) (members, *Error) {
 	top, kind, err := scan(body, lim)
 	switch {
@@ -251,7 +250,7 @@ func scan(body []byte, lim Limits) (members, byte, *Error) {
 	return top, kind, err
 }
 
-// refusal returns why the body is refused. ok is set where it is JSON.
+// refusal returns the error of a refused body. ok is set if the body is JSON.
 func (s *scanner) refusal(ok bool) *Error {
 	switch {
 	case !ok && s.deep:

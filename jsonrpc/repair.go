@@ -4,14 +4,14 @@ package jsonrpc
 
 import "bytes"
 
-// Repaired returns a copy of a body in which nothing is left of what programs write that is not JSON to the letter: a
-// byte order mark, or the separator of JSON text sequences (RFC 7464), at its beginning; half of a surrogate pair,
-// where a text was cut in the middle of a character, is U+FFFD; and NaN, Infinity and -Infinity are null. Where there
-// is nothing to repair, it returns nil. It is for what an agent has answered, and only where that was refused: who
-// sends a request must send JSON. It does not check the rest.
+// Repaired returns a copy of a body without the known deviations of programs from the letter of JSON. It leaves out a
+// byte order mark, or the separator of JSON text sequences (RFC 7464), at its beginning. Half of a surrogate pair, from
+// a text cut in the middle of a character, is U+FFFD; and NaN, Infinity and -Infinity are null. With nothing to repair,
+// it returns nil. It is for a refused answer of an agent only: the sender of a request must send JSON. It does not
+// check the rest.
 func Repaired(body []byte) []byte {
 	var out []byte
-	from := 0 // of what is not in out
+	from := 0 // begin of the part of body not in out yet
 	replace := func(at, n int, by string) {
 		out = append(append(out, body[from:at]...), by...)
 		from = at + n
@@ -63,10 +63,10 @@ func Repaired(body []byte) []byte {
 	return append(out, body[from:]...)
 }
 
-// recordSeparator is what RFC 7464 has before each JSON text of a sequence.
+// recordSeparator stands before each JSON text of a sequence (RFC 7464).
 const recordSeparator = 0x1E
 
-// notNumber returns the word at the beginning of b by which programs write a number that JSON does not have.
+// notNumber returns the word at the beginning of b if programs write a number with it that JSON does not have.
 func notNumber(b []byte) string {
 	for _, word := range [...]string{"NaN", "Infinity", "-Infinity"} {
 		if bytes.HasPrefix(b, []byte(word)) {

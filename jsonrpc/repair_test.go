@@ -8,7 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
-// TestRepaired: what agents send that is not quite JSON can be read.
+// TestRepaired: bodies of agents in not quite JSON can be read.
 //
 // Lenient: half of a surrogate pair
 // Lenient: a byte order mark
@@ -39,7 +39,7 @@ func TestRepaired(t *testing.T) {
 	}
 }
 
-// FuzzRepaired: what is JSON is not repaired, and what was repaired is not repaired again.
+// FuzzRepaired: JSON is not repaired, and a repaired body is not repaired again.
 func FuzzRepaired(f *testing.F) {
 	for _, s := range []string{`{"a":"\ud83d"}`, "\xef\xbb\xbf[NaN]", `["\\\"-Infinity"]`} {
 		f.Add([]byte(s))

@@ -15,33 +15,33 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// scanner checks in one pass everything about a body that gjson takes on trust: the grammar, the encoding of
-// strings, the depth, and that no object has a name twice.
+// scanner checks in one pass everything taken on trust by gjson about a body: the grammar, the encoding of strings, the
+// depth, and the absence of a name twice in one object.
 type scanner struct {
 	body  []byte
 	depth int // the limit
 
 	kind  byte    // first byte of the outermost value
 	top   members // of the outermost object
-	keys  []key   // of the objects that are open, outermost first
-	twice int     // offset of a key that its object has already; -1 for none
+	keys  []key   // of the open objects, outermost first
+	twice int     // offset of the second of two equal keys of an object; -1 for none
 
-	// Why the scan stopped.
+	// The reason for stopping the scan.
 	offset int
 	why    string
 	deep   bool
 }
 
-// key is one key of an object that is open.
+// key is one key of an open object.
 type key struct {
 	hash  uint64 // of the unescaped name
 	start int    // offset of its opening quote
 }
 
-// seed makes the hashes of keys unpredictable, so that a caller cannot choose keys that collide.
+// seed makes the hashes of keys unpredictable, so that a caller cannot choose colliding keys.
 var seed = maphash.MakeSeed()
 
-// stop ends the scan. Every method that reads a value returns the offset behind it, or what stop returns.
+// stop ends the scan. Every method for reading a value returns the offset behind it, or the result of stop.
 func (s *scanner) stop(offset int, why string) int {
 	s.offset, s.why = offset, why
 	return -1
@@ -82,7 +82,7 @@ func (s *scanner) space(i int) int {
 	return i
 }
 
-// value reads the value at i. depth is the depth that it has if it is an object or an array.
+// value reads the value at i. depth is its depth if it is an object or an array.
 func (s *scanner) value(i, depth int) int {
 	if i >= len(s.body) {
 		return s.stop(i, "the JSON value is cut off")
@@ -173,7 +173,7 @@ func (s *scanner) array(i, depth int) int {
 	}
 }
 
-// unique records a key that the keys of one object have twice.
+// unique records the second of two equal keys of one object.
 func (s *scanner) unique(keys []key) {
 	if s.twice >= 0 {
 		return
@@ -199,7 +199,7 @@ func (s *scanner) unique(keys []key) {
 	}
 }
 
-// name returns the unescaped string at start, which was read before.
+// name returns the unescaped string at start. The string was read before.
 func (s *scanner) name(start int) string { return gjson.Parse(view(s.body[start:])).Str }
 
 // str reads the string at i, and reports whether it has an escape.
@@ -343,7 +343,7 @@ func (s *scanner) digits(i int) int {
 // maxPath is the greatest length of a path in an error, in bytes: keys are the sender's, and may be long.
 const maxPath = 256
 
-// path returns the path of the key whose quote is at offset at of a body that is valid JSON.
+// path returns the path of the key with its quote at offset at of body. body is valid JSON.
 func path(body []byte, at int) string {
 	type frame struct {
 		key   string // of an object; empty for an array
@@ -362,7 +362,7 @@ func path(body []byte, at int) string {
 		case '"':
 			str := gjson.Parse(view(body[i:]))
 			i += len(str.Raw) - 1
-			// A value in an object overwrites its own key, which is not needed any more.
+			// A value in an object overwrites its own key, as the key is not needed any more.
 			open[len(open)-1].key = str.Str
 		}
 	}
