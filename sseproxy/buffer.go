@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// The sizes of a Reader's buffer in bytes. There are many idle streams, so a large buffer is only used after a read
-// that has filled a small one, and only as long as reads fill half of it. A larger one than these is for one large
-// event.
+// The sizes of a Reader's buffer in bytes. There are many idle streams. So a large buffer is only used after a read has
+// filled a small one, and only as long as reads fill half of it. A larger one than these is for one large event.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 32 << 10
@@ -23,7 +22,7 @@ var (
 // fill reads once.
 func (r *Reader) fill() {
 	r.ensureSpace()
-	// A source that gives neither bytes nor an error is given up, as bufio does.
+	// A source giving neither bytes nor an error is given up, as bufio does.
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
@@ -38,7 +37,7 @@ func (r *Reader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// ensureSpace makes sure that the buffer has space for a read.
+// ensureSpace gives the buffer space for a read.
 func (r *Reader) ensureSpace() {
 	n, size, full := r.end-r.start, len(r.buf), r.end == len(r.buf)
 	want := smallBuffer
@@ -56,7 +55,7 @@ func (r *Reader) ensureSpace() {
 	}
 }
 
-// use makes the buffer one of a size, with what has not been used.
+// use makes the buffer one of a size, with the unused bytes.
 func (r *Reader) use(size int) {
 	var buf []byte
 	switch size {

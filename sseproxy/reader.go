@@ -15,12 +15,12 @@ import (
 
 // Event is one event of a stream, as https://html.spec.whatwg.org/multipage/server-sent-events.html reads it.
 type Event struct {
-	Name string // "message" where the stream gave none
-	ID   []byte // the last id that the stream gave, with this event or before it. Valid until the next call of Next
+	Name string // "message" if the stream gave none
+	ID   []byte // the last id of the stream, with this event or before it. Valid until the next call of Next
 	Data []byte // the data lines joined by LF. Valid until the next call of Next
 }
 
-// Limits bound what a Reader holds in memory, in bytes. Zero means the default.
+// Limits bound the memory of a Reader, in bytes. Zero means the default.
 type Limits struct {
 	Line  int // one line without its end; default DefaultLimit
 	Event int // all data of one event; default DefaultLimit
@@ -32,13 +32,13 @@ const DefaultLimit = 16 << 20
 // ErrTooLarge says that a line or an event is larger than the limit.
 var ErrTooLarge = errors.New("sseproxy: too large")
 
-// keep is the most memory for the data of an event, in bytes, that a Reader keeps for the next one, and the most of an
-// event that is searched again when more of it has come in.
+// keep is the most memory for the data of an event, in bytes, kept by a Reader for the next one, and the most of an
+// event searched again when more of it has come in.
 const keep = 16 << 10
 
 // Reader reads the events of one stream. It is used by one goroutine.
 //
-// It does not check that the bytes are UTF-8, since a reader of the data must do so anyway.
+// It does not check for UTF-8, since a reader of the data must do so anyway.
 type Reader struct {
 	src    io.Reader
 	limits Limits
@@ -46,18 +46,18 @@ type Reader struct {
 	buf        []byte // buf[start:end] has been read from src and not been used
 	start, end int
 	scanned    int   // so much behind start has no end of a line
-	last       int   // how much the last read brought
-	err        error // of src; what is in buf comes first
-	resumed    bool  // the event goes on in the middle of which src has failed for a time
+	last       int   // bytes brought by the last read
+	err        error // of src; the bytes in buf come first
+	resumed    bool  // src failed for a time in the middle of an event; that event goes on
 	begun      bool  // the place of a byte order mark has been passed
-	skipLF     bool  // the last line ended with CR, which an LF may complete
+	skipLF     bool  // the last line ended with CR; an LF may complete it
 
-	next     usual  // where the next event is, if Ready has found it
-	lastName string // of the last event that had a name, which is mostly that of the next
+	next     usual  // the place of the next event, if found by Ready
+	lastName string // of the last event with a name; mostly the next one's name, too
 
 	data    []byte // the data lines so far, each with its LF
 	name    string
-	pending bool // fields of an event that has not been dispatched
+	pending bool // fields of an event not dispatched yet
 	id      []byte
 	retry   time.Duration
 }
@@ -73,12 +73,12 @@ func NewReader(src io.Reader, limits Limits) *Reader {
 	return &Reader{src: src, limits: limits}
 }
 
-// Retry is the reconnection time that the stream last gave, zero where it gave none.
+// Retry is the last reconnection time of the stream, zero if it gave none.
 func (r *Reader) Retry() time.Duration { return r.retry }
 
-// Next returns the next event. The error is io.EOF where the stream ends between two events, io.ErrUnexpectedEOF
-// where it ends within one, which is then discarded, ErrTooLarge where a limit is exceeded, and else the
-// error of the source. After an error, every call returns it again.
+// Next returns the next event. The error is io.EOF if the stream ends between two events, io.ErrUnexpectedEOF if it
+// ends within one, ErrTooLarge if a limit is exceeded, and else the error of the source. An event without its end is
+// discarded. After an error, every call returns it again.
 func (r *Reader) Next() (Event, error) {
 	if r.resumed {
 		r.resumed = false
@@ -125,8 +125,8 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// Ready reports whether another event has come in already, so that Next gives it without waiting. It may miss one
-// that ends its lines in an unusual way.
+// Ready reports whether another event has come in already, so that Next gives it without waiting. It may miss one with
+// unusual ends of lines.
 func (r *Reader) Ready() bool {
 	if r.next.size > 0 {
 		return true
@@ -138,14 +138,14 @@ func (r *Reader) Ready() bool {
 	return found == whole || found == unusual && r.complete()
 }
 
-// Resume has the Reader read on where its source has failed by an error that was only for a time.
+// Resume has the Reader read on after its source has failed for a time only, with the error passed.
 func (r *Reader) Resume(passed error) {
 	if r.err != nil && errors.Is(r.err, passed) {
 		r.err, r.resumed = nil, true
 	}
 }
 
-// Close gives the memory back. Neither the Reader nor what it has returned may be used after it.
+// Close gives the memory back. Neither the Reader nor anything returned by it may be used afterwards.
 func (r *Reader) Close() {
 	r.release()
 	r.buf, r.data, r.err = nil, nil, io.ErrClosedPipe
@@ -154,7 +154,7 @@ func (r *Reader) Close() {
 
 func (r *Reader) reset() { r.data, r.name, r.pending = r.data[:0], "", false }
 
-// field takes in one line that is not empty.
+// field takes in one line. The line is not empty.
 func (r *Reader) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	if len(name) == 0 {
@@ -194,8 +194,8 @@ func (r *Reader) known(name []byte) string {
 	return r.lastName
 }
 
-// line returns the next line without its end: LF, CR or both. It is valid until the next call. ok is false where there
-// was none, and more has been read.
+// line returns the next line without its end: LF, CR or both. It is valid until the next call. ok is false if there was
+// none, and more has been read.
 func (r *Reader) line() (line []byte, ok bool, err error) {
 	if r.ready() {
 		rest := r.buf[r.start:r.end]
@@ -203,7 +203,7 @@ func (r *Reader) line() (line []byte, ok bool, err error) {
 			if i += r.scanned; i > r.limits.Line {
 				return nil, false, r.tooLong()
 			}
-			r.skipLF = rest[i] == '\r' // dispatch must not wait for what comes after a CR
+			r.skipLF = rest[i] == '\r' // dispatch must not wait for the byte after a CR
 			r.start, r.scanned = r.start+i+1, 0
 			return rest[:i], true, nil
 		}
@@ -228,7 +228,7 @@ func (r *Reader) tooLong() error {
 
 var bom = []byte("\ufeff")
 
-// ready takes away what does not belong to any line, and reports whether it could see that far.
+// ready takes away bytes outside any line, and reports whether it could see that far.
 func (r *Reader) ready() bool {
 	if !r.begun {
 		if rest := r.buf[r.start:r.end]; len(rest) < len(bom) && bytes.HasPrefix(bom, rest) && r.err == nil {

@@ -16,7 +16,7 @@ import (
 
 type read struct{ Name, ID, Data string }
 
-// readAll returns the events of src and the error that ended them.
+// readAll returns the events of src and the error at their end.
 func readAll(src io.Reader, limits Limits) ([]read, error) {
 	r := NewReader(src, limits)
 	var all []read
@@ -111,7 +111,7 @@ type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }
 
-// TestReaderResumes: what a Reader has read of an event before its source failed for a time is not lost.
+// TestReaderResumes: the part of an event read before a temporary failure of the source is not lost.
 func TestReaderResumes(t *testing.T) {
 	const stream = "event: e\ndata: 1\ndata: 2\n\n"
 	late, other := errors.New("late"), errors.New("other")
@@ -135,7 +135,7 @@ func TestReaderResumes(t *testing.T) {
 	}
 }
 
-// failing is a source that fails at an empty part, and goes on.
+// failing is a source failing at an empty part, and going on.
 type failing struct {
 	parts []string
 	err   error
@@ -163,7 +163,7 @@ func TestReaderGivesUpOnIdleSource(t *testing.T) {
 	}
 }
 
-// A CR that ends an event must not make it wait for the byte that follows.
+// A CR at the end of an event must not make it wait for the next byte.
 func TestReaderDoesNotWaitAfterCR(t *testing.T) {
 	in, out := io.Pipe()
 	wrote := make(chan struct{})
@@ -274,7 +274,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// countedReads counts what is read of r.
+// countedReads counts the reads of r.
 type countedReads struct {
 	r io.Reader
 	n int
@@ -301,7 +301,7 @@ func readReady(t *testing.T, source *countedReads) (all []read) {
 	}
 }
 
-// TestReaderBuffer holds that a Reader has a large buffer only while much comes in.
+// TestReaderBuffer: a Reader has a large buffer only while much comes in.
 func TestReaderBuffer(t *testing.T) {
 	one := "data: " + strings.Repeat("x", 100) + "\n\n"
 	many := strings.Repeat(one, 1000)

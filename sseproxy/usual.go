@@ -4,9 +4,9 @@ package sseproxy
 
 import "bytes"
 
-// usual says where an event is in the buffer of a Reader that has the usual form: one line of data, after a name and
-// an id or without them, and a blank line, all of them ended by LF or CRLF. Such an event is given without a copy. The
-// places are relative to Reader.start.
+// usual is the place of an event of the usual form in the buffer of a Reader. The usual form is one line of data, after
+// a name and an id or without them, and a blank line, all of them ended by LF or CRLF. Such an event is given without a
+// copy. The places are relative to Reader.start.
 type usual struct {
 	name, id, data span
 	hasID          bool
@@ -15,16 +15,16 @@ type usual struct {
 
 type span struct{ from, to int }
 
-// found says what Reader.find has found.
+// found is a result of Reader.find.
 type found uint8
 
 const (
-	unusual found = iota // what comes in must be read line by line
+	unusual found = iota // the event must be read line by line
 	cut                  // the beginning of an event of the usual form, or nothing
 	whole                // an event
 )
 
-// find returns where the next event is, if the buffer has all of it in the usual form.
+// find returns the place of the next event, if the buffer has all of it in the usual form.
 func (r *Reader) find() (u usual, _ found) {
 	if !r.ready() || r.scanned > keep {
 		return u, unusual
@@ -34,7 +34,7 @@ func (r *Reader) find() (u usual, _ found) {
 	for at := 0; ; {
 		i := bytes.IndexByte(b[at:], '\n')
 		if i < 0 {
-			if bytes.IndexByte(b[at:], '\r') >= 0 { // which may be the end of a line
+			if bytes.IndexByte(b[at:], '\r') >= 0 { // it may be the end of a line
 				return u, unusual
 			}
 			return u, cut
@@ -94,7 +94,7 @@ func (r *Reader) complete() bool {
 	}
 }
 
-// take returns an event that find has found.
+// take returns an event found by find.
 func (r *Reader) take(u usual) Event {
 	b := r.buf[r.start:r.end]
 	if u.hasID {

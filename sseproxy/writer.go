@@ -16,67 +16,67 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
-// Writer writes one caller's stream. Frames are gathered, and sent by Flush. Where nothing else is sent, a heartbeat, a
-// comment, keeps the connection alive. The stream of a caller that does not read within the time of a write is cut: its
-// cursor lets the caller come back. One goroutine at a time uses a Writer.
+// Writer writes one caller's stream. Frames are gathered, and sent by Flush. If nothing else is sent, a heartbeat, a
+// comment, keeps the connection alive. The stream of a caller not reading within the time of a write is cut: its cursor
+// lets the caller come back. One goroutine at a time uses a Writer.
 type Writer struct {
 	w       io.Writer
 	control control
 	options Options
 
-	out   *[]byte   // gathered and not sent; nil where there is nothing, so that an idle stream holds no buffer
-	err   error     // of the first write that failed; nothing is written after it
+	out   *[]byte   // gathered and not sent; nil for nothing, so that an idle stream holds no buffer
+	err   error     // of the first failed write; nothing is written after it
 	armed time.Time // the deadline of writes; zero for none
 
 	began   time.Time
-	sent    atomic.Int64 // when something was sent last, or a heartbeat was due: nanoseconds since began
+	sent    atomic.Int64 // the time of the last sending or due heartbeat: nanoseconds since began
 	due     atomic.Bool  // a heartbeat is due
 	aborted atomic.Bool
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	beat    *time.Timer
 	ends    bool
 }
 
-// Options are how a stream is written.
+// Options are the options of a Writer.
 type Options struct {
-	Heartbeat time.Duration // how long a stream may be silent before a comment is sent
-	Timeout   time.Duration // how long the write of a piece may take
-	Retry     time.Duration // how long the caller should wait before it comes back; 0 says nothing
+	Heartbeat time.Duration // the longest silence of a stream before a comment is sent
+	Timeout   time.Duration // the longest time for the write of a piece
+	Retry     time.Duration // the time for the caller to wait before it comes back; 0 says nothing
 
 	// HeartbeatDue is called when a heartbeat has to be sent. It has a goroutine call Flush, and does not wait.
 	HeartbeatDue func()
-	// Taken is called when the caller has taken a piece of what Flush sends, and more is to follow. nil: nothing is
+	// Taken is called when the caller has taken a piece of the bytes of a Flush, and more is to follow. nil: nothing is
 	// called.
 	Taken func()
-	// Lasting says that a deadline may pass while nothing is written: it is a connection's, as on HTTP/1.1, and not
-	// that of a stream of a connection, as on HTTP/2 and 3, which ends with it.
+	// Lasting is set if a deadline may pass while nothing is written: it is a connection's, as on HTTP/1.1. The deadline
+	// of one stream of a connection, as on HTTP/2 and 3, ends the stream.
 	Lasting bool
 }
 
-// control is an http.ResponseController, or what takes its place.
+// control is an http.ResponseController, or a Connection in its place.
 type control interface {
 	Flush() error
 	SetWriteDeadline(time.Time) error
 }
 
-// Connection is what the body of a response may be continued on.
+// Connection is a connection for the rest of a response's body; see Writer.Continue.
 type Connection interface {
 	io.Writer
 	control
 }
 
-// ErrNotRead says that the caller reads nothing.
+// ErrNotRead is the error of a caller reading nothing.
 var ErrNotRead = errors.New("sseproxy: the caller reads nothing")
 
 // largest is the capacity up to which buffers are kept, in bytes.
 const largest = 128 << 10
 
-// pieceSize is how much is written at a time, in bytes.
+// pieceSize is the most written at a time, in bytes.
 const pieceSize = 64 << 10
 
 var frames = bufpool.Pool{Largest: largest}
 
-// beating is what a heartbeat sends. A blank line behind it would be an empty message for some clients.
+// beating is the heartbeat. A blank line behind it would be an empty message for some clients.
 var beating = []byte(":\n")
 
 // NewWriter begins a stream: status 200 and its headers, at once. The caller must call Close.
@@ -97,9 +97,9 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	return s, nil
 }
 
-// Event gathers an event. build appends its data, which must be one line, and returns it with the event's name; without
-// data there is no event. id is its number, 0 for none. It is left out where build returns more: then other events with
-// the same number follow, and only the last of them has it.
+// Event gathers an event. build appends its data, one line, and returns it with the event's name; without data there is
+// no event. id is its number, 0 for none. It is left out if build returns more: then other events with the same number
+// follow, and only the last of them has it.
 func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, more bool)) {
 	b := s.gathered()
 	before := len(b)
@@ -126,15 +126,15 @@ func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, 
 	s.options.Retry = 0
 }
 
-// Data gathers an event that has no number.
+// Data gathers an event without a number.
 func (s *Writer) Data(build func([]byte) []byte) {
 	b := append(s.hint(s.gathered()), "data: "...)
 	*s.out = append(build(b), '\n', '\n')
 	s.options.Retry = 0
 }
 
-// hint appends Options.Retry where the first event begins: alone it would be an empty message for some clients, and at
-// the end of a stream others do not read it.
+// hint appends Options.Retry at the beginning of the first event: alone it would be an empty message for some clients,
+// and at the end of a stream others do not read it.
 func (s *Writer) hint(b []byte) []byte {
 	if s.options.Retry == 0 {
 		return b
@@ -142,7 +142,7 @@ func (s *Writer) hint(b []byte) []byte {
 	return fmt.Appendf(b, "retry: %d\n", s.options.Retry.Milliseconds())
 }
 
-// Comment gathers a comment, which callers ignore. It must be one line.
+// Comment gathers a comment of one line. Callers ignore it.
 func (s *Writer) Comment(text string) { *s.out = fmt.Appendf(s.gathered(), ": %s\n", text) }
 
 func (s *Writer) gathered() []byte {
@@ -152,13 +152,13 @@ func (s *Writer) gathered() []byte {
 	return *s.out
 }
 
-// Continue makes the writer write to a connection that was taken over from the server, which has no deadline.
+// Continue makes the writer write to a connection taken over from the server. The connection has no deadline.
 func (s *Writer) Continue(c Connection) { s.w, s.control, s.armed = c, c, time.Time{} }
 
-// Err returns the error of the first write that failed.
+// Err returns the error of the first failed write.
 func (s *Writer) Err() error { return s.err }
 
-// Buffered returns how many bytes are gathered and not sent.
+// Buffered returns the number of bytes gathered and not sent.
 func (s *Writer) Buffered() int {
 	if s.out == nil {
 		return 0
@@ -166,7 +166,7 @@ func (s *Writer) Buffered() int {
 	return len(*s.out)
 }
 
-// Flush sends what was gathered, or a heartbeat if one is due and nothing was gathered. After an error the stream is
+// Flush sends the gathered bytes, or a heartbeat if one is due and nothing was gathered. After an error the stream is
 // over.
 func (s *Writer) Flush() error {
 	if s.Buffered() == 0 {
@@ -182,7 +182,7 @@ func (s *Writer) Flush() error {
 	return err
 }
 
-// drop drops what was gathered.
+// drop drops the gathered bytes.
 func (s *Writer) drop() {
 	if s.out != nil {
 		frames.Put(s.out)
@@ -227,8 +227,8 @@ func (s *Writer) write(b []byte) {
 	}
 }
 
-// arm sets the deadline of a write. Where deadlines are lasting, it is moved about once a second only. A connection
-// without deadlines (a test's recorder) has only the timeouts of the server.
+// arm sets the deadline of a write. A lasting deadline is moved about once a second only. A connection without
+// deadlines (a test's recorder) has only the timeouts of the server.
 func (s *Writer) arm() {
 	now := time.Now()
 	if s.armed.Sub(now) >= s.options.Timeout-min(s.options.Timeout/4, time.Second) {
@@ -237,7 +237,7 @@ func (s *Writer) arm() {
 	if at := now.Add(s.options.Timeout); s.control.SetWriteDeadline(at) == nil {
 		s.armed = at
 	}
-	if s.aborted.Load() { // that may have been before the deadline was set
+	if s.aborted.Load() { // Abort may have come before the deadline was set
 		_ = s.control.SetWriteDeadline(longAgo)
 	}
 }
@@ -267,13 +267,13 @@ func (s *Writer) heartbeat() {
 	s.options.HeartbeatDue()
 }
 
-// Abort has a Flush fail that waits for the caller. It is called by any goroutine while Flush runs.
+// Abort has a Flush fail if it waits for the caller. It is called by any goroutine while Flush runs.
 func (s *Writer) Abort() {
 	s.aborted.Store(true)
 	_ = s.control.SetWriteDeadline(longAgo)
 }
 
-// longAgo is a deadline that is over.
+// longAgo is a deadline in the past.
 var longAgo = time.Unix(1, 0)
 
 // Close ends the heartbeat, and takes back the deadline of writes.

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// caller is a response of which everything is kept that its writer does. Times are seconds since the first call.
+// caller is a response keeping everything done by its writer. Times are seconds since the first call.
 type caller struct {
 	header http.Header
 	began  time.Time
@@ -49,7 +49,7 @@ func (c *caller) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// check compares what was done since the last check.
+// check compares the actions since the last check.
 func (c *caller) check(t *testing.T, what string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, c.did); diff != "" {
@@ -77,7 +77,7 @@ func send(t *testing.T, w *Writer) {
 	}
 }
 
-// TestPieces: what is large is sent in pieces, each with a time of its own.
+// TestPieces: a large event is sent in pieces, each with a time of its own.
 func TestPieces(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		taken := 0
@@ -109,8 +109,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// TestDeadlines: a deadline that lasts is moved once a second while events are sent, and is never nearer than the
-// timeout less that second when a write begins. Another one stands for a write only.
+// TestDeadlines: a lasting deadline is moved once a second while events are sent, and is never nearer than the timeout
+// less this second when a write begins. Another one stands for a write only.
 func TestDeadlines(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, w := begin(t, Options{Heartbeat: time.Hour, Timeout: 10 * time.Second, Lasting: true})
@@ -136,8 +136,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 // TestHeartbeat: a heartbeat is due when nothing else was sent for a time, and again after that time: proxies close
-// what is silent for longer than the time that the operator has set. The next Flush sends it, unless it sends something
-// else.
+// streams silent for longer than the operator's time. The next Flush sends it, unless it sends something else.
 func TestHeartbeat(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var due atomic.Int32
@@ -183,9 +182,9 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// TestNoEmptyMessage: each blank line ends an event that has data. Some clients take another one for an empty message,
-// fail to read it, and send their POST again, which starts the work again. So a comment is one line, and the hint when
-// to come back stands before the fields of the first event, whatever that is.
+// TestNoEmptyMessage: each blank line ends an event with data. Some clients take another one for an empty message, fail
+// to read it, and send their POST again, and so start the work again. So a comment is one line, and the hint for the
+// time of coming back stands before the fields of the first event of any kind.
 func TestNoEmptyMessage(t *testing.T) {
 	o := Options{Heartbeat: time.Hour, Timeout: time.Hour, Lasting: true, Retry: 700 * time.Millisecond}
 	for name, tc := range map[string]struct {
@@ -227,7 +226,7 @@ func TestNoEmptyMessage(t *testing.T) {
 	}
 }
 
-// TestNotRead: after a write that took too long, the stream is over, and the error says why.
+// TestNotRead: after a write took too long, the stream is over, and the error gives the reason.
 func TestNotRead(t *testing.T) {
 	c, w := begin(t, Options{Heartbeat: time.Hour, Timeout: time.Hour, Lasting: true})
 	defer w.Close()
