@@ -2,10 +2,10 @@
 
 package translate
 
-// Card is how an agent describes itself, independent of any version. What the agent leaves out is zero; a dialect that
-// needs it fills the gap when it writes the card. A Card is not changed once it is made.
+// Card is an agent's description of itself, independent of any version. Fields left out by the agent are zero; a
+// dialect in need of one fills the gap when it writes the card. A Card is not changed once it is made.
 type Card struct {
-	Name, Description, Version string // Version is the agent's own, not that of a protocol
+	Name, Description, Version string // Version is the agent's own, not a protocol's
 	Provider                   Provider
 	DocumentationURL, IconURL  string
 
@@ -14,34 +14,34 @@ type Card struct {
 
 	Streaming bool // it answers by streams
 	Push      bool // it notifies webhooks
-	Extended  bool // it has a second card for callers that it knows
+	Extended  bool // it has a second card for known callers
 
-	Extensions []Extension // of A2A that it supports
+	Extensions []Extension // of A2A, supported by the agent
 
-	// Interfaces are where the agent says that it can be reached, in its order. No caller is
-	// shown any of it: callers reach the gateway.
+	// Interfaces are the ways to reach the agent, as its card lists them. No caller is shown any of them: callers reach
+	// the gateway.
 	Interfaces []Interface
-	// Security is how the agent wants its callers to prove who they are. It is for the gateway's operator, and
-	// not shown to callers either.
+	// Security is the authentication of callers wanted by the agent. It is for the gateway's operator, and not shown to
+	// callers either.
 	Security Security
 
 	Signed bool   // the agent signed its card: any change to it breaks the signature
 	Raw    []byte // the card as the agent sent it, byte for byte
 
-	Ignored []string // members that have a wrong type, such as skills.0.tags: the first few, for the operator
+	Ignored []string // members of a wrong type, such as skills.0.tags: the first few, for the operator
 }
 
-// Provider is the organization that offers an agent.
+// Provider is the organization behind an agent.
 type Provider struct{ Organization, URL string }
 
-// Skill is one thing that an agent can do.
+// Skill is one skill of an agent.
 type Skill struct {
 	ID, Name, Description   string
 	Tags, Examples          []string
-	InputModes, OutputModes []string // in place of the card's; empty where the card's apply
+	InputModes, OutputModes []string // in place of the card's; empty if the card's apply
 }
 
-// Extension is an extension of the protocol that an agent supports.
+// Extension is an extension of the protocol, supported by an agent.
 type Extension struct {
 	URI, Description string
 	Required         bool   // callers must activate it
@@ -51,15 +51,15 @@ type Extension struct {
 // Interface is one way to reach an agent, as its card lists it and unchecked.
 type Interface struct {
 	URL     string
-	Binding string // JSONRPC, HTTP+JSON, GRPC, or what else the agent names
-	Version string // the version of the protocol; empty where the agent names none
-	Tenant  string // a tenant that every request must name; empty for none
+	Binding string // JSONRPC, HTTP+JSON, GRPC, or another name of the agent
+	Version string // the version of the protocol; empty if the agent names none
+	Tenant  string // a tenant to name in every request; empty for none
 }
 
-// Security is the part of a card that says how callers prove who they are, in the form of the version that it came in:
-// the forms of different versions cannot be read alike.
+// Security is the part of a card about the authentication of callers, in the form of its version: the forms of
+// different versions cannot be read alike.
 type Security struct {
-	Version  string // the version of the protocol that writes it so: 0.1, 0.2 (and 0.3), 1.0; empty where there is none
+	Version  string // the version of the protocol with this form: 0.1, 0.2 (and 0.3), 1.0; empty for none
 	Schemes  []byte // JSON: the schemes
-	Required []byte // JSON: which of them a request needs; empty where the card does not say
+	Required []byte // JSON: those required for a request; empty if the card does not say
 }

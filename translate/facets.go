@@ -2,8 +2,8 @@
 
 package translate
 
-// Facets are the facets of a Client; nil for each that it does not have. The Client of one request (Client.For) has the
-// same ones.
+// Facets are the facets of a Client; nil for each missing one. The Client of one request (Client.For) has the same
+// ones.
 type Facets struct {
 	Getter          Getter
 	Canceler        Canceler
@@ -32,7 +32,7 @@ type Facets struct {
 	Resender   Resender
 }
 
-// FacetsOf returns the facets of a Client. Nothing else asks which of them a Client has.
+// FacetsOf returns the facets of a Client. Nothing else asks for the facets of a Client.
 func FacetsOf(c Client) (f Facets) {
 	f.Getter, _ = c.(Getter)
 	f.Canceler, _ = c.(Canceler)

@@ -4,7 +4,7 @@ package translate
 
 import "testing"
 
-// The zero Verdict must be the one that proves nothing: a question that was not asked has it.
+// The zero Verdict must be the one without a proof: an unasked question has it.
 func TestZeroVerdictIsUnsure(t *testing.T) {
 	var v Verdict
 	if v != Unsure || v == Yes || v == No {

@@ -4,20 +4,20 @@ package translate
 
 import "strings"
 
-// idPrefix begins the ids of tasks that the gateway names, for callers whose dialect leaves that to the agent.
-// No two random ids of idRandom characters meet.
+// idPrefix begins the ids of tasks named by the gateway, for callers of dialects that leave this to the agent. No two
+// random ids of idRandom characters meet.
 const (
 	idPrefix = "gw-"
 	idRandom = 26
 )
 
-// TaskID returns the id of a task that random bytes make, at least 17 of them.
+// TaskID returns an id of a task, made of random bytes, at least 17 of them.
 func TaskID(random []byte) string {
 	var buf [len(idPrefix) + idRandom]byte
 	return string(appendRandom(append(buf[:0], idPrefix...), random))
 }
 
-// ID returns the text that random bytes make, at least 17 of them: letters and digits.
+// ID returns a text made of random bytes, at least 17 of them: letters and digits.
 func ID(random []byte) string {
 	var buf [idRandom]byte
 	return string(appendRandom(buf[:0], random))
@@ -36,8 +36,8 @@ func appendRandom(dst, random []byte) []byte {
 	return dst
 }
 
-// MadeHere reports whether a task's id is one that TaskID made. It distinguishes versions of A2A that
-// share a method: in some the caller names the task, in others the agent does.
+// MadeHere reports whether a task's id was made by TaskID. It distinguishes versions of A2A sharing a method: in some
+// the caller names the task, in others the agent does.
 func MadeHere(id string) bool {
 	rest, ok := strings.CutPrefix(id, idPrefix)
 	return ok && len(rest) == idRandom && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""

@@ -16,18 +16,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// What a card may hold. The reader of the body limits its size.
+// Limits of a card. The reader of the body limits its size.
 const (
 	maxSkills     = 1000
 	maxInterfaces = 100
 	maxExtensions = 100
 	maxWords      = 1000 // in each list: modes, tags, examples
-	maxIgnored    = 10   // members that are named
+	maxIgnored    = 10   // named members
 )
 
-// ParseCard reads an agent card of any version. Agents mix the members of versions, so each member is read wherever it
-// is found. A member that is missing or null stays zero. One that has not the type that A2A gives it is ignored, and so
-// is what is too much in a list: cards are written by hand, and the rest of such a card is right. The Card is a copy of
+// ParseCard reads an agent card of any version. Agents mix the members of versions, so each member is read at any
+// place. A missing or null member stays zero. A member with another type than in A2A is ignored, and so are the entries
+// of a list beyond its limit: cards are written by hand, and the rest of such a card is right. The Card is a copy of
 // body.
 func ParseCard(body []byte) (*translate.Card, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
@@ -53,16 +53,16 @@ func ParseCard(body []byte) (*translate.Card, error) {
 	return r.card, nil
 }
 
-// onlyOfCards are members by which a card is recognized.
+// onlyOfCards are the members for recognizing a card.
 var onlyOfCards = map[string]bool{
 	"name": true, "version": true, "url": true, "supportedInterfaces": true, "skills": true, "capabilities": true,
 }
 
-// cardReader reads the members of a card by their type, and keeps which it ignores.
+// cardReader reads the members of a card by their type, and keeps the names of ignored ones.
 type cardReader struct {
 	card *translate.Card
 
-	// Where the agent is, in the words of 0.x.
+	// The agent's place, in the words of 0.x.
 	url, transport, protocol string
 	additional               []translate.Interface
 }
@@ -135,7 +135,7 @@ func (r *cardReader) capabilities(v gjson.Result, at string) {
 	})
 }
 
-// extensions reads what extensions an agent supports. One without a URI is none: a caller could not name it.
+// extensions reads the extensions supported by an agent. One without a URI is none: a caller could not name it.
 func (r *cardReader) extensions(v gjson.Result, at string) (list []translate.Extension) {
 	r.list(v, at, maxExtensions, func(at string, v gjson.Result) {
 		var x translate.Extension
@@ -182,7 +182,7 @@ func (r *cardReader) addInterface(i translate.Interface) {
 	r.card.Interfaces = append(r.card.Interfaces, i)
 }
 
-// ignore keeps that a member is ignored.
+// ignore keeps the name of an ignored member.
 func (r *cardReader) ignore(at string) {
 	if len(r.card.Ignored) < maxIgnored {
 		r.card.Ignored = append(r.card.Ignored, at)
@@ -203,7 +203,7 @@ func (r *cardReader) flag(v gjson.Result, at string) bool {
 	return v.Type == gjson.True
 }
 
-// object calls f for every member of an object that is not null, and reports whether it is an object.
+// object calls f for every member of an object other than null, and reports whether v is an object.
 func (r *cardReader) object(v gjson.Result, at string, f func(name, at string, v gjson.Result)) bool {
 	if !v.IsObject() {
 		r.ignore(at)
@@ -268,7 +268,7 @@ func (r *cardReader) skills(v gjson.Result, at string) (list []translate.Skill) 
 	return list
 }
 
-// interfaces reads supportedInterfaces (1.0) and additionalInterfaces (0.2, 0.3), whose members differ.
+// interfaces reads supportedInterfaces (1.0) and additionalInterfaces (0.2, 0.3). Their members differ.
 func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Interface) {
 	r.list(v, at, maxInterfaces, func(at string, v gjson.Result) {
 		var i translate.Interface
@@ -292,7 +292,7 @@ func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Int
 	return list
 }
 
-// security keeps what the card says of authentication. A scheme of 1.0 is named by its type, an older one has a member
+// security keeps the card's members of authentication. A scheme of 1.0 is named by its type, an older one has a member
 // type; a card for both has both.
 func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	var old, required []byte
@@ -326,7 +326,7 @@ func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	return s
 }
 
-// requirements returns the JSON of a list, and nil for what is none.
+// requirements returns the JSON of a list, and nil for any other value.
 func (r *cardReader) requirements(v gjson.Result, at string) []byte {
 	if !v.IsArray() {
 		r.ignore(at)
@@ -335,5 +335,5 @@ func (r *cardReader) requirements(v gjson.Result, at string) []byte {
 	return wire.Line(v)
 }
 
-// wrapper ends the names of the members that hold a scheme in 1.0, such as mtlsSecurityScheme.
+// wrapper ends the names of the members with a scheme in 1.0, such as mtlsSecurityScheme.
 const wrapper = "SecurityScheme"

@@ -14,31 +14,31 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// CardForm is the version in which a card is written.
+// CardForm is the version of a written card.
 type CardForm uint8
 
 // The forms of a card.
 const (
 	CardLegacy CardForm = iota // v0.1
-	CardV02                    // 0.2, which has the path of v0.1
+	CardV02                    // 0.2, at the path of v0.1
 	CardV03                    // 0.3
 	CardV1                     // 1.0
-	CardHybrid                 // 1.0 with the members of 0.3 beside it, for callers that name no version
+	CardHybrid                 // 1.0 with the members of 0.3 beside it, for callers naming no version
 )
 
-// What to do with the signature of an agent that signed its card.
+// Ways to treat the signature of an agent's card.
 const (
 	DropSignatures   = "drop"   // show the card without it, since the gateway changes the card
 	KeepSignatures   = "keep"   // show the agent's card unchanged, with the agent's own URLs in it
 	RefuseSignatures = "refuse" // show no card; AppendCard ignores it
 )
 
-// CardOptions say how a card is written.
+// CardOptions are the options for writing a card.
 type CardOptions struct {
 	Form CardForm
-	// Base is the public URL of the mount point. All URLs for callers are made of it, and never of what the agent says.
+	// Base is the public URL of the mount point. All URLs for callers are made of it, and never of the agent's own.
 	Base string
-	// GRPC is where gRPC is served, as host and port, which is what its clients take; empty where it is not.
+	// GRPC is the place of gRPC, as host and port, the form for its clients; empty if it is not served.
 	GRPC string
 	// Generations are the names of the dialects of callers here: a2a/legacy, a2a/0.3, a2a/0.3-rest, a2a/1.0,
 	// a2a/1.0-rest, a2a/1.0-grpc. Names of other protocols are ignored. A card lists only interfaces of these dialects.
@@ -46,17 +46,18 @@ type CardOptions struct {
 
 	Push     bool // callers may register webhooks
 	Extended bool // there is a second card for authenticated callers
-	// Schemes are how callers may prove who they are, by the name of their dialect. One that is not in it needs none.
+	// Schemes are the ways for callers to authenticate themselves, by the name of their dialect. A dialect not in it needs
+	// none.
 	Schemes    map[string]Schemes
-	Signatures string // DropSignatures, which is the default, or KeepSignatures
+	Signatures string // DropSignatures, the default, or KeepSignatures
 }
 
-// Schemes are the ways in which callers may prove who they are, one of which they need. The zero value is for a Partner
-// that needs none.
+// Schemes are the ways for callers to authenticate themselves. They need one of them. The zero value is for a Partner
+// without authentication.
 type Schemes struct {
 	MutualTLS bool     // a client certificate
 	Bearer    bool     // a bearer token
-	OpenID    []string // tokens of issuers whose OpenID configurations are at these URLs
+	OpenID    []string // tokens of issuers with their OpenID configurations at these URLs
 	KeyHeader string   // a key in a header with this name; empty for none
 }
 
@@ -64,14 +65,14 @@ func (o *CardOptions) serves(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Generations, n) })
 }
 
-// CardFormOf returns the form of the card for a request of a file under /.well-known, by the version that the caller
-// names, which may be empty. ok is false where none of the dialects has such a file.
+// CardFormOf returns the form of the card for a request of a file under /.well-known, by the version named by the
+// caller, empty for none. ok is false if none of the dialects has such a file.
 func CardFormOf(file, named string, generations []string) (form CardForm, ok bool) {
 	o := CardOptions{Generations: generations}
 	has1, has03 := o.serves(version.Name10, version.Name10REST), o.serves(version.Name03)
 	switch file {
 	case "agent.json":
-		// A card of 0.2 has all that callers of v0.1 look for.
+		// A card of 0.2 has everything for callers of v0.1.
 		if has03 {
 			return CardV02, true
 		}
@@ -88,15 +89,15 @@ func CardFormOf(file, named string, generations []string) (form CardForm, ok boo
 	return 0, false
 }
 
-// AppendCard appends the card of the gateway in the agent's place: who the agent is, how the gateway is reached, and
-// what the gateway can do. The security is the gateway's too, since callers never reach the agent.
+// AppendCard appends the card of the gateway in the agent's place: the agent's name and skills, the gateway's URLs, and
+// the gateway's capabilities. The security is the gateway's too, since callers never reach the agent.
 func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	if o.Signatures == KeepSignatures && c.Signed {
 		return append(dst, c.Raw...)
 	}
 	base, below := o.Base, strings.TrimRight(o.Base, "/") // paths are appended to the URL of HTTP+JSON
 	v1 := o.Form == CardV1 || o.Form == CardHybrid
-	// Where nothing of 1.0 is served, a card in its form lists what there is.
+	// If nothing of 1.0 is served, a card in its form lists the other dialects.
 	zero := !v1 || o.Form == CardHybrid && o.serves(version.Name03)
 
 	dst = append(dst, `{"name":`...)
@@ -135,8 +136,8 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	dst = append(dst, `,"capabilities":{"streaming":true,"pushNotifications":`...)
 	dst = strconv.AppendBool(dst, o.Push)
 	if !v1 {
-		// No version says how the history of states would be shown. 1.0 does not have the member, and readers that
-		// validate a card against its schema refuse it; before 1.0 it may be left out.
+		// No version defines a form for the history of states. 1.0 does not have the member, and readers validating a card
+		// against its schema refuse it; before 1.0 it may be left out.
 		dst = append(dst, `,"stateTransitionHistory":false`...)
 	}
 	if v1 {
@@ -178,7 +179,7 @@ func appendCardInterfaces(dst []byte, o *CardOptions) []byte {
 		{version.Name03, o.Base, bindingJSONRPC, "0.3"},
 		{version.Name03REST, below, bindingREST, "0.3"},
 	} {
-		// A caller that asks for 1.0 shall not choose 0.3 where 1.0 is served.
+		// A caller asking for 1.0 shall not choose 0.3 if 1.0 is served.
 		if i.url == "" || !o.serves(i.name) ||
 			i.version == "0.3" && o.Form == CardV1 && o.serves(version.Name10, version.Name10REST) {
 			continue
@@ -193,7 +194,7 @@ func appendCardInterfaces(dst []byte, o *CardOptions) []byte {
 	return append(dst, ']')
 }
 
-// appendCardExtensions appends the extensions of the agent: what a caller activates reaches it.
+// appendCardExtensions appends the extensions of the agent: it is given those activated by a caller.
 func appendCardExtensions(dst []byte, list []translate.Extension) []byte {
 	if len(list) == 0 {
 		return dst
@@ -217,16 +218,16 @@ func appendCardExtensions(dst []byte, list []translate.Extension) []byte {
 	return append(dst, ']')
 }
 
-// scheme is one way to prove who one is, as a card names it.
+// scheme is one way to authenticate oneself, as a card names it.
 type scheme struct {
 	name    string
 	legacy  string // in the cards of 0.1; empty for none
-	openAPI string // the members up to 0.3, which are those of OpenAPI; empty where 0.2 has no such scheme
+	openAPI string // the members up to 0.3, those of OpenAPI; empty if 0.2 has no such scheme
 	v03     string // the members in 0.3
 	v1      string // the members in 1.0
 }
 
-// list returns the schemes in the order in which a caller shall try them.
+// list returns the schemes in the order for a caller to try them.
 func (s *Schemes) list() (list []scheme) {
 	if s.MutualTLS {
 		list = append(list, scheme{"mtls", "mutualTLS", "", `"type":"mutualTLS"`, `"mtlsSecurityScheme":{}`})
@@ -254,7 +255,7 @@ func (s *Schemes) list() (list []scheme) {
 	return list
 }
 
-// required returns the schemes of a card, and those that only callers of 1.0 may use beside them.
+// required returns the schemes of a card, and those for callers of 1.0 only beside them.
 func (o *CardOptions) required() (required, others []scheme) {
 	v1 := o.schemesOf(version.Name10, version.Name10REST, version.Name10GRPC)
 	v03 := o.schemesOf(version.Name03, version.Name03REST)
@@ -269,7 +270,8 @@ func (o *CardOptions) required() (required, others []scheme) {
 	return v03, nil
 }
 
-// schemesOf returns the schemes of the first dialect that is served, of those of one version, which have the same.
+// schemesOf returns the schemes of the first served dialect of one version. The dialects of a version have the same
+// schemes.
 func (o *CardOptions) schemesOf(dialects ...string) []scheme {
 	for _, name := range dialects {
 		if s := o.Schemes[name]; o.serves(name) {
@@ -279,9 +281,9 @@ func (o *CardOptions) schemesOf(dialects ...string) []scheme {
 	return nil
 }
 
-// appendCardSecurity appends how callers authenticate themselves. In a card for both versions, a scheme is written in
-// both ways at once, also if it works in one of them only: each version reads its own members, and readers of both
-// refuse a card with a scheme that they do not know. What 0.3 takes is then said by security; a caller that names its
+// appendCardSecurity appends the ways for callers to authenticate themselves. In a card for both versions, a scheme is
+// written in both ways at once, also if it works in one of them only: each version reads its own members, and readers
+// of both refuse a card with an unknown scheme. Its member security then lists the schemes of 0.3; a caller naming its
 // version gets a card with nothing else.
 func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 	required, others := o.required()
@@ -297,8 +299,8 @@ func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 		return append(dst, `]}`...)
 	}
 	if o.Form == CardV02 {
-		// 0.2 has no scheme for certificates, and its readers refuse a scheme that they do not know. A card that named
-		// the others alone would say that a certificate is not enough.
+		// 0.2 has no scheme for certificates, and its readers refuse an unknown scheme. A card naming the others alone would
+		// say that a certificate is not enough.
 		if slices.ContainsFunc(list, func(s scheme) bool { return s.openAPI == "" }) {
 			return dst
 		}
@@ -333,8 +335,8 @@ func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	// securityRequirements of 1.0 is optional, and left out: in the schema its scopes are an object, but clients on
-	// a2a-go up to 2.4.0 read an array, and refuse the whole card. The challenge of a refused call says what is required.
+	// securityRequirements of 1.0 is optional, and left out: in the schema its scopes are an object, but clients on a2a-go
+	// up to 2.4.0 read an array, and refuse the whole card. The challenge of a refused call lists the requirements.
 	return dst
 }
 
@@ -358,8 +360,8 @@ func appendCardSkill(dst []byte, s *translate.Skill, legacy bool) []byte {
 	return append(dst, '}')
 }
 
-// modes returns which content is accepted or sent. Agents of v0.1 name text by the type of its part, later ones by its
-// media type. With needed, the list is never empty.
+// modes returns the accepted or sent kinds of content. Agents of v0.1 name text by the type of its part, later ones by
+// its media type. With needed, the list is never empty.
 func modes(list []string, legacy, needed bool) []string {
 	if len(list) == 0 && needed {
 		list = []string{"text"}

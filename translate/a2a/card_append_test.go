@@ -235,7 +235,7 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 		only("", card, common+zero+one)
 		has("", card, "string", "url", "protocolVersion", "preferredTransport")
 		has("", card, "list", "supportedInterfaces")
-		// Beyond 1.0 it has what 0.3 demands, and nothing more: validators of 1.0 refuse what they do not know.
+		// Beyond 1.0 it has the members required in 0.3, and nothing more: validators of 1.0 refuse unknown ones.
 		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard extensions")
 	}
 	list, _ := card["additionalInterfaces"].([]any)
@@ -332,8 +332,8 @@ func TestCardFormOf(t *testing.T) {
 	}
 }
 
-// TestCardOfAnAgentWithExtensions: the extensions that an agent supports stand in our card, in all forms but that of
-// 0.1, which has none. The URL of the mount point keeps its last slash, but where callers append paths to it.
+// TestCardOfAnAgentWithExtensions: the extensions supported by an agent stand in our card, in all forms but that of
+// 0.1, as it has none. The URL of the mount point keeps its last slash, unless callers append paths to it.
 func TestCardOfAnAgentWithExtensions(t *testing.T) {
 	c, err := ParseCard([]byte(`{"name":"a","url":"http://agent/","capabilities":{"extensions":[` +
 		`{"uri":"https://ui.example/v1","description":"UI","required":true,"params":{"a": [1]}},` +

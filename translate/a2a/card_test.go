@@ -195,12 +195,11 @@ func TestParseCardIgnores(t *testing.T) {
 	}
 }
 
-// every is all that a gateway may serve.
-// in returns the same schemes for some dialects.
-// TestSchemesOfADialect: a card names the schemes that work in the dialect of its version, and no others.
-// No form shows how the agent is reached or protected, and each has what its schema requires.
-// schemaErrors checks a card against what the schema of its version requires and allows.
-// TestCardListsREST03: both forms of a card list HTTP+JSON of 0.3, behind 1.0, but not for callers that ask for 1.0.
+// every is everything a gateway may serve. in returns the same schemes for some dialects. TestSchemesOfADialect: a card
+// names the schemes of its version's dialect, and no others. No form shows the agent's place or protection, and each
+// has the members required by its schema. schemaErrors checks a card against the schema of its version: required and
+// allowed members. TestCardListsREST03: both forms of a card list HTTP+JSON of 0.3, behind 1.0, but not for callers
+// asking for 1.0.
 func FuzzParseCard(f *testing.F) {
 	for _, body := range cards(f) {
 		f.Add(body)

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestDescribe: a client of a version reads the card that a server of the same version writes.
+// TestDescribe: a client of a version reads the card written by a server of the same version.
 func TestDescribe(t *testing.T) {
 	const card = `{"name":"n","skills":[]}`
 	for _, tc := range []struct {

@@ -26,8 +26,8 @@ func V1REST() translate.Client { return v1.RESTClient() }
 // V1GRPC returns a2a/1.0-grpc: A2A 1.0 over gRPC. It is a translate.StatusReader.
 func V1GRPC() translate.Client { return v1.GRPCClient() }
 
-// The sides towards callers. confirm says how a task that awaits completion looks to callers, since A2A has no such
-// state: with confirm it is input-required, without it is completed.
+// The sides towards callers. A2A has no state for a task that awaits completion. With confirm callers see it as
+// input-required, without it is completed.
 
 // LegacyServer returns a2a/legacy. Without confirm, callers may continue a completed task, as in v0.1.
 func LegacyServer(confirm bool) translate.Server { return legacy.Server(confirm) }

@@ -20,14 +20,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// extraVersions say the same in every version of A2A, with members that the canon has no field for.
+// extraVersions say the same in every version of A2A, with members without a field in the canon.
 var extraVersions = []struct {
 	name                            string
 	server                          translate.Server
 	client                          translate.Client
 	request, reply, status, product string
-	task, update, piece             string // where a result has its task and what an event says
-	modes                           string // where the params have them
+	task, update, piece             string // paths of the task in a result, and of the contents in events
+	modes                           string // their path in the params
 }{
 	{
 		"0.1", a2a.LegacyServer(true), a2a.Legacy(),
@@ -88,7 +88,7 @@ var extraVersions = []struct {
 	},
 }
 
-// holds compares members of what goes out, by their paths, with their JSON.
+// holds compares members of an outgoing body, by their paths, with their JSON.
 func holds(t *testing.T, out gjson.Result, prefix string, want map[string]string) {
 	t.Helper()
 	for path, json := range want {
@@ -101,7 +101,7 @@ func holds(t *testing.T, out gjson.Result, prefix string, want map[string]string
 	}
 }
 
-// TestExtensionsOfRequests: what a caller says beyond the canon comes to an agent of any version.
+// TestExtensionsOfRequests: a caller's members beyond the canon come to an agent of any version.
 func TestExtensionsOfRequests(t *testing.T) {
 	for _, from := range extraVersions {
 		req, bad := jsonrpc.Parse([]byte(from.request), jsonrpc.Limits{})
@@ -150,7 +150,7 @@ func TestExtensionsOfRequests(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfHistories: what a caller says beyond the protocol is for the agent, and no history shows it.
+// TestExtensionsOfHistories: a caller's members beyond the protocol are for the agent, and no history shows them.
 func TestExtensionsOfHistories(t *testing.T) {
 	for _, from := range extraVersions {
 		req, bad := jsonrpc.Parse([]byte(from.request), jsonrpc.Limits{})
@@ -184,7 +184,7 @@ func TestExtensionsOfHistories(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfReplies: what an agent says beyond the canon comes to a caller of any version, in answers, in events,
+// TestExtensionsOfReplies: an agent's members beyond the canon come to a caller of any version, in answers, in events,
 // and by way of the log.
 func TestExtensionsOfReplies(t *testing.T) {
 	result := func(json string) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":` + json + `}`) }
@@ -245,7 +245,7 @@ func TestExtensionsOfReplies(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfOtherFamilies: what another family keeps is metadata, and nothing else.
+// TestExtensionsOfOtherFamilies: another family's members are metadata, and nothing else.
 func TestExtensionsOfOtherFamilies(t *testing.T) {
 	extra := json.RawMessage(`{"aip":{"x":1,"extensions":"no"}}`)
 	items := []task.DataItem{{Kind: task.TextItem, Text: "hi", Metadata: json.RawMessage(`{"m":1,"aip":{"x":1}}`)}}
@@ -275,8 +275,8 @@ func TestExtensionsOfOtherFamilies(t *testing.T) {
 	}
 }
 
-// TestCommandParams: what the gateway does not use of a command's parameters is metadata of the message, in AIP's part
-// of it. So it sets nothing that the agent takes for its own protocol's. A message without content gets an empty text.
+// TestCommandParams: parameters of a command not used by the gateway are metadata of the message, in AIP's part of it.
+// So they set nothing of the agent's own protocol. A message without content gets an empty text.
 func TestCommandParams(t *testing.T) {
 	for _, v := range extraVersions {
 		for _, from := range []task.State{task.None, task.AwaitingInput, task.AwaitingCompletion} {
@@ -298,7 +298,7 @@ func TestCommandParams(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfProducts: v0.1 has a product's id in the metadata, but what the agent has there comes first.
+// TestExtensionsOfProducts: v0.1 has a product's id in the metadata, but the agent's own comes first.
 func TestExtensionsOfProducts(t *testing.T) {
 	for extra, want := range map[string]string{
 		``: `{"productId":"p"}`,
@@ -314,7 +314,7 @@ func TestExtensionsOfProducts(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfAnswers: a message in place of a task is a product, and what it has beyond the canon is the
+// TestExtensionsOfAnswers: a message in place of a task is a product, and its members beyond the canon are the
 // product's.
 func TestExtensionsOfAnswers(t *testing.T) {
 	for _, c := range []struct {
@@ -368,7 +368,7 @@ func FuzzExtraReply(f *testing.F) {
 	})
 }
 
-// TestExtensionsOfTheFinalText: the final text of an agent is shown with the state in which its task is completed.
+// TestExtensionsOfTheFinalText: the final text of an agent is shown with the state of its completed task.
 func TestExtensionsOfTheFinalText(t *testing.T) {
 	finished := &task.Status{State: task.AwaitingCompletion, DataItems: []task.DataItem{task.Text("bye")},
 		Extensions:     json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`),

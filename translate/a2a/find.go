@@ -12,19 +12,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 )
 
-// The bindings that cards name.
+// The bindings named in cards.
 const (
 	bindingJSONRPC = "JSONRPC"
 	bindingREST    = "HTTP+JSON"
 	bindingGRPC    = "GRPC"
 )
 
-// Finder returns how the version of an A2A agent is found.
+// Finder returns the finder of an A2A agent's version.
 func Finder() translate.Finder { return finder{} }
 
 type finder struct{}
 
-// Where cards lie: from 0.3 on, and before.
+// The places of cards: from 0.3 on, and before.
 const (
 	placeOf03     = "/.well-known/agent-card.json"
 	placeBefore03 = "/.well-known/agent.json"
@@ -40,12 +40,12 @@ func (finder) Places() ([]string, []translate.Field) {
 // Card implements translate.Finder.
 func (finder) Card(body []byte) (*translate.Card, error) { return ParseCard(body) }
 
-// Offers implements translate.Finder. It leaves out interfaces with a tenant, which no dialect supports, and those of
-// HTTP+JSON and gRPC before 1.0, which are protocols of their own. gRPC comes last, wherever the card lists it: it
-// needs a port of its own, which the gateway may not reach, and brings nothing that the others lack.
+// Offers implements translate.Finder. It leaves out interfaces with a tenant, as no dialect supports them, and those of
+// HTTP+JSON and gRPC before 1.0, protocols of their own. gRPC comes last, at any place in the card: it needs a port of
+// its own, perhaps out of the gateway's reach, and brings nothing new.
 func (finder) Offers(c *translate.Card, path string) []translate.Offer {
-	// 0.1 and early 0.2 look the same. Agents of 0.2 are made with SDKs, which know the methods for webhooks; those of
-	// 0.1 are written by hand, and know the few methods that they need.
+	// 0.1 and early 0.2 look the same. Agents of 0.2 are made with SDKs, and know the methods for webhooks; those of 0.1
+	// are written by hand, and know only the few methods they need.
 	likely := version.NameLegacy
 	if path == placeOf03 {
 		likely = version.Name03
@@ -58,7 +58,7 @@ func (finder) Offers(c *translate.Card, path string) []translate.Offer {
 		if i.URL == "" || i.Tenant != "" {
 			continue
 		}
-		// Agents that know of one binding only leave it out.
+		// Agents with one binding only leave it out.
 		rpc := i.Binding == "" || strings.EqualFold(i.Binding, bindingJSONRPC)
 		rest := strings.EqualFold(i.Binding, bindingREST)
 		o := translate.Offer{URL: i.URL}
@@ -117,8 +117,8 @@ func (finder) Probes(id string) []translate.Probe {
 		return p
 	}
 	return []translate.Probe{
-		// Only here a failure of the agent proves nothing: any server of 1.0 can look up a task. An error about the
-		// version is a No as well, and so is a task: an agent that finds one has not read what it was asked.
+		// Only here a failure of the agent proves nothing: any server of 1.0 can look up a task. An error about the version
+		// is a No as well, and so is a task: an agent finding one has not read the question.
 		probe(version.Name10, "GetTask", "1.0", -32603, -32009, found),
 		// An agent may have no webhooks, or fail because it does not know the id, and still know the method.
 		probe(version.NameLegacy, "tasks/pushNotification/get", ""),
@@ -126,8 +126,8 @@ func (finder) Probes(id string) []translate.Probe {
 	}
 }
 
-// judge reads the answer to a probe. Some agents say that they do not know a method; others call the request invalid or
-// unreadable. no holds more codes that are a No.
+// judge reads the answer to a probe. Some agents report an unknown method; others call the request invalid or
+// unreadable. no holds more codes for a No.
 func judge(body []byte, no []int64) translate.Verdict {
 	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
 	switch {
@@ -139,7 +139,7 @@ func judge(body []byte, no []int64) translate.Verdict {
 	return translate.Yes
 }
 
-// found stands for a success among the codes of errors, which are never 0.
+// found stands for a success among the codes of errors. Their codes are never 0.
 const found = 0
 
 func code(res jsonrpc.Response) int64 {

@@ -55,7 +55,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// What agents were seen to answer, by probe: the first row of verdicts is GetTask, then the legacy one, then 0.3's.
+// Answers seen of agents, by probe: the first row of verdicts is GetTask, then the legacy one, then 0.3's.
 func TestVerdicts(t *testing.T) {
 	failure := func(code string) string {
 		return `{"jsonrpc":"2.0","id":1,"error":{"code":` + code + `,"message":"m"}}`

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// TestMessageIDs holds that what an agent says with a state has an id that no other message has, although many tasks
-// change at the same moment, and that it is the same wherever it is shown.
+// TestMessageIDs: an agent's message with a state has an id of no other message, although many tasks change at the same
+// moment, and the id is the same in all places.
 func TestMessageIDs(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	for _, s := range []translate.Server{a2a.V1RESTServer(false), a2a.V03RESTServer(false)} {

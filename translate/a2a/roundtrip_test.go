@@ -21,13 +21,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// olderDialect is a dialect before 1.0, with what it cannot say.
+// olderDialect is a dialect before 1.0, with its gaps.
 type olderDialect struct {
 	server translate.Server
 	client translate.Client
-	// state is what a caller takes a state for.
+	// state returns a state as a caller sees it.
 	state func(task.State) task.State
-	// product is what a caller knows of the product that is the task's index-th.
+	// product returns the task's index-th product as a caller knows it.
 	product func(p task.Product, index int) task.Product
 	auto    bool // awaiting completion is left out
 }
@@ -67,7 +67,7 @@ func olderDialects() (all []olderDialect) {
 	return all
 }
 
-// joined makes one of texts that follow each other.
+// joined makes one of adjacent texts.
 func joined(items []task.DataItem) (out []task.DataItem) {
 	for _, it := range items {
 		last := len(out) - 1
@@ -81,7 +81,7 @@ func joined(items []task.DataItem) (out []task.DataItem) {
 	return out
 }
 
-// taskLog makes up the log of a task: a legal path of states, products that come in pieces, words of both sides.
+// taskLog makes up the log of a task: a legal path of states, products in pieces, words of both sides.
 type taskLog struct {
 	rnd    *rand.Rand
 	fold   task.Fold
@@ -171,7 +171,7 @@ func (l *taskLog) grow() {
 	}
 }
 
-// What a server writes, a client of the same dialect reads back: states, words, products, and where a turn is over.
+// A client of the same dialect reads back a server's answers: states, words, products, and the end of a turn.
 func TestLegacyRoundTrip(t *testing.T) {
 	for _, d := range olderDialects() {
 		for seed := range uint64(300) {
@@ -208,7 +208,7 @@ func TestLegacyRoundTrip(t *testing.T) {
 	}
 }
 
-// sameNews compares an event with the report that it became.
+// sameNews compares an event with its report.
 func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *agent.Report,
 	untold []task.DataItem) {
 	t.Helper()
@@ -231,8 +231,8 @@ func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.F
 	}
 }
 
-// sameTask compares the answer to a get and the notification of a webhook with the task, and with what a stream has
-// reported so far.
+// sameTask compares the answer to a get and the notification of a webhook with the task, and with the reports of a
+// stream so far.
 func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Product, stamp string) {
 	t.Helper()
 	now := l.fold.Task()

@@ -10,13 +10,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// BenchmarkStreamDecode measures how a piece of text is read from an agent's stream: by Text, if it is like the piece
-// before it, as most are, and if it is not; and by Event, which reads everything.
+// BenchmarkStreamDecode measures the reading of a piece of text from an agent's stream: by Text, if it is like the
+// piece before it, as most are, and if it is not; and by Event, the reader of everything.
 func BenchmarkStreamDecode(b *testing.B) {
 	const text = `"a piece of a text, as long as a model gives it\n"`
 	for _, v := range []struct {
 		client translate.Client
-		events [3]string // the task, the first piece, and the pieces that follow
+		events [3]string // the task, the first piece, and the pieces behind it
 	}{
 		{a2a.Legacy(), [3]string{
 			`{"jsonrpc":"2.0","id":"t","result":{"id":"t","status":{"state":"working"},"final":false}}`,

@@ -82,7 +82,7 @@ func TestLegacyRoute(t *testing.T) {
 	}
 }
 
-// Every kind has a number, and numbers that mean something else in AIP are never used.
+// Every kind has a number, and numbers with another meaning in AIP are never used.
 func TestLegacyFaults(t *testing.T) {
 	legacy := map[task.Kind]int64{
 		task.Internal: -32603, task.ParseError: -32700, task.InvalidRequest: -32600, task.MethodNotFound: -32601,
@@ -154,7 +154,7 @@ func TestLegacyNotificationHeader(t *testing.T) {
 	}
 }
 
-// TestNamesOfSessions: the session has the name of the request, unless the agent says another one, which is its own.
+// TestNamesOfSessions: the session has the name of the request, unless the agent says another one of its own.
 func TestNamesOfSessions(t *testing.T) {
 	const status = `"status":{"state":"completed"}`
 	const status10 = `"status":{"state":"TASK_STATE_COMPLETED"}`
@@ -189,7 +189,7 @@ func TestNamesOfSessions(t *testing.T) {
 			}
 			check := func(what string, rep agent.Report, err error) {
 				t.Helper()
-				got := tc.sent // where the answer has no names, as in a2a/legacy and in a Message without a context
+				got := tc.sent // if the answer has no names, as in a2a/legacy and in a Message without a context
 				if rep.Ref != nil {
 					got = rep.Ref.Session
 				}

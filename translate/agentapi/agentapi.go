@@ -7,12 +7,12 @@ import "github.com/aip-gateway/aip-gateway/translate/internal/wire"
 const name = "agentapi"
 
 // family is the name of the extensions of the Agent API. Those of a message are members of its request, such as model
-// and temperature. Those of a data item are the type of the content that it was, where the item does not say it,
-// {"agentapi":{"type":"refusal"}}, and what its message was (see head).
+// and temperature. Those of a data item are the type of its content, if the item does not say it,
+// {"agentapi":{"type":"refusal"}}, and the head of its message (see head).
 const family wire.Family = "agentapi"
 
-// requestNames are the members of a request that an extension never takes the place of: the members that say what is
-// asked, and by which caller. They are written without underscores, as wire.Names compares them.
+// requestNames are the members of a request never replaced by an extension: those with the question, and with its
+// caller. They are written without underscores, as wire.Names compares them.
 const requestNames wire.Names = "input stream sessionId userId id responseId previousResponseId"
 
 // The values of the member object.
@@ -35,7 +35,7 @@ const (
 	statusUnknown    = "unknown"
 )
 
-// The types of messages that mean something to the gateway.
+// The types of messages with a meaning for the gateway.
 const (
 	typeMessage            = "message"
 	typeFunctionCall       = "function_call"
@@ -73,5 +73,5 @@ const (
 // roles are those of a message.
 var roles = []string{roleUser, roleAssistant, roleSystem, roleTool}
 
-// typeReasoning is the type of what an agent says while it works.
+// typeReasoning is the type of an agent's words while it works.
 const typeReasoning = "reasoning"

@@ -16,24 +16,23 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Options are what an operator decides about an agent. The zero value is valid.
+// Options are an operator's decisions about an agent. The zero value is valid.
 type Options struct {
-	Expose Expose // what a Leader sees of messages that are no answers
+	Expose Expose // the Leader's view of messages other than answers
 
-	// CancelPath is the path, on the host of the agent's URL, by which a run is stopped, for the transport; empty where
-	// there is none.
+	// CancelPath is the path for stopping a run, on the host of the agent's URL. It is for the transport; empty for none.
 	CancelPath string
 }
 
-// Expose says what a Leader sees of an agent's messages of other types than "message", such as its reasoning and the
-// tools that it calls.
+// Expose is the Leader's view of an agent's messages of other types than "message", such as its reasoning and its calls
+// of tools.
 type Expose uint8
 
 // The values of Expose.
 const (
 	ExposeNone    Expose = iota // nothing
 	ExposeStatus                // the data items of a status, when the message is complete
-	ExposeProduct               // a product, whose name is the type of the message
+	ExposeProduct               // a product, with the type of the message as its name
 )
 
 var exposeNames = [...]string{"none", "status", "product"}
@@ -49,7 +48,7 @@ func ParseExpose(name string) (Expose, error) {
 }
 
 // Client returns the side of the Agent API towards agents. It has no Getter and no Resubscriber: an agent knows only
-// sessions, and what it has sent is gone with its connection.
+// sessions, and its answer is gone with its connection.
 func Client(o Options) translate.Client {
 	if o.CancelPath != "" {
 		return cancelingClient{client{Options: o}}
@@ -62,7 +61,7 @@ type client struct {
 	query translate.Query
 }
 
-// cancelingClient is the client of an agent whose runs can be stopped.
+// cancelingClient is the client of an agent with runs that can be stopped.
 type cancelingClient struct{ client }
 
 // Name implements translate.Client.
@@ -86,8 +85,8 @@ func (client) Header() []translate.Field { return nil }
 // AlwaysStreams implements translate.Streamer: agents answer by a stream, whatever is asked for.
 func (client) AlwaysStreams() {}
 
-// AppendCancel implements translate.Canceler. The specification has no such request. The one that AgentScope Runtime
-// has a function for names the session.
+// AppendCancel implements translate.Canceler. The specification has no such request. AgentScope Runtime has a function
+// for one. It names the session.
 func (cancelingClient) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	return append(appendSession(append(dst, '{'), ref), '}')
 }
@@ -95,16 +94,16 @@ func (cancelingClient) AppendCancel(dst []byte, ref agent.Ref) []byte {
 // CancelsSession implements translate.SessionCanceler.
 func (cancelingClient) CancelsSession() {}
 
-// appendSession appends the names of the user and of the session. An agent confuses all callers that leave them out.
-// Both are the name that the gateway derives from the Leader and its session: another Leader's are never the same, and
-// the agent cannot read from them who the Leader is.
+// appendSession appends the names of the user and of the session. An agent confuses all callers leaving them out. Both
+// are the name derived by the gateway from the Leader and its session: another Leader's are never the same, and the
+// agent cannot recognize the Leader by them.
 func appendSession(dst []byte, ref agent.Ref) []byte {
 	dst = task.AppendString(append(dst, `"user_id":`...), ref.Session)
 	return task.AppendString(append(dst, `,"session_id":`...), ref.Session)
 }
 
 // AppendTurn implements translate.Client. A continue is one more request of the session, since the agent remembers the
-// session and not the task. It may answer what the agent has asked for (see asks).
+// session and not the task. It may answer the agent's requests (see asked).
 func (client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	dst = append(dst, `{"input":[`...)
 	dst = appendInput(dst, t)
@@ -131,7 +130,7 @@ func appendInput(dst []byte, t *agent.Turn) []byte {
 	return appendMessages(dst, rest)
 }
 
-// Reply reads an answer that is no stream: the whole response, or an error.
+// Reply reads an answer other than a stream: the whole response, or an error.
 func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := wire.Value(body, "answer")
 	if err != nil {
@@ -160,13 +159,14 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 // Push implements translate.Client. The Agent API has no webhooks.
 func (client) Push([]byte, []task.Product) (agent.Report, error) { return agent.Report{}, nil }
 
-// NewStream implements translate.Client. Agents make a new id for each message, so what is known distinguishes nothing.
+// NewStream implements translate.Client. Agents make a new id for each message, so the known products distinguish
+// nothing.
 func (c client) NewStream([]task.Product) translate.Stream {
 	return &stream{reader{expose: c.Expose, query: c.query}}
 }
 
-// refusal returns the error in an object that belongs to no response, nil where there is none: the agent's server has
-// refused the request, or it has failed.
+// refusal returns the error in an object outside of a response, nil for none: the agent's server has refused the
+// request, or it has failed.
 func (m *members) refusal() error {
 	switch {
 	case m.failure.Exists():
@@ -179,7 +179,7 @@ func (m *members) refusal() error {
 				WithCause(translate.ErrBusy)
 		}
 		return refused(text)
-	case m.detail.Exists(): // a body that is not as it must be
+	case m.detail.Exists(): // an invalid body
 		return refused(wire.Reason(m.detail))
 	}
 	return nil
@@ -192,7 +192,7 @@ func refused(reason string) error {
 	return wire.Refuse("the agent's server reports an error, and not a response%s", reason)
 }
 
-// errorText returns an error of the agent as one line. It is empty where there is none.
+// errorText returns an error of the agent as one line. It is empty if there is none.
 func errorText(code, message gjson.Result) string {
 	word, text := wire.Clean(code.String(), wire.MaxWord), wire.Clean(message.String(), wire.MaxSentence)
 	if word == "" || text == "" {

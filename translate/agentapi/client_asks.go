@@ -14,11 +14,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// An agent asks by a message that needs an answer: it asks to approve the call of a tool (mcp_approval_request), or it
+// An agent asks by a message in need of an answer: it asks to approve the call of a tool (mcp_approval_request), or it
 // calls a function of its caller (function_call). Its response is complete then, and the task awaits input. The status
-// holds each request as a data item, from which a continue knows what it answers. So nothing else has to be kept.
+// holds each request as a data item, and a continue finds the question of its answer in it. So nothing else has to be
+// kept.
 
-// maxAsks is how many requests of an agent may be open at once.
+// maxAsks is the most requests of an agent open at once.
 const maxAsks = 64
 
 // ask is an open request of an agent.
@@ -46,7 +47,7 @@ func readAsk(kind string, it task.DataItem) ask {
 	return a
 }
 
-// asked keeps the requests that a complete message makes, and drops the requests that it answers.
+// asked keeps the requests in a complete message, and drops the requests answered by it.
 func (r *reader) asked(kind string, items []task.DataItem) error {
 	for _, it := range items {
 		if it.Kind != task.DataKind {
@@ -71,7 +72,7 @@ func (r *reader) asked(kind string, items []task.DataItem) error {
 	return nil
 }
 
-// answered drops the request that a data item answers.
+// answered drops the request answered by a data item.
 func (r *reader) answered(kind string, it task.DataItem, idName string) {
 	id := jsonrpc.Member(gjson.ParseBytes(it.Data), idName).Str
 	r.open = slices.DeleteFunc(r.open, func(a ask) bool { return a.kind == kind && a.id == id })
@@ -91,14 +92,14 @@ func (r *reader) question() []task.DataItem {
 	return items
 }
 
-// answers reports whether an item belongs to a message that answers what an agent has asked for.
+// answers reports whether an item belongs to a message in answer to an agent's request.
 func answers(it task.DataItem) bool {
 	kind := headOf(&it).kind
 	return kind == typeApprovalResponse || kind == typeFunctionCallOutput
 }
 
-// appendAnswers appends the messages that answer what the agent has asked for, with commas between them, and returns
-// the items of the turn that answer nothing. What is neither a yes nor a no is no approval: it is an ordinary message.
+// appendAnswers appends the messages in answer to the agent's requests, with commas between them, and returns the other
+// items of the turn. A text other than a yes or a no is no approval: it is an ordinary message.
 func appendAnswers(dst []byte, t *agent.Turn, items []task.DataItem) (_ []byte, rest []task.DataItem) {
 	if t.From != task.AwaitingInput || len(t.Asked) == 0 {
 		return dst, items
@@ -161,8 +162,8 @@ func (d decision) append(dst []byte, id string) []byte {
 	return wire.AppendOptional(dst, `,"reason":`, d.reason)
 }
 
-// decide returns the decision about a request: that of a data item which names the request or none, or else that of a
-// text, which decides about all requests. It marks the item as used.
+// decide returns the decision about a request: that of a data item naming the request or none, or else that of a text.
+// A text decides about all requests. It marks the item as used.
 func decide(id string, items []task.DataItem, used []bool) (d decision, ok bool) {
 	for i := range items {
 		if items[i].Kind != task.DataKind || used[i] {
@@ -191,8 +192,8 @@ func decide(id string, items []task.DataItem, used []bool) (d decision, ok bool)
 	return decision{}, false
 }
 
-// outputOf returns the index of the item that is the output of a call: data that name the call, or else the first data,
-// or else the first text. It is -1 where there is none.
+// outputOf returns the index of the item with the output of a call: data naming the call, or else the first data, or
+// else the first text. It is -1 if there is none.
 func outputOf(id string, items []task.DataItem, used []bool) int {
 	data, text := -1, -1
 	for i := range items {
@@ -216,8 +217,8 @@ func outputOf(id string, items []task.DataItem, used []bool) int {
 	return text
 }
 
-// output returns an item as the output of a function, which is a string. Of data that is the member output, or else all
-// of it, as JSON.
+// output returns an item as the output of a function, a string. For data it is the member output, or else all of it, as
+// JSON.
 func output(it *task.DataItem) string {
 	if it.Kind != task.DataKind {
 		return it.Text

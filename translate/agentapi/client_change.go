@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// change returns what the product has become since before: where the contents only repeat what was said in pieces,
-// nothing, or that the product is complete.
+// change returns the change of the product since before. If the contents only repeat the pieces, it is nothing, or the
+// end of the product.
 func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
 	now := m.product()
 	if !m.begun && len(now.DataItems) == 0 {
@@ -38,12 +38,12 @@ func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
 	return chunks
 }
 
-// end returns a piece that adds nothing to a product, and is its last one.
+// end returns the last piece of a product. It adds nothing.
 func end(p *task.Product) task.Chunk {
 	return task.Chunk{Product: task.Product{ID: p.ID, Name: p.Name, DataItems: nothing(p)}, Append: true, Last: true}
 }
 
-// nothing returns what a piece has that adds nothing to a product: an empty text where that changes nothing, since not
+// nothing returns the data items of a piece adding nothing to a product: an empty text if it changes nothing, since not
 // every caller takes a piece without any data items.
 func nothing(p *task.Product) []task.DataItem {
 	if n := len(p.DataItems); n > 0 && p.DataItems[n-1].PlainText() {
@@ -52,7 +52,7 @@ func nothing(p *task.Product) []task.DataItem {
 	return nil
 }
 
-// extend takes what a message has beside its contents, which its product has as well.
+// extend takes the members of a message beside its contents. Its product has them as well.
 func (m *agentMessage) extend(of *members) {
 	if wire.Absent(of.metadata) && wire.Absent(of.usage) {
 		return
@@ -69,7 +69,7 @@ func (m *agentMessage) extend(of *members) {
 	m.extensions = x.JSON(family, "")
 }
 
-// end adds the end of each product whose message the response has not completed.
+// end adds the end of each product without a completed message in the response.
 func (r *reader) end(rep *agent.Report) {
 	for _, id := range slices.Sorted(maps.Keys(r.messages)) {
 		msg := r.messages[id]
@@ -84,7 +84,7 @@ func (r *reader) end(rep *agent.Report) {
 }
 
 // Conclude implements translate.Concluder: some agents end their stream behind a complete message, without the end of
-// the response. An agent that ends it elsewhere was stopped.
+// the response. An agent ending it elsewhere was stopped.
 func (r *reader) Conclude() (rep agent.Report, ok bool) { // Lenient: no end of the response
 	if r.ended == nil || !r.ended.answers {
 		return rep, false
@@ -99,7 +99,7 @@ func (r *reader) Conclude() (rep agent.Report, ok bool) { // Lenient: no end of 
 	}, true
 }
 
-// reason returns why a response has ended without being completed.
+// reason returns the reason for the end of a response without its completion.
 func (r *reader) reason(m *members) string {
 	text := errorText(m.failure.Get("code"), m.failure.Get("message"))
 	if text == "" {
@@ -114,10 +114,10 @@ func (r *reader) reason(m *members) string {
 	return "the agent says that the run is " + wire.Clean(m.status.Str, wire.MaxWord) + ", and gives no reason"
 }
 
-// What a caller of the Agent API is shown of a response that has not been completed is kept with the status: its own
-// word for that, and its error, whose code callers compare.
+// The end of a response without completion is kept with the status, for callers of the Agent API: its own word for
+// this, and its error, as callers compare its code.
 
-// ended returns the extensions of a status that stand for the end of a response.
+// ended returns the extensions of a status for the end of a response.
 func ended(status, failure gjson.Result) json.RawMessage {
 	var x wire.Extensions
 	x.Add("status", status)
@@ -125,7 +125,7 @@ func ended(status, failure gjson.Result) json.RawMessage {
 	return x.JSON(family, "")
 }
 
-// failed returns the extensions of a status that stand for an error.
+// failed returns the extensions of a status for an error.
 func failed(code, message gjson.Result) json.RawMessage {
 	var x wire.Extensions
 	addError(&x, code, message)

@@ -8,18 +8,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// A content does not say what its message is: the answer, or what a tool was given. Some agents send contents before
-// the message, so they wait for it, and are not shown where it never comes. With ExposeProduct nothing is hidden:
-// pieces of a text do not wait, and other contents do until the end at most, so that the product has its name.
+// A content does not say the kind of its message: the answer, or the input of a tool. Some agents send contents before
+// the message, so they wait for it, and are not shown if it never comes. With ExposeProduct nothing is hidden: pieces
+// of a text do not wait, and other contents do until the end at most, so that the product has its name.
 
-// maxWaiting is how many bytes of contents may wait for their messages in one answer, as many as one event may have.
+// maxWaiting is the most bytes of contents waiting for their messages in one answer, as many as one event may have.
 const maxWaiting = 16 << 20
 
-// know takes what a message says about itself, and adds the contents that have waited for it. What has once been known
-// as no answer stays that, and what turns out to be none is not shown any further.
+// know takes the type and the role of a message, and adds the contents waiting for it. A message once known as no
+// answer stays so, and one that turns out to be none is not shown any further.
 func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 	kind := typeMessage
-	if k := m.kind.Str; k != "" && k != "assistant" { // which an example of the specification has
+	if k := m.kind.Str; k != "" && k != "assistant" { // from an example of the specification
 		kind = wire.Clean(k, wire.MaxWord)
 	}
 	repeats := isAnswer(kind) && (m.role.Str == roleUser || m.role.Str == roleSystem)
@@ -49,10 +49,10 @@ func (r *reader) know(rep *agent.Report, msg *agentMessage, m *members) {
 	}
 }
 
-// isAnswer reports whether a message of this type is for the one who asks: a text, or what an interface shows.
+// isAnswer reports whether a message of this type is for the asking caller: a text, or the content of an interface.
 func isAnswer(kind string) bool { return kind == typeMessage || kind == typeUIResponse }
 
-// wait counts a content that waits for its message.
+// wait counts a content waiting for its message.
 func (r *reader) wait(msg *agentMessage, size int) error {
 	msg.waiting += size
 	if r.waiting += size; r.waiting > maxWaiting {

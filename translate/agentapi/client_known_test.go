@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestUnknownMessages holds what becomes of contents before the message that they belong to.
+// TestUnknownMessages tests the treatment of contents before their message.
 func TestUnknownMessages(t *testing.T) {
 	const (
 		begin  = `{"object":"response","id":"r","status":"in_progress"}`
@@ -126,7 +126,7 @@ func TestUnknownMessages(t *testing.T) {
 	}
 }
 
-// TestWaitingIsGivenBack: contents that wait for one message are no longer counted when it is known.
+// TestWaitingIsGivenBack: contents waiting for one message are no longer counted when it is known.
 func TestWaitingIsGivenBack(t *testing.T) {
 	s := Client(Options{}).NewStream(nil).(*stream)
 	for i, kind := range []string{"message", "plugin_call"} {
@@ -147,7 +147,7 @@ func TestWaitingIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestConclude: an agent that ends its stream behind a complete answer has answered. Elsewhere it was stopped.
+// TestConclude: an agent ending its stream behind a complete answer has answered. Elsewhere it was stopped.
 //
 // Lenient: the end of its stream behind a complete message, without that of the response
 func TestConclude(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// What one answer may have.
+// Limits of one answer.
 const (
 	maxMessages = 10_000
 	maxContents = 10_000 // of messages that are not complete
@@ -25,7 +25,7 @@ const (
 // stream reads the events of one answer. They are distinguished by their member object; their numbers are not used.
 type stream struct{ reader }
 
-// done is what some servers send behind the last event.
+// done is sent by some servers behind the last event.
 var done = []byte("[DONE]")
 
 // Event implements translate.Stream.
@@ -55,7 +55,7 @@ func (s *stream) Event(_ string, data []byte) (agent.Report, error) {
 	return agent.Report{}, nil // of another version
 }
 
-// members are those of responses, messages and contents, by the names that they share.
+// members are those of responses, messages and contents, by their common names.
 type members struct {
 	object, id, kind, role, status, failure, detail, output, usage, content, session, metadata gjson.Result
 	messageID, index, delta, text, code, message                                               gjson.Result
@@ -110,26 +110,26 @@ type reader struct {
 	expose   Expose
 	query    translate.Query
 	messages map[string]*agentMessage
-	last     *agentMessage // that the last event was about
-	contents int           // of messages that are not complete, including the ones that an index skips
-	waiting  int           // bytes of contents whose messages are not known yet
-	ended    *agentMessage // the last one that is complete
+	last     *agentMessage // the one of the last event
+	contents int           // of incomplete messages, including the ones skipped by an index
+	waiting  int           // bytes of contents with their messages not known yet
+	ended    *agentMessage // the last complete one
 	open     []ask
-	failure  string // what the agent has last reported as an error, outside of its response
+	failure  string // the agent's last error outside of its response
 }
 
 // agentMessage is one message of the agent.
 type agentMessage struct {
 	id, kind string
-	known    bool   // the agent has sent the message itself, which says what it is
-	answers  bool   // it is for the one who asks
-	waiting  int    // bytes of contents that have come before that
+	known    bool   // the agent has sent the message itself, with its type
+	answers  bool   // it is for the asking caller
+	waiting  int    // bytes of contents received before that
 	shows    bool   // it is a product
-	repeats  bool   // what the user or the system has said, which is not shown
+	repeats  bool   // the words of the user or the system, not shown
 	contents []part // by index
 	begun    bool   // a piece of the product was reported
-	grows    bool   // the last content is a text that grows, and is shown as it does
-	mixed    bool   // a content before the last one has grown, so that the product is not in order
+	grows    bool   // the last content is a growing text, shown as it grows
+	mixed    bool   // a content before the last one has grown, so the product is not in order
 	complete bool
 
 	extensions json.RawMessage // of the product
@@ -142,7 +142,7 @@ type part struct {
 	item  task.DataItem
 }
 
-// response reads a response, which says how the run stands. The last one has all messages again.
+// response reads a response, with the state of the run. The last one has all messages again.
 func (r *reader) response(m *members) (agent.Report, error) {
 	if err := wire.InSession(&r.query, m.session.Str); err != nil {
 		return agent.Report{}, err
@@ -166,7 +166,7 @@ func (r *reader) response(m *members) (agent.Report, error) {
 		rep.State = task.Canceled
 	case statusRejected:
 		rep.State = task.Rejected
-	default: // unknown, which says nothing
+	default: // unknown, without a meaning
 		return agent.Report{}, nil
 	}
 	if err := r.output(&rep, m.output); err != nil {
@@ -189,7 +189,7 @@ func (r *reader) response(m *members) (agent.Report, error) {
 	return rep, nil
 }
 
-// output reads the messages of a response that has ended: the messages that the stream has not completed.
+// output reads the messages of an ended response: those not completed in the stream.
 func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 	if wire.Absent(list) {
 		return nil
@@ -238,7 +238,7 @@ func (r *reader) message(m *members) (rep agent.Report, err error) {
 	return rep, err
 }
 
-// messageOf returns the message with an id, which may be new. Where there is no id, it is the last one.
+// messageOf returns the message with an id, old or new. Without an id, it is the last one.
 func (r *reader) messageOf(id string) (*agentMessage, error) {
 	if len(id) > wire.MaxID {
 		return nil, wire.Refuse("the agent's answer has a message whose id has more than %d bytes", wire.MaxID)
@@ -264,7 +264,7 @@ func (r *reader) messageOf(id string) (*agentMessage, error) {
 	return msg, nil
 }
 
-// content reads a content: a piece that is added to a text, or all of it.
+// content reads a content: a piece added to a text, or all of it.
 func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err error) {
 	msg, err := r.messageOf(m.messageID.Str)
 	if err != nil || msg.complete || msg.known && !msg.shows {
@@ -312,7 +312,7 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 	return rep, nil
 }
 
-// completed reads a message that is complete. Where it lists no contents, those of the stream are all.
+// completed reads a complete message. If it lists no contents, those of the stream are all.
 func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) error {
 	if msg.complete || wire.Absent(m.content) {
 		return nil
@@ -358,7 +358,7 @@ func (m *agentMessage) name() string {
 	return m.kind
 }
 
-// index returns the place of a content. One without an index is the last one, unless that is whole.
+// index returns the place of a content. One without an index is the last one, unless the last one is whole.
 func (m *agentMessage) index(v gjson.Result) (int, error) {
 	n := len(m.contents)
 	if wire.Absent(v) {
@@ -382,7 +382,7 @@ func (m *agentMessage) part(i int) *part {
 	return &m.contents[i]
 }
 
-// product returns the message as a product, as it is now. Texts that follow each other are one.
+// product returns the message as a product, as it is now. Adjacent texts are one.
 func (m *agentMessage) product() task.Product {
 	items := make([]task.DataItem, 0, len(m.contents))
 	for i := range m.contents {

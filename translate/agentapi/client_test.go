@@ -34,7 +34,7 @@ func vector(t testing.TB, name string) (events [][]byte) {
 	return events
 }
 
-// heard is what a Leader gets of an answer.
+// heard is a Leader's view of an answer.
 type heard struct {
 	States   []string // each with its texts
 	Chunks   []string // +text is appended
@@ -91,7 +91,7 @@ func product(name string, items ...task.DataItem) task.Product {
 	return task.Product{ID: "msg", Name: name, DataItems: items}
 }
 
-// TestVectors holds what a Leader gets of the answers of the real server.
+// TestVectors tests a Leader's view of the answers of the real server.
 func TestVectors(t *testing.T) {
 	hello := product("", task.Text("Hello"))
 	call := task.DataItem{Kind: task.DataKind,
@@ -148,7 +148,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestEvents holds what becomes of answers that the vectors do not have.
+// TestEvents tests answers beside those of the vectors.
 func TestEvents(t *testing.T) {
 	const (
 		begin = `{"object":"response","id":"r","status":"in_progress"}`
@@ -282,7 +282,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestReply holds what becomes of answers that are no streams.
+// TestReply tests answers other than streams.
 func TestReply(t *testing.T) {
 	known := []task.Product{{ID: "m-0", DataItems: []task.DataItem{task.Text("before")}}}
 	rep, err := Client(Options{}).Reply([]byte(`{"object":"response","id":"r","status":"completed","usage":{"n":1},`+
@@ -310,8 +310,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestOtherSession holds that a response of another session of the gateway is no answer. An agent may have a name of
-// its own for the session.
+// TestOtherSession: a response of another session of the gateway is no answer. An agent may have a name of its own for
+// the session.
 //
 // Lenient: a session id of its own
 func TestOtherSession(t *testing.T) {
@@ -334,7 +334,7 @@ func TestOtherSession(t *testing.T) {
 	}
 }
 
-// TestBusy holds that the line of a busy session is known, in a stream and out of it.
+// TestBusy: the line of a busy session is known, in a stream and out of it.
 func TestBusy(t *testing.T) {
 	busy := []byte(`{"error": "Task s:s is already in RUNNING state."}`)
 	_, reply := Client(Options{}).Reply(busy, nil)
@@ -438,8 +438,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestManyContents: an agent cannot make the gateway hold any number of contents by indexes that skip some. Messages
-// that are complete do not count.
+// TestManyContents: an agent cannot make the gateway hold any number of contents by indexes skipping some. Complete
+// messages do not count.
 func TestManyContents(t *testing.T) {
 	for name, completes := range map[string]bool{"left open": false, "completed": true} {
 		t.Run(name, func(t *testing.T) {

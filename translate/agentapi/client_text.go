@@ -7,14 +7,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// textContent is how agents write a content that is a piece of text.
+// textContent is the form of a content with a piece of text.
 var textContent = wire.NewForm(
 	wire.Scalar("sequence_number"), wire.Required("object", objectContent), wire.Constant("status", statusInProgress),
 	wire.Null("error"), wire.Required("type", typeText), wire.PieceIndex("index"), wire.PieceAppend("delta"),
 	wire.PieceProduct("msg_id"), wire.PieceText("text"),
 )
 
-// Text implements translate.TextStream: it reads one more piece of a text that grows.
+// Text implements translate.TextStream: it reads one more piece of a growing text.
 func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	p, ok := wire.ReadPiece(data, textContent)
 	if !ok || !p.Append || len(p.Text) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// TestTextsOfVectors holds that the pieces of texts of the real server are read in one pass, but for the first of each
-// message, and that they say the same.
+// TestTextsOfVectors: the pieces of texts of the real server are read in one pass, but for the first of each message,
+// and they say the same.
 func TestTextsOfVectors(t *testing.T) {
 	for name, want := range map[string]int{"hello": 1, "tool": 1, "boom": 0, "stop": 7, "badreq": 0} {
 		if got := translatetest.SameTexts(t, Client(Options{}), vector(t, name)); got != want {
@@ -39,7 +39,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzTexts holds that Text and Event agree about all events, one on each line, in the middle of an answer.
+// FuzzTexts: Text and Event agree about all events, one on each line, in the middle of an answer.
 func FuzzTexts(f *testing.F) {
 	seeds(f)
 	begin := vector(f, "stop")[:4]
@@ -51,8 +51,7 @@ func FuzzTexts(f *testing.F) {
 	})
 }
 
-// FuzzClient holds that whatever an agent sends, in a stream or as one answer, is reported, or refused in one clean
-// sentence.
+// FuzzClient: any body of an agent, in a stream or as one answer, is reported, or refused in one clean sentence.
 func FuzzClient(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// readContent reads one content of a message. What the canon has no words for becomes a data item that holds it as it
-// was sent, so that nothing is lost. The texts of the item are views of v.
+// readContent reads one content of a message. A content without words in the canon becomes a data item with the content
+// as sent, so that nothing is lost. The texts of the item are views of v.
 func readContent(v gjson.Result) task.DataItem {
 	var m contentMembers
 	wire.Members(v, m.set)
@@ -82,7 +82,7 @@ func (m *contentMembers) set(name string, v gjson.Result) {
 	}
 }
 
-// media reads an image or a video: a URL, which may hold the bytes.
+// media reads an image or a video: a URL, perhaps one with the bytes in it.
 func media(v gjson.Result, kind, url string) task.DataItem {
 	if url == "" {
 		return dataItem(v)
@@ -94,14 +94,14 @@ func media(v gjson.Result, kind, url string) task.DataItem {
 	return it
 }
 
-// audio reads a content whose data are base64, or a URL.
+// audio reads a content with base64, or a URL, as its data.
 func (m *contentMembers) audio(v gjson.Result) task.DataItem {
 	data := m.data.Str
 	if data == "" {
 		return dataItem(v)
 	}
 	it := fileOf(data)
-	if it.MIMEType == "" { // which no extension of a URL says
+	if it.MIMEType == "" { // no extension of a URL says it
 		it.MIMEType = audioType(m.format.Str)
 	}
 	if !strings.HasPrefix(it.MIMEType, typeAudio+"/") {
@@ -110,7 +110,7 @@ func (m *contentMembers) audio(v gjson.Result) task.DataItem {
 	return it
 }
 
-// file reads a content of type file. One that is only named by an id cannot be fetched, and stays as it was sent.
+// file reads a content of type file. A file with only an id cannot be fetched, and stays as it was sent.
 func (m *contentMembers) file(v gjson.Result) task.DataItem {
 	var it task.DataItem
 	switch {
@@ -131,7 +131,7 @@ func (m *contentMembers) file(v gjson.Result) task.DataItem {
 	return it
 }
 
-// fileOf returns the file that a string is: base64, or a URL.
+// fileOf returns the file in a string: base64, or a URL.
 func fileOf(s string) task.DataItem {
 	if wire.IsBase64(s) {
 		return task.DataItem{Kind: task.FileItem, Bytes: s}
@@ -154,7 +154,7 @@ func extension(url string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Ext(url), "."))
 }
 
-// mimeTypes are the usual types of images and videos, which contents name by their URL only.
+// mimeTypes are the usual types of images and videos, as contents name them by their URL only.
 var mimeTypes = map[string]string{
 	"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
 	"svg": "image/svg+xml", "mp4": "video/mp4", "webm": "video/webm", "mov": "video/quicktime",
@@ -179,15 +179,15 @@ func audioFormat(mime string) string {
 	return strings.TrimPrefix(mime, "audio/")
 }
 
-// typed returns the metadata of an item which says of what type its content was.
+// typed returns the metadata of an item with the type of its content.
 func typed(kind string) json.RawMessage {
 	return append(task.AppendString([]byte(`{"agentapi":{"type":`), kind), '}', '}')
 }
 
-// typeOf returns the type that typed has given an item, and nothing for other items.
+// typeOf returns the type given to an item by typed, and nothing for other items.
 func typeOf(it *task.DataItem) string { return own(it, "type") }
 
-// own returns a string that the Agent API has in the metadata of an item.
+// own returns a string of the Agent API in the metadata of an item.
 func own(it *task.DataItem, name string) string {
 	if len(it.Metadata) == 0 {
 		return ""
@@ -195,8 +195,8 @@ func own(it *task.DataItem, name string) string {
 	return gjson.ParseBytes(wire.MemberOf(family.Of(it.Metadata), name)).Str
 }
 
-// appendContent appends the members of a content that hold an item, its type first, without the braces around them. A
-// server refuses a request with a content of a type that it does not know, so only the types of the schema are written.
+// appendContent appends the members of a content for an item, its type first, without the braces around them. A server
+// refuses a request with a content of an unknown type, so only the types of the schema are written.
 func appendContent(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.FileItem:
@@ -219,10 +219,10 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 	return task.AppendString(append(dst, `"type":"text","text":`...), it.Text)
 }
 
-// unknownType is the media type of a file that names none.
+// unknownType is the media type of a file without one.
 const unknownType = "application/octet-stream"
 
-// appendFile appends a file by its media type, or by the type of the content that it was.
+// appendFile appends a file by its media type, or by the type of its content.
 func appendFile(dst []byte, it *task.DataItem) []byte {
 	kind, _, _ := strings.Cut(it.MIMEType, "/")
 	if t := typeOf(it); t != "" {
@@ -233,7 +233,7 @@ func appendFile(dst []byte, it *task.DataItem) []byte {
 		return wire.AppendFileURI(append(dst, `"type":"image","image_url":`...), it, unknownType)
 	case kind == typeVideo:
 		return wire.AppendFileURI(append(dst, `"type":"video","video_url":`...), it, unknownType)
-	case kind == typeAudio: // whose data may be a URL
+	case kind == typeAudio: // its data may be a URL
 		dst = task.AppendString(append(dst, `"type":"audio","data":`...), it.Bytes+it.URI)
 		if strings.HasPrefix(it.MIMEType, typeAudio+"/") || it.Bytes != "" {
 			dst = task.AppendString(append(dst, `,"format":`...), audioFormat(it.MIMEType))

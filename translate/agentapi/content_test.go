@@ -11,14 +11,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestContents holds what each content becomes, and that what can be sent to an agent comes back as it was.
+// TestContents tests the item of each content. A content fit for an agent comes back as it was.
 func TestContents(t *testing.T) {
 	file := func(it task.DataItem) task.DataItem { it.Kind = task.FileItem; return it }
 	data := func(s string) task.DataItem { return task.DataItem{Kind: task.DataKind, Data: []byte(s)} }
 	for _, tc := range []struct {
 		content string
 		item    task.DataItem
-		sent    string // "" where it is the content
+		sent    string // "" if it is the content
 	}{
 		{`"type":"text","text":"a\n\"b\""`, task.Text("a\n\"b\""), ""},
 		{`"type":"text","text":""`, task.Text(""), ""},

@@ -8,8 +8,7 @@ import (
 )
 
 // A conversation is a user_id and a session_id of a caller. Its name is the session of its tasks: the session_id alone,
-// if the user_id is the same, as it is for callers that leave the user_id out; otherwise both, with a slash between
-// them.
+// if the user_id is the same, as for callers without a user_id; otherwise both, with a slash between them.
 
 // conversation returns the name of a conversation.
 func conversation(user, session string) string {
@@ -19,7 +18,7 @@ func conversation(user, session string) string {
 	return url.PathEscape(user) + "/" + session
 }
 
-// userAndSession returns what conversation has made a name of.
+// userAndSession returns the user and the session of a name of conversation.
 func userAndSession(conversation string) (user, session string) {
 	escaped, session, both := strings.Cut(conversation, "/")
 	if !both {
@@ -32,15 +31,15 @@ func userAndSession(conversation string) (user, session string) {
 	return user, session
 }
 
-// IsInSession implements translate.Sessions: what a request names beside a response must be that of the response. A
-// user_id or a session_id that it does not name may be any.
+// IsInSession implements translate.Sessions: the user and session named in a request beside a response must be those of
+// the response. A missing user_id or session_id may be any.
 func (server) IsInSession(named, session string) bool {
 	user, id := userAndSession(named)
 	ofUser, ofID := userAndSession(session)
 	return (user == "" || user == ofUser) && (id == "" || id == ofID)
 }
 
-// The id of a response names the task that has produced it, and the message that it answers.
+// The id of a response names the task behind it, and the message answered by it.
 const responsePrefix = "response_"
 
 // responseID returns the id of the response of a task to a message.

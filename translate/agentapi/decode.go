@@ -50,9 +50,9 @@ func (r *request) set(name string, v gjson.Result) {
 	}
 }
 
-// decodeMessage reads a message. What the gateway has no use for, such as the name of a model or tools, is passed on to
-// the agent as extensions of the message. A request whose values are refused is for a stream, as it is for the
-// server of the Agent API. One that has not the types of the schema is refused before that, by a status.
+// decodeMessage reads a message. Members without use for the gateway, such as the name of a model or tools, are passed
+// on to the agent as extensions of the message. A request with refused values is for a stream, as for the server of the
+// Agent API. One with other types than those of the schema is refused before that, by a status.
 func (s server) decodeMessage(req *translate.Request) (translate.Call, error) {
 	refused := translate.Call{Stream: true}
 	var r request
@@ -87,7 +87,7 @@ func (s server) decodeMessage(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// identify reads the session, and the id that the response gets.
+// identify reads the session, and the id for the response.
 func (r *request) identify(call *translate.Call, newID func() string) {
 	user, session := r.ID(r.user, "user_id"), r.ID(r.session, "session_id")
 	previous := r.Bounded(r.previous, "previous_response_id", 2*wire.MaxID)
@@ -126,7 +126,7 @@ func (r *request) messages() (items []task.DataItem) {
 	// The items are views of this copy.
 	input := gjson.Parse(strings.Clone(r.input.Raw))
 	items = []task.DataItem{}
-	if input.Type == gjson.String { // as callers write it who have one text to say
+	if input.Type == gjson.String { // the form of callers with one text only
 		return append(items, task.Text(input.Str))
 	}
 	several, n := isSeveral(input), 0
@@ -154,7 +154,7 @@ func isSeveral(list gjson.Result) bool {
 	return n > 1
 }
 
-// message reads the contents of a message, and marks them with what else the message says.
+// message reads the contents of a message, and marks them with the head of the message.
 func (r *request) message(v gjson.Result, h *head, items *[]task.DataItem) {
 	var role, kind, content gjson.Result
 	wire.Members(v, func(name string, v gjson.Result) {
@@ -176,7 +176,7 @@ func (r *request) message(v gjson.Result, h *head, items *[]task.DataItem) {
 	if r.Err != nil || wire.Absent(content) {
 		return
 	}
-	if content.Type == gjson.String { // which is a text
+	if content.Type == gjson.String { // a text
 		it := task.Text(content.Str)
 		h.mark(&it, true)
 		*items = append(*items, it)

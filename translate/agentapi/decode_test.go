@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// TestConversations: each pair of a user_id and a session_id has a name of its own, from which both can be read.
+// TestConversations: each pair of a user_id and a session_id has a name of its own. Both can be read from it.
 func TestConversations(t *testing.T) {
 	names := make(map[string][2]string)
 	ids := []string{"a", "b", "a/b", "/", "//", "a%2Fb", "%", "é", "a b"}
@@ -35,7 +35,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestDecodeSession: which session a request is for, and which id its response gets.
+// TestDecodeSession tests the session of a request, and the id of its response.
 func TestDecodeSession(t *testing.T) {
 	for body, want := range map[string]translate.Call{
 		`{"input":[]}`: {Stream: true},
@@ -79,7 +79,7 @@ func TestDecodeSession(t *testing.T) {
 	}
 }
 
-// requests are requests with everything that a caller may send.
+// requests are requests with everything a caller may send.
 var requests = [][]byte{
 	[]byte(`{"input":[{"role":"user","type":"message","content":[{"type":"text","text":"hello"}]}],"session_id":"s",` +
 		`"user_id":"u","stream":false,"id":"r","model":"m","tools":[{"type":"function"}],"previous_response_id":null}`),
@@ -96,7 +96,7 @@ func TestDecode(t *testing.T) {
 	translatetest.Decoder(t, func(body []byte) (translate.Call, error) { return decode(string(body)) }, requests...)
 }
 
-// FuzzDecode: no body makes the decoder fail, and all that it keeps of one is valid.
+// FuzzDecode: no body makes the decoder fail, and everything it keeps of one is valid.
 func FuzzDecode(f *testing.F) {
 	for _, body := range requests {
 		f.Add(body)
@@ -116,7 +116,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestDecodeInput: what the contents of a request become.
+// TestDecodeInput tests the items of a request's contents.
 func TestDecodeInput(t *testing.T) {
 	call, err := decode(string(requests[1]))
 	if err != nil {
@@ -149,7 +149,7 @@ func TestDecodeInput(t *testing.T) {
 	}
 }
 
-// TestIsInSession: what a request names beside a response must be what the response is of.
+// TestIsInSession: the names in a request beside a response must be those of the response.
 func TestIsInSession(t *testing.T) {
 	s := server{}
 	for _, tc := range []struct {
@@ -169,7 +169,7 @@ func TestIsInSession(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses: what a request may not have, and how that is answered.
+// TestDecodeRefuses tests the refusals of requests, and the answers to them.
 func TestDecodeRefuses(t *testing.T) {
 	in := func(message string) string { return `{"input":[` + message + `]}` }
 	detail := func(is mismatch, loc string) string {

@@ -31,7 +31,7 @@ func (s server) AppendTask(dst []byte, _ jsonrpc.ID, c *translate.Call, t *task.
 	return s.appendResponse(dst, c, t)
 }
 
-// appendResponse appends the last response of the stream that the caller has not asked for.
+// appendResponse appends the last response of a stream, for a caller without the stream.
 func (server) appendResponse(dst []byte, c *translate.Call, t *task.Task) []byte {
 	e := newEncoder(c, t)
 	e.take(&task.Event{Task: t})
@@ -45,19 +45,18 @@ func (server) appendResponse(dst []byte, c *translate.Call, t *task.Task) []byte
 	return dst
 }
 
-// encoder writes the stream of a response: the response created and in progress; of each message that it is in
-// progress, its contents, and that it is completed; then the response completed, with all messages, or failed. Objects
-// are numbered in one row. A product is a message, and so is what the agent says with a state. The answer is the last
-// one.
+// encoder writes the stream of a response: the response created and in progress; each message in progress, its
+// contents, and the message completed; then the response completed, with all messages, or failed. Objects are numbered
+// in one row. A product is a message, and so are the agent's words with a state. The answer is the last one.
 //
-// What an event brings is a list of steps, each of which is one frame.
+// The result of an event is a list of steps. Each step is one frame.
 type encoder struct {
 	id, session string // of the response
 	turn        string // makes the ids of messages unique in a conversation
 	created     int64  // seconds since 1970; 0 if it is not known
 	usage       json.RawMessage
 
-	numbered int64 // objects that were written
+	numbered int64 // written objects
 	messages []*message
 	ending   []*message // they are over, and in progress until another one is, too: see encode_answer.go
 	opened   int        // messages, including dropped ones
@@ -82,11 +81,11 @@ type step struct {
 // message is a message of the response.
 type message struct {
 	id, kind string
-	product  *task.Product // all but its data items; nil for what the agent says with a state
+	product  *task.Product // all but its data items; nil for the agent's words with a state
 	contents []content
 	says     bool // it has a text
 	done     bool
-	written  []byte // its contents that are completed, with commas between them, then all of it
+	written  []byte // its completed contents, with commas between them, then all of it
 }
 
 // content is a content of a message.
@@ -114,20 +113,20 @@ func (e *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return e.Event(dst, &task.Event{Task: t})
 }
 
-// Event implements translate.Encoder. A turn ends with every state in which the agent waits or has finished.
+// Event implements translate.Encoder. A turn ends with every state of a waiting or finished agent.
 func (e *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	e.take(ev)
 	return e.next(dst)
 }
 
-// take lists the steps that an event brings.
+// take lists the steps of an event.
 func (e *encoder) take(ev *task.Event) {
 	e.steps, e.at = e.steps[:0], 0
 	switch {
 	case ev.Task != nil:
 		e.begin(&ev.Task.Status)
 		e.usage = usageOf(ev.Task.Extensions)
-		for i := range ev.Task.Products { // those of a task that has failed are what there was before
+		for i := range ev.Task.Products { // those of a failed task are from before its failure
 			e.product(&task.Chunk{Product: ev.Task.Products[i], Last: isFailure(ev.Task.Status.State)})
 		}
 		e.status(&ev.Task.Status)
@@ -167,7 +166,7 @@ func (e *encoder) next(dst []byte) translate.Frame {
 
 func (e *encoder) add(s step) { e.steps = append(e.steps, s) }
 
-// begin begins the response, at the time of the first state that is seen.
+// begin begins the response, at the time of the first state seen.
 func (e *encoder) begin(st *task.Status) {
 	if e.begun {
 		return
@@ -180,7 +179,7 @@ func (e *encoder) begin(st *task.Status) {
 	e.add(step{write: (*encoder).appendProgress, text: statusInProgress})
 }
 
-// status adds what the agent says with a state, and the end of the response where the turn ends with it.
+// status adds the agent's words with a state, and the end of the response if the turn ends with it.
 func (e *encoder) status(st *task.Status) {
 	if !st.State.Settled() {
 		e.say(typeReasoning, st.DataItems, false)
@@ -190,7 +189,7 @@ func (e *encoder) status(st *task.Status) {
 		return
 	}
 	e.ended = true
-	if isFailure(st.State) { // messages that are not over are never completed
+	if isFailure(st.State) { // messages not over yet are never completed
 		e.completeEnding()
 	} else {
 		e.finish(st)
@@ -198,8 +197,8 @@ func (e *encoder) status(st *task.Status) {
 	e.add(step{write: (*encoder).appendEnd, status: st})
 }
 
-// say adds a message of what the agent says with a state, in pieces as an answer, or as whole contents. Items that were
-// messages of another type are that again.
+// say adds a message with the agent's words with a state, in pieces as an answer, or as whole contents. Items from
+// messages of another type become messages of that type again.
 func (e *encoder) say(kind string, items []task.DataItem, pieces bool) {
 	for len(items) > 0 {
 		as, n := messageType(typeOf(&items[0]), kind), 1
@@ -216,7 +215,7 @@ func (e *encoder) say(kind string, items []task.DataItem, pieces bool) {
 	}
 }
 
-// messageType returns a name if it is that of a type of messages, and otherwise another one.
+// messageType returns a name if it is the name of a type of messages, and otherwise another one.
 func messageType(name, otherwise string) string {
 	switch name {
 	case typeReasoning, typeFunctionCall, typeFunctionCallOutput, typeApprovalRequest, typeApprovalResponse,
@@ -228,12 +227,12 @@ func messageType(name, otherwise string) string {
 	return otherwise
 }
 
-// product adds a product, or a piece of one. A message that is completed stays as it is: what follows is another one.
+// product adds a product, or a piece of one. A completed message stays as it is: later pieces make another one.
 func (e *encoder) product(c *task.Chunk) {
 	items := c.Product.DataItems
 	m := e.messageOf(c.Product.ID)
 	pieces := true
-	if !c.Append { // it takes the place of all that there is of the product
+	if !c.Append { // it takes the place of the whole product so far
 		e.withdraw(func(n *message) bool { return n != m && n.isOf(c.Product.ID) })
 		if m != nil && m.grows(items) {
 			items = []task.DataItem{task.Text(items[0].Text[len(m.contents[0].text):])}
@@ -254,7 +253,7 @@ func (e *encoder) product(c *task.Chunk) {
 	}
 }
 
-// messageOf returns the message of a product that is in progress. Most often that is the last one, which grows.
+// messageOf returns the message in progress of a product. Most often it is the last one, as that grows.
 func (e *encoder) messageOf(product string) *message {
 	for i := len(e.messages) - 1; i >= 0; i-- {
 		if m := e.messages[i]; !m.done && m.isOf(product) {
@@ -282,11 +281,11 @@ func (e *encoder) open(kind string, p *task.Product) *message {
 	return m
 }
 
-// overhead is about how many bytes a message or a content takes beside what it says.
+// overhead is about the number of bytes of a message or a content beside its texts and data.
 const overhead = 256
 
-// replace forgets the contents of a message. Later contents are not sent in pieces, because a caller adds pieces to
-// what it has, and takes a content that is completed for all of it.
+// replace forgets the contents of a message. Later contents are not sent in pieces, because a caller adds pieces to the
+// earlier ones, and takes a completed content for all of it.
 func (e *encoder) replace(m *message) {
 	for i := range m.contents {
 		e.kept -= m.contents[i].size() + overhead
@@ -295,20 +294,20 @@ func (e *encoder) replace(m *message) {
 	m.contents, m.written, m.says = nil, nil, false
 }
 
-// size returns how many bytes a content that is not completed holds.
+// size returns the number of bytes held by a content before its completion.
 func (c *content) size() int64 {
 	it := &c.item
 	return int64(len(c.text) + len(it.Bytes) + len(it.URI) + len(it.Data) + len(it.Metadata))
 }
 
-// grows reports whether a message is one plain text, which other contents repeat and continue.
+// grows reports whether a message is one plain text, and other contents repeat and continue it.
 func (m *message) grows(items []task.DataItem) bool {
 	return len(m.contents) == 1 && len(items) == 1 && !m.contents[0].done && m.contents[0].item.PlainText() &&
 		items[0].PlainText() && strings.HasPrefix(items[0].Text, string(m.contents[0].text))
 }
 
-// extend adds contents to a message, texts in pieces if pieces says so. A plain text continues the last content if that
-// is one as well, as in task.Fold.
+// extend adds contents to a message, texts in pieces if pieces says so. A plain text continues a plain text at the end,
+// as in task.Fold.
 func (e *encoder) extend(m *message, items []task.DataItem, pieces bool) {
 	for i := range items {
 		it := &items[i]
@@ -334,7 +333,7 @@ func (e *encoder) extend(m *message, items []task.DataItem, pieces bool) {
 	}
 }
 
-// completeContents completes the contents of a message that are in progress.
+// completeContents completes the contents in progress of a message.
 func (e *encoder) completeContents(m *message) {
 	for i := range m.contents {
 		if c := &m.contents[i]; !c.done {
@@ -362,7 +361,7 @@ func (e *encoder) withdraw(drop func(m *message) bool) {
 		}
 		e.replace(m)
 		e.kept -= overhead
-		m.done = true // it never is for callers, who have seen it begin
+		m.done = true // for callers it never is: they have seen it begin
 		return true
 	})
 }

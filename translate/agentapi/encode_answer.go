@@ -8,19 +8,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// The Agent API does not say which message is the answer. Callers take the last one of the output, or the last text of
-// the stream that is complete. Some interfaces stop where all messages that they have seen are complete. So what the
-// agent says beside a product comes before it, and one message is in progress until the end: a message that is over is
-// completed when another one has begun, and a product, which may be the answer, when another product has.
+// The Agent API does not mark the message with the answer. Callers take the last one of the output, or the last
+// complete text of the stream. Some interfaces stop when all messages seen are complete. So the agent's words beside a
+// product come before it, and one message is in progress until the end. A message that is over is completed when
+// another one has begun. A product, perhaps the answer, is completed when another product has begun.
 
-// ends says that a message is over.
+// ends marks a message as over.
 func (e *encoder) ends(m *message) {
 	if !slices.Contains(e.ending, m) {
 		e.ending = append(e.ending, m)
 	}
 }
 
-// follow completes the messages that are over, where the message that has just begun comes behind them.
+// follow completes the messages that are over, if the message just begun comes behind them.
 func (e *encoder) follow(begun *message) {
 	e.ending = slices.DeleteFunc(e.ending, func(m *message) bool {
 		if m.product != nil && begun.product == nil {
@@ -31,7 +31,7 @@ func (e *encoder) follow(begun *message) {
 	})
 }
 
-// completeEnding completes the messages that are over.
+// completeEnding completes all messages in e.ending.
 func (e *encoder) completeEnding() {
 	for _, m := range e.ending {
 		e.complete(m)
@@ -39,14 +39,14 @@ func (e *encoder) completeEnding() {
 	e.ending = nil
 }
 
-// answered reports whether a product has a text, so that it is the answer, and what the agent says in the end is not.
+// answered reports whether a product has a text, so that it is the answer, and the agent's last words are not.
 func (e *encoder) answered() bool {
 	return slices.ContainsFunc(e.messages, func(m *message) bool {
 		return m.product != nil && m.kind == typeMessage && m.says
 	})
 }
 
-// finish adds what the agent says at the end of its turn, and completes all messages, the answer last.
+// finish adds the agent's words at the end of its turn, and completes all messages, the answer last.
 func (e *encoder) finish(st *task.Status) {
 	beside := len(st.DataItems) == 0 || st.State != task.AwaitingInput && e.answered()
 	e.say(typeMessage, st.DataItems, !beside)
@@ -58,7 +58,7 @@ func (e *encoder) finish(st *task.Status) {
 	}
 }
 
-// putProductLast moves the last product behind what the agent has said since.
+// putProductLast moves the last product behind the agent's words since.
 func (e *encoder) putProductLast() {
 	for i := len(e.messages) - 1; i >= 0; i-- {
 		if m := e.messages[i]; m.product != nil {

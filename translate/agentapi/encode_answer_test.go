@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// readers are how callers take the answer from a stream.
+// readers are the ways of callers to take the answer from a stream.
 var readers = map[string]func(objects []gjson.Result) string{
 	"the last message of the output": func(objects []gjson.Result) string {
 		output := objects[len(objects)-1].Get("output").Array()
@@ -81,7 +81,7 @@ func textsOf(message gjson.Result) (text string) {
 	return text
 }
 
-// TestAnswerIsLast: whatever a caller reads, it takes the agent's answer, and not what the agent says beside it.
+// TestAnswerIsLast: with any reader, a caller takes the agent's answer, and not the agent's words beside it.
 func TestAnswerIsLast(t *testing.T) {
 	const answer = "It rains"
 	says := func(s task.State, text string) task.Event { return state(s, task.Text(text)) }
@@ -139,7 +139,7 @@ func TestAnswerIsLast(t *testing.T) {
 	}
 }
 
-// TestOverBeforeFailure: what was over when the task failed is complete, and what was not never is.
+// TestOverBeforeFailure: messages that were over when the task failed are complete, and others never are.
 func TestOverBeforeFailure(t *testing.T) {
 	got := shorts(sent(t, state(task.Working, task.Text("hm")), last(piece("a", "A", false)), piece("b", "B", false),
 		last(piece("c", "C", false)), state(task.Failed)))

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// short returns an object as a line: what it is, which message or content, and what it says.
+// short returns an object as a line: its kind, its message or content, and its text.
 func short(line string) string {
 	v := gjson.Parse(line)
 	s := v.Get("object").Str + " " + v.Get("status").Str
@@ -58,7 +58,7 @@ func shorts(lines []string) (list []string) {
 	return list
 }
 
-// TestStories holds the objects that the events of a task are sent as.
+// TestStories tests the objects sent for the events of a task.
 func TestStories(t *testing.T) {
 	data := func(kind, s string) task.DataItem {
 		it := task.DataItem{Kind: task.DataKind, Data: json.RawMessage(s)}
@@ -230,7 +230,7 @@ func randomEvents(r *rand.Rand) []task.Event {
 	return append(events, state(task.AwaitingCompletion))
 }
 
-// TestClientReadsServer: what the codec for agents reads of a stream of the codec for callers is what was written.
+// TestClientReadsServer: the codec for agents reads a stream of the codec for callers as it was written.
 func TestClientReadsServer(t *testing.T) {
 	for seed := range uint64(2000) {
 		events := randomEvents(rand.New(rand.NewPCG(seed, 0)))
@@ -276,7 +276,7 @@ func TestClientReadsServer(t *testing.T) {
 	}
 }
 
-// TestRetained: an encoder says how much it keeps.
+// TestRetained: an encoder reports the bytes it keeps.
 func TestRetained(t *testing.T) {
 	for seed := range uint64(500) {
 		e := newEncoder(&translate.Call{}, &task.Task{ID: "t", SessionID: "s"})
@@ -298,7 +298,7 @@ func TestRetained(t *testing.T) {
 	}
 }
 
-// TestErrors: every kind has a status and a sentence, and what is not for callers stays here.
+// TestErrors: every kind has a status and a sentence, and causes not for callers stay here.
 func TestErrors(t *testing.T) {
 	const secret = "do-not-show"
 	s := server{}

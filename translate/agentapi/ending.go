@@ -12,16 +12,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// ending is how a response ends. It has no code where there is no error.
+// ending is the end of a response. Without an error it has no code.
 type ending struct{ status, code, message string }
 
-// isFailure reports whether a response that ends in a state has not been completed.
+// isFailure reports whether a state ends a response without completing it.
 func isFailure(s task.State) bool {
 	return s == task.Failed || s == task.Rejected || s == task.Canceled
 }
 
-// endOf returns how the response ends of a turn that has ended with a status: as the agent has said it, if it speaks
-// the Agent API. So a response that the agent rejects while it works is rejected, though its task has failed.
+// endOf returns the end of the response of a turn ended with a status: in the agent's words, if it speaks the Agent
+// API. So a response rejected by a working agent is rejected, though its task has failed.
 func endOf(st *task.Status) (e ending) {
 	if !isFailure(st.State) {
 		return ending{status: statusCompleted}
@@ -43,7 +43,7 @@ func endOf(st *task.Status) (e ending) {
 	return e
 }
 
-// statusOf returns the status of a response whose task has ended in a state that is a failure.
+// statusOf returns the status of a response for a task ended by a failure.
 func statusOf(s task.State) string {
 	switch s {
 	case task.Rejected:
@@ -54,7 +54,7 @@ func statusOf(s task.State) string {
 	return statusFailed
 }
 
-// codeOf returns the code of an error where the agent has said none. What is incomplete need be no error.
+// codeOf returns the code of an error without one from the agent. An incomplete response need be no error.
 func codeOf(status string) string {
 	switch status {
 	case statusIncomplete:
@@ -67,7 +67,7 @@ func codeOf(status string) string {
 	return "AGENT_UNKNOWN_ERROR"
 }
 
-// reasonOf returns what the agent, or the gateway, says about the end of a task.
+// reasonOf returns the words of the agent, or the gateway, about the end of a task.
 func reasonOf(st *task.Status) (text string) {
 	for i := range st.DataItems {
 		if it := &st.DataItems[i]; it.Kind == task.TextItem && it.Text != "" {
@@ -83,7 +83,7 @@ func reasonOf(st *task.Status) (text string) {
 	return text
 }
 
-// usageOf returns what extensions say about the tokens that the agent has used.
+// usageOf returns the agent's use of tokens in extensions.
 func usageOf(extensions json.RawMessage) json.RawMessage {
 	if v := wire.MemberOf(family.Of(extensions), "usage"); len(v) > 0 && v[0] == '{' {
 		return v

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestEndings: a caller gets the end of a response as the agent has written it: its status, its error, what it has said
-// before that, and the tokens that it has used. A task that has begun cannot be rejected, but its response is.
+// TestEndings: a caller gets the end of a response as the agent has written it: its status, its error, its words
+// before, and its use of tokens. A begun task cannot be rejected, but its response is.
 func TestEndings(t *testing.T) {
 	const (
 		said   = `[{"id":"m","object":"message","type":"message","content":[{"type":"text","text":"half"}]}]`
@@ -41,7 +41,7 @@ func TestEndings(t *testing.T) {
 				t.Fatal(err)
 			}
 			state := rep.State
-			if state == task.Rejected { // which no task can be that has begun
+			if state == task.Rejected { // a begun task cannot be rejected
 				state = task.Failed
 			}
 			got := gjson.ParseBytes(Server(false).AppendTask(nil, nil, new(translate.Call), &task.Task{
@@ -66,8 +66,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestMessageExtensions: what an agent's message has beside its contents is that of the caller's message. The agent
-// says some of it only when the message is complete.
+// TestMessageExtensions: the members of an agent's message beside its contents are those of the caller's message. The
+// agent says some of it only when the message is complete.
 func TestMessageExtensions(t *testing.T) {
 	s := Client(Options{}).NewStream(nil)
 	e := newEncoder(new(translate.Call), &task.Task{ID: "t", SessionID: "s"})
@@ -115,7 +115,7 @@ func TestMessageExtensions(t *testing.T) {
 	}
 }
 
-// TestInterfaces: what an agent shows in an interface is an answer, and an answer of that type for the caller.
+// TestInterfaces: an agent's content for an interface is an answer, and an answer of the same type for the caller.
 func TestInterfaces(t *testing.T) {
 	rep, err := Client(Options{}).Reply([]byte(`{"object":"response","id":"r","status":"completed","output":[{"id":"u",`+
 		`"object":"message","type":"a2ui_response","role":"assistant","content":[{"type":"data","data":{"f":1}}]}]}`), nil)

@@ -12,14 +12,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// publicError is how an error of a kind is written for callers.
+// publicError is the form of a kind of error for callers.
 type publicError struct {
 	status int    // of HTTP
-	text   string // where the error has no detail
+	text   string // if the error has no detail
 }
 
-// publicErrors has every kind. The server of the Agent API answers with status 200 what it finds out itself, and with
-// 422 what its framework refuses. The other statuses are those of any server of HTTP.
+// publicErrors has every kind. The server of the Agent API answers its own errors with status 200, and those of its
+// framework with 422. The other statuses are those of any server of HTTP.
 var publicErrors = [...]publicError{
 	task.Internal:                 {200, "Internal server error"},
 	task.ParseError:               {422, "JSON decode error"},
@@ -47,8 +47,8 @@ var publicErrors = [...]publicError{
 // Status implements translate.Statuser.
 func (server) Status(err error) int { return publicErrors[wire.ErrorOf(err).Kind].status }
 
-// AppendError implements translate.Server: {"error":"Task u:s is already in RUNNING state."}, or, for a body that is no
-// JSON object or has members of other types, the form of the framework, {"detail":[…]}.
+// AppendError implements translate.Server: {"error":"Task u:s is already in RUNNING state."}, or, for a body other than
+// a JSON object, or with members of other types, the form of the framework, {"detail":[…]}.
 func (server) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
 	e := wire.ErrorOf(err)
 	public := publicErrors[e.Kind]
@@ -81,8 +81,8 @@ func (server) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
 	return append(dst, `}}]}`...)
 }
 
-// sentence returns what the server of the Agent API says of an error: of a session in which the agent works, and of a
-// request that is not valid.
+// sentence returns the sentence of the Agent API's server for an error: of a session with a working agent, and of an
+// invalid request.
 func sentence(e *task.Error, text string) string {
 	switch {
 	case e.Data["reason"] == dialect.SessionBusy:

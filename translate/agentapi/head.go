@@ -15,21 +15,21 @@ import (
 )
 
 // A request may bring a whole conversation: messages of several roles and types. In the canon they are the data items
-// of one message, in their order. What a message says beside its contents stands in the metadata of its items, from
-// which an agent of the Agent API gets the same messages again:
+// of one message, in their order. The head of a message, beside its contents, stands in the metadata of its items. So
+// an agent of the Agent API gets the same messages again:
 //
 //	{"agentapi":{"role":"assistant","message":1}}
 //
-// A plain message of the user, which is the only one, has no marks.
+// A plain message of the user, without others, has no marks.
 
-// head is what a message says beside its contents.
+// head is the members of a message beside its contents.
 type head struct {
-	index        int // of the message, where there are several; else -1
+	index        int // of the message, if there are several; else -1
 	role, kind   string
 	id, metadata json.RawMessage // as they were sent; nil for none. They are marks of the first item
 }
 
-// mark adds the head to the metadata of an item, beside what readContent has found there.
+// mark adds the head to the metadata of an item, beside the marks of readContent.
 func (h *head) mark(it *task.DataItem, first bool) {
 	m := make([]byte, 0, 96)
 	add := func(name string) []byte {
@@ -80,7 +80,7 @@ func withOwn(metadata json.RawMessage, members []byte) json.RawMessage {
 	return append(dst, '}')
 }
 
-// headOf reads the head of the message that an item belongs to. That of an item without marks is the user's.
+// headOf reads the head of an item's message. For an item without marks it is the user's.
 func headOf(it *task.DataItem) (h head) {
 	if len(it.Metadata) == 0 {
 		return head{index: -1, role: roleUser, kind: typeMessage}
@@ -120,7 +120,7 @@ func (h *head) goesOn(next *head) bool {
 	return h.index == next.index && h.role == next.role && h.kind == next.kind && next.id == nil && next.metadata == nil
 }
 
-// roleOf returns the role of a message of a type whose sender does not say it.
+// roleOf returns the role of a message of a type, for a sender that does not say it.
 func roleOf(kind string) string {
 	switch {
 	case strings.HasSuffix(kind, "_output"):
@@ -131,8 +131,8 @@ func roleOf(kind string) string {
 	return roleAssistant
 }
 
-// appendMessages appends the messages that items belong to, with commas between them; a message without contents where
-// there are no items.
+// appendMessages appends the messages of items, with commas between them; a message without contents if there are no
+// items.
 func appendMessages(dst []byte, items []task.DataItem) []byte {
 	if len(items) == 0 {
 		return appendMessage(dst, &head{role: roleUser, kind: typeMessage}, nil)
@@ -169,10 +169,10 @@ func appendMessage(dst []byte, h *head, items []task.DataItem) []byte {
 	return append(appendMetadata(append(dst, ']'), h, items), '}')
 }
 
-// appendMetadata appends the metadata of a message: its own, and those of its items, which contents have not.
+// appendMetadata appends the metadata of a message: its own, and those of its items, since contents have none.
 func appendMetadata(dst []byte, h *head, items []task.DataItem) []byte {
 	own := gjson.ParseBytes(wire.OneLine(h.metadata))
-	if h.metadata != nil && !own.IsObject() { // not what it should be, but it stays what it was
+	if h.metadata != nil && !own.IsObject() { // not an object, but it stays as it was
 		return append(append(dst, `,"metadata":`...), own.Raw...)
 	}
 	begin := len(dst)
@@ -193,7 +193,7 @@ func appendMetadata(dst []byte, h *head, items []task.DataItem) []byte {
 	return append(dst, '}')
 }
 
-// restsOf returns the metadata of items by their index, but for what the message and its contents say, as members.
+// restsOf returns the metadata of items by their index, as members, without those of the message and its contents.
 func restsOf(items []task.DataItem) (dst []byte) {
 	for i := range items {
 		rest := foreign(items[i].Metadata)
@@ -209,7 +209,7 @@ func restsOf(items []task.DataItem) (dst []byte) {
 	return dst
 }
 
-// foreign returns the metadata of an item without the marks of the Agent API; nil where nothing is left.
+// foreign returns the metadata of an item without the marks of the Agent API; nil if nothing is left.
 func foreign(metadata json.RawMessage) json.RawMessage {
 	if len(metadata) == 0 || !gjson.ParseBytes(family.Of(metadata)).IsObject() {
 		return wire.OneLine(metadata)

@@ -15,7 +15,7 @@ import (
 // TestHistory: an agent gets the messages of a request as its caller has sent them.
 func TestHistory(t *testing.T) {
 	const hello = `{"role":"user","type":"message","content":[{"type":"text","text":"hello"}]}`
-	for _, c := range []struct{ name, sent, want string }{ // want is empty for what was sent
+	for _, c := range []struct{ name, sent, want string }{ // want is empty for the sent messages
 		{"one message", hello, ""},
 		{"two messages of the user", hello + "," + hello, ""},
 		{"a system prompt and a conversation", `{"role":"system","type":"message","content":[` +
@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 	check(t, `{"input":"hello"}`, hello)
 }
 
-// check compares the messages that an agent gets of a request.
+// check compares the messages for an agent, of a request.
 func check(t *testing.T, body, want string) {
 	t.Helper()
 	call, err := decode(body)
@@ -72,8 +72,8 @@ func check(t *testing.T, body, want string) {
 	}
 }
 
-// TestMarks: what a plain message says is marked by nothing, and a Leader may write the marks itself. The metadata of
-// items that mean nothing to the Agent API become metadata of their message.
+// TestMarks: a plain message gets no marks, and a Leader may write the marks itself. The metadata of items without a
+// meaning for the Agent API become metadata of their message.
 func TestMarks(t *testing.T) {
 	call, err := decode(`{"input":[{"role":"user","type":"message","content":[{"text":"a"},{"text":"b"}]}]}`)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAnswersAsMessages: who answers an agent by messages of the Agent API has said what they answer.
+// TestAnswersAsMessages: a caller answering an agent by messages of the Agent API has named their questions in them.
 func TestAnswersAsMessages(t *testing.T) {
 	const request = `{"role":"assistant","type":"mcp_approval_request","content":[{"type":"data","data":{"id":"a"}}]}`
 	const sent = request + `,{"role":"user","type":"mcp_approval_response","id":"r","content":[` +

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// appendObject appends the members with which every object begins, and counts it.
+// appendObject appends the first members of every object, and counts it.
 func (e *encoder) appendObject(dst []byte, object, status string) []byte {
 	dst = append(dst, `{"sequence_number":`...)
 	dst = strconv.AppendInt(dst, e.numbered, 10)
@@ -24,14 +24,15 @@ func (e *encoder) appendObject(dst []byte, object, status string) []byte {
 	return append(append(dst, status...), `","error":`...)
 }
 
-// appendProgress appends a response that is created or in progress.
+// appendProgress appends a response: created or in progress.
 func (e *encoder) appendProgress(dst []byte, s *step) []byte {
 	dst = append(e.appendObject(dst, objectResponse, s.text), "null"...)
 	dst = e.appendResponse(dst)
 	return e.appendSession(append(dst, `null,"output":null`...), nil)
 }
 
-// appendResponse appends the members of a response from its id to its end, whose value follows.
+// appendResponse appends the members of a response from its id to its time of completion, without the value of the
+// latter.
 func (e *encoder) appendResponse(dst []byte) []byte {
 	dst = task.AppendString(append(dst, `,"id":`...), e.id)
 	dst = strconv.AppendInt(append(dst, `,"created_at":`...), e.created, 10)
@@ -44,7 +45,7 @@ func (e *encoder) appendSession(dst []byte, usage json.RawMessage) []byte {
 	return append(task.AppendString(dst, e.session), '}')
 }
 
-// appendOrNull appends a value, or null where there is none.
+// appendOrNull appends a value, or null if there is none.
 func appendOrNull(dst []byte, value json.RawMessage) []byte {
 	if len(value) == 0 {
 		return append(dst, "null"...)
@@ -52,7 +53,7 @@ func appendOrNull(dst []byte, value json.RawMessage) []byte {
 	return append(dst, wire.OneLine(value)...)
 }
 
-// appendEnd appends the last response. One that has failed has the messages that were completed before.
+// appendEnd appends the last response. A failed one has the messages completed before.
 func (e *encoder) appendEnd(dst []byte, s *step) []byte {
 	end := endOf(s.status)
 	dst = e.appendObject(dst, objectResponse, end.status)
@@ -87,14 +88,14 @@ func (e *encoder) appendEnd(dst []byte, s *step) []byte {
 	return e.appendSession(dst, e.usage)
 }
 
-// appendMessageBegin appends a message that is in progress.
+// appendMessageBegin appends a message in progress.
 func (e *encoder) appendMessageBegin(dst []byte, s *step) []byte {
 	dst = append(e.appendObject(dst, objectMessage, statusInProgress), "null"...)
 	dst = appendMessageHead(dst, s.message)
 	return appendMessageTail(append(dst, "null"...), s.message)
 }
 
-// appendMessageHead appends the members of a message from its id to its content, whose value follows.
+// appendMessageHead appends the members of a message from its id to its content, without the value of the latter.
 func appendMessageHead(dst []byte, m *message) []byte {
 	dst = task.AppendString(append(dst, `,"id":`...), m.id)
 	role := roleAssistant
@@ -105,8 +106,8 @@ func appendMessageHead(dst []byte, m *message) []byte {
 	return append(append(dst, role...), `","content":`...)
 }
 
-// appendMessageTail appends the last members of a message. Its metadata name the product, beside what the agent has
-// there itself.
+// appendMessageTail appends the last members of a message. Its metadata name the product, beside the agent's own
+// members there.
 func appendMessageTail(dst []byte, m *message) []byte {
 	dst = append(dst, `,"code":null,"message":null,"usage":`...)
 	if m.product == nil {
@@ -139,7 +140,7 @@ func (e *encoder) appendDelta(dst []byte, s *step) []byte {
 	return append(task.AppendString(append(dst, `,"text":`...), s.text), '}')
 }
 
-// appendContent appends a content that is completed. The message repeats it.
+// appendContent appends a completed content. The message repeats it.
 func (e *encoder) appendContent(dst []byte, s *step) []byte {
 	m := s.message
 	c := &m.contents[s.content]
@@ -156,7 +157,7 @@ func (e *encoder) appendContent(dst []byte, s *step) []byte {
 	return dst
 }
 
-// appendMembers appends the members of a content that is completed from its type to its end. What it says comes last.
+// appendMembers appends the members of a completed content from its type to its end. Its text or data come last.
 func (c *content) appendMembers(dst []byte, index int, message string) []byte {
 	it, delta := c.item, "false"
 	if it.Kind == task.TextItem {
@@ -171,7 +172,7 @@ func (c *content) appendMembers(dst []byte, index int, message string) []byte {
 	return append(append(dst, rest...), '}')
 }
 
-// appendMessageEnd appends a message that is completed. The response repeats it.
+// appendMessageEnd appends a completed message. The response repeats it.
 func (e *encoder) appendMessageEnd(dst []byte, s *step) []byte {
 	m := s.message
 	begin := len(dst)

@@ -16,11 +16,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// TestClientOfServer holds that the two sides understand each other: a request is read as it was meant, and a stream
-// makes the same task as its answer in one piece.
+// TestClientOfServer: the two sides understand each other: a request is read as it was meant, and a stream makes the
+// same task as its answer in one piece.
 func TestClientOfServer(t *testing.T) {
 	for _, turn := range translatetest.Turns() {
-		turn.Ref.Session = "s" // which the gateway makes
+		turn.Ref.Session = "s" // the gateway makes it
 		body := Client(Options{}).AppendTurn(nil, &turn, true)
 		v, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{})
 		if bad != nil || !v.IsObject() {
@@ -48,7 +48,7 @@ func TestClientOfServer(t *testing.T) {
 	translatetest.Streams(t, Client(Options{}), Server(false))
 }
 
-// TestBodies holds what becomes of answers that are broken, and that nothing of their memory is kept.
+// TestBodies tests broken answers. Nothing of their memory is kept.
 func TestBodies(t *testing.T) {
 	var samples [][]byte
 	for _, name := range []string{"hello", "tool", "boom", "badreq"} {
@@ -57,7 +57,7 @@ func TestBodies(t *testing.T) {
 	translatetest.Bodies(t, Client(Options{Expose: ExposeStatus}), samples)
 }
 
-// TestSameSession holds that a request and its cancel name the same session, and other sessions have other names.
+// TestSameSession: a request and its cancel name the same session, and other sessions have other names.
 func TestSameSession(t *testing.T) {
 	names := func(session string) (all []string) {
 		c := Client(Options{CancelPath: "/stop"})

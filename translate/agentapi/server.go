@@ -9,7 +9,7 @@ import (
 )
 
 // Server returns the side of the Agent API towards callers. Its callers name a session and no task: a request continues
-// the last task of its session, or starts another one if that has ended. With confirm, a task that awaits completion
+// the last task of its session, or starts another one after an ended one. With confirm, a task awaiting completion
 // stays open, so that the next request continues it; without, it is completed at once.
 func Server(confirm bool) translate.Server { return server{confirm} }
 
@@ -17,7 +17,7 @@ func Server(confirm bool) translate.Server { return server{confirm} }
 // translate.Sessions.
 type server struct{ confirm bool }
 
-// process is the path of messages, and the method that they stand for. See submitTask for the others.
+// process is the path of messages, and the method for them. See submitTask for the others.
 const process = "process"
 
 // Name implements translate.Server.

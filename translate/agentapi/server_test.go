@@ -49,7 +49,7 @@ func last(ev task.Event) task.Event {
 	return ev
 }
 
-// sent returns the lines that events are sent as.
+// sent returns the lines for events.
 func sent(t *testing.T, events ...task.Event) (lines []string) {
 	t.Helper()
 	call := &translate.Call{}
@@ -73,7 +73,8 @@ func sent(t *testing.T, events ...task.Event) (lines []string) {
 	return lines
 }
 
-// changing matches what differs from run to run: ids, times, and the metadata by which the gateway names products.
+// changing matches the parts differing from run to run: ids, times, and the metadata with the gateway's names of
+// products.
 var changing = regexp.MustCompile(`(response_|msg_)[-\w]+|("(?:created_at|completed_at)":)\d+|("session_id":)"[^"]*"` +
 	`|("metadata":)\{[^}]*\}`)
 

@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// What the server of the Agent API has beside its process: a request that is answered at once, and whose response is
-// asked for later by its id, and the end of the turn of a session.
+// The paths of the Agent API's server beside its process: a request answered at once, with a later question for its
+// response by its id, and the end of the turn of a session.
 const (
 	submitTask  = process + "/task"
 	checkTask   = submitTask + "/" // with an id behind it
@@ -23,8 +23,8 @@ const (
 // idParam is the name of the id in the path of checkTask.
 const idParam = "id"
 
-// Route implements translate.Server. The mount point's own path is for callers whose URL has a path of its own; there
-// dialects with an envelope come first.
+// Route implements translate.Server. The mount point's own path is for callers with a path of its own in their URL;
+// there dialects with an envelope come first.
 func (server) Route(method, path string) (r translate.Route, ok bool) {
 	r.Unenveloped = true
 	takes := "POST"
@@ -63,7 +63,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	return s.decodeMessage(req)
 }
 
-// decodeCheck reads a question about a response that was submitted, whose id names its task.
+// decodeCheck reads a question about a submitted response. The id of the response names its task.
 func decodeCheck(req *translate.Request) (call translate.Call, err error) {
 	call.Method, call.AnswerID = checkTask, strings.Clone(req.PathParams[idParam])
 	m := &call.Message
@@ -102,14 +102,14 @@ func (s server) decodeStop(req *translate.Request) (call translate.Call, err err
 	return call, nil
 }
 
-// appendSubmitted appends the answer to a request that was submitted. Its id names the task and the message.
+// appendSubmitted appends the answer to a submitted request. Its id names the task and the message.
 func appendSubmitted(dst []byte, c *translate.Call, t *task.Task) []byte {
 	dst = task.AppendString(append(dst, `{"task_id":`...), responseID(t.ID, c.Message.ID))
 	return append(dst, `,"status":"submitted","queue":"stream_query","message":"Stream query task submitted `+
 		`successfully"}`...)
 }
 
-// appendCheck appends how a task stands: pending, running, or finished, with its response whatever that says.
+// appendCheck appends the state of a task: pending, running, or finished, with its response even if that is a failure.
 func (s server) appendCheck(dst []byte, c *translate.Call, t *task.Task) []byte {
 	st := &t.Status
 	switch {
@@ -123,8 +123,8 @@ func (s server) appendCheck(dst []byte, c *translate.Call, t *task.Task) []byte 
 	return append(dst, `{"status":"pending","result":null}`...)
 }
 
-// appendStopped appends the answer to a request to stop, which the server of the Agent API gives whether there was
-// something to stop or not.
+// appendStopped appends the answer to a request to stop. The server of the Agent API gives it with or without something
+// to stop.
 func appendStopped(dst []byte) []byte {
 	return append(dst, `{"status":"success","message":"Interrupt signal broadcasted."}`...)
 }

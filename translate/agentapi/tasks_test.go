@@ -86,7 +86,7 @@ func TestDecodeStop(t *testing.T) {
 	}
 }
 
-// TestSubmitRefused: what is wrong with a request that is submitted is answered without a stream.
+// TestSubmitRefused: mistakes in a submitted request are answered without a stream.
 func TestSubmitRefused(t *testing.T) {
 	for _, body := range []string{`{}`, `[]`, `{"input":[{"role":"nurse","content":[]}]}`} {
 		if call, err := decodeAs(t, submitTask, "", body); err == nil || call.Stream {

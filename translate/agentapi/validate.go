@@ -15,7 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// mismatch is what a member of another type than the schema's is, as the framework of the Agent API's server names it.
+// mismatch is the error of a member of another type than the schema's, as the framework of the Agent API's server names
+// it.
 type mismatch string
 
 // The types of the schema.
@@ -28,7 +29,7 @@ const (
 	noNumber  mismatch = "float_type"
 )
 
-// typeSentences says what a type must be.
+// typeSentences are the sentences of the framework for the types.
 var typeSentences = map[mismatch]string{
 	noText:    "Input should be a valid string",
 	noFlag:    "Input should be a valid boolean",
@@ -38,7 +39,7 @@ var typeSentences = map[mismatch]string{
 	noNumber:  "Input should be a valid number",
 }
 
-// typeKey is the member of an error's data that has its mismatch. It is not sent.
+// typeKey is the member of an error's data with its mismatch. It is not sent.
 const typeKey = "type"
 
 // wrongType is the error of a member of another type. The field is empty for the body.
@@ -71,7 +72,7 @@ func (r *request) isType(v gjson.Result, field string, is mismatch) bool {
 
 // The server of the Agent API takes some values in another type than the schema's, and so does the gateway.
 
-// asFlag returns a flag that is written as a string or a number as true or false; others as they are.
+// asFlag returns a flag written as a string or a number as true or false; others as they are.
 func asFlag(v gjson.Result) gjson.Result {
 	word := strings.ToLower(v.Str)
 	if v.Type == gjson.Number {
@@ -86,7 +87,7 @@ func asFlag(v gjson.Result) gjson.Result {
 	return v
 }
 
-// asNumber returns a number that is written as a string as that number; others as they are.
+// asNumber returns a number written as a string as a number; others as they are.
 func asNumber(v gjson.Result) gjson.Result {
 	if v.Type != gjson.String || !json.Valid([]byte(v.Str)) {
 		return v
@@ -97,7 +98,7 @@ func asNumber(v gjson.Result) gjson.Result {
 	return v
 }
 
-// asID returns an id that is written as an integer as a string; others as they are.
+// asID returns an id written as an integer as a string; others as they are.
 func asID(v gjson.Result) gjson.Result {
 	if v.Type == gjson.Number && !strings.ContainsAny(v.Raw, ".eE") {
 		v.Type, v.Str = gjson.String, v.Raw
@@ -105,7 +106,7 @@ func asID(v gjson.Result) gjson.Result {
 	return v
 }
 
-// checkTypes checks the types of all members that the gateway reads.
+// checkTypes checks the types of all members read by the gateway.
 func (r *request) checkTypes() {
 	r.isType(r.stream, "stream", noFlag)
 	r.isType(r.user, "user_id", noText)
@@ -131,10 +132,10 @@ func (r *request) checkTypes() {
 	})
 }
 
-// eachMember calls f with each member, but for null, of each object of a list, until an object has an error. That of f
-// has the path behind the object.
+// eachMember calls f with each member, but for null, of each object of a list, until an object has an error. An error
+// of f has the path behind the object.
 func (r *request) eachMember(v gjson.Result, field string, f func(name string, v gjson.Result)) {
-	if v.Type == gjson.String { // which is a text
+	if v.Type == gjson.String { // a text
 		return
 	}
 	if r.isType(v, field, noList); r.Err != nil || wire.Absent(v) {
@@ -155,10 +156,10 @@ func (r *request) eachMember(v gjson.Result, field string, f func(name string, v
 	})
 }
 
-// maxAnswers is the most that n may be.
+// maxAnswers is the largest n.
 const maxAnswers = 5
 
-// checkRanges checks the values of what is passed on to the agent, as far as the schema has ranges.
+// checkRanges checks the values passed on to the agent, as far as the schema has ranges.
 func (r *request) checkRanges() {
 	if n, _ := jsonrpc.Int(r.n); !wire.Absent(r.n) && (n < 1 || n > maxAnswers) {
 		r.Fail("n", "n must be from 1 to %d", maxAnswers)
@@ -180,7 +181,7 @@ func (server) CheckContent(media string) error {
 	return nil
 }
 
-// isJSON reports whether a media type is that of JSON, or none.
+// isJSON reports whether a media type is the one of JSON, or none.
 func isJSON(media string) bool {
 	return media == "" || media == "application/json" ||
 		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")

@@ -12,13 +12,13 @@ type server struct{}
 // Server returns the side of AIP v01.00 towards Leaders.
 func Server() translate.Server { return server{} }
 
-// name is that of the dialect.
+// name is the name of the dialect.
 const name = "aip"
 
 // Name implements translate.Server.
 func (server) Name() string { return name }
 
-// The methods of AIP v01.00 (§6, §7). Each is the path that it is called on, too.
+// The methods of AIP v01.00 (§6, §7). Each is the path of its calls, too.
 const (
 	methodRPC                = "rpc"
 	methodStream             = "stream"
@@ -45,14 +45,14 @@ func (server) Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// Matches implements translate.Server: AIP's methods are the paths that AIP has.
+// Matches implements translate.Server: AIP's methods are the paths of AIP.
 func (s server) Matches(req *translate.Request) bool {
 	_, ok := s.Route("POST", req.Method)
 	return ok && req.Method != ""
 }
 
-// streams and answers report by which methods a command may be given: a re-stream is answered by a stream only, and a
-// command that ends or shows a task by the Task only (§6.2.6).
+// streams and answers report the methods for a command: a re-stream is answered by a stream only, and a command to end
+// or show a task by the Task only (§6.2.6).
 func streams(c task.Command) bool {
 	return c == task.Start || c == task.Continue || c == task.ReStream
 }

@@ -62,7 +62,7 @@ func least(command task.Command) object {
 	return object{"command": string(command), "senderId": "leader", "taskId": "t1"}
 }
 
-// full returns a message with everything that AIP knows.
+// full returns a message with everything in AIP.
 func full() object {
 	return object{
 		"type": "message", "id": "m1", "sentAt": "2025-09-01T11:58:00.25+08:00", "senderRole": "leader", "senderId": "leader",
@@ -124,7 +124,7 @@ func decodeRequest(req *jsonrpc.Request) (translate.Call, error) {
 	return Server().Decode(&translate.Request{Request: *req, HTTP: "POST"})
 }
 
-// TestEventRoundTrip: what a Leader reads in a stream is what happened.
+// TestEventRoundTrip: a Leader reads the events in a stream as they happened.
 func TestEventRoundTrip(t *testing.T) {
 	for _, state := range translatetest.Tasks() {
 		if !json.Valid(task.AppendString(nil, state.ID)) || strings.ToValidUTF8(state.ID, "") != state.ID {
@@ -148,7 +148,7 @@ func TestEventRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMessageRoundTrip: a message that is written and read again is the same.
+// TestMessageRoundTrip: a message written and read again is the same.
 func TestMessageRoundTrip(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {
@@ -215,6 +215,6 @@ func randomMessage(rnd *rand.Rand) task.Message {
 	return m
 }
 
-// unknown leaves out what there is no field for.
+// unknown leaves out members without a field.
 var unknown = cmp.Options{cmpopts.IgnoreFields(task.Message{}, "Extensions"),
 	cmpopts.IgnoreFields(task.DataItem{}, "Metadata")}

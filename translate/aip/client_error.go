@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// answer reads the envelope of what an agent answers to a query and returns a copy of its result.
+// answer reads the envelope of an agent's answer to a query and returns a copy of its result.
 func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 	res, err := wire.Response(body, q)
 	switch {
@@ -32,9 +32,9 @@ func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 	return res.Result, err
 }
 
-// unenvelopedError reads an error that has no envelope. Partners on the reference SDK answer so, with an HTTP status
-// of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns
-// nil where v is neither.
+// unenvelopedError reads an error without an envelope. Partners on the reference SDK answer so, with an HTTP status of
+// an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns nil
+// if v is neither.
 func unenvelopedError(v gjson.Result) error {
 	detail := jsonrpc.Member(v, "detail")
 	switch {
@@ -50,9 +50,9 @@ func unenvelopedError(v gjson.Result) error {
 
 // failures are the errors of a Partner by their code (§5.2).
 //
-// Errors in the gateway's own request are not passed on as errors of the Leader, which did not write it. The reference
-// SDK answers −32700 to a method that it does not have, and to commands of another version, so that is what −32700
-// means here. Errors of identity are about the gateway's identity, not the Leader's: their kinds are not passed on.
+// Errors in the gateway's own request are not passed on as errors of the Leader, since it did not write the request.
+// The reference SDK answers −32700 to an unknown method, and to commands of another version. So −32700 has this
+// meaning here. Errors of identity are about the gateway's identity, not the Leader's: their kinds are not passed on.
 var failures = []wire.Failure{
 	{Code: -32700, Kind: task.MethodNotFound, Detail: "the agent does not take this method in this form"},
 	{Code: -32600, Kind: task.Internal, Detail: "the agent does not accept the gateway's request"},

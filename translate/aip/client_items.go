@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// maxProducts is how many products one task may have.
+// maxProducts is the most products of one task.
 const maxProducts = 1000
 
 // readProducts reads the products of a Task. Of those with the same id the last one counts.
@@ -46,7 +46,7 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 	return products, nil
 }
 
-// readProduct reads one product. A Partner that leaves out its id or its dataItems, which AIP requires (§4.4), is
+// readProduct reads one product. A Partner leaving out its id or its dataItems, both required by AIP (§4.4), is
 // understood all the same: its name identifies it, as in A2A, or it is empty.
 func readProduct(v gjson.Result) (p task.Product, err error) {
 	if !v.IsObject() {
@@ -111,8 +111,8 @@ func readItems(v gjson.Result) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// readItem reads one data item of an agent. Unlike a caller's it is never refused: what is no text, file or data
-// becomes a data item that holds it as it was sent, so that nothing of a result is lost.
+// readItem reads one data item of an agent. Unlike a caller's it is never refused: anything but a text, a file or data
+// becomes a data item with the value as sent, so that nothing of a result is lost.
 func readItem(v gjson.Result) task.DataItem {
 	if !v.IsObject() {
 		return readData(v, nil)
@@ -133,7 +133,7 @@ func readItem(v gjson.Result) task.DataItem {
 			it.MIMEType = v.Str
 		case "uri":
 			it.URI = v.Str
-		case "url": // which some examples of v01.00 have in place of uri
+		case "url": // in some examples of v01.00, in place of uri
 			url = v.Str
 		case "bytes":
 			it.Bytes = v.Str

@@ -10,16 +10,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The reference implementation leaves the state of a task to the application, which may change it late, and executes a
-// message with an id that it has had again. But it adds every message to the history of its task when it receives it.
+// The reference implementation leaves the state of a task to the application. The application may change it late. The
+// implementation also executes a message with an old id again. But it adds every message to the history of its task
+// when it receives it.
 
-// AppendGetMessages implements translate.LateActor: a get whose answer holds all messages (§4.3).
+// AppendGetMessages implements translate.LateActor: a get for an answer with all messages (§4.3).
 func (c *client) AppendGetMessages(dst []byte, ref agent.Ref) []byte {
 	return c.appendGet(dst, ref, "null")
 }
 
 // Received implements translate.LateActor. A Leader may use an id more than once, so its messages are counted. A
-// history that does not have the message before is not to be trusted about this one.
+// history without the message before is not to be trusted about this one.
 func (c *client) Received(body []byte, t *agent.Turn) (received, known bool, err error) {
 	result, err := answer(body, &c.query)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestReceived: an agent has a continue that is one of the messages of its task, and lacks it where it has the one
+// TestReceived: an agent has a continue if it is one of the messages of its task, and lacks it if it has only the one
 // before.
 func TestReceived(t *testing.T) {
 	with := func(history string) string {
@@ -64,7 +64,7 @@ func TestReceived(t *testing.T) {
 	}
 }
 
-// TestGetMessages: a get that asks for the messages of a task is decoded as one.
+// TestGetMessages: a get asking for the messages of a task is decoded as one.
 func TestGetMessages(t *testing.T) {
 	for version, s := range sides() {
 		body := s.client.(translate.LateActor).AppendGetMessages(nil, agent.Ref{Task: "t", Session: "s"})

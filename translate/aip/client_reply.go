@@ -40,8 +40,8 @@ func (c *client) NewStream(known []task.Product) translate.Stream {
 	return &clientStream{query: c.query, begun: wire.NewBegun(known)}
 }
 
-// clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and of a
-// stream that starts again from the beginning the content is never read.
+// clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and the
+// content of a stream starting again from the beginning is never read.
 type clientStream struct {
 	query translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
 	last  wire.LastPiece
@@ -92,15 +92,15 @@ func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 	return agent.Report{}, nil
 }
 
-// content holds the members of a Task, a Message, a TaskStatusUpdateEvent or a ProductChunkEvent, and of what
-// later versions have instead.
+// content holds the members of a Task, a Message, a TaskStatusUpdateEvent or a ProductChunkEvent, and of the
+// replacements for them in later versions.
 type content struct {
 	kind, id, taskID, status, products, product, append, last, items gjson.Result
 
 	rest rest
 }
 
-// about returns the id of the task; empty where it is not said.
+// about returns the id of the task; empty if it is missing.
 func (m *content) about() string {
 	if m.taskID.Str == "" && m.kind.Str == "task" {
 		return m.id.Str
@@ -139,7 +139,7 @@ func contentOf(v gjson.Result) (m content) {
 	return m
 }
 
-// whole reads a Task, or a Message that a Partner gives in its place, in answer to a query.
+// whole reads a Task, or a Partner's Message in its place, in answer to a query.
 func whole(v gjson.Result, known []task.Product, q *translate.Query) (agent.Report, error) {
 	if !v.IsObject() {
 		return agent.Report{}, wire.Refuse("the agent's answer is no object")
@@ -157,8 +157,8 @@ func whole(v gjson.Result, known []task.Product, q *translate.Query) (agent.Repo
 	return agent.Report{}, wire.Refuse("the agent's answer is neither a Task nor a Message")
 }
 
-// message reads a Message that is the whole answer to a turn. There is no task to wait for, so its content
-// is the result: a product beside the known ones.
+// message reads a Message as the whole answer to a turn. There is no task to wait for, so its content is the result: a
+// product beside the known ones.
 func (m *content) message(known []task.Product) (agent.Report, error) {
 	items, err := readItems(m.items)
 	if err != nil {
@@ -179,7 +179,7 @@ func (m *content) message(known []task.Product) (agent.Report, error) {
 	return rep, nil
 }
 
-// task reads what has a status: a Task, or a TaskStatusUpdateEvent, which has no products.
+// task reads an object with a status: a Task, or a TaskStatusUpdateEvent. The latter has no products.
 func (m *content) task() (agent.Report, error) {
 	var rep agent.Report
 	var state, changedAt, items gjson.Result
@@ -224,8 +224,8 @@ func (m *content) task() (agent.Report, error) {
 	return rep, nil
 }
 
-// stateOf returns the state that a Partner reports. AIP's states are the canon's, but for one: a Partner whose task is
-// completed has completed it by itself, as it does after a timeout. That its report is closed says so.
+// stateOf returns the state in a Partner's report. AIP's states are the canon's, but for one: a Partner with a
+// completed task has completed it by itself, as it does after a timeout. Its report says so by being closed.
 func stateOf(native string) (s task.State, ok bool) {
 	for _, known := range task.States() {
 		if native == string(known) {
@@ -238,9 +238,9 @@ func stateOf(native string) (s task.State, ok bool) {
 	return task.None, false
 }
 
-// revision returns the revision of a task: its state, since when, and a checksum of its data items. That of a settled
-// task does not depend on its products, since the last event of a stream does not have them. The checksum is of what
-// was read, because a Partner may write the same status with nulls in an answer and without them in an event.
+// revision returns the revision of a task: its state, since when, and a checksum of its data items. The revision of a
+// settled task does not depend on its products, since the last event of a stream does not have them. The checksum is of
+// the items as read, because a Partner may write the same status with nulls in an answer and without them in an event.
 func revision(rep *agent.Report, changedAt, products string) string {
 	sum := crc32.ChecksumIEEE([]byte(changedAt))
 	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: rep.Items}))

@@ -350,7 +350,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestClientOwnership: a report does not change when the body that it came from is used for something else.
+// TestClientOwnership: a report does not change when its body is used for something else.
 func TestClientOwnership(t *testing.T) {
 	c := Client("gateway")
 	for name, read := range map[string]func([]byte) (agent.Report, error){
@@ -378,7 +378,7 @@ func TestClientOwnership(t *testing.T) {
 	}
 }
 
-// plausible checks what every report must be, and that it is read the same again from what a Leader is sent.
+// plausible checks the properties of every report. It must be read the same again from the answer to a Leader.
 func plausible(t *testing.T, rep agent.Report, err error) {
 	t.Helper()
 	if err != nil {

@@ -21,7 +21,7 @@ func TestClientEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		event, data string
 		want        agent.Report
-		kind        task.Kind // Internal where there is no error
+		kind        task.Kind // Internal if there is no error
 	}{
 		"nothing":      {"", "", agent.Report{}, task.Internal},
 		"ping":         {"ping", "2025-09-01 12:00:00", agent.Report{}, task.Internal},

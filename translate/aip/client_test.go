@@ -73,7 +73,7 @@ func TestClientRequests(t *testing.T) {
 	v1 := func(method, id string) string { return begin(method, "message", "message", id) }
 	v2 := func(method, member, id string) string { return begin(method, member, "task-command", id) }
 	continued := *turn
-	continued.From = task.AwaitingInput // the caller's command is start where its dialect has no other
+	continued.From = task.AwaitingInput // the caller's command is start if its dialect has no other
 
 	for name, tt := range map[string]struct {
 		got      func(translate.Client) []byte
@@ -130,7 +130,7 @@ func TestClientRequests(t *testing.T) {
 	}
 }
 
-// TestTurnID: a message that has no id is given one, which is the same for the same turn only.
+// TestTurnID: a message without an id is given one. It is the same for the same turn only.
 func TestTurnID(t *testing.T) {
 	id := func(turn agent.Turn) string {
 		turn.Ref = agent.Ref{Task: "t"}
@@ -158,7 +158,7 @@ func TestTurnID(t *testing.T) {
 	}
 }
 
-// TestServerReadsClient: what the gateway writes as a Leader, it reads as a Partner.
+// TestServerReadsClient: the gateway reads as a Partner the requests written as a Leader.
 func TestServerReadsClient(t *testing.T) {
 	for version, s := range sides() {
 		rnd := rand.New(rand.NewPCG(5, 6))
@@ -167,7 +167,7 @@ func TestServerReadsClient(t *testing.T) {
 			if m.Command = task.Start; rnd.IntN(2) == 0 {
 				m.Command = task.Continue
 			}
-			if len(m.TaskID) > 100 { // the names that the gateway gives leave room
+			if len(m.TaskID) > 100 { // the names given by the gateway leave room
 				m.TaskID = "t"
 			}
 			stream := rnd.IntN(2) == 0
@@ -214,7 +214,7 @@ func TestServerReadsClient(t *testing.T) {
 	}
 }
 
-// compact returns an object as one line, and nothing for one that is empty.
+// compact returns an object as one line, and nothing for an empty one.
 func compact(raw json.RawMessage) json.RawMessage {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -236,7 +236,7 @@ func decodeBy(t testing.TB, s translate.Server, body []byte) (translate.Call, er
 	return s.Decode(&translate.Request{Request: req, HTTP: "POST"})
 }
 
-// randomTask returns a task with all that a Partner can send.
+// randomTask returns a task with everything a Partner can send.
 func randomTask(rnd *rand.Rand, state task.State) task.Task {
 	at := time.Unix(rnd.Int64N(4e9), 0).In(beijing)
 	tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: state, ChangedAt: at,
@@ -255,13 +255,13 @@ func randomTask(rnd *rand.Rand, state task.State) task.Task {
 func reportOf(tk *task.Task) agent.Report {
 	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems,
 		Verbatim: true, Full: true, Products: tk.Products}
-	if rep.State == task.Completed { // a Partner that has completed it by itself
+	if rep.State == task.Completed { // the Partner has completed it by itself
 		rep.State, rep.Closed = task.AwaitingCompletion, true
 	}
 	return rep
 }
 
-// TestClientReadsServer: what the gateway writes as a Partner, it reads as a Leader.
+// TestClientReadsServer: the gateway reads as a Leader the answers written as a Partner.
 func TestClientReadsServer(t *testing.T) {
 	unstamped := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")}
 	id := jsonrpc.ID("1")

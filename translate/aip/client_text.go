@@ -7,7 +7,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// How Partners write a StreamResponse with a ProductChunkEvent that is a piece of text.
+// The form of a StreamResponse with a ProductChunkEvent with a piece of text.
 var (
 	textResponse = wire.InResponse(wire.NewForm(
 		wire.Scalar("eventSeq"), wire.Inner("eventData", textChunk), wire.Scalar("type"), wire.Scalar("id"),
@@ -27,7 +27,7 @@ var (
 	)
 )
 
-// Text implements translate.TextStream: it reads a piece of a product that exists.
+// Text implements translate.TextStream: it reads a piece of an existing product.
 func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if s.query.ID != "" {
 		return false // whether it belongs to the stream is for Event to find out

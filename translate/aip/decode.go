@@ -17,16 +17,16 @@ import (
 // Decode implements translate.Server.
 func (server) Decode(req *translate.Request) (translate.Call, error) { return decode(req, &v1) }
 
-// version is how a version of AIP writes a command.
+// version is the form of commands in a version of AIP.
 type version struct {
 	name    string // of the dialect
 	command string // the type of a command
 	// other and otherCommand are the name of the other version, and the type of its commands.
 	other, otherCommand string
-	// member is the member of the params that holds the command.
+	// member is the member of the params with the command.
 	member string
 
-	// The names of the members of commandParams, where they differ; empty where the version has none.
+	// The different names of the members of commandParams; empty if the version has none.
 	responseTimeout, awaitingInputTimeout, awaitingCompletionTimeout, lastMessageSentAt string
 }
 
@@ -84,7 +84,7 @@ const (
 )
 
 // find returns the command in the params, and sets the Prefix to its path. In v02 the member command or message holds
-// it, which differs by method and by minor version, so both are read, but not both at once.
+// it. This differs by method and by minor version, so both are read, but not both at once.
 func (r *reader) find(params gjson.Result) (command gjson.Result) {
 	const message = "message"
 	at := r.version.member
@@ -115,7 +115,7 @@ func (r *reader) find(params gjson.Result) (command gjson.Result) {
 	return command
 }
 
-// failOther refuses a command of the other version. Where a Partner takes both, no such command comes here.
+// failOther refuses a command of the other version. If a Partner takes both, no such command comes here.
 func (r *reader) failOther(field string) {
 	r.Fail(field, "this Partner takes no commands of %s; its operator can add that to its callers", r.version.other)
 }
@@ -229,7 +229,7 @@ func (r *reader) command(v gjson.Result, stream bool) task.Command {
 	return task.NoCommand
 }
 
-// commandParams reads those parameters that the message's command has.
+// commandParams reads the parameters of the message's command.
 func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
 	prefix := r.Prefix
 	switch prefix {
@@ -242,7 +242,7 @@ func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
 	}
 	wire.Members(params, func(key string, v gjson.Result) {
 		if key == "" {
-			return // it would be taken for the parameters that the version lacks
+			return // it would be taken for the parameters not in the version
 		}
 		switch call.Message.Command {
 		case task.Start: // StartCommandParams, §4.3
@@ -272,7 +272,7 @@ func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
 	r.Prefix = prefix
 }
 
-// mentions reads a list of ids, or the word "all", which stands for a list of that word.
+// mentions reads a list of ids, or the word "all" for a list of this word.
 func (r *reader) mentions(v gjson.Result) (ids []string) {
 	const field = "mentions"
 	switch {
@@ -362,7 +362,7 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 	return it
 }
 
-// milliseconds reads a duration. One that is too long to be counted is as long as can be.
+// milliseconds reads a duration. One too long to be counted is as long as possible.
 func (r *reader) milliseconds(v gjson.Result, field string) time.Duration {
 	n := r.Count(v, field)
 	if n > math.MaxInt64/int64(time.Millisecond) {

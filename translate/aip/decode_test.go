@@ -348,7 +348,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is decoded can be written, and is then decoded to the same.
+// FuzzDecode: a decoded request can be written, and is then decoded to the same.
 func FuzzDecode(f *testing.F) {
 	for _, name := range []string{"02-rpc-start.request.json", "06-rpc-get.request.json",
 		"14-stream-restream-after-2.request.json", "25-group-invite.request.json"} {
@@ -381,7 +381,7 @@ func FuzzDecode(f *testing.F) {
 		if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), unknown); d != "" {
 			t.Fatal(d)
 		}
-		// What is unknown is never said in the place of what is known. But for that, nothing is lost.
+		// An unknown member never takes the place of a known one. But for this, nothing is lost.
 		more, err := decodeBody(t, encode(req.Method, &got.Message))
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ type stream struct {
 	fixed fixedParts
 }
 
-// fixedParts are what the frames of a stream have in common: up to the number of the event, from there to the object of
+// fixedParts are the common parts of the frames of a stream: up to the number of the event, from there to the object of
 // a status or a piece, and behind that object. They are made for the first frame.
 type fixedParts struct{ begin, status, chunk, end []byte }
 
@@ -54,7 +54,7 @@ func (s *stream) fixedParts() *fixedParts {
 	return f
 }
 
-// Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so that no call asks for one.
+// Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so no call asks for one.
 func (s *stream) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return translate.Frame{Data: s.append(dst, &task.Event{Task: t})}
 }
@@ -90,7 +90,7 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 }
 
 // Record implements translate.RecordEncoder: the log has AIP's own form, so a record is sent without being decoded,
-// unless it has extensions of AIP's, which must be put in their place.
+// unless it has extensions of AIP's. They must be put in their place.
 func (s *stream) Record(dst []byte, seq uint64, record []byte) translate.Frame {
 	if !plainRecord(record) || isSnapshot(record) {
 		if ev, err := task.DecodeEvent(record); err == nil {
@@ -126,14 +126,14 @@ func beginEvent(dst []byte, id jsonrpc.ID, seq uint64) []byte {
 	return append(dst, `,"eventData":`...)
 }
 
-// beginStatus begins a TaskStatusUpdateEvent (§6.2.3), whose status follows.
+// beginStatus begins a TaskStatusUpdateEvent (§6.2.3), up to its status.
 func beginStatus(dst []byte, t *task.Task) []byte {
 	dst = append(dst, `{"type":"status-update","taskId":`...)
 	dst = task.AppendString(dst, t.ID)
 	return append(dst, `,"status":`...)
 }
 
-// beginChunk begins a ProductChunkEvent (§6.2.4), whose other members follow.
+// beginChunk begins a ProductChunkEvent (§6.2.4), up to its other members.
 func beginChunk(dst []byte, t *task.Task) []byte {
 	dst = append(dst, `{"type":"product-chunk","taskId":`...)
 	return task.AppendString(dst, t.ID)
@@ -145,15 +145,15 @@ func appendSession(dst []byte, t *task.Task) []byte {
 	return append(dst, '}')
 }
 
-// errorForm is how AIP writes a kind of error.
+// errorForm is AIP's form of a kind of error.
 type errorForm struct {
 	code      int
 	message   string
-	errorType string // in the data, where the code is not specific
+	errorType string // in the data, if the code is not specific
 }
 
 // errorTable holds every kind. Codes and messages are those of §5.2; −32050 is the gateway's own, from the range
-// that JSON-RPC leaves to servers.
+// left to servers by JSON-RPC.
 var errorTable = [...]errorForm{
 	task.Internal:                 {-32603, "Internal server error", ""},
 	task.ParseError:               {-32700, "Invalid JSON payload", ""},
@@ -199,7 +199,7 @@ func appendInvitationError(dst []byte, id jsonrpc.ID, e *task.Error, w errorForm
 	return appendError(dst, id, e, &w)
 }
 
-// typed returns the form with a type, which is the name of the kind where the form has none.
+// typed returns the form with a type: the name of the kind if the form has none.
 func (w errorForm) typed(k task.Kind) errorForm {
 	if w.errorType == "" {
 		w.errorType = strings.ToUpper(strings.ReplaceAll(k.String(), "-", "_"))
@@ -215,7 +215,7 @@ func appendError(dst []byte, id jsonrpc.ID, e *task.Error, w *errorForm) []byte 
 	return jsonrpc.AppendError(dst, id, w.code, w.message, data)
 }
 
-// connectionData returns the data of an error of a message broker, whose details are an object (§7.3).
+// connectionData returns the data of an error of a message broker. Its details are an object (§7.3).
 func connectionData(e *task.Error, errorType string) []byte {
 	dst := task.AppendString([]byte(`{"errorType":`), errorType)
 	dst = append(dst, `,"details":{`...)

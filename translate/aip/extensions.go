@@ -12,11 +12,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// family is the name of AIP's extensions: the members of its objects that no version has. On the wire they stand in
-// their object. What other families have is the object's member metadata, which AIP itself has at data items only.
+// family is the name of AIP's extensions: the members of its objects in no version. On the wire they stand in their
+// object. The extensions of other families are the object's member metadata. AIP itself has this member at data items
+// only.
 const family wire.Family = "aip"
 
-// The members of AIP's objects in all of its versions, which an extension never takes the place of.
+// The members of AIP's objects in all of its versions. An extension never takes their place.
 const (
 	taskNames wire.Names = "type id sentAt senderRole senderId taskId groupId sessionId status products messageHistory " +
 		"commandHistory statusHistory"
@@ -36,7 +37,7 @@ var names = [...]wire.Names{
 // form writes the canon as AIP has it.
 var form task.Form = appendExtensions
 
-// appendExtensions appends the members that stand for the extensions of an object.
+// appendExtensions appends the members for the extensions of an object.
 func appendExtensions(dst []byte, extensions json.RawMessage, of task.Object) []byte {
 	if len(extensions) == 0 {
 		return dst
@@ -50,16 +51,16 @@ func appendExtensions(dst []byte, extensions json.RawMessage, of task.Object) []
 
 // plainRecord reports whether a stored event can be sent as it is stored.
 func plainRecord(record []byte) bool {
-	// A capital letter is rare in a record, so that the second search is fast.
+	// A capital letter is rare in a record, so the second search is fast.
 	return !bytes.Contains(record, []byte(`"`+family+`"`)) && !bytes.Contains(record, []byte(`Metadata":`))
 }
 
-// isSnapshot reports whether a stored event is a Task with a history, in which what the agent has said has no ids.
+// isSnapshot reports whether a stored event is a Task with a history. In its history the agent's words have no ids.
 func isSnapshot(record []byte) bool {
 	return len(record) > 0 && record[0] == task.TaskEvent && bytes.Contains(record, []byte(`"messageHistory":`))
 }
 
-// rest gathers the members of an object that have no field. The zero rest is empty.
+// rest gathers the members of an object without a field. The zero rest is empty.
 type rest struct {
 	others   wire.Extensions
 	metadata gjson.Result
@@ -74,7 +75,7 @@ func (r *rest) add(name string, v gjson.Result) {
 	r.others.Add(name, v)
 }
 
-// extensions returns what was gathered, but for the known names, nil where there is nothing.
+// extensions returns the gathered members, but for the known names, nil for none.
 func (r *rest) extensions(known wire.Names) json.RawMessage {
 	if r.metadata.Raw == "" {
 		return r.others.JSON(family, known)

@@ -29,7 +29,7 @@ func holds(t *testing.T, out gjson.Result, want map[string]string) {
 	}
 }
 
-// TestExtensionsOfCommands: a Leader's extensions reach a Partner of any version, where the Leader wrote them.
+// TestExtensionsOfCommands: a Leader's extensions reach a Partner of any version, in the Leader's place for them.
 func TestExtensionsOfCommands(t *testing.T) {
 	const members = `"id":"m","command":"start","senderId":"l","taskId":"t1","x":{"y":` + "\n" +
 		`[1.0]},"null":null,"sender_id":"no",` +
@@ -61,7 +61,7 @@ func TestExtensionsOfCommands(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfTasks: a Partner's extensions reach a Leader of any version, where the Partner wrote them.
+// TestExtensionsOfTasks: a Partner's extensions reach a Leader of any version, in the Partner's place for them.
 func TestExtensionsOfTasks(t *testing.T) {
 	const state = `"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","sx":1,"STATE":"no",` +
 		`"dataItems":[{"type":"text","text":"w","ix":1}]}`
@@ -135,7 +135,7 @@ func TestExtensionsOfTasks(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfOthers: another family's extensions are metadata in all that is sent.
+// TestExtensionsOfOthers: another family's extensions are metadata in everything sent.
 func TestExtensionsOfOthers(t *testing.T) {
 	extra := json.RawMessage(`{"a2a":{"message":{"extensions":["e"]}}}`)
 	state := task.Task{ID: "t", SessionID: "s", Extensions: extra, Status: task.Status{State: task.Working,
@@ -160,7 +160,7 @@ func TestExtensionsOfOthers(t *testing.T) {
 	}
 }
 
-// TestForm: what AIP wrote stands where it wrote it, and never in the place of something else.
+// TestForm: AIP's extensions keep their place, and never take the place of something else.
 func TestForm(t *testing.T) {
 	extra := json.RawMessage(`{"aip":{"x":1,"id":"no","state":2},"a2a":{"y":2}}`)
 	s := task.Status{State: task.Working, DataItems: []task.DataItem{{Kind: task.TextItem, Text: "t",

@@ -14,23 +14,23 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// This file is the invitation to a group (§7.1, §7.3) by a call. That by an inbox is in inbox.go; what the members of
-// a group publish is in group_message.go and group_form.go.
+// This file is the invitation to a group (§7.1, §7.3) by a call. The one by an inbox is in inbox.go; the messages of
+// a group's members are in group_message.go and group_form.go.
 
 // Limits of an invitation.
 const (
 	maxGroupID = 128     // bytes; as the SDK of v02 has it
 	maxHost    = 253     // bytes of a host name (RFC 1035 §2.3.4)
 	maxAMQP    = 255     // bytes of a short string of AMQP: a virtual host, an exchange, a routing key
-	maxToken   = 8 << 10 // bytes of an access token: more does not fit into the first frame that RabbitMQ takes
+	maxToken   = 8 << 10 // bytes of an access token: more does not fit into the first frame accepted by RabbitMQ
 	maxPort    = 1<<16 - 1
 )
 
 // rabbitMQ is the broker of groups; its version follows behind a colon.
 const rabbitMQ = "rabbitmq"
 
-// exchangeTypes are the types of exchanges that work for a group: each copies a message to all queues that are bound
-// with the routing key of the message. An exchange of the type headers, or of a plugin's, has other rules.
+// exchangeTypes are the types of exchanges for a group: each copies a message to all queues bound with the routing key
+// of the message. An exchange of the type headers, or of a plugin's, has other rules.
 var exchangeTypes = []string{"fanout", "direct", "topic"}
 
 // invitation reads the params of group.
@@ -62,7 +62,7 @@ func (r *reader) protocol(v gjson.Result, in *task.Invitation) {
 	}
 }
 
-// inside calls f with a member that is an object. While f is called, paths begin in the object.
+// inside calls f with a member, an object. While f is called, paths begin in the object.
 func (r *reader) inside(object gjson.Result, name string, f func(gjson.Result)) {
 	v := jsonrpc.Member(object, name)
 	if !r.Object(v, name) || r.Err != nil {
@@ -106,7 +106,7 @@ func (r *reader) member(v gjson.Result, prefix string) (m task.GroupMember) {
 	return m
 }
 
-// brokerServer reads where the broker is. A virtual host that is missing is that which RabbitMQ makes by itself.
+// brokerServer reads the place of the broker. Without a virtual host, it is the one made by RabbitMQ itself.
 func (r *reader) brokerServer(v gjson.Result, s *task.BrokerServer) {
 	host := jsonrpc.Member(v, "host")
 	s.Host = wire.Owned(host, r.Required(host, "host", maxHost))
@@ -170,12 +170,11 @@ func (r *reader) exchange(v gjson.Result, e *task.Exchange) {
 	e.RoutingKey = wire.Owned(key, r.Bounded(key, "routingKey", maxAMQP))
 }
 
-// dotted reports whether an AIC has the form of v02, which is that of an OID. It decides which version an invitation is
-// of, as nothing else in it does.
+// dotted reports whether an AIC has the form of v02, the form of an OID. Only this shows the version of an invitation.
 func dotted(aic string) bool { return strings.IndexByte(aic, '.') >= 0 }
 
 // AppendMembership implements translate.GroupServer. A Leader of v01.00 finds the members of §7.3 in it, and the AIC
-// that §7.1 asks for; one of v02.01 its status and groupId. The SDK of v02.01 requires the members of §7.3, too.
+// of §7.1; one of v02.01 its status and groupId. The SDK of v02.01 requires the members of §7.3, too.
 func (server) AppendMembership(dst []byte, id jsonrpc.ID, _ *translate.Call, m *task.Membership) []byte {
 	dst = jsonrpc.BeginResult(dst, id)
 	dst = append(dst, `{"connectionName":`...)

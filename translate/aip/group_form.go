@@ -10,20 +10,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// GroupForm is how a member of a group writes what it publishes.
+// GroupForm is the form of the messages of a group's member.
 type GroupForm struct {
 	Dialect string // that of a GroupMessage or of an Invitation
 	AIC     string // of the member
 	GroupID string
 }
 
-// AppendTask appends a Task, or the TaskResult of v02, whose id is that of the message. Products are always there, and
+// AppendTask appends a Task, or the TaskResult of v02. Its id is the one of the message. Products are always there, and
 // histories never: the members of the group have seen them.
 func (f GroupForm) AppendTask(dst []byte, id string, t *task.Task) []byte {
 	return f.appendTask(dst, id, t, nil, nil)
 }
 
-// AppendAnswer is AppendTask for the answer to a command, which shows the histories of the Task.
+// AppendAnswer is AppendTask for the answer to a command. It shows the histories of the Task.
 func (f GroupForm) AppendAnswer(dst []byte, id string, t *task.Task) []byte {
 	return f.appendTask(dst, id, t, t.MessageHistory, t.StatusHistory)
 }
@@ -42,7 +42,7 @@ func (f GroupForm) appendTask(dst []byte, id string, t *task.Task, messages []ta
 // inBeijing returns a time as the gateway writes its own: in the zone of AIP (§4.3), in milliseconds.
 func inBeijing(at time.Time) time.Time { return at.In(beijing).Truncate(time.Millisecond) }
 
-// AppendRejected appends the Task of a start that was refused by an error: the exchange has no other form for it.
+// AppendRejected appends the Task of a start refused by an error: the exchange has no other form for it.
 func (f GroupForm) AppendRejected(dst []byte, id string, start *task.Message, at time.Time, err error) []byte {
 	e := wire.ErrorOf(err)
 	reason := e.Detail
@@ -58,12 +58,12 @@ func (f GroupForm) AppendRejected(dst []byte, id string, start *task.Message, at
 }
 
 // AnnouncesMembers reports whether a member publishes its status when it has joined. It does so in v02.01 (§7.1); in
-// v01.00 its Leader finds that out by the answer to the invitation.
+// v01.00 its Leader learns this from the answer to the invitation.
 func (f GroupForm) AnnouncesMembers() bool { return f.Dialect == nameV2 }
 
-// AppendMemberStatus appends the status of the member. id and at are those of the message, session is that of the
-// command which it answers; empty for none. It is a message like any other, with items and a group: the reference code
-// cannot read it without.
+// AppendMemberStatus appends the status of the member. id and at are those of the message, session is the one of the
+// answered command; empty for none. It is a message like any other, with items and a group: the reference code cannot
+// read it without.
 func (f GroupForm) AppendMemberStatus(dst []byte, id string, at time.Time, session string,
 	s task.MemberStatus) []byte {
 	kind, status := typeManagement, "groupMemberStatus"

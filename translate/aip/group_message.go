@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// GroupKind says what a message of a group is.
+// GroupKind is the kind of a message of a group.
 type GroupKind uint8
 
 // The kinds of messages.
@@ -26,12 +26,12 @@ const (
 )
 
 // GroupMessage is a message of a group's exchange (§7.3), read as far as every member needs it to decide whether the
-// message is for it. It refers to the body that it was read from.
+// message is for it. It refers to the body it was read from.
 type GroupMessage struct {
 	Kind    GroupKind
-	Dialect string // the name of the dialect that the message is written in
+	Dialect string // the name of the message's dialect
 
-	// Empty where a message does not have them. A TaskCommand and a MemberCommand have a SenderID.
+	// Empty if a message does not have them. A TaskCommand and a MemberCommand have a SenderID.
 	ID, SenderID, GroupID string
 	Mentions              []string // of a command
 
@@ -46,8 +46,7 @@ const (
 	typeMemberStatus = "group-mgmt-result"
 )
 
-// ReadGroupMessage reads a message of a group in the form of any version. An error says that no version has such a
-// message.
+// ReadGroupMessage reads a message of a group in the form of any version. An error is for a message of no version.
 func ReadGroupMessage(body []byte, limits jsonrpc.Limits) (m GroupMessage, err error) {
 	message, bad := jsonrpc.ParseValue(body, limits)
 	if bad != nil {
@@ -133,8 +132,8 @@ func (m *GroupMessage) For(aic string) bool {
 	return false
 }
 
-// Command reads a TaskCommand. The Call holds copies; a message that names no group is one of the given group. A start
-// leaves room for the agent to reject it.
+// Command reads a TaskCommand. The Call holds copies; a message without the name of a group is one of the given group.
+// A start leaves room for the agent to reject it.
 func (m *GroupMessage) Command(group string) (translate.Call, error) {
 	r := reader{version: m.version}
 	call, _ := r.message(m.message, false)

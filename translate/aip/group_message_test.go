@@ -28,7 +28,7 @@ func readGroup(t *testing.T, body []byte) GroupMessage {
 	return m
 }
 
-// groupCommand: a command of v01.00 is read as the Message that it is, and one of v02 that says the same, too.
+// groupCommand: a command of v01.00 is read as its Message, and so is the same one of v02.
 func groupCommand(t *testing.T, body []byte) {
 	want := decodeJSON[task.Message](t, string(body))
 	for dialect, body := range map[string][]byte{
@@ -54,7 +54,7 @@ func groupCommand(t *testing.T, body []byte) {
 	}
 }
 
-// groupTask: what a member publishes in the form of v01.00 is what the specification shows.
+// groupTask: a member's Task in the form of v01.00 is the specification's.
 func groupTask(t *testing.T, body []byte) {
 	state := decodeJSON[task.Task](t, string(body))
 	form := GroupForm{Dialect: "aip", AIC: state.SenderID, GroupID: state.GroupID}
@@ -80,7 +80,7 @@ func groupManagement(t *testing.T, body []byte) {
 	}
 }
 
-// memberStatus: the status of a member is what the specification shows, with the items and the group of a message.
+// memberStatus: the status of a member is the specification's, with the items and the group of a message.
 func memberStatus(t *testing.T, body []byte) {
 	body = append(bytes.TrimRight(body, " \n}"), `},"dataItems":[],"groupId":"group123"}`...)
 	form := GroupForm{Dialect: "aip", AIC: "agent-partner-1", GroupID: "group123"}
@@ -91,7 +91,7 @@ func memberStatus(t *testing.T, body []byte) {
 	}
 }
 
-// TestGroupFormV2 shows what a member publishes in the form of v02.
+// TestGroupFormV2 tests a member's messages in the form of v02.
 func TestGroupFormV2(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678, beijing)
 	f := GroupForm{Dialect: "aip/2", AIC: "1.2.156.P", GroupID: "g1"}
@@ -127,7 +127,7 @@ func TestGroupFormV2(t *testing.T) {
 	if state.SenderID != "another" || state.MessageHistory == nil {
 		t.Error("the task has changed")
 	}
-	// A refusal without a sentence has that of its kind, and what has no kind shows nothing of itself.
+	// A refusal without a sentence has the one of its kind, and an error without a kind shows nothing of itself.
 	for _, err := range []error{task.Errorf(task.LimitExceeded, ""), errors.New("secret")} {
 		out := string(f.AppendRejected(nil, "m", &task.Message{TaskID: "t"}, at, err))
 		if strings.Contains(out, "secret") || strings.Contains(out, `"text":""`) {
@@ -183,7 +183,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestGroupMessageRefused: what no version has is an error that names the field, and what is for others is none.
+// TestGroupMessageRefused: a message of no version is an error with the name of the field, and one for others is no
+// error.
 func TestGroupMessageRefused(t *testing.T) {
 	start := object{"type": "message", "senderId": "l", "command": "start", "taskId": "t"}
 	leave := object{"type": "group-mgmt-command", "senderId": "l", "command": "leave-group", "groupId": "g"}
@@ -250,7 +251,7 @@ func TestGroupMessageRefused(t *testing.T) {
 	}
 }
 
-// TestGroupCommandRoundTrip: a command that is published in any version and read again is the same.
+// TestGroupCommandRoundTrip: a command published in any version and read again is the same.
 func TestGroupCommandRoundTrip(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 7))
 	for range 2000 {
@@ -340,7 +341,7 @@ func FuzzGroupMessage(f *testing.F) {
 	})
 }
 
-// TestGroupMessagesOfTheSDK reads what the SDK of v02 writes where it does not leave out null, and with its times.
+// TestGroupMessagesOfTheSDK reads messages of the SDK of v02 with null not left out, and with its times.
 func TestGroupMessagesOfTheSDK(t *testing.T) {
 	const begin = `"sentAt":"2026-01-02T03:04:05.678901+00:00","senderRole":"leader","senderId":"1.2.156.L",`
 	m := readGroup(t, []byte(`{"type":"task-command","id":"cmd-1",`+begin+`"mentions":null,"dataItems":[{"type":"text",`+
@@ -360,7 +361,7 @@ func TestGroupMessagesOfTheSDK(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	// A member that leaves by itself publishes a command of its own, which is for no one else.
+	// A member leaving by itself publishes a command of its own, for no one else.
 	m = readGroup(t, []byte(`{"type":"group-mgmt-command","id":"c","sentAt":"2026-01-02T03:04:05+00:00",`+
 		`"senderRole":"partner","senderId":"1.2.156.Q","mentions":["1.2.156.Q"],"groupId":"g","command":"leave-group"}`))
 	if m.Kind != OtherMessage || m.SenderID != "1.2.156.Q" {

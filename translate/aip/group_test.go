@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// anInvitation is what vector 25 says.
+// anInvitation is the invitation of vector 25.
 var anInvitation = task.Invitation{
 	Protocol: "rabbitmq:4.0",
 	Group: task.Group{
@@ -51,7 +51,7 @@ func invitation(t *testing.T, body []byte) {
 	}
 }
 
-// membership: the answer has the members of v01.00, and what §7.1, v02.01 and its SDK ask for beside them.
+// membership: the answer has the members of v01.00, and those of §7.1, v02.01 and its SDK beside them.
 func membership(t *testing.T, body []byte) {
 	m := task.Membership{ConnectionName: "partner-1-connection-20250901", VHost: "/vhost-leader-aic",
 		NodeName: "rabbit@mq-node-1", QueueName: "partner-1-queue-abc123", ProcessID: "partner-1-process-12345",
@@ -130,7 +130,7 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestInvitationRefused: every field that an invitation needs is checked, and the error names it.
+// TestInvitationRefused: every required field of an invitation is checked, and the error names it.
 func TestInvitationRefused(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	partners := func(n int) (list []any) {
@@ -142,7 +142,7 @@ func TestInvitationRefused(t *testing.T) {
 	for _, tt := range []struct {
 		path  string
 		value any
-		field string // where it differs from path
+		field string // if it differs from path
 	}{
 		{"protocol", absence{}, ""}, {"protocol", "", ""}, {"protocol", 4, ""}, {"protocol", "kafka:4.0", ""},
 		{"protocol", "rabbitmq4", ""}, {"protocol", "RabbitMQ:4.0", ""},
@@ -195,7 +195,7 @@ func TestInvitationRefused(t *testing.T) {
 	}
 }
 
-// TestInvitationVersions: both paths, and how the version is known.
+// TestInvitationVersions tests both paths, and the recognition of the version.
 func TestInvitationVersions(t *testing.T) {
 	v1, v2 := Server(), ServerV2("p")
 	if _, ok := v1.Route("POST", "group/rpc"); ok {
@@ -224,7 +224,7 @@ func TestInvitationProperties(t *testing.T) {
 	}
 }
 
-// inGroups is a Server of a Partner that takes part in groups.
+// inGroups is a Server of a Partner in groups.
 type inGroups struct{ translate.Server }
 
 func (s inGroups) Decode(req *translate.Request) (translate.Call, error) {
@@ -258,7 +258,7 @@ func FuzzInvitation(f *testing.F) {
 	})
 }
 
-// TestInvitationsOfTheSDK reads the invitations that the SDKs of v02.00 and v02.01 write.
+// TestInvitationsOfTheSDK reads the invitations of the SDKs of v02.00 and v02.01.
 func TestInvitationsOfTheSDK(t *testing.T) {
 	const leader, partner = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4", "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU1"
 	for exchange, token := range map[string]any{
@@ -284,7 +284,7 @@ func TestInvitationsOfTheSDK(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	// Its models: the members that a result must have, and the form of an error.
+	// Its models: the required members of a result, and the form of an error.
 	out := ServerV2(partner).(translate.GroupServer).AppendMembership(nil, jsonrpc.ID("1"), nil, &task.Membership{})
 	for _, member := range []string{"connectionName", "vhost", "nodeName", "queueName", "processId", "status", "groupId"} {
 		if _, ok := value(t, out).(map[string]any)["result"].(map[string]any)[member].(string); !ok {
@@ -301,7 +301,7 @@ func TestInvitationsOfTheSDK(t *testing.T) {
 		ServerV2(partner).AppendError(nil, jsonrpc.ID("1"), refusal))
 }
 
-// TestInvitationErrors holds that every error of an invitation has an errorType, and no other method's is changed.
+// TestInvitationErrors: every error of an invitation has an errorType, and no other method's is changed.
 func TestInvitationErrors(t *testing.T) {
 	for _, s := range []translate.Server{Server(), ServerV2("P")} {
 		g := s.(translate.GroupServer)

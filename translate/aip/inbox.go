@@ -18,7 +18,7 @@ import (
 // This file is the invitation to a group by the inbox of an agent at a message broker, and its refusal (v02.02 §7.1,
 // §7.3).
 
-// maxInvitationToken is how long a token may be that names an invitation, in bytes.
+// maxInvitationToken is the longest token of an invitation, in bytes.
 const maxInvitationToken = 512
 
 // The types of messages in an inbox.
@@ -29,17 +29,17 @@ const (
 
 // InboxInvitation is an invitation from the inbox of an agent. It holds copies.
 type InboxInvitation struct {
-	Token     string // a secret of the Leader and the agent, by which the Leader knows the invitation again
+	Token     string // a secret of the Leader and the agent, for the Leader to know the invitation again
 	LeaderAIC string
 	GroupID   string
-	ExpiresAt time.Time // without the skew of clocks that is allowed
-	V0201     bool      // it has the form of v02.01, in which it does not name its sender
-	// Call is what a call with the invitation would be. It names no broker: that is the one of the inbox.
+	ExpiresAt time.Time // without the allowed skew of clocks
+	V0201     bool      // it has the form of v02.01, without its sender
+	// Call is the call with the invitation. It names no broker: the broker is the one of the inbox.
 	Call translate.Call
 }
 
-// ReadInboxInvitation reads a message of an inbox. It reports false for one that is no invitation. With an error, the
-// Token, LeaderAIC and GroupID are there as far as the message has them; errors quote none of them.
+// ReadInboxInvitation reads a message of an inbox. It reports false for any other message. With an error, the Token,
+// LeaderAIC and GroupID are there as far as the message has them; errors quote none of them.
 func ReadInboxInvitation(body []byte, limits jsonrpc.Limits) (in InboxInvitation, is bool, err error) {
 	message, bad := jsonrpc.ParseValue(body, limits)
 	if bad != nil {
@@ -77,7 +77,7 @@ func ReadInboxInvitation(body []byte, limits jsonrpc.Limits) (in InboxInvitation
 	return in, true, nil
 }
 
-// sender checks what says twice who has sent an invitation, and for which group. In v02.01 it is said once.
+// sender checks the second naming of the sender and the group of an invitation. In v02.01 they are named once.
 func (r *reader) sender(message gjson.Result, g *task.Group) {
 	if role := jsonrpc.Member(message, "senderRole"); !wire.Absent(role) {
 		r.Word(role, "senderRole", string(task.Leader))
@@ -91,8 +91,8 @@ func (r *reader) sender(message gjson.Result, g *task.Group) {
 	}
 }
 
-// AppendInboxRefusal appends the message by which an agent with an AIC refuses an invitation, in the inbox of its
-// Leader. id and at are those of the message. In v02.01, partnerAic says who refuses.
+// AppendInboxRefusal appends the message with an invitation's refusal by an agent with an AIC, in the inbox of its
+// Leader. id and at are those of the message. In v02.01, partnerAic is the refusing agent.
 func AppendInboxRefusal(dst []byte, id string, at time.Time, aic string, in *InboxInvitation, err error) []byte {
 	e := wire.ErrorOf(err)
 	w := errorV2(e.Kind).typed(e.Kind)

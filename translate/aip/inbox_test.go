@@ -51,7 +51,7 @@ func TestInboxInvitation(t *testing.T) {
 	}
 }
 
-// TestInboxRefusal: a refusal has the members of the example of v02.02 §7.3, without the one that is deprecated.
+// TestInboxRefusal: a refusal has the members of the example of v02.02 §7.3, without the deprecated one.
 func TestInboxRefusal(t *testing.T) {
 	in := &InboxInvitation{Token: `t"`, GroupID: "g"}
 	at := time.Date(2025, 9, 1, 4, 0, 2, 0, time.UTC)

@@ -11,10 +11,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// This file is AIP's notification style (§6.3). What AIP calls a NotificationConfig is the canon's Webhook.
+// This file is AIP's notification style (§6.3). A NotificationConfig of AIP is the canon's Webhook.
 
-// tokenHeader carries a webhook's token (§6.3.5). Later versions write it X-ACPs-AIP-Notification-Token, which is
-// the same field.
+// tokenHeader carries a webhook's token (§6.3.5). Later versions write it X-ACPs-AIP-Notification-Token. It is the
+// same field.
 const tokenHeader = "X-ACPS-AIP-Notification-Token"
 
 // notificationSet reads a NotificationConfig (§6.3.1).
@@ -50,8 +50,9 @@ func (r *reader) notificationID(params gjson.Result, op translate.Op) translate.
 	return call
 }
 
-// notificationStart reads a start whose parameters name a webhook (§6.3.4). They may hold those of any start, too. One
-// without data items starts nothing: the reference's Leaders subscribe by it, and start the task by rpc.
+// notificationStart reads a start with the name of a webhook in its parameters (§6.3.4). They may hold those of any
+// start, too. One without data items starts nothing: the reference's Leaders subscribe by it, and start the task by
+// rpc.
 func (r *reader) notificationStart(params gjson.Result) translate.Call {
 	call, commandParams := r.call(params, false)
 	if r.Err != nil {
@@ -78,7 +79,7 @@ func (r *reader) notificationStart(params gjson.Result) translate.Call {
 	return call
 }
 
-// states reads a list of states. One that is missing, null or empty means all of them.
+// states reads a list of states. A missing, null or empty one means all of them.
 func (r *reader) states(v gjson.Result, field string) (states []task.State) {
 	if wire.Absent(v) {
 		return nil

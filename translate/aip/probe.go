@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Probes returns the questions that tell a Partner from other agents: a get, in each version. sender is the AIC of who
-// asks. id is the name of a task that no Partner has.
+// Probes returns the questions for telling a Partner from other agents: a get, in each version. sender is the AIC of
+// the asking Leader. id is the name of a task of no Partner.
 func Probes(sender, id string) (probes []translate.Probe) {
 	for _, c := range []translate.Client{ClientV2(sender), Client(sender)} {
 		ref := agent.Ref{Task: id, Session: id}
@@ -24,11 +24,11 @@ func Probes(sender, id string) (probes []translate.Probe) {
 	return probes
 }
 
-// known are the errors of §5.2 by which only who has understood a get answers it: there is no such task, or the caller
-// may not ask.
+// known are the errors of §5.2 for a get by a Partner that understood it: there is no such task, or the caller may not
+// ask.
 var known = []int64{-32001, -32008, -32009, -32010}
 
-// judge reads the answer to a probe. A Partner that has failed may have understood it or not.
+// judge reads the answer to a probe. A failed Partner may have understood it or not.
 func judge(body []byte) translate.Verdict {
 	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
 	switch {

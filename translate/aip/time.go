@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// time reads a date and time. One that is missing is zero.
+// time reads a date and time. A missing one is zero.
 func (r *reader) time(v gjson.Result, field string) time.Time {
 	if wire.Absent(v) {
 		return time.Time{}
@@ -23,7 +23,7 @@ func (r *reader) time(v gjson.Result, field string) time.Time {
 	return t
 }
 
-// beijing is the zone of times that name none (§4.3).
+// beijing is the zone of times without one (§4.3).
 var beijing = time.FixedZone("", 8*60*60)
 
 // parseTime reads a date and time of day in ISO 8601's extended format. Seconds and their fraction may be left

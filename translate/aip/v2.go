@@ -9,9 +9,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// AIP v02.00 to v02.02 is the dialect aip/2. It has the states, commands, data items, errors and paths of v01.00,
-// in other envelopes: a command is a TaskCommand, and all that a Partner sends is a Message, even its TaskResult, so
-// that it has an id, a time and a sender.
+// AIP v02.00 to v02.02 is the dialect aip/2. It has the states, commands, data items, errors and paths of v01.00, in
+// other envelopes: a command is a TaskCommand, and everything from a Partner is a Message, even its TaskResult, so it
+// has an id, a time and a sender.
 
 // nameV2 is the name of the dialect.
 const nameV2 = "aip/2"
@@ -19,7 +19,7 @@ const nameV2 = "aip/2"
 // pathInvitation is a path of invitations; the other one is methodGroup.
 const pathInvitation = "group/rpc"
 
-// The types of what is sent in v02.
+// The types of objects in v02.
 const (
 	typeCommand = "task-command"
 	typeResult  = "task-result"
@@ -27,16 +27,16 @@ const (
 	typeChunk   = "product-chunk"
 )
 
-// serverV2 answers as server does wherever the versions agree.
+// serverV2 answers as server does if the versions agree.
 type serverV2 struct {
 	server
 	sender func() string
 }
 
-// ServerV2 returns the side of AIP v02 towards Leaders. aic is the Partner's own AIC, the senderId of what it sends.
+// ServerV2 returns the side of AIP v02 towards Leaders. aic is the Partner's own AIC, the senderId of its messages.
 func ServerV2(aic string) translate.Server { return ServerV2As(func() string { return aic }) }
 
-// ServerV2As is ServerV2 where the Partner's AIC is known later. sender returns it; nil: there is none.
+// ServerV2As is ServerV2 for a Partner with its AIC known later. sender returns it; nil: there is none.
 func ServerV2As(sender func() string) translate.Server {
 	if sender == nil {
 		return ServerV2("")
@@ -77,13 +77,13 @@ func (*serverV2) Matches(req *translate.Request) bool {
 	return message.IsObject() && jsonrpc.Member(message, "type").Str == typeCommand
 }
 
-// errorsV2 are the errors that have other codes in v02: those of its SDK.
+// errorsV2 are the errors with other codes in v02: those of its SDK.
 var errorsV2 = map[task.Kind]errorForm{
 	task.InvitationRejected: {-32020, "Invitation rejected by partner policy", "INVITATION_REJECTED"},
 	task.ConnectionFailed:   {-32021, "Connection failed", "CONNECTION_FAILED"},
 }
 
-// errorV2 returns how v02 writes an error.
+// errorV2 returns the form of an error in v02.
 func errorV2(k task.Kind) errorForm {
 	if w, ok := errorsV2[k]; ok {
 		return w
@@ -110,7 +110,7 @@ func (*serverV2) StreamsErrors(r *translate.Refused) bool {
 	return r.Events && (r.Stream || r.Method == methodStream)
 }
 
-// v2 is how v02 writes a command: a TaskCommand.
+// v2 is the form of commands in v02: a TaskCommand.
 var v2 = version{
 	name: nameV2, command: typeCommand, other: name, otherCommand: "message", member: "command",
 	responseTimeout: "timeout", lastMessageSentAt: "lastCommandSentAt",
@@ -119,7 +119,7 @@ var v2 = version{
 // Decode implements translate.Server.
 func (*serverV2) Decode(req *translate.Request) (translate.Call, error) { return decode(req, &v2) }
 
-// ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. What holds for Client holds
+// ClientV2 returns the side of AIP v02 towards a Partner, with the gateway as its Leader. The rules of Client hold
 // here, too.
 //
 // A continue is never asked to be answered by a stream: the reference SDK has streams for start and re-stream only.
@@ -130,8 +130,8 @@ func ClientV2(sender string) translate.Client {
 	}
 }
 
-// appendCommandRequest appends an RpcRequest, whose command is the member command, or a StreamRequest, whose
-// command has stayed the member message.
+// appendCommandRequest appends an RpcRequest, with the command as the member command, or a StreamRequest, with the
+// command still as the member message.
 func appendCommandRequest(dst []byte, q *translate.Query, method string, m *task.Message) []byte {
 	dst = wire.BeginRequest(dst, q, m.TaskID, method)
 	if method == methodStream {
@@ -146,7 +146,7 @@ func appendCommandRequest(dst []byte, q *translate.Query, method string, m *task
 // appendCommand appends a TaskCommand: a Message of v01.00 of another type.
 func appendCommand(dst []byte, m *task.Message) []byte {
 	dst = append(dst, `{"type":"`+typeCommand+`"`...)
-	if len(m.Mentions) == 1 && m.Mentions[0] == "all" { // v02 has a word where the canon has a list of it
+	if len(m.Mentions) == 1 && m.Mentions[0] == "all" { // v02 has a word in place of the canon's list of it
 		dst = append(dst, `,"mentions":"all"`...)
 		others := *m
 		others.Mentions = nil

@@ -23,13 +23,13 @@ func (s *serverV2) AppendNotification(dst []byte, t *task.Task) []byte {
 	return s.appendResult(dst, moment(t), t)
 }
 
-// moment is the id of a Message that shows a task: it names the task, its state and when that was entered.
+// moment is the id of a Message with a task: it names the task, its state and the time of entering it.
 func moment(t *task.Task) string {
 	return t.ID + "-" + string(t.Status.State) + "-" + strconv.FormatInt(t.Status.ChangedAt.UnixMilli(), 10)
 }
 
-// begin appends the members that every Message of the Partner has; others follow. A Message that is sent again has the
-// same id. A codec has no clock: at is when the event happened, as far as that is known.
+// begin appends the members of every Message of the Partner; others follow. A Message sent again has the same id. A
+// codec has no clock: at is the time of the event, as far as it is known.
 func (s *serverV2) begin(dst []byte, kind, id string, at time.Time, t *task.Task) []byte {
 	if at.IsZero() {
 		at = epoch
@@ -52,7 +52,7 @@ func (s *serverV2) begin(dst []byte, kind, id string, at time.Time, t *task.Task
 	return task.AppendString(dst, t.SessionID)
 }
 
-// appendResult appends a TaskResult, with products always present and histories where there are any.
+// appendResult appends a TaskResult, with products always present and histories if there are any.
 func (s *serverV2) appendResult(dst []byte, id string, t *task.Task) []byte {
 	dst = s.begin(dst, typeResult, id, t.Status.ChangedAt, t)
 	dst = append(dst, `,"status":`...)
@@ -86,10 +86,10 @@ type streamV2 struct {
 	server *serverV2
 	id     jsonrpc.ID
 	task   *task.Task
-	at     time.Time // of the last state that was sent: a chunk has no time of its own
+	at     time.Time // of the last state sent: a chunk has no time of its own
 }
 
-// Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so that no call asks for one.
+// Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so no call asks for one.
 func (s *streamV2) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return s.Event(dst, &task.Event{Task: t})
 }
@@ -99,7 +99,7 @@ func (s *streamV2) Result(dst []byte, seq uint64, t *task.Task) translate.Frame 
 	return s.Event(dst, &task.Event{Seq: seq, Task: t})
 }
 
-// Event implements translate.Encoder. Version 2 has no event for a Message that is nothing else.
+// Event implements translate.Encoder. Version 2 has no event for a mere Message.
 func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
 	number := "-" + strconv.FormatUint(ev.Seq, 10)
 	switch {

@@ -23,7 +23,7 @@ func leastV2(command task.Command) object {
 	return with(least(command), object{"type": "task-command"})
 }
 
-// fullV2 returns a TaskCommand with everything that AIP v02 knows.
+// fullV2 returns a TaskCommand with everything in AIP v02.
 func fullV2() object {
 	return with(full(), object{"type": "task-command", "commandParams": object{"timeout": 1000, "maxProductsBytes": 4096,
 		"x": []any{1}}})
@@ -31,7 +31,7 @@ func fullV2() object {
 
 func bodyV2(method string, command any) []byte { return params(method, object{"command": command}) }
 
-// startedV2 is a start that names a webhook.
+// startedV2 is a start with the name of a webhook.
 func startedV2() object {
 	return with(fullV2(), object{"commandParams": object{"notificationConfigId": "n1",
 		"notifyOnStates": []any{"working", "failed"}, "timeout": 7}})
@@ -102,7 +102,7 @@ func TestMatchesV2(t *testing.T) {
 	}
 }
 
-// TestDecodeV2: a TaskCommand is decoded as the Message of v01.00 that says the same.
+// TestDecodeV2: a TaskCommand is decoded as the same Message of v01.00.
 func TestDecodeV2(t *testing.T) {
 	stated := func(command task.Command, name, value string) object {
 		return object{"commandParams": object{name: value, "lastStateChangedAt": "2025-09-01T11:58:00Z"}}
@@ -353,7 +353,7 @@ func TestErrorsV2(t *testing.T) {
 	}
 }
 
-// TestMessageRoundTripV2: a command that is written and read again is the same.
+// TestMessageRoundTripV2: a command written and read again is the same.
 func TestMessageRoundTripV2(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	for range 3000 {
@@ -375,7 +375,7 @@ func TestMessageRoundTripV2(t *testing.T) {
 	}
 }
 
-// FuzzDecodeV2: what is decoded can be written, and is then decoded to the same.
+// FuzzDecodeV2: a decoded request can be written, and is then decoded to the same.
 func FuzzDecodeV2(f *testing.F) {
 	f.Add(bodyV2("rpc", fullV2()))
 	f.Add(body("stream", with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": 2}})))
@@ -417,7 +417,7 @@ func FuzzDecodeV2(f *testing.F) {
 	})
 }
 
-// TestOtherVersion: a Partner of one version refuses a command of the other one by an error that names it.
+// TestOtherVersion: a Partner of one version refuses a command of the other one by an error naming it.
 func TestOtherVersion(t *testing.T) {
 	for name, tt := range map[string]struct {
 		server translate.Server

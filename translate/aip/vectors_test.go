@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestVectors reads every JSON example of AIP v01.00, and writes those again that a Partner sends.
+// TestVectors reads every JSON example of AIP v01.00, and writes a Partner's own again.
 func TestVectors(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, []byte){
 		"01-error-task-not-found.response.json": errorVector(task.Errorf(task.TaskNotFound,
@@ -212,7 +212,7 @@ func events(t *testing.T, body []byte) {
 	}
 }
 
-// decodeEvent reads a StreamResponse as a Leader does. The task holds what the event says of it.
+// decodeEvent reads a StreamResponse as a Leader does. The task has the parts in the event.
 func decodeEvent(t *testing.T, res jsonrpc.Response) (ev task.Event, state task.Task) {
 	t.Helper()
 	data := res.Result.Get("eventData")

@@ -19,14 +19,14 @@ import (
 // The limits of an agent.md.
 const (
 	MaxAgentMD     = 4096 // bytes, without its signature
-	maxFrontMatter = 2560 // bytes that lists may fill
+	maxFrontMatter = 2560 // bytes for lists to fill
 	maxDescription = 100  // characters of description in the front matter
 	maxName        = 64   // characters of a name or a tag
 	maxTags        = 16   // entries of each list of the front matter
 )
 
-// AppendAgentMD appends the agent.md of an agent that is fronted under an AID: front matter in YAML, and a body in
-// Markdown. What of the card does not fit is left out.
+// AppendAgentMD appends the agent.md of an agent fronted under an AID: front matter in YAML, and a body in Markdown.
+// Parts of the card that do not fit are left out.
 func AppendAgentMD(dst []byte, aid string, card *translate.Card) []byte {
 	begin := len(dst)
 	name := shorten(oneLine(card.Name), maxName)
@@ -63,7 +63,7 @@ func AppendAgentMD(dst []byte, aid string, card *translate.Card) []byte {
 	dst = append(dst, "---\n\n# "...)
 	dst = append(append(dst, escapeMarkdown(name)...), "\n\n"...)
 
-	// The body takes what is left: the description has half of it at most.
+	// The body takes the rest: the description has half of it at most.
 	left := func() int { return MaxAgentMD - (len(dst) - begin) }
 	dst = append(dst, cutBytes(escapeMarkdown(description), left()/2)...)
 	dst = append(dst, '\n')
@@ -97,9 +97,9 @@ func AgentTags(card *translate.Card) (tags []string) {
 	return tags
 }
 
-// AppendSignature appends the block that signs an agent.md. signature is an ECDSA signature in DER over the SHA-256 of
-// all bytes before the block, fingerprint the SHA-256 of the certificate that it was made with, and timestamp the time
-// in seconds since 1970.
+// AppendSignature appends the block with the signature of an agent.md. signature is an ECDSA signature in DER over the
+// SHA-256 of all bytes before the block, fingerprint the SHA-256 of the certificate it was made with, and timestamp the
+// time in seconds since 1970.
 func AppendSignature(agentMD []byte, fingerprint [32]byte, timestamp int64, signature []byte) []byte {
 	agentMD = append(agentMD, "<!-- AUN-SIGNATURE\ncert_fingerprint: sha256:"...)
 	agentMD = hex.AppendEncode(agentMD, fingerprint[:])
@@ -130,7 +130,7 @@ func appendList(dst []byte, end int, name string, values []string) []byte {
 
 var semverForm = regexp.MustCompile(`^\d{1,9}\.\d{1,9}\.\d{1,9}(-[0-9A-Za-z.-]{1,32})?$`)
 
-// semver returns a version as agent.md requires it: one that has another form is replaced.
+// semver returns a version as agent.md requires it: one in another form is replaced.
 func semver(version string) string {
 	if version = strings.TrimPrefix(strings.TrimSpace(version), "v"); semverForm.MatchString(version) {
 		return version
@@ -152,7 +152,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(clean), " ")
 }
 
-// escapeMarkdown returns a text in which nothing is HTML, so that it holds no comment that is a signature.
+// escapeMarkdown returns a text without HTML, so that no comment in it is a signature.
 func escapeMarkdown(text string) string { return strings.ReplaceAll(text, "<", "&lt;") }
 
 // shorten cuts a text to a number of characters.

@@ -15,29 +15,29 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// AssigneeName is the name of the dialect of agents that connect to the gateway and are assignees of its tasks.
+// AssigneeName is the name of the dialect of agents connecting to the gateway as assignees of its tasks.
 const AssigneeName = "aun-assignee"
 
-// The notifications by which an assignee reports on a task, beside its calls. The specification gives an assignee no
-// method to ask, or to deliver before the end.
+// The notifications of an assignee about a task, beside its calls. The specification gives an assignee no method to
+// ask, or to deliver before the end.
 const (
 	UpdatedEvent  = EventPrefix + Updated
 	ArtifactEvent = EventPrefix + Artifact
 	MessageSend   = "message.send"
 )
 
-// NoteEvent is a message.send while the assignee waits for input: what it says belongs to its question.
+// NoteEvent is a message.send while the assignee waits for input: its words belong to its question.
 const NoteEvent = MessageSend + " (note)"
 
-// assignee is the side of AUN towards an agent that connects to the gateway. A body that it makes is a task as the
-// agent is sent it, and not a request.
+// assignee is the side of AUN towards an agent connecting to the gateway. Its bodies are tasks in the form for the
+// agent, and not requests.
 type assignee struct {
 	aid   string
 	owner func(leader string) string
 }
 
-// Assignee returns the dialect of an agent with an AID that connects to the gateway. owner returns the AID of a Leader,
-// which owns its tasks.
+// Assignee returns the dialect of an agent with an AID, connecting to the gateway. owner returns the AID of a Leader,
+// the owner of its tasks.
 func Assignee(aid string, owner func(leader string) string) translate.Client {
 	return &assignee{aid, owner}
 }
@@ -100,7 +100,7 @@ func (a *assignee) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	return append(dst, '}')
 }
 
-// appendNames appends the members that name a task.
+// appendNames appends the members with the names of a task.
 func (a *assignee) appendNames(dst []byte, ref agent.Ref, owner string) []byte {
 	dst = task.AppendString(append(dst, `,"task_id":`...), ref.Task)
 	dst = wire.AppendOptional(dst, `,"session_id":`, ref.Session)
@@ -123,13 +123,13 @@ func SplitStatus(body []byte) (status string, rest []byte) {
 	return string(value), rest
 }
 
-// JoinStatus returns the task that has another status.
+// JoinStatus returns the task with another status.
 func JoinStatus(status string, rest []byte) []byte {
 	return append(append(append([]byte(statusMember), status...), '"'), rest...)
 }
 
-// Says returns the state that a call or a notification of an assignee reports; None for none. The error says that it is
-// not valid, or that there is no such method.
+// Says returns the state in a call or a notification of an assignee; None for none. The error is for an invalid one, or
+// an unknown method.
 func Says(method string, params gjson.Result) (task.State, error) {
 	rep, err := reportOf(method, params)
 	return rep.State, err
@@ -184,7 +184,7 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 	return rep, nil
 }
 
-// readCompleted reads the artifacts of a task that is complete.
+// readCompleted reads the artifacts of a complete task.
 func readCompleted(r *wire.Reader, params gjson.Result) (chunks []task.Chunk) {
 	list := jsonrpc.Member(params, "artifacts")
 	if wire.Absent(list) {
@@ -200,7 +200,7 @@ func readCompleted(r *wire.Reader, params gjson.Result) (chunks []task.Chunk) {
 	return chunks
 }
 
-// readUpdate reads an update of a task: its state, and what the assignee says about it, in a message or as a reason.
+// readUpdate reads an update of a task: its state, and the assignee's words about it, in a message or as a reason.
 func readUpdate(r *wire.Reader, params gjson.Result) (state task.State, items []task.DataItem, reason string) {
 	state, ok := State(jsonrpc.Member(params, "status").Str)
 	if !ok {
@@ -236,7 +236,7 @@ func readPiece(r *wire.Reader, params gjson.Result) task.Chunk {
 	return c
 }
 
-// Reply implements translate.Client. Only a cancel has an answer, which the gateway makes.
+// Reply implements translate.Client. Only a cancel has an answer. The gateway makes it.
 func (*assignee) Reply([]byte, []task.Product) (agent.Report, error) {
 	return agent.Report{State: task.Canceled}, nil
 }
@@ -244,7 +244,7 @@ func (*assignee) Reply([]byte, []task.Product) (agent.Report, error) {
 // NewStream implements translate.Client.
 func (*assignee) NewStream(known []task.Product) translate.Stream { return &said{wire.NewBegun(known)} }
 
-// said reads what an assignee says.
+// said reads the calls and notifications of an assignee.
 type said struct{ begun wire.Begun }
 
 // Event implements translate.Stream: event is the method, data its params.
@@ -254,5 +254,5 @@ func (s *said) Event(event string, data []byte) (agent.Report, error) {
 	return rep, err
 }
 
-// Push implements translate.Client: what the agent says arrives by the exchange of its turn.
+// Push implements translate.Client: the agent's words arrive by the exchange of its turn.
 func (*assignee) Push([]byte, []task.Product) (agent.Report, error) { return agent.Report{}, nil }

@@ -11,7 +11,7 @@ import (
 // Name is the name of the dialect in a configuration.
 const Name = "aun"
 
-// The methods of task.* that an owner calls.
+// The methods of task.* called by an owner.
 const (
 	Create      = "task.create"
 	Get         = "task.get"
@@ -24,7 +24,7 @@ const (
 	Children    = "task.children"
 )
 
-// The methods of task.* that an assignee calls.
+// The methods of task.* called by an assignee.
 const (
 	Accept   = "task.accept"
 	Reject   = "task.reject"
@@ -46,11 +46,11 @@ const (
 // Events returns the names of all events of a task.
 func Events() []string { return []string{Updated, Completed, Failed, Artifact, Delegated} }
 
-// MaxFrame is how large a frame of AUN may be, in bytes.
+// MaxFrame is the largest frame of AUN, in bytes.
 const MaxFrame = 1_000_000
 
-// StateName returns the status of AUN for a state. A task that awaits completion is input_required with confirm, and
-// completed without. No state stands for a task whose start is pending.
+// StateName returns the status of AUN for a state. A task awaiting completion is input_required with confirm, and
+// completed without. No state stands for a task with a pending start.
 func StateName(s task.State, confirm bool) string {
 	switch s {
 	case task.None, task.Accepted:
@@ -66,8 +66,8 @@ func StateName(s task.State, confirm bool) string {
 	return string(s) // the same in both
 }
 
-// State returns the state that a status of AUN means. An assignee that has completed a task leaves it to the Leader to
-// accept the result.
+// State returns the state for a status of AUN. An assignee with a completed task leaves it to the Leader to accept the
+// result.
 func State(status string) (s task.State, ok bool) {
 	switch status {
 	case "submitted":

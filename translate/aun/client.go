@@ -23,7 +23,7 @@ import (
 //
 // The events of a stream (client_stream.go) are of two kinds. Those without a name are whole responses: to the turn
 // itself, and to a task.get. The others have the method of a notification for a name, and its params for data. The
-// params of an event that settles the task may have the whole task for a member "task".
+// params of an event settling the task may have the whole task for a member "task".
 func Client(to string) translate.Client { return &client{to: to} }
 
 type client struct {
@@ -34,7 +34,7 @@ type client struct {
 // Name implements translate.Client.
 func (c *client) Name() string { return Name }
 
-// For implements translate.Client. The calls on a connection of AUN have their ids from that.
+// For implements translate.Client. The calls on a connection of AUN have their ids from the connection.
 func (c *client) For(q translate.Query) translate.Client {
 	q.ID = ""
 	return &client{c.to, q}
@@ -46,7 +46,7 @@ func (c *client) Header() []translate.Field { return nil }
 // NamesTasks implements translate.Namer.
 func (*client) NamesTasks() {}
 
-// AppendTurn implements translate.Client. A task that has ended takes no input, so that another one continues it.
+// AppendTurn implements translate.Client. An ended task takes no input, so another one continues it.
 func (c *client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	if t.From == task.AwaitingInput {
 		dst = c.begin(dst, SendInput, t.Ref.Task)
@@ -62,8 +62,8 @@ func (c *client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	return c.appendInput(appendMetadata(dst, &t.Message, previous), t)
 }
 
-// appendMetadata appends the metadata of a turn: the parameters of its command, and the id of the task that another one
-// continues, unless that is empty.
+// appendMetadata appends the metadata of a turn: the parameters of its command, and the id of the task to continue by
+// another one, unless it is empty.
 func appendMetadata(dst []byte, m *task.Message, previous string) []byte {
 	metadata := wire.WithPassed(nil, m.Params)
 	if metadata == nil && previous == "" {
@@ -86,8 +86,8 @@ func (c *client) begin(dst []byte, method, taskID string) []byte {
 	return task.AppendString(append(dst, `{"task_id":`...), taskID)
 }
 
-// appendInput appends the input of a turn, and ends the request. The id of the message stands beside the input, where
-// some gateways look for it, and in it, where all of them keep it: it distinguishes a turn that is sent again.
+// appendInput appends the input of a turn, and ends the request. The id of the message stands beside the input, as some
+// gateways look for it there, and in it, as all of them keep it there: it distinguishes a turn sent again.
 func (c *client) appendInput(dst []byte, t *agent.Turn) []byte {
 	id := messageID(t)
 	dst = task.AppendString(append(dst, `,"message_id":`...), id)
@@ -96,8 +96,8 @@ func (c *client) appendInput(dst []byte, t *agent.Turn) []byte {
 	return jsonrpc.End(append(dst, '}', '}'))
 }
 
-// messageID returns the id of the message of a turn. One that is made is the same when the turn is sent again, and
-// another one in the next turn.
+// messageID returns the id of the message of a turn. A made one is the same when the turn is sent again, and another
+// one in the next turn.
 func messageID(t *agent.Turn) string {
 	if id := t.Message.ID; id != "" && len(id) <= wire.MaxID && !strings.ContainsFunc(id, unicode.IsControl) {
 		return id
@@ -135,7 +135,7 @@ func (c *client) AppendList(dst []byte, cursor string) []byte {
 	return jsonrpc.End(append(wire.AppendOptional(dst, `,"cursor":`, cursor), '}'))
 }
 
-// clockSkew is how much earlier than a message a task may seem to have been created that it has begun.
+// clockSkew is the most by which a task may seem older than the message at its begin.
 const clockSkew = time.Minute
 
 // Listed implements translate.Locator.
@@ -159,8 +159,8 @@ func (c *client) Listed(body []byte, t *agent.Turn) (tasks []agent.Ref, next str
 	return tasks, next, nil
 }
 
-// Carries implements translate.Locator. A task that holds the id of a message is that of the message. Of others the
-// input counts.
+// Carries implements translate.Locator. A task with the id of a message is the message's task. Of others the input
+// counts.
 func (c *client) Carries(body []byte, t *agent.Turn) (bool, error) {
 	v, err := result(body)
 	if err != nil {

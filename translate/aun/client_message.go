@@ -16,21 +16,22 @@ import (
 )
 
 // An agent without task.* is spoken to by messages. A task is a thread of them: its first message names it, and all
-// others belong to it. Its present state is what its messages say, which are pulled from the gateway's inbox.
+// others belong to it. Its present state comes from its messages. They are pulled from the gateway's inbox.
 
 // The events of a conversation, beside the notifications of task.*.
 const (
 	MessageReceived = "event/message.received" // its params are the data
 	MessagesBegun   = "event/messages.begun"   // made by the gateway: the message of the turn is being sent
-	MessagesSeen    = "event/messages.seen"    // made by the gateway: what the turn has had before a cut
+	MessagesSeen    = "event/messages.seen"    // made by the gateway: the turn's messages before a cut
 	MessagesOver    = "event/messages.over"    // made by the gateway: the agent has said something, and then no more
 )
 
-// Place is where a turn begins in the gateway's inbox. It is kept as the session of a task, where no agent looks at it.
+// Place is the begin of a turn in the gateway's inbox. It is kept as the session of a task, as no agent looks at it
+// there.
 type Place struct {
 	Seq    int64  // of the last message before the turn
 	Later  bool   // the thread had a turn before
-	Before string // the agent's own id of that one, if it has ended; empty where it had none
+	Before string // the agent's own id of that one, if it has ended; empty for none
 }
 
 const (
@@ -38,7 +39,7 @@ const (
 	placeEnded = " ended "
 )
 
-// PlaceOf returns the place of a turn. ok is false where the turn is no conversation yet.
+// PlaceOf returns the place of a turn. ok is false if the turn is no conversation yet.
 func PlaceOf(ref agent.Ref) (p Place, ok bool) {
 	text, ok := strings.CutPrefix(ref.Session, placeAfter)
 	text, p.Before, p.Later = strings.Cut(text, placeEnded)
@@ -47,7 +48,7 @@ func PlaceOf(ref agent.Ref) (p Place, ok bool) {
 	return p, ok && err == nil
 }
 
-// session returns what PlaceOf reads.
+// session returns the session for PlaceOf.
 func (p *Place) session() string {
 	text := placeAfter + strconv.FormatInt(p.Seq, 10)
 	if p.Later {
@@ -56,15 +57,15 @@ func (p *Place) session() string {
 	return text
 }
 
-// Conversation is what stands for a turn where the agent has no task.*.
+// Conversation stands for a turn with an agent without task.*.
 type Conversation struct {
 	Send  []byte    // the params of a message.send
 	Begun []byte    // the data of MessagesBegun
-	Ref   agent.Ref // the turn, whose thread has the name of the task
+	Ref   agent.Ref // the turn, with the name of the task as its thread
 }
 
 // NewConversation returns the conversation of a turn. params are those of the turn's own request, ref is its task, and
-// seen the sequence number of the last message that the gateway has received.
+// seen the sequence number of the last message received by the gateway.
 func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) (c Conversation, ok bool) {
 	id := jsonrpc.Member(params, "message_id").String()
 	thread := jsonrpc.Member(params, "task_id").String()
@@ -89,7 +90,7 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	c.Send = task.AppendString([]byte(`{"to":`), to)
 	c.Send = task.AppendString(append(c.Send, `,"message_id":`...), id)
 	c.Send = AppendPayload(append(c.Send, `,"payload":`...), &item, "", thread)
-	// Some agents answer with the chat that they were sent, and without the thread.
+	// Some agents answer with the chat sent to them, and without the thread.
 	c.Send = append(task.AppendString(append(c.Send[:len(c.Send)-1], `,"chat_id":`...), thread), '}')
 	if ofAIP := jsonrpc.Member(jsonrpc.Member(params, "metadata"), "aip"); ofAIP.IsObject() { // see appendMetadata
 		c.Send = append(append(c.Send[:len(c.Send)-1], `,"metadata":{"aip":`...), ofAIP.Raw...)
@@ -104,11 +105,11 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	return c, true
 }
 
-// Talk is what is known of a turn by messages.
+// Talk is the known state of a turn by messages.
 type Talk struct {
 	thread string
 	place  Place
-	begun  bool   // the agent has said something that belongs to the turn
+	begun  bool   // the agent has said something in the turn
 	own    string // the agent's own id of the turn, once it has named one
 }
 
@@ -122,7 +123,7 @@ func begun(data []byte) (t Talk, rep agent.Report, err error) {
 	return t, agent.Report{Ref: &agent.Ref{Task: t.thread, Session: t.place.session()}, State: task.Working}, nil
 }
 
-// seen reads MessagesSeen, which is what Pulled has made. It reports nothing: another request does.
+// seen reads MessagesSeen, made by Pulled. It reports nothing: another request does.
 func seen(data []byte) (t Talk, err error) {
 	v, err := result(data)
 	if err == nil {
@@ -135,14 +136,14 @@ func seen(data []byte) (t Talk, err error) {
 	return t, err
 }
 
-// NewTalk returns a turn of which no message is known.
+// NewTalk returns a turn without a known message.
 func NewTalk(ref agent.Ref) (t Talk) {
 	t.thread = ref.Task
 	t.place, _ = PlaceOf(ref)
 	return t
 }
 
-// talkOf returns the turn that MessagesBegun or Pulled names.
+// talkOf returns the turn named by MessagesBegun or Pulled.
 func talkOf(v gjson.Result) Talk {
 	return NewTalk(agent.Ref{Task: strings.Clone(jsonrpc.Member(v, "thread_id").String()),
 		Session: strings.Clone(jsonrpc.Member(v, "session").String())})
@@ -154,13 +155,13 @@ func (t *Talk) Belongs(m gjson.Result) bool {
 	return !ok || t.belongs(&p)
 }
 
-// belongs reports whether a message of the thread belongs to the turn, and not to the turn before: some agents say how
-// that has ended again when the next one has begun. Its id tells, where the agent has one. Otherwise an end belongs to
-// the turn once the agent has said something else in it.
+// belongs reports whether a message of the thread belongs to the turn, and not to the turn before: some agents repeat
+// the end of that turn when the next one has begun. Its id tells, if the agent has one. Otherwise an end belongs to the
+// turn once the agent has said something else in it.
 func (t *Talk) belongs(p *Payload) bool {
 	own := p.Task
 	if own == t.thread {
-		own = "" // it is that of all turns
+		own = "" // it is the same in all turns
 	}
 	switch {
 	case !t.place.Later:
@@ -181,8 +182,8 @@ func (t *Talk) belongs(p *Payload) bool {
 	return true
 }
 
-// CanceledConversation returns the response to a cancel of a turn. Messages cannot cancel anything: what the agent says
-// later is ignored.
+// CanceledConversation returns the response to a cancel of a turn. Messages cannot cancel anything: the agent's later
+// words are ignored.
 func CanceledConversation(thread string) []byte {
 	dst := task.AppendString(append(jsonrpc.BeginResult(nil, nil), `{"task_id":`...), thread)
 	return jsonrpc.End(append(task.AppendString(append(dst, `,"status":`...), StateName(task.Canceled, false)), '}'))
@@ -191,19 +192,19 @@ func CanceledConversation(thread string) []byte {
 // Received is what the gateway looks at in a message to it.
 type Received struct {
 	From    string
-	Thread  string // or the chat; empty where the message names none, and in an encrypted message
-	ReplyTo string // the message that it answers, where it names no thread
-	Task    string // the task that it is about
+	Thread  string // or the chat; empty if the message names none, and in an encrypted message
+	ReplyTo string // the message answered by it, if it names no thread
+	Task    string // its task
 	Seq     int64
 	Says    bool // it is a product
-	Starts  bool // it says that the agent is at work
+	Starts  bool // it reports the agent at work
 	Sealed  bool // it is encrypted
 
 	payload Payload
 	reads   bool // payload could be read
 }
 
-// ReadReceived reads the params of a message, or one that was pulled.
+// ReadReceived reads the params of a message, or a pulled one.
 func ReadReceived(params gjson.Result) (r Received) {
 	payload := jsonrpc.Member(params, "payload")
 	r.From, r.Seq = jsonrpc.Member(params, "from").String(), jsonrpc.Member(params, "seq").Int()
@@ -225,8 +226,8 @@ func ReadReceived(params gjson.Result) (r Received) {
 	return r
 }
 
-// In reports whether a message belongs to a thread with an agent, whose turn was begun by a message with an id. What an
-// encrypted one belongs to cannot be read: an agent that encrypts does so in each of its threads.
+// In reports whether a message belongs to a thread with an agent. message is the id of the message at the begin of its
+// turn. The thread of an encrypted one cannot be read: an encrypting agent does so in each of its threads.
 func (r *Received) In(thread, agent, message string) bool {
 	return r.From == agent && (r.Thread == thread || r.Thread == "" &&
 		(r.Sealed || r.Task == thread || r.ReplyTo != "" && (r.ReplyTo == thread || r.ReplyTo == message)))
@@ -252,7 +253,7 @@ func (t *Talk) report(v gjson.Result) (rep agent.Report, err error) {
 	return t.settle(rep, r.Seq), nil
 }
 
-// settle adds to a report that ends the turn the position up to which the inbox belongs to it.
+// settle adds the position of the turn's end in the inbox to a report ending the turn.
 func (t *Talk) settle(rep agent.Report, seq int64) agent.Report {
 	if rep.State.Settled() && seq > 0 {
 		after := Place{Seq: seq, Later: true}
@@ -265,8 +266,8 @@ func (t *Talk) settle(rep agent.Report, seq int64) agent.Report {
 	return rep
 }
 
-// Pulled makes the response that a task.get would have had from the messages of a thread. over says that the agent has
-// said something, and then no more.
+// Pulled makes the response to a task.get from the messages of a thread. over is set if the agent has said something,
+// and then no more.
 func Pulled(ref agent.Ref, messages []gjson.Result, over bool) []byte {
 	dst := task.AppendString(append(jsonrpc.BeginResult(nil, nil), `{"thread_id":`...), ref.Task)
 	dst = task.AppendString(append(dst, `,"session":`...), ref.Session)
@@ -281,7 +282,7 @@ func Pulled(ref agent.Ref, messages []gjson.Result, over bool) []byte {
 	return jsonrpc.End(append(dst, ']', '}'))
 }
 
-// pulled reads what Pulled has made. A product that is known and was not pulled is one that the inbox has dropped.
+// pulled reads a response of Pulled. The inbox has dropped a product that is known and was not pulled.
 func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) {
 	t, last := talkOf(v), int64(0)
 	rep = agent.Report{State: task.Working, Full: true, Products: slices.Clone(known)}
@@ -309,7 +310,7 @@ func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) 
 	return t.settle(rep, last), nil
 }
 
-// replace puts a product in the place of that with the same id, or after all.
+// replace puts a product in the place of the one with the same id, or after all.
 func replace(products []task.Product, p task.Product) []task.Product {
 	i := slices.IndexFunc(products, func(q task.Product) bool { return q.ID == p.ID })
 	if i < 0 {

@@ -37,7 +37,7 @@ func (c *client) Push(body []byte, _ []task.Product) (agent.Report, error) {
 	return c.whole(v)
 }
 
-// result returns the result of a response, or the error that the agent reports.
+// result returns the result of a response, or the error reported by the agent.
 func result(body []byte) (gjson.Result, error) {
 	res, err := wire.Response(body, new(translate.Query))
 	if err == nil && res.Failure != nil {
@@ -46,7 +46,7 @@ func result(body []byte) (gjson.Result, error) {
 	return res.Result, err
 }
 
-// failures are the errors of an agent or its gateway by their codes. Those about who the caller is are about the
+// failures are the errors of an agent or its gateway by their codes. Those about the caller's identity are about the
 // gateway, and not about the Leader.
 var failures = []wire.Failure{
 	{Code: -32700, Kind: task.Internal, Detail: "the agent does not accept the gateway's request"},
@@ -106,7 +106,7 @@ func membersOf(v gjson.Result) (m members) {
 	return m
 }
 
-// whole reads a task, or what an answer shows of one.
+// whole reads a task, or a part of one in an answer.
 func (c *client) whole(v gjson.Result) (agent.Report, error) {
 	if !v.IsObject() {
 		return agent.Report{}, wire.Refuse("the agent's answer is no object")
@@ -122,7 +122,7 @@ func (c *client) whole(v gjson.Result) (agent.Report, error) {
 	return rep, err
 }
 
-// settled reads an event with the whole task. What it says beside the task is of the event.
+// settled reads an event with the whole task. Its message and reason beside the task are the event's.
 func (m *members) settled() (agent.Report, error) {
 	whole := membersOf(m.task)
 	if !wire.Absent(m.message) {
@@ -134,7 +134,7 @@ func (m *members) settled() (agent.Report, error) {
 	return whole.report()
 }
 
-// report reads what has a status.
+// report reads an object with a status.
 func (m *members) report() (rep agent.Report, err error) {
 	state, ok := State(m.status.Str)
 	if !ok {
@@ -159,8 +159,8 @@ func (m *members) report() (rep agent.Report, err error) {
 	return rep, nil
 }
 
-// revision returns the revision of a task: its state, since when, and a checksum. That of a settled task does not
-// depend on its artifacts, which its events do not have.
+// revision returns the revision of a task: its state, since when, and a checksum. The revision of a settled task does
+// not depend on its artifacts, as its events do not have them.
 func (m *members) revision(rep *agent.Report) string {
 	sum := crc32.ChecksumIEEE([]byte(m.updatedAt.Str))
 	if !rep.State.Settled() {
@@ -189,10 +189,10 @@ func readArtifacts(v, children gjson.Result) (products []task.Product, err error
 	return products, err
 }
 
-// family is the name under which extensions of AUN stand.
+// family is the name of the extensions of AUN.
 const family wire.Family = "aun"
 
-// chunk reads an artifact, or a piece of one. One that is not added to another is whole.
+// chunk reads an artifact, or a piece of one. One not added to another is whole.
 func (m *members) chunk() (agent.Report, error) {
 	p, ok := ReadArtifact(m.artifact)
 	if !ok {

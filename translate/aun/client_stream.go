@@ -25,15 +25,15 @@ type clientStream struct {
 	begun  wire.Begun
 }
 
-// Event implements translate.Stream. A notification that is not of task.*, or says nothing of a state or an artifact,
-// means nothing.
+// Event implements translate.Stream. A notification outside of task.*, or without a state or an artifact, means
+// nothing.
 func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 	rep, err := s.event(event, data)
 	s.begun.Read(rep.Products, rep.Chunks)
 	return rep, err
 }
 
-// event is Event, but for pieces that begin a product.
+// event is Event, but for pieces at the begin of a product.
 func (s *clientStream) event(event string, data []byte) (agent.Report, error) {
 	if event == "" {
 		v, err := result(data)

@@ -53,8 +53,8 @@ func TestClientRequests(t *testing.T) {
 	}
 }
 
-// TestCommandParams: what the gateway does not use of a command's parameters is metadata, also of the payload of a
-// message and of the task of an assignee. There is always a content.
+// TestCommandParams: parameters of a command not used by the gateway are metadata, also of the payload of a message and
+// of the task of an assignee. There is always a content.
 func TestCommandParams(t *testing.T) {
 	const passed = `"aip":{"commandParams":{"payload":{"a":1},"previous_task_id":"evil"}}`
 	turn := &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: task.Message{ID: "m", Command: task.Start,
@@ -83,7 +83,7 @@ func TestCommandParams(t *testing.T) {
 	}
 }
 
-// Every request is one of JSON-RPC, whatever the turn holds, and says to a server what the turn says.
+// Every request is one of JSON-RPC, with any turn, and a server reads the turn in it.
 func TestClientTurns(t *testing.T) {
 	c := aun.Client("agent.aid.pub")
 	for _, turn := range translatetest.Turns() {
@@ -186,7 +186,7 @@ func TestOtherTask(t *testing.T) {
 	}
 }
 
-// What an agent says by messages, one after the other: as they come, and as they are pulled.
+// An agent's messages, one after the other: as they come, and as they are pulled.
 func TestClientMessages(t *testing.T) {
 	said := func(seq int, more string) string {
 		return fmt.Sprintf(`{"from":"agent.aid.pub","message_id":"m%d","seq":%d,%s}`, seq, seq, more)
@@ -201,7 +201,7 @@ func TestClientMessages(t *testing.T) {
 	for _, tt := range []struct {
 		over     bool
 		messages []string
-		want     string // the last state, what was said with it, the products, and the position
+		want     string // the last state, its words, the products, and the position
 	}{
 		{false, []string{event(5, "task.started")}, "working [] [known] after 4"},
 		{false, []string{event(5, "task.started"), text(6, "a"), text(7, "b")}, "working [] [known a b] after 4"},
@@ -289,8 +289,8 @@ func TestClientRevision(t *testing.T) {
 	}
 }
 
-// The kinds of an agent's errors are the kinds that the gateway's own server writes; what blames the gateway is no
-// mistake of the Leader.
+// The kinds of an agent's errors are the kinds of the gateway's own server; an error blaming the gateway is no mistake
+// of the Leader.
 func TestClientErrors(t *testing.T) {
 	c := aun.Client("agent.aid.pub")
 	for _, kind := range task.Kinds() {
@@ -310,7 +310,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// Whatever an agent sends is reported, or refused by an error, and nothing that is kept is a view of it.
+// Any body of an agent is reported, or refused by an error, and nothing kept is a view of it.
 func FuzzClient(f *testing.F) {
 	f.Add("", `{"jsonrpc":"2.0","id":1,"result":{"task_id":"x","status":"working","artifacts":[{"id":"a","content":1}]}}`)
 	f.Add("event/message.received", `{"message_id":"m","seq":1,"payload":{"type":"event","event":"task.completed"}}`)

@@ -13,7 +13,7 @@ import (
 )
 
 // AUN defines one kind of content, {type: "text", content}. The others follow its artifacts: json has any value for its
-// content, file a URI, which is a data URI where the file has bytes, and multipart a list of contents.
+// content, file a URI, a data URI for a file with bytes, and multipart a list of contents.
 const (
 	textType      = "text"
 	jsonType      = "json"
@@ -21,15 +21,15 @@ const (
 	multipartType = "multipart"
 )
 
-// maxDepth is how deep multipart contents may lie inside each other.
+// maxDepth is the most levels of multipart contents inside each other.
 const maxDepth = 4
 
-// AppendContent appends the content that data items make, an object.
+// AppendContent appends data items as a content, an object.
 func AppendContent(dst []byte, items []task.DataItem) []byte {
 	return append(appendMembers(append(dst, '{'), "", items), '}')
 }
 
-// appendMembers appends the members of a content. name is that of the product that it is the content of.
+// appendMembers appends the members of a content. name is the name of its product.
 func appendMembers(dst []byte, name string, items []task.DataItem) []byte {
 	if len(items) != 1 {
 		if len(items) == 0 {
@@ -82,8 +82,8 @@ func appendArtifact(dst []byte, p *task.Product) []byte {
 	return appendMembers(append(dst, ','), p.Name, p.DataItems)
 }
 
-// ReadContent reads a content: an object, or a text alone. A type that is not known becomes a data item that holds the
-// content as it was sent. ok is false if v is neither, or its content is not what its type says.
+// ReadContent reads a content: an object, or a text alone. A content of an unknown type becomes a data item with the
+// content as sent. ok is false if v is neither, or its content does not fit its type.
 func ReadContent(v gjson.Result) (items []task.DataItem, ok bool) { return readContent(v, 1) }
 
 func readContent(v gjson.Result, depth int) (items []task.DataItem, ok bool) {
@@ -166,7 +166,7 @@ func readURI(it *task.DataItem, uri string) {
 	}
 }
 
-// ReadArtifact reads an artifact. ok is false if it has no id, or its content is not what its type says.
+// ReadArtifact reads an artifact. ok is false if it has no id, or its content does not fit its type.
 func ReadArtifact(v gjson.Result) (p task.Product, ok bool) {
 	id, name, description := jsonrpc.Member(v, "id"), jsonrpc.Member(v, "name"), jsonrpc.Member(v, "description")
 	p = task.Product{ID: id.Str, Name: name.Str, Description: description.Str}

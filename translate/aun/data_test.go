@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// TestData holds that the value of a json content, and that of a json payload, is written as it was read.
+// TestData: the value of a json content, or of a json payload, is written as it was read.
 func TestData(t *testing.T) {
 	for seed := range uint64(3000) {
 		rnd := rand.New(rand.NewPCG(seed, 4))

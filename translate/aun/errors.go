@@ -13,11 +13,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// fault is how an error is written to callers.
+// fault is an error in the form for callers.
 type fault struct {
 	code      int
 	message   string
-	errorType string // a member of data, where the code does not say enough
+	errorType string // a member of data, if the code does not say enough
 }
 
 // faults has every kind.
@@ -45,7 +45,7 @@ var faults = [...]fault{
 	task.ConnectionFailed:         {codes.Internal, "Internal error", "CONNECTION_FAILED"},
 }
 
-// ended are the errors of commands for tasks that have ended.
+// ended are the errors of commands for ended tasks.
 var ended = map[task.State]fault{
 	task.Completed: {codes.TaskStateInvalid, "Task state invalid", ""},
 	task.Canceled:  {codes.TaskCanceled, "Task canceled", ""},
@@ -53,7 +53,7 @@ var ended = map[task.State]fault{
 	task.Failed:    {codes.TaskFailed, "Task failure recorded", ""},
 }
 
-// refusal is the cause of an error that only AUN has a code for.
+// refusal is the cause of an error with a code in AUN only.
 type refusal struct{ fault }
 
 func (r *refusal) Error() string { return r.message }
@@ -62,12 +62,12 @@ func refuse(kind task.Kind, code int, message, format string, args ...any) *task
 	return task.Errorf(kind, format, args...).WithCause(&refusal{fault{code, message, ""}})
 }
 
-// AccessDenied returns the error of a method that only another role may call.
+// AccessDenied returns the error of a method for another role.
 func AccessDenied(format string, args ...any) *task.Error {
 	return refuse(task.AuthorizationFailed, codes.TaskAccessDenied, "Task access denied", format, args...)
 }
 
-// DelegationDenied returns the error of a task.delegate by a caller that may not delegate the task.
+// DelegationDenied returns the error of a task.delegate by a caller without the right to delegate the task.
 func DelegationDenied(format string, args ...any) *task.Error {
 	return refuse(task.AuthorizationFailed, codes.DelegationDenied, "Task delegation denied", format, args...)
 }
@@ -78,20 +78,19 @@ func ChildLimitExceeded(limit string, max int) *task.Error {
 		"the task has reached its limit of delegation").WithData("limit", limit).WithData("max", max)
 }
 
-// CompletionBlocked returns the error of a task.complete of a task with children that have not ended.
+// CompletionBlocked returns the error of a task.complete of a task with open children.
 func CompletionBlocked(children []string) *task.Error {
 	return refuse(task.UnsupportedOperation, codes.CompletionBlocked, "Task completion blocked",
 		"the task has children that have not ended").WithData("children", children)
 }
 
-// AlreadyAccepted returns the error of a task.accept of a task that was accepted before.
+// AlreadyAccepted returns the error of a second task.accept of a task.
 func AlreadyAccepted() *task.Error {
 	return refuse(task.UnsupportedOperation, codes.TaskAlreadyAccepted, "Task already accepted",
 		"the task was accepted before")
 }
 
-// faultOf returns how an error is written. A command that a task does not take any more is answered by how that has
-// ended.
+// faultOf returns the form of an error. A command for a task that takes it no longer is answered by the task's end.
 func faultOf(err error) (fault, *task.Error) {
 	e := wire.ErrorOf(err)
 	f := faults[e.Kind]
@@ -106,14 +105,13 @@ func faultOf(err error) (fault, *task.Error) {
 	return f, e
 }
 
-// AppendError appends the whole response that reports an error.
+// AppendError appends the whole response with an error.
 func AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	f, e := faultOf(err)
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
 
-// Fault returns how an error is written to a caller, for those who hand it on: a code, a message, and data in JSON,
-// which is nil for none.
+// Fault returns an error in the form for callers, for handing it on: a code, a message, and data in JSON, nil for none.
 func Fault(err error) (code int64, message string, data []byte) {
 	v := gjson.GetBytes(AppendError(nil, jsonrpc.ID("0"), err), "error")
 	if d := v.Get("data"); d.Exists() {

@@ -13,8 +13,8 @@ import (
 // Applications of AUN ask an agent for a menu of commands by a payload, and wait for the answer. AUN does not define
 // these: their first ones read items, and later ones data or an error.
 
-// AppendMenu appends the payload that answers one which asks an agent for its menu, or to change something by it: that
-// it has none. ok is false for every other payload.
+// AppendMenu appends the answer to a payload asking an agent for its menu, or for a change by it: the agent has none.
+// ok is false for every other payload.
 func AppendMenu(dst []byte, payload gjson.Result) (_ []byte, ok bool) {
 	changes := false
 	switch jsonrpc.Member(payload, "type").Str {

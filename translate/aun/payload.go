@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The types of a payload of message.send that mean something to a task. A payload of another type is one data item.
+// The types of a payload of message.send with a meaning for a task. A payload of another type is one data item.
 const (
 	textPayload   = "text"
 	eventPayload  = "event"
@@ -30,14 +30,14 @@ const (
 	thoughtPayload = "thought"
 )
 
-// defaultBucket is that of an object of storage.* which names none.
+// defaultBucket is the bucket of an object of storage.* without one.
 const defaultBucket = "default"
 
-// asides are the types of payloads that belong to no task, or show how an agent works on one. Of those that end with a
-// dot, all types that begin so.
+// asides are the types of payloads outside a task, or about an agent's work on one. An entry with a dot at its end
+// stands for all types with this beginning.
 var asides = []string{thoughtPayload, "tool_call", "tool_result", "menu.", "peer.", "proxy."}
 
-// The events by which agents say in a payload how a task stands. AUN has no others.
+// The events for the state of a task in agents' payloads. AUN has no others.
 const (
 	taskStarted     = "task.started"
 	taskCompleted   = "task.completed"
@@ -46,18 +46,18 @@ const (
 	taskTimeout     = "task.timeout"
 )
 
-// A Payload is the payload of a message: what it says, and about what.
+// A Payload is the payload of a message: its content, and its subject.
 type Payload struct {
-	Items  []task.DataItem // what it says; none in a mere event
-	State  task.State      // the state of the task that the payload reports; None for none
+	Items  []task.DataItem // its content; none in a mere event
+	State  task.State      // the reported state of the task; None for none
 	Native string          // the agent's own name of State
-	Task   string          // the id of the task that it is about; empty where it names none
-	Thread string          // the thread that it belongs to; empty for none
-	Aside  bool            // it says nothing to a task, but shows that its sender is at work
-	Starts bool            // its sender says that it is at work, and will say when that has ended
+	Task   string          // the id of its task; empty if it names none
+	Thread string          // its thread; empty for none
+	Aside  bool            // it says nothing to a task, but shows its sender at work
+	Starts bool            // its sender reports its work, and will report the end of it
 }
 
-// ReadPayload reads a payload. ok is false if it is not what its type says, or nothing that a task understands.
+// ReadPayload reads a payload. ok is false if it does not fit its type, or no task understands it.
 //
 // Lenient: a payload that is a string, or has a text and no type, is a text.
 func ReadPayload(v gjson.Result) (p Payload, ok bool) {
@@ -68,7 +68,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		return p, false
 	}
 	var typ, about, thread, said, data, event, state, attachments gjson.Result
-	// In one reading: a payload lacks most of them, and its sender chooses how long it is.
+	// In one reading: a payload lacks most of them, and its sender chooses its length.
 	jsonrpc.Members(v, jsonrpc.Named{Name: "type", To: &typ}, jsonrpc.Named{Name: "task_id", To: &about},
 		jsonrpc.Named{Name: "thread_id", To: &thread}, jsonrpc.Named{Name: "text", To: &said},
 		jsonrpc.Named{Name: "data", To: &data}, jsonrpc.Named{Name: "event", To: &event},
@@ -76,7 +76,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	kind := typ.Str
 	p.Task, p.Thread = about.Str, thread.Str
 	if id := jsonrpc.Member(data, "task_id").Str; kind != jsonPayload && data.IsObject() && id != "" {
-		p.Task = id // the data of a json payload is what it says
+		p.Task = id // the data of a json payload is its content
 	}
 	wire.Own(&p.Task, &p.Thread)
 	if len(p.Task) > wire.MaxID || len(p.Thread) > wire.MaxID {
@@ -112,7 +112,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 			p.State = task.Working // a name of its own, such as processing
 		}
 		if code := jsonrpc.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
-			p.Items = []task.DataItem{task.Text(wire.Owned(code, code.Str))} // all that is known of the reason
+			p.Items = []task.DataItem{task.Text(wire.Owned(code, code.Str))} // nothing more is known of the reason
 		}
 		return p, true
 	case jsonPayload:
@@ -141,7 +141,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	}
 }
 
-// stateOfEvent returns the state that an event, or the state of a status, reports.
+// stateOfEvent returns the state for an event, or for the state of a status.
 func stateOfEvent(name string) task.State {
 	switch name {
 	case taskStarted:
@@ -167,7 +167,7 @@ func isAside(kind string) bool {
 	})
 }
 
-// readThought reads what an agent thinks: a text, or the texts among its items, which are tool calls, too.
+// readThought reads an agent's thoughts: a text, or the texts among its items. Some items are tool calls.
 func readThought(said, items gjson.Result) (thoughts []task.DataItem) {
 	if said.Type == gjson.String && said.Str != "" {
 		thoughts = append(thoughts, task.Thought(wire.Owned(said, said.Str)))
@@ -182,7 +182,7 @@ func readThought(said, items gjson.Result) (thoughts []task.DataItem) {
 	return thoughts
 }
 
-// readCard reads a card with buttons, which is a question: its title and text, and what may be answered.
+// readCard reads a card with buttons, a question: its title and text, and the possible answers.
 func readCard(v gjson.Result) []task.DataItem {
 	var lines, labels []string
 	for _, name := range []string{"title", "text", "description"} {
@@ -205,7 +205,7 @@ func readCard(v gjson.Result) []task.DataItem {
 	return []task.DataItem{task.Text(strings.Join(lines, "\n"))}
 }
 
-// readImage reads an image whose bytes or URL stand in the payload itself.
+// readImage reads an image with its bytes or URL in the payload itself.
 func readImage(v gjson.Result) (it task.DataItem, ok bool) {
 	it = task.DataItem{Kind: task.FileItem, Name: cmp.Or(jsonrpc.Member(v, "filename").Str, jsonrpc.Member(v, "alt").Str),
 		MIMEType: cmp.Or(jsonrpc.Member(v, "mime_type").Str, jsonrpc.Member(v, "content_type").Str),
@@ -218,7 +218,7 @@ func readImage(v gjson.Result) (it task.DataItem, ok bool) {
 	return it, it.Bytes != "" || uri != ""
 }
 
-// readAttachment reads an attachment that has a URL, or is an object of storage.*, which has one.
+// readAttachment reads an attachment with a URL of its own, or the URL of an object of storage.*.
 func readAttachment(a gjson.Result) (it task.DataItem, ok bool) {
 	it = task.DataItem{Kind: task.FileItem, Name: jsonrpc.Member(a, "filename").Str}
 	it.MIMEType = jsonrpc.Member(a, "content_type").Str
@@ -232,8 +232,8 @@ func readAttachment(a gjson.Result) (it task.DataItem, ok bool) {
 	return it, uri != ""
 }
 
-// urlOfObject returns the URL by which an object of storage.* is read; empty where it has none. It is at the host of
-// its owner, and has no bucket, so it is that of an object in the default one.
+// urlOfObject returns the URL for reading an object of storage.*; empty for none. It is at the host of its owner, and
+// has no bucket, so only an object in the default one has it.
 func urlOfObject(a gjson.Result, key string) string {
 	owner, bucket := jsonrpc.Member(a, "owner_aid").Str, jsonrpc.Member(a, "bucket").Str
 	key = strings.TrimPrefix(key, "/")
@@ -248,7 +248,7 @@ func isHost(aid string) bool {
 	return aid != "" && len(aid) <= wire.MaxID && strings.Trim(aid, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
-// AppendPayload appends the payload that says a data item.
+// AppendPayload appends a data item as a payload.
 func AppendPayload(dst []byte, it *task.DataItem, taskID, thread string) []byte {
 	switch it.Kind {
 	case task.TextItem:
@@ -264,7 +264,7 @@ func AppendPayload(dst []byte, it *task.DataItem, taskID, thread string) []byte 
 	return appendAbout(dst, taskID, thread)
 }
 
-// AppendEvent appends the payload that reports the state of a task; ok is false where no payload does.
+// AppendEvent appends the payload for the state of a task; ok is false if there is none for it.
 func AppendEvent(dst []byte, state task.State, taskID, thread string) (_ []byte, ok bool) {
 	var name, code string
 	switch state {
@@ -287,21 +287,21 @@ func AppendEvent(dst []byte, state task.State, taskID, thread string) (_ []byte,
 	return appendAbout(append(dst, '}'), taskID, thread), true
 }
 
-// AppendProgress appends the payload that says what an agent does while it works on a task.
+// AppendProgress appends the payload with the words of an agent working on a task.
 func AppendProgress(dst []byte, said, taskID, thread string) []byte {
 	dst = task.AppendString(append(dst, `{"type":"status","state":"working","text":`...), said)
 	dst = task.AppendString(append(dst, `,"data":{"task_id":`...), taskID)
 	return appendAbout(append(dst, '}'), taskID, thread)
 }
 
-// appendAbout appends what a payload is about, and its last brace.
+// appendAbout appends the task and the thread of a payload, and its last brace.
 func appendAbout(dst []byte, taskID, thread string) []byte {
 	dst = wire.AppendOptional(dst, `,"task_id":`, taskID)
 	return append(wire.AppendOptional(dst, `,"thread_id":`, thread), '}')
 }
 
-// Report returns what a payload of an agent reports about its task. id is that of the message: what an agent says while
-// it works is a product of that id.
+// Report returns the report of a payload of an agent. id is the message's: the words of a working agent are a product
+// of this id.
 func (p *Payload) Report(id string) agent.Report {
 	rep := agent.Report{State: p.State, NativeState: p.Native}
 	switch {

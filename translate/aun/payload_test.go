@@ -133,7 +133,7 @@ func TestAppendPayload(t *testing.T) {
 	}
 }
 
-// TestAppendMenu: a payload that asks for a menu is answered by what every generation of applications reads.
+// TestAppendMenu: a payload asking for a menu is answered in a form for every generation of applications.
 func TestAppendMenu(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"type":"menu.query"}`: `{"type":"menu.response","items":[],"data":[]}`,
@@ -152,7 +152,7 @@ func TestAppendMenu(t *testing.T) {
 	}
 }
 
-// FuzzAssignee: whatever an assignee says is read or refused, and a payload that is written is read as the same.
+// FuzzAssignee: any call of an assignee is read or refused, and a written payload is read as the same.
 func FuzzAssignee(f *testing.F) {
 	f.Add(Complete, `{"artifacts":[{"id":"a","type":"text","content":"x"}]}`)
 	f.Add(UpdatedEvent,

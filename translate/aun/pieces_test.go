@@ -13,8 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// TestPieces: an artifact that is not added to another is whole, and so its last piece. A piece that is added to one
-// that does not exist begins it.
+// TestPieces: an artifact not added to another is whole, and so its last piece. A piece for a missing one begins it.
 func TestPieces(t *testing.T) {
 	for name, c := range map[string]translate.Client{
 		"an agent behind a gateway": aun.Client("agent.aid.pub"),

@@ -16,36 +16,35 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The visibilities of a task: who may read it.
+// The visibilities of a task, with its readers.
 const (
 	Private = "private" // its owner and its assignee
 	Shared  = "shared"  // its participants, too
-	Public  = "public"  // every client that is connected
+	Public  = "public"  // every connected client
 )
 
-// Relation is what AUN has in a task beside the canon. A front keeps it.
+// Relation is the part of a task in AUN beside the canon. A front keeps it.
 type Relation struct {
 	Owner        string   // AID
 	Assignee     string   // AID
 	Participants []string // AIDs, without the owner and the assignee
 	Visibility   string
-	Parent       string   // the task that this one is a part of; empty for none
-	Children     []string // the tasks that this one was divided into
+	Parent       string   // the task with this one as a part; empty for none
+	Children     []string // the parts of this task, tasks themselves
 }
 
-// Server is the side of AUN towards callers, for one task or for the tasks of an assignee: a task has members that the
-// canon does not have.
+// Server is the side of AUN towards callers, for one task or for the tasks of an assignee: a task has members beside
+// the canon's.
 type Server struct {
-	// Confirm says that a task that awaits completion is input_required to callers. Otherwise it is completed as soon as
-	// its agent has finished.
+	// Confirm makes a task awaiting completion input_required for callers. Otherwise it is completed as soon as its agent
+	// has finished.
 	Confirm bool
 	Relation
-	// Task is the id of the task that a call is about, where the front has found it or makes it; empty for the one that
-	// its params name.
+	// Task is the id of a call's task, if the front has found it or makes it; empty for the one named in its params.
 	Task string
-	// Next is the assignee whose tasks a list has after those of Assignee; empty for none.
+	// Next is the next assignee of a list: its tasks come after those of Assignee; empty for none.
 	Next string
-	// FromNow makes a stream that does not continue after an event begin without the task as it is.
+	// FromNow makes a stream begin without the task as it is, unless the stream continues after an event.
 	FromNow bool
 }
 
@@ -63,7 +62,7 @@ func (s Server) Decode(req *translate.Request) (translate.Call, error) {
 	return s.Read(req.Method, req.Params)
 }
 
-// Read reads the methods of an owner that are commands. A subscribe names one task. The call keeps nothing of params.
+// Read reads an owner's commands. A subscribe names one task. The call keeps nothing of params.
 func (s Server) Read(method string, params gjson.Result) (translate.Call, error) {
 	r := wire.Reader{Prefix: "params."}
 	var call translate.Call
@@ -127,7 +126,7 @@ func (s Server) readTask(r *wire.Reader, params gjson.Result, m *task.Message) {
 	wire.Own(&m.TaskID)
 }
 
-// readInput reads an input, and the id of its message, which repeats a message whose answer was lost.
+// readInput reads an input, and the id of its message. With the same id a message is repeated after a lost answer.
 func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
 	m.ID = r.ID(jsonrpc.Member(params, "message_id"), "message_id")
 	wire.Own(&m.ID)
@@ -143,7 +142,7 @@ func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
 	m.DataItems = items
 }
 
-// readList reads the params of task.list. Its cursor is that of the assignee's list, behind the assignee.
+// readList reads the params of task.list. Its cursor is the one of the assignee's list, behind the assignee.
 func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
 	l := &task.List{Size: int(min(r.Count(jsonrpc.Member(params, "limit"), "limit"), maxPage))}
 	status := r.Text(jsonrpc.Member(params, "status"), "status")
@@ -185,7 +184,7 @@ func (s Server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task
 	return dst
 }
 
-// tooLarge returns the error of a task that does not fit into a frame, with what its artifacts take.
+// tooLarge returns the error of a task too large for a frame, with the sizes of its artifacts.
 func tooLarge(t *task.Task, size int) *task.Error {
 	type artifact struct {
 		ID   string `json:"id"`
@@ -200,8 +199,8 @@ func tooLarge(t *task.Task, size int) *task.Error {
 		WithData("max", MaxFrame).WithData("artifacts", list)
 }
 
-// created returns a task as the answer to its creation shows it: submitted, working or rejected, also where the agent
-// has done more by then. What follows comes as events.
+// created returns a task as the answer to its creation shows it: submitted, working or rejected, even if the agent has
+// done more by then. The rest comes as events.
 func created(t *task.Task) *task.Task {
 	switch t.Status.State {
 	case task.None, task.Accepted, task.Working, task.Rejected:
@@ -215,7 +214,7 @@ func created(t *task.Task) *task.Task {
 	return &begun
 }
 
-// appendHead appends the members of a task that every answer has, behind the brace.
+// appendHead appends the members of a task in every answer, behind the brace.
 func (s Server) appendHead(dst []byte, t *task.Task) []byte {
 	dst = task.AppendString(append(dst, `"task_id":`...), t.ID)
 	dst = task.AppendString(append(dst, `,"status":`...), StateName(t.Status.State, s.Confirm))
@@ -263,8 +262,8 @@ func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
 	return append(dst, ']', '}')
 }
 
-// appendMessages appends the messages after the first one: those of the owner, and what the agent has said while it
-// worked, or when it asked.
+// appendMessages appends the messages after the first one: those of the owner, and the agent's words while it worked,
+// or when it asked.
 func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
 	dst = append(dst, `,"messages":[`...)
 	sep := ""
@@ -290,8 +289,8 @@ func (s Server) appendMessages(dst []byte, t *task.Task) []byte {
 	return append(dst, ']')
 }
 
-// shown returns the status whose message is shown with a task. A task that was completed without a message shows that
-// of awaiting completion, a state that most callers do not see.
+// shown returns the status with the message to show with a task. A task completed without a message shows that of
+// awaiting completion, as most callers do not see this state.
 func shown(t *task.Task) *task.Status {
 	if t.Status.State == task.Completed && len(t.Status.DataItems) == 0 {
 		for i := len(t.StatusHistory) - 1; i >= 0; i-- {
@@ -303,7 +302,7 @@ func shown(t *task.Task) *task.Status {
 	return &t.Status
 }
 
-// sender returns the AID that a role is.
+// sender returns the AID of a role.
 func (s Server) sender(r task.Role) string {
 	if r == task.Partner {
 		return s.Assignee
@@ -311,7 +310,7 @@ func (s Server) sender(r task.Role) string {
 	return s.Owner
 }
 
-// appendSaid appends what the agent says along with its state: a message, and in a state that is not a good end the
+// appendSaid appends the agent's words with its state: a message, and in a failed, rejected or canceled state the
 // reason, too.
 func appendSaid(dst []byte, s *task.Status) []byte {
 	if len(s.DataItems) == 0 {
@@ -358,7 +357,7 @@ func (s Server) AppendTasks(dst []byte, id jsonrpc.ID, _ *translate.Call, page *
 	return jsonrpc.End(append(dst, `,"has_more":true}`...))
 }
 
-// ListedAssignee returns the assignee whose tasks a cursor of task.list continues; empty for the first one.
+// ListedAssignee returns the assignee in a cursor of task.list; empty for the first one.
 func ListedAssignee(cursor string) string {
 	aid, _, _ := strings.Cut(cursor, " ")
 	return aid

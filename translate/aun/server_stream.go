@@ -18,12 +18,12 @@ func (s Server) NewStream(_ jsonrpc.ID, _ *translate.Call, t *task.Task) transla
 }
 
 // encoder writes the events of a task, one notification for each event of the log. Each has the number of the event for
-// its seq, by which a client knows an event that it has had already. Without confirm, awaiting completion is left out,
-// since completed follows.
+// its seq, so that a client knows an old event again. Without confirm, awaiting completion is left out, since completed
+// follows.
 type encoder struct {
 	Server
 	taskID string
-	said   *task.Status // the one that was left out
+	said   *task.Status // the one left out
 }
 
 // Snapshot implements translate.Encoder.
@@ -49,7 +49,7 @@ func (e *encoder) whole(dst []byte, t *task.Task, seq uint64) translate.Frame {
 	return translate.Frame{Name: name, Data: jsonrpc.End(dst)}
 }
 
-// maxSeq is what the member seq and the end of a frame take at most, in bytes.
+// maxSeq is the most bytes of the member seq and the end of a frame.
 const maxSeq = 64
 
 // Event implements translate.Encoder.
@@ -87,7 +87,7 @@ func nameOf(s task.State, confirm bool) string {
 	return Updated
 }
 
-// BeginEvent appends an event up to the place where its params stand. The caller appends them, then calls jsonrpc.End.
+// BeginEvent appends an event up to its params. The caller appends them, then calls jsonrpc.End.
 func BeginEvent(dst []byte, method string) []byte {
 	dst = task.AppendString(append(dst, `{"jsonrpc":"2.0","method":`...), method)
 	return append(dst, `,"params":`...)
@@ -97,7 +97,7 @@ func appendSeq(dst []byte, seq uint64) []byte {
 	return strconv.AppendUint(append(dst, `,"seq":`...), seq, 10)
 }
 
-// status appends an event of a state; said has what the agent says.
+// status appends an event of a state; said has the agent's words.
 func (e *encoder) status(dst []byte, ev *task.Event, said *task.Status) translate.Frame {
 	state, at := said.State, said.ChangedAt
 	if ev.Status != nil {
@@ -125,7 +125,7 @@ func (e *encoder) begin(dst []byte, name string) []byte {
 	return task.AppendString(append(dst, `{"task_id":`...), e.taskID)
 }
 
-// chunk appends an event of an artifact or a piece of one. One that does not fit into a frame is named with its size.
+// chunk appends an event of an artifact or a piece of one. An artifact too large for a frame is named with its size.
 func (e *encoder) chunk(dst []byte, ev *task.Event) translate.Frame {
 	c := ev.Chunk
 	begin := len(dst)

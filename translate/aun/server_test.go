@@ -28,7 +28,7 @@ func request(method, params string) []byte {
 	return append(jsonrpc.BeginRequest(nil, jsonrpc.ID("1"), method), params+"}"...)
 }
 
-// requests has a request for each method that the codec decodes.
+// requests has a request for each method of the codec.
 var requests = [][]byte{
 	request(Create, `{"to":"r.aid.pub","input":{"type":"text","content":"go"},"visibility":"private"}`),
 	request(Create, `{"to":"r.aid.pub","input":{"type":"multipart","content":[{"type":"text","content":"a"},`+
@@ -80,7 +80,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// What is written as a content is read as the same items.
+// Items written as a content are read as the same.
 func TestContent(t *testing.T) {
 	for _, items := range [][]task.DataItem{
 		{task.Text("a\nb")},
@@ -203,7 +203,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// A task or an event that does not fit into a frame is named with sizes.
+// A task or an event too large for a frame is named with sizes.
 func TestTooLarge(t *testing.T) {
 	large := task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(strings.Repeat("x", MaxFrame))}}
 	whole := &task.Task{ID: "t1", Status: task.Status{State: task.Completed}, Products: []task.Product{large}}
@@ -223,7 +223,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A command that a task does not take is answered by how the task has ended.
+// A command not taken by a task is answered by the task's end.
 func TestErrors(t *testing.T) {
 	state := func(s task.State) error {
 		return task.Errorf(task.UnsupportedOperation, "x").WithCause(&task.StateError{State: s})
@@ -258,8 +258,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestCreated: the answer to a creation says submitted, working or rejected, and when that was, also where the agent
-// has done more by then; and a whole task has a list of messages, which may be empty.
+// TestCreated: the answer to a creation says submitted, working or rejected, and the time of it, even if the agent has
+// done more by then; and a whole task has a list of messages, perhaps empty.
 func TestCreated(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, c := range []struct {

@@ -21,8 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Client tests the side towards agents of a dialect. s is the side towards callers of the same dialect, where
-// completion is automatic: it plays the agent.
+// Client tests the side towards agents of a dialect. s is the side towards callers of the same dialect, with automatic
+// completion: it plays the agent.
 func Client(t *testing.T, c translate.Client, s translate.Server) {
 	if c.Name() != s.Name() {
 		t.Errorf("the client of %s and the server of %s are not of one dialect", c.Name(), s.Name())
@@ -38,7 +38,7 @@ func Client(t *testing.T, c translate.Client, s translate.Server) {
 	Bodies(t, c, samples(s))
 }
 
-// Bodies is the part of Client about what agents send, sound or not: it reads samples of it, and mutations of these.
+// Bodies is the part of Client about agents' bodies, sound or not: it reads samples of it, and mutations of these.
 func Bodies(t *testing.T, c translate.Client, samples [][]byte) {
 	t.Run("reports are copies", func(t *testing.T) { reportsAreCopies(t, c, samples) })
 	t.Run("bytes", func(t *testing.T) { hostileReplies(t, c, samples) })
@@ -83,7 +83,7 @@ func texts(items []task.DataItem) string {
 	return b.String()
 }
 
-// answered is a task that an agent may answer with, of which every dialect has all.
+// answered is a task for an agent's answer. Every dialect has all of its members.
 func answered(state task.State, text string) task.Task {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)
 	return task.Task{
@@ -92,8 +92,8 @@ func answered(state task.State, text string) task.Task {
 	}
 }
 
-// reported is the state that a client reports of a state that a server of its dialect has shown: only a Leader
-// completes a task, and some dialects show a rejected task as a failed one.
+// reported is the state in a client's report for a state shown by a server of its dialect: only a Leader completes a
+// task, and some dialects show a rejected task as a failed one.
 func reported(shown, got task.State) bool {
 	switch shown {
 	case task.Completed:
@@ -104,7 +104,7 @@ func reported(shown, got task.State) bool {
 	return got == shown
 }
 
-// replies: what an agent answers, or pushes, is reported with its state and its products.
+// replies: an agent's answer, or push, is reported with its state and its products.
 func replies(t *testing.T, c translate.Client, s translate.Server) {
 	for _, state := range task.States() {
 		for _, text := range Strings() {
@@ -130,8 +130,8 @@ func replies(t *testing.T, c translate.Client, s translate.Server) {
 	}
 }
 
-// failures: an error that an agent reports has the kind that the agent meant. What blames the gateway is not passed on
-// as a mistake of the Leader.
+// failures: an agent's error has the kind meant by the agent. An error blaming the gateway is not passed on as a
+// mistake of the Leader.
 func failures(t *testing.T, c translate.Client, s translate.Server) {
 	same := []task.Kind{task.TaskNotFound, task.TaskNotCancelable, task.InvalidParams, task.MethodNotFound,
 		task.UnsupportedOperation, task.ContentTypeNotSupported, task.NotificationNotSupported}
@@ -219,7 +219,7 @@ func Streams(t *testing.T, c translate.Client, s translate.Server) {
 	}
 }
 
-// samples returns bodies that an agent of the dialect sends: answers, events and pushes.
+// samples returns bodies of an agent of the dialect: answers, events and pushes.
 func samples(s translate.Server) (out [][]byte) {
 	for _, tk := range []task.Task{answered(task.Working, "a piece of text"), Tasks()[1]} {
 		out = append(out, s.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &tk), s.AppendNotification(nil, &tk))
@@ -233,7 +233,7 @@ func samples(s translate.Server) (out [][]byte) {
 	return append(out, s.AppendError(nil, jsonrpc.ID("1"), failure))
 }
 
-// readers returns what reads a body of an agent, by what the body is taken for.
+// readers returns the readers of an agent's body, by the kind it is taken for.
 func readers(c translate.Client) map[string]func(body []byte) (agent.Report, error) {
 	return map[string]func(body []byte) (agent.Report, error){
 		"reply": func(body []byte) (agent.Report, error) { return c.Reply(body, nil) },
@@ -242,7 +242,7 @@ func readers(c translate.Client) map[string]func(body []byte) (agent.Report, err
 	}
 }
 
-// reportsAreCopies: a report does not change when the body that it came from is used for something else.
+// reportsAreCopies: a report does not change when its body is used for something else.
 func reportsAreCopies(t *testing.T, c translate.Client, samples [][]byte) {
 	for _, body := range samples {
 		for name, read := range readers(c) {

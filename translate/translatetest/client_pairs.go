@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// answersArePaired: the client of one request sends its id, and refuses what does not answer it.
+// answersArePaired: the client of one request sends its id, and refuses answers to others.
 func answersArePaired(t *testing.T, c translate.Client, s translate.Server) {
 	query := translate.Query{ID: "x7-1", Task: "t-1", Session: "s-1"}
 	turn := agent.Turn{From: task.AwaitingInput, Ref: agent.Ref{Task: "t-1", Session: "s-1"},

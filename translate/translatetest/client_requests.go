@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// operations returns what appends each request that a Client may make for a turn, by its operation.
+// operations returns the functions for appending each possible request of a Client for a turn, by its operation.
 func operations(c translate.Client, turn *agent.Turn) map[translate.Operation]func(dst []byte) []byte {
 	ops := map[translate.Operation]func(dst []byte) []byte{
 		translate.Send:       func(dst []byte) []byte { return c.AppendTurn(dst, turn, false) },
@@ -45,8 +45,8 @@ func operations(c translate.Client, turn *agent.Turn) map[translate.Operation]fu
 	return ops
 }
 
-// clientRequests: every request is well-formed, is appended to what was there, is the same when it is made again, is
-// not much larger than its turn, and leaves the turn as it was.
+// clientRequests: every request is well-formed, is appended to earlier bytes, is the same when it is made again, is not
+// much larger than its turn, and leaves the turn as it was.
 func clientRequests(t *testing.T, c translate.Client) {
 	const before = "already there"
 	binder, bound := c.(translate.Binder)
@@ -94,7 +94,7 @@ func clientRequests(t *testing.T, c translate.Client) {
 	}
 }
 
-// requestsAreDecoded: a server of the dialect reads in a request what the client wrote.
+// requestsAreDecoded: a server of the dialect reads a request as the client meant it.
 func requestsAreDecoded(t *testing.T, c translate.Client, s translate.Server) {
 	for _, text := range Strings() {
 		turn := agent.Turn{Ref: agent.Ref{Task: "t-1", Session: "s-1"}, Message: task.Message{
@@ -131,7 +131,7 @@ func requestsAreDecoded(t *testing.T, c translate.Client, s translate.Server) {
 	}
 }
 
-// received returns what a server reads in a request of a client.
+// received returns the call read by a server in a request of a client.
 func received(c translate.Client, s translate.Server, op translate.Operation, ref agent.Ref,
 	body []byte) (translate.Call, error) {
 	binder, ok := c.(translate.Binder)

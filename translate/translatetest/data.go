@@ -15,11 +15,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// mark is what the metadata of an item has whose data was no object.
+// mark is in the metadata of an item with data other than an object.
 const mark = "data_part_compat"
 
-// Value returns a random value of JSON. Objects with the only member "value" are frequent, because values that are no
-// objects are kept in such.
+// Value returns a random value of JSON. Objects with the only member "value" are frequent, because other values are
+// kept in such.
 func Value(rnd *rand.Rand, depth int) any {
 	n := rnd.IntN(9)
 	if depth == 0 {
@@ -66,7 +66,7 @@ func Metadata(rnd *rand.Rand) map[string]any {
 	return metadata
 }
 
-// Marked returns metadata with the mark of data that is no object.
+// Marked returns metadata with the mark of data other than an object.
 func Marked(metadata map[string]any) map[string]any {
 	with := map[string]any{mark: true}
 	for name, v := range metadata {
@@ -109,7 +109,7 @@ func SameJSON(t *testing.T, want, got []byte) {
 // DataItem returns the data item of a random value.
 func DataItem(rnd *rand.Rand) task.DataItem {
 	v, metadata := Value(rnd, 3), Metadata(rnd)
-	// Where a sender uses the name of a family, all of its metadata is a member of that.
+	// If a sender uses the name of a family, all of its metadata is a member of it.
 	if _, used := metadata["a2a"]; used {
 		metadata = map[string]any{"a2a": map[string]any{"metadata": metadata}}
 	}

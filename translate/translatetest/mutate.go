@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// mutatedBytes calls try with bodies that are made of one by breaking some of its bytes.
+// mutatedBytes calls try with bodies made of one by breaking some of its bytes.
 func mutatedBytes(original []byte, times int, try func(body []byte)) {
 	const alphabet = "\"\\{}[]:,0123456789.eE+-truefalsnx \n\x00\x80\xff"
 	rnd := rand.New(rand.NewPCG(1, uint64(len(original))))
@@ -39,8 +39,8 @@ func mutatedBytes(original []byte, times int, try func(body []byte)) {
 	}
 }
 
-// mutatedValues calls try with bodies that are made of one by leaving out one of its values, or by putting one of
-// another type or size in its place.
+// mutatedValues calls try with bodies made of one by leaving out one of its values, or by putting one of another type
+// or size in its place.
 func mutatedValues(t *testing.T, original []byte, try func(body []byte)) {
 	values := []any{
 		nil, true, 0, -1, 1.5, json.Number("1.0"), json.Number("1e999"), "", "x", strings.Repeat("x", 300), "a\u0000b",

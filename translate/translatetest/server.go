@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package translatetest holds the properties that every dialect must have. A dialect's own tests call it.
+// Package translatetest holds the properties of every dialect. A dialect's own tests call it.
 package translatetest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Server tests the side towards callers of a dialect over JSON-RPC, given bodies of requests that it decodes, at least
-// one for each command that it has.
+// Server tests the side towards callers of a dialect over JSON-RPC, given bodies of requests for it, at least one for
+// each of its commands.
 func Server(t *testing.T, s translate.Server, requests ...[]byte) {
 	if s.Name() == "" {
 		t.Error("the dialect has no name")
@@ -53,7 +53,7 @@ func Server(t *testing.T, s translate.Server, requests ...[]byte) {
 	})
 }
 
-// Decoder tests how a dialect without an envelope decodes bodies, given some that it accepts: broken ones are decoded
+// Decoder tests the decoding of bodies of a dialect without an envelope, given some it accepts: broken ones are decoded
 // or refused as a caller's mistake, and a Call does not change when its body is used for something else.
 func Decoder(t *testing.T, decode func(body []byte) (translate.Call, error), bodies ...[]byte) {
 	try := func(body []byte) {
@@ -90,7 +90,7 @@ func Decoder(t *testing.T, decode func(body []byte) (translate.Call, error), bod
 	}
 }
 
-// IDs are ids of requests that come back byte for byte.
+// IDs are ids of requests. They come back byte for byte.
 func IDs() []jsonrpc.ID {
 	var out []jsonrpc.ID
 	for _, s := range []string{
@@ -103,7 +103,7 @@ func IDs() []jsonrpc.ID {
 	return out
 }
 
-// Strings are strings that are easily mistaken for something else.
+// Strings are strings easily mistaken for something else.
 func Strings() []string {
 	return []string{
 		"", "plain", "北京 é 😀", "\"\\/", "a\nb\r\nc\rd\n\n", "\x00\x01\x1f\x7f", "\u2028\u2029\u0085",
@@ -112,7 +112,7 @@ func Strings() []string {
 	}
 }
 
-// Tasks are tasks, some of them with every field set, that hold each of Strings everywhere.
+// Tasks are tasks, some of them with every field set, with each of Strings everywhere.
 func Tasks() []task.Task {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 1e6, time.FixedZone("", 8*60*60))
 	out := []task.Task{{ID: "t", SessionID: "s", Status: task.Status{State: task.Accepted, ChangedAt: at}}}
@@ -142,7 +142,7 @@ func Tasks() []task.Task {
 	return out
 }
 
-// Events are the events of every kind that can happen to t.
+// Events are the possible events of t, of every kind.
 func Events(t *task.Task) []task.Event {
 	out := []task.Event{
 		{Seq: 1, Task: t},
@@ -205,7 +205,7 @@ func ids(t *testing.T, s translate.Server, requests [][]byte) {
 	}
 }
 
-// notification reports whether a frame is a notification of JSON-RPC, which some dialects have for events.
+// notification reports whether a frame is a notification of JSON-RPC. Some dialects have one for events.
 func notification(frame []byte) bool {
 	req, bad := jsonrpc.Parse(frame, jsonrpc.Limits{})
 	return bad == nil && len(req.ID) == 0 && !bytes.ContainsAny(frame, "\n\r")
@@ -227,8 +227,8 @@ func response(t *testing.T, name string, out []byte) jsonrpc.Response {
 	return res
 }
 
-// Strict reads a request or a response that a codec has written: on one line, without a name that appears twice. It
-// returns the params or the result.
+// Strict reads a request or a response of a codec: on one line, without a name appearing twice. It returns the params
+// or the result.
 func Strict(t testing.TB, body []byte) gjson.Result {
 	t.Helper()
 	if bytes.ContainsAny(body, "\n\r") {
@@ -244,8 +244,8 @@ func Strict(t testing.TB, body []byte) gjson.Result {
 	return res.Result
 }
 
-// errorKinds: every kind has a number and a message, JSON-RPC's own kinds have JSON-RPC's own numbers, and what
-// is not for callers stays here.
+// errorKinds: every kind has a number and a message, JSON-RPC's own kinds have JSON-RPC's own numbers, and causes not
+// for callers stay here.
 func errorKinds(t *testing.T, s translate.Server) {
 	const secret = "do-not-show"
 	standard := map[task.Kind]int64{
@@ -284,7 +284,7 @@ func errorKinds(t *testing.T, s translate.Server) {
 	}
 }
 
-// responses: all responses are JSON on one line, appended to what was there, and leave their task as it was.
+// responses: all responses are JSON on one line, appended to earlier bytes, and leave their task as it was.
 func responses(t *testing.T, s translate.Server) {
 	const before = "already there"
 	for _, state := range Tasks() {
@@ -347,7 +347,7 @@ func notified(t *testing.T, s translate.Server, state *task.Task, hook *task.Web
 	}
 }
 
-// ownership: a Call does not change when the body that it came from is used for something else.
+// ownership: a Call does not change when its body is used for something else.
 func ownership(t *testing.T, s translate.Server, requests [][]byte) {
 	for _, body := range requests {
 		want, err := decode(s, slices.Clone(body))
@@ -368,7 +368,7 @@ func ownership(t *testing.T, s translate.Server, requests [][]byte) {
 	}
 }
 
-// refusable checks that body is decoded, or refused as a caller's mistake, with a sentence.
+// refusable checks a body: it is decoded, or refused as a caller's mistake, with a sentence.
 func refusable(t *testing.T, s translate.Server, body []byte) {
 	t.Helper()
 	defer func() {
@@ -386,7 +386,7 @@ func refusable(t *testing.T, s translate.Server, body []byte) {
 	}
 }
 
-// decodedOrRefused checks what a dialect has made of a body.
+// decodedOrRefused checks the result of a dialect's decoding of a body.
 func decodedOrRefused(t *testing.T, body []byte, call translate.Call, err error) {
 	t.Helper()
 	if err == nil {

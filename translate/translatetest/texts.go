@@ -17,11 +17,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// known is what the tasks of these tests offer when a stream begins.
+// known are the products of the tasks of these tests when a stream begins.
 var known = []task.Product{{ID: "p-0", Name: "zero", DataItems: []task.DataItem{task.Text("0")}}}
 
-// SameTexts reads the events of one stream twice: by Event alone, and by Text where that takes them. It fails the test
-// where the reports differ, or what of them is stored. It returns how many events Text has taken.
+// SameTexts reads the events of one stream twice: by Event alone, and by Text if it takes them. It fails the test if
+// the reports differ, or their stored parts. It returns the number of events taken by Text.
 func SameTexts(t testing.TB, c translate.Client, events [][]byte) (texts int) {
 	t.Helper()
 	slow, fast := c.NewStream(known), c.NewStream(known)
@@ -59,11 +59,11 @@ func SameTexts(t testing.TB, c translate.Client, events [][]byte) (texts int) {
 	return texts
 }
 
-// productID is the metadata by which this gateway names a product in A2A 0.1. Other agents do not send it, and with any
-// metadata a piece is more than a text.
+// productID is the metadata of this gateway with the name of a product in A2A 0.1. Other agents do not send it, and
+// with any metadata a piece is more than a text.
 var productID = regexp.MustCompile(`,"metadata":\{"productId":"[^"]*"\}`)
 
-// streamed returns the events of a stream of the dialect, in which a product grows.
+// streamed returns the events of a stream of the dialect, with a growing product.
 func streamed(s translate.Server) (events [][]byte) {
 	begin := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Working, ChangedAt: time.Unix(1e9, 0)}}
 	out := s.NewStream(jsonrpc.ID("1"), new(translate.Call), &begin)
@@ -89,7 +89,7 @@ func streamed(s translate.Server) (events [][]byte) {
 	return events
 }
 
-// textsAreEvents: Text and Event agree about the events that an agent sends, and about such that are broken.
+// textsAreEvents: Text and Event agree about an agent's events, and about broken ones.
 func textsAreEvents(t *testing.T, c translate.Client, s translate.Server) {
 	events := streamed(s)
 	if n := SameTexts(t, c, events); n < len(events)/2 {
@@ -117,12 +117,12 @@ func textsAreEvents(t *testing.T, c translate.Client, s translate.Server) {
 		}
 	}
 	t.Logf("Text takes %d of %d mutated events", taken, tried)
-	if inJSON(c) && taken < tried/20 { // what is not JSON is mostly no message any more
+	if inJSON(c) && taken < tried/20 { // other bodies than JSON are mostly no message any more
 		t.Errorf("Text takes %d of %d mutated events", taken, tried)
 	}
 }
 
-// FuzzTexts holds that Text and Event agree about all events, one on each line. s is the side towards callers of the
+// FuzzTexts checks that Text and Event agree about all events, one on each line. s is the side towards callers of the
 // same dialect.
 func FuzzTexts(f *testing.F, c translate.Client, s translate.Server) {
 	events := streamed(s)

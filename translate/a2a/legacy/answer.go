@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// answer returns the result in what an agent has answered to a query: a Task, an event, a Message or less. Agents that
-// are written by hand know little of JSON-RPC, so what is no response to the letter is looked at again.
+// answer returns the result in an agent's answer to a query: a Task, an event, a Message or less. Agents written by
+// hand know little of JSON-RPC, so an answer other than a response to the letter is looked at again.
 func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 	res, err := wire.ResponseInExchange(body, q)
 	if errors.Is(err, translate.ErrOtherAnswer) {
@@ -35,7 +35,7 @@ func answer(body []byte, q *translate.Query) (gjson.Result, error) {
 	return loose(v, q, err)
 }
 
-// loose is answer for an object that is no response of JSON-RPC; err says why.
+// loose is answer for an object other than a response of JSON-RPC; err has the reason.
 func loose(v gjson.Result, q *translate.Query, err error) (gjson.Result, error) {
 	var version, id, result, failure, params gjson.Result
 	jsonrpc.Members(v, jsonrpc.Named{Name: "jsonrpc", To: &version}, jsonrpc.Named{Name: "id", To: &id},
@@ -60,13 +60,13 @@ func loose(v gjson.Result, q *translate.Query, err error) (gjson.Result, error) 
 	return result, err
 }
 
-// saysNothing reports whether an error is none: some agents always have that member.
+// saysNothing reports whether an error is none: some agents always have this member.
 func saysNothing(failure gjson.Result) bool {
 	return jsonrpc.IsEmpty(failure) || failure.Type == gjson.False || failure.Type == gjson.String && failure.Str == ""
 }
 
-// failed returns an error that an agent reports in a form of its own. Without a code of JSON-RPC, the status of HTTP
-// says what it means.
+// failed returns an agent's error in a form of its own. Without a code of JSON-RPC, the status of HTTP gives its
+// meaning.
 func failed(v gjson.Result) error {
 	reason := wire.Reason(v)
 	code := jsonrpc.Member(v, "code")
@@ -83,8 +83,8 @@ func failed(v gjson.Result) error {
 	return task.Errorf(task.Internal, "%s", detail).WithCause(translate.ErrInformal)
 }
 
-// acknowledged returns what an answer to a cancel that is no Task means: mostly no more than that the agent has
-// received it. Then the task is asked for.
+// acknowledged returns the meaning of an answer to a cancel other than a Task: mostly the agent has only received it.
+// Then the gateway asks for the task.
 func acknowledged(v gjson.Result) error {
 	refused := v.Type == gjson.False
 	for _, name := range [...]string{"success", "ok", "canceled", "cancelled"} {
@@ -96,10 +96,10 @@ func acknowledged(v gjson.Result) error {
 	return wire.Failed(reply.Failures, &jsonrpc.Failure{Code: notCancelable, Message: wire.Reason(v)})
 }
 
-// notCancelable is the code by which agents refuse a cancel.
+// notCancelable is the code of agents for refusing a cancel.
 const notCancelable = -32002
 
-// signs are what agents send in a stream to show that they live.
+// signs are agents' signs of life in a stream.
 var signs = map[string]bool{
 	"": true, "ping": true, "pong": true, "keepalive": true, "keep-alive": true, "heartbeat": true,
 }

@@ -19,29 +19,28 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// maxName is the largest length of a name, in bytes, that is part of an id as it is. Of a longer name, the hash is.
+// maxName is the largest length, in bytes, of a name as a part of an id. In place of a longer name, an id has its hash.
 const maxName = 64
 
 // artifacts makes products of the artifacts of one task.
 //
-// In v0.1 the index identifies an artifact, but agents leave it at 0 for all of them. So an artifact with another
-// name is another one. A product's id is made of these two alone: "artifact-0" without a name, "artifact-0-report"
-// with one. So it is the same in a stream, in a poll, in the next turn and after a restart, in whatever order
-// artifacts are seen. Only a piece that is appended to an artifact may leave the name out: it belongs to the one
-// with its index that changed last.
+// In v0.1 the index identifies an artifact, but agents leave it at 0 for all of them. So an artifact with another name
+// is another one. A product's id is made of these two alone: "artifact-0" without a name, "artifact-0-report" with one.
+// So it is the same in a stream, in a poll, in the next turn and after a restart, with artifacts in any order. Only a
+// piece appended to an artifact may leave the name out: it belongs to the last changed one with its index.
 //
 // A whole Task has as many artifacts as it lists, whatever their index and name, but for those of earlier turns; see
-// settle. In a stream, one without index and name is another one each time. Another one has a number behind the id that
-// it would share, and pieces of that id belong to it from then on.
+// settle. In a stream, one without index and name is another one each time. Another one has a number behind the shared
+// id, and pieces of that id belong to it from then on.
 type artifacts struct {
-	withdrawn []task.Product    // of the turn before, which the task does not have any more
+	withdrawn []task.Product    // of the turn before, not in the task any more
 	known     []task.Product    // of earlier turns, and of this one if it is resumed
-	seen      []string          // ids of this turn's artifacts, the one that changed last at the end
+	seen      []string          // ids of this turn's artifacts, the last changed one at the end
 	listed    bool              // they are those of a whole Task
 	shared    map[string]shared // by the id that more than one would have
 }
 
-// shared is the last one of the artifacts that would have the same id.
+// shared is the last one of the artifacts with the same id before numbering.
 type shared struct {
 	id     string
 	number int
@@ -50,12 +49,12 @@ type shared struct {
 // artifact is one artifact of v0.1, whole or a piece.
 type artifact struct {
 	product      task.Product
-	base         string // what the id of the product would be if it shared that with no other
+	base         string // the id of the product if it shared it with no other
 	append, last bool
 	empty        bool // it is to be left out
 }
 
-// next reads one artifact. fresh is set where it is the first with its id. An empty artifact adds nothing, and takes
+// next reads one artifact. fresh is set if it is the first with its id. An empty artifact adds nothing, and takes
 // nothing away.
 func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	var index int64
@@ -125,7 +124,7 @@ func intOf(v gjson.Result) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// idOf returns the id of the product that an artifact is which shares it with no other.
+// idOf returns the id of an artifact's product, if it shares the id with no other.
 func idOf(index int64, name string) string {
 	number := strconv.FormatInt(index, 10)
 	if len(name) > maxName {
@@ -139,7 +138,7 @@ func idOf(index int64, name string) string {
 	return "artifact-" + number
 }
 
-// another returns the id of a further artifact that would have an id.
+// another returns the id of a further artifact with a given id before numbering.
 func (a *artifacts) another(id string) string {
 	last := shared{id: id, number: max(1, a.shared[id].number)}
 	for slices.Contains(a.seen, last.id) || a.knows(last.id) {
@@ -157,8 +156,8 @@ func (a *artifacts) another(id string) string {
 
 func numbered(id string, number int) string { return id + "-" + strconv.Itoa(number) }
 
-// id returns the id of the product that an artifact is, or belongs to, unless it is another one. base is what idOf
-// returns for it.
+// id returns the id of the product that an artifact is, or belongs to, unless it is another one. base is the result of
+// idOf for it.
 func (a *artifacts) id(base, name string, adds bool) string {
 	if last, ok := a.shared[base]; ok && (name != "" || !adds) {
 		return last.id
@@ -190,7 +189,7 @@ func (a *artifacts) chunks(rep *agent.Report, v gjson.Result) error {
 		return err
 	}
 	c := task.Chunk{Product: art.product, Append: art.append, Last: art.last}
-	if fresh && c.Append { // a piece of a product that does not exist begins it
+	if fresh && c.Append { // a piece of a missing product begins it
 		c.Append = a.knows(c.Product.ID)
 	}
 	rep.Chunks = append(rep.Chunks, c)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package legacy is A2A v0.1: the methods tasks/send and tasks/sendSubscribe of April 2025, which 0.2 replaced.
+// Package legacy is A2A v0.1: the methods tasks/send and tasks/sendSubscribe of April 2025, replaced in 0.2.
 package legacy
 
 import (
@@ -27,7 +27,7 @@ func Client() translate.Client { return client{} }
 
 type client struct{ query translate.Query }
 
-// The methods of v0.1 that no later version has.
+// The methods of v0.1 only.
 const (
 	send          = "tasks/send"
 	sendSubscribe = "tasks/sendSubscribe"
@@ -72,7 +72,7 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	if modes := extension.OutputModes(extensions); len(modes) > 0 {
 		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
 	}
-	if t.Webhook != nil { // an agent that ignores it is followed by other means
+	if t.Webhook != nil { // an agent ignoring it is followed by other means
 		dst = append(dst, `,"pushNotification":`...)
 		dst = webhook.Append(dst, &task.Webhook{URL: t.Webhook.URL, Token: t.Webhook.Token})
 	}
@@ -114,7 +114,7 @@ func (c client) Reply(body []byte, known []task.Product) (rep agent.Report, err 
 		err = acknowledged(v)
 	case said.IsArray() || said.Exists() && c.query.Turn:
 		rep, err = m.finished(said)
-	case c.query.Turn && m.id.Str != "": // which is asked for from now on
+	case c.query.Turn && m.id.Str != "": // the gateway asks for it from now on
 		rep.State, rep.NativeState = task.Accepted, "submitted"
 	default:
 		err = wire.Refuse("the agent's answer has no status, so it is no Task")
@@ -123,7 +123,7 @@ func (c client) Reply(body []byte, known []task.Product) (rep agent.Report, err 
 	return rep, err
 }
 
-// Push implements translate.Client. v0.1 does not say what a webhook receives: agents send a Task, an event as a
+// Push implements translate.Client. v0.1 does not specify the body for a webhook: agents send a Task, an event as a
 // JSON-RPC notification, or an event with the members of a Task.
 func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
@@ -145,10 +145,10 @@ func (c client) artifacts(known []task.Product) *artifacts {
 	return &artifacts{withdrawn: c.query.Withdrawn, known: known}
 }
 
-// stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are
+// stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, sent by some agents instead. They are
 // distinguished by their members, since the names of SSE events differ and some agents send wrong ids. A turn ends by
-// its state, at once if that is "final". Some agents set that on an artifact before the last status, and some never do;
-// others send an artifact, or another state, after one that is not final.
+// its state, at once if that is "final". Some agents set it on an artifact before the last status, and some never do;
+// others send an artifact, or another state, after a state that is not final.
 type stream struct {
 	query     translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
 	naming    naming
@@ -189,13 +189,13 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	return rep, err
 }
 
-// isQuestion reports whether an event asks for input in the form of trpc-a2a-go, which gives events these names. It
+// isQuestion reports whether an event asks for input in the form of trpc-a2a-go, with its names of events. trpc-a2a-go
 // never calls a question final, sends nothing after it, and leaves its stream open.
 func isQuestion(event string, rep *agent.Report) bool {
 	return event == "task_status_update" && rep.State == task.AwaitingInput
 }
 
-// isEvent reports whether v0.1 has events of this name. "message" is the name where none is given.
+// isEvent reports whether v0.1 has events of this name. "message" is the name if none is given.
 func isEvent(name string) bool {
 	switch name {
 	case "", "message", "task_status_update", "task_artifact_update", "error":
@@ -208,22 +208,22 @@ var statusForm = status.Form{
 	Version: "v0.1", State: status.State, Means: meaning, Parts: part.Read, AuthRequired: status.AuthRequired,
 }
 
-// streamForm is statusForm for a stream, in which a word that is not known is a sign of life: more may follow.
+// streamForm is statusForm for a stream. In a stream an unknown word is a sign of life: more may follow.
 var streamForm = status.Form{
 	Version: statusForm.Version, State: statusForm.State, Means: meaningOrNews, Parts: statusForm.Parts,
 	AuthRequired: statusForm.AuthRequired,
 }
 
-// result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
+// result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. A null one counts as
 // missing: agents of April 2025 write null for it.
 type result struct {
 	id, taskID, session         gjson.Result // of the task; some events have the second
 	status, artifact, artifacts gjson.Result
-	inner, message, parts       gjson.Result // where it is none of them: another object that holds it, or a Message
-	history, answer, failure    gjson.Result // where no status and no artifact says more
+	inner, message, parts       gjson.Result // if it is none of them: another object around it, or a Message
+	history, answer, failure    gjson.Result // if no status and no artifact says more
 	metadata                    gjson.Result
 	final                       bool
-	event                       bool // it has a member that only events have; without artifacts it is not about them
+	event                       bool // it has a member of events only; without artifacts it is not about them
 	raw                         gjson.Result
 	rest                        wire.Extensions
 }
@@ -280,7 +280,7 @@ func membersOf(v gjson.Result) result {
 	return m
 }
 
-// report reads a status, artifacts, or both. Where there is neither, the report is empty.
+// report reads a status, artifacts, or both. With neither, the report is empty.
 func (m result) report(a *artifacts) (agent.Report, error) {
 	return m.reportBy(&statusForm, a)
 }

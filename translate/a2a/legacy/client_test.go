@@ -18,7 +18,7 @@ import (
 
 const captures = "testdata/trpc.txtar"
 
-// TestCaptures reads what a real agent sent.
+// TestCaptures reads the answers of a real agent.
 func TestCaptures(t *testing.T) { a2atest.Captures(t, captures, a2a.Legacy()) }
 
 func TestRequests(t *testing.T) {
@@ -233,7 +233,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// texts shows a product that is a text.
+// texts shows a product with a text.
 func texts(id, name, text string) string {
 	p := task.Product{ID: id, Name: name, DataItems: []task.DataItem{task.Text(text)}}
 	return "  product " + a2atest.Product(&p) + "\n"
@@ -315,7 +315,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// The reports are the reader's own: a pooled body that is used again does not change them.
+// The reports are the reader's own: a pooled body used again does not change them.
 func TestKeepsNothingOfTheBody(t *testing.T) {
 	body := []byte(whole(`"status":{"state":"failed","message":{"parts":[{"text":"a"},{"data":{"x":"y"}}]}},` +
 		`"artifacts":[{"name":"n","parts":[{"text":"b"}]}]`))

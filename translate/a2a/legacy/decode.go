@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// decoder reads what callers of v0.1 send.
+// decoder reads the requests of callers of v0.1.
 type decoder struct{ wire.Reader }
 
 // Decode implements translate.Server.
@@ -32,7 +32,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	case sendSubscribe:
 		call.Method = sendSubscribe
 		r.send(req.Params, &call)
-		call.Stream, call.Snapshot = true, true // the caller has seen what came before in a task that exists
+		call.Stream, call.Snapshot = true, true // in an existing task, the caller has seen everything before
 	case rpc.Get:
 		call.Method = rpc.Get
 		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
@@ -62,7 +62,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// webhookID is the id of every webhook that is set in v0.1, where a task has at most one, without a name. So a new one
+// webhookID is the id of every webhook set in v0.1. There, a task has at most one, without a name. So a new one
 // replaces it.
 const webhookID = "default"
 
@@ -84,7 +84,7 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			call.History = rpc.ReadHistory(&r.Reader, v, "historyLength")
 		case "pushNotification":
 			config = v
-		case "acceptedOutputModes": // which later versions have in the configuration
+		case "acceptedOutputModes": // in later versions it is in the configuration
 			rest.Configuration.Add(key, v)
 		case "configuration", "tenant":
 		default:

@@ -96,8 +96,8 @@ func (s server) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) transl
 	return e
 }
 
-// encoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state in which the agent waits or has
-// finished ends the stream, since callers leave there.
+// encoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state of a waiting or finished agent ends
+// the stream, since callers leave there.
 type encoder struct {
 	server
 	id       jsonrpc.ID
@@ -112,7 +112,7 @@ func (e *encoder) note(t *task.Task) {
 	}
 }
 
-// index returns the index of a product. Most often that is the last one, which grows.
+// index returns the index of a product. Most often it is the last one, as that grows.
 func (e *encoder) index(id string) int {
 	for i := len(e.products) - 1; i >= 0; i-- {
 		if e.products[i] == id {

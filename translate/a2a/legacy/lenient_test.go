@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-// TestLenientContent: what an agent says is read in whatever form.
+// TestLenientContent: an agent's words are read in any form.
 //
 // Lenient: a message that is a string, or has `content` in place of `parts`
 // Lenient: parts that are one object or a string, or a part that is a string
@@ -62,7 +62,7 @@ func TestLenientContent(t *testing.T) {
 	}
 }
 
-// TestLenientStates: states are read in whatever spelling, and by other words. The task's metadata has such a word.
+// TestLenientStates: states are read in any spelling, and by other words. The task's metadata has such a word.
 //
 // Lenient: a state in another case or spelling, or in the form of 1.0
 // Lenient: another word for a state
@@ -114,7 +114,7 @@ func TestLenientStates(t *testing.T) {
 	}
 }
 
-// TestLenientAnswers: what an agent answers to a turn is read in whatever envelope.
+// TestLenientAnswers: an agent's answer to a turn is read in any envelope.
 //
 // Lenient: a Task or an event without the envelope of JSON-RPC
 // Lenient: a Task in a member `task`, an event in a member `event`
@@ -189,7 +189,7 @@ func TestLenientAnswers(t *testing.T) {
 			}
 		})
 	}
-	// What decides which task is meant is read by the letter.
+	// The members for finding the task are read by the letter.
 	for _, in := range []string{
 		`{"id":"r-2","result":{"id":"t","status":{"state":"working"}}}`,
 		`{"id":"r-2","error":"","result":{"id":"t","status":{"state":"working"}}}`,
@@ -211,7 +211,7 @@ func TestLenientAnswers(t *testing.T) {
 	}
 }
 
-// TestLenientEvents: what an agent streams is read in whatever envelope.
+// TestLenientEvents: an agent's events are read in any envelope.
 //
 // Lenient: an event as the params of a notification
 // Lenient: signs of life as events, such as `ping`
@@ -244,7 +244,7 @@ func TestLenientEvents(t *testing.T) {
 	}
 }
 
-// TestLenientErrors: an agent's reason is read in whatever form. No code means that it has no kind.
+// TestLenientErrors: an agent's reason is read in any form. Without a code it has no kind.
 //
 // Lenient: an error without a code, or with a word for one
 // Lenient: an error that is a string, or `{"detail"}` in place of a response
@@ -295,5 +295,5 @@ func TestLenientCancel(t *testing.T) {
 	}
 }
 
-// TestLenientErrorTexts: an error in a stream that has no form at all is told in the agent's words.
+// TestLenientErrorTexts: an error in a stream in no form at all is reported in the agent's words.
 func TestLenientErrorTexts(t *testing.T) { a2atest.InformalErrors(t, a2a.Legacy()) }

@@ -16,10 +16,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// messageWord is the state of an agent that has sent a Message in place of a Task, and the id of the product.
+// messageWord is the state of an agent after a Message in place of a Task, and the id of the product.
 const messageWord = "message"
 
-// resultOf returns the members of what an agent has answered. Some agents put that into another object.
+// resultOf returns the members of an agent's answer. Some agents put them into another object.
 func resultOf(v gjson.Result) result {
 	m := membersOf(v)
 	if m.status.Exists() || m.artifact.Exists() || !m.inner.IsObject() {
@@ -69,7 +69,7 @@ func (m *result) finished(said gjson.Result) (rep agent.Report, err error) {
 	return rep, nil
 }
 
-// news reads an event. A Message in place of one is what a working agent says, unless it is final.
+// news reads an event. A Message in place of one is the word of a working agent, unless it is final.
 func (m *result) news(a *artifacts) (rep agent.Report, err error) {
 	said := m.said()
 	switch {
@@ -90,8 +90,8 @@ func (m *result) news(a *artifacts) (rep agent.Report, err error) {
 	return rep, err
 }
 
-// recall reads the answer of an agent that has it in no status and no artifact: in its history, or beside the status,
-// as a result or an error.
+// recall reads an agent's answer outside of a status and artifacts: in its history, or beside the status, as a result
+// or an error.
 func (m *result) recall(rep *agent.Report) {
 	rep.Items = reply.Recalled(m.history, func(m gjson.Result) ([]task.DataItem, error) {
 		return part.Read(partsOf(m))

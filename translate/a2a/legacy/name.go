@@ -13,18 +13,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// maxID is the largest length of a name that an agent makes, in bytes.
+// maxID is the largest length of an agent's name for a task, in bytes.
 const maxID = 256
 
-// naming is what the answer to one request calls the task. In v0.1 the client names it, but many agents that are
-// written by hand make a name of their own, and know the task by no other.
+// naming is the task's name in the answer to one request. In v0.1 the client names it, but many agents written by hand
+// make a name of their own, and know the task by no other.
 type naming struct {
 	query translate.Query
-	name  string // in the answer; empty until that has one
+	name  string // in the answer; empty until it has one
 }
 
-// read reads the name in an answer, or in an event of one. The first name counts: ref is set where the agent has made
-// it, which it may only do in the answer to a turn. ours is false of an event that has another name than those before.
+// read reads the name in an answer, or in an event of one. The first name counts: ref is set if the agent has made it.
+// An agent may only do so in the answer to a turn. ours is false of an event with another name than those before.
 func (n *naming) read(id gjson.Result) (ref *agent.Ref, ours bool, err error) {
 	switch {
 	case id.Str == "" || id.Str == n.name:
@@ -45,8 +45,8 @@ func (n *naming) read(id gjson.Result) (ref *agent.Ref, ours bool, err error) {
 	return ref, true, nil
 }
 
-// report adds the names of an answer to its report. The session has that of the request, unless the answer to a turn
-// says another one.
+// report adds the names of an answer to its report. The session's name is that of the request, unless the answer to a
+// turn says another one.
 func (n *naming) report(rep *agent.Report, ref *agent.Ref, session gjson.Result) {
 	if rep.Ref = ref; !n.query.Turn || session.Str == "" || session.Str == n.query.Session || len(session.Str) > maxID {
 		return

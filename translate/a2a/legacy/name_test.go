@@ -61,7 +61,7 @@ func checkName(t *testing.T, name string, ref *agent.Ref, err error, want *agent
 	}
 }
 
-// TestOtherNamesInAStream: what a stream says of another task than its first event is nobody's.
+// TestOtherNamesInAStream: an event of a stream about another task than the first event is ignored.
 func TestOtherNamesInAStream(t *testing.T) {
 	text := func(id, s string) string {
 		return `{"jsonrpc":"2.0","id":"r1","result":{"id":"` + id + `","artifact":{"parts":[{"type":"text","text":"` + s +
@@ -95,7 +95,7 @@ func TestOtherNamesInAStream(t *testing.T) {
 	}
 }
 
-// TestNameInAPush: what an agent pushes about another task is not the turn's.
+// TestNameInAPush: an agent's push about another task is not the turn's.
 func TestNameInAPush(t *testing.T) {
 	for _, member := range []string{"id", "taskId"} {
 		for id, other := range map[string]bool{"job-7": false, "job-8": true} {

@@ -7,7 +7,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 )
 
-// appendParts appends the parts of v0.1 that data items make.
+// appendParts appends data items as parts of v0.1.
 func appendParts(dst []byte, items []task.DataItem) []byte {
 	return part.Append(dst, "type", items)
 }

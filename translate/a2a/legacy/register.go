@@ -10,7 +10,7 @@ import (
 )
 
 // AppendRegister implements translate.Registrar: an agent of v0.1 takes a webhook by a request of its own, and some
-// ignore the one that comes with a turn.
+// ignore the one in a turn.
 func (c client) AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte {
 	dst = rpc.Begin(dst, &c.query, pushSet, ref.Task)
 	dst = append(dst, `,"pushNotificationConfig":`...)

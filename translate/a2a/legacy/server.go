@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Server returns the side of A2A v0.1 towards callers. With confirm, a task that awaits completion is input-required to
+// Server returns the side of A2A v0.1 towards callers. With confirm, a task awaiting completion is input-required to
 // them; without, it is completed, and may be continued all the same, as in v0.1.
 func Server(confirm bool) translate.Server { return server{confirm} }
 
@@ -75,16 +75,16 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 	return webhook.Header(w)
 }
 
-// StreamsErrors implements translate.ErrorStreamer. Callers of 0.3 whose request does not show its version are
-// answered here, too.
+// StreamsErrors implements translate.ErrorStreamer. Callers of 0.3 are answered here, too, if their request does not
+// show its version.
 func (server) StreamsErrors(r *translate.Refused) bool { return r.OnlyEvents }
 
 // Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
 func (server) Numbered() bool { return true }
 
-// Without confirm, two states of AIP look the same to callers, and a webhook is notified once. In 0.3 and 1.0 that is
-// when the task is completed, which follows at once; in v0.1 it is when the agent has finished, because the task stays
-// open for its caller.
+// Without confirm, two states of AIP look the same to callers, and a webhook is notified once. In 0.3 and 1.0 it is
+// notified when the task is completed, as this follows at once; in v0.1 when the agent has finished, because the task
+// stays open for its caller.
 
 // NotifiedStates implements translate.StateFilter.
 func (s server) NotifiedStates() []task.State { return status.AllExcept(task.Completed, s.confirm) }

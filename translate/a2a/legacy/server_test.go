@@ -74,7 +74,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", body, err, diff)
 		}
 	}
-	// Early callers write null for what they have not.
+	// Early callers write null for missing values.
 	got, err := a2atest.Decode(t, a2a.LegacyServer(true),
 		a2atest.Request("tasks/send",
 			`{"id":"t1","sessionId":null,"historyLength":null,"pushNotification":null,"metadata":null,`+
@@ -89,7 +89,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What a client of v0.1 sends, a server of v0.1 reads as it was meant.
+// A server of v0.1 reads the requests of a client of v0.1 as they were meant.
 func TestTurnArrives(t *testing.T) {
 	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="},
 		{Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}

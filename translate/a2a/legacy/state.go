@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 )
 
-// words are the states that agents which are written by hand have in place of those of v0.1.
+// words are states of agents written by hand, in place of those of v0.1.
 var words = map[string]string{
 	"pending": "submitted", "queued": "submitted", "created": "submitted", "accepted": "submitted",
 	"running": "working", "processing": "working", "in-progress": "working", "started": "working",
@@ -22,7 +22,7 @@ var words = map[string]string{
 	"requires-authentication": status.AuthRequired, "authentication-required": status.AuthRequired,
 }
 
-// meaning returns the state of v0.1 that another word of an agent means: it is one in another spelling, or one of those
+// meaning returns the state of v0.1 meant by another word of an agent: it is one in another spelling, or one of those
 // words.
 func meaning(word string) string {
 	plain := status.Plain(word)
@@ -40,12 +40,11 @@ func meaningOrNews(word string) string {
 	return "working"
 }
 
-// ownWord is the member of a task's metadata that has an agent's own word for a state, by the state that it is taken
-// for.
+// ownWord is the member of a task's metadata with an agent's own word for a state, by the state derived from it.
 const ownWord = "agentState"
 
-// addMetadata adds the metadata of an agent's Task or event to its extensions, with its own word for its state where
-// that is none of v0.1 in any spelling.
+// addMetadata adds the metadata of an agent's Task or event to its extensions, with its own word for its state if the
+// word is none of v0.1 in any spelling.
 func (m *result) addMetadata(form *status.Form) {
 	metadata := m.metadata
 	if word := jsonrpc.Member(m.status, "state").Str; word != "" && !isState(word) && !isState(status.Plain(word)) &&

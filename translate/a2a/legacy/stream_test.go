@@ -132,21 +132,21 @@ func pieces(all ...string) string {
 	return b.String()
 }
 
-// However a turn is followed, by its stream, by a poll, or by a stream that is cut and then polled, and over
-// whatever number of turns, the products come out the same.
+// The products of a turn come out the same by its stream, by a poll, or by a cut stream and a later poll, and over any
+// number of turns.
 func TestStreamAndPollAgree(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var chunks []string
-		begins := map[int]bool{}  // the chunks that begin a turn
-		touched := map[int]bool{} // the indexes that a turn has touched
+		begins := map[int]bool{}  // the chunks at the begin of a turn
+		touched := map[int]bool{} // the indexes touched by a turn
 		for n := range 1 + rnd.IntN(12) {
 			if n > 0 && rnd.IntN(4) == 0 {
 				begins[n] = true
 				clear(touched)
 			}
 			index, adds, name := rnd.IntN(2), rnd.IntN(3) > 0, rnd.IntN(4)
-			// Over turns, nothing shows what was touched last, so a nameless chunk says nothing there.
+			// Over turns, nothing shows the last touched one, so a nameless chunk says nothing there.
 			if len(begins) > 0 && adds && name == 0 && !touched[index] {
 				name = 1
 			}
@@ -166,7 +166,7 @@ func TestStreamAndPollAgree(t *testing.T) {
 			chunks = append(chunks, chunk+"}")
 		}
 		var order []string                  // the ids of the products
-		listed := make(map[string][]string) // what a Task lists of each: what it has replaced it does not have
+		listed := make(map[string][]string) // the pieces of each in a Task's list, without replaced ones
 		poll := func() []task.Product {
 			var list []string
 			for _, id := range order {

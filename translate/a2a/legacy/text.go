@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// How agents write a TaskArtifactUpdateEvent that is a piece of text.
+// The forms of a TaskArtifactUpdateEvent with a piece of text.
 var (
 	textResponse = wire.InResponse(wire.NewForm(
 		wire.PieceTask("id"), wire.Scalar("sessionId"), wire.Inner("artifact", textArtifact),
@@ -25,13 +25,13 @@ var (
 	)
 )
 
-// Text implements translate.TextStream: it reads a piece of an artifact that was seen before.
+// Text implements translate.TextStream: it reads a piece of an artifact seen before.
 func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 	if event == "close" {
 		return false
 	}
 	if n := len(s.artifacts.seen); n > 0 && s.artifacts.seen[n-1] == s.last.Product() && s.last.Read(data, pieces) {
-		return true // and so of the same artifact, which has changed last
+		return true // and so of the same artifact, the last changed one
 	}
 	p, ok := wire.ReadPiece(data, textResponse)
 	if !ok || len(p.Task) > 0 && string(p.Task) != s.naming.name {
@@ -49,7 +49,7 @@ func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 	return true
 }
 
-// again makes an artifact the one that has changed last, if it was seen before.
+// again makes an artifact the last changed one, if it was seen before.
 func (a *artifacts) again(id string) bool {
 	i := slices.Index(a.seen, id)
 	if i >= 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// whole adds the artifacts of a Task to rep. Some agents list every piece that they ever sent, so pieces are joined,
-// as task.Fold joins those of a stream.
+// whole adds the artifacts of a Task to rep. Some agents list every piece ever sent, so pieces are joined, as task.Fold
+// joins those of a stream.
 func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if !list.Exists() || jsonrpc.IsEmpty(list) {
 		return nil
@@ -50,7 +50,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 type whole struct {
 	list     artifacts
 	products []task.Product
-	bases    []string // what the id of each would be if it shared that with no other
+	bases    []string // the id of each if it shared it with no other
 	pieces   task.Texts
 }
 
@@ -71,11 +71,12 @@ func (w *whole) add(v gjson.Result) error {
 	return nil
 }
 
-// settle gives the artifacts that would share an id theirs for good. Some agents list what each turn has made, without
-// a word about the turn. So what is as an earlier turn has left it keeps its id, and what stands before that is older
-// still, and is left out. New ones take the ids of those of a turn whose products are withdrawn, as in a stream.
+// settle gives the artifacts with the same id before numbering theirs for good. Some agents list the artifacts of each
+// turn, without a word about the turn. So an artifact unchanged since an earlier turn keeps its id. The artifacts
+// before it are older still, and are left out. New ones take the ids of those of a turn with withdrawn products, as in
+// a stream.
 func (w *whole) settle(of *artifacts) {
-	ids := make([]string, len(w.products)) // for good; empty for what is left out
+	ids := make([]string, len(w.products)) // for good; empty for artifacts left out
 	taken := make(map[string]bool)
 	for i := range w.products {
 		if _, ok := w.list.shared[w.bases[i]]; !ok {
@@ -97,9 +98,9 @@ func (w *whole) settle(of *artifacts) {
 	w.list.seen = slices.DeleteFunc(w.list.seen, func(id string) bool { return id == "" })
 }
 
-// settleOne is settle for those that would have the id base.
+// settleOne is settle for those with the id base before numbering.
 func (w *whole) settleOne(base string, of *artifacts, ids []string, taken map[string]bool) {
-	last := -1      // that is as an earlier turn has left it
+	last := -1      // the last one unchanged since an earlier turn
 	goesOn := false // the task has one of them, or there is a new one
 	withdrawn := make([]bool, len(w.bases))
 	for i := range w.products {
@@ -136,8 +137,8 @@ func (w *whole) settleOne(base string, of *artifacts, ids []string, taken map[st
 	}
 }
 
-// idAmong returns the id of the one among products that is the same as p, empty for none. base is the id that they
-// would have if they shared it with no other.
+// idAmong returns the id of the one among products equal to p, empty for none. base is their id if they shared it with
+// no other.
 func idAmong(products []task.Product, base string, p *task.Product) string {
 	for i := range products {
 		rest, ok := strings.CutPrefix(products[i].ID, base)

@@ -69,7 +69,7 @@ func TestTaskOverTurns(t *testing.T) {
 	}
 }
 
-// TestStreamGoesOnFromTask: what a stream brings after a whole Task belongs to the last artifact that it has listed.
+// TestStreamGoesOnFromTask: a piece of a stream after a whole Task belongs to the last artifact of its list.
 func TestStreamGoesOnFromTask(t *testing.T) {
 	withdrawn := []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("a")}}}
 	s := a2a.Legacy().For(translate.Query{ID: "r", Task: "t", Turn: true, Withdrawn: withdrawn}).NewStream(nil)

@@ -18,8 +18,8 @@ import (
 
 // artifacts makes products of the artifacts of one task: an artifact's id is the product's.
 //
-// Texts that follow each other in an artifact become one. A stream sends them in pieces, which join in the product;
-// some agents list the pieces when they are asked for the task, and the two must not differ.
+// Adjacent texts in an artifact become one. A stream sends them in pieces, and they join in the product; some agents
+// list the pieces when they are asked for the task, and the two must not differ.
 type artifacts struct {
 	known []task.Product // of earlier turns
 	seen  map[string]bool
@@ -61,8 +61,8 @@ func (a *artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, err
 	return p, adds, nil
 }
 
-// productID returns the id of a product: the agent's, its hash where it is too long, or one made of the name where
-// there is none.
+// productID returns the id of a product: the agent's, its hash if it is too long, or one made of the name if there is
+// none.
 func productID(id, kind, name string) string {
 	if id == "" {
 		if id = kind; name != "" {
@@ -85,8 +85,8 @@ func (a *artifacts) see(id string) {
 	a.seen[id] = true
 }
 
-// chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it. An empty artifact
-// adds nothing, and takes nothing away.
+// chunk adds the artifact of an event to rep. A piece of a missing product begins it. An empty artifact adds nothing,
+// and takes nothing away.
 func (a *artifacts) chunk(rep *agent.Report, v gjson.Result, adds, last bool) error {
 	p, inside, err := a.read(v)
 	if err != nil {
@@ -113,8 +113,8 @@ func (a *artifacts) knows(id string) bool {
 	return false
 }
 
-// whole adds the artifacts of a Task to rep. An artifact that is listed more than once is in pieces: each is appended
-// to it, unless the piece says otherwise.
+// whole adds the artifacts of a Task to rep. An artifact listed more than once is in pieces: each is appended to it,
+// unless the piece says otherwise.
 func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 	if !list.Exists() {
 		return nil

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v03 is A2A 0.2 and 0.3, whose messages are the same: over JSON-RPC, and, towards callers, over HTTP+JSON.
-// The objects of the latter are those out of which 1.0 grew, so that its server is the one of package v1 with
-// another schema.
+// Package v03 is A2A 0.2 and 0.3, with the same messages: over JSON-RPC, and, towards callers, over HTTP+JSON. 1.0 grew
+// out of the objects of the latter, so its server is the one of package v1 with another schema.
 package v03
 
 import (
@@ -32,7 +31,7 @@ func Client() translate.Client { return client{} }
 
 type client struct{ query translate.Query }
 
-// The methods of 0.2 and 0.3 that v0.1 does not have.
+// The methods of 0.2 and 0.3, not in v0.1.
 const (
 	send         = "message/send"
 	sendStream   = "message/stream"
@@ -53,10 +52,10 @@ func (client) For(q translate.Query) translate.Client { return client{q} }
 
 var header = []translate.Field{{Name: "A2A-Version", Value: "0.3"}}
 
-// Header implements translate.Client. Agents of later versions answer in this one where a request names it.
+// Header implements translate.Client. Agents of later versions answer in this one if a request names it.
 func (client) Header() []translate.Field { return header }
 
-// NamesTasks says that agents name their tasks themselves.
+// NamesTasks implements translate.Namer: agents name their tasks themselves.
 func (client) NamesTasks() {}
 
 // Activate implements translate.Activator.
@@ -65,8 +64,8 @@ func (client) Activate(t *agent.Turn) []translate.Field { return message.Activat
 // NamesSessions implements translate.SessionNamer.
 func (client) NamesSessions() {}
 
-// AppendTurn implements translate.Client. The agent names tasks, so a start has the id of the context alone. A task
-// that has ended cannot be continued: its continue starts another one in the same context.
+// AppendTurn implements translate.Client. The agent names tasks, so a start has the id of the context alone. An ended
+// task cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
@@ -92,11 +91,10 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	dst = append(extension.AppendTurn(dst, extensions, refers, t.References), '}')
 	if config := extension.Configuration(extensions); !stream || t.Webhook != nil || len(config) > 0 {
-		// Until 0.2.5 the modes were required. No agent refuses an empty list, and some refuse all lists that they do
-		// not know.
+		// Until 0.2.5 the modes were required. No agent refuses an empty list, and some refuse all unknown lists.
 		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
 		if modes := extension.OutputModes(extensions); len(modes) > 0 {
-			dst = append(dst, modes...) // which are for the caller to choose
+			dst = append(dst, modes...) // the caller's choice
 		} else {
 			dst = append(dst, '[', ']')
 		}
@@ -144,7 +142,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	return m.report(&artifacts{known: known}, c.query.Session)
 }
 
-// Push reads a Task, which 0.3 sends to webhooks, or any event of a stream.
+// Push reads a Task, sent to webhooks by 0.3, or any event of a stream.
 func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
@@ -162,9 +160,9 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 }
 
 // stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are distinguished by their
-// members, since "kind" may be missing. Once one has proven to belong to the stream, all others do, whatever their id:
-// some agents report a failure under another one. A turn ends by its state; a question that is not "final" is a state
-// on the way.
+// members, since "kind" may be missing. Once one has proven to belong to the stream, all others do, with any id: some
+// agents report a failure under another one. A turn ends by its state; a question that is not "final" is a state on the
+// way.
 type stream struct {
 	query     translate.Query // of the stream; none once an event has proven to belong to it
 	session   string          // as the request names it
@@ -232,15 +230,15 @@ var statusForm = status.Form{
 	Version: "0.3", State: status.State, Means: status.Plain, Parts: part.Read, AuthRequired: status.AuthRequired,
 }
 
-// result holds the members of a Task, a Message or an event. A member that is null counts as missing.
+// result holds the members of a Task, a Message or an event. A null member counts as missing.
 type result struct {
 	id, taskID, contextID       gjson.Result
 	messageID, role, parts      gjson.Result
 	status, artifact, artifacts gjson.Result
-	history                     gjson.Result // where no status and no artifact says more
+	history                     gjson.Result // if no status and no artifact says more
 	append, last                bool
 	open                        bool // "final" is false
-	update                      bool // it has a member that only updates have; without artifacts it says nothing of them
+	update                      bool // it has a member of updates only; without artifacts it says nothing of them
 	raw                         gjson.Result
 	rest                        wire.Extensions
 }
@@ -290,8 +288,8 @@ func (m *result) isMessage() bool {
 	return !m.status.Exists() && !m.artifact.Exists() && (m.messageID.Exists() || m.parts.Exists())
 }
 
-// report reads a Message, a status, artifacts, or several of them. Where there is none, the report is empty. session is
-// the name of that in the request.
+// report reads a Message, a status, artifacts, or several of them. With none, the report is empty. session is the
+// session's name in the request.
 func (m *result) report(a *artifacts, session string) (rep agent.Report, err error) {
 	if !m.raw.IsObject() {
 		return rep, wire.Refuse("the agent's answer has a result that is no object")
@@ -335,7 +333,7 @@ func (m *result) report(a *artifacts, session string) (rep agent.Report, err err
 	return rep, nil
 }
 
-// about returns the id that the agent gave to the task; empty where it gave none.
+// about returns the agent's id of the task; empty if it gave none.
 func (m *result) about() string {
 	if m.update || m.isMessage() {
 		return m.taskID.Str
@@ -343,7 +341,7 @@ func (m *result) about() string {
 	return m.id.Str
 }
 
-// name adds the ids that the agent gave to the task and its context to a report. session is the context of the request.
+// name adds the agent's ids of the task and its context to a report. session is the context of the request.
 func (m *result) name(rep *agent.Report, session string) error {
 	id := m.id
 	if m.update {
@@ -359,11 +357,11 @@ func (m *result) name(rep *agent.Report, session string) error {
 	return nil
 }
 
-// messageRevision begins the revision of a Message that no task was made for, so that the next turn refers to no task.
+// messageRevision begins the revision of a Message without a task, so that the next turn refers to no task.
 const messageRevision = "message "
 
 // message reads a Message in place of a Task: the agent has finished, and the content is the product. There is a
-// context only where the agent names it.
+// context only if the agent names it.
 func (m *result) message(session string) (rep agent.Report, err error) {
 	p := task.Product{ID: productID(m.messageID.Str, "message", ""), Extensions: extension.OfArtifact(&m.rest)}
 	if p.DataItems, err = part.Read(m.parts); err != nil {
@@ -381,7 +379,7 @@ func (m *result) message(session string) (rep agent.Report, err error) {
 	return rep, nil
 }
 
-// news reads a Message of an agent that works on a task. It ignores the gateway's own.
+// news reads a Message of an agent working on a task. It ignores the gateway's own.
 func (m *result) news() (rep agent.Report, err error) {
 	if role := m.role.Str; role == "user" || role == "ROLE_USER" {
 		return rep, nil

@@ -18,7 +18,7 @@ import (
 
 const captures = "testdata/go.txtar"
 
-// TestCaptures reads what a real agent sent, and what it sent to webhooks.
+// TestCaptures reads the answers of a real agent, and its requests to webhooks.
 func TestCaptures(t *testing.T) { a2atest.Captures(t, captures, a2a.V03()) }
 
 func TestRequests(t *testing.T) {
@@ -107,7 +107,7 @@ func whole(members string) string {
 	return `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c",` + members + `}}`
 }
 
-// TestReply tests the forms that answers come in.
+// TestReply tests the forms of answers.
 //
 // Lenient: an answer in the history alone
 func TestReply(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// decoder reads what callers of 0.2 and 0.3 send.
+// decoder reads the requests of callers of 0.2 and 0.3.
 type decoder struct {
 	wire.Reader
 	req *translate.Request
@@ -83,7 +83,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// webhookID reads the params that name a webhook: {id, pushNotificationConfigId}, the first of which is the task's.
+// webhookID reads the params with the name of a webhook: {id, pushNotificationConfigId}. The first is the task's.
 func (r *decoder) webhookID(params gjson.Result) *task.Webhook {
 	w := &task.Webhook{Dialect: version.Name03}
 	w.TaskID = r.RequiredID(jsonrpc.Member(params, "id"), "id")
@@ -92,8 +92,8 @@ func (r *decoder) webhookID(params gjson.Result) *task.Webhook {
 	return w
 }
 
-// send reads MessageSendParams. A message that names a task continues it; any other starts one, and the gateway
-// makes its id.
+// send reads MessageSendParams. A message naming a task continues it; any other starts one, and the gateway makes its
+// id.
 func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	var message, configuration gjson.Result
 	var rest extension.Request
@@ -154,8 +154,8 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	m.Extensions = rest.Extensions()
 }
 
-// configuration reads a MessageSendConfiguration. The media types that the caller accepts are for the agent, so they
-// go to others.
+// configuration reads a MessageSendConfiguration. The media types accepted by the caller are for the agent, so they go
+// to others.
 func (r *decoder) configuration(configuration gjson.Result, call *translate.Call, others *wire.Extensions) {
 	const at = "configuration."
 	wire.Members(configuration, func(key string, v gjson.Result) {

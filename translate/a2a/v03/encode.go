@@ -66,7 +66,7 @@ func (s server) appendStatus(dst []byte, t *task.Task, st, said *task.Status) []
 	return append(extension.AppendStatus(status.AppendTime(dst, st), said.Extensions), '}')
 }
 
-// appendMessage appends a Message that belongs to t. One without an id gets that of message.Made.
+// appendMessage appends a Message of t. One without an id gets that of message.Made.
 func appendMessage(
 	dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem, extra json.RawMessage,
 ) []byte {
@@ -85,7 +85,7 @@ func appendMessage(
 	return append(extension.AppendMessage(task.AppendString(dst, t.SessionID), extra), '}')
 }
 
-// appendAnswer appends the answer to a message that is a Message of the agent.
+// appendAnswer appends the answer to a message: a Message of the agent.
 func appendAnswer(dst []byte, id jsonrpc.ID, p *task.Product, session string) []byte {
 	dst = append(jsonrpc.BeginResult(dst, id), `{"kind":"message","role":"agent","parts":`...)
 	dst = append(part.Append(dst, "kind", p.DataItems), `,"messageId":`...)
@@ -114,15 +114,14 @@ func (s server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) transl
 	return &encoder{server: s, id: id, history: c.History, task: task.Task{ID: t.ID, SessionID: t.SessionID}}
 }
 
-// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state in which the agent waits for
-// the caller or has finished ends the stream. Without confirm, awaiting completion is left out, since completed
-// follows.
+// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state of an agent waiting for the
+// caller, or finished, ends the stream. Without confirm, awaiting completion is left out, since completed follows.
 type encoder struct {
 	server
 	id      jsonrpc.ID
 	history int
 	task    task.Task    // its ids only
-	said    *task.Status // the one that was left out
+	said    *task.Status // the one left out
 }
 
 // Snapshot implements translate.Encoder.
@@ -164,7 +163,7 @@ func (e *encoder) begin(dst []byte, kind string) []byte {
 	return task.AppendString(dst, e.task.SessionID)
 }
 
-// ends reports whether the stream ends with a status: where the agent waits for authorization, it resumes by itself.
+// ends reports whether the stream ends with a status: an agent waiting for authorization resumes by itself.
 func ends(st *task.Status) bool { return st.State.Settled() && !status.AwaitsAuth(st) }
 
 func (e *encoder) status(dst []byte, st, said *task.Status) translate.Frame {

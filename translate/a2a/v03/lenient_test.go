@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-// laterEvents are what an agent streams that has 0.3's methods and 1.0's words, each behind a record separator.
+// laterEvents are the events of an agent with 0.3's methods and 1.0's words, each behind a record separator.
 var laterEvents = []string{
 	`{"jsonrpc":"2.0","id":null,"result":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_SUBMITTED"}}}`,
 	`{"jsonrpc":"2.0","id":0,"result":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"the caller's"}]}}`,
@@ -25,7 +25,7 @@ var laterEvents = []string{
 		`{"data":{"a":1}},{"url":"u","kind":"video"},{"raw":"_"}]}}}}`,
 }
 
-// TestLenientWords: what an agent answers by 0.3's methods in 1.0's words is read.
+// TestLenientWords: an answer by 0.3's methods in 1.0's words is read.
 //
 // Lenient: 1.0's words for roles and parts
 // Lenient: a Task without `kind`
@@ -75,8 +75,8 @@ func TestLenientIDs(t *testing.T) {
 	}
 }
 
-// TestLenientArtifacts: an artifact without content is no product, and takes no content away. What comes in a later
-// turn under the id of an earlier one is a product of that turn.
+// TestLenientArtifacts: an artifact without content is no product, and takes no content away. An artifact of a later
+// turn under the id of an earlier one is a product of the later turn.
 //
 // Lenient: an empty artifact
 // Lenient: an artifact of a later turn with the id of an earlier one
@@ -88,7 +88,7 @@ func TestLenientArtifacts(t *testing.T) {
 	s := a2a.V03().NewStream(nil)
 	for _, in := range []string{
 		event(`"artifact":{"artifactId":"e","parts":[]}`),
-		event(`"artifact":{"artifactId":"a","parts":[{"text":"1"}]},"append":true`), // after a task that has ended
+		event(`"artifact":{"artifactId":"a","parts":[{"text":"1"}]},"append":true`), // after an ended task
 		event(`"artifact":{"artifactId":"a","parts":[{"text":""}]},"lastChunk":true`),
 		event(`"artifact":{"artifactId":"e","parts":[{"text":"2"}]},"append":true`),
 		event(`"artifact":{"artifactId":"n","name":"n","parts":[]}`),
@@ -120,7 +120,7 @@ report whole working (working)
 	}
 }
 
-// TestLenientErrors: an error in a stream that has no envelope is told in the agent's words.
+// TestLenientErrors: an error in a stream without an envelope is reported in the agent's words.
 //
 // Lenient: in a stream, an event named `error` that is a text, or an error without the envelope
 func TestLenientErrors(t *testing.T) { a2atest.InformalErrors(t, a2a.V03()) }

@@ -23,7 +23,7 @@ import (
 // RESTServer returns the side of A2A 0.3 over HTTP+JSON towards callers. Its methods are those of 0.3, its objects are
 // not: 0.3 takes them from its schema for gRPC, as 1.0 does, so most of this is the server of 1.0. The differences are
 // here: paths begin with v1, a Message has content instead of parts, files and data are nested, a status says whether
-// it is final, CANCELLED has two Ls, and errors are also those of JSON-RPC. Callers that write the objects of 0.3's
+// it is final, CANCELLED has two Ls, and errors are also those of JSON-RPC. Callers writing the objects of 0.3's
 // JSON-RPC are understood.
 func RESTServer(confirm bool) translate.Server {
 	return restServer{v1.NewBase(&restSchema, confirm), server{confirm: confirm}}
@@ -31,7 +31,7 @@ func RESTServer(confirm bool) translate.Server {
 
 type restServer struct {
 	v1.Base
-	rpc server // whose notifications are the same
+	rpc server // it has the same notifications
 }
 
 // restSchema is that of HTTP+JSON.
@@ -59,7 +59,7 @@ func (restServer) Route(method, path string) (r translate.Route, ok bool) {
 	return v1.PathRoute(method, path)
 }
 
-// appendRESTConfig appends a TaskPushNotificationConfig, which has both ids in its name.
+// appendRESTConfig appends a TaskPushNotificationConfig, with both ids in its name.
 func appendRESTConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"name":`...)
 	dst = task.AppendString(dst, "tasks/"+w.TaskID+"/pushNotificationConfigs/"+w.ID)
@@ -96,7 +96,7 @@ func (restServer) NotificationHeader(w *task.Webhook) []translate.Field {
 	return webhook.Header(w)
 }
 
-// restConfiguration reads the members of a configuration that differ from 1.0. In the schema, blocking is false where a
+// restConfiguration reads the members of a configuration different from 1.0. In the schema, blocking is false if a
 // configuration leaves it out.
 func restConfiguration(r *v1.Request, configuration gjson.Result, call *translate.Call) {
 	call.History = 0 // as in its JSON-RPC
@@ -130,7 +130,7 @@ func restWebhook(r *v1.Request) *task.Webhook {
 	return w
 }
 
-// restPart reads a part in the form of 0.3's schema or of its JSON-RPC, which names its kind.
+// restPart reads a part in the form of 0.3's schema or of its JSON-RPC. The latter names its kind.
 func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 	it, ok := part.Content(v)
 	if !ok || !v.IsObject() {
@@ -154,8 +154,8 @@ func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 	return it
 }
 
-// inBase64 returns the base64 of a file. SDKs in Python and Go encode it twice, because the schema has bytes where the
-// JSON-RPC has a string; others encode it once.
+// inBase64 returns the base64 of a file. SDKs in Python and Go encode it twice, because the schema has bytes in place
+// of the JSON-RPC's string; others encode it once.
 func inBase64(sent string) string {
 	if inner, err := base64.StdEncoding.DecodeString(sent); err == nil && len(inner) > 0 && wire.IsBase64(string(inner)) {
 		return string(inner)
@@ -163,8 +163,7 @@ func inBase64(sent string) string {
 	return sent
 }
 
-// appendRESTParts appends the parts of data items. Bytes are encoded twice: the SDKs that send them so read nothing
-// else.
+// appendRESTParts appends the parts of data items. Bytes are encoded twice: the SDKs sending them so read nothing else.
 func appendRESTParts(dst []byte, items []task.DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// TestRESTData holds that data which a caller of 0.3's HTTP+JSON sends is shown to it as it was.
+// TestRESTData: data from a caller of 0.3's HTTP+JSON is shown to it as it was.
 func TestRESTData(t *testing.T) {
 	for seed := range uint64(2000) {
 		it := translatetest.DataItem(rand.New(rand.NewPCG(seed, 3)))

@@ -279,7 +279,7 @@ func TestRESTWrites(t *testing.T) {
 	}
 }
 
-// FuzzRESTDecode: a message that was read can be written in a history, and is read as the same.
+// FuzzRESTDecode: a message once read can be written in a history, and is read as the same.
 func FuzzRESTDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"hi"},{"file":{"fileWithBytes":"YUdWc2JHOD0=",` +

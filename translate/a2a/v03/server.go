@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Server returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. With confirm, a task that awaits completion
-// is input-required to them; without, it is completed as soon as its agent has finished.
+// Server returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. With confirm, a task awaiting completion is
+// input-required to them; without, it is completed as soon as its agent has finished.
 func Server(confirm bool) translate.Server { return server{confirm: confirm} }
 
 type server struct {
@@ -42,7 +42,7 @@ func (server) Matches(req *translate.Request) bool {
 		send, sendStream, pushSet, pushGet, pushList, pushDelete, extendedCard)
 }
 
-// AppendTask implements translate.Server: the response is the Task, or the Message of an agent that has made none.
+// AppendTask implements translate.Server: the response is the Task, or the Message of an agent without a task.
 func (s server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
 	if p := message.Alone(t, c, s.confirm); p != nil {
 		return appendAnswer(dst, id, p, t.SessionID)
@@ -80,8 +80,8 @@ func appendWebhook(dst []byte, w *task.Webhook) []byte {
 	return append(dst, '}')
 }
 
-// AppendError implements translate.Server. An SDK of 1.0, which names the version, may read no code
-// where an error has the data of 0.3. So such a caller gets none, and the message is what the detail says.
+// AppendError implements translate.Server. An SDK of 1.0 names the version, and may read no code if an error has the
+// data of 0.3. So such a caller gets no data, and the message is the detail.
 func (s server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := inWords(wire.ErrorOf(err))
 	if s.named {
@@ -90,8 +90,8 @@ func (s server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	return rpc.FaultsV03[e.Kind].Append(dst, id, e)
 }
 
-// inWords returns an error as agents on the SDKs of 0.3 say it: a message to a task that has ended has a parameter that
-// is not valid. The text says nothing of it; 1.0 does, and has another code for it.
+// inWords returns an error as agents on the SDKs of 0.3 say it: a message to an ended task has an invalid parameter.
+// The text says nothing of it; 1.0 does, and has another code for it.
 func inWords(e *task.Error) *task.Error {
 	of, is := errors.AsType[*task.StateError](e)
 	if !is || e.Kind != task.UnsupportedOperation || !of.State.Terminal() {

@@ -207,7 +207,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// What a client of 0.3 sends, a server of 0.3 reads as it was meant.
+// A server of 0.3 reads the requests of a client of 0.3 as they were meant.
 func TestTurnArrives(t *testing.T) {
 	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="},
 		{Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}
@@ -240,7 +240,7 @@ func TestTurnArrives(t *testing.T) {
 
 func FuzzDecode(f *testing.F) { a2atest.FuzzDecode(f, a2a.V03Server(true), requests...) }
 
-// TestMessageToEnded: a message to a task that has ended has the code that agents on the SDKs of 0.3 answer with.
+// TestMessageToEnded: the answer to a message to an ended task has the code of agents on the SDKs of 0.3.
 func TestMessageToEnded(t *testing.T) {
 	for _, s := range []translate.Server{a2a.V03Server(false), a2a.V03RESTServer(false)} {
 		for state, want := range map[task.State]int64{task.Completed: -32602, task.Failed: -32602, task.Working: -32004} {

@@ -112,7 +112,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A stream of a task and a poll of the pieces that the agent lists make the same products.
+// A stream of a task and a poll of the pieces listed by the agent make the same products.
 func TestStreamAndPollAgree(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

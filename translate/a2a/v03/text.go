@@ -8,7 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// How agents write a TaskArtifactUpdateEvent that is a piece of text.
+// The forms of a TaskArtifactUpdateEvent with a piece of text.
 var (
 	textResponse = wire.InResponse(wire.NewForm(
 		wire.PieceAppend("append"), wire.Inner("artifact", textArtifact), wire.Short("contextId", maxID),
@@ -23,8 +23,8 @@ var (
 	)
 )
 
-// Text implements translate.TextStream: it reads a piece of an artifact that was seen before, after the agent's ids
-// were reported.
+// Text implements translate.TextStream: it reads a piece of an artifact seen before, after the agent's ids were
+// reported.
 func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !s.named {
 		return false

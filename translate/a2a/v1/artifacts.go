@@ -15,7 +15,7 @@ import (
 )
 
 // An artifact of A2A 1.0 is a product with the same id. To the agent, a continue after completion is another task; its
-// artifacts replace the products that have their ids.
+// artifacts replace the products with their ids.
 
 // readArtifact reads one artifact.
 func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
@@ -63,8 +63,8 @@ func (r *reader) see(id string, adds bool) error {
 	return nil
 }
 
-// chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it. An empty artifact
-// adds nothing, and takes nothing away.
+// chunk adds the artifact of an event to rep. A piece of a missing product begins it. An empty artifact adds nothing,
+// and takes nothing away.
 func (r *reader) chunk(rep *agent.Report, m *members) error {
 	adds := m.append.Bool()
 	p, err := readArtifact(m.artifact, adds)
@@ -96,7 +96,7 @@ func (r *reader) product(id string) *task.Product {
 	return nil
 }
 
-// whole adds the artifacts of a Task to rep. Agents that sent an artifact in pieces may list every piece as a part.
+// whole adds the artifacts of a Task to rep. Agents may list every piece of an artifact sent in pieces as a part.
 // task.Fold has joined the texts, so they are joined here as well; otherwise the product would seem to have changed.
 func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 	rep.Full = true
@@ -128,8 +128,8 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 	return err
 }
 
-// join joins texts that follow each other: all of them without a shape, otherwise as they are in the shape, whose last
-// text may grow. Items that do not fit the shape stay as they are.
+// join joins adjacent texts: all of them without a shape, otherwise as they are in the shape. The last text of the
+// shape may grow. Items not fitting the shape stay as they are.
 func join(items, shape []task.DataItem) []task.DataItem {
 	out := make([]task.DataItem, 0, len(items))
 	for i := 0; i < len(items); {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is A2A 1.0: one set of messages with three bindings. JSON-RPC, and HTTP+JSON, which is called REST here,
-// differ in the envelope only, which the field rest selects. gRPC has the objects of REST in another encoding.
+// Package v1 is A2A 1.0: one set of messages with three bindings. JSON-RPC, and HTTP+JSON, called REST here, differ in
+// the envelope only. The field rest selects it. gRPC has the objects of REST in another encoding.
 package v1
 
 import (
@@ -61,7 +61,7 @@ var header = []translate.Field{{Name: "A2A-Version", Value: "1.0"}}
 
 func (client) Header() []translate.Field { return header }
 
-// NamesTasks says that agents name their tasks themselves.
+// NamesTasks implements translate.Namer: agents name their tasks themselves.
 func (client) NamesTasks() {}
 
 // Activate implements translate.Activator.
@@ -70,8 +70,8 @@ func (client) Activate(t *agent.Turn) []translate.Field { return message.Activat
 // NamesSessions implements translate.SessionNamer.
 func (client) NamesSessions() {}
 
-// AppendTurn appends a message. A start names the context alone, since the agent names the task. A task that has ended
-// cannot be continued: its continue starts another one in the same context.
+// AppendTurn appends a message. A start names the context alone, since the agent names the task. An ended task cannot
+// be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	extensions := wire.WithPassed(t.Message.Extensions, t.Message.Params)
 	method := send
@@ -88,7 +88,7 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	switch t.From {
 	case task.None:
 	case task.AwaitingCompletion:
-		refers = t.Ref.Task // empty where the agent answered with a Message
+		refers = t.Ref.Task // empty if the agent answered with a Message
 	default:
 		taskID = t.Ref.Task
 		dst = wire.AppendOptional(dst, `,"taskId":`, taskID)
@@ -122,7 +122,7 @@ func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return c.appendBare(dst, subscribe, ref)
 }
 
-// appendBare appends a request that only names its task.
+// appendBare appends a request with only the name of its task.
 func (c client) appendBare(dst []byte, method string, ref agent.Ref) []byte {
 	if c.rest { // the path names it
 		return append(dst, '{', '}')

@@ -50,7 +50,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestCaptures reads what a real agent sent, and what a real client asked of it.
+// TestCaptures reads the answers of a real agent, and the requests of a real client.
 func TestCaptures(t *testing.T) {
 	ar, err := txtar.ParseFile(captures)
 	if err != nil {
@@ -119,8 +119,8 @@ func blocks(stream []byte) []event {
 	return all
 }
 
-// decode decodes a request as a front would: that of JSON-RPC is a body, that of REST a line with method and
-// path, and behind it the body.
+// decode decodes a request as a front would: one of JSON-RPC is a body, one of REST a line with method and path, and
+// behind it the body.
 func decode(s translate.Server, text []byte) (translate.Call, error) {
 	if s.Name() == "a2a/1.0" {
 		req, bad := jsonrpc.Parse(text, jsonrpc.Limits{})
@@ -236,7 +236,7 @@ func readParts(items []task.DataItem) string {
 	return gjson.GetBytes(task.Form(nil).AppendProduct(nil, &task.Product{DataItems: items}), "dataItems").Raw
 }
 
-// TestRequests tests what is asked of agents.
+// TestRequests tests the requests to agents.
 func TestRequests(t *testing.T) {
 	hook := &task.Webhook{ID: "w", TaskID: "ours", URL: "https://gw.example/hook", Token: "tok", Scheme: "Bearer",
 		Credentials: "cred", Dialect: "x"}
@@ -310,7 +310,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestBind tests that every errand of REST finds its way back through the routes of the server.
+// TestBind: every errand of REST finds its way back through the routes of the server.
 func TestBind(t *testing.T) {
 	c := a2a.V1REST().(translate.Binder)
 	if _, ok := a2a.V1().(translate.Binder); ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// TestData holds that data of any value is written as it was read, whoever sends it, and also where it goes through an
-// agent of 0.3, whose data is always an object.
+// TestData: data of any value is written as it was read, from any sender, and also through an agent of 0.3 with data
+// always an object.
 func TestData(t *testing.T) {
 	same := func(part string) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestDataOfSDKs holds what the SDKs of A2A write between their versions: they mark data that is no object, too.
+// TestDataOfSDKs reads the data of A2A's SDKs between their versions: they mark data other than an object, too.
 func TestDataOfSDKs(t *testing.T) {
 	rep, err := a2a.V03().Reply([]byte(`{"jsonrpc":"2.0","id":1,"result":{"kind":"message","messageId":"m",`+
 		`"role":"agent","parts":[{"kind":"data","data":{"value":[1]},"metadata":{"data_part_compat":true,"k":1}}]}}`), nil)

@@ -31,7 +31,7 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	switch v := strings.TrimSpace(req.Version); {
 	case v == "", v == "1.0", strings.HasPrefix(v, "1.0."), strings.HasPrefix(v, "0."):
 	default:
-		// A caller that names an older version but uses these methods is understood.
+		// A caller naming an older version but using these methods is understood.
 		return translate.Call{}, task.Errorf(task.UnsupportedOperation, "this version is not supported; use 1.0").
 			WithField("A2A-Version").WithCause(errVersion)
 	}
@@ -118,7 +118,7 @@ type Request struct {
 	schema *Schema
 }
 
-// Params returns the params, which may be missing.
+// Params returns the params. They may be missing.
 func (r *Request) Params() gjson.Result { return r.req.Params }
 
 // Param returns one of the params. Those in the path come first, since the request was routed by them.
@@ -142,8 +142,7 @@ func (r *Request) Param(name string) (v gjson.Result) {
 	return gjson.Result{Type: gjson.String, Str: r.req.Query.Get(other)}
 }
 
-// count reads an integer that is not negative. In ProtoJSON and in a query it may be a string. ok is false where there
-// is none.
+// count reads a non-negative integer. In ProtoJSON and in a query it may be a string. ok is false if there is none.
 func (r *Request) count(v gjson.Result, field string) (n int, ok bool) {
 	if wire.Absent(v) {
 		return 0, false
@@ -155,7 +154,7 @@ func (r *Request) count(v gjson.Result, field string) (n int, ok bool) {
 	return n, r.Err == nil
 }
 
-// history reads how many messages the caller wants: all of them by default.
+// history reads the number of messages wanted by the caller: all of them by default.
 func (r *Request) history(v gjson.Result, field string) int {
 	if n, ok := r.count(v, field); ok {
 		return n
@@ -171,7 +170,7 @@ func (r *Request) Flag(v gjson.Result, field string) bool {
 	return r.Reader.Flag(v, field)
 }
 
-// Optional returns v, which must be an object unless it is missing.
+// Optional returns v. It must be an object unless it is missing.
 func (r *Request) Optional(v gjson.Result, field string) gjson.Result {
 	if wire.Absent(v) || !r.Object(v, field) {
 		return gjson.Result{}
@@ -179,8 +178,8 @@ func (r *Request) Optional(v gjson.Result, field string) gjson.Result {
 	return v
 }
 
-// send reads a SendMessageRequest. A message that names a task continues it, and the task must exist: callers of A2A do
-// not name new tasks.
+// send reads a SendMessageRequest. A message naming a task continues it, and the task must exist: callers of A2A do not
+// name new tasks.
 func (r *Request) send(call *translate.Call, complete bool) {
 	message := r.Param("message")
 	if !r.Object(message, "message") {
@@ -290,7 +289,7 @@ func (r *Request) part(v gjson.Result) task.DataItem {
 	return it
 }
 
-// configuration reads the members of a configuration that only 1.0 has.
+// configuration reads the members of a configuration in 1.0 only.
 func (r *Request) configuration(configuration gjson.Result, call *translate.Call) {
 	const at = "configuration."
 	if r.Flag(jsonrpc.Member(configuration, "returnImmediately"), at+"returnImmediately") {
@@ -303,7 +302,7 @@ func (r *Request) configuration(configuration gjson.Result, call *translate.Call
 	}
 }
 
-// webhook reads a TaskPushNotificationConfig, whose members member returns.
+// webhook reads a TaskPushNotificationConfig. member returns its members.
 func (r *Request) webhook(member func(name string) gjson.Result, at string) *task.Webhook {
 	w := &task.Webhook{Dialect: version.Name10}
 	w.ID = r.ID(member("id"), at+"id")
@@ -318,7 +317,7 @@ func (r *Request) webhook(member func(name string) gjson.Result, at string) *tas
 	return w
 }
 
-// webhooks reads the params of the methods about webhooks that exist. A task has few, so all are on one page.
+// webhooks reads the params of the methods about existing webhooks. A task has few, so all are on one page.
 func (r *Request) webhooks(call *translate.Call) {
 	w := &task.Webhook{Dialect: version.Name10}
 	w.TaskID = r.RequiredID(r.Param("taskId"), "taskId")

@@ -30,7 +30,7 @@ func (s Base) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.T
 	return s.end(dst)
 }
 
-// appendAnswer appends the answer to a message that is a Message of the agent.
+// appendAnswer appends the answer to a message: a Message of the agent.
 func (s Base) appendAnswer(dst []byte, id jsonrpc.ID, p *task.Product, session string) []byte {
 	dst = append(s.begin(dst, id), `{"message":{"messageId":`...)
 	dst = task.AppendString(dst, p.ID)
@@ -80,8 +80,8 @@ func (s Base) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks
 	return s.end(dst)
 }
 
-// appendConfig appends a TaskPushNotificationConfig with its secrets: only the caller that set it and the agent that
-// uses it read it.
+// appendConfig appends a TaskPushNotificationConfig with its secrets: only the caller setting it and the agent using it
+// read it.
 func appendConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
@@ -134,7 +134,7 @@ func (s Base) appendTask(dst []byte, t *task.Task, history int, products bool) [
 	return append(extension.AppendResult(dst, t.Extensions, task.None), '}')
 }
 
-// stateName returns the name of a state. A task that awaits completion is input-required with confirm, and completed
+// stateName returns the name of a state. A task awaiting completion is input-required with confirm, and completed
 // without.
 func (s Base) stateName(state task.State) string {
 	switch state {
@@ -161,10 +161,10 @@ func (s Base) stateName(state task.State) string {
 	return "TASK_STATE_UNSPECIFIED"
 }
 
-// authRequired is the state of a task that waits for authorization.
+// authRequired is the state of a task waiting for authorization.
 const authRequired = "TASK_STATE_AUTH_REQUIRED"
 
-// appendStatus appends a TaskStatus with the message of said, which may be an earlier status.
+// appendStatus appends a TaskStatus with the message of said, perhaps an earlier status.
 func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session string) []byte {
 	word := s.stateName(st.State)
 	if status.AwaitsAuth(st) {
@@ -241,14 +241,14 @@ type encoder struct {
 	id            jsonrpc.ID
 	task, session string
 	history       int
-	state         task.State   // the last one that was sent
-	said          *task.Status // the one that was left out
+	state         task.State   // the last one sent
+	said          *task.Status // the one left out
 	subscribed    bool         // to a task, until it ends; otherwise the stream is the answer to a message
 }
 
 // ends reports whether the stream ends with a status. It does not end while its task waits for authorization (§7.6.1
-// of 1.0): the agent goes on by itself, in 0.3, too. One that is subscribed to ends with its task (§3.1.6), over
-// HTTP+JSON also where the task begins to await input (§11.7): not where it awaits it already.
+// of 1.0): the agent goes on by itself, in 0.3, too. A subscription ends with its task (§3.1.6), over HTTP+JSON also
+// when the task begins to await input (§11.7), but not if it awaits it already.
 func (f *encoder) ends(st *task.Status, first bool) bool {
 	switch {
 	case status.AwaitsAuth(st):

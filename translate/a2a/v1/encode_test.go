@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// TestErrors tests how every kind of error is said.
+// TestErrors tests the form of every kind of error.
 func TestErrors(t *testing.T) {
 	want := map[task.Kind]struct {
 		code, http     int
@@ -78,7 +78,7 @@ func TestErrors(t *testing.T) {
 		if w.code <= -32007 && w.code >= -32049 {
 			t.Errorf("%v has the code %d, which means something else", k, w.code)
 		}
-		// What a gateway says is understood by another one.
+		// An error of a gateway is understood by another one.
 		_, first := a2a.V1().Reply(rpc.AppendError(nil, nil, err), nil)
 		_, second := a2a.V1REST().Reply(rest.AppendError(nil, nil, err), nil)
 		if first == nil || second == nil || first.Error() != second.Error() || task.KindOf(first) == task.Internal &&
@@ -106,7 +106,7 @@ func TestErrors(t *testing.T) {
 
 var at = time.Date(2026, 1, 2, 11, 4, 5, 6e6, time.FixedZone("", 8*60*60))
 
-// fullTask is a task with everything that A2A can say.
+// fullTask is a task with everything A2A can say.
 func fullTask(state task.State) *task.Task {
 	return &task.Task{
 		ID: "t1", SessionID: "c1",
@@ -237,7 +237,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestShown tests every state as callers are shown it: in answers, and in streams with where those end.
+// TestShown tests every state as callers are shown it: in answers, and in streams with their ends.
 func TestShown(t *testing.T) {
 	for _, tc := range []struct {
 		state         task.State
@@ -295,8 +295,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestAwaitsAuth holds that a task which waits for authorization is shown so, without the item that says so in other
-// dialects, and that no stream of it ends.
+// TestAwaitsAuth: a task waiting for authorization is shown so, without the item for it in other dialects, and no
+// stream of it ends.
 func TestAwaitsAuth(t *testing.T) {
 	rep, err := a2a.V1REST().Reply([]byte(`{"task":{"id":"t1","status":{"state":"TASK_STATE_AUTH_REQUIRED",`+
 		`"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"log in"}]}}}}`), nil)
@@ -331,7 +331,7 @@ func TestAwaitsAuth(t *testing.T) {
 	}
 }
 
-// TestFrames tests the frames of events that are not a state alone.
+// TestFrames tests the frames of events with more than a state.
 func TestFrames(t *testing.T) {
 	c := &translate.Call{History: 1}
 	state := fullTask(task.Accepted)
@@ -372,8 +372,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestIdentity tests that what the server writes is what the client reads, in both bindings: in answers, in
-// streams, in notifications and in requests.
+// TestIdentity: the client reads the same as the server writes, in both bindings: in answers, in streams, in
+// notifications and in requests.
 func TestIdentity(t *testing.T) {
 	for _, b := range bindings {
 		for _, state := range task.States() {

@@ -17,18 +17,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// failure is an error of A2A 1.0 as agents report it. It is known by the reason of its ErrorInfo, which is the same in
-// both bindings, otherwise by its code, which is a status of HTTP where there is no envelope.
+// failure is an error of A2A 1.0 as agents report it. It is known by the reason of its ErrorInfo, the same in both
+// bindings, otherwise by its code. Without an envelope, the code is a status of HTTP.
 type failure struct {
 	reason string
 	code   int64
 	kind   task.Kind
-	text   string // the detail where the agent sends no message
+	text   string // the detail if the agent sends no message
 }
 
-// failures are the errors that agents report. An error that blames the gateway's own request is Internal, and one that
-// blames its credentials is InvalidAgentResponse, so that no Leader looks for a mistake that it did not make. An agent
-// that does not support 1.0 does not have the method.
+// failures are the errors of agents. An error blaming the gateway's own request is Internal, and one blaming its
+// credentials is InvalidAgentResponse, so that no Leader looks for a mistake it did not make. An agent without support
+// of 1.0 does not have the method.
 var failures = []failure{
 	{"PARSE_ERROR", -32700, task.Internal, "the agent could not read the gateway's request"},
 	{"INVALID_REQUEST", -32600, task.Internal, "the agent does not accept the gateway's request"},
@@ -63,10 +63,10 @@ var failures = []failure{
 	{"", 503, task.AgentUnavailable, "the agent takes no requests now"},
 }
 
-// failed turns an error that the agent reports into one of its kind.
+// failed turns an error of the agent into one of its kind.
 func failed(f *jsonrpc.Failure) *task.Error { return failedFor(reasonOf(f.Data), f) }
 
-// failedFor is failed for an error with a reason, which may be empty.
+// failedFor is failed for an error with a reason, empty for none.
 func failedFor(reason string, f *jsonrpc.Failure) *task.Error {
 	i := slices.IndexFunc(failures, func(row failure) bool { return reason != "" && row.reason == reason })
 	if i < 0 {
@@ -80,7 +80,7 @@ func failedFor(reason string, f *jsonrpc.Failure) *task.Error {
 	return wire.Failed([]wire.Failure{known}, f)
 }
 
-// reasonOf returns the reason that the details of an error give, or nothing.
+// reasonOf returns the reason in the details of an error, or nothing.
 func reasonOf(details gjson.Result) (reason string) {
 	if !details.IsArray() {
 		return ""
@@ -103,23 +103,23 @@ func reasonOf(details gjson.Result) (reason string) {
 	return reason
 }
 
-// publicError is how an error is written to callers of A2A 1.0.
+// publicError is an error in the form for callers of A2A 1.0.
 type publicError struct {
 	code   int    // in JSON-RPC
 	http   int    // in REST
-	status string // the name that goes with the status of HTTP
+	status string // the name of the status of HTTP
 	reason string // of ErrorInfo
-	text   string // the message where the error has no detail
+	text   string // the message if the error has no detail
 }
 
-// The names of the status of HTTP that most errors have.
+// The names of the status of HTTP of most errors.
 const (
 	invalid      = "INVALID_ARGUMENT"
 	precondition = "FAILED_PRECONDITION"
 )
 
-// publicErrors has every kind. Codes from −32001 to −32009 are A2A's. Kinds that A2A does not have use codes of the
-// gateway's own, beyond those, from the range that JSON-RPC leaves to servers.
+// publicErrors has every kind. Codes from −32001 to −32009 are A2A's. Kinds not in A2A use codes of the gateway's
+// own, beyond those, from the range left to servers by JSON-RPC.
 var publicErrors = [...]publicError{
 	task.Internal:          {-32603, 500, "INTERNAL", "INTERNAL_ERROR", "Internal error"},
 	task.ParseError:        {-32700, 400, invalid, "PARSE_ERROR", "Invalid JSON payload"},
@@ -151,7 +151,7 @@ var errVersion = errors.New("a2a: a version that is not spoken here")
 
 var versionError = publicError{-32009, 400, precondition, "VERSION_NOT_SUPPORTED", "Version not supported"}
 
-// publicErrorOf returns what callers see of err. An error without a kind is an internal error without a text.
+// publicErrorOf returns err as callers see it. An error without a kind is an internal error without a text.
 func publicErrorOf(err error) (*task.Error, *publicError) {
 	e, ok := errors.AsType[*task.Error](err)
 	switch {
@@ -185,7 +185,7 @@ func (s Base) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 // errorDomain is the domain of the reasons of errors.
 const errorDomain = "a2a-protocol.org"
 
-// errorInfo returns the details of an error: one google.rpc.ErrorInfo, whose metadata are strings.
+// errorInfo returns the details of an error: one google.rpc.ErrorInfo, with strings as metadata.
 func errorInfo(e *task.Error, w *publicError) []byte {
 	dst := []byte(`[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"`)
 	dst = append(append(dst, w.reason...), `","domain":"`+errorDomain+`"`...)

@@ -21,8 +21,8 @@ import (
 
 var known = []task.Product{{ID: "a", DataItems: []task.DataItem{task.Text("xy"), {Kind: task.FileItem, URI: "u"}}}}
 
-// check checks what is true of all that is read of an agent: an error has a kind, and what a report holds can be
-// stored as JSON on one line.
+// check checks the properties of everything read of an agent: an error has a kind, and a report can be stored as JSON
+// on one line.
 func check(t *testing.T, rep agent.Report, err error) {
 	t.Helper()
 	if err != nil {
@@ -122,7 +122,7 @@ func FuzzDecode(f *testing.F) {
 		if len(call.Message.DataItems) > 0 && (!gjson.Valid(out) || strings.ContainsAny(out, "\n\r")) {
 			t.Fatalf("%q", out)
 		}
-		// What was understood can be said again, and is understood as the same.
+		// An understood message can be said again, and is understood as the same.
 		if call.Op != translate.Command || call.Message.Command != task.Start {
 			return
 		}
@@ -132,7 +132,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%v, for\n%s", err, a2a.V1().AppendTurn(nil, turn, call.Stream))
 		}
 		if got := readParts(said.Message.DataItems); got != out &&
-			!strings.Contains(out, `"a2a"`) { // which is not said in the place of others
+			!strings.Contains(out, `"a2a"`) { // it is not said in the place of others
 			t.Fatalf("%s\nis not\n%s", got, out)
 		}
 		a2atest.Sayable(t, &call)

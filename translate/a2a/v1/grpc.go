@@ -18,13 +18,13 @@ import (
 )
 
 // The third binding, gRPC, has the objects of HTTP+JSON as messages of protocol buffers. So there is one codec of
-// objects, and what it reads and writes is transcoded by the mapping that protocol buffers define between their
-// messages and JSON (ProtoJSON). Members that the messages do not have are lost.
+// objects, and its input and output are transcoded by the mapping of protocol buffers between their messages and JSON
+// (ProtoJSON). Members not in the messages are lost.
 
 // service is the path of the service, and each of its methods is a path below it.
 var service = string(a2apb.File_a2av1_proto.Services().ByName("A2AService").FullName()) + "/"
 
-// requestOf returns an empty message for a request of a method; nil where there is no such method.
+// requestOf returns an empty message for a request of a method; nil if there is no such method.
 func requestOf(method string) proto.Message {
 	switch method {
 	case send, sendStream:
@@ -67,8 +67,8 @@ func toJSON(m proto.Message, encoded []byte) ([]byte, error) {
 	return compact.Bytes(), err
 }
 
-// appendProto appends the encoded message that an object stands for. m is an empty message of its type. What the
-// message does not have is left out: members of other names, and those whose value is of another kind.
+// appendProto appends the encoded message of an object. m is an empty message of its type. Members of other names, and
+// those with a value of another kind, are left out.
 func appendProto(dst []byte, m proto.Message, object []byte) []byte {
 	// Members of unknown names are the only usual reason to fail, and are discarded; but a member may have the name of
 	// a field and be something else.
@@ -86,10 +86,10 @@ func appendProto(dst []byte, m proto.Message, object []byte) []byte {
 	return dst // cannot happen: it has no required fields, and its strings were checked
 }
 
-// prune appends an object with the members only that a message has.
+// prune appends an object with only the members of a message.
 func prune(dst []byte, object gjson.Result, d protoreflect.MessageDescriptor) []byte {
 	dst = append(dst, '{')
-	var seen []protoreflect.FullName // fields, and the groups of fields of which only one may be set
+	var seen []protoreflect.FullName // fields, and the groups of fields with only one to be set
 	object.ForEach(func(name, v gjson.Result) bool {
 		field := d.Fields().ByJSONName(name.Str)
 		if field == nil || v.Type == gjson.Null {
@@ -118,11 +118,11 @@ func prune(dst []byte, object gjson.Result, d protoreflect.MessageDescriptor) []
 	return append(dst, '}')
 }
 
-// pruneField appends the value of a field. ok is false where the value is of another kind.
+// pruneField appends the value of a field. ok is false if the value is of another kind.
 func pruneField(dst []byte, v gjson.Result, field protoreflect.FieldDescriptor) (_ []byte, ok bool) {
 	switch {
 	case field.IsMap():
-		return append(dst, '{', '}'), v.IsObject() // no object that the gateway writes needs one
+		return append(dst, '{', '}'), v.IsObject() // no object of the gateway needs one
 	case !field.IsList():
 		return pruneValue(dst, v, field)
 	case !v.IsArray():
@@ -146,7 +146,7 @@ func pruneField(dst []byte, v gjson.Result, field protoreflect.FieldDescriptor) 
 	return append(dst, ']'), true
 }
 
-// pruneValue appends a value. ok is false where it is of another kind than the field's.
+// pruneValue appends a value. ok is false if it is of another kind than the field's.
 func pruneValue(dst []byte, v gjson.Result, field protoreflect.FieldDescriptor) (_ []byte, ok bool) {
 	switch field.Kind() {
 	case protoreflect.MessageKind:

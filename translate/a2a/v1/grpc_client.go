@@ -75,7 +75,7 @@ func (grpcClient) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 // AppendDescribe implements translate.Describer: the request is empty.
 func (grpcClient) AppendDescribe(dst []byte) []byte { return dst }
 
-// appendRequest appends a request whose only string is a name that the agent has given.
+// appendRequest appends a request with a name given by the agent as its only string.
 func appendRequest(dst []byte, m proto.Message) []byte {
 	if encoded, err := (proto.MarshalOptions{}).MarshalAppend(dst, m); err == nil {
 		return encoded
@@ -132,7 +132,7 @@ func (c grpcClient) NewStream(known []task.Product) translate.Stream {
 // grpcStream reads the StreamResponses of one stream.
 type grpcStream struct {
 	inner  stream
-	object []byte // of the event that Text has left to Event; nil for none
+	object []byte // of the event left to Event by Text; nil for none
 	err    error  // likewise
 }
 
@@ -157,7 +157,7 @@ func (s *grpcStream) Event(_ string, data []byte) (agent.Report, error) {
 }
 
 // Failure implements translate.StatusReader. An error is known by the reason of its ErrorInfo; otherwise by the status
-// of HTTP that goes with its code.
+// of HTTP for its code.
 func (grpcClient) Failure(encoded []byte) error {
 	st := new(status.Status)
 	if err := proto.Unmarshal(encoded, st); err != nil {
@@ -174,7 +174,7 @@ func (grpcClient) Failure(encoded []byte) error {
 	return failedFor(reason, &jsonrpc.Failure{Code: statusOfHTTP(code.Code(st.Code)), Message: st.Message})
 }
 
-// statusOfHTTP returns the status of HTTP that google/rpc/code.proto names for a code.
+// statusOfHTTP returns the status of HTTP for a code, as in google/rpc/code.proto.
 func statusOfHTTP(c code.Code) int64 {
 	switch c {
 	case code.Code_INVALID_ARGUMENT, code.Code_OUT_OF_RANGE:

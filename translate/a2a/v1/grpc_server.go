@@ -31,7 +31,7 @@ type grpcServer struct{ Base }
 // Name implements translate.Server.
 func (grpcServer) Name() string { return version.Name10GRPC }
 
-// Route implements translate.Server. A method that the service does not have is answered by Decode, as gRPC wants it.
+// Route implements translate.Server. A method not in the service is answered by Decode, as gRPC wants it.
 func (grpcServer) Route(method, path string) (r translate.Route, ok bool) {
 	name, ok := strings.CutPrefix(path, service)
 	if !ok || name == "" || strings.Contains(name, "/") || method != "POST" {
@@ -56,7 +56,7 @@ func (grpcServer) Params(method string, message []byte) ([]byte, error) {
 // Decode implements translate.Server.
 func (s grpcServer) Decode(req *translate.Request) (translate.Call, error) {
 	asJSON := *req
-	asJSON.Content = "" // that of gRPC, which the front has checked
+	asJSON.Content = "" // that of gRPC; the front has checked it
 	return s.Base.Decode(&asJSON)
 }
 
@@ -96,8 +96,8 @@ func (s grpcServer) AppendCard(dst []byte, _ jsonrpc.ID, card []byte) []byte {
 	return appendProto(dst, new(a2apb.AgentCard), card)
 }
 
-// AppendError implements translate.Server: it appends a google.rpc.Status. Its code is the one that goes with the
-// status of HTTP, and its details are those of the other bindings.
+// AppendError implements translate.Server: it appends a google.rpc.Status. Its code is the one for the status of HTTP,
+// and its details are those of the other bindings.
 func (s grpcServer) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
 	e, w := publicErrorOf(err)
 	st := &status.Status{Code: code.Code_value[w.status], Message: w.text}
@@ -130,7 +130,7 @@ func (s grpcServer) NewStream(_ jsonrpc.ID, c *translate.Call, t *task.Task) tra
 	return &grpcEncoder{inner: s.Base.NewStream(nil, c, t)}
 }
 
-// grpcEncoder transcodes the frames of an encoder, which has one frame for an event.
+// grpcEncoder transcodes the frames of an encoder with one frame for an event.
 type grpcEncoder struct {
 	inner  translate.Encoder
 	object []byte // of the last frame, kept for its memory

@@ -30,7 +30,7 @@ func value(t *testing.T, object []byte) (v any) {
 	return v
 }
 
-// TestGRPCIsREST: what is sent over gRPC is, as JSON, what is sent over HTTP+JSON.
+// TestGRPCIsREST: the messages over gRPC are, as JSON, those over HTTP+JSON.
 func TestGRPCIsREST(t *testing.T) {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 5e6, time.UTC)
 	tk := task.Task{
@@ -80,7 +80,7 @@ func TestGRPCIsREST(t *testing.T) {
 		{Task: &tk},
 		{Status: &task.Status{State: task.Working, ChangedAt: at}},
 		{Chunk: &task.Chunk{Product: tk.Products[0], Append: true, Last: true}},
-		{Status: &task.Status{State: task.AwaitingCompletion, ChangedAt: at}}, // which is not shown
+		{Status: &task.Status{State: task.AwaitingCompletion, ChangedAt: at}}, // not shown
 		{Status: &task.Status{State: task.Completed, ChangedAt: at}},
 	} {
 		want, got := restEvents.Event(nil, &ev), grpcEvents.Event([]byte("before"), &ev)
@@ -105,7 +105,7 @@ func TestGRPCGolden(t *testing.T) {
 	}
 }
 
-// TestGRPCPrunes: a member that only looks like a field does not cost the rest of the object.
+// TestGRPCPrunes: a member only looking like a field does not cost the rest of the object.
 func TestGRPCPrunes(t *testing.T) {
 	for object, want := range map[string]string{
 		`{"id":"t","status":{"state":"TASK_STATE_WORKING"},"context_id":5,"acme":{"x":1}}`: `{"id":"t","status":` +
@@ -130,7 +130,7 @@ func TestGRPCPrunes(t *testing.T) {
 	}
 }
 
-// TestGRPCUnknownValues: a value of an enumeration that the schema does not have is called what it is.
+// TestGRPCUnknownValues: a value of an enumeration not in the schema keeps its own name.
 func TestGRPCUnknownValues(t *testing.T) {
 	server, client := GRPCServer(false), GRPCClient()
 	encode := func(m proto.Message) []byte {

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-// TestLenient: what agents of 1.0 send in other forms than its own is read, in both bindings.
+// TestLenient: answers of agents of 1.0 in other forms than its own are read, in both bindings.
 func TestLenient(t *testing.T) {
 	for _, b := range bindings {
 		event := func(members string) []byte { return append([]byte{0x1e}, wrap(b.client, `{`+members+`}`)...) }
@@ -66,7 +66,7 @@ func TestLenientIDs(t *testing.T) {
 	}
 }
 
-// TestLenientErrors: an error in a stream that is none of 1.0 is told in the agent's words.
+// TestLenientErrors: an error in a stream in another form than 1.0's is reported in the agent's words.
 func TestLenientErrors(t *testing.T) {
 	for _, b := range bindings {
 		a2atest.InformalErrors(t, b.client)

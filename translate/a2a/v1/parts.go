@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// appendParts appends the parts that data items make.
+// appendParts appends data items as parts.
 func appendParts(dst []byte, items []task.DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {
@@ -26,7 +26,7 @@ func appendParts(dst []byte, items []task.DataItem) []byte {
 	return append(dst, ']')
 }
 
-// appendPart appends one part. The name of its one content member says what it is.
+// appendPart appends one part. The name of its one content member says its kind.
 func appendPart(dst []byte, it *task.DataItem) []byte {
 	metadata := it.Metadata
 	switch it.Kind {
@@ -89,7 +89,7 @@ func contentOf(part gjson.Result) (p content) {
 	return p
 }
 
-// contents returns how many content members are set. An empty text counts only where it is alone.
+// contents returns the number of content members set. An empty text counts only if it is alone.
 func (p *content) contents() int {
 	n := 0
 	for _, v := range [...]gjson.Result{p.text, p.raw, p.url} {
@@ -106,7 +106,7 @@ func (p *content) contents() int {
 	return n
 }
 
-// item returns a part as a data item, with its extensions; ok is false where it has no content.
+// item returns a part as a data item, with its extensions; ok is false if it has no content.
 func (p *content) item(adds bool) (it task.DataItem, ok bool) {
 	it, ok = p.content(adds)
 	it.Metadata = extension.OfPart(it.Metadata, &p.rest, extension.PartMembersV1)
@@ -114,8 +114,8 @@ func (p *content) item(adds bool) (it task.DataItem, ok bool) {
 }
 
 // content returns a part as a data item. In AIP only files have a name and a media type, so those of other parts are
-// kept in the metadata. They are left out where they are the default, and with adds, because a text that is appended to
-// a text must have no metadata. ok is false where a part has no content.
+// kept in the metadata. They are left out if they are the default, and with adds, because a text appended to a text
+// must have no metadata. ok is false if a part has no content.
 func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	if p.metadata.IsObject() {
 		it.Metadata = wire.Line(p.metadata)
@@ -148,7 +148,7 @@ func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	return it, true
 }
 
-// with returns an object with one more member, unless it has that member or the value is empty.
+// with returns an object with one more member, unless it has the member or the value is empty.
 func with(object json.RawMessage, key, value string) json.RawMessage {
 	if value == "" || len(object) > 0 && gjson.GetBytes(object, key).Exists() {
 		return object
@@ -164,8 +164,8 @@ func with(object json.RawMessage, key, value string) json.RawMessage {
 	return append(task.AppendString(dst, value), '}')
 }
 
-// readParts reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the part
-// as it was sent, so that nothing is lost.
+// readParts reads an agent's parts. A part of none of the four kinds becomes a data item with the part as sent, so that
+// nothing is lost.
 func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 	if parts.Type == gjson.Null { // missing, too
 		return nil, nil
@@ -187,8 +187,8 @@ func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// Base64 returns s as the standard base64 with padding that AIP has. A2A also accepts the one for URLs, and either
-// without padding. ok is false where s is neither; s is returned unchanged then.
+// Base64 returns s as the standard base64 with padding, as in AIP. A2A also accepts the one for URLs, and either
+// without padding. ok is false if s is neither; s is returned unchanged then.
 func Base64(s string) (standard string, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
 	foreign := false

@@ -36,8 +36,8 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	return r.report(res.Result)
 }
 
-// Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 has none, but agents that also support
-// 0.3 may send one. Notifications come at least once, and in any order.
+// Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 has none, but agents also supporting 0.3
+// may send one. Notifications come at least once, and in any order.
 func (c client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	return rep, nil
 }
 
-// follows returns what may follow a report in its stream. 1.0 does not say whether an agent that asks goes on.
+// follows returns what may follow a report in its stream. 1.0 does not say whether an asking agent goes on.
 func follows(rep *agent.Report) agent.Following {
 	switch {
 	case !rep.EndsTurn():
@@ -122,7 +122,7 @@ func (c client) parse(body []byte) (jsonrpc.Response, error) {
 }
 
 // failureIn returns the error in a body without an envelope as if it had one. Its code is a status of HTTP. It is nil
-// where the body is no error.
+// if the body is no error.
 func failureIn(body gjson.Result) *jsonrpc.Failure {
 	var inner, code, message, details gjson.Result
 	read := func(key string, v gjson.Result) {
@@ -152,7 +152,7 @@ func failureIn(body gjson.Result) *jsonrpc.Failure {
 	return f
 }
 
-// kind says which of the members of a StreamResponse a value is.
+// kind is the kind of a value: one of the members of a StreamResponse.
 type kind uint8
 
 const (
@@ -163,8 +163,8 @@ const (
 	isArtifactUpdate
 )
 
-// shapeOf returns which of these an answer is, and its members. Answers to messages and events of streams wrap it;
-// those of GetTask and CancelTask do not. So it is recognized by its members, whatever was asked for.
+// shapeOf returns the kind of an answer, and its members. Answers to messages and events of streams wrap it; those of
+// GetTask and CancelTask do not. So it is recognized by its members, whatever was asked for.
 func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	var id, status, artifact, message bool
 	wire.Members(result, func(key string, m gjson.Result) {
@@ -210,7 +210,7 @@ func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	return isNothing, result
 }
 
-// members are those of all four, by the names that they share.
+// members are those of all four, by their common names.
 type members struct {
 	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts, history gjson.Result
 
@@ -255,12 +255,12 @@ type reader struct {
 	query   translate.Query // none once an answer has proven to be about its task
 	session string          // as the request names it
 	known   []task.Product  // when the turn began
-	seen    map[string]bool // the artifacts of the turn by id; true for an artifact that was sent in pieces
+	seen    map[string]bool // the artifacts of the turn by id; true for an artifact sent in pieces
 	named   bool            // the agent's ids were reported
 	task    bool            // there is a task, so a Message belongs to it
 }
 
-// report reads an answer, an event of a stream or a notification. The report is empty where it is none of these.
+// report reads an answer, an event of a stream or a notification. The report is empty if it is none of these.
 func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	var rep agent.Report
 	if !result.IsObject() {
@@ -275,7 +275,7 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	if err := wire.GoesOn(&r.query, name.Str, m.contextID.Str); err != nil {
 		return rep, err
 	}
-	if name.Str != "" { // and so what follows is about that task, too
+	if name.Str != "" { // and so all later events are about the same task
 		r.query = translate.Query{}
 	}
 	r.task = r.task || kind != isMessage && kind != isNothing
@@ -329,7 +329,7 @@ func (r *reader) name(rep *agent.Report, id, session gjson.Result) {
 	}
 }
 
-// message reads a Message that answers a turn without a task. The agent has finished, and there is no task to look up
+// message reads a Message in answer to a turn, without a task. The agent has finished, and there is no task to look up
 // or cancel; but the agent may know the context again.
 func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	items, err := readParts(m.parts, false)
@@ -340,7 +340,7 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	if id == "" {
 		id = "message"
 	}
-	if r.task { // so the Message is what the agent says with its last word
+	if r.task { // so the Message goes with the agent's last word
 		return agent.Report{
 			State: task.AwaitingCompletion, NativeState: "message", Message: true, Items: items,
 			Revision: messageRevision(v),
@@ -361,18 +361,18 @@ func messageRevision(v gjson.Result) string {
 	return "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16)
 }
 
-// statusForm is that of 1.0. A missing state says that the agent does not know.
+// statusForm is the form of 1.0. A missing state stands for an unknown one.
 var statusForm = status.Form{
 	Version: "1.0", State: state, Means: nameOf, AuthRequired: authRequired,
 	Parts: func(list gjson.Result) ([]task.DataItem, error) { return readParts(list, false) },
 }
 
-// nameOf returns the name of a state that an agent writes in another way, as that before 1.0.
+// nameOf returns the name of a state written by an agent in another way, as before 1.0.
 func nameOf(word string) string {
 	return "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(status.Plain(word), "-", "_"))
 }
 
-// state returns the state of AIP that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
+// state returns the state of AIP for a state of A2A 1.0. The schema before 1.0 wrote CANCELLED.
 func state(word string) (s task.State, ok bool) {
 	switch word {
 	case "", "TASK_STATE_UNSPECIFIED":

@@ -23,7 +23,7 @@ func wrap(c translate.Client, result string) []byte {
 	return []byte(result)
 }
 
-// TestStates tests every word for a state, and that any other is none.
+// TestStates tests every word for a state. Any other is none.
 func TestStates(t *testing.T) {
 	const auth = `[{"type":"text","text":"x"},{"type":"data","data":{"a2aState":"auth-required"}}]`
 	const says = `[{"type":"text","text":"x"}]`
@@ -64,7 +64,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestReplies tests the forms that answers come in, in both bindings.
+// TestReplies tests the forms of answers, in both bindings.
 //
 // Lenient: an answer in the history alone
 func TestReplies(t *testing.T) {
@@ -135,7 +135,7 @@ func many(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// TestParts tests what becomes of the parts that agents send, and of what that becomes when it is written again.
+// TestParts tests the items of agents' parts, and the parts written of these again.
 func TestParts(t *testing.T) {
 	for _, tc := range []struct{ part, item, again string }{
 		{`{"text":"a"}`, `{"type":"text","text":"a"}`, `{"text":"a"}`},
@@ -189,7 +189,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestStreams tests what agents are known to do in streams.
+// TestStreams tests the known habits of agents in streams.
 func TestStreams(t *testing.T) {
 	known := []task.Product{{ID: "old", DataItems: []task.DataItem{task.Text("x")}}}
 	const first = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_SUBMITTED"}}}`
@@ -257,8 +257,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestSettles tests that the answer to a get changes nothing of what its stream has reported, whatever the
-// pieces were.
+// TestSettles: the answer to a get changes nothing of the reports of its stream, with any pieces.
 func TestSettles(t *testing.T) {
 	text := func(all ...string) (items []task.DataItem) {
 		for _, s := range all {
@@ -271,7 +270,7 @@ func TestSettles(t *testing.T) {
 		name  string
 		known []task.DataItem
 		parts string
-		want  string // the chunks that are reported
+		want  string // the reported chunks
 	}{
 		{"pieces of one text", text("abc"), `{"text":"a"},{"text":"b"},{"text":"c"}`, ""},
 		{"two texts", text("a", "b"), `{"text":"a"},{"text":"b"}`, ""},
@@ -303,8 +302,7 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestRevisions tests that a settled task has the same revision in a stream and in an answer, and that a change alters
-// it.
+// TestRevisions: a settled task has the same revision in a stream and in an answer, and a change alters it.
 func TestRevisions(t *testing.T) {
 	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z",` +
 		`"message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
@@ -328,7 +326,7 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestPush tests the envelopes of notifications; their content is that of streams.
+// TestPush tests the envelopes of notifications; their content is the same as in streams.
 func TestPush(t *testing.T) {
 	const event = `{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`
 	const want = "report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"
@@ -354,7 +352,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestRefusals tests what an agent's errors are: by their reason, otherwise by their code.
+// TestRefusals tests the kinds of an agent's errors: by their reason, otherwise by their code.
 func TestRefusals(t *testing.T) {
 	const info = `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","reason":"%s"}`
 	for _, tc := range []struct {
@@ -436,7 +434,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOwnership tests that reports do not change when the bytes that they came from do.
+// TestOwnership: reports do not change when their bytes do.
 func TestOwnership(t *testing.T) {
 	const result = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING",` +
 		`"message":{"parts":[{"text":"x"},{"data":{"a":1}}]}},"artifacts":[{"artifactId":"a","parts":[{"raw":"QUJD",` +

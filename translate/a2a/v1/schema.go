@@ -9,11 +9,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Schema is how the objects of callers differ between 1.0 and HTTP+JSON of 0.3, out of which 1.0 grew.
+// Schema is the difference of the objects of callers between 1.0 and its origin, HTTP+JSON of 0.3.
 type Schema struct {
-	// Lenient allows every media type, and subscribing to a task that has ended.
+	// Lenient allows every media type, and subscribing to an ended task.
 	Lenient  bool
-	Parts    string // the member of a Message that holds its parts
+	Parts    string // the member of a Message with its parts
 	Role     string // another name of the role of callers; empty for none
 	Canceled string // the state of a canceled task
 	Final    bool   // an event of a status says whether it is the last one
@@ -25,7 +25,7 @@ type Schema struct {
 	AppendWebhook     func(dst []byte, w *task.Webhook) []byte
 }
 
-// ownSchema is that of 1.0.
+// ownSchema is the schema of 1.0.
 var ownSchema = Schema{
 	Parts: "parts", Canceled: "TASK_STATE_CANCELED",
 	ReadPart:          (*Request).part,
@@ -35,8 +35,8 @@ var ownSchema = Schema{
 	AppendWebhook:     appendConfig,
 }
 
-// NewBase returns a server over HTTP+JSON whose callers use a schema. Its name, its paths and its notifications are for
-// the package that embeds it.
+// NewBase returns a server over HTTP+JSON for callers with a schema. Its name, its paths and its notifications are for
+// the embedding package.
 func NewBase(schema *Schema, confirm bool) Base {
 	return Base{confirm: confirm, rest: true, schema: schema}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 )
 
-// Server returns the side of A2A 1.0 over JSON-RPC towards callers. With confirm, a task that awaits completion is
-// input-required to them; without, it is completed at once, because A2A has no command for that. It is a
+// Server returns the side of A2A 1.0 over JSON-RPC towards callers. With confirm, a task awaiting completion is
+// input-required to them; without, it is completed at once, because A2A has no command for it. It is a
 // translate.Lister.
 func Server(confirm bool) translate.Server { return Base{confirm: confirm, schema: &ownSchema} }
 
@@ -25,10 +25,10 @@ func RESTServer(confirm bool) translate.Server {
 	return s
 }
 
-// Base is the server that both bindings of 1.0 share with HTTP+JSON of 0.3.
+// Base is the common server of both bindings of 1.0 and of HTTP+JSON of 0.3.
 type Base struct {
 	confirm, rest bool
-	interrupts    bool // a stream of a task ends where the task begins to wait for its caller
+	interrupts    bool // a stream of a task ends when the task begins to wait for its caller
 	schema        *Schema
 }
 
@@ -46,7 +46,7 @@ func (Base) Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// Matches implements translate.Server: no other dialect has these methods. A caller of 1.0 whose method no dialect has
+// Matches implements translate.Server: no other dialect has these methods. A caller of 1.0 with a method of no dialect
 // is answered in 1.0; all methods before 1.0 have a slash.
 func (Base) Matches(req *translate.Request) bool {
 	switch req.Method {
@@ -57,7 +57,7 @@ func (Base) Matches(req *translate.Request) bool {
 	return req.Version == "1.0" && !strings.Contains(req.Method, "/")
 }
 
-// begin appends what stands before a result, and end what stands after it.
+// begin appends the bytes before a result, and end those after it.
 func (s Base) begin(dst []byte, id jsonrpc.ID) []byte {
 	if s.rest {
 		return dst
@@ -72,15 +72,14 @@ func (s Base) end(dst []byte) []byte {
 	return jsonrpc.End(dst)
 }
 
-// StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP says that a stream is
-// refused.
+// StreamsErrors implements translate.ErrorStreamer: without an envelope, a stream is refused by the status of HTTP.
 func (s Base) StreamsErrors(r *translate.Refused) bool { return r.OnlyEvents && !s.rest }
 
 // Numbered implements translate.Unresumer: a client could subscribe to the task again, but none does so by itself.
 func (Base) Numbered() bool { return true }
 
-// Status implements translate.Statuser for JSON-RPC: the status says that a caller must prove who it is, or that its
-// body is too large to be parsed. All other errors are known by their codes.
+// Status implements translate.Statuser for JSON-RPC: the status is for a caller without valid credentials, or with a
+// body too large to be parsed. All other errors are known by their codes.
 func (Base) Status(err error) int {
 	if s := HTTPStatus(err); s == 401 || s == 413 {
 		return s
@@ -137,8 +136,8 @@ func PathRoute(method, path string) (r translate.Route, ok bool) {
 	return route(method, vars("taskId", id), verb{"GET", listConfigs}, verb{"POST", createConfig}), true
 }
 
-// cutVerb returns the id before a verb. An escaped colon belongs to the id, unless the request is a POST, which means
-// nothing but a verb there.
+// cutVerb returns the id before a verb. An escaped colon belongs to the id, unless the request is a POST: there it
+// always begins a verb.
 func cutVerb(method, segment, verb string) (id string, ok bool) {
 	if id, ok = strings.CutSuffix(segment, ":"+verb); ok || method != "POST" {
 		return id, ok
@@ -149,7 +148,7 @@ func cutVerb(method, segment, verb string) (id string, ok bool) {
 	return strings.CutSuffix(segment, "%3a"+verb)
 }
 
-// vars returns path parameters, by names and segments of a path whose escapes are valid.
+// vars returns path parameters, by names and segments of a path with valid escapes.
 func vars(named ...string) map[string]string {
 	all := make(map[string]string, len(named)/2)
 	for i := 0; i < len(named); i += 2 {
@@ -158,10 +157,10 @@ func vars(named ...string) map[string]string {
 	return all
 }
 
-// verb is a method of HTTP with the method of A2A that it stands for on one path.
+// verb is a method of HTTP on one path, with the method of A2A for it.
 type verb struct{ http, method string }
 
-// route returns the route of a path that has some verbs. The names of vars are those of the params.
+// route returns the route of a path with some verbs. The names of vars are those of the params.
 func route(method string, vars map[string]string, verbs ...verb) translate.Route {
 	r := translate.Route{Unenveloped: true, PathParams: vars}
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.http == method })
@@ -189,7 +188,7 @@ func (restServer) ContentType() []string { return contentTypes }
 // Status implements translate.Statuser.
 func (restServer) Status(err error) int { return HTTPStatus(err) }
 
-// HTTPStatus returns the status of HTTP that goes with an error.
+// HTTPStatus returns the status of HTTP of an error.
 func HTTPStatus(err error) int {
 	if task.IsBodyTooLarge(err) {
 		return 413

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// valid are params that are taken, at least one for each method.
+// valid are accepted params, at least one for each method.
 var valid = []struct{ method, params string }{
 	{"SendMessage",
 		`{"tenant":"","message":{"messageId":"m1","contextId":"c","role":"ROLE_USER","parts":[{"text":"hi",` +
@@ -183,7 +183,7 @@ func TestDecode(t *testing.T) {
 			show(decode(a2a.V1Server(false), a2atest.Request(tc.method, tc.params)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
-		// A body without an envelope says the same; only what its fields are called differs.
+		// A body without an envelope says the same; only the names of its fields differ.
 		req := &translate.Request{HTTP: "POST"}
 		req.Method, req.Params = tc.method, gjson.Parse(tc.params)
 		want := strings.Replace(strings.Replace(tc.want, " at params.", " at ", 1), " at params: params",
@@ -210,7 +210,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestQuery tests what REST has in its path and query.
+// TestQuery tests the parameters of REST in its path and query.
 func TestQuery(t *testing.T) {
 	s := a2a.V1RESTServer(false)
 	for _, tc := range []struct{ request, want string }{
@@ -316,7 +316,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestVersions tests which requests are taken for 1.0, and what a version does that is none.
+// TestVersions tests the requests taken for 1.0, and the effect of an unknown version.
 func TestVersions(t *testing.T) {
 	for _, b := range bindings {
 		matches := func(method, version string) bool {

@@ -11,9 +11,9 @@ import (
 )
 
 // A member has two names in the JSON of protocol buffers: messageId, and message_id as the schema has it. Writers use
-// the first one, and parsers accept both. So what is read is respelled first, where it has a name of the second kind.
+// the first one, and parsers accept both. So a value with a name of the second kind is respelled before it is read.
 
-// protoNames are the names of the schemas of 1.0 and of 0.3 that differ from those in JSON.
+// protoNames are the names of the schemas of 1.0 and of 0.3 different from those in JSON.
 var protoNames = func() map[string]string {
 	names := make(map[string]string)
 	for name := range strings.FieldsSeq("message_id task_id context_id reference_task_ids media_type history_length " +
@@ -34,7 +34,7 @@ func camel(name string) string {
 	return strings.Join(words, "")
 }
 
-// snake returns the name in the schema of a name in JSON; empty where they are the same.
+// snake returns the name in the schema of a name in JSON; empty if they are the same.
 func snake(name string) string {
 	for other, of := range protoNames {
 		if of == name {
@@ -44,8 +44,8 @@ func snake(name string) string {
 	return ""
 }
 
-// inner are the members that are objects of the schema, or lists of such. All others, such as metadata, belong to whom
-// sends them.
+// inner are the members with objects of the schema, or lists of such. All others, such as metadata, belong to their
+// sender.
 var inner = func() map[string]bool {
 	set := make(map[string]bool)
 	for name := range strings.FieldsSeq("message configuration parts content file taskPushNotificationConfig " +
@@ -56,8 +56,8 @@ var inner = func() map[string]bool {
 	return set
 }()
 
-// respell returns a value with the names that its members have in JSON. twice is the path of a member that has both
-// names, and empty for none; of the two, the first one is left.
+// respell returns a value with the names of its members in JSON. twice is the path of a member with both names, and
+// empty for none; of the two, the first one is left.
 func respell(v gjson.Result) (respelled gjson.Result, twice string) {
 	if !hasProtoName(v.Raw) {
 		return v, ""

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-// asInSchema writes the names of all members as the schema has them, but for those in what belongs to callers.
+// asInSchema writes the names of all members as the schema has them, but for those in callers' own values.
 func asInSchema(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -45,8 +45,8 @@ func asInSchema(v any) any {
 	return v
 }
 
-// TestNamesOfTheSchema holds that a request means the same by either of the names that its members have, and that a
-// member with both names is refused.
+// TestNamesOfTheSchema: a request means the same by either name of its members, and a member with both names is
+// refused.
 func TestNamesOfTheSchema(t *testing.T) {
 	const own = `"metadata":{"task_id":1,"taskId":2},"data":{"task_id":1,"taskId":2}`
 	for _, v := range append(valid[:len(valid):len(valid)], struct{ method, params string }{"SendMessage",
@@ -121,7 +121,7 @@ func TestNamesInQueries(t *testing.T) {
 	}
 }
 
-// TestNamesOfAgents holds that agents may write the names of the schema, too.
+// TestNamesOfAgents: agents may write the names of the schema, too.
 func TestNamesOfAgents(t *testing.T) {
 	const camel = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED","message":{` +
 		`"messageId":"m","role":"ROLE_AGENT",` +

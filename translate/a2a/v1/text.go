@@ -7,7 +7,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// How agents write a StreamResponse that is a piece of text.
+// The forms of a StreamResponse with a piece of text.
 var (
 	textResponse = wire.InResponse(textEvent)
 	textEvent    = wire.NewForm(wire.Inner("artifactUpdate", textUpdate))
@@ -28,8 +28,8 @@ var (
 	)
 )
 
-// Text implements translate.TextStream: it reads a piece of an artifact that was seen before, after the agent's ids
-// were reported.
+// Text implements translate.TextStream: it reads a piece of an artifact seen before, after the agent's ids were
+// reported.
 func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !s.reader.named {
 		return false

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// The versions of ACPs whose ACS Make makes.
+// The versions of ACPs with an ACS by Make.
 const (
 	V0100 = "01.00"
 	V0201 = "02.01"
 	V0202 = "02.02"
 )
 
-// MaxSize is the largest size of an ACS that is read, in bytes.
+// MaxSize is the largest size of an ACS to read, in bytes.
 const MaxSize = 1 << 20
 
-// Placeholder stands in a URL for the AIC, which a registry assigns.
+// Placeholder stands in a URL for the AIC. A registry assigns the AIC.
 const Placeholder = "{AIC}"
 
-// Unassigned stands for the AIC in an ACS that is to be registered: a registry demands a text there, and replaces it.
+// Unassigned stands for the AIC in an ACS to be registered: a registry demands a text there, and replaces it.
 const Unassigned = "unassigned"
 
 // mtls is the name of the security scheme of a Partner.
@@ -43,7 +43,7 @@ func VersionOf(aic string) string {
 	return V0100
 }
 
-// Document is an ACS that a Partner offers.
+// Document is an ACS of a Partner.
 type Document struct {
 	AIC              string            `json:"aic"`
 	Active           bool              `json:"active"`
@@ -64,7 +64,7 @@ type Document struct {
 	Certificate      *Certificate      `json:"certificate,omitempty"` // since 02.00
 }
 
-// Provider is who offers an agent.
+// Provider is the provider of an agent.
 type Provider struct {
 	CountryCode  string `json:"countryCode"`
 	Organization string `json:"organization,omitempty"`
@@ -73,27 +73,27 @@ type Provider struct {
 	License      string `json:"license,omitempty"`
 }
 
-// Scheme is a way in which callers prove who they are.
+// Scheme is a way for callers to authenticate themselves.
 type Scheme struct {
 	Type               string `json:"type"`
 	CAChallengeBaseURL string `json:"x-caChallengeBaseUrl,omitempty"`
 }
 
-// EndPoint is where an agent is reached.
+// EndPoint is the place of an agent.
 type EndPoint struct {
 	URL       string                `json:"url"`
 	Transport string                `json:"transport"`
 	Security  []map[string][]string `json:"security,omitempty"` // one of them; of one, all schemes
 }
 
-// Capabilities are what an agent can do beside answering.
+// Capabilities are the abilities of an agent beside answering.
 type Capabilities struct {
 	Streaming    bool     `json:"streaming"`
 	Notification bool     `json:"notification"`
 	MessageQueue []string `json:"messageQueue"`
 }
 
-// Skill is one thing that an agent can do.
+// Skill is one skill of an agent.
 type Skill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -105,7 +105,7 @@ type Skill struct {
 	OutputModes []string `json:"outputModes,omitempty"`
 }
 
-// Certificate is what the CA is asked to write into the certificates of the agent.
+// Certificate is the contents of the agent's certificates requested from the CA.
 type Certificate struct {
 	AltNames          AltNames `json:"altNames,omitzero"`
 	RequestedValidity int      `json:"requestedValidity,omitempty"` // in days
@@ -117,10 +117,10 @@ type AltNames struct {
 	IP  []string `json:"ip,omitempty"`
 }
 
-// beijing is the time zone that the specification recommends.
+// beijing is the time zone recommended in the specification.
 var beijing = time.FixedZone("", 8*60*60)
 
-// At sets when the content has changed.
+// At sets the time of the last change of the content.
 func (d *Document) At(t time.Time) { d.LastModifiedTime = t.In(beijing).Format(time.RFC3339) }
 
 // Encode returns the document as JSON.

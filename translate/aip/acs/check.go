@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// Mistake is what a registry or its CA would refuse in an ACS.
+// Mistake is a part of an ACS refused by a registry or its CA.
 type Mistake struct {
-	Path   string `json:"path"`   // where, such as endPoints[0].url; $ for the whole
-	Text   string `json:"text"`   // what is wrong
-	Advice string `json:"advice"` // what to change
+	Path   string `json:"path"`   // the place, such as endPoints[0].url; $ for the whole
+	Text   string `json:"text"`   // the mistake
+	Advice string `json:"advice"` // the change to make
 }
 
 // String returns the mistake as a sentence.
@@ -85,7 +85,7 @@ type checker struct {
 // rule checks a value at a path.
 type rule func(path string, v any)
 
-// member is one that an object has or may have.
+// member is a required or possible member of an object.
 type member struct {
 	name     string
 	required bool
@@ -93,7 +93,7 @@ type member struct {
 	advice   string // what to do if a required one is missing; empty: write it
 }
 
-// formats are what texts must look like.
+// formats are the formats of texts.
 var formats = struct{ version, queue, queueV1, host *regexp.Regexp }{
 	version: regexp.MustCompile(`^(01\.00|02\.0[0-2])$`),
 	queue: regexp.MustCompile(
@@ -104,7 +104,7 @@ var formats = struct{ version, queue, queueV1, host *regexp.Regexp }{
 		`(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`),
 }
 
-// MaxValidity is the longest life of a certificate that may be requested, in days.
+// MaxValidity is the longest life of a certificate to request, in days.
 const MaxValidity = 1825
 
 func (c *checker) add(path, text, advice string) {
@@ -206,7 +206,7 @@ func (c *checker) scheme(path string, v any) {
 	c.object(path, v, members...)
 }
 
-// kinds returns the types of security schemes that the version has.
+// kinds returns the types of security schemes of the version.
 func (c *checker) kinds() []string {
 	if c.v1 {
 		return []string{mutualTLS, "openIdConnect"}
@@ -223,7 +223,7 @@ func (c *checker) flows(path string, v any) {
 		member{"clientCredentials", false, flow, ""}, member{"authorizationCode", false, flow, ""})
 }
 
-// schemesOf are the schemes of URLs that fit a transport.
+// schemesOf are the schemes of URLs for each transport.
 var schemesOf = map[string][]string{
 	jsonrpc: {"https", "http"}, "HTTP_JSON": {"https", "http"}, amqp: {"amqps", "amqp"},
 }
@@ -375,7 +375,7 @@ func (c *checker) oneOf(values ...string) rule {
 	}
 }
 
-// list returns a rule for lists whose values have a rule.
+// list returns a rule for lists with a rule for their values.
 func (c *checker) list(of rule) rule {
 	return func(path string, v any) {
 		list, ok := v.([]any)
@@ -388,7 +388,7 @@ func (c *checker) list(of rule) rule {
 	}
 }
 
-// each returns a rule for objects with any names, whose values have a rule.
+// each returns a rule for objects with any names, and a rule for their values.
 func (c *checker) each(of rule) rule {
 	return func(path string, v any) {
 		object, ok := v.(map[string]any)
@@ -412,7 +412,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// kind says what a value is.
+// kind returns the kind of a value.
 func kind(v any) string {
 	switch v.(type) {
 	case nil:
@@ -429,7 +429,7 @@ func kind(v any) string {
 	return "an object"
 }
 
-// shown returns a text as it is, and says what another value is.
+// shown returns a text as it is, and the kind of another value.
 func shown(v any) string {
 	if s, ok := v.(string); ok {
 		return fmt.Sprintf("%q", s)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// judged is a document that the registry of ACPs 2.1 has accepted or refused.
+// judged is a document accepted or refused by the registry of ACPs 2.1.
 type judged struct {
 	Name   string
 	Status int
@@ -32,10 +32,10 @@ func judgements(t testing.TB) (list []judged) {
 	return list
 }
 
-// Check refuses what the registry refuses, at the same place, and accepts what it accepts. What it accepts against the
-// specification is refused as well.
+// Check agrees with the registry: it refuses the same documents, at the same place, and accepts the others. But it
+// refuses documents accepted against the specification as well.
 func TestCheckAsTheRegistry(t *testing.T) {
-	// against are the mistakes that the registry does not see.
+	// against are the mistakes not seen by the registry.
 	against := map[string]string{
 		"07-acs-certificate-bad-ip": "certificate.altNames.ip[0]: it is no IP address",
 		"07-acs-transport-A2A":      `endPoints[0].transport: it is "A2A"`,
@@ -182,7 +182,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestAtMount: of the differences, the one of a Partner that is registered with its mount point is known.
+// TestAtMount: of the differences, the one of a Partner registered with its mount point is known.
 func TestAtMount(t *testing.T) {
 	o := fullOptions()
 	o.AIC, o.CAChallengeBaseURL, o.Base = aicV2, "", "https://public.example/"+Placeholder
@@ -206,7 +206,7 @@ func TestAtMount(t *testing.T) {
 	}
 }
 
-// FuzzCheck: any text is judged, a mistake says all that it has to, and a document does not differ from itself.
+// FuzzCheck: any text is judged, a mistake says everything needed, and a document does not differ from itself.
 func FuzzCheck(f *testing.F) {
 	for _, j := range judgements(f) {
 		f.Add([]byte(j.ACS))

@@ -13,15 +13,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 )
 
-// Difference is a place where two documents differ. A value is JSON, or empty if a document has none there.
+// Difference is a place of a difference between two documents. A value is JSON, or empty if a document has none there.
 type Difference struct {
 	Path       string          `json:"path"`
 	Served     json.RawMessage `json:"served,omitempty"`
 	Registered json.RawMessage `json:"registered,omitempty"`
 }
 
-// AtMount reports whether a difference is an endpoint for which the ACS that is registered has the mount point, as ACS
-// had it before.
+// AtMount reports whether a difference is an endpoint with the mount point in the registered ACS, as ACS had it before.
 func (d *Difference) AtMount() bool {
 	var served, registered string
 	return strings.HasPrefix(d.Path, "endPoints[") && strings.HasSuffix(d.Path, "].url") &&
@@ -29,11 +28,11 @@ func (d *Difference) AtMount() bool {
 		served == endpoint.Of(registered)
 }
 
-// byRegistry are the members that a registry keeps by itself.
+// byRegistry are the members kept by a registry itself.
 var byRegistry = []string{"active", "lastModifiedTime", "entityUserId", "entityMeta"}
 
-// Diff returns where the ACS that is served differs from the one that is registered. The order of members, null in
-// place of a missing one, the case of an AIC, and what a registry writes by itself are no differences.
+// Diff returns the differences between the served ACS and the registered one. The order of members, null in place of a
+// missing one, the case of an AIC, and the members written by a registry itself are no differences.
 func Diff(served, registered []byte) ([]Difference, error) {
 	ours, err := read(served)
 	if err != nil {
@@ -56,7 +55,7 @@ func Diff(served, registered []byte) ([]Difference, error) {
 		b = ""
 	}
 	if a == "" || b == "" || strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) {
-		delete(ours, "aic") // one is a draft, to which no AIC is assigned yet
+		delete(ours, "aic") // one is a draft, without an AIC assigned yet
 		delete(theirs, "aic")
 	}
 	aic := a
@@ -68,7 +67,7 @@ func Diff(served, registered []byte) ([]Difference, error) {
 	return found, nil
 }
 
-// fill puts an AIC into the texts of a document, and removes members that are null.
+// fill puts an AIC into the texts of a document, and removes null members.
 func fill(v any, aic string) any {
 	switch v := v.(type) {
 	case string:
@@ -89,7 +88,7 @@ func fill(v any, aic string) any {
 	return v
 }
 
-// compare adds the places below a path where two values differ.
+// compare adds the places below a path with a difference between two values.
 func compare(found *[]Difference, path string, a, b any) {
 	am, aOK := a.(map[string]any)
 	bm, bOK := b.(map[string]any)

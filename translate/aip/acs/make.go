@@ -14,15 +14,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Options are the contents of an ACS that the agent's card does not have. Base is required.
+// Options are the contents of an ACS beside the agent's card. Base is required.
 type Options struct {
 	AIC     string // empty before a registry has assigned one
 	Version string // V0100, V0201 or V0202. Default: VersionOf the AIC
 
 	AgentVersion string // the agent's own version. Default: the card's
 
-	// Base is the public URL of the mount point, below which the Partner's endpoint is. It is made of nothing that the
-	// agent says. Named says that it is configured, so that its host belongs into the Partner's certificate.
+	// Base is the public URL of the mount point. The Partner's endpoint is below it. It is made of nothing from the agent.
+	// Named is set if Base is configured, so that its host belongs into the Partner's certificate.
 	Base  string
 	Named bool
 
@@ -30,22 +30,22 @@ type Options struct {
 	Notification bool // callers may register webhooks
 	Groups       bool // the Partner takes part in groups
 
-	// Inbox is the URL of the broker, with its virtual host, at which the Partner has an inbox for invitations to groups;
-	// empty for none. ACS 01.00 has none.
+	// Inbox is the URL of the broker, with its virtual host, with the Partner's inbox for invitations to groups; empty for
+	// none. ACS 01.00 has none.
 	Inbox string
 
-	// Validity is how long the certificates of the Partner are to be valid, in days; 0 leaves it to the CA.
+	// Validity is the validity of the Partner's certificates, in days; 0 leaves it to the CA.
 	Validity int
 
-	// CAChallengeBaseURL is where the CA of a v01.00 Partner looks for the answers to its challenges.
+	// CAChallengeBaseURL is the place of the answers to the challenges of the CA of a v01.00 Partner.
 	CAChallengeBaseURL string
 
-	// Who offers the Partner. Organization and ProviderURL go before the card's; CountryCode is CN by default.
+	// The provider of the Partner. Organization and ProviderURL go before the card's; CountryCode is CN by default.
 	Organization, Department, ProviderURL, License, CountryCode string
 }
 
-// Make makes the ACS of a Partner, without its time: who the agent is by its card, and how the gateway that is its
-// Partner is reached. What neither the card nor the options say is left out, which Check finds.
+// Make makes the ACS of a Partner, without its time: the agent's name and skills from its card, and the place of the
+// gateway as its Partner. Values in neither the card nor the options are left out. Check finds them.
 func Make(c *translate.Card, o Options) *Document {
 	v := cmp.Or(o.Version, VersionOf(o.AIC))
 	d := &Document{
@@ -76,7 +76,7 @@ func Make(c *translate.Card, o Options) *Document {
 	switch {
 	case !o.Groups:
 	case isV1(v):
-		// It lists the versions that there may be. RabbitMQ 4 is none of them; the gateway speaks to it as well.
+		// It lists the possible versions. RabbitMQ 4 is none of them; the gateway speaks to it as well.
 		d.Capabilities.MessageQueue = []string{"rabbitmq:3.9", "rabbitmq:3.10", "rabbitmq:3.11"}
 	default:
 		d.Capabilities.MessageQueue = []string{"rabbitmq:>=3.9"}
@@ -101,7 +101,7 @@ func assigned(url, aic string) string {
 	return strings.ReplaceAll(url, Placeholder, aic)
 }
 
-// certificate returns what the CA is to write into the certificates; nil for nothing.
+// certificate returns the contents of the certificates requested from the CA; nil for none.
 func (o *Options) certificate() *Certificate {
 	c := Certificate{RequestedValidity: o.Validity}
 	if u, err := url.Parse(assigned(o.Base, o.AIC)); err == nil && o.Named && u.Hostname() != "" {

@@ -100,7 +100,7 @@ func TestMakeGolden(t *testing.T) {
 	}
 }
 
-// Whatever is known of an agent, what is made follows the definitions, except for what Check names.
+// With any knowledge of an agent, the document follows the definitions, except for the mistakes found by Check.
 func TestMakeFollowsTheDefinitions(t *testing.T) {
 	many := fullCard()
 	many.Provider = translate.Provider{}
@@ -182,7 +182,7 @@ func membersOf(t *testing.T, body []byte, f func(path string)) {
 	walk("", doc)
 }
 
-// defined returns the paths at which a document breaks the definitions of ACS v01.00 or v02.01.
+// defined returns the paths of a document breaking the definitions of ACS v01.00 or v02.01.
 func defined(body []byte) (wrong []string) {
 	var doc map[string]any
 	if err := json.Unmarshal(body, &doc); err != nil {
@@ -296,8 +296,8 @@ func defined(body []byte) (wrong []string) {
 	return wrong
 }
 
-// TestMakeInbox: an ACS of 02.x names the inbox, in the form that the registry of ACPs 2.1 has approved, and one of
-// 01.00 does not.
+// TestMakeInbox: an ACS of 02.x names the inbox, in the form approved by the registry of ACPs 2.1, and one of 01.00
+// does not.
 func TestMakeInbox(t *testing.T) {
 	o := fullOptions()
 	o.Inbox = "amqps://localhost:5671/acps"

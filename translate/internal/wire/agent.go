@@ -16,35 +16,35 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How much of an agent's text an error may repeat, in characters.
+// The most of an agent's text to repeat in an error, in characters.
 const (
 	MaxWord     = 40  // of a name, such as a state
 	MaxSentence = 200 // of an error message
 )
 
-// noLimit leaves the size of what an agent sends to the transport, which has read it already.
+// noLimit leaves the size of an agent's answer to the transport, since it has read the answer already.
 var noLimit = jsonrpc.Limits{Bytes: math.MaxInt}
 
-// Refuse says that the agent answered something that its protocol does not allow. What the sentence repeats of the
-// agent's own text is Clean.
+// Refuse returns the error of an agent's answer not allowed by its protocol. The agent's own text in the sentence is
+// Clean.
 func Refuse(format string, args ...any) *task.Error {
 	return task.Errorf(task.InvalidAgentResponse, format, args...)
 }
 
-// Value reads what an agent sends without an envelope: its "answer", or its "notification". It copies body: the value
-// is a view of the copy.
+// Value reads an agent's body without an envelope: its "answer", or its "notification". It copies body: the value is a
+// view of the copy.
 func Value(body []byte, what string) (gjson.Result, error) {
 	v, bad := parse(body, jsonrpc.ParseValue)
 	switch {
 	case bad == nil:
 		return v, nil
-	case bad.Code == jsonrpc.InvalidRequest: // a key that appears twice, or too deep
+	case bad.Code == jsonrpc.InvalidRequest: // a key appearing twice, or too deep
 		return v, Refuse("the agent's %s is refused: %s", what, bad.Detail)
 	}
 	return v, Refuse("the agent's %s is not one JSON value", what)
 }
 
-// parse reads a copy of what an agent has sent, strictly, and where that fails once more as it was meant.
+// parse reads a copy of an agent's body, strictly, and if that fails once more as it was meant.
 func parse[T any](body []byte, read func([]byte, jsonrpc.Limits) (T, *jsonrpc.Error)) (T, *jsonrpc.Error) {
 	v, bad := read(bytes.Clone(body), noLimit)
 	if bad == nil || bad.Code != jsonrpc.ParseError {
@@ -56,16 +56,15 @@ func parse[T any](body []byte, read func([]byte, jsonrpc.Limits) (T, *jsonrpc.Er
 	return v, bad
 }
 
-// Failure is an error that agents report: its code, the kind that it is here, and a sentence for where the agent gives
-// no message.
+// Failure is an error of agents: its code, its kind here, and a sentence in place of a missing message of the agent.
 type Failure struct {
 	Code   int64
 	Kind   task.Kind
 	Detail string
 }
 
-// Failed returns an error that an agent reports as one of its kind. What the table does not have is Internal. Many
-// agents say in the data what has failed, and in the message no more than that something has.
+// Failed returns an agent's error as one of its kind. An error not in the table is Internal. Many agents give the
+// reason in the data, and no more than the fact of a failure in the message.
 func Failed(table []Failure, f *jsonrpc.Failure) *task.Error {
 	kind, detail := task.Internal, "the agent reports error "+strconv.FormatInt(f.Code, 10)
 	for i := range table {
@@ -84,11 +83,11 @@ func Failed(table []Failure, f *jsonrpc.Failure) *task.Error {
 	return task.Errorf(kind, "%s", detail)
 }
 
-// Reason returns the words in an error of whatever form; empty where there are none. A code in an object, such as
-// TASK_NOT_FOUND, is none, and of a trace of Python the last line is the reason.
+// Reason returns the words in an error of any form; empty for none. A code in an object, such as TASK_NOT_FOUND, is
+// none, and of a trace of Python the last line is the reason.
 func Reason(v gjson.Result) string { return reasonIn(v, maxReasonDepth) }
 
-// maxReasonDepth is how deep the words of an error may be, since each level is read again for the next one.
+// maxReasonDepth is the largest depth of the words of an error, since each level is read again for the next one.
 const maxReasonDepth = 6
 
 func reasonIn(v gjson.Result, depth int) (reason string) {
@@ -118,8 +117,8 @@ func reasonIn(v gjson.Result, depth int) (reason string) {
 	return ""
 }
 
-// Enum returns a value of an enumeration as a string. In the JSON of protocol buffers, a value that their schema does
-// not have is a number, which is its name then.
+// Enum returns a value of an enumeration as a string. In the JSON of protocol buffers, a value not in their schema is a
+// number. The number is its name then.
 func Enum(v gjson.Result) gjson.Result {
 	if v.Type == gjson.Number {
 		return gjson.Result{Type: gjson.String, Str: v.Raw, Raw: `"` + v.Raw + `"`}
@@ -127,8 +126,8 @@ func Enum(v gjson.Result) gjson.Result {
 	return v
 }
 
-// Clean returns an agent's text as one line of at most limit characters, for an error or a log line. Of a page of HTML,
-// which proxies send in an agent's place, nothing is left.
+// Clean returns an agent's text as one line of at most limit characters, for an error or a log line. Nothing is left of
+// a page of HTML, sent by proxies in an agent's place.
 func Clean(s string, limit int) string {
 	// White space is not counted below, so it is bounded here.
 	if most := 4 * limit * utf8.UTFMax; len(s) > most {

@@ -63,7 +63,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// TestValue: the value and the response are copies, and what is not one JSON value is the agent's mistake.
+// TestValue: the value and the response are copies, and anything but one JSON value is the agent's mistake.
 func TestValue(t *testing.T) {
 	body := []byte(`{"result":{"a":1}}`)
 	v, err := Value(body, "answer")
@@ -105,7 +105,7 @@ func TestJoinTexts(t *testing.T) {
 	}
 }
 
-// TestDeepReasons: words that stand deeper in an error than any agent writes them are not looked for.
+// TestDeepReasons: words deeper in an error than any agent's are not looked for.
 func TestDeepReasons(t *testing.T) {
 	for _, level := range []string{`{"msg":%}`, `[%]`} {
 		before, behind, _ := strings.Cut(level, "%")

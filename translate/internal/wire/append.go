@@ -8,7 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// AppendOptional appends a member that is a string, unless it is empty. key is what stands before it: `,"name":`.
+// AppendOptional appends a string as a member, unless it is empty. key is the text before it: `,"name":`.
 func AppendOptional(dst []byte, key, value string) []byte {
 	if value == "" {
 		return dst
@@ -16,7 +16,7 @@ func AppendOptional(dst []byte, key, value string) []byte {
 	return task.AppendString(append(dst, key...), value)
 }
 
-// AppendStrings appends a member that is an array of strings. key is what stands before it: `,"tags":`.
+// AppendStrings appends an array of strings as a member. key is the text before it: `,"tags":`.
 func AppendStrings(dst []byte, key string, list []string) []byte {
 	dst = append(append(dst, key...), '[')
 	for i, s := range list {

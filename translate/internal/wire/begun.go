@@ -4,14 +4,14 @@ package wire
 
 import "github.com/aip-gateway/aip-gateway/task"
 
-// Begun are the products that exist while a stream is read. Agents may send the first piece of a product as one that is
+// Begun are the existing products while a stream is read. Agents may send the first piece of a product as one that is
 // added to it; such a piece begins the product.
 type Begun struct{ ids map[string]bool }
 
-// maxBegun is of how many products it is known that they exist. Pieces of others are what the agent says they are.
+// maxBegun is the most products recorded as existing. Pieces of others stay as the agent sends them.
 const maxBegun = 10_000
 
-// NewBegun returns the products that exist before a stream.
+// NewBegun returns the existing products before a stream.
 func NewBegun(known []task.Product) Begun {
 	b := Begun{make(map[string]bool, len(known))}
 	for i := range known {
@@ -20,7 +20,7 @@ func NewBegun(known []task.Product) Begun {
 	return b
 }
 
-// begin records that a product exists, and reports whether it was known before.
+// begin records a product as existing, and reports whether it was known before.
 func (b *Begun) begin(id string) (before bool) {
 	if before = b.ids[id]; !before && len(b.ids) < maxBegun {
 		b.ids[id] = true
@@ -28,10 +28,10 @@ func (b *Begun) begin(id string) (before bool) {
 	return before
 }
 
-// Has reports whether it is known that a product exists.
+// Has reports whether a product is known to exist.
 func (b *Begun) Has(id []byte) bool { return b.ids[string(id)] }
 
-// Read makes pieces that are added to products which do not exist begin them. products exist now.
+// Read makes pieces for missing products begin them. products exist now.
 func (b *Begun) Read(products []task.Product, chunks []task.Chunk) {
 	for i := range products {
 		b.begin(products[i].ID)

@@ -9,7 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestBegun: a piece that is added to a product which does not exist begins it, and those after it are added.
+// TestBegun: a piece for a missing product begins it, and those after it are added.
 func TestBegun(t *testing.T) {
 	b := NewBegun([]task.Product{{ID: "known"}})
 	read := func(id string, adds bool) bool {

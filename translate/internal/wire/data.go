@@ -11,16 +11,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// The data of an item is always an object in AIP, and so in the canon. A value that is none is the member "value" of
-// one, and a mark in the metadata of the item says so: without it, a reader could not tell that object from one that
-// its sender meant. The name of the mark is the one that the SDKs of A2A use for the same purpose. Dialects whose data
-// may be any value take the object away again.
+// The data of an item is always an object in AIP, and so in the canon. Another value is the member "value" of one, and
+// a mark in the metadata of the item says so: without it, a reader could not tell this object from one meant by its
+// sender. The name of the mark is the one in the SDKs of A2A for the same purpose. Dialects whose data may be any value
+// take the object away again.
 
-// mark is the member of an item's metadata, true, that says that its data is the member of an object.
+// mark is the member of an item's metadata, true, for data as the member of an object.
 const mark = "data_part_compat"
 
 // ReadData makes it the data item of v, in a dialect whose data is always an object. Its metadata must be set already.
-// A v that is no object is marked.
+// A v other than an object is marked.
 func ReadData(it *task.DataItem, v gjson.Result) {
 	it.Kind, it.Data = task.DataKind, Object(v)
 	if !v.IsObject() {
@@ -37,8 +37,8 @@ func ReadAnyData(it *task.DataItem, v gjson.Result) {
 	}
 }
 
-// AnyData returns the value and the metadata by which a dialect whose data may be any value writes a data item: the
-// inverse of ReadAnyData.
+// AnyData returns the value and the metadata of a data item for a dialect whose data may be any value: the inverse of
+// ReadAnyData.
 func AnyData(it *task.DataItem) (value, metadata json.RawMessage) {
 	if len(it.Data) == 0 {
 		return json.RawMessage(`{}`), it.Metadata
@@ -53,8 +53,8 @@ func AnyData(it *task.DataItem) (value, metadata json.RawMessage) {
 // marked reports whether metadata has the mark.
 func marked(metadata json.RawMessage) bool { return string(MemberOf(metadata, mark)) == "true" }
 
-// holdsValue reports whether v is an object that a mark makes a value of: its only member is a value that is no
-// object, or one of the same kind.
+// holdsValue reports whether v is an object that a mark makes a value of: its only member is a value other than an
+// object, or an object of the same kind.
 func holdsValue(v gjson.Result) bool {
 	for v.IsObject() {
 		members := 0
@@ -75,7 +75,7 @@ func holdsValue(v gjson.Result) bool {
 	return false
 }
 
-// setMark returns metadata with the mark or without it. It is nil where nothing is left.
+// setMark returns metadata with the mark or without it. It is nil if nothing is left.
 func setMark(metadata json.RawMessage, set bool) json.RawMessage {
 	dst, empty := appendMembers([]byte{'{'}, true, metadata, func(name string) bool { return name != mark })
 	switch {

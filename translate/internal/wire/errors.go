@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// ErrorOf returns the task.Error in err. Where there is none, or one of a kind that does not exist, it returns an
-// internal error without a text: callers see nothing of what is not meant for them.
+// ErrorOf returns the task.Error in err. For none, or one of an unknown kind, it returns an internal error without a
+// text: callers see nothing not meant for them.
 func ErrorOf(err error) *task.Error {
 	if e, ok := errors.AsType[*task.Error](err); ok && e.Kind.Valid() {
 		return e
@@ -20,8 +20,8 @@ func ErrorOf(err error) *task.Error {
 	return new(task.Error)
 }
 
-// ErrorData returns the data member of an error of JSON-RPC: its type where the code says too little, its field, what
-// it carries, and its sentence as the details (AIP v01.00 §5.2). It is nil where there is nothing to say.
+// ErrorData returns the data member of an error of JSON-RPC: its type if the code says too little, its field, its own
+// data, and its sentence as the details (AIP v01.00 §5.2). It is nil if there is nothing to say.
 func ErrorData(e *task.Error, errorType string) []byte {
 	var dst []byte
 	add := func(key string, value []byte) {

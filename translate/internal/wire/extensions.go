@@ -13,20 +13,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// The extensions of an object are the members that the canon has no field for: a JSON object with a member for each
-// family of dialects, {"a2a":{"extensions":["x"]}}. The codecs of a family write its members again where they read
-// them. Codecs of other families show them as metadata. The extensions of a data item stand in its Metadata, beside
-// what its sender wrote there.
+// The extensions of an object are the members without a field in the canon: a JSON object with a member for each family
+// of dialects, {"a2a":{"extensions":["x"]}}. The codecs of a family write its members again in their old places. Codecs
+// of other families show them as metadata. The extensions of a data item stand in its Metadata, beside its sender's own
+// members there.
 
-// Family is the name under which a family of dialects keeps its members.
+// Family is the name of a family of dialects in the extensions, with its members below it.
 type Family string
 
-// Names is a list of the members that mean something in an object, with spaces between them. Names are case-sensitive
-// in JSON, so "TaskID" is not read as taskId. But it is not passed on either, because the next reader may be less
-// strict.
+// Names is a list of the members with a meaning in an object, with spaces between them. Names are case-sensitive in
+// JSON, so "TaskID" is not read as taskId. But it is not passed on either, because the next reader may be less strict.
 type Names string
 
-// has reports whether the list has a name, as it is read by readers that ignore case and underscores.
+// has reports whether the list has a name, as readers ignoring case and underscores read it.
 func (n Names) has(name string) bool {
 	name = strings.ReplaceAll(name, "_", "")
 	for known := range strings.FieldsSeq(string(n)) {
@@ -37,11 +36,11 @@ func (n Names) has(name string) bool {
 	return false
 }
 
-// metadata is a member that every object may have. It is never passed on in another spelling.
+// metadata is a possible member of every object. It is never passed on in another spelling.
 const metadata Names = "metadata"
 
-// Extensions gathers the members of an object that a codec has no field for. The zero value is empty. What is larger
-// than task.MaxExtensions is dropped, all of it.
+// Extensions gathers the members of an object without a field in a codec. The zero value is empty. Members of more than
+// task.MaxExtensions bytes are dropped, all of them.
 type Extensions struct {
 	members []byte // "a":1,"b":2
 	objects []byte // of AddObject
@@ -61,7 +60,7 @@ func (x *Extensions) add(name, value string) {
 	}
 }
 
-// AddObject adds a member that is an object of what was gathered of an inner object, unless that is empty.
+// AddObject adds a member: an object of the gathered members of an inner object, unless there are none.
 func (x *Extensions) AddObject(name string, inner *Extensions, known Names) {
 	x.over = x.over || inner.over
 	if members := inner.without(known); x.fits(len(name)+len(members)) && len(members) > 0 {
@@ -69,7 +68,7 @@ func (x *Extensions) AddObject(name string, inner *Extensions, known Names) {
 	}
 }
 
-// fits reports whether so many more bytes may be kept. Where not, nothing is.
+// fits reports whether so many more bytes may be kept. If not, nothing is kept.
 func (x *Extensions) fits(more int) bool {
 	if x.over = x.over || len(x.members)+len(x.objects)+more > task.MaxExtensions; x.over {
 		x.members, x.objects = nil, nil
@@ -84,7 +83,7 @@ func appendMember(dst []byte, name, value string) []byte {
 	return append(append(task.AppendString(dst, name), ':'), OneLine([]byte(value))...)
 }
 
-// without returns all that was gathered, but for the known names.
+// without returns all gathered members, but for the known names.
 func (x *Extensions) without(known Names) []byte {
 	if len(x.members)+len(x.objects) == 0 {
 		return nil
@@ -99,25 +98,25 @@ func (x *Extensions) without(known Names) []byte {
 	return append(dst, x.objects...)
 }
 
-// JSON returns what was gathered, but for the known names, as the extensions of a family; nil where there is nothing.
+// JSON returns the gathered members, but for the known names, as the extensions of a family; nil for none.
 func (x *Extensions) JSON(f Family, known Names) json.RawMessage {
 	return bounded(x.Join(nil, f, known))
 }
 
-// JSONWith is JSON for an object that has metadata of its own, which is nil or an object.
+// JSONWith is JSON for an object with metadata of its own: nil or an object.
 func (x *Extensions) JSONWith(metadata json.RawMessage, f Family, known Names) json.RawMessage {
 	return bounded(x.Join(metadata, f, known))
 }
 
-// Join returns the metadata of an object with what was gathered beside it, but for the known names, as the family's
-// member. Where the metadata has a member of that name already, all of it becomes the metadata in the family's member.
+// Join returns the metadata of an object with the gathered members, but for the known names, as the family's member. If
+// the metadata has a member of that name already, all of it becomes the metadata in the family's member.
 func (x *Extensions) Join(metadata json.RawMessage, f Family, known Names) json.RawMessage {
 	members := x.without(known)
 	switch {
 	case len(metadata) == 0 && len(members) == 0:
 		return nil
 	case f.Of(metadata) != nil:
-		isMarked := marked(metadata) // which is said of the item, and stays where it is found
+		isMarked := marked(metadata) // a mark of the item, so it stays in its place
 		if isMarked {
 			metadata = setMark(metadata, false)
 		}
@@ -150,7 +149,7 @@ func bounded(extensions json.RawMessage) json.RawMessage {
 	return extensions
 }
 
-// MemberOf returns the JSON of an object's member, nil where there is none. It is a part of object, no copy.
+// MemberOf returns the JSON of an object's member, nil for none. It is a part of object, no copy.
 func MemberOf(object json.RawMessage, name string) json.RawMessage {
 	if len(object) == 0 {
 		return nil
@@ -165,18 +164,18 @@ func MemberOf(object json.RawMessage, name string) json.RawMessage {
 // view parses JSON without a copy.
 func view(b []byte) gjson.Result { return gjson.Parse(unsafe.String(unsafe.SliceData(b), len(b))) }
 
-// Of returns what a family has in an object's extensions, nil where it has nothing.
+// Of returns a family's member of an object's extensions, nil for none.
 func (f Family) Of(extensions json.RawMessage) json.RawMessage {
 	return MemberOf(extensions, string(f))
 }
 
-// Append appends the members, each behind a comma, by which a codec writes the extensions of an object: those of own,
-// but for the known names. Last comes the metadata: own's, with what other families have in the extensions.
+// Append appends the members of a codec for the extensions of an object, each behind a comma: those of own, but for the
+// known names. Last comes the metadata: own's, with the members of other families in the extensions.
 func (f Family) Append(dst []byte, own, extensions json.RawMessage, known Names) []byte {
 	return f.AppendWith(dst, own, extensions, known, "", "")
 }
 
-// AppendWith is Append with one more member of the metadata, a string, where none has that name. An empty name stands
+// AppendWith is Append with one more member of the metadata, a string, if none has the same name. An empty name stands
 // for no such member.
 func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Names, name, value string) []byte {
 	if len(own) == 0 && len(extensions) == 0 && name == "" {
@@ -192,12 +191,12 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 		}
 		return true
 	})
-	if had.Exists() && !had.IsObject() { // not what it should be, but it stays what it was
+	if had.Exists() && !had.IsObject() { // not an object, but it stays as it was
 		return append(append(dst, `,"metadata":`...), had.Raw...)
 	}
 	before, empty := len(dst), true
 	dst = append(dst, `,"metadata":{`...)
-	var names map[string]bool // made where there is more than one source
+	var names map[string]bool // made for more than one source
 	if had.Exists() && (len(extensions) > 0 || name != "") {
 		names = make(map[string]bool)
 	}
@@ -211,7 +210,7 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 		return true
 	}
 	dst, empty = appendMembers(dst, empty, json.RawMessage(had.Raw), fresh)
-	mine := isObject(f.Of(extensions)) // which was written as own
+	mine := isObject(f.Of(extensions)) // it was written as own
 	dst, empty = appendMembers(dst, empty, extensions, func(key string) bool {
 		return !(mine && key == string(f)) && fresh(key)
 	})
@@ -227,8 +226,8 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 	return append(dst, '}')
 }
 
-// appendMembers appends those members of an object that keep wants, with commas between them; empty says that there
-// is none before them.
+// appendMembers appends the members of an object chosen by keep, with commas between them; empty is set if there is
+// none before them.
 func appendMembers(dst []byte, empty bool, object json.RawMessage, keep func(name string) bool) ([]byte, bool) {
 	view(object).ForEach(func(key, v gjson.Result) bool {
 		if keep(key.Str) {

@@ -69,7 +69,7 @@ func TestExtensionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestObjectsOfExtensions: what is in a member that is an object is judged by its own names, and the member stays.
+// TestObjectsOfExtensions: the members of an inner object are judged by its own names, and the object stays.
 func TestObjectsOfExtensions(t *testing.T) {
 	var inner, lookalikes, outer Extensions
 	inner.Add("inner", gjson.Parse("1"))

@@ -4,15 +4,15 @@ package wire
 
 import "github.com/aip-gateway/aip-gateway/jsonrpc"
 
-// Form is how the agents of a dialect write one object of an event that is a piece of a text: the members that the
-// object may have, and what each of them is. An object with any other member is not read. Any member may be null.
+// Form is the form of one object in a dialect's event for a piece of a text: the possible members of the object, and
+// the kind of each. An object with any other member is not read. Any member may be null.
 type Form struct {
 	names    jsonrpc.Names
 	members  []FormMember
-	required uint64 // the members without which an object is not read, a bit for each
+	required uint64 // the members required for reading an object, a bit for each
 }
 
-// NewForm returns a Form that has these members, in the order in which they are expected, 64 at most.
+// NewForm returns a Form with these members, in the expected order, 64 at most.
 func NewForm(members ...FormMember) *Form {
 	f := &Form{members: members}
 	for i, m := range members {
@@ -29,7 +29,7 @@ type FormMember struct {
 	name     string
 	kind     memberKind
 	form     *Form  // of the value, or of its only entry
-	value    string // that a constant must have
+	value    string // of a constant
 	most     int    // bytes of a short string
 	required bool
 }
@@ -53,13 +53,13 @@ const (
 	text
 )
 
-// Null is a member that is null.
+// Null is a null member.
 func Null(name string) FormMember { return FormMember{name: name, kind: null} }
 
-// Scalar is a string, a number or a boolean, which is ignored.
+// Scalar is a string, a number or a boolean. It is ignored.
 func Scalar(name string) FormMember { return FormMember{name: name, kind: scalar} }
 
-// Short is a scalar that is ignored, and no string of more than so many bytes.
+// Short is an ignored scalar, and no string of more than so many bytes.
 func Short(name string, most int) FormMember { return FormMember{name: name, kind: short, most: most} }
 
 // Constant is a string with this value.
@@ -67,7 +67,7 @@ func Constant(name, value string) FormMember {
 	return FormMember{name: name, kind: constant, value: value}
 }
 
-// Required is a string with this value, without which the object is not read.
+// Required is a string with this value. Without it the object is not read.
 func Required(name, value string) FormMember {
 	return FormMember{name: name, kind: constant, value: value, required: true}
 }
@@ -87,10 +87,10 @@ func PieceProduct(name string) FormMember { return FormMember{name: name, kind: 
 // PieceName is the name of the product, a string without escapes.
 func PieceName(name string) FormMember { return FormMember{name: name, kind: productName} }
 
-// PieceIndex is the index of the artifact, an integer that is not negative.
+// PieceIndex is the index of the artifact, a non-negative integer.
 func PieceIndex(name string) FormMember { return FormMember{name: name, kind: index} }
 
-// PieceAppend is a boolean: whether the text is appended to that of the product.
+// PieceAppend is a boolean: whether the text is appended to the product's.
 func PieceAppend(name string) FormMember { return FormMember{name: name, kind: appends} }
 
 // PieceLast is a boolean: whether this is the last piece of the product.
@@ -109,7 +109,7 @@ func (p *Piece) object(f *Form) bool {
 	return ok && seen&f.required == f.required
 }
 
-// member reads the value of a member, which is not null.
+// member reads the value of a member. It is not null.
 func (p *Piece) member(m *FormMember) (ok bool) {
 	switch m.kind {
 	case scalar:

@@ -8,10 +8,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Passed returns the parameters of a caller's command that are for the agent: all but the ones that the gateway
-// handles itself. The gateway answers in time, ends a task that waits too long or whose products are too large, and
-// notifies the caller's webhooks. An agent that did so as well would do it at another moment, and the two would not
-// agree. It returns nil where no parameter is left.
+// Passed returns the parameters of a caller's command for the agent: all but those handled by the gateway itself. The
+// gateway answers in time, ends a task after too long a wait or with too large products, and notifies the caller's
+// webhooks. An agent doing so as well would do it at another moment, and the two would not agree. It returns nil if no
+// parameter is left.
 func Passed(params json.RawMessage) json.RawMessage {
 	if !isObject(params) {
 		return nil
@@ -30,12 +30,12 @@ func Passed(params json.RawMessage) json.RawMessage {
 	return append(out, '}')
 }
 
-// commandFamily is the family of dialects whose commands have parameters.
+// commandFamily is the family of dialects with parameters of commands.
 const commandFamily Family = "aip"
 
-// WithPassed returns the extensions of a message with the parameters of its command that are for an agent of another
-// protocol: the member commandParams of AIP's. There they take the place of nothing that the gateway has in the
-// metadata, or the agent's own protocol.
+// WithPassed returns the extensions of a message with the parameters of its command for an agent of another protocol:
+// the member commandParams of AIP's. There they take the place of nothing from the gateway in the metadata, or from the
+// agent's own protocol.
 func WithPassed(extensions, params json.RawMessage) json.RawMessage {
 	passed := Passed(params)
 	if passed == nil {
@@ -53,8 +53,8 @@ func WithPassed(extensions, params json.RawMessage) json.RawMessage {
 	return append(dst, '}')
 }
 
-// Items returns the data items of a message as an agent of another protocol gets them. A command that has nothing but
-// parameters says an empty text, since no other protocol has a message without content.
+// Items returns the data items of a message as an agent of another protocol gets them. A command with nothing but
+// parameters becomes an empty text, since no other protocol has a message without content.
 func Items(m *task.Message) []task.DataItem {
 	if len(m.DataItems) == 0 && Passed(m.Params) != nil {
 		return []task.DataItem{task.Text("")}

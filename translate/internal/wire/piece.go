@@ -9,9 +9,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Piece is an event of an agent's stream that is nothing but a piece of a product which is a plain text, read in one
-// strict pass. Its fields are views of the event, empty where that does not have them. What is unusual, such as an
-// escape in a name or any metadata, is not read: then the event is for the codec that reads all of them.
+// Piece is an event of an agent's stream with nothing but a piece of a product with a plain text, read in one strict
+// pass. Its fields are views of the event, empty for missing members. An unusual event, such as one with an escape in a
+// name or any metadata, is not read: then it is for the codec of all events.
 type Piece struct {
 	cursor jsonrpc.Cursor
 
@@ -21,11 +21,10 @@ type Piece struct {
 	Indexed       bool   // it has one
 	Append, Last  bool
 	Text          []byte // the JSON of the text, without its quotes
-	textEnd       int    // where Text ends in the event
+	textEnd       int    // the end of Text in the event
 }
 
-// ReadPiece reads an event that is an object of a form. ok is false where it is none, or has no text, or would take one
-// away.
+// ReadPiece reads an event: an object of a form. ok is false if it is none, or has no text, or would take one away.
 func ReadPiece(event []byte, f *Form) (p Piece, ok bool) {
 	p.cursor = jsonrpc.NewCursor(event)
 	ok = p.object(f) && p.cursor.End() && p.textEnd > 0 && (p.Append || len(p.Text) > 0)
@@ -38,18 +37,18 @@ func InResponse(result *Form) *Form {
 		Null("error"))
 }
 
-// LastPiece is the last piece that was read of a stream. Most events of a stream are like the one before but for the
-// text. The zero LastPiece is none.
+// LastPiece is the last piece read of a stream. Most events of a stream are like the one before but for the text. The
+// zero LastPiece is none.
 type LastPiece struct {
-	before, after []byte // what stands before the text in the event, with its first quote, and what after its last one
+	before, after []byte // the event before the text, with its first quote, and after its last one
 	product, name string
 	append, last  bool
 }
 
-// maxAlike is the most of an event without its text, in bytes, that is kept for comparison.
+// maxAlike is the most of an event without its text, in bytes, kept for comparison.
 const maxAlike = 1 << 10
 
-// Read reads an event that is like the last piece but for the text, and adds it to pieces. Otherwise it returns false.
+// Read reads an event like the last piece but for the text, and adds it to pieces. Otherwise it returns false.
 func (l *LastPiece) Read(event []byte, pieces *task.Pieces) bool {
 	if len(l.before) == 0 || !bytes.HasPrefix(event, l.before) {
 		return false
@@ -63,7 +62,7 @@ func (l *LastPiece) Read(event []byte, pieces *task.Pieces) bool {
 	return true
 }
 
-// Product returns the id of the product, empty where there is no last piece.
+// Product returns the id of the product, empty if there is no last piece.
 func (l *LastPiece) Product() string { return l.product }
 
 // Add adds the piece of an event to pieces, and makes it the last. product is the id of its product.

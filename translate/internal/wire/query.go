@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// BeginRequest appends a request of JSON-RPC up to its params. Its id is that of the query. Where that has none it is
-// the name of what the request is about.
+// BeginRequest appends a request of JSON-RPC up to its params. Its id is the query's. If the query has none it is
+// about, the name of the request's subject.
 func BeginRequest(dst []byte, q *translate.Query, about, method string) []byte {
 	if q.ID != "" {
 		about = q.ID
@@ -22,7 +22,7 @@ func BeginRequest(dst []byte, q *translate.Query, about, method string) []byte {
 }
 
 // Response reads the envelope of an agent's answer to a query. It copies body: the response is a view of the copy. An
-// error may be without an id, since an agent that cannot read a request does not know its id (JSON-RPC 2.0, section 5).
+// error may be without an id, since an agent unable to read a request does not know its id (JSON-RPC 2.0, section 5).
 func Response(body []byte, q *translate.Query) (jsonrpc.Response, error) {
 	res, bad := parse(body, jsonrpc.ParseResponse)
 	switch {
@@ -34,8 +34,8 @@ func Response(body []byte, q *translate.Query) (jsonrpc.Response, error) {
 	return res, otherAnswer(otherID)
 }
 
-// ResponseInExchange is Response for agents that are asked by one request in one exchange. Some answer with no id, or
-// with one of their own: that is refused only if it is the id of another request.
+// ResponseInExchange is Response for agents asked by one request in one exchange. Some answer with no id, or with one
+// of their own: it is refused only if it is the id of another request.
 func ResponseInExchange(body []byte, q *translate.Query) (jsonrpc.Response, error) {
 	res, err := Response(body, q)
 	if errors.Is(err, translate.ErrOtherAnswer) {
@@ -44,9 +44,9 @@ func ResponseInExchange(body []byte, q *translate.Query) (jsonrpc.Response, erro
 	return res, err
 }
 
-// InExchange refuses an answer that has the id of another request of this process.
+// InExchange refuses an answer with the id of another request of this process.
 func InExchange(id jsonrpc.ID, q *translate.Query) error {
-	ours := q.ID[:strings.LastIndexByte(q.ID, '-')+1] // with which all ids of this process begin
+	ours := q.ID[:strings.LastIndexByte(q.ID, '-')+1] // the beginning of all ids of this process
 	if q.ID == "" || isID(id, q.ID) || len(id) == 0 || id[0] != '"' || !strings.HasPrefix(string(id[1:]), ours) {
 		return nil
 	}
@@ -59,12 +59,11 @@ func isID(id jsonrpc.ID, want string) bool {
 	return len(id) == len(want)+2 && id[0] == '"' && string(id[1:len(id)-1]) == want
 }
 
-// About refuses an answer that is about another task than the query. name is what the answer calls its task, empty
-// where it does not say that.
+// About refuses an answer about another task than the query's. name is the task's name in the answer, empty for none.
 func About(q *translate.Query, name string) error { return same(q.Task, name, "task") }
 
-// GoesOn is About for the first answer to a turn, which is known to be the answer to its request. The agent may go on
-// with the conversation by another task of the same session.
+// GoesOn is About for the first answer to a turn, known to be the answer to its request. The agent may go on with the
+// conversation by another task of the same session.
 func GoesOn(q *translate.Query, name, session string) error {
 	if q.Turn && session != "" && session == q.Session {
 		return nil
@@ -72,10 +71,10 @@ func GoesOn(q *translate.Query, name, session string) error {
 	return About(q, name)
 }
 
-// InSession refuses an answer that names another session of the gateway. Another name is one of the agent's own, which
-// says nothing.
+// InSession refuses an answer naming another session of the gateway. Any other name is one of the agent's own, and says
+// nothing.
 func InSession(q *translate.Query, name string) error {
-	ours := q.Session[:strings.LastIndexByte(q.Session, '-')+1] // with which all names of the gateway begin
+	ours := q.Session[:strings.LastIndexByte(q.Session, '-')+1] // the beginning of all names of the gateway
 	if ours == "" || len(name) != len(q.Session) || !strings.HasPrefix(name, ours) {
 		return nil
 	}
@@ -93,9 +92,9 @@ func otherAnswer(detail string) error {
 	return Refuse("%s", detail).WithCause(translate.ErrOtherAnswer)
 }
 
-// Informal returns the error that an event of a stream reports in no form of its dialect, in the agent's words. err
-// says why the event is no answer, and is returned where there are no such words. An event that the agent names
-// "error" may be no more than a text; in any other, they are in a member "error".
+// Informal returns the error in an event of a stream in no form of its dialect, in the agent's words. err is the reason
+// why the event is no answer, and is returned if there are no such words. An event named "error" by the agent may be no
+// more than a text; in any other, they are in a member "error".
 func Informal(event string, data []byte, err error) error {
 	if task.KindOf(err) != task.InvalidAgentResponse || errors.Is(err, translate.ErrOtherAnswer) {
 		return err

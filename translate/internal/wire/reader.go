@@ -14,17 +14,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Reader reads what a caller sends, and keeps the first error. It reads a value that is null or missing as the zero
-// value. The strings that it returns are views of the body until Own or Owned has copied them.
+// Reader reads a caller's body, and keeps the first error. It reads a null or missing value as the zero value. Its
+// strings are views of the body until Own or Owned has copied them.
 //
-// A method takes a value and the path of its field behind the Prefix: "taskId", or nothing where the Prefix is all of
-// it.
+// A method takes a value and the path of its field behind the Prefix: "taskId", or nothing if the Prefix is all of it.
 type Reader struct {
-	Prefix string      // what stands before each path in an error, such as "params."
+	Prefix string      // the beginning of each path in an error, such as "params."
 	Err    *task.Error // the first error; its field is the whole path
 }
 
-// Fail records that the field is not valid, unless there is an error already.
+// Fail records the error of an invalid field, unless there is an error already.
 func (r *Reader) Fail(field, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = task.Errorf(task.InvalidParams, format, args...).WithField(r.path(field))
@@ -33,7 +32,7 @@ func (r *Reader) Fail(field, format string, args ...any) {
 
 func (r *Reader) path(field string) string { return strings.TrimSuffix(r.Prefix+field, ".") }
 
-// name returns what a field is called in a sentence: the last name of its path.
+// name returns the name of a field for a sentence: the last name of its path.
 func (r *Reader) name(field string) string {
 	path := r.path(field)
 	if path == "" {
@@ -50,7 +49,7 @@ func (r *Reader) Text(v gjson.Result, field string) string {
 	return v.Str
 }
 
-// Bounded reads a string of at most so many bytes that may stand in logs, in keys and in header fields.
+// Bounded reads a string of at most so many bytes, fit for logs, keys and header fields.
 func (r *Reader) Bounded(v gjson.Result, field string, most int) string {
 	s := r.Text(v, field)
 	if len(s) > most || strings.ContainsFunc(s, unicode.IsControl) {
@@ -59,7 +58,7 @@ func (r *Reader) Bounded(v gjson.Result, field string, most int) string {
 	return s
 }
 
-// Required reads a string as Bounded does that must be there.
+// Required reads a required string, as Bounded does.
 func (r *Reader) Required(v gjson.Result, field string, most int) string {
 	if Absent(v) {
 		r.Fail(field, "%s is missing; it must be a string of 1 to %d bytes", r.name(field), most)
@@ -74,10 +73,10 @@ func (r *Reader) Required(v gjson.Result, field string, most int) string {
 // ID reads an id.
 func (r *Reader) ID(v gjson.Result, field string) string { return r.Bounded(v, field, MaxID) }
 
-// RequiredID reads an id that must be there.
+// RequiredID reads a required id.
 func (r *Reader) RequiredID(v gjson.Result, field string) string { return r.Required(v, field, MaxID) }
 
-// PresentID reads an id that must be there, and may be empty: then its sender leaves it to the reader.
+// PresentID reads a required id. It may be empty: then its sender leaves it to the reader.
 func (r *Reader) PresentID(v gjson.Result, field string) string {
 	if Absent(v) {
 		return r.RequiredID(v, field)
@@ -85,14 +84,14 @@ func (r *Reader) PresentID(v gjson.Result, field string) string {
 	return r.ID(v, field)
 }
 
-// Word reads a string that must be the given one, unless it is missing.
+// Word reads a string. It must be the given one, unless it is missing.
 func (r *Reader) Word(v gjson.Result, field, want string) {
 	if s := r.Text(v, field); s != want && !Absent(v) {
 		r.Fail(field, "%s must be %q", r.name(field), want)
 	}
 }
 
-// Count reads an integer that is not negative. One that is too large is the largest int64.
+// Count reads a non-negative integer. One too large is read as the largest int64.
 func (r *Reader) Count(v gjson.Result, field string) int64 {
 	if Absent(v) {
 		return 0
@@ -113,7 +112,7 @@ func (r *Reader) Flag(v gjson.Result, field string) bool {
 	return v.Type == gjson.True
 }
 
-// Base64 reads the standard base64 of RFC 4648 §4 with its padding: the form that all agents read.
+// Base64 reads the standard base64 of RFC 4648 §4 with its padding: the form read by all agents.
 func (r *Reader) Base64(v gjson.Result, field string) string {
 	s := r.Text(v, field)
 	if !IsBase64(s) {
@@ -142,7 +141,7 @@ func (r *Reader) JSON(v gjson.Result, field string) json.RawMessage {
 }
 
 // Each calls f with the entries of an array, at most so many, until there is an error. While f is called, paths begin
-// at the entry: that of the entry itself is empty, that of its member text is ".text".
+// at the entry: the path of the entry itself is empty, the path of its member text is ".text".
 func (r *Reader) Each(v gjson.Result, field string, most int, f func(entry gjson.Result)) {
 	if !v.IsArray() {
 		r.Fail(field, "%s must be an array", r.name(field))
@@ -204,7 +203,7 @@ func Own(views ...*string) {
 	}
 }
 
-// Owned returns a copy of s, the string that v holds. A string with escapes is no view of the body any more.
+// Owned returns a copy of s, the string of v. A string with escapes is no view of the body any more.
 func Owned(v gjson.Result, s string) string {
 	if len(v.Raw) > len(s)+len(`""`) {
 		return s

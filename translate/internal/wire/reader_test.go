@@ -15,7 +15,7 @@ import (
 )
 
 // TestReader: a value of the right type is read, null and no value are the zero value, and anything else is an error
-// that names its field.
+// with the name of its field.
 func TestReader(t *testing.T) {
 	long := `"` + strings.Repeat("x", MaxID+1) + `"`
 	const control = `"a\u0000b"`
@@ -23,7 +23,7 @@ func TestReader(t *testing.T) {
 		read    func(r *Reader, v gjson.Result) any
 		good    map[string]any // by their JSON
 		bad     []string
-		missing string // the error where there is no value; empty where that is allowed
+		missing string // the error if there is no value; empty if this is allowed
 	}{
 		"Text": {
 			read: func(r *Reader, v gjson.Result) any { return r.Text(v, "f") },
@@ -130,7 +130,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestOwn: what is owned is no view of the body.
+// TestOwn: an owned string is no view of the body.
 func TestOwn(t *testing.T) {
 	body := []byte(`{"a":"one","b":"t\u0077o","c":""}`)
 	v := gjson.ParseBytes(body)

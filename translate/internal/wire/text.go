@@ -9,9 +9,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// JoinTexts appends items to dst, with plain texts that follow each other joined to one. An agent that streams a text
-// in pieces may list the pieces when it is asked for the task, and the two must not differ. dst may be items[:0]: it
-// never gets ahead of them.
+// JoinTexts appends items to dst, with adjacent plain texts joined to one. An agent streaming a text in pieces may list
+// the pieces when it is asked for the task, and the two must not differ. dst may be items[:0]: it never gets ahead of
+// them.
 func JoinTexts(dst, items []task.DataItem) []task.DataItem {
 	for i := 0; i < len(items); {
 		it, end := items[i], i+1

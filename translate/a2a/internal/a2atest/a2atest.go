@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package a2atest has what the tests of several versions share.
+// Package a2atest has helpers for the tests of several versions.
 package a2atest
 
 import (
@@ -27,7 +27,7 @@ import (
 
 var Update = flag.Bool("update", false, "write what is read into the golden files")
 
-// Captured reads every answer in a file, and compares the reports with those beside it.
+// Captures reads every answer in a file, and compares the reports with those beside it.
 func Captures(t *testing.T, path string, c translate.Client) {
 	ar, err := txtar.ParseFile(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func Show(rep agent.Report, err error) string {
 
 func Product(p *task.Product) string { return string(task.Form(nil).AppendProduct(nil, p)) }
 
-// Check checks what is true of every report: states and items that AIP allows, and different ids of products.
+// Check checks the properties of every report: states and items that AIP allows, and different ids of products.
 func Check(t *testing.T, rep agent.Report, err error) {
 	if err != nil {
 		var e *task.Error
@@ -182,7 +182,7 @@ func Check(t *testing.T, rep agent.Report, err error) {
 	}
 }
 
-// Seeds adds the captures whose names have an ending.
+// Seeds adds the captures with a suffix in their names.
 func Seeds(f *testing.F, path, suffix string) {
 	f.Helper()
 	ar, err := txtar.ParseFile(path)
@@ -201,7 +201,7 @@ func Request(method, params string) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
 }
 
-// Decode reads a request, from memory that is used for something else right after.
+// Decode reads a request, from memory used for something else right after.
 func Decode(t testing.TB, s translate.Server, body []byte) (translate.Call, error) {
 	t.Helper()
 	body = append([]byte(nil), body...)
@@ -270,7 +270,7 @@ func story() []task.Event {
 	}
 }
 
-// Story returns a task in every form that a server writes, as a golden file.
+// Story returns a task in every form of a server, as a golden file.
 func Story(s translate.Server) []byte {
 	id := jsonrpc.ID(`"r1"`)
 	var out strings.Builder
@@ -345,7 +345,7 @@ func Sayable(t *testing.T, call *translate.Call) {
 	}
 }
 
-// FuzzDecode holds that what a server reads of any request can be stored, and sent to an agent of any version.
+// FuzzDecode checks any request as a server reads it: it can be stored, and sent to an agent of any version.
 func FuzzDecode(f *testing.F, s translate.Server, requests ...[]byte) {
 	for _, body := range requests {
 		f.Add(body)

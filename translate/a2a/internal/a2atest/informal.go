@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// InformalErrors holds that a client tells the error of a stream in the agent's words, where it has none of the forms
-// of its dialect. What is no error stays what it was.
+// InformalErrors checks that a client reports an error of a stream in the agent's words, if it has none of the forms of
+// its dialect. Other events keep their meaning.
 func InformalErrors(t *testing.T, c translate.Client) {
 	t.Helper()
 	for _, ev := range []struct{ name, data string }{

@@ -13,20 +13,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// A caller activates extensions of A2A by a header field, not in the body. They are kept with its message,
-// so that whatever process sends the message to an agent says the same.
+// A caller activates extensions of A2A by a header field, not in the body. They are kept with its message, so that
+// every process sending the message to an agent names the same extensions.
 
-// activated is the member of a request's extensions that has them. It is no member of any version's params.
+// activated is the member of a request's extensions with them. It is no member of any version's params.
 const activated = "activatedExtensions"
 
-// Limits of what a caller may activate. What is beyond them is ignored, as agents ignore extensions that they do not
-// know.
+// Limits of a caller's activated extensions. Extensions beyond them are ignored, as agents ignore unknown ones.
 const (
 	maxActivated    = 16
 	maxActivatedURI = 256
 )
 
-// Activate gathers the extensions that header fields activate.
+// Activate gathers the extensions activated by header fields.
 func (r *Request) Activate(fields []string) {
 	uris := listed(fields...)
 	if uris == "" {
@@ -51,7 +50,7 @@ func listed(fields ...string) string {
 	return strings.Join(uris, ", ")
 }
 
-// isURI reports whether a text may be the URI of an extension, which stands in a list in a header field.
+// isURI reports whether a text may be the URI of an extension, in a list in a header field.
 func isURI(s string) bool {
 	return s != "" && len(s) <= maxActivatedURI && strings.Contains(s, ":") &&
 		!strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"<>\^{|}`+"`", c) })

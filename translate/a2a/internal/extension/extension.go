@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extension keeps the members of A2A's objects that the canon has no field for, so that any version writes what
-// another has read.
+// Package extension keeps the members of A2A's objects without a field in the canon, so that any version writes the
+// members read by another.
 package extension
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// family is the name of A2A's extensions: metadata, extensions, and all members that no version
-// knows. They keep the shape that they came in, without what the codec has fields for: those of a task.Message are the
-// request's params, with the members message and configuration in them; those of a task.Status are a TaskStatus, with
-// its message in it. What other families keep is written as metadata.
+// family is the name of A2A's extensions: metadata, extensions, and all members unknown to every version. They keep
+// their shape, without the members with a field in the codec: those of a task.Message are the request's params, with
+// the members message and configuration in them; those of a task.Status are a TaskStatus, with its message in it. The
+// extensions of other families are written as metadata.
 const family wire.Family = "a2a"
 
-// The members that mean something in some version, so that extensions never set them. Of the params, tenant is among
-// them, because an agent's tenants are not for callers to choose. The control members of a configuration are for the
-// gateway, which answers the caller.
+// The members with a meaning in some version. Extensions never set them. Of the params, tenant is among them, because
+// an agent's tenants are not for callers to choose. The control members of a configuration are for the gateway, as it
+// answers the caller.
 const (
 	resultMembers wire.Names = "id kind type taskId contextId sessionId status artifact artifacts history final " +
 		"append lastChunk messageId parts role eventType task message statusUpdate artifactUpdate"
@@ -41,10 +41,10 @@ const (
 	configurationMembers wire.Names = controlMembers + " acceptedOutputModes"
 )
 
-// aipState is a member that the gateway adds to the metadata of tasks. It is dropped when it comes back.
+// aipState is a member of the metadata of tasks, added by the gateway. It is dropped when it comes back.
 const aipState = "aipState"
 
-// AddResult adds a member of a Task or an event that has no field.
+// AddResult adds a member of a Task or an event without a field.
 func AddResult(r *wire.Extensions, key string, v gjson.Result) {
 	if key != "metadata" || !v.IsObject() || !strings.Contains(v.Raw, aipState) {
 		r.Add(key, v)
@@ -77,7 +77,7 @@ func OfStatus(r, message *wire.Extensions) json.RawMessage {
 	return r.JSON(family, statusMembers)
 }
 
-// OfPart returns the metadata of a part with its extensions. words are the names of the members that its version has.
+// OfPart returns the metadata of a part with its extensions. words are the names of its version's members.
 func OfPart(metadata json.RawMessage, r *wire.Extensions, words wire.Names) json.RawMessage {
 	return r.Join(metadata, family, words)
 }
@@ -101,7 +101,7 @@ func member(extra json.RawMessage, name string) json.RawMessage {
 }
 
 // AppendResult appends the extensions of a Task or an event. state is added to the metadata, unless it is task.None:
-// the state of AIP where that of A2A does not say it.
+// the state of AIP if that of A2A does not say it.
 func AppendResult(dst []byte, extra json.RawMessage, state task.State) []byte {
 	name := aipState
 	if state == task.None {
@@ -130,8 +130,8 @@ func AppendArtifact(dst []byte, extra json.RawMessage, id string) []byte {
 	return family.AppendWith(dst, family.Of(extra), extra, artifactMembers, name, id)
 }
 
-// AppendAnswer appends the extensions of a message that was read in the place of an artifact. The tasks that it refers
-// to are known to the agent only.
+// AppendAnswer appends the extensions of a message read in the place of an artifact. Only the agent knows the tasks in
+// its references.
 func AppendAnswer(dst []byte, extra json.RawMessage) []byte {
 	return family.Append(dst, family.Of(extra), extra, referringMembers)
 }
@@ -147,8 +147,8 @@ func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	return append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 }
 
-// AppendTurn appends the extensions of a turn's message, and the tasks that it refers to: ref, unless that is empty,
-// and those that its caller names.
+// AppendTurn appends the extensions of a turn's message, and its references to tasks: ref, unless it is empty, and
+// those named by its caller.
 func AppendTurn(dst []byte, extra json.RawMessage, ref string, others []string) []byte {
 	refs := others
 	if ref != "" {
@@ -157,7 +157,7 @@ func AppendTurn(dst []byte, extra json.RawMessage, ref string, others []string) 
 	return family.Append(appendReferences(dst, refs), member(extra, "message"), extra, referringMembers)
 }
 
-// appendReferences appends the names of the tasks that a message refers to, unless there are none.
+// appendReferences appends a message's references to tasks, unless there are none.
 func appendReferences(dst []byte, refs []string) []byte {
 	if len(refs) == 0 {
 		return dst
@@ -171,7 +171,7 @@ func AppendParams(dst []byte, extra json.RawMessage) []byte {
 }
 
 // AppendConfiguration appends the extensions of a request's configuration; with modes, those include the media types
-// that the caller accepts.
+// accepted by the caller.
 func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 	known := configurationMembers
 	if modes {
@@ -180,10 +180,10 @@ func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 	return family.Append(dst, Configuration(extra), nil, known)
 }
 
-// maxReferences is how many tasks a message may refer to.
+// maxReferences is the most references to tasks in a message.
 const maxReferences = 64
 
-// References reads the ids of the tasks that a caller's message refers to.
+// References reads the references to tasks in a caller's message.
 func References(r *wire.Reader, list gjson.Result) (refs []string) {
 	const field = "message.referenceTaskIds"
 	if !wire.Absent(list) {
@@ -195,15 +195,15 @@ func References(r *wire.Reader, list gjson.Result) (refs []string) {
 // Request gathers the extensions of a request.
 type Request struct{ Params, Message, Configuration wire.Extensions }
 
-// Extensions returns what was gathered; nil where there is nothing.
+// Extensions returns the gathered extensions; nil for none.
 func (r *Request) Extensions() json.RawMessage {
 	r.Params.AddObject("configuration", &r.Configuration, controlMembers)
 	r.Params.AddObject("message", &r.Message, messageMembers)
 	return r.Params.JSON(family, paramsMembers)
 }
 
-// InHistory returns a message as a history shows it. The members that no version of A2A has are left out of a caller's
-// message: they are for the agent, and readers that validate a Task against its schema refuse them.
+// InHistory returns a message as a history shows it. Members in no version of A2A are left out of a caller's message:
+// they are for the agent, and readers validating a Task against its schema refuse them.
 func InHistory(m *task.Message) task.Message {
 	shown := *m
 	if m.SenderRole == task.Partner {
@@ -245,7 +245,7 @@ func pick(object json.RawMessage, names ...string) []byte {
 	return append(dst, '}')
 }
 
-// with returns extensions in which message, an object, with what it refers to, replaces all members of the family.
+// with returns extensions with message, an object, and its references in the place of all members of the family.
 func with(extra json.RawMessage, message []byte, refs []string) json.RawMessage {
 	dst := append([]byte(`{"`+family+`":{"message":`), message[:len(message)-1]...)
 	if refers := appendReferences(nil, refs); len(refers) > 0 {

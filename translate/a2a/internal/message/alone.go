@@ -7,11 +7,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// An agent may answer a message by a Message and make no task. Then the caller gets that Message, and not the task that
-// the gateway has made of it. With confirm the caller gets the task: it is for the caller to complete it.
+// An agent may answer a message by a Message and make no task. Then the caller gets this Message, and not the gateway's
+// task for it. With confirm the caller gets the task: it is for the caller to complete it.
 
-// Alone returns the product that is shown to the caller of a command as the Message of the agent; nil if the task is
-// shown.
+// Alone returns the product to show to the caller of a command as the Message of the agent; nil if the task is shown.
 func Alone(t *task.Task, c *translate.Call, confirm bool) *task.Product {
 	if !answers(t, c, confirm) || t.Status.State != task.Completed || len(t.Products) != 1 {
 		return nil
@@ -23,8 +22,8 @@ func answers(t *task.Task, c *translate.Call, confirm bool) bool {
 	return t.WithoutTask && c.Message.Command == task.Start && !confirm
 }
 
-// Stream returns the encoder of a stream whose only frame is the Message of the agent, which frame appends; nil if the
-// events of the task are shown.
+// Stream returns the encoder of a stream with the Message of the agent, appended by frame, as its only frame; nil if
+// the events of the task are shown.
 func Stream(
 	t *task.Task, c *translate.Call, confirm bool, frame func(dst []byte, p *task.Product) []byte,
 ) translate.Encoder {

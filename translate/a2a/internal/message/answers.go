@@ -10,11 +10,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Answers are the Messages by which an agent answers in one stream, as products. Some agents send several, of which the
-// first may be empty, or one in pieces that have the same id.
+// Answers are the Messages of an agent in one stream, as products. Some agents send several, perhaps an empty one
+// first, or one in pieces with the same id.
 type Answers struct{ said []task.Product }
 
-// Add makes the Messages before it a part of a report of a Message, if that is one.
+// Add makes the Messages before it a part of a report, if it is one of a Message.
 func (a *Answers) Add(rep *agent.Report) {
 	if !rep.Message || len(rep.Products) == 0 {
 		a.said = nil

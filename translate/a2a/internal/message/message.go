@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package message has what is the same in the messages of all versions.
+// Package message has the common parts of the messages of all versions.
 package message
 
 import (
@@ -22,8 +22,8 @@ func Role(m *task.Message) string {
 	return "user"
 }
 
-// ID returns the id of a turn's message. It is the same whenever the turn is sent again, so that an agent that compares
-// ids takes it for the same message.
+// ID returns the id of a turn's message. It is the same for every sending of the turn, so that an agent comparing ids
+// takes it for the same message.
 func ID(t *agent.Turn) string {
 	switch {
 	case t.Message.ID != "":
@@ -34,8 +34,8 @@ func ID(t *agent.Turn) string {
 	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
 }
 
-// Made returns the id of a message that has none: that of what an agent says with its state, and of a dialect whose
-// messages have no ids. It is always the same, and unique: it is made of the task's id, the time and the content.
+// Made returns an id for a message without one: the message of an agent with its state, or one of a dialect without ids
+// of messages. It is always the same, and unique: it is made of the task's id, the time and the content.
 func Made(taskID string, at time.Time, content []byte) string {
 	id := taskID + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE(content)), 36)
 	if !at.IsZero() {
@@ -44,8 +44,8 @@ func Made(taskID string, at time.Time, content []byte) string {
 	return id
 }
 
-// Last returns the end of a history in which n messages have content. A2A has no commands, so callers skip messages
-// without content.
+// Last returns the end of a history, from the n-th last message with content. A2A has no commands, so callers skip
+// messages without content.
 func Last(all []task.Message, n int) []task.Message {
 	first := len(all)
 	for i := len(all) - 1; i >= 0 && n != 0; i-- {
@@ -57,8 +57,8 @@ func Last(all []task.Message, n int) []task.Message {
 	return all[first:]
 }
 
-// Activating returns the header fields that activate the extensions which the caller has activated. The field had
-// another name before 1.0, and agents of either version read either.
+// Activating returns the header fields to activate the extensions activated by the caller. The field had another name
+// before 1.0, and agents of either version read either.
 func Activating(t *agent.Turn) []translate.Field {
 	uris := extension.Activated(t.Message.Extensions)
 	if uris == "" {

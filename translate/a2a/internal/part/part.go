@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Append appends the parts of data items. word is the member that says what a part is: the only difference between the
+// Append appends the parts of data items. word is the member for the kind of a part: the only difference between the
 // versions, and agents require their own.
 func Append(dst []byte, word string, items []task.DataItem) []byte {
 	dst = append(dst, '[')
@@ -28,7 +28,7 @@ func Append(dst []byte, word string, items []task.DataItem) []byte {
 	return append(dst, ']')
 }
 
-// appendContent appends what follows the member that says what a part is.
+// appendContent appends the rest behind the name of the member for the kind of a part.
 func appendContent(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
@@ -83,7 +83,7 @@ func hasMembers(v gjson.Result) (has bool) {
 	return has
 }
 
-// words are other words of agents for what a part is, in small letters.
+// words are other words of agents for the kind of a part, in small letters.
 var words = map[string]string{
 	"text": "text", "text/plain": "text", "text/markdown": "text", "markdown": "text", "plain": "text", "string": "text",
 	"textpart": "text", "output_text": "text", "message": "text",
@@ -91,8 +91,8 @@ var words = map[string]string{
 	"data": "data", "datapart": "data", "json": "data", "application/json": "data", "object": "data",
 }
 
-// read reads one part of an agent. What is no text, file or data becomes a data item that holds the part as it was
-// sent, so that nothing is lost.
+// read reads one part of an agent. A part other than a text, a file or data becomes a data item with the part as sent,
+// so that nothing is lost.
 func read(part gjson.Result) task.DataItem {
 	if it, ok := Content(part); ok {
 		return it
@@ -142,11 +142,11 @@ func later(part gjson.Result) (it task.DataItem, ok bool) {
 	return it, !isTyped && (it.URI != "" || wire.IsBase64(it.Bytes) && it.Bytes != "")
 }
 
-// Content reads one part that is a text, a file or data. The type of a part counts only where its content agrees, and
-// may be missing: agents of later versions write "kind" instead, and some write neither.
+// Content reads one part: a text, a file or data. The type of a part counts only if its content agrees, and may be
+// missing: agents of later versions write "kind" instead, and some write neither.
 func Content(part gjson.Result) (it task.DataItem, ok bool) { return content(part, nil) }
 
-// content is Content with other words for what a part is; means returns what one means, empty where it means nothing.
+// content is Content with other words for the kind of a part; means returns the meaning of one, empty for none.
 func content(part gjson.Result, means func(word string) string) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
@@ -189,8 +189,8 @@ func content(part gjson.Result, means func(word string) string) (it task.DataIte
 	return it, false
 }
 
-// readFile reads a file into it. AIP has either a URI or the bytes: where an agent sends both, the bytes are kept,
-// because reading them needs no permission. ok is false where it sends neither.
+// readFile reads a file into it. AIP has either a URI or the bytes: if an agent sends both, the bytes are kept, because
+// reading them needs no permission. ok is false if it sends neither.
 func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	var f task.DataItem
 	wire.Members(file, func(key string, v gjson.Result) {
@@ -219,10 +219,10 @@ func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	return true
 }
 
-// MaxArtifacts is how many artifacts one task may have. Pieces of one artifact count as one.
+// MaxArtifacts is the most artifacts of one task. Pieces of one artifact count as one.
 const MaxArtifacts = 1000
 
-// Own replaces the texts of an item, which are views of the body that they were read from, by copies.
+// Own replaces the texts of an item, views of the body, by copies.
 func Own(it *task.DataItem) {
 	for _, s := range [...]*string{&it.Text, &it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
 		*s = strings.Clone(*s)

@@ -7,5 +7,5 @@ import "github.com/aip-gateway/aip-gateway/translate/internal/wire"
 var textPart = wire.NewForm(wire.Constant("type", "text"), wire.Constant("kind", "text"), wire.PieceText("text"),
 	wire.Null("metadata"), wire.Null("file"), wire.Null("data"))
 
-// Text is a list of parts that is one plain text, of which Read reads the same.
+// Text is a list of parts with one plain text only. Read reads the same of it.
 func Text(name string) wire.FormMember { return wire.Single(name, textPart) }

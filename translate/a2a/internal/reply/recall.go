@@ -12,14 +12,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Recallable reports whether what the agent has said before is what it says with a report of the whole task, which has
-// no word of its own and no artifact: it is the question, or the answer.
+// Recallable reports whether a report of the whole task, without a word of its own and without an artifact, stands for
+// the agent's earlier words: they are the question, or the answer.
 func Recallable(rep *agent.Report) bool {
 	return len(rep.Items) == 0 && (rep.State == task.AwaitingInput || rep.State == task.AwaitingCompletion)
 }
 
-// Recalled returns what the agent has said in the present turn by the history of its task: in its messages behind the
-// last one of the caller, with plain texts that meet joined. parts reads the content of a message.
+// Recalled returns the agent's words in the present turn, from the history of its task: in its messages behind the last
+// one of the caller, with adjacent plain texts joined. parts reads the content of a message.
 func Recalled(history gjson.Result, parts func(m gjson.Result) ([]task.DataItem, error)) []task.DataItem {
 	var whole task.Product
 	var texts task.Texts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reply reads what agents send in the same way in several versions: errors, ids, pushed updates and cards.
+// Package reply reads the parts of answers common to several versions: errors, ids, pushed updates and cards.
 package reply
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Failures are the errors of v0.1 by their code. An error that blames the gateway's own request is Internal, so that
-// no Leader looks for a mistake in a request that it did not write.
+// Failures are the errors of v0.1 by their code. An error blaming the gateway's own request is Internal, so that no
+// Leader looks for a mistake in a request it did not write.
 var Failures = []wire.Failure{
 	{Code: -32700, Kind: task.Internal, Detail: "the agent could not read the gateway's request"},
 	{Code: -32600, Kind: task.Internal, Detail: "the agent does not accept the gateway's request"},
@@ -45,9 +45,9 @@ func Name(rep *agent.Report, id, session, sent string) {
 	rep.OwnSession = rep.Ref.Session != sent && len(session) <= wire.MaxID
 }
 
-// Pushed reads the body of a request by which an agent reports a task unasked, and returns the task or the event in
-// it. Agents put envelopes around that: a response with a result, a notification with params, and an event in those.
-// It copies body: the value is a view of the copy.
+// Pushed reads the body of an agent's unasked report of a task, and returns the task or the event in it. Agents put
+// envelopes around that: a response with a result, a notification with params, and an event in those. It copies body:
+// the value is a view of the copy.
 func Pushed(body []byte) (gjson.Result, error) {
 	v, err := wire.Value(body, "notification")
 	if err != nil {
@@ -64,15 +64,15 @@ func Pushed(body []byte) (gjson.Result, error) {
 	return v, nil
 }
 
-// IsDone reports whether an event is no more than the word by which many agents end a stream, as the model that they
-// ask does.
+// IsDone reports whether an event is no more than the last word of many agents' streams, taken from the streams of
+// their models.
 func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
-// CardID is the id of the request for the extended card, which only callers see that the agent knows. The gateway,
-// which the agent knows, reads it and shows it to its own callers.
+// CardID is the id of the request for the extended card. An agent shows that card only to known callers. The gateway is
+// one of them, and shows it to its own callers.
 const CardID = "card"
 
-// Card returns the card in the answer to a query. failed turns an error that the agent reports into one of its kind.
+// Card returns the card in the answer to a query. failed turns an error of the agent into one of its kind.
 func Card(body []byte, q *translate.Query, failed func(*jsonrpc.Failure) error) ([]byte, error) {
 	res, err := wire.ResponseInExchange(body, q)
 	switch {

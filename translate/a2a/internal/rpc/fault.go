@@ -11,15 +11,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Fault is how an error is written to callers of the versions before 1.0.
+// Fault is an error in the form for callers of the versions before 1.0.
 type Fault struct {
 	code      int
 	message   string
-	errorType string // a member of data, where the code does not say enough
+	errorType string // a member of data, if the code does not say enough
 }
 
 // Codes of the gateway's own. A2A leaves authentication to HTTP, and has no codes for it: these lie outside the range
-// that JSON-RPC reserves, as those of other servers of A2A do. −32050 is also that of AIP's callers.
+// reserved by JSON-RPC, as those of other servers of A2A do. −32050 is also that of AIP's callers.
 const (
 	unauthenticated = -31401
 	forbidden       = -31403
@@ -52,7 +52,7 @@ var Faults = [...]Fault{
 	task.ConnectionFailed:         {-32603, "Internal error", "CONNECTION_FAILED"},
 }
 
-// FaultsV03 are Faults with the codes that 0.2 added.
+// FaultsV03 are Faults with the codes added by 0.2.
 var FaultsV03 = func() [len(Faults)]Fault {
 	all := Faults
 	all[task.InvalidAgentResponse] = Fault{-32006, "Invalid agent response type", ""}
@@ -64,7 +64,7 @@ func (f *Fault) Append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
 
-// AppendPlain is Append without data: what the error says is its message.
+// AppendPlain is Append without data: the error's detail is its message.
 func (f *Fault) AppendPlain(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, cmp.Or(e.Detail, f.message), nil)
 }
@@ -80,7 +80,7 @@ func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 }
 
 // HTTPStatus returns the status of HTTP of an error response. A2A uses it for authentication alone; all other errors
-// are known by the code of JSON-RPC. But one whose request was not parsed has no id, and under 200 some SDKs show
+// are known by the code of JSON-RPC. But the error of an unparsed request has no id, and under 200 some SDKs show
 // nothing of it.
 func HTTPStatus(err error) int {
 	if task.IsBodyTooLarge(err) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpc is JSON-RPC as callers of the versions before 1.0 use it: how requests are distinguished and read, and
-// how errors are written.
+// Package rpc is JSON-RPC of callers of the versions before 1.0: it distinguishes and reads requests, and writes
+// errors.
 package rpc
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The methods that v0.1, 0.2 and 0.3 share.
+// The methods of v0.1, 0.2 and 0.3 alike.
 const (
 	Get         = "tasks/get"
 	Cancel      = "tasks/cancel"
@@ -34,9 +34,9 @@ func Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// Matches reports whether a request is of generation g, whose own methods no other generation has. For the methods that
-// all share, the version that the caller names decides, then who made the task's id: in v0.1 the caller, in later
-// versions the gateway.
+// Matches reports whether a request is of generation g. No other generation has its own methods. For the methods of
+// all, the version named by the caller decides, then the maker of the task's id: in v0.1 the caller, in later versions
+// the gateway.
 func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	named := version.Unknown
 	if req.Version != "" {

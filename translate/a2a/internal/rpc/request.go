@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// ReadTask reads the params of a method that is about one task that exists: {id, historyLength}.
+// ReadTask reads the params of a method about one existing task: {id, historyLength}.
 func ReadTask(r *wire.Reader, params gjson.Result, command task.Command, call *translate.Call) {
 	m := &call.Message
 	m.Command = command
@@ -31,13 +31,13 @@ func ReadTask(r *wire.Reader, params gjson.Result, command task.Command, call *t
 	}
 }
 
-// ReadHistory reads how many messages of a task's history its caller wants.
+// ReadHistory reads the number of messages of a task's history wanted by its caller.
 func ReadHistory(r *wire.Reader, v gjson.Result, field string) int {
 	return int(min(r.Count(v, field), math.MaxInt32))
 }
 
-// ReadParts reads the parts of a message, which are required. A caller's part, unlike an agent's, is refused unless it
-// is a text, a file or data, and is what it says.
+// ReadParts reads the parts of a message. They are required. A caller's part, unlike an agent's, is refused unless it
+// is a text, a file or data, and of the kind named in it.
 func ReadParts(r *wire.Reader, v gjson.Result, field string) (items []task.DataItem) {
 	r.Each(v, field, wire.MaxItems, func(v gjson.Result) {
 		metadata := jsonrpc.Member(v, "metadata")

@@ -20,9 +20,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Revision returns what changes when the agent changes a task. For a settled task it depends on the status alone, since
-// the last event of a stream has nothing else. dated reports whether the agent dates its states; whole seconds do not
-// distinguish two turns within one second.
+// Revision returns a stamp of a task. It changes when the agent changes the task. For a settled task it depends on the
+// status alone, since the last event of a stream has nothing else. dated reports whether the agent dates its states;
+// whole seconds do not distinguish two turns within one second.
 func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
 	sum := crc32.ChecksumIEEE([]byte(status.Raw))
 	if !rep.State.Settled() {
@@ -33,15 +33,15 @@ func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, 
 	return stamp, strings.Contains(status.Get("timestamp").Str, ".")
 }
 
-// Form is how the agents of a version write a TaskStatus.
+// Form is the TaskStatus of a version's agents.
 type Form struct {
 	Version string
-	// State returns the state of AIP. name is empty where the state is missing.
+	// State returns the state of AIP. name is empty if the state is missing.
 	State func(name string) (s task.State, ok bool)
-	// Means returns the name that an agent means by a word which is none; empty for none.
+	// Means returns the name meant by another word of an agent; empty for none.
 	Means        func(word string) string
 	Parts        func(list gjson.Result) ([]task.DataItem, error)
-	AuthRequired string // the state of a task that waits for authorization, which the agent gets outside of A2A
+	AuthRequired string // the state of a task waiting for authorization; the agent gets it outside of A2A
 }
 
 // Read reads a TaskStatus into rep.
@@ -120,7 +120,7 @@ func (f *Form) readMessage(parts, content gjson.Result) ([]task.DataItem, error)
 	return []task.DataItem{task.Text(content.Str)}, nil
 }
 
-// authMark is the data of the item by which a status that awaits input says that it awaits authorization.
+// authMark is the data of the item for authorization in a status awaiting input.
 var authMark = json.RawMessage(`{"a2aState":"auth-required"}`)
 
 func isAuthMark(it task.DataItem) bool {
@@ -133,7 +133,7 @@ func AwaitsAuth(st *task.Status) bool {
 	return st.State == task.AwaitingInput && slices.ContainsFunc(st.DataItems, isAuthMark)
 }
 
-// WithoutMark returns what a status says, for a dialect that has a state for AwaitsAuth.
+// WithoutMark returns a status without that item, for a dialect with a state for AwaitsAuth.
 func WithoutMark(said *task.Status) *task.Status {
 	if !AwaitsAuth(said) {
 		return said
@@ -143,11 +143,11 @@ func WithoutMark(said *task.Status) *task.Status {
 	return &plain
 }
 
-// AuthRequired is the state of a task before 1.0 that waits for authorization, which the agent gets outside of A2A.
+// AuthRequired is the state, before 1.0, of a task waiting for authorization. The agent gets it outside of A2A.
 const AuthRequired = "auth-required"
 
-// State returns the state of AIP that a state before 1.0 means. v0.1 has fewer states, but its agents may send later
-// ones. "unknown" is task.None: the agent does not say.
+// State returns the state of AIP for a state before 1.0. v0.1 has fewer states, but its agents may send later ones.
+// "unknown" is task.None: the agent does not say.
 func State(word string) (s task.State, ok bool) {
 	switch word {
 	case "submitted":
@@ -170,7 +170,7 @@ func State(word string) (s task.State, ok bool) {
 	return task.None, false
 }
 
-// Plain returns a word for a state in small letters, with hyphens, and without the prefix that states have in 1.0: it
+// Plain returns a word for a state in small letters, with hyphens, and without the prefix of states in 1.0. The word
 // may be in any case, with hyphens, underscores or spaces, or in camel case.
 func Plain(word string) string {
 	var b strings.Builder
@@ -188,8 +188,8 @@ func Plain(word string) string {
 	return strings.TrimPrefix(b.String(), "task-state-")
 }
 
-// Name returns the name of a state before 1.0. A task that awaits completion is input-required with confirm, and
-// completed without.
+// Name returns the name of a state before 1.0. A task awaiting completion is input-required with confirm, and completed
+// without.
 func Name(s task.State, confirm bool) string {
 	switch s {
 	case task.Accepted:
@@ -207,8 +207,8 @@ func Name(s task.State, confirm bool) string {
 	return "unknown"
 }
 
-// AppendExtensions appends the extensions of a Task or an event, with the state of AIP in the metadata where its name
-// does not say it.
+// AppendExtensions appends the extensions of a Task or an event, with the state of AIP in the metadata if its name does
+// not say it.
 func AppendExtensions(dst []byte, extra json.RawMessage, state task.State, word string) []byte {
 	if state != task.AwaitingCompletion && (state != task.Rejected || word == string(task.Rejected)) {
 		state = task.None
@@ -216,8 +216,8 @@ func AppendExtensions(dst []byte, extra json.RawMessage, state task.State, word 
 	return extension.AppendResult(dst, extra, state)
 }
 
-// Shown returns the status whose message is shown with a task. A task that was completed without a message shows that
-// of awaiting completion, a state that most callers do not see.
+// Shown returns the status with the message to show with a task. A task completed without a message shows that of
+// awaiting completion, as most callers do not see this state.
 func Shown(t *task.Task) *task.Status {
 	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
 		return &t.Status
@@ -230,7 +230,7 @@ func Shown(t *task.Task) *task.Status {
 	return &t.Status
 }
 
-// Of returns the status that shows a message of the Partner, which in A2A belongs to a state.
+// Of returns a status with a message of the Partner, since in A2A such a message belongs to a state.
 func Of(m *task.Message, state task.State) *task.Status {
 	return &task.Status{State: state, ChangedAt: m.SentAt, DataItems: m.DataItems, Extensions: m.Extensions}
 }
@@ -240,7 +240,7 @@ func HasMessage(said *task.Status) bool {
 	return len(said.DataItems) > 0 || extension.HasMessage(said.Extensions)
 }
 
-// AppendTime appends the time of a status, in UTC, which more callers can read.
+// AppendTime appends the time of a status, in UTC, as more callers can read it.
 func AppendTime(dst []byte, st *task.Status) []byte {
 	if st.ChangedAt.IsZero() {
 		return dst
@@ -248,8 +248,8 @@ func AppendTime(dst []byte, st *task.Status) []byte {
 	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
 }
 
-// AllExcept returns all states but one: the states that a webhook is notified of. With confirm it returns nil, which
-// means all of them, since each has a name of its own.
+// AllExcept returns all states but one: the states for notifying a webhook. With confirm it returns nil for all of
+// them, since each has a name of its own.
 func AllExcept(one task.State, confirm bool) []task.State {
 	if confirm {
 		return nil

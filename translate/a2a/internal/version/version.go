@@ -11,19 +11,19 @@ import (
 // The dialects by their names in a configuration.
 const (
 	NameLegacy = "a2a/legacy"
-	Name03     = "a2a/0.3" // and 0.2, whose messages are the same
+	Name03     = "a2a/0.3" // and 0.2, with the same messages
 	Name03REST = "a2a/0.3-rest"
 	Name10     = "a2a/1.0"
 	Name10REST = "a2a/1.0-rest"
 	Name10GRPC = "a2a/1.0-grpc"
 )
 
-// Generation is a group of versions whose messages are the same.
+// Generation is a group of versions with the same messages.
 type Generation uint8
 
 // The generations.
 const (
-	Unknown Generation = iota // no version, or one that is not known
+	Unknown Generation = iota // no version, or an unknown one
 	Legacy                    // 0.1
 	V03                       // 0.2 and above
 	V1                        // 1.x

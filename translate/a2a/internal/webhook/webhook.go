@@ -17,13 +17,13 @@ import (
 // A PushNotificationConfig is the canon's Webhook. It may name several schemes for one credential; the first one is
 // used.
 
-// maxScheme is how long, in bytes, the name of a scheme may be.
+// maxScheme is the longest name of a scheme, in bytes.
 const maxScheme = 64
 
 // tokenHeader carries a webhook's token.
 const tokenHeader = "X-A2A-Notification-Token"
 
-// Header returns the header fields of the request that notifies a webhook.
+// Header returns the header fields of the request to a webhook.
 func Header(w *task.Webhook) []translate.Field {
 	fields := []translate.Field{{Name: "Content-Type", Value: "application/json"}}
 	if w.Token != "" {
@@ -39,7 +39,7 @@ func Header(w *task.Webhook) []translate.Field {
 	return fields
 }
 
-// Append appends a PushNotificationConfig. Its id exists since 0.2.5, and is left out where it is empty.
+// Append appends a PushNotificationConfig. Its id exists since 0.2.5, and is left out if it is empty.
 func Append(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
@@ -57,10 +57,10 @@ func Append(dst []byte, w *task.Webhook) []byte {
 	return append(dst, '}')
 }
 
-// NotFound is the error for a caller that asks for the webhook of a task without one.
+// NotFound is the error for a caller asking for the webhook of a task without one.
 var NotFound = task.Errorf(task.TaskNotFound, "this task has no push notification configuration")
 
-// ReadParams reads the params that set a webhook: {id, pushNotificationConfig}, where taskID is the name of the first.
+// ReadParams reads the params to set a webhook: {id, pushNotificationConfig}. taskID is the name of the first.
 func ReadParams(r *wire.Reader, params gjson.Result, taskID, dialect string) *task.Webhook {
 	w := &task.Webhook{Dialect: dialect}
 	w.TaskID = r.RequiredID(jsonrpc.Member(params, taskID), taskID)
