@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// longestSleep is how long alarm.wait sleeps at a time: a timer notices neither that the wall clock was stepped nor
-	// that the machine was suspended.
+	// longestSleep is the longest sleep of alarm.wait at a time: a timer notices neither a step of the wall clock nor a
+	// suspension of the machine.
 	longestSleep = 15 * time.Second
-	// stepSize is the least change of the wall clock against the monotonic one, within one sleep, that is a step. Less
+	// stepSize is the least change of the wall clock against the monotonic one, within one sleep, to count as a step. Less
 	// is slewing.
 	stepSize = time.Second
 )
 
 // alarm is the time of the next scan, by the wall clock. The first scan is due at once. Any number of goroutines may
-// call at; the one that scans calls the other methods.
+// call at; the scanning one calls the other methods.
 type alarm struct {
 	wall  func() time.Time
-	epoch time.Time     // when the alarm was made, by the wall clock and the monotonic one
-	ahead time.Duration // by how much the wall clock was ahead of the monotonic one at the last call of stepped
+	epoch time.Time     // time the alarm was made, by the wall clock and the monotonic one
+	ahead time.Duration // lead of the wall clock over the monotonic one at the last call of stepped
 
 	mu   sync.Mutex
 	next time.Time // of the next scan; zero before the first one
 	kick chan struct{}
 }
 
-// newAlarm returns an alarm by the clock wall, which is time.Now except in tests.
+// newAlarm returns an alarm by the clock wall; it is time.Now except in tests.
 func newAlarm(wall func() time.Time) *alarm {
 	a := &alarm{wall: wall, epoch: time.Now(), kick: make(chan struct{}, 1)}
 	a.stepped()
@@ -54,8 +54,8 @@ func (a *alarm) at(t time.Time) {
 	}
 }
 
-// wait waits until a scan is due. stepped reports whether the wall clock was stepped since the last scan, so that logs
-// with any DueAt may be due now. ok is false when done is closed.
+// wait waits until a scan is due. stepped reports whether the wall clock was stepped since the last scan, so logs with
+// any DueAt may be due now. ok is false when done is closed.
 func (a *alarm) wait(done <-chan struct{}) (stepped, ok bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

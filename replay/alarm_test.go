@@ -55,7 +55,7 @@ func TestAlarm(t *testing.T) {
 	}
 }
 
-// TestAlarmWaits proves that a scan is due when it is planned by the wall clock, and soon after that was stepped.
+// TestAlarmWaits proves a scan to be due at its planned time by the wall clock, and soon after a step of this clock.
 func TestAlarmWaits(t *testing.T) {
 	for _, c := range []struct {
 		name    string

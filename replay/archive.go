@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// An archive is a store as lines of JSON, which any version of any driver can read. Its first line names it. Then
-// comes, for each log, a line with its head and one for each record, and at the end a line with how many there were.
+// An archive is a store as lines of JSON, readable by any version of any driver. Its first line names it. Then comes,
+// for each log, a line with its head and one for each record, and at the end a line with their numbers.
 const (
 	archiveName    = "aip-gateway archive"
 	archiveVersion = 1
@@ -30,13 +30,13 @@ type archiveLine struct {
 	Archive string `json:"archive,omitempty"` // in the first line: archiveName
 	Version int    `json:"version,omitempty"` // likewise: archiveVersion
 
-	Log      *archiveBytes `json:"log,omitempty"`   // the name of a log, whose line this is
+	Log      *archiveBytes `json:"log,omitempty"`   // the name of the log of this line
 	First    uint64        `json:"first,omitempty"` // number of the oldest record kept
 	Last     uint64        `json:"last,omitempty"`  // number of the newest record
 	DueAt    time.Time     `json:"due_at,omitzero"`
 	Ended    time.Time     `json:"ended,omitzero"`
 	Metadata archiveBytes  `json:"metadata,omitempty"`
-	Snapshot archiveBytes  `json:"snapshot,omitempty"` // of what came before First
+	Snapshot archiveBytes  `json:"snapshot,omitempty"` // of the records before First
 
 	Lists []archiveListing `json:"lists,omitempty"`
 
@@ -53,7 +53,7 @@ type archiveListing struct {
 	Label archiveBytes `json:"label,omitempty"`
 }
 
-// ArchiveCounts says how much an archive has.
+// ArchiveCounts are the numbers of logs and records in an archive.
 type ArchiveCounts struct {
 	Logs    int `json:"logs"`
 	Records int `json:"records"`
@@ -90,8 +90,8 @@ func (b *archiveBytes) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Export writes an archive of a store, which may be in use: each log is in it as it is at some time meanwhile. It holds
-// one log at a time in memory.
+// Export writes an archive of a store. The store may be in use: each log is in it as it is at some time meanwhile. It
+// holds one log at a time in memory.
 func Export(ctx context.Context, s Store, w io.Writer) (n ArchiveCounts, err error) {
 	out := bufio.NewWriterSize(w, 64<<10)
 	e := json.NewEncoder(out)
@@ -133,8 +133,8 @@ func Export(ctx context.Context, s Store, w io.Writer) (n ArchiveCounts, err err
 	return n, out.Flush()
 }
 
-// Import fills an empty store from an archive. A log that had ended ends now, and is kept for the retention from now
-// on. It holds one line, and some records, in memory. After an error the store has a part of the archive.
+// Import fills an empty store from an archive. An ended log ends now, and is kept for the retention from now on. It
+// holds one line, and some records, in memory. After an error the store has a part of the archive.
 func Import(ctx context.Context, s Store, r io.Reader) (n ArchiveCounts, err error) {
 	for _, err := range s.List(ctx, "", "") {
 		if err != nil {
@@ -156,9 +156,9 @@ type importer struct {
 	line  int // number of the last one read
 	n     ArchiveCounts
 
-	head archiveLine // of the log that is read; no Log for none
+	head archiveLine // of the log being read; no Log for none
 	next Append      // of the log
-	last uint64      // number of the last record of the log that was read
+	last uint64      // number of the last record read of the log
 	size int         // of next.Records
 }
 
@@ -235,7 +235,7 @@ func (in *importer) begin(ctx context.Context, l archiveLine) error {
 	if l.First <= 1 {
 		return nil
 	}
-	// A record that is dropped with the first append stands for those that the snapshot stands for.
+	// A record dropped with the first append stands for those in the snapshot.
 	in.last = l.First - 1
 	err := in.store.Append(ctx, Append{Log: in.next.Log, Skip: l.First - 2, Records: [][]byte{{'-'}}})
 	in.next.Expect, in.next.Trim, in.next.Snapshot = 1, in.last, l.Snapshot
@@ -262,7 +262,7 @@ func (in *importer) record(ctx context.Context, l archiveLine) error {
 	return nil
 }
 
-// append appends the records that were read.
+// append appends the records read.
 func (in *importer) append(ctx context.Context) error {
 	if err := in.store.Append(ctx, in.next); err != nil {
 		return err

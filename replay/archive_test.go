@@ -45,7 +45,7 @@ func filled(t *testing.T) Store {
 	return s
 }
 
-// TestArchive exports a store and imports it into another one, which has then the same logs.
+// TestArchive exports a store and imports it into another one; the other then has the same logs.
 func TestArchive(t *testing.T) {
 	from := filled(t)
 	var archive bytes.Buffer
@@ -114,7 +114,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestInspect counts logs, and collects what is wrong with them.
+// TestInspect counts logs, and collects their problems.
 func TestInspect(t *testing.T) {
 	s := filled(t)
 	v, err := Inspect(t.Context(), s, nil)

@@ -12,20 +12,19 @@ import (
 	"time"
 )
 
-// Index is for drivers that keep the heads of all logs in memory. It finds logs by what their names begin with and in
-// lists, which it keeps in order, and by time, for which it goes through all logs that have a DueAt; and it knows which
-// of the logs that have ended is to be dropped next. V is what the driver keeps of a log beside. A lock of the driver's
-// guards it.
+// Index is for drivers that keep the heads of all logs in memory. It finds logs by the beginnings of their names and in
+// lists, kept in order, and by time: for this it goes through all logs with a DueAt. And it knows the ended log to be
+// dropped next. V is the driver's own part of a log. A lock of the driver's guards it.
 type Index[V any] struct {
 	settings Settings
 	logs     map[string]*Indexed[V]
 	names    order[string]                // of logs
 	lists    map[string]*order[ListedLog] // by name; none is empty
-	ended    list.List                    // logs that have ended, the most recently used in front
+	ended    list.List                    // ended logs, the most recently used in front
 	expiring expiryHeap[V]                // the same logs, the next to be dropped in front
-	due      map[*Indexed[V]]struct{}     // logs that have a DueAt
+	due      map[*Indexed[V]]struct{}     // logs with a DueAt
 	size     int64                        // bytes of all logs
-	idle     int64                        // bytes of the logs that have ended
+	idle     int64                        // bytes of the ended logs
 }
 
 // Indexed is one log of an Index. The driver reads its fields, and changes Value.
@@ -41,7 +40,7 @@ type Indexed[V any] struct {
 	expiring int           // its place in Index.expiring
 }
 
-// indexPage is the number of logs that a page of Entries or Listed has.
+// indexPage is the number of logs in a page of Entries or Listed.
 const indexPage = 256
 
 // NewIndex returns an empty index.
@@ -55,7 +54,7 @@ func NewIndex[V any](s Settings) *Index[V] {
 	}
 }
 
-// Configure changes the settings. A log that has ended keeps the retention that it ended with.
+// Configure changes the settings. An ended log keeps the retention it ended with.
 func (x *Index[V]) Configure(s Settings) { x.settings = s.WithDefaults() }
 
 // Settings returns the settings, with their defaults.
@@ -64,11 +63,11 @@ func (x *Index[V]) Settings() Settings { return x.settings }
 // Get returns a log; nil if there is none.
 func (x *Index[V]) Get(name string) *Indexed[V] { return x.logs[name] }
 
-// Open returns how many bytes the logs have that have not ended.
+// Open returns the number of bytes of the logs that have not ended.
 func (x *Index[V]) Open() int64 { return x.size - x.idle }
 
 // Set gives a log its next head, and its size in bytes. A log with a new name is added. A log that ends is dropped
-// after the retention, or when its Expires says, if that is set.
+// after the retention, or at its Expires, if set.
 func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
 	if x.logs[l.Name] != l {
 		x.logs[l.Name] = l
@@ -95,7 +94,7 @@ func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
 	}
 }
 
-// Size returns the size that Set has given the log.
+// Size returns the size given to the log by Set.
 func (l *Indexed[V]) Size() int64 { return l.size }
 
 // Remove removes a log.
@@ -113,7 +112,7 @@ func (x *Index[V]) Remove(l *Indexed[V]) {
 	}
 }
 
-// relist moves a log to other lists than those that its head says.
+// relist moves a log to other lists than those in its head.
 func (x *Index[V]) relist(l *Indexed[V], lists []Listing) {
 	if slices.Equal(l.Head.Lists, lists) {
 		return
@@ -147,7 +146,7 @@ func (x *Index[V]) Touch(l *Indexed[V]) {
 	}
 }
 
-// Expired returns a log whose time is over, and which nothing pins; nil if there is none.
+// Expired returns a log with its time over, and without pins; nil if there is none.
 func (x *Index[V]) Expired(now time.Time) *Indexed[V] {
 	for len(x.expiring) > 0 && !x.expiring[0].Expires.After(now) {
 		if l := x.expiring[0]; !x.postpone(l, now) {
@@ -157,8 +156,8 @@ func (x *Index[V]) Expired(now time.Time) *Indexed[V] {
 	return nil
 }
 
-// Surplus returns the log to be dropped next because the logs that have ended take more than MaxSize, or all logs take
-// more than a capacity; nil if that is not so. 0 is no capacity. For the capacity, the log set last is not dropped.
+// Surplus returns the log to be dropped next because the ended logs take more than MaxSize, or all logs take more than
+// a capacity; nil if there is room. 0 is no capacity. For the capacity, the log set last is not dropped.
 func (x *Index[V]) Surplus(capacity int64, set *Indexed[V], now time.Time) *Indexed[V] {
 	for x.ended.Len() > 0 {
 		l := x.ended.Back().Value.(*Indexed[V])
@@ -180,7 +179,7 @@ func (x *Index[V]) Clear() map[string]*Indexed[V] {
 	return logs
 }
 
-// postpone has a log that has ended, and is to be dropped, kept for a while if it is pinned.
+// postpone keeps an ended log, due to be dropped, for a while if it is pinned.
 func (x *Index[V]) postpone(l *Indexed[V], now time.Time) bool {
 	if x.lists[PinsOf(l.Name)] == nil {
 		return false
@@ -194,7 +193,7 @@ func (x *Index[V]) postpone(l *Indexed[V], now time.Time) bool {
 	return ok
 }
 
-// Due yields what Store.Due does. lock is that of Entries.
+// Due yields the same as Store.Due. lock is as in Entries.
 func (x *Index[V]) Due(
 	ctx context.Context, lock func(context.Context) error, unlock func(), class byte, from, until time.Time,
 ) func(yield func(DueLog, error) bool) {
@@ -215,14 +214,14 @@ func (x *Index[V]) Due(
 	}
 }
 
-// Entries yields what Store.List does. lock locks the driver, or returns the error with which the sequence ends.
+// Entries yields the same as Store.List. lock locks the driver, or returns the error with which the sequence ends.
 func (x *Index[V]) Entries(
 	ctx context.Context, lock func(context.Context) error, unlock func(), prefix, after string,
 ) func(yield func(Entry, error) bool) {
 	return func(yield func(Entry, error) bool) {
 		from := prefix
 		if after != "" {
-			from = max(prefix, after+"\x00") // the least name that is greater
+			from = max(prefix, after+"\x00") // the least greater name
 		}
 		pages(ctx, lock, unlock, yield, func(page []Entry) []Entry {
 			for name := range x.names.from(from) {
@@ -236,7 +235,7 @@ func (x *Index[V]) Entries(
 	}
 }
 
-// Listed yields what Store.Listed does. lock is that of Entries.
+// Listed yields the same as Store.Listed. lock is as in Entries.
 func (x *Index[V]) Listed(
 	ctx context.Context, lock func(context.Context) error, unlock func(), list string, after ListedLog,
 ) func(yield func(ListedLog, error) bool) {
@@ -264,7 +263,7 @@ func (x *Index[V]) Listed(
 	}
 }
 
-// pages is InPages for what reads pages of indexPage while the driver is locked.
+// pages is InPages for functions reading pages of indexPage while the driver is locked.
 func pages[T any](
 	ctx context.Context, lock func(context.Context) error, unlock func(), yield func(T, error) bool,
 	read func(page []T) []T,
@@ -279,7 +278,7 @@ func pages[T any](
 	})
 }
 
-// expiryHeap implements heap.Interface. It orders ended logs by the time at which they are dropped.
+// expiryHeap implements heap.Interface. It orders ended logs by the time of their drop.
 type expiryHeap[V any] []*Indexed[V]
 
 func (h expiryHeap[V]) Len() int           { return len(h) }

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// Memory is a Store that lives as long as the process. It drops a log that has ended after Settings.Retention, and
-// earlier, least recently used first, when other logs need Settings.Capacity or the ended logs have more than
-// Settings.MaxSize.
+// Memory is a Store living as long as the process. It drops an ended log after Settings.Retention, and earlier, least
+// recently used first, when other logs need Settings.Capacity or the ended logs have more than Settings.MaxSize.
 //
-// It has no goroutine of its own: the next call of any method drops what has expired.
+// It has no goroutine of its own: the next call of any method drops the expired logs.
 type Memory struct {
 	mu     sync.Mutex // guards all below, and every memoryLog
 	closed bool
@@ -26,15 +25,15 @@ type Memory struct {
 // memoryLog is one log of a Memory.
 type memoryLog = Indexed[memoryRecords]
 
-// memoryRecords is what a Memory has of a log beside its head.
+// memoryRecords is the data of a log in a Memory beside its head.
 type memoryRecords struct {
 	snapshot []byte
 	records  []Record  // those kept, oldest first
-	waiters  Waiters   // of the readers that have caught up
+	waiters  Waiters   // of the caught-up readers
 	readers  Positions // of all readers
 }
 
-// What a log, a record and a place in a list take beside their bytes, roughly: the structures, the map entries, the
+// The rough sizes of a log, a record and a place in a list beside their bytes: the structures, the map entries, the
 // slack of the allocator. Capacity bounds memory, not payload.
 const (
 	logOverhead    = 512
@@ -45,13 +44,13 @@ const (
 // smallLog is the size of a small log, in bytes.
 const smallLog = 4 << 10
 
-// readPage is the number of records that a reader takes at a time.
+// readPage is the number of records a reader takes at a time.
 const readPage = 256
 
 // NewMemory returns an empty Memory.
 func NewMemory(s Settings) *Memory { return &Memory{index: NewIndex[memoryRecords](s)} }
 
-// enter locks m and drops what has expired. Where it returns an error, m is not locked.
+// enter locks m and drops the expired logs. If it returns an error, m is not locked.
 func (m *Memory) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -96,20 +95,20 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 	return l.Head, nil
 }
 
-// page returns at most n records that come after a number. It is a part of l.records, whose elements never change.
+// page returns at most n records after a number. They are a part of l.records; its elements never change.
 func (l *memoryRecords) page(after uint64, n int) []Record {
 	rest := l.records[l.upTo(after):]
 	return slices.Clip(rest[:min(n, len(rest))])
 }
 
-// upTo returns how many records have numbers up to seq.
+// upTo returns the number of records with numbers up to seq.
 func (l *memoryRecords) upTo(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(l.records, seq+1, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return n
 }
 
-// Append implements Store. It never returns ErrFull for an Append that ends its log, or that frees at least as much as
-// it takes: both help a store that is full.
+// Append implements Store. It never returns ErrFull for an Append that ends its log, or frees at least as much as it
+// takes: both help a full store.
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	l, err := m.append(ctx, &a)
 	if err == nil && (len(a.Records) > 0 || a.End || a.Drop) {
@@ -141,7 +140,7 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	kept, added := l.Value.records, a.Records
 	first := head.Last + 1 - uint64(len(added)) // number of the first of added
 	if trimmed := l.Value.upTo(head.First - 1); trimmed > 0 {
-		kept = slices.Clone(kept[trimmed:]) // frees what is dropped
+		kept = slices.Clone(kept[trimmed:]) // frees the dropped ones
 	}
 	if head.First > first {
 		added = added[min(head.First-first, uint64(len(added))):]
@@ -177,8 +176,8 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	return l, nil
 }
 
-// evict drops ended logs until all logs fit into Capacity, and those that have ended into MaxSize. set is the log that
-// was appended to, if any.
+// evict drops ended logs until all logs fit into Capacity, and the ended ones into MaxSize. set is the log just
+// appended to, if any.
 func (m *Memory) evict(set *memoryLog) {
 	now, capacity := time.Now(), m.index.Settings().Capacity
 	for l := m.index.Surplus(capacity, set, now); l != nil; l = m.index.Surplus(capacity, set, now) {
@@ -201,7 +200,7 @@ func (m *Memory) Writable() error {
 	return nil
 }
 
-// Configure implements Store. A log that has ended keeps the retention that it ended with.
+// Configure implements Store. An ended log keeps the retention it ended with.
 func (m *Memory) Configure(s Settings) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,13 +208,12 @@ func (m *Memory) Configure(s Settings) {
 	m.evict(nil)
 }
 
-// Due implements Store. It goes through all logs that have a DueAt.
+// Due implements Store. It goes through all logs with a DueAt.
 func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
 	return m.index.Due(ctx, m.enter, m.mu.Unlock, class, from, until)
 }
 
-// List implements Store. It does not count as a use of a log: a list of all logs must not decide which ones are dropped
-// first.
+// List implements Store. It does not count as a use of a log: a list of all logs must not decide the order of drops.
 func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
 	return m.index.Entries(ctx, m.enter, m.mu.Unlock, prefix, after)
 }

@@ -11,7 +11,7 @@ import (
 type memoryReader struct {
 	store    *Memory
 	name     string
-	log      *memoryLog // nil before the first Next that found it
+	log      *memoryLog // nil before a Next has found it
 	after    uint64
 	waiter   Waiter
 	position Position

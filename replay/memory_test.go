@@ -40,7 +40,7 @@ func kept(m *replay.Memory, logs ...string) (kept []string) {
 	return kept
 }
 
-// TestMemoryFull fills a store whose logs have 100 kB each and little beside it.
+// TestMemoryFull fills a store with logs of 100 kB each and little beside it.
 func TestMemoryFull(t *testing.T) {
 	const size = 100_000
 	m := replay.NewMemory(replay.Settings{Capacity: 5*size + size/2})
@@ -65,7 +65,7 @@ func TestMemoryFull(t *testing.T) {
 	if _, _, _, err := m.Load(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	must(add(m, "f", 0, size, false)) // for b, the least recently used one that has ended
+	must(add(m, "f", 0, size, false)) // for b, the least recently used ended one
 	want("a", "c", "d", "e", "f")
 	for _, err := range replay.Follow(t.Context(), m, "a", 0, nil) { // is a use, too
 		must(err)
@@ -87,7 +87,7 @@ func TestMemoryFull(t *testing.T) {
 		t.Errorf("after ErrFull: %+v, %d records, %v", h, len(r), err)
 	}
 
-	// An append that frees room, or ends its log, is never refused.
+	// An append freeing room, or ending its log, is never refused.
 	must(m.Append(t.Context(), replay.Append{
 		Log: "c", Expect: 2, Records: [][]byte{make([]byte, size/2)}, Trim: 2, Snapshot: make([]byte, size),
 	}))
@@ -110,7 +110,7 @@ func TestMemoryFull(t *testing.T) {
 	must(m.Close())
 }
 
-// TestMemoryMany writes many times more than the capacity, and checks that what is kept stays below it.
+// TestMemoryMany writes many times more than the capacity, and checks the kept bytes to stay below it.
 func TestMemoryMany(t *testing.T) {
 	const capacity = 1 << 20
 	m := replay.NewMemory(replay.Settings{Capacity: capacity})

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Merge yields what several sequences yield, each of which is in an order, in that order. It ends at the first error.
+// Merge yields the values of several sequences in one order. Each sequence is in this order itself. It ends at the
+// first error.
 func Merge[T any](compare func(a, b T) int, all ...iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if len(all) == 1 {
 		return all[0]
@@ -18,7 +19,7 @@ func Merge[T any](compare func(a, b T) int, all ...iter.Seq2[T, error]) iter.Seq
 			value T
 		}
 		var sources []*source
-		advance := func(i int) error { // a source that has ended is left out
+		advance := func(i int) error { // an ended source is left out
 			v, err, ok := sources[i].next()
 			if sources[i].value = v; !ok {
 				sources = slices.Delete(sources, i, i+1)

@@ -14,7 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestMerge: what several sequences yield comes in order, up to the first error, and none is read further than needed.
+// TestMerge: the values of several sequences come in order, up to the first error, and none is read further than
+// needed.
 func TestMerge(t *testing.T) {
 	broken := errors.New("broken")
 	read := 0
@@ -35,7 +36,7 @@ func TestMerge(t *testing.T) {
 		stop  int // after so many values; 0 for never
 		want  []int
 		fails bool
-		most  int // values that may be read
+		most  int // values allowed to be read
 	}{
 		"none": {nil, 0, nil, false, 0},
 		"one":  {[]iter.Seq2[int, error]{seq(false, 1, 2)}, 0, []int{1, 2}, false, 2},

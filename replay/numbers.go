@@ -4,13 +4,13 @@ package replay
 
 import "encoding/binary"
 
-// Numbers reads what a driver has stored, until it has failed once: then it reads zeros. It is for drivers.
+// Numbers reads stored data of a driver, until it has failed once: then it reads zeros. It is for drivers.
 type Numbers struct {
-	Rest   []byte // what has not been read
+	Rest   []byte // the part not read yet
 	Failed bool
 }
 
-// Next reads a number that binary.AppendUvarint has written.
+// Next reads a number written by binary.AppendUvarint.
 func (p *Numbers) Next() uint64 {
 	n, size := binary.Uvarint(p.Rest)
 	if size <= 0 {
@@ -21,7 +21,7 @@ func (p *Numbers) Next() uint64 {
 	return n
 }
 
-// Bytes reads a number, and as many bytes. They are a part of what is read.
+// Bytes reads a number, and as many bytes. They are a part of the data read.
 func (p *Numbers) Bytes() []byte {
 	n := p.Next()
 	if n > uint64(len(p.Rest)) {
@@ -38,7 +38,7 @@ func AppendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// Gaps reads what AppendGaps has written.
+// Gaps reads the output of AppendGaps.
 func (p *Numbers) Gaps() (gaps []Gap) {
 	for n := p.Next(); n > 0 && !p.Failed; n-- {
 		gaps = append(gaps, Gap{From: p.Next(), To: p.Next()})

@@ -4,8 +4,8 @@ package replay
 
 import "math/rand/v2"
 
-// order is a set of values in their order, as a skip list: what it takes to add a value, to remove one, or to find a
-// place grows with the logarithm of their number. Compare must be set before the first use.
+// order is a set of values in their order, as a skip list: the cost of adding a value, removing one, or finding a place
+// grows with the logarithm of their number. Compare must be set before the first use.
 type order[T any] struct {
 	compare func(a, b T) int
 	first   [orderLevels]*orderNode[T] // of each level; each level has about a quarter of the nodes of the one below
@@ -14,16 +14,16 @@ type order[T any] struct {
 
 type orderNode[T any] struct {
 	value T
-	next  []*orderNode[T]  // on each level that has the node
-	one   [1]*orderNode[T] // what next is made of, for a node on one level, as most are
+	next  []*orderNode[T]  // on each level with the node
+	one   [1]*orderNode[T] // memory of next for a node on one level, as most are
 }
 
 // orderLevels is enough for 4^12 values.
 const orderLevels = 12
 
-// before returns, for each level, where the pointer is to the first node whose value does not come before v.
+// before returns, for each level, the place of the pointer to the first node with a value not before v.
 func (o *order[T]) before(v T) (at [orderLevels]**orderNode[T]) {
-	if first := o.first[0]; first == nil || o.compare(first.value, v) >= 0 { // as for what happens now
+	if first := o.first[0]; first == nil || o.compare(first.value, v) >= 0 { // as for an event of now
 		for level := range at {
 			at[level] = &o.first[level]
 		}
@@ -39,7 +39,7 @@ func (o *order[T]) before(v T) (at [orderLevels]**orderNode[T]) {
 	return at
 }
 
-// add adds a value, or takes the place of the one that is equal to it.
+// add adds a value, or replaces the one equal to it.
 func (o *order[T]) add(v T) {
 	at := o.before(v)
 	if n := *at[0]; n != nil && o.compare(n.value, v) == 0 {
@@ -60,7 +60,7 @@ func (o *order[T]) add(v T) {
 	o.size++
 }
 
-// remove removes the value that is equal to v, if there is one.
+// remove removes the value equal to v, if there is one.
 func (o *order[T]) remove(v T) {
 	at := o.before(v)
 	n := *at[0]
@@ -73,7 +73,7 @@ func (o *order[T]) remove(v T) {
 	o.size--
 }
 
-// from yields the values from v on, which need not be one of them.
+// from yields the values from v on; v need not be one of them.
 func (o *order[T]) from(v T) func(yield func(T) bool) {
 	return func(yield func(T) bool) {
 		for n := *o.before(v)[0]; n != nil && yield(n.value); n = n.next[0] {

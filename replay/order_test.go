@@ -55,7 +55,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderCost holds that a place is found by few comparisons among many values.
+// TestOrderCost finds a place by few comparisons among many values.
 func TestOrderCost(t *testing.T) {
 	compared := 0
 	o := order[int]{compare: func(a, b int) int { compared++; return cmp.Compare(a, b) }}

@@ -4,8 +4,8 @@ package replay
 
 import "context"
 
-// InPages yields what read returns, a page at a time, as long as it says that there is more. The page that read
-// is given is empty, and the one before to be used again. It is for drivers.
+// InPages yields the results of read, a page at a time, as long as read reports more. The page passed to read is empty,
+// the one before to be used again. It is for drivers.
 func InPages[T any](ctx context.Context, yield func(T, error) bool, read func(page []T) (_ []T, more bool, err error)) {
 	var none T
 	var page []T

@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// Positions are how far the readers of a log have read. Drivers implement Store.Unread with them. The zero value has
-// none. Its methods, and those of each Position, may be called by any number of goroutines at once.
+// Positions are the places the readers of a log have read up to. Drivers implement Store.Unread with them. The zero
+// value has none. Its methods, and those of each Position, may be called by any number of goroutines at once.
 type Positions struct {
 	mu  sync.Mutex
 	all []*Position
 }
 
-// Position is how far one reader has read. It is in one Positions at most.
+// Position is the place one reader has read up to. It is in one Positions at most.
 type Position struct {
 	after atomic.Uint64
 	in    *Positions // only the owner of the Position uses this field
 	at    int        // its index in in.all; guarded by in.mu
 }
 
-// Join adds a reader that has read up to a number.
+// Join adds a reader at a number.
 func (ps *Positions) Join(p *Position, after uint64) {
 	p.after.Store(after)
 	ps.mu.Lock()
@@ -30,7 +30,7 @@ func (ps *Positions) Join(p *Position, after uint64) {
 	ps.all = append(ps.all, p)
 }
 
-// Move says that the reader has read up to a number now.
+// Move moves the reader to a number: it has read up to there.
 func (p *Position) Move(after uint64) { p.after.Store(after) }
 
 // Leave removes the reader, if it is there.
@@ -52,7 +52,7 @@ func (p *Position) Leave() {
 }
 
 // Unread reports whether a reader has not read the record with the number seq, and can: first is the oldest record
-// that is kept.
+// kept.
 func (ps *Positions) Unread(first, seq uint64) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

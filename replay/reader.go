@@ -12,40 +12,39 @@ import (
 // A Reader reads the records of one log, oldest first, and then waits for new ones. It never skips a record. Any number
 // of readers may read one log, and none of them delays the writer. One goroutine at a time uses a Reader.
 type Reader interface {
-	// Next returns the next records, all that can be had at once up to a page, and whether more follow without waiting.
-	// The records are valid until the next call of a method of the Reader. No records and a nil error say that there is
-	// nothing to read now: the reader has caught up, or had begun when the store became unavailable.
+	// Next returns the next records, all available at once up to a page, and whether more follow without waiting. The
+	// records are valid until the next call of a method of the Reader. No records and a nil error mean nothing to read
+	// now: the reader has caught up, or had begun when the store became unavailable.
 	//
-	// The error is io.EOF if the log has ended and all its records were read; a *CompactedError if the next record is
-	// no longer kept, or if Append.Skip left out the number that the reader is at; a *FutureError if that is beyond the
-	// last record; ErrNotFound if the log does not exist; ErrClosed if the store is closed; and the error of ctx when
-	// that is done.
+	// The error is io.EOF if the log has ended and all its records were read; a *CompactedError if the next record is no
+	// longer kept, or if Append.Skip left out the reader's number; a *FutureError if this number is beyond the last
+	// record; ErrNotFound if the log does not exist; ErrClosed if the store is closed; and the error of ctx when ctx is
+	// done.
 	//
-	// A driver that copies large records calls reserve, which may be nil, before it does.
+	// A driver copying large records calls reserve before it does. reserve may be nil.
 	Next(ctx context.Context, reserve Reserve) (records []Record, more bool, err error)
 
-	// Wake has f called once, as soon as Next has something to return: a record, an error, or the end of the log. If
-	// that is so already, Wake calls f itself. Otherwise the goroutine that appends calls it, after the append has
-	// become visible, with no lock of the store held. f must not wait. It may be called although Next then returns
-	// nothing. Another call of Wake replaces f, and nil takes it back; an f that is being called meanwhile is not
-	// waited for.
+	// Wake has f called once, as soon as Next has something to return: a record, an error, or the end of the log. If there
+	// is something already, Wake calls f itself. Otherwise the appending goroutine calls it, after the append has become
+	// visible, with no lock of the store held. f must not wait. It may be called although Next then returns nothing.
+	// Another call of Wake replaces f, and nil takes it back; an f being called meanwhile is not waited for.
 	Wake(f func())
 
-	// Alone reports whether the append that calls the function of Wake wakes no other reader of the log. It is for that
-	// function, which may take a little time then, as long as an append takes, but must not wait all the same.
+	// Alone reports whether the append calling the function of Wake wakes no other reader of the log. It is for that
+	// function: if alone, it may take a little time, as long as an append takes, but must not wait all the same.
 	Alone() bool
 
-	// Rewind drops the records that Next has returned last, and has it return those after a number again: that of one of
-	// these records, or of the one before them. So a reader that has to wait holds none of them.
+	// Rewind drops the records last returned by Next, and has it return those after a number again: the number of one of
+	// these records, or of the one before them. So a waiting reader holds none of them.
 	Rewind(after uint64)
 
 	// Close ends the use of the Reader.
 	Close()
 }
 
-// Follow yields the records of a log that come after a number, oldest first. It then waits for new records, until the
-// log has ended or ctx is done. After 0 comes the first record. The errors are those of Reader.Next, but for io.EOF:
-// the end of the log is not an error. A record is valid until the next one is yielded.
+// Follow yields the records of a log after a number, oldest first. It then waits for new records, until the log has
+// ended or ctx is done. After 0 comes the first record. The errors are those of Reader.Next, but for io.EOF: the end of
+// the log is not an error. A record is valid until the next one is yielded.
 func Follow(ctx context.Context, s Store, log string, after uint64, reserve Reserve) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		reader := s.Read(log, after)
@@ -88,7 +87,7 @@ func Follow(ctx context.Context, s Store, log string, after uint64, reserve Rese
 	}
 }
 
-// ReadOne returns a copy of one record. The errors are those of Reader.Next; a record that there is not, or not yet, is
+// ReadOne returns a copy of one record. The errors are those of Reader.Next; a missing record, or one not there yet, is
 // ErrNotFound, if nothing else is the matter.
 func ReadOne(ctx context.Context, s Store, log string, seq uint64) ([]byte, error) {
 	reader := s.Read(log, seq-1)

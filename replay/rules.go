@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// This file holds the rules that all drivers share.
+// This file holds the rules shared by all drivers.
 
-// WithDefaults returns s with the defaults in place of what is not set.
+// WithDefaults returns s with the defaults for unset fields.
 func (s Settings) WithDefaults() Settings {
 	if s.Retention <= 0 {
 		s.Retention = DefaultRetention
@@ -27,7 +27,7 @@ func (s Settings) WithDefaults() Settings {
 
 // Reach returns an error if a follower cannot continue after a record: a *CompactedError if the next record is no
 // longer kept or the number was left out, a *FutureError if there is no such record yet. It can continue after the last
-// number of a gap, which is the number that a *CompactedError leads to.
+// number of a gap; a *CompactedError leads to this number.
 func (h Head) Reach(after uint64) error {
 	if after > h.Last {
 		return &FutureError{After: after, Last: h.Last}
@@ -43,7 +43,7 @@ func (h Head) Reach(after uint64) error {
 	return nil
 }
 
-// Kept returns the number of records that are kept.
+// Kept returns the number of records kept.
 func (h Head) Kept() uint64 {
 	n := h.Last + 1 - h.First
 	for _, g := range h.Gaps {
@@ -52,7 +52,7 @@ func (h Head) Kept() uint64 {
 	return n
 }
 
-// After returns the number of the record that comes after a number, whether it has been appended or not.
+// After returns the number of the next record after a number, appended already or not.
 func (h Head) After(seq uint64) uint64 {
 	for _, g := range h.Gaps {
 		if seq+1 >= g.From && seq < g.To {
@@ -62,9 +62,10 @@ func (h Head) After(seq uint64) uint64 {
 	return seq + 1
 }
 
-// Next returns the head of a log after a, where h is its head before: the zero Head for a log that does not exist.
-// Bytes still includes what Trim drops, which the driver subtracts. Metadata is a's own slice. The error is ErrConflict
-// if h is not what the writer knows, or if the log has ended: a writer that knew of the end would not append.
+// Next returns the head of a log after a, given its head h before: the zero Head for a log that does not exist. Bytes
+// still includes the records dropped by Trim; the driver subtracts them. Metadata is a's own slice. The error is
+// ErrConflict if h is not the head known to the writer, or if the log has ended: a writer knowing of the end would not
+// append.
 func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	if a.Log == "" || len(a.Log) > MaxName {
 		return h, fmt.Errorf("replay: the name of a log has %d bytes, but must have 1 to %d", len(a.Log), MaxName)
@@ -104,7 +105,7 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	return h, nil
 }
 
-// checkLists returns an error if the lists of the append are not what lists must be.
+// checkLists returns an error if the lists of the append break the rules of lists.
 func (a *Append) checkLists() error {
 	if len(a.Lists) > MaxLists {
 		return fmt.Errorf("replay: the log is to be in %d lists, but may be in %d", len(a.Lists), MaxLists)

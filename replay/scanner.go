@@ -17,12 +17,12 @@ var (
 )
 
 const (
-	// horizon is how far ahead a scan reads, and how long the next scan is away at most.
+	// horizon is the time a scan reads ahead, and the longest time to the next scan.
 	horizon = 15 * time.Second
-	// margin is how far a scan reaches back before the one that it follows: a writer may compute a DueAt a little
-	// before it appends it.
+	// margin is the time a scan reaches back before the one it follows: a writer may compute a DueAt a little before it
+	// appends it.
 	margin = time.Minute
-	// retryScan is the time after which a scan is repeated that could not read the store, or could not visit a log.
+	// retryScan is the time until a scan is repeated after it could not read the store, or could not visit a log.
 	retryScan = time.Second
 )
 
@@ -32,13 +32,13 @@ type DueScanner struct {
 	store Store
 	class byte
 	alarm *alarm
-	from  time.Time // what was due before it has been visited
+	from  time.Time // all logs due before it have been visited
 
 	mu   sync.Mutex
 	left time.Time // the earliest time given to Leave since the last scan began; EndOfTime for none
 }
 
-// NewDueScanner returns a scanner of the logs of a class, which goes by the clock wall. Its first scan is due at once.
+// NewDueScanner returns a scanner of the logs of a class, going by the clock wall. Its first scan is due at once.
 func NewDueScanner(store Store, class byte, wall func() time.Time) *DueScanner {
 	return &DueScanner{store: store, class: class, alarm: newAlarm(wall), from: StartOfTime, left: EndOfTime}
 }
@@ -46,8 +46,7 @@ func NewDueScanner(store Store, class byte, wall func() time.Time) *DueScanner {
 // ScanBy makes the next scan due at t, unless it is due earlier. A zero t, and Recover, change nothing.
 func (s *DueScanner) ScanBy(t time.Time) { s.alarm.at(t) }
 
-// Leave says that a log that is due at a time was not dealt with, so that the next scan visits it again. ScanBy says
-// when that is.
+// Leave reports a log due at a time as not dealt with, so the next scan visits it again. ScanBy plans this scan.
 func (s *DueScanner) Leave(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,9 +64,9 @@ func (s *DueScanner) Wait(ctx context.Context) bool {
 	return ok
 }
 
-// Scan visits the logs that are due, as many at a time as parallel says. A log whose visit returns an error is visited
-// again about a second later. ErrUnavailable ends the scan, and the owner calls ScanBy when the store is reopened. Scan
-// reports whether nothing is left, be it by an error or by Leave; its error says that the store could not be read.
+// Scan visits the due logs, at most parallel at a time. After an error of its visit, a log is visited again about a
+// second later. ErrUnavailable ends the scan, and the owner calls ScanBy when the store is reopened. Scan reports
+// whether nothing is left, be it by an error or by Leave; its error is a failure to read the store.
 func (s *DueScanner) Scan(
 	ctx context.Context, parallel int, visit func(log DueLog, now time.Time) error,
 ) (complete bool, err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// scans is a scanner over a memory store, and the logs that it has visited.
+// scans is a scanner over a memory store, and the logs it has visited.
 type scans struct {
 	*testing.T
 	Store
@@ -26,7 +26,7 @@ type scans struct {
 
 	mu             sync.Mutex
 	visited        []string
-	visits, widest int // that are under way now, and at most
+	visits, widest int // under way now, and at most
 }
 
 func (s *scans) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
@@ -80,7 +80,7 @@ func (s *scans) visit(log DueLog, _ time.Time) error {
 	return err
 }
 
-// want scans once, and checks which logs are visited and how long after the test's beginning.
+// want scans once, and checks the visited logs and the time since the test's beginning.
 func (s *scans) want(began time.Time, after time.Duration, complete bool, logs ...string) {
 	s.Helper()
 	if !s.scanner.Wait(s.Context()) {
@@ -100,7 +100,7 @@ func (s *scans) want(began time.Time, after time.Duration, complete bool, logs .
 	}
 }
 
-// TestScans proves that logs are visited when they are due, and again after a failure.
+// TestScans proves visits of logs when they are due, and again after a failure.
 func TestScans(t *testing.T) {
 	testScans(t, func(s *scans, began time.Time) {
 		for _, log := range []string{"x1", "x2", "x3", "y1"} {
@@ -124,7 +124,8 @@ func TestScans(t *testing.T) {
 	})
 }
 
-// TestScansOfUnavailableStore proves that a scan ends when the store is unavailable, and that the next one visits all.
+// TestScansOfUnavailableStore proves the end of a scan when the store is unavailable, and the visit of all by the next
+// one.
 func TestScansOfUnavailableStore(t *testing.T) {
 	testScans(t, func(s *scans, began time.Time) {
 		for _, log := range []string{"x1", "x2", "x3", "x4"} {
@@ -139,7 +140,7 @@ func TestScansOfUnavailableStore(t *testing.T) {
 	})
 }
 
-// TestLeave proves that a log that was left is visited again, however long it has been due.
+// TestLeave proves that a left log is visited again, however long it has been due.
 func TestLeave(t *testing.T) {
 	testScans(t, func(s *scans, began time.Time) {
 		at := began.Add(-time.Hour)

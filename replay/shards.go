@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Shards are the stores of several processes that share their work. Each log is in one shard, and each shard has one
-// owner at a time, which alone appends to its logs: so it can keep in memory what it has read of them. The methods may
-// be called by any number of goroutines at once.
+// Shards are the stores of several processes sharing their work. Each log is in one shard, and each shard has one owner
+// at a time. The owner alone appends to its logs: so it can keep the read parts of them in memory. The methods may be
+// called by any number of goroutines at once.
 type Shards interface {
-	// Count returns how many shards there are, at least one. It is the same for all processes, and never changes.
+	// Count returns the number of shards, at least one. It is the same for all processes, and never changes.
 	Count() int
 
 	// Logs returns the logs of a shard to read them. Another process may own the shard.
@@ -26,7 +26,7 @@ type Shards interface {
 	Open(ctx context.Context, shard int) (store Store, lost <-chan struct{}, err error)
 }
 
-// Logs are the logs of a shard, for those who read them without owning it.
+// Logs are the logs of a shard, for readers without ownership.
 type Logs interface {
 	// The methods of a Store.
 	Load(ctx context.Context, log string) (Head, []byte, []Record, error)
@@ -35,11 +35,11 @@ type Logs interface {
 	Listed(ctx context.Context, list string, after ListedLog) iter.Seq2[ListedLog, error]
 }
 
-// ErrFenced is the error of an append by a process that owns the shard no longer. To the process, the store is closed.
+// ErrFenced is the error of an append by a former owner of the shard. To the process, the store is closed.
 var ErrFenced = fmt.Errorf("another process owns the shard now: %w", ErrClosed)
 
-// ShardOf returns which of a number of shards has a key, which is given in parts. All processes agree on it, so it must
-// not change.
+// ShardOf returns the shard of a key, among a number of shards. The key is given in parts. All processes agree on it,
+// so it must not change.
 func ShardOf(shards int, key ...string) int {
 	if shards == 1 {
 		return 0
@@ -50,15 +50,15 @@ func ShardOf(shards int, key ...string) int {
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * prime
 		}
-		h *= prime // a zero byte, which no part has
+		h *= prime // a zero byte, in no part
 	}
 	return int((h ^ h>>32) % uint64(shards))
 }
 
-// HeldBy returns what says whether the owner of a store may act outside it now, such as by a message to an agent: nil
-// if it may. It is called right before each act; an append that says what is done comes before. An error says that
-// another process may have taken the shard over, and may pass. HeldBy returns nil if the owner always may, which is so
-// for a store that is not shared.
+// HeldBy returns a function. It returns nil if the owner of a store may act outside it now, such as by a message to an
+// agent. It is called right before each act, and after an append recording the act. An error means another process may
+// have taken the shard over; it may pass. HeldBy returns nil if the owner always may, as with a store that is not
+// shared.
 func HeldBy(s Store) func() error {
 	if h, ok := s.(interface{ Held() error }); ok {
 		return h.Held
@@ -66,11 +66,11 @@ func HeldBy(s Store) func() error {
 	return nil
 }
 
-// heldPoll is how often a wait for HeldBy looks.
+// heldPoll is the interval at which a wait for HeldBy looks.
 const heldPoll = 50 * time.Millisecond
 
-// WhenHeld returns what waits until HeldBy allows the owner of a store to act, or until the context is done, whose
-// error it returns then: the engines of a shard that is lost are closed. It is nil where HeldBy is.
+// WhenHeld returns a function to wait until HeldBy allows the owner of a store to act, or until the context is done.
+// Then it returns the error of the context: the engines of a lost shard are closed. The function is nil if HeldBy's is.
 func WhenHeld(s Store) func(ctx context.Context) error {
 	held := HeldBy(s)
 	if held == nil {

@@ -7,28 +7,28 @@ import (
 	"errors"
 )
 
-// Survey is what a store has.
+// Survey is the content of a store.
 type Survey struct {
 	Logs, Ended int
 	Bytes       int64        // of the records kept
 	Classes     map[byte]int // logs, by the first byte of their names
-	Records     int          // that were read; 0 if only heads were
+	Records     int          // that were read; 0 if only heads were read
 	Problems    []LogProblem // the first ones found, at most maxProblems
-	Damaged     int          // how many problems there are
+	Damaged     int          // number of problems
 }
 
-// LogProblem is what is wrong with a log.
+// LogProblem is a log with its error.
 type LogProblem struct {
 	Log string
 	Err error
 }
 
-// maxProblems is how many problems a Survey names.
+// maxProblems is the greatest number of problems named in a Survey.
 const maxProblems = 100
 
-// Inspect counts the logs of a store, which may be in use. With check, it also reads all of each log and calls check
-// with it; what that returns is a problem of the log, and so is what the store cannot read. It holds one log at a time
-// in memory. The error is that of a store that cannot be read further.
+// Inspect counts the logs of a store. The store may be in use. With check, it also reads all of each log and calls
+// check with it; an error of check is a problem of the log, and so is unreadable data of the log. It holds one log at a
+// time in memory. The error is the one of a store unreadable from there on.
 func Inspect(
 	ctx context.Context, s Store, check func(log string, h Head, snapshot []byte, records []Record) error,
 ) (v Survey, err error) {

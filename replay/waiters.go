@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Waiters are functions that are called once, at the next change of something. Drivers implement Reader.Wake with
-// them: a reader adds its function and then looks whether there is anything to read, a writer makes its change visible
-// and then calls Call, so that one of both sees the other. The zero value has no functions. Its methods, and those of
-// its Waiters, may be called by any number of goroutines at once.
+// Waiters are functions called once, at the next change of something. Drivers implement Reader.Wake with them: a reader
+// adds its function and then looks whether there is anything to read, a writer makes its change visible and then calls
+// Call, so one of both sees the other. The zero value has no functions. Its methods, and those of its Waiters, may be
+// called by any number of goroutines at once.
 type Waiters struct {
 	mu  sync.Mutex
 	all []*Waiter
@@ -18,8 +18,8 @@ type Waiters struct {
 
 // Waiter is the place of one function in Waiters. It is in at most one of them.
 type Waiter struct {
-	in *Waiters // where it was added last; only the owner of the Waiter uses this field
-	f  func()   // nil where it has been called or removed; guarded by in.mu
+	in *Waiters // the one it was added to last; only the owner of the Waiter uses this field
+	f  func()   // nil once it has been called or removed; guarded by in.mu
 	at int      // its index in in.all; likewise
 
 	alone atomic.Bool // see Alone
@@ -36,8 +36,8 @@ func (ws *Waiters) Add(w *Waiter, f func()) {
 	ws.all = append(ws.all, w)
 }
 
-// Remove takes the function of w back, and reports whether there was one that has not been called. It may be called
-// only by the goroutine that may call Add.
+// Remove takes the function of w back, and reports whether there was one not called yet. Only the goroutine calling Add
+// may call it.
 func (w *Waiter) Remove() bool {
 	if w.in == nil {
 		return false
@@ -60,7 +60,7 @@ func (w *Waiter) Remove() bool {
 // calls has slices of functions for Call.
 var calls = sync.Pool{New: func() any { return new([]func()) }}
 
-// Appended is Call for the goroutine that has appended records: a function that is called alone may take a little time.
+// Appended is Call for the goroutine having appended records: a function called alone may take a little time.
 func (ws *Waiters) Appended() { ws.call(true) }
 
 // Call calls the functions, outside of the lock, and forgets them.

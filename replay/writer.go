@@ -4,8 +4,8 @@ package replay
 
 import "context"
 
-// A Writer is one log of a Store, for the one who looks at it and writes it several times: the Store need not find
-// again what it knows of the log. Others may use the log meanwhile. One goroutine at a time uses a Writer.
+// A Writer is one log of a Store, for a caller reading and writing it several times: the Store need not find its data
+// on the log again. Others may use the log meanwhile. One goroutine at a time uses a Writer.
 type Writer interface {
 	// Load is Store.Load.
 	Load(ctx context.Context) (Head, []byte, []Record, error)
@@ -17,8 +17,8 @@ type Writer interface {
 	Close()
 }
 
-// Write returns a Writer of a log, which there need not be. A Store may have a method of its own for it; for others,
-// the log is looked for each time.
+// Write returns a Writer of a log. The log need not exist. A Store may have a method of its own for it; for others, the
+// log is looked for each time.
 func Write(s Store, log string) Writer {
 	if w, ok := s.(interface{ Write(log string) Writer }); ok {
 		return w.Write(log)

@@ -17,8 +17,8 @@ func (st *stream) unavailable() error {
 	return fmt.Errorf("the stream %s: %w", st.name, replay.ErrUnavailable)
 }
 
-// suspend answers what is being written, and all that is queued, with ErrUnavailable: the store takes too long to
-// find out what becomes of it.
+// suspend answers the ops being written, and all queued ones, with ErrUnavailable: the store takes too long to find out
+// their outcome.
 func (s *Store) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Store) suspend() {
 	s.queue = left
 }
 
-// available says that the stream can be written.
+// available marks the stream as writable.
 func (s *Store) available() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,12 +54,12 @@ func (s *Store) available() {
 	}
 }
 
-// soon is how long a read may take while the store is unavailable.
+// soon is the longest time for a read while the store is unavailable.
 const soon = time.Second
 
-// reading returns the context of a read, for which others may wait as they do for an append. After an append or a read
-// was given up, it does not take as long once more. Any replica may have what is read, so it is tried all the same, but
-// not by each of those who wait.
+// reading returns the context of a read, for a caller others may wait for, as for an append. After an append or a read
+// was given up, it does not take as long once more. Any replica may have the message, so the read is tried all the
+// same, but not by each waiting caller.
 func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel, nil
 }
 
-// failedRead takes note of a read that has failed. ctx is that of its caller.
+// failedRead takes note of a failed read. ctx is its caller's.
 func (s *Store) failedRead(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = s.st.unavailable()

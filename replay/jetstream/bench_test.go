@@ -77,7 +77,7 @@ func BenchmarkStarts(b *testing.B) {
 	}
 }
 
-// TestMemoryOfLogs: an owner needs little memory for a log that rests.
+// TestMemoryOfLogs: an owner needs little memory for a resting log.
 func TestMemoryOfLogs(t *testing.T) {
 	s := open(t, Config{Replicas: 1})
 	defer s.Close()

@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// checkedHeads is how many heads are looked at by one request, at most. A server takes 1,024 subjects. What it answers
-	// is in memory at once.
+	// checkedHeads is the greatest number of heads looked at by one request. A server takes 1,024 subjects. Its whole
+	// answer is in memory at once.
 	checkedHeads = 250
-	// wholeChecks is how many checks there are for one that looks at all heads, and not only at those written since the
-	// check before: only so is it found that a log was dropped and is purged already.
+	// wholeChecks is the number of checks for one that looks at all heads, and not only at those written since the check
+	// before: only so a dropped and already purged log is found.
 	wholeChecks = 12
 )
 
-// watch begins the checks whether notifications of the stream were lost, with the first log that is watched. They are
-// those of the stream and not of each log: while nothing is written, one look at the stream is enough for all of its
-// logs. mu is held.
+// watch begins the checks whether notifications of the stream were lost, with the first watched log. There are checks
+// of the stream and not of each log: while nothing is written, one look at the stream is enough for all of its logs. mu
+// is held.
 func (st *stream) watch() {
 	if st.watched++; st.watched == 1 {
 		st.checks = time.AfterFunc(st.jitter(), func() {
@@ -46,7 +46,7 @@ func (st *stream) watch() {
 	}
 }
 
-// unwatch ends the checks with the last log that is watched. mu is held.
+// unwatch ends the checks with the last watched log. mu is held.
 func (st *stream) unwatch() {
 	if st.watched--; st.watched == 0 {
 		st.checks.Stop()
@@ -60,13 +60,13 @@ func (st *stream) jitter() time.Duration {
 	return d/2 + rand.N(d)
 }
 
-// check looks whether the readers of the logs that are watched have missed anything, if the stream has grown since it
-// was looked for last. What fails is looked for again by the next check.
+// check looks whether the readers of the watched logs have missed anything, if the stream has grown since the last
+// check. After a failure the next check looks again.
 func (st *stream) check() {
 	ctx, cancel := context.WithTimeout(context.Background(), st.config.GiveUp)
 	defer cancel()
 	if st.opened() != nil {
-		return // its readers see what is appended
+		return // its readers see all appends
 	}
 	last, err := st.last(ctx, st.batchSubject)
 	if err != nil {
@@ -96,8 +96,8 @@ func (st *stream) check() {
 	}
 }
 
-// checkLogs looks at the heads of some logs that were written since a batch; 0 for all. It reports whether they were
-// those of the last batch at least.
+// checkLogs looks at the heads of some logs, those written since a batch; 0 for all. It reports whether they are as of
+// the last batch at least.
 func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last uint64) bool {
 	subjects := make([]string, 1, len(logs)+1)
 	subjects[0] = st.batchSubject
@@ -115,13 +115,13 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 		return false
 	}
 	current := false
-	left := make(map[string]*followed) // whose heads the leader is to be asked for
+	left := make(map[string]*followed) // the leader is to be asked for their heads
 	if since == 0 {
 		maps.Copy(left, asked)
 	}
 	for _, m := range heads {
 		if m.subject == st.batchSubject {
-			current = m.seq >= last // else the replica that has answered lags
+			current = m.seq >= last // else the answering replica lags
 			continue
 		}
 		f, seq := asked[m.subject], before[m.subject]
@@ -146,8 +146,8 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 	return current
 }
 
-// checkLeader looks at the head that the leader has of a log. seq is that of the head which was known before. It
-// reports whether the leader has answered.
+// checkLeader looks at the leader's head of a log. seq is the sequence of the head known before. It reports whether the
+// leader has answered.
 func (st *stream) checkLeader(ctx context.Context, f *followed, seq uint64) bool {
 	news := false
 	switch h, err := st.readHead(ctx, f.log); {
@@ -169,8 +169,8 @@ func (st *stream) checkLeader(ctx context.Context, f *followed, seq uint64) bool
 	return true
 }
 
-// found has the readers of a log read what a check has found. seq is that of the head which was known before; 0 where
-// its first reader was just about to read it, so that nothing was missed.
+// found has the readers of a log read the findings of a check. seq is the sequence of the head known before; 0 if its
+// first reader was just about to read it, so nothing was missed.
 func (st *stream) found(f *followed, seq uint64) {
 	if seq > 0 {
 		st.missed.Add(1)
@@ -178,8 +178,8 @@ func (st *stream) found(f *followed, seq uint64) {
 	f.waiters.Call()
 }
 
-// lastOf returns the last message of each of some subjects, if its sequence is not lower than since, as a replica has
-// it which may lag. Of so many bytes that a server sends no more, the last ones are missing.
+// lastOf returns the last message of each of some subjects, if its sequence is not lower than since, as on a replica;
+// the replica may lag. Beyond the number of bytes a server sends, the last ones are missing.
 func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (all []message, err error) {
 	request, err := json.Marshal(struct {
 		Subjects []string `json:"multi_last"`
@@ -190,7 +190,7 @@ func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (
 	}
 	once, stop := context.WithTimeout(ctx, requestLimit)
 	defer stop()
-	const ofStatus = "Status" // a message without data that is none of the stream: the end, or an error
+	const ofStatus = "Status" // a message without data, not of the stream: the end, or an error
 	answers, err := natsext.RequestMany(once, st.nc, "$JS.API.DIRECT.GET."+st.name, request,
 		natsext.RequestManySentinel(func(m *nats.Msg) bool { return m.Header.Get(ofStatus) == statusEnd }))
 	if err != nil {
@@ -216,7 +216,7 @@ func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (
 	return all, nil
 }
 
-// How a server says that it has sent all messages, and that there is none.
+// The statuses by which a server says that it has sent all messages, and that there is none.
 const (
 	statusEnd  = "204"
 	statusNone = "404"

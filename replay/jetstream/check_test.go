@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// deafen has a log be followed without what is republished.
+// deafen has a log be followed without republished messages.
 func deafen(t testing.TB, st *stream, log string) {
 	t.Helper()
 	f := st.follower(log)
@@ -29,8 +29,8 @@ func deafen(t testing.TB, st *stream, log string) {
 	}
 }
 
-// TestChecks: readers on another node find all that they have no notification of, be it records, a head in parts, or
-// that their log was dropped; and while nothing is written, one look is enough for all logs of a shard.
+// TestChecks: readers on another node find all changes without a notification, be it records, a head in parts, or the
+// drop of their log; and while nothing is written, one look is enough for all logs of a shard.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -50,7 +50,7 @@ func TestChecks(t *testing.T) {
 			t.Fatalf("%s: %v", next.Log, err)
 		}
 	}
-	found := make([]error, logs) // how each reader has ended
+	found := make([]error, logs) // the end of each reader
 	var readers, begun sync.WaitGroup
 	for i := range logs {
 		write(i, replay.Append{Records: [][]byte{fmt.Append(nil, name(i), "/1")}})
@@ -117,7 +117,7 @@ func TestChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled := int64(-1)
-	for n := 0; n < 2*wholeChecks; { // checks in sequence that looked at no head
+	for n := 0; n < 2*wholeChecks; { // successive checks without a look at a head
 		select {
 		case <-looks:
 		case <-ctx.Done():
@@ -134,8 +134,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestTakenOverBehind: readers of a node that has missed notifications find what they have missed when the node takes
-// the shard over, though nothing more is written then, and no check looks any more.
+// TestTakenOverBehind: readers of a node find missed records when the node takes the shard over, though nothing more is
+// written then, and no check looks any more.
 func TestTakenOverBehind(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

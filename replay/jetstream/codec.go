@@ -14,11 +14,11 @@ import (
 // head is a log's head as it is stored. A log that does not exist has the zero one.
 type head struct {
 	replay.Head
-	seq uint64 // of its message, which comes after all that the head has; not stored
-	// begun is the sequence of the stream before the log began: what is older, at the subjects of the log, belongs to one
-	// that was dropped.
+	seq uint64 // of its message; it comes after all messages of the head; not stored
+	// begun is the sequence of the stream before the log began: older messages, at the subjects of the log, belong to a
+	// dropped one.
 	begun    uint64
-	expires  time.Time // when it is dropped; zero while it has not ended
+	expires  time.Time // time of its drop; zero while it has not ended
 	snapshot uint64    // its size in bytes + 1; 0 for none
 }
 
@@ -103,7 +103,7 @@ func decodeRecords(all []replay.Record, b []byte, seq uint64) ([]replay.Record, 
 	return all, nil
 }
 
-// numbers reads what a message has.
+// numbers reads the numbers of a message.
 type numbers struct{ replay.Numbers }
 
 func (p *numbers) time() time.Time {

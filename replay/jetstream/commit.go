@@ -22,17 +22,17 @@ const (
 	// batchMessages and batchBytes bound a batch. A server takes 1,000 messages.
 	batchMessages = 990
 	batchBytes    = 4 << 20
-	// commitLimit is how long the acknowledgement of a batch is awaited before it is looked up what has become of it.
+	// commitLimit is the time to await the acknowledgement of a batch before its outcome is looked up.
 	commitLimit = 3 * time.Second
 )
 
 // commit writes values in one atomic batch, and returns the sequence of the last message of the last value. It tries
-// until it knows whether they are written. The error is ErrFenced, that of ctx, or one that says that they can never
-// be written.
+// until it knows whether they are written. The error is ErrFenced, the one of ctx, or one for values that can never be
+// written.
 //
-// Each batch ends with a message at the subject of batches, which has the id of the batch and expects the id of the
-// batch before. So a batch that is sent again is written once, whatever becomes of the first try, and its id says
-// whether it was written. The first message expects the owner's record: that is the fence.
+// Each batch ends with a message at the subject of batches. It has the id of the batch, and expects the id of the batch
+// before. So a batch sent again is written once, whatever becomes of the first try, and its id shows whether it was
+// written. The first message expects the owner's record: this is the fence.
 func (s *Store) commit(ctx context.Context, values []value) (uint64, error) {
 	id := nuid.Next()
 	for try := 0; ; try++ {
@@ -121,26 +121,26 @@ func (s *Store) lookUp(ctx context.Context, id string) (uint64, error) {
 	return 0, nil
 }
 
-// op is an append that waits to be written, a log that is dropped by the store itself, or else a Confirm.
+// op is an append waiting to be written, a log dropped by the store itself, or else a Confirm.
 type op struct {
 	ctx   context.Context
 	a     *replay.Append
-	begun time.Time // when Append was called
-	trim  trim      // what Append.Trim drops
+	begun time.Time // time Append was called
+	trim  trim      // effect of Append.Trim
 	done  chan struct{}
 	err   error
 
-	log      *indexed // to which it is written
+	log      *indexed // the log to write to
 	dropped  string   // by the store: the name of the log
 	values   []value
 	head     head
 	size     int64
 	at       int       // index of the last message of the op in the batch
-	awake    *followed // whose readers have something new to read; nil for none
+	awake    *followed // with something new to read for its readers; nil for none
 	answered atomic.Bool
 }
 
-// confirms reports whether the op is that of Confirm.
+// confirms reports whether the op is a Confirm.
 func (o *op) confirms() bool { return o.a == nil && o.dropped == "" }
 
 // answer ends the wait for an op, and reports whether it had not ended. The first answer counts.
@@ -153,7 +153,7 @@ func (o *op) answer(err error) bool {
 	return true
 }
 
-// run writes what is queued until the store is closed or fenced.
+// run writes the queued ops until the store is closed or fenced.
 func (s *Store) run() {
 	defer s.work.Done()
 	for {
@@ -204,7 +204,7 @@ func (s *Store) next() bool {
 	late := time.AfterFunc(s.st.config.GiveUp, s.suspend)
 	defer late.Stop()
 	var ahead error
-	for messages > batchMessages { // one op: all but its head is written ahead, where no reader looks
+	for messages > batchMessages { // one op: all but its head is written ahead, at a place no reader looks at
 		n, size := 0, 0
 		for n < len(values)-2 && size+len(values[n].parts) <= batchMessages {
 			size += len(values[n].parts)
@@ -246,7 +246,7 @@ func (s *Store) next() bool {
 	return true
 }
 
-// failed answers ops that are not written, or may not be.
+// failed answers ops not written, or possibly not.
 func (s *Store) failed(ops []*op, err error) {
 	s.mu.Lock()
 	s.pending = nil
@@ -269,7 +269,7 @@ func (s *Store) failed(ops []*op, err error) {
 	}
 }
 
-// take returns the ops of the next batch, and answers those that conflict with what the logs are. Of one log, a batch
+// take returns the ops of the next batch, and answers those in conflict with the state of the logs. Of one log, a batch
 // has one op.
 func (s *Store) take() (ops []*op) {
 	s.mu.Lock()
@@ -360,7 +360,7 @@ func (s *Store) prepare(o *op, now time.Time) error {
 	}
 	if next.First > max(l.Head.First, 1) {
 		if o.trim.revision != l.Head.Revision {
-			return replay.ErrConflict // the log was another one when it was looked up what is dropped
+			return replay.ErrConflict // the log was another one when the drop was looked up
 		}
 		h.Bytes = o.trim.kept
 		for _, r := range records {
@@ -396,10 +396,10 @@ func recordValues(st *stream, log string, first uint64, records [][]byte, room i
 	return values
 }
 
-// logOverhead is what a log takes beside its bytes, roughly.
+// logOverhead is the rough size of a log beside its bytes.
 const logOverhead = 512
 
-// sizeOf returns how many bytes a log takes.
+// sizeOf returns the number of bytes of a log.
 func sizeOf(log string, h *head) int64 {
 	size := logOverhead + int64(2*len(log)+len(h.Metadata)) + h.Bytes + int64(h.snapshot)
 	for _, l := range h.Lists {

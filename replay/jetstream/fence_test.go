@@ -92,7 +92,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestClaim: a claim expects the record that the caller knows, and what it says is read by all.
+// TestClaim: a claim expects the record known to the caller, and its contents are read by all.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
@@ -123,8 +123,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestLostAnswers cuts the connection of an owner when a batch is under way: each append is answered as what became of
-// it.
+// TestLostAnswers cuts the connection of an owner when a batch is under way: each append is answered by its outcome.
 func TestLostAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -200,8 +199,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestLateOutcome: an append that was answered with ErrUnavailable, and turns out to be written, is read as it was when
-// it was appended, and a drop likewise ends the readers.
+// TestLateOutcome: an append answered with ErrUnavailable, and turning out to be written, is read as it was when it was
+// appended, and a drop likewise ends the readers.
 func TestLateOutcome(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -263,8 +262,8 @@ func TestLateOutcome(t *testing.T) {
 	}
 }
 
-// TestReadWhileUnavailable: once an append was given up, a read that is not answered is given up soon, too, and those
-// after it at once: who waits for the lock of a log that is read waits for the append already.
+// TestReadWhileUnavailable: once an append was given up, an unanswered read is given up soon, too, and those after it
+// at once: a caller waiting for the lock of a log being read waits for the append already.
 func TestReadWhileUnavailable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -311,7 +310,7 @@ func TestReadWhileUnavailable(t *testing.T) {
 	})
 }
 
-// TestLostClaim: a claim whose request is lost with its connection is sent again, however long the caller would wait.
+// TestLostClaim: a claim with its request lost with the connection is sent again, however long the caller would wait.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -385,7 +384,7 @@ func TestConfirm(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			second := claim(t, other, 0, "b") // which writes nothing
+			second := claim(t, other, 0, "b") // writes nothing
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := first.Confirm(ended); !errors.Is(err, context.Canceled) {

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// tailRecords and tailBytes bound the tail of a log that is followed.
+// tailRecords and tailBytes bound the tail of a followed log.
 const (
 	tailRecords = 256
 	tailBytes   = 128 << 10
@@ -25,14 +25,14 @@ const (
 
 var errNotOwner = fmt.Errorf("another node owns the shard, and has its lists: %w", replay.ErrUnavailable)
 
-// opened returns the store of the shard that this process has open; nil for none.
+// opened returns the store of the shard, if this process has it open; nil for none.
 func (st *stream) opened() *Store {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.local
 }
 
-// follower returns a log that has readers; nil for none.
+// follower returns a log with readers; nil for none.
 func (st *stream) follower(log string) *followed {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -64,7 +64,7 @@ func (st *stream) leave(f *followed) {
 	}
 }
 
-// entered is called when this process has opened a store. The readers go on with what it has: they may have missed
+// entered is called when this process has opened a store. The readers go on with its data: they may have missed
 // notifications, and no check looks for those any more.
 func (st *stream) entered(s *Store) {
 	st.mu.Lock()
@@ -83,7 +83,7 @@ func (st *stream) entered(s *Store) {
 	}
 }
 
-// left is called when a store of this process is closed. The readers go on with what is republished.
+// left is called when a store of this process is closed. The readers go on with the republished messages.
 func (st *stream) left(s *Store) {
 	st.mu.Lock()
 	var all []*followed
@@ -100,7 +100,7 @@ func (st *stream) left(s *Store) {
 	}
 }
 
-// drop has the readers of a log find that it is gone. It returns them; nil for none.
+// drop has the readers of a log find it gone. It returns them; nil for none.
 func (st *stream) drop(l *indexed) *followed {
 	f := st.follower(l.Name)
 	if f != nil {
@@ -150,8 +150,7 @@ func (f *followed) extend(records []replay.Record) {
 	f.tail = f.tail[drop:]
 }
 
-// state returns the head, which must not be changed, and the records of the tail that come after a number; none where
-// they must be read.
+// state returns the head, not to be changed, and the records of the tail after a number; none if they must be read.
 func (f *followed) state(after uint64) (*head, []replay.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,7 +168,7 @@ func (f *followed) state(after uint64) (*head, []replay.Record) {
 	return f.head, tail[:len(tail):len(tail)]
 }
 
-// update says what the head is. It reports whether readers have something new to read.
+// update sets the head. It reports whether readers have something new to read.
 func (f *followed) update(h *head, seq uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,7 +188,7 @@ func (f *followed) update(h *head, seq uint64) bool {
 	return was.Last != h.Last || !h.Ended.IsZero()
 }
 
-// gone has readers find that the log is gone.
+// gone has readers find the log gone.
 func (f *followed) gone() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +198,7 @@ func (f *followed) gone() {
 // clear is gone while f.mu is held.
 func (f *followed) clear() { f.head, f.tail, f.bytes = nil, nil, 0 }
 
-// begin follows what is republished. stream.mu is held.
+// begin follows the republished messages. stream.mu is held.
 func (f *followed) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,14 +208,14 @@ func (f *followed) begin() {
 	f.watched = true
 	f.st.watch()
 	sub, err := f.st.nc.Subscribe(f.st.live+token(f.log)+".>", f.receive)
-	if err != nil { // the checks find what is new
+	if err != nil { // the checks find new messages
 		f.st.config.Log.Error("a log cannot be followed by notifications", "stream", f.st.name, "error", err)
 		return
 	}
 	f.sub = sub
 }
 
-// end ends what begin has begun. stream.mu is held.
+// end ends the effect of begin. stream.mu is held.
 func (f *followed) end() {
 	f.mu.Lock()
 	watched, sub := f.watched, f.sub
@@ -230,7 +229,7 @@ func (f *followed) end() {
 	}
 }
 
-// receive takes a message that is republished.
+// receive takes a republished message.
 func (f *followed) receive(m *nats.Msg) {
 	seq, err := strconv.ParseUint(m.Header.Get(natsjs.SequenceHeader), 10, 64)
 	if err != nil {
@@ -261,8 +260,8 @@ func (f *followed) receive(m *nats.Msg) {
 // isWhole reports whether the message with the first part of a value has all of it.
 func isWhole(data []byte) bool { return len(data) > 0 && data[0] == 0 }
 
-// receiveHead takes a head that is republished, or the first part of one. It reports whether readers have something new
-// to read.
+// receiveHead takes a republished head, or the first part of one. It reports whether readers have something new to
+// read.
 func (f *followed) receiveHead(data []byte, seq uint64) bool {
 	var next *head
 	if len(data) > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// contents is all that a store has.
+// contents is the whole content of a store.
 type contents struct {
 	Entries   []replay.Entry
 	Due       []replay.DueLog
@@ -114,8 +114,8 @@ func TestIndexAfterClaim(t *testing.T) {
 	owner.Close()
 }
 
-// TestFormerLife: a purge that comes late takes nothing of a log that was begun since, and what a former log has left
-// is not taken for its own.
+// TestFormerLife: a late purge takes nothing of a log begun since, and the remains of a former log are not taken for
+// its own.
 func TestFormerLife(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
@@ -161,7 +161,7 @@ func TestFormerLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("late", 3, [][]byte{records[2], records[0]})
-	// What was left of a log whose purge was never made, or of an append that was not completed.
+	// The remains of a log never purged, or of an append that was not completed.
 	left := []value{
 		newValue(st.recordSubject("again", 1), encodeRecords(records), 1000),
 		newValue(st.recordSubject("again", 4), encodeRecords(records), 1000),
@@ -171,7 +171,7 @@ func TestFormerLife(t *testing.T) {
 	if err := owner.Close(); err != nil {
 		t.Fatal(err)
 	}
-	owner.ctx = t.Context() // run has ended, so that this goroutine may write
+	owner.ctx = t.Context() // run has ended, so this goroutine may write
 	if _, err := owner.commit(t.Context(), left); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,8 @@ func TestFormerLife(t *testing.T) {
 	}
 }
 
-// TestTrimParts drops records before one that has several parts, and before some that fill more than a batch: the purge
-// takes what is dropped, and no more.
+// TestTrimParts drops records before one of several parts, and before some filling more than a batch: the purge takes
+// the dropped ones, and no more.
 func TestTrimParts(t *testing.T) {
 	t.Parallel()
 	own := cluster(t, 1, natstest.Config{MaxPayload: 4096})
@@ -230,7 +230,7 @@ func TestTrimParts(t *testing.T) {
 	}
 }
 
-// TestLoadMeanwhile loads a log that changes after its head has been read: what is returned belongs together.
+// TestLoadMeanwhile loads a log changed after its head has been read: the results belong together.
 func TestLoadMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
@@ -362,8 +362,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestHeadOfLaggingReplica: an owner who reads the head of a log that was dropped and purged, from a replica that has
-// not heard of it, does not have the log.
+// TestHeadOfLaggingReplica: an owner reading the head of a dropped and purged log, from a replica without news of the
+// drop, does not have the log.
 func TestHeadOfLaggingReplica(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})

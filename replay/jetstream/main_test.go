@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// servers are those of all tests that kill none. So they need not sync, which saves most of the time.
+// servers are the servers of all tests that kill none. So they need not sync. This saves most of the time.
 var servers *natstest.Cluster
 
 func TestMain(m *testing.M) {
@@ -70,7 +70,7 @@ func streams(t testing.TB, nc *nats.Conn, c Config) *Streams {
 		c.Prefix = fmt.Sprintf("t%d", prefixes.Add(1))
 	}
 	c.Shards = max(c.Shards, 1)
-	c.GiveUp = cmp.Or(c.GiveUp, time.Minute) // for a machine that is slow
+	c.GiveUp = cmp.Or(c.GiveUp, time.Minute) // for a slow machine
 	c.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s := openStreams(t, nc, c)
 	t.Cleanup(func() {

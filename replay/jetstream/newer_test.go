@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestNewerOwner: an owner's record to which a newer version has added members is read, and the shard can be claimed
-// after it.
+// TestNewerOwner: an owner's record with members added by a newer version is read, and the shard can be claimed after
+// it.
 func TestNewerOwner(t *testing.T) {
 	t.Parallel()
 	st := open(t, Config{Replicas: 1})
@@ -30,7 +30,7 @@ func TestNewerOwner(t *testing.T) {
 	claim(t, st.of, 0, "b")
 }
 
-// TestNewerHead: a head in a form that this version does not know is refused by a sentence, and not misread.
+// TestNewerHead: a head in a form unknown to this version is refused by a sentence, and not misread.
 func TestNewerHead(t *testing.T) {
 	h := head{Head: replay.Head{Revision: 1, First: 1, DueAt: time.Unix(1, 0)}}
 	data := appendHead(nil, &h)

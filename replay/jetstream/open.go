@@ -33,8 +33,8 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 	return s, nil
 }
 
-// load reads all heads. Any replica answers, and one may lag. So the leader says that no head is left, and which logs
-// there are: a replica may have a head of a log still that was dropped and purged.
+// load reads all heads. Any replica answers, and one may lag. So the leader is asked whether a head is left, and for
+// the logs there are: a replica may still have a head of a dropped and purged log.
 func (s *Store) load(ctx context.Context) error {
 	filter := s.st.prefix + "*.h"
 	for at := uint64(0); ; {
@@ -67,13 +67,13 @@ func (s *Store) loadHead(ctx context.Context, m message) error {
 	if err != nil {
 		return err
 	}
-	if len(m.data) == 0 { // a log that was dropped, whose purge may have been missed
+	if len(m.data) == 0 { // a dropped log; its purge may have been missed
 		s.later(purge{s.st.prefix + token(name) + ".>", m.seq + 1})
 		s.unload(name)
 		return nil
 	}
 	data, err := s.st.whole(ctx, m)
-	if errors.Is(err, errNoMessage) { // it was replaced, and what replaced it comes later
+	if errors.Is(err, errNoMessage) { // it was replaced, and its replacement comes later
 		s.unload(name)
 		return nil
 	}
@@ -100,7 +100,7 @@ func (s *Store) unload(name string) {
 	}
 }
 
-// compare takes the logs out of the index that the leader does not have.
+// compare takes logs missing at the leader out of the index.
 func (s *Store) compare(ctx context.Context, filter string) error {
 	there := make(map[string]bool)
 	for {

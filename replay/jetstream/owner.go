@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Owner is the record that says who owns a shard. Epoch is the sequence of the record in the stream, so it grows with
-// each record.
+// Owner is the record of the owner of a shard. Epoch is the sequence of the record in the stream, so it grows with each
+// record.
 type Owner struct {
 	Node        string // empty for none
 	Incarnation string
@@ -26,7 +26,7 @@ type Owner struct {
 type ownerRecord struct {
 	Node        string `json:"node,omitempty"`
 	Incarnation string `json:"incarnation,omitempty"`
-	// Claim is different for each record: so a claim whose acknowledgement was lost is known again.
+	// Claim is different for each record: so a claim is known again after its acknowledgement was lost.
 	Claim string `json:"claim"`
 }
 
@@ -71,7 +71,7 @@ func (st *stream) claim(ctx context.Context, after Owner, node, incarnation stri
 		if ctx.Err() != nil {
 			return Owner{}, ctx.Err()
 		}
-		// It may be written all the same. A refusal may be that of the server that has written it.
+		// It may be written all the same. A refusal may come from the very server that has written it.
 		present, found, readErr := st.readOwner(ctx)
 		switch {
 		case readErr == nil && found.Claim == record.Claim:
@@ -87,5 +87,5 @@ func (st *stream) claim(ctx context.Context, after Owner, node, incarnation stri
 	}
 }
 
-// claimTries is how often a claim is tried again whose outcome is not known.
+// claimTries is the number of times a claim with an unknown outcome is tried again.
 const claimTries = 20

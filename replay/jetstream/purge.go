@@ -10,16 +10,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// purge says what is to be purged.
+// purge names the messages to be purged.
 type purge struct {
 	subject string
 	before  uint64
 }
 
 const (
-	// maxPurges bounds what waits to be purged in a stream, by subjects.
+	// maxPurges bounds the purges waiting in a stream, by subjects.
 	maxPurges = 1 << 16
-	// purgers is how many purges of a stream are under way at once.
+	// purgers is the number of purges of a stream under way at once.
 	purgers = 4
 )
 
@@ -57,14 +57,14 @@ func (q *purges) next() (p purge, ok bool) {
 	return p, true
 }
 
-// trim is what an append drops.
+// trim is the part dropped by an append.
 type trim struct {
-	revision uint64 // of the log when it was looked up
-	kept     int64  // bytes of the records that are kept, without those of the append
-	before   uint64 // sequence before which no message has records that are kept; 0 if those of the append alone are kept
+	revision uint64 // of the log when looked up
+	kept     int64  // bytes of the kept records, without those of the append
+	before   uint64 // no message before this sequence has kept records; 0 if only those of the append are kept
 }
 
-// trimmed looks up what an append drops.
+// trimmed looks up the part dropped by an append.
 func (s *Store) trimmed(ctx context.Context, a *replay.Append) (t trim, err error) {
 	h, err := s.headOf(ctx, a.Log)
 	if err != nil && !errors.Is(err, replay.ErrNotFound) {
@@ -98,8 +98,8 @@ func (s *Store) trimmed(ctx context.Context, a *replay.Append) (t trim, err erro
 	return t, nil
 }
 
-// later has something purged. What does not fit any more is left: what was trimmed, until the log is trimmed again, or
-// dropped, and a log that was dropped, until the shard has its next owner, who finds its empty head. s.mu is held.
+// later has something purged. If p does not fit any more, the messages are left: trimmed ones until the log is trimmed
+// again, or dropped, and a dropped log until the shard's next owner finds its empty head. s.mu is held.
 func (s *Store) later(p purge) {
 	if !s.purges.add(p, s.st.config.maxPurges) {
 		s.st.unpurged.Add(1)
@@ -108,13 +108,13 @@ func (s *Store) later(p purge) {
 	signal(s.purge)
 }
 
-// mayDrop reports whether another log that has expired may be dropped: if too much waits to be purged, it is kept for
-// longer. s.mu is held.
+// mayDrop reports whether another expired log may be dropped: if too much waits to be purged, it is kept for longer.
+// s.mu is held.
 func (s *Store) mayDrop() bool {
 	return len(s.queue)+len(s.purges.subjects) < s.st.config.maxPurges
 }
 
-// clean purges what was dropped, beside others that do.
+// clean purges dropped messages, beside other goroutines doing the same.
 func (s *Store) clean() {
 	defer s.work.Done()
 	for {

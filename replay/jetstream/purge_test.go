@@ -39,8 +39,8 @@ func TestPurges(t *testing.T) {
 	}
 }
 
-// TestUnpurged: while too much waits to be purged, what has expired is kept, what is dropped is left; appends go on.
-// The next owner purges what was left.
+// TestUnpurged: while too much waits to be purged, expired logs are kept, dropped ones are left; appends go on. The
+// next owner purges the rest.
 func TestUnpurged(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1, Settings: replay.Settings{Retention: time.Millisecond},

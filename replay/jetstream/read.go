@@ -19,23 +19,24 @@ import (
 )
 
 const (
-	// pageMessages and pageBytes bound what is read at a time. Each time costs the server a look at all that is left.
+	// pageMessages and pageBytes bound the messages read at a time. Each time costs the server a look at all the remaining
+	// ones.
 	pageMessages = 1000
 	pageBytes    = 1 << 20
 )
 
-// errHole says that records are not there that a head has: the head is not the present one.
+// errHole is the error for missing records of a head: the head is not the present one.
 var errHole = errors.New("records are missing")
 
 // cursor is a place among the messages with the records of a log.
 type cursor struct {
-	seq   uint64 // of the message that was read last; 0 for none
-	first uint64 // of the first message, which may be a part, of the value that has the first record of the page
+	seq   uint64 // of the message read last; 0 for none
+	first uint64 // of the first message, maybe a part, of the value with the first record of the page
 }
 
-// page returns records of a log that come after a number, at least one, as h has them; the log must have one. It takes
-// no longer than an append: then the error is an ErrUnavailable. It is a largeError where the next value is larger than
-// a page, and has more than most bytes.
+// page returns records of a log after a number, at least one, as in h; the log must have one. It takes no longer than
+// an append: then the error is an ErrUnavailable. It is a largeError if the next value is larger than a page, and has
+// more than most bytes.
 func (st *stream) page(
 	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
 ) ([]replay.Record, error) {
@@ -68,7 +69,7 @@ func (st *stream) readPage(
 	var page []replay.Record
 	add := func(m message) error {
 		if m.seq > h.seq {
-			return errHole // of a later head, perhaps that of another log with the name
+			return errHole // of a later head, perhaps of another log with the name
 		}
 		n, err := numberOf(m.subject)
 		if err != nil {
@@ -124,7 +125,7 @@ func (st *stream) readPage(
 		if at.seq > before {
 			continue
 		}
-		// The replica that has answered may lag.
+		// The answering replica may lag.
 		m, err := st.get(ctx, getRequest{Seq: at.seq + 1, Next: subject + "*"})
 		if err == nil {
 			err = add(m)
@@ -138,14 +139,14 @@ func (st *stream) readPage(
 	}
 }
 
-// largeError says that there must be memory for a value before it is read, and for about how many bytes.
+// largeError asks for memory for a value before it is read, and has the value's size, about, in bytes.
 type largeError struct{ size int64 }
 
 func (e *largeError) Error() string {
 	return fmt.Sprintf("a value of about %d bytes is not read", e.size)
 }
 
-// holeOr returns errHole for a message that is not there, and otherwise the error itself.
+// holeOr returns errHole for a missing message, and otherwise the error itself.
 func holeOr(err error) error {
 	if errors.Is(err, errNoMessage) {
 		return errHole
@@ -156,10 +157,10 @@ func holeOr(err error) error {
 // headSource returns the present head of a log.
 type headSource func(ctx context.Context, log string) (head, error)
 
-// holes is how often a head is read again because records are missing.
+// holes is the number of times a head is read again because of missing records.
 const holes = 20
 
-// load is Load, with the heads that a source has.
+// load is Load, with the heads of a source.
 func (st *stream) load(
 	ctx context.Context, log string, source headSource,
 ) (replay.Head, []byte, []replay.Record, error) {
@@ -209,8 +210,8 @@ func (st *stream) loadHead(ctx context.Context, log string, h *head) (snapshot [
 	return snapshot, all, nil
 }
 
-// logs implements replay.Logs for a shard that another node may own. What it returns is what the leader of the stream
-// has: so a caller that comes from another node sees what it has done there.
+// logs implements replay.Logs for a shard possibly owned by another node. It returns the state at the leader of the
+// stream: so a caller coming from another node sees the results of its calls there.
 type logs struct{ st *stream }
 
 // Load implements replay.Logs.
@@ -240,11 +241,11 @@ func (r *logs) Listed(ctx context.Context, list string, after replay.ListedLog) 
 // reader implements replay.Reader.
 type reader struct {
 	st    *stream
-	store *Store // nil for one that goes on when the shard moves
+	store *Store // nil for a reader going on when the shard moves
 	log   string
 	after uint64
 
-	f        *followed // nil before the first Next that found the log
+	f        *followed // nil before a Next has found the log
 	life     uint64    // head.begun
 	at       cursor
 	waiter   replay.Waiter
@@ -314,7 +315,7 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 			}
 			page, err = r.st.page(ctx, r.log, h, r.after, &r.at, pageBytes)
 			if large, ok := errors.AsType[*largeError](err); ok {
-				// Readers that hold some memory and wait for more could wait for each other.
+				// Readers holding some memory and waiting for more could wait for each other.
 				if err = reserve(ctx, 0); err == nil {
 					err = reserve(ctx, large.size)
 				}
@@ -375,7 +376,7 @@ func (r *reader) Wake(f func()) {
 	}
 }
 
-// stalledPause is how long a reader waits that could not read.
+// stalledPause is the wait of a reader after a failed read.
 const stalledPause = 500 * time.Millisecond
 
 // ready reports whether Next has something to return.
@@ -411,7 +412,7 @@ func (r *reader) Close() {
 	}
 }
 
-// followed is a log that has readers in this process.
+// followed is a log with readers in this process.
 type followed struct {
 	st      *stream
 	log     string
@@ -420,11 +421,11 @@ type followed struct {
 	readers replay.Positions
 
 	mu    sync.Mutex // guards all below
-	head  *head      // nil for a log that does not exist, or is not known yet
+	head  *head      // nil for a log that does not exist, or not known yet
 	seq   uint64     // of the head
 	tail  []replay.Record
 	bytes int // of the tail
 
 	watched bool               // while another node owns the shard
-	sub     *nats.Subscription // to what is republished; nil if that failed
+	sub     *nats.Subscription // to the republished messages; nil if that failed
 }

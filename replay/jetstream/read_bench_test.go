@@ -30,7 +30,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/records/1e3, "µs/record")
 }
 
-// BenchmarkCheck looks whether notifications of logs that are followed elsewhere were lost, after one was written to.
+// BenchmarkCheck looks whether notifications of logs followed elsewhere were lost, after an append to one of them.
 func BenchmarkCheck(b *testing.B) {
 	const logs = 5000
 	a := streams(b, connect(b, servers.URL()), Config{Replicas: 3})

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// followLog reads a log as Follow does, until it ends, and checks that each record is there once, in order.
+// followLog reads a log as Follow does, until it ends, and checks for each record once, in order.
 func followLog(ctx context.Context, l replay.Logs, log string, after uint64, each func(seq uint64)) error {
 	reader := l.Read(log, after)
 	defer reader.Close()
@@ -64,8 +64,8 @@ func stepDown(t testing.TB, s *Streams) {
 	}
 }
 
-// TestReadElsewhere follows a log on nodes that do not own its shard: while it is written, while the leader of the
-// stream changes, while the shard moves, when it has ended, and without what is republished.
+// TestReadElsewhere follows a log on nodes without ownership of its shard: while it is written, while the leader of the
+// stream changes, while the shard moves, when it has ended, and without republished messages.
 func TestReadElsewhere(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -103,7 +103,7 @@ func TestReadElsewhere(t *testing.T) {
 	for i := 1; i < n; i++ {
 		write(i)
 		switch i {
-		case n / 6: // by which they have begun to follow
+		case n / 6: // by then they have begun to follow
 			f := deaf.shards[0].follower("log")
 			for ; f == nil; f = deaf.shards[0].follower("log") {
 				_ = pause(ctx, time.Millisecond)
@@ -139,8 +139,8 @@ func TestReadElsewhere(t *testing.T) {
 	}
 }
 
-// TestLargeElsewhere: a reader on another node has memory for a record that is larger than a page before it reads it,
-// and gives back what it had before it waits for that; when it gets none, it reads the record later.
+// TestLargeElsewhere: a reader on another node has memory for a record larger than a page before it reads it, and gives
+// back its old memory before it waits for more; when it gets none, it reads the record later.
 func TestLargeElsewhere(t *testing.T) {
 	t.Parallel()
 	const large = 3 << 20
@@ -189,7 +189,7 @@ func TestLargeElsewhere(t *testing.T) {
 	}
 }
 
-// TestOwnWrites: what an owner has acknowledged is found on every node at once.
+// TestOwnWrites: everything acknowledged by an owner is found on every node at once.
 func TestOwnWrites(t *testing.T) {
 	t.Parallel()
 	a := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
@@ -216,8 +216,8 @@ func TestOwnWrites(t *testing.T) {
 	}
 }
 
-// TestDroppedElsewhere: a reader on another node finds that its log was dropped, and one that begins later reads the
-// next log with the name.
+// TestDroppedElsewhere: a reader on another node finds its log dropped, and one begun later reads the next log with the
+// name.
 func TestDroppedElsewhere(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

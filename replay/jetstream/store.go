@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Store is the store of a shard for the node that has claimed it.
+// Store is the store of a shard for the node owning it.
 type Store struct {
 	st    *stream
 	owner Owner
@@ -27,7 +27,7 @@ type Store struct {
 	mu          sync.Mutex // guards all below
 	index       *replay.Index[entry]
 	queue       []*op
-	pending     []*op // that are being written
+	pending     []*op // being written
 	purges      purges
 	closed      bool
 	isFenced    bool
@@ -37,7 +37,7 @@ type Store struct {
 	reopened    chan struct{}
 }
 
-// entry is what a Store has of a log beside its head.
+// entry is the data of a log in a Store beside its head.
 type entry struct {
 	begun    uint64
 	seq      uint64 // of the head
@@ -53,7 +53,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// enter locks s and drops what has expired. Where it returns an error, s is not locked.
+// enter locks s and drops the expired logs. If it returns an error, s is not locked.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// enterToWrite is enter for what the stream is needed for.
+// enterToWrite is enter for calls that need the stream.
 func (s *Store) enterToWrite(ctx context.Context) error {
 	err := s.enter(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 	return err
 }
 
-// endErr returns the error of calls that come after the end. s.mu is held.
+// endErr returns the error of calls after the end. s.mu is held.
 func (s *Store) endErr() error {
 	if s.isFenced {
 		return replay.ErrFenced
@@ -93,7 +93,7 @@ func (s *Store) endErr() error {
 	return replay.ErrClosed
 }
 
-// dropExpired drops logs that have expired, or for which there is no room. s.mu is held.
+// dropExpired drops expired logs, and logs for which there is no room. s.mu is held.
 func (s *Store) dropExpired() {
 	now := time.Now()
 	dropped := false
@@ -115,7 +115,7 @@ func (s *Store) dropExpired() {
 	}
 }
 
-// expire drops what expires while no method is called.
+// expire drops logs expiring while no method is called.
 func (s *Store) expire() {
 	defer s.work.Done()
 	for pause(s.ctx, time.Second) == nil {
@@ -147,8 +147,8 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	return o.err
 }
 
-// Confirm returns nil if the owner could append after the call had begun: it writes a batch that is empty but for its
-// fence, which no leader acknowledges that was deposed. The error is ErrFenced if another node has claimed the shard.
+// Confirm returns nil if the owner could append after the call had begun: it writes a batch empty but for its fence. No
+// deposed leader acknowledges it. The error is ErrFenced if another node has claimed the shard.
 func (s *Store) Confirm(ctx context.Context) error {
 	o := &op{ctx: ctx, done: make(chan struct{})}
 	if err := s.enter(ctx); err != nil {
@@ -172,7 +172,7 @@ func (s *Store) Confirm(ctx context.Context) error {
 	}
 }
 
-// apply changes the index as an op says that has been written. seq is that of the op's last message. s.mu is held.
+// apply changes the index by a written op. seq is the sequence of the op's last message. s.mu is held.
 func (s *Store) apply(o *op, seq uint64) {
 	if o.confirms() {
 		return
@@ -226,7 +226,7 @@ func (s *Store) fence() {
 // Fenced returns a channel that is closed when an append was refused because another node has claimed the shard.
 func (s *Store) Fenced() <-chan struct{} { return s.fenced }
 
-// Release writes an owner's record that names no node, and closes the store. The error is ErrFenced if another node has
+// Release writes an owner's record without a node, and closes the store. The error is ErrFenced if another node has
 // claimed the shard.
 func (s *Store) Release(ctx context.Context) error {
 	if err := s.Close(); err != nil {
@@ -239,7 +239,7 @@ func (s *Store) Release(ctx context.Context) error {
 	return err
 }
 
-// Owner returns the owner's record with which the shard was claimed.
+// Owner returns the owner's record written at the claim of the shard.
 func (s *Store) Owner() Owner { return s.owner }
 
 // Head implements replay.Store.
@@ -248,7 +248,7 @@ func (s *Store) Head(ctx context.Context, log string) (replay.Head, error) {
 	return h.Head, err
 }
 
-// headOf returns the head of a log with what the driver has beside it.
+// headOf returns the head of a log with the driver's data beside it.
 func (s *Store) headOf(ctx context.Context, log string) (head, error) {
 	if err := s.enter(ctx); err != nil {
 		return head{}, err
@@ -300,7 +300,7 @@ func (s *Store) Unread(log string, seq uint64) bool {
 	return l != nil && f != nil && f.readers.Unread(first, seq)
 }
 
-// Due implements replay.Store. It goes through all logs that have a DueAt.
+// Due implements replay.Store. It goes through all logs with a DueAt.
 func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
 	return s.index.Due(ctx, s.enter, s.mu.Unlock, class, from, until)
 }
@@ -317,7 +317,7 @@ func (s *Store) Listed(
 	return s.index.Listed(ctx, s.enter, s.mu.Unlock, list, after)
 }
 
-// Configure implements replay.Store. A log that has ended keeps the retention that it ended with.
+// Configure implements replay.Store. An ended log keeps the retention it ended with.
 func (s *Store) Configure(settings replay.Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,36 +20,36 @@ import (
 )
 
 const (
-	// requestLimit is how long one request to a server may take. It is repeated then. The client would wait as long as
-	// the context of the request lasts.
+	// requestLimit is the longest time for one request to a server. Then the request is repeated. The client would wait as
+	// long as the context of the request lasts.
 	requestLimit = 2 * time.Second
-	// retryPause is how long a request waits that is repeated.
+	// retryPause is the wait before a request is repeated.
 	retryPause = 50 * time.Millisecond
-	// frame is what a message may have beside its data: headers.
+	// frame is the room in a message beside its data, for headers.
 	frame = 512
 )
 
-// stream is the stream of one shard, which this process or another node owns.
+// stream is the stream of one shard. This process or another node owns the shard.
 type stream struct {
 	*Streams
 	shard        int
 	name         string
 	prefix       string // of subjects
-	live         string // of those at which messages are republished
+	live         string // of the subjects of republished messages
 	ownerSubject string
 	batchSubject string
 	fenceSubject string
 	remote       *logs
 
 	mu       sync.Mutex
-	followed map[string]*followed // logs that have readers
-	local    *Store               // that this process has open; nil for none
-	watched  int                  // how many logs are followed while another node owns the shard
-	checks   *time.Timer          // until the next check; nil where no log is watched
+	followed map[string]*followed // logs with readers
+	local    *Store               // opened by this process; nil for none
+	watched  int                  // number of logs followed while another node owns the shard
+	checks   *time.Timer          // until the next check; nil if no log is watched
 
 	round        int    // of the checks
-	checked      uint64 // the last batch that a check has seen
-	checkedWhole uint64 // that of the last check that has looked at all heads
+	checked      uint64 // the last batch seen by a check
+	checkedWhole uint64 // the same of the last check of all heads
 }
 
 func newStream(s *Streams, shard int) *stream {
@@ -78,13 +78,13 @@ type getRequest struct {
 	Next string `json:"next_by_subj,omitempty"`
 }
 
-// apiError is how the API of JetStream says that something failed.
+// apiError is the form of an error in the API of JetStream.
 type apiError struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// get asks the leader of the stream, which answers with all that it has acknowledged. The error is errNoMessage, that
-// of ctx, or an ErrUnavailable.
+// get asks the leader of the stream. The leader knows everything it has acknowledged. The error is errNoMessage, the
+// one of ctx, or an ErrUnavailable.
 func (st *stream) get(ctx context.Context, r getRequest) (message, error) {
 	var resp struct {
 		apiError
@@ -107,8 +107,8 @@ func (st *stream) last(ctx context.Context, subject string) (message, error) {
 	return st.get(ctx, getRequest{Last: subject})
 }
 
-// ask sends a request to the API of JetStream until it is answered. The error is that of ctx, a *jetstream.APIError, or
-// an ErrUnavailable when the time of Config.GiveUp is over.
+// ask sends a request to the API of JetStream until it is answered. The error is the one of ctx, a *jetstream.APIError,
+// or an ErrUnavailable when the time of Config.GiveUp is over.
 func (st *stream) ask(ctx context.Context, what string, request any, answer any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -154,7 +154,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // direct returns messages at a subject from a sequence on, at most n, and about as many bytes as a page may have. Any
-// replica may answer, which may not have the last ones yet. No messages are no error.
+// replica may answer, perhaps without the last ones. No messages are no error.
 func (st *stream) direct(ctx context.Context, seq uint64, subject string, n int) (all []message, err error) {
 	once, stop := context.WithTimeout(ctx, requestLimit)
 	defer stop()
@@ -175,8 +175,8 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n int)
 	return all, nil
 }
 
-// subjects asks the leader for the subjects of messages, from the offset on, as many as it gives at once, and for how
-// many there are.
+// subjects asks the leader for the subjects of messages, from the offset on, as many as it gives at once, and for their
+// whole number.
 func (st *stream) subjects(ctx context.Context, filter string, offset int) (
 	list map[string]uint64, all int, err error,
 ) {
@@ -196,10 +196,10 @@ func (st *stream) subjects(ctx context.Context, filter string, offset int) (
 // value is one value as it is written: at a subject, in one message or more.
 type value struct {
 	subject string
-	parts   [][]byte // the first one goes last, and says how many others there are
+	parts   [][]byte // the first one goes last, with the number of the others
 }
 
-// newValue returns a value whose messages have at most limit bytes of data each.
+// newValue returns a value in messages of at most limit bytes of data each.
 func newValue(subject string, data []byte, limit int) value {
 	further := 0
 	if room := limit - binary.MaxVarintLen32; len(data) > room {
@@ -216,7 +216,7 @@ func newValue(subject string, data []byte, limit int) value {
 	return v
 }
 
-// whole returns the data of the value whose last message is m.
+// whole returns the data of the value with the last message m.
 func (st *stream) whole(ctx context.Context, m message) ([]byte, error) {
 	further, n := binary.Uvarint(m.data)
 	if n <= 0 || further >= m.seq {
@@ -242,10 +242,10 @@ func (st *stream) whole(ctx context.Context, m message) ([]byte, error) {
 // partSubject returns the subject of a further part of a value.
 func partSubject(subject string, part int) string { return subject + "." + strconv.Itoa(part) }
 
-// room returns how many bytes of data a message may have.
+// room returns the greatest number of bytes of data in a message.
 func (st *stream) room() int { return int(st.nc.MaxPayload()) - frame }
 
-// purge removes the messages at a subject that are older than a sequence.
+// purge removes the messages at a subject older than a sequence.
 func (st *stream) purge(ctx context.Context, subject string, before uint64) error {
 	var answer struct{}
 	return st.ask(ctx, "STREAM.PURGE.", struct {

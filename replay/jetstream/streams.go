@@ -25,7 +25,7 @@ const (
 	DefaultReplicas = 3
 )
 
-// Config says where the logs are, and how they are kept.
+// Config names the streams of the logs, and the settings for keeping them.
 type Config struct {
 	Prefix   string // of the names of streams and of subjects; letters, digits, - and _
 	Shards   int
@@ -33,17 +33,17 @@ type Config struct {
 	Settings replay.Settings
 	Log      *slog.Logger // nil for none
 
-	// CheckAfter is how long a reader on another node than the owner's waits, more or less, until it looks whether it has
-	// missed anything; default 5 s.
+	// CheckAfter is the time, more or less, a reader on another node than the owner's waits until it looks for missed
+	// records; default 5 s.
 	CheckAfter time.Duration
-	// GiveUp is how long an append waits until the store knows whether it was written, before it fails with
+	// GiveUp is the longest wait of an append for the store to know whether it was written; then it fails with
 	// ErrUnavailable; default 10 s.
 	GiveUp time.Duration
 
 	maxPurges int // see the constant; for tests
 }
 
-// withDefaults returns c with the defaults in place of what is not set.
+// withDefaults returns c with the defaults for unset fields.
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
@@ -78,34 +78,34 @@ type Streams struct {
 	counters
 }
 
-// counters count what has happened since Open.
+// counters count events since Open.
 type counters struct {
 	appends                                              measure.Durations
 	batches, resent, conflicts, fenced, missed, unpurged atomic.Uint64
 }
 
-// Counts says what has happened since Open.
+// Counts are the events since Open.
 type Counts struct {
-	Appends   measure.Snapshot // that were written, and how long each took
-	Batches   uint64           // in which they were written
-	Resent    uint64           // batches that were sent again: one had no answer, or was refused
-	Conflicts uint64           // appends that another writer was faster than
-	Fenced    uint64           // appends that were refused because another node had claimed the shard
-	Missed    uint64           // checks on another node than the owner's that found an append without a notification of it
-	Unpurged  uint64           // times that what was dropped was left in its stream, since too much waits to be purged
+	Appends   measure.Snapshot // that were written, with their times
+	Batches   uint64           // of these appends
+	Resent    uint64           // batches sent again: one had no answer, or was refused
+	Conflicts uint64           // appends slower than another writer's
+	Fenced    uint64           // appends refused because another node had claimed the shard
+	Missed    uint64           // checks on another node than the owner's that found an append without a notification
+	Unpurged  uint64           // times dropped messages were left in a stream, since too much waits to be purged
 }
 
-// Counts returns what has happened since Open.
+// Counts returns the events since Open.
 func (s *Streams) Counts() Counts {
 	return Counts{s.appends.Snapshot(), s.batches.Load(), s.resent.Load(), s.conflicts.Load(), s.fenced.Load(),
 		s.missed.Load(), s.unpurged.Load()}
 }
 
-// ErrClaimed is the error of a claim after a record that is not the present one.
+// ErrClaimed is the error of a claim after another record than the present one.
 var ErrClaimed = errors.New("another node has claimed the shard")
 
-// Open makes the streams that are missing, and checks those that exist. An error about a stream names the field that is
-// wrong, and says what to do. nc stays the caller's, who closes it when nothing uses the Streams any more.
+// Open makes the missing streams, and checks the existing ones. An error about a stream names the wrong field, and the
+// remedy. nc stays the caller's. The caller closes it when nothing uses the Streams any more.
 func Open(ctx context.Context, nc *nats.Conn, c Config) (*Streams, error) {
 	c = c.withDefaults()
 	if err := CheckVersion(nc.ConnectedServerVersion()); err != nil {
@@ -125,14 +125,14 @@ func Open(ctx context.Context, nc *nats.Conn, c Config) (*Streams, error) {
 	return s, nil
 }
 
-// Version is the oldest one of the servers that can be used, as major and minor number: older ones know no atomic
-// batches whose checks hold on several replicas.
+// Version is the oldest usable version of a server, as major and minor number: older ones know no atomic batches with
+// checks that hold on several replicas.
 const (
 	versionMajor = 2
 	versionMinor = 15
 )
 
-// CheckVersion returns an error for a server that is too old, or whose version is none.
+// CheckVersion returns an error for a server with too old a version, or with none.
 func CheckVersion(version string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
@@ -250,7 +250,7 @@ func checkStream(want, got jetstream.StreamConfig) error {
 	return nil
 }
 
-// Count returns how many shards there are.
+// Count returns the number of shards.
 func (s *Streams) Count() int { return len(s.shards) }
 
 // Logs returns the logs of a shard to read them. Another node may own the shard.
@@ -273,7 +273,7 @@ func (s *Streams) Claim(ctx context.Context, shard int, after Owner, node, incar
 	return openStore(ctx, st, owner)
 }
 
-// Release writes an owner's record that names no node, if after is the present one; otherwise the error is ErrClaimed.
+// Release writes an owner's record without a node, if after is the present one; otherwise the error is ErrClaimed.
 func (s *Streams) Release(ctx context.Context, shard int, after Owner) error {
 	_, err := s.shards[shard].claim(ctx, after, "", "")
 	return err

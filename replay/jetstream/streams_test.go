@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestCheck: a stream that is not as it must be is named with its field, and with what to do; it is not changed. What
-// is the operator's may be anything.
+// TestCheck: a wrong stream is named with its field, and with the remedy; it is not changed. The operator's settings
+// may be anything.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	nc := connect(t, servers.URL())
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestVersion: servers that are too old are refused, with what to do.
+// TestVersion: too old servers are refused, with the remedy.
 func TestVersion(t *testing.T) {
 	for version, ok := range map[string]bool{
 		"2.15.0": true, "2.15.2": true, "2.16.0-RC.1": true, "3.0.0": true, "2.14.9": false, "2.9.25": false, "1.99.0": false,
@@ -99,8 +99,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestPins: a log that has ended stays while another one pins it, for the owner and for the next one; where room is
-// needed, it is dropped last.
+// TestPins: an ended log stays while another one pins it, for the owner and for the next one; if room is needed, it is
+// dropped last.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	const size = 20_000
@@ -148,7 +148,7 @@ func TestPins(t *testing.T) {
 	settings.MaxSize = 1
 	s.Configure(settings)
 	gone("pinned")
-	// What is dropped is purged: at last the stream has the pin, the owner's record and the last batch.
+	// Dropped messages are purged: at last the stream has the pin, the owner's record and the last batch.
 	patiently(t, func(ctx context.Context) error {
 		stream, err := s.of.js.Stream(ctx, s.st.name)
 		if err == nil && stream.CachedInfo().State.Msgs != 3 {

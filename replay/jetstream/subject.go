@@ -13,21 +13,21 @@ import (
 //
 //	owner        the owner's record
 //	batch        the id of the last batch
-//	fence        what a batch has that is empty otherwise
+//	fence        the only message of an otherwise empty batch
 //	<log>.h      the head of a log
 //	<log>.s      its snapshot
 //	<log>.r.<n>  its records from number n on, of one append
 //
-// <log> is the log's name in base64. What has more than one part has the others at the same subject with .1, .2 and so
-// on behind it.
+// <log> is the log's name in base64. A value of more than one part has the others at the same subject with .1, .2 and
+// so on behind it.
 
 // stream returns the name of the stream of a shard.
 func (c Config) stream(shard int) string { return fmt.Sprintf("%s-%d", c.Prefix, shard) }
 
-// subjects returns what the subjects of a shard begin with.
+// subjects returns the common prefix of the subjects of a shard.
 func (c Config) subjects(shard int) string { return fmt.Sprintf("%s.%d.", c.Prefix, shard) }
 
-// live returns what the subjects begin with at which the messages of a shard are republished.
+// live returns the common prefix of the subjects of a shard's republished messages.
 func (c Config) live(shard int) string { return fmt.Sprintf("%s-live.%d.", c.Prefix, shard) }
 
 // token returns the name of a log as one token of a subject.
@@ -39,7 +39,7 @@ func (st *stream) recordSubject(log string, n uint64) string {
 	return st.prefix + token(log) + ".r." + strconv.FormatUint(n, 10)
 }
 
-// logOf returns the log of a subject that begins with prefix, and what comes after the log.
+// logOf returns the log of a subject that begins with prefix, and the part after the log.
 func logOf(prefix, subject string) (log, rest string, err error) {
 	of, rest, ok := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
 	if !ok {
@@ -52,7 +52,7 @@ func logOf(prefix, subject string) (log, rest string, err error) {
 	return string(name), rest, nil
 }
 
-// numberOf returns the number of the first record of a message, by what its subject ends with.
+// numberOf returns the number of the first record of a message, by the end of its subject.
 func numberOf(subject string) (uint64, error) {
 	n, err := strconv.ParseUint(subject[strings.LastIndexByte(subject, '.')+1:], 10, 64)
 	if err != nil || n == 0 {

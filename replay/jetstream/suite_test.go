@@ -25,7 +25,7 @@ func TestJetStream(t *testing.T) {
 	}
 }
 
-// breakable returns what opens a store whose servers can be stopped: the majority of them.
+// breakable returns a function to open a store on servers of which the majority can be stopped.
 func breakable(replicas int) func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
 	return func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
 		own := cluster(t, replicas, natstest.Config{})
@@ -43,7 +43,7 @@ func breakable(replicas int) func(t *testing.T, s replay.Settings) (replay.Store
 }
 
 // TestServerKilled runs the suite while servers are killed, one after the other, and come back. No test may notice more
-// than that it takes its time.
+// than a delay.
 func TestServerKilled(t *testing.T) {
 	own := cluster(t, 3, natstest.Config{})
 	ended := make(chan struct{})

@@ -20,7 +20,7 @@ func (w *writer) Append(ctx context.Context, a replay.Append) (err error) {
 	if err := s.enterToWrite(ctx); err != nil {
 		return err
 	}
-	var changed *log // whose readers are to be woken, when no lock is held
+	var changed *log // its readers are to be woken, with no lock held
 	defer func() {
 		if changed != nil {
 			changed.waiters.Appended()
@@ -72,7 +72,7 @@ func (w *writer) Append(ctx context.Context, a replay.Append) (err error) {
 	return nil
 }
 
-// nextHead returns the head of a log after an append, but for what depends on how its records are stored.
+// nextHead returns the head of a log after an append, but for the fields depending on the storage of its records.
 func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings) (next head, err error) {
 	next = *old
 	now := time.Now()
@@ -93,8 +93,8 @@ func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings)
 	return next, nil
 }
 
-// write commits an append after which the log has the head next, and completes that. It returns what setRecords does.
-// The caller holds l.write.
+// write commits an append giving the log the head next, and completes it. It returns the results of setRecords. The
+// caller holds l.write.
 func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Settings) (
 	records [][]byte, inline []byte, err error,
 ) {
@@ -124,7 +124,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 		s.sweeper.counting.RLock()
 		defer s.sweeper.counting.RUnlock()
 	}
-	// A large batch that is not durable would be synced with the next one that is, which would wait for all of it.
+	// A large batch that is not durable would be synced with the next durable one, and that one would wait for all of it.
 	durable := settings.Sync == replay.SyncAlways ||
 		settings.Sync == replay.SyncState && (a.Durable || b.Len() > s.sizes.Part)
 	if err := s.commitAppend(b, a.Log, len(a.Records), durable); err != nil {
@@ -143,8 +143,8 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	return records, inline, nil
 }
 
-// setRecords sets the entries of the records of an append, and of those that the log keeps besides, where they change.
-// It returns the records that the log keeps, and the entry that is inline in the head, if there is one.
+// setRecords sets the entries of the records of an append, and of those the log keeps besides, if they change. It
+// returns the records kept by the log, and the entry inline in the head, if there is one.
 func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head) (_ [][]byte, _ []byte, err error) {
 	old, records, inline := &l.head, a.Records, []byte(nil)
 	if old.inline {
@@ -182,9 +182,9 @@ func isIntent(a *replay.Append, h *head, settings *replay.Settings) bool {
 	return a.Intent && h.First == 0 && len(a.Records) == 0 && !a.End && !a.Durable && settings.Sync != replay.SyncAlways
 }
 
-// fitsInline returns whether all records of a log are inline in its head after a: an entry that is so already, nil if
-// there is none, and those of a. More records are added to such an entry only by the end of the log, because a log that
-// runs would write the first ones again with each append.
+// fitsInline returns whether all records of a log are inline in its head after a: an entry already inline, nil if there
+// is none, and those of a. More records are added to such an entry only by the end of the log, because a running log
+// would write the first ones again with each append.
 func fitsInline(a *replay.Append, next *head, entry []byte, records [][]byte) bool {
 	switch {
 	case next.entries > 0, entry == nil && len(records) == 0:
@@ -195,8 +195,8 @@ func fitsInline(a *replay.Append, next *head, entry []byte, records [][]byte) bo
 	return entryLen(entry, records) <= maxInline
 }
 
-// trim deletes the records of a log that next does not keep, whose head is old, with this entry inline. It returns
-// what is left of that, and subtracts what it deletes from next.
+// trim deletes the records of a log not kept by next. The log has the head old, with this entry inline. trim returns
+// the rest of the entry, and subtracts the deleted records from next.
 func (g *generation) trim(b *pebble.Batch, log string, inline []byte, old, next *head) (_ []byte, err error) {
 	switch {
 	case old.inline:
@@ -207,7 +207,7 @@ func (g *generation) trim(b *pebble.Batch, log string, inline []byte, old, next 
 	return nil, nil
 }
 
-// trimEntry is trim for a log whose records are all inline in its head.
+// trimEntry is trim for a log with all records inline in its head.
 func trimEntry(entry []byte, old, next *head) ([]byte, error) {
 	var kept [][]byte
 	r := readEntry(entry, old.Last, old.First, old.Last)
@@ -224,8 +224,8 @@ func trimEntry(entry []byte, old, next *head) ([]byte, error) {
 	return appendEntry(nil, nil, kept), nil
 }
 
-// trimEntries is trim for a log whose records are in entries of their own. Entries are deleted whole, and the one in
-// which the first record lies that is kept is written again.
+// trimEntries is trim for a log with records in entries of their own. Entries are deleted whole, and the one with the
+// first kept record is written again.
 func (g *generation) trimEntries(b *pebble.Batch, log string, old, next *head) error {
 	r, err := g.readEntries(log, old, old.First)
 	if err != nil {
@@ -233,7 +233,7 @@ func (g *generation) trimEntries(b *pebble.Batch, log string, old, next *head) e
 	}
 	var deleted []storedEntry
 	var kept [][]byte                                    // the rest of an entry
-	for within := false; r.next(); within = r.left > 0 { // an entry whose first records are deleted
+	for within := false; r.next(); within = r.left > 0 { // an entry with its first records deleted
 		if r.seq < next.First {
 			next.Bytes -= int64(len(r.data))
 			if r.left == 0 {

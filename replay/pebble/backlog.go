@@ -14,38 +14,39 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// backlog has the batches that are in the journal, and not in Pebble's memtable yet. To apply one batch costs nearly as
-// much as to apply many, and the readers that keep up with a log read its tail: so the batches of logs that run wait
-// here for each other. Of the writes to one key, which are mostly the heads of one log, only the last is applied.
+// backlog has the batches in the journal and not in Pebble's memtable yet. Applying one batch costs nearly as much as
+// applying many, and readers keeping up with a log read its tail: so the batches of running logs wait here for each
+// other. Of the writes to one key, mostly the heads of one log, only the last is applied.
 //
-// A goroutine that reads the database applies the backlog first (drainBacklog): so every read finds all that was
-// committed. One that needs a single log does so only if the backlog may have that one (drainBacklogOf), and so does
-// one that applies a batch of a log without the backlog: the batches of a log are applied in the order of its appends.
+// Before it reads the database, a goroutine applies the backlog (drainBacklog): so every read finds all commits. For a
+// single log it does so only if the backlog may have this log (drainBacklogOf), and the same before it applies a batch
+// of a log without the backlog: the batches of a log are applied in the order of its appends.
 //
-// While batches are applied, others come: Pebble shows what is applied in the order in which that began, and a large
-// batch before it may take many milliseconds. For those only a goroutine waits that reads, or that finds it full again.
+// While batches are applied, others come: Pebble shows applied batches in the order of their beginnings, and an earlier
+// large batch may take many milliseconds. Only a reading goroutine waits for those, or one finding the backlog full
+// again.
 type backlog struct {
-	most    int          // the size, in bytes, at which the backlog is applied
+	most    int          // the size, in bytes, for the backlog to be applied
 	waiting atomic.Int32 // the number of batches; 0 only when all of them are in the memtable
 	seed    maphash.Seed
 
-	applying sync.Mutex    // held while batches are applied; locked before mu; guards what follows
+	applying sync.Mutex    // held while batches are applied; locked before mu; guards the next fields
 	applied  *pebble.Batch // the batches that are applied, put together; empty when they are
 	sorted   *pebble.Batch // the same by keys; kept for its memory
 	writes   []keyWrite    // those of applied; kept for its memory
 
-	mu     sync.Mutex    // guards what follows
-	batch  *pebble.Batch // the batches that have come since, put together; nil before the first one
+	mu     sync.Mutex    // guards the fields below
+	batch  *pebble.Batch // the batches added since, put together; nil before the first one
 	queued int32         // their number
-	half   int           // of logs, which has theirs
+	half   int           // of logs, with their bits
 
-	// logs has a bit for each log that has a batch here: one half for those of batch, the other for those of applied. A
-	// bit is set under mu, and the half of what has been applied is cleared under applying.
+	// logs has a bit for each log with a batch here: one half for those of batch, the other for those of applied. A bit is
+	// set under mu, and the half of the applied ones is cleared under applying.
 	logs [2][backlogBits / 64]atomic.Uint64
 }
 
-// The backlog is applied when it has so many batches, or so many bytes: a read that comes first waits for that. On a
-// small disk it has at most an eighth of a memtable, and as much again while that is applied.
+// The backlog is applied when it has so many batches, or so many bytes: a read coming first waits for that. On a small
+// disk it has at most an eighth of a memtable, and as much again while that part is applied.
 const (
 	backlogBatches = 1024
 	backlogBytes   = 512 << 10
@@ -60,7 +61,7 @@ func newBacklog(memTable uint64) backlog {
 	return backlog{most: int(min(backlogBytes, memTable/backlogPart)), seed: maphash.MakeSeed()}
 }
 
-// bitOf returns the bit of a log, and the word of each half that has it.
+// bitOf returns the bit of a log, and its word in each half.
 func (l *backlog) bitOf(log string) (word int, bit uint64) {
 	n := maphash.String(l.seed, log) % backlogBits
 	return int(n / 64), 1 << (n % 64)
@@ -100,7 +101,7 @@ func (l *backlog) add(db *pebble.DB, b *pebble.Batch, log string) (full bool, er
 	return l.queued >= backlogBatches || l.batch.Len() >= l.most, nil
 }
 
-// drainBacklog applies the backlog. When it returns, the memtable has every batch that was added before.
+// drainBacklog applies the backlog. When it returns, the memtable has every batch added before.
 func (g *generation) drainBacklog() {
 	if g.backlog.waiting.Load() > 0 {
 		g.applyBacklog()
@@ -108,7 +109,7 @@ func (g *generation) drainBacklog() {
 }
 
 // drainBacklogOf is drainBacklog for the batches of one log. It waits for nothing if the backlog has none of them. The
-// caller has seen what it looks for: the appends that it knows of are in the backlog, or in the memtable.
+// caller has seen the appends it looks for: they are in the backlog, or in the memtable.
 func (g *generation) drainBacklogOf(log string) {
 	l := &g.backlog
 	if word, bit := l.bitOf(log); (l.logs[0][word].Load()|l.logs[1][word].Load())&bit != 0 {
@@ -116,7 +117,7 @@ func (g *generation) drainBacklogOf(log string) {
 	}
 }
 
-// applyBacklog applies the backlog. When it returns, the memtable has every batch that was added before.
+// applyBacklog applies the backlog. When it returns, the memtable has every batch added before.
 func (g *generation) applyBacklog() {
 	l := &g.backlog
 	l.applying.Lock()
@@ -141,8 +142,8 @@ func (g *generation) applyBacklog() {
 	l.waiting.Add(-n)
 }
 
-// take makes the batches that have come those that are applied, and returns their number, and the half of logs that has
-// theirs. The caller holds applying.
+// take moves the batches in batch to applied, and returns their number, and the half of logs with their bits. The
+// caller holds applying.
 func (l *backlog) take(db *pebble.DB) (n int32, half int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,14 +161,14 @@ func (l *backlog) take(db *pebble.DB) (n int32, half int) {
 
 // sort writes to sorted the last write to each key of a batch, in the order of the keys: Pebble finds the place of a
 // key beside the one before in less time than that of any key. It returns false, and sorted means nothing, if the batch
-// has more than sets and deletes: a range that is deleted has its place among the writes before and after it. The
-// caller holds applying.
+// has more than sets and deletes: a deleted range has its place among the writes before and after it. The caller holds
+// applying.
 func (l *backlog) sort(batch *pebble.Batch) bool {
 	l.writes = l.writes[:0]
 	for r := batch.Reader(); ; {
 		kind, key, value, ok, err := r.Next()
 		if err != nil {
-			return false // and the commit of it says why
+			return false // and its commit returns the error
 		}
 		if !ok {
 			break
@@ -197,7 +198,7 @@ func (l *backlog) sort(batch *pebble.Batch) bool {
 	return true
 }
 
-// close frees the memory of the backlog, which is empty.
+// close frees the memory of the empty backlog.
 func (l *backlog) close() {
 	for _, b := range []*pebble.Batch{l.batch, l.applied, l.sorted} {
 		if b != nil {
@@ -206,18 +207,18 @@ func (l *backlog) close() {
 	}
 }
 
-// notApplied raises the fence: the journal has a batch that the memtable lacks.
+// notApplied raises the fence: the journal has a batch missing in the memtable.
 func (g *generation) notApplied(err error) {
 	g.disk.Fail(errors.Join(errors.New("a batch could not be applied"), err))
 }
 
-// committed returns the database with all that was committed. What only writes to the database need not wait for that.
+// committed returns the database with all commits. Mere writes to the database need not wait for them.
 func (g *generation) committed() *pebble.DB {
 	g.drainBacklog()
 	return g.db
 }
 
-// committedOf returns the database with all that was committed of a log.
+// committedOf returns the database with all commits of a log.
 func (g *generation) committedOf(log string) *pebble.DB {
 	g.drainBacklogOf(log)
 	return g.db

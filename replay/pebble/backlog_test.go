@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestBacklog appends to a log, and has each call that reads the store see all of it, although the database lacks the
-// last appends until then.
+// TestBacklog appends to a log, and has each reading call see all of it, although the database lacks the last appends
+// until then.
 func TestBacklog(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, filepath.Join(dir, "store"), replay.Settings{})
@@ -118,11 +118,11 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBacklogOfOthers has calls that need one log leave the batches of another one where they are. So does the next
-// command of a task that rests.
+// TestBacklogOfOthers has calls for one log leave the batches of another one in place. So does the next command of a
+// resting task.
 func TestBacklogOfOthers(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
-	apart := func(log string) string { // a name whose bit is that of no log in the backlog
+	apart := func(log string) string { // a name with another bit than all logs in the backlog
 		for {
 			word, bit := s.backlog.bitOf(log)
 			wordA, bitA := s.backlog.bitOf("a")
@@ -193,13 +193,13 @@ func TestBacklogOfOthers(t *testing.T) {
 	}
 }
 
-// TestBacklogWhileApplied has appends succeed while the batches before them are applied, which takes long beside a
-// large batch. A call that reads sees all of them.
+// TestBacklogWhileApplied has appends succeed while the batches before them are applied. Beside a large batch this
+// takes long. A reading call sees all of them.
 func TestBacklogWhileApplied(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
 	l := &s.backlog
 	appendAll(t, s.Store, []replay.Append{
-		{Log: "a", Records: texts("one"), Durable: true}, // and rests, so that the next one reads nothing
+		{Log: "a", Records: texts("one"), Durable: true}, // and rests, so the next one reads nothing
 		{Log: "b", Records: texts("one")},
 	})
 	l.applying.Lock()
@@ -234,7 +234,7 @@ func TestBacklogWhileApplied(t *testing.T) {
 	}
 }
 
-// TestRestingIsTheSame asks for logs right after each append, and again when what was kept of them is forgotten: the
+// TestRestingIsTheSame asks for logs right after each append, and again when the memory of them is dropped: the
 // database says the same.
 func TestRestingIsTheSame(t *testing.T) {
 	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
@@ -287,8 +287,7 @@ func TestRestingIsTheSame(t *testing.T) {
 	}
 }
 
-// TestBacklogOrder appends to a log in turns such that some go through the backlog and others do not. The last one is
-// what the database has.
+// TestBacklogOrder appends to a log in turns, some through the backlog and others not. The last one is in the database.
 func TestBacklogOrder(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
 	for i := range uint64(200) {
@@ -312,7 +311,7 @@ func TestBacklogOrder(t *testing.T) {
 	}
 }
 
-// TestBacklogIsTheSame appends the same to two stores, of which one applies every batch at once. Both databases then
+// TestBacklogIsTheSame appends the same to two stores; one of them applies every batch at once. Both databases then
 // have the same keys and values.
 func TestBacklogIsTheSame(t *testing.T) {
 	stores := []opened{openAt(t, t.TempDir(), replay.Settings{}), openAt(t, t.TempDir(), replay.Settings{})}
@@ -363,7 +362,7 @@ func TestBacklogIsTheSame(t *testing.T) {
 	}
 }
 
-// keysOf returns all that a database has.
+// keysOf returns the whole content of a database.
 func keysOf(t *testing.T, s opened) map[string]string {
 	t.Helper()
 	all := make(map[string]string)

@@ -20,13 +20,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
-// Backup copies the store into a directory, which must not exist, while the store is in use. Everything that was
-// acknowledged before the call is in the copy, and what is written meanwhile is in it up to some write. Tables are
-// linked where the directory is on the same file system, so that the copy takes little space at first. The directory is
-// there when the copy is complete and synced, and not before.
+// Backup copies the store into a directory while the store is in use. The directory must not exist. Everything
+// acknowledged before the call is in the copy, and so are the writes made meanwhile, up to some write. Tables are
+// linked if the directory is on the same file system, so the copy takes little space at first. The directory is there
+// when the copy is complete and synced, and not before.
 //
-// The copy is a store that was closed. Records that were appended after the backup may have been read: the copy says so
-// of each log that has not ended (replay.Head.Lost), so that no number is used twice.
+// The copy is a closed store. Records appended after the backup may have been read: the copy records this for each log
+// that has not ended (replay.Head.Lost), so no number is used twice.
 //
 // An error of the directory leaves the store as it is. ctx ends the backup between its steps.
 func (s *Store) Backup(ctx context.Context, dir string) (err error) {
@@ -61,20 +61,20 @@ func (s *Store) Backup(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// checkpoint copies the database, and returns the intents of the moment at which it began.
+// checkpoint copies the database, and returns the intents there were at its beginning.
 func (s *Store) checkpoint(ctx context.Context, dir string) (pending []slot, err error) {
 	if err := s.enterToWrite(ctx); err != nil {
 		return nil, err
 	}
 	defer s.exit(&err)
-	pending = s.intents.copies() // one that becomes a log meanwhile may not be in the tables
+	pending = s.intents.copies() // one becoming a log meanwhile may not be in the tables
 	if err := s.committed().Flush(); err != nil {
 		return nil, err
 	}
-	return pending, s.db.Checkpoint(dir) // there is no log but the journal, and the tables have all of that now
+	return pending, s.db.Checkpoint(dir) // there is no log but the journal, and the tables have all of the journal now
 }
 
-// copies returns the slots whose logs are intents.
+// copies returns the slots with intents.
 func (in *intents) copies() (slots []slot) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -84,7 +84,7 @@ func (in *intents) copies() (slots []slot) {
 	return slots
 }
 
-// closeCopy makes a checkpoint a store that was closed, with the intents that it lacks.
+// closeCopy makes a checkpoint a closed store, with the intents it lacks.
 func closeCopy(dir string, pending []slot) (err error) {
 	db, err := pebble.Open(dir, &pebble.Options{FS: disk.CheckedTables{FS: vfs.Default},
 		FormatMajorVersion: disk.PebbleFormat, DisableWAL: true, DisableAutomaticCompactions: true,
@@ -116,8 +116,9 @@ func closeCopy(dir string, pending []slot) (err error) {
 	return flushForGood(db, vfs.Default, dir, b, m.losses+1, flushed+1)
 }
 
-// flushForGood commits the last batch of a database that has no journal, and flushes it. From then on, it is closed and
-// has had so many losses, and the tables have all segments up to a number; a journal that begins behind them says so.
+// flushForGood commits the last batch of a database without a journal, and flushes it. From then on, it is closed and
+// has had so many losses, and the tables have all segments up to a number; a journal beginning behind them records
+// this.
 func flushForGood(db *pebble.DB, system vfs.FS, dir string, b *pebble.Batch, losses, number uint64) error {
 	m := mark{losses: losses, closed: true}
 	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {

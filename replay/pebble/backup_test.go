@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestBackup copies a store while logs are appended to. All that was acknowledged before is in the copy, and each log
-// is one that it was at some time.
+// TestBackup copies a store while logs are appended to. Everything acknowledged before is in the copy, and each log is
+// as it was at some time.
 func TestBackup(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "store"), replay.Settings{})
 	const logs = 8
@@ -118,7 +118,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestBackupElsewhereFails: a directory that cannot be written fails the backup, and not the store.
+// TestBackupElsewhereFails: an unwritable directory fails the backup, and not the store.
 func TestBackupElsewhereFails(t *testing.T) {
 	disk := smallDisk()
 	failing := watchedFS{disk, func(op, name string) error {

@@ -10,13 +10,14 @@ import (
 
 // The keys and values are written straight into the batch.
 
-// batchSize is about what a takes as a batch: the records, and five small entries.
+// batchSize is about the size of a as a batch: the records, and five small entries.
 func batchSize(a *replay.Append) int {
 	return 64 + maxHeadLen + len(a.Metadata) + len(a.Snapshot) + entryLen(nil, a.Records) + 5*(entryKeyLen(a.Log)+16) +
 		listsLen(a.Log, a.Lists)
 }
 
-// setHead sets a head. Beside it lie, if it says so, the records in an entry, which may be nil, and more of them.
+// setHead sets a head. If it has them inline, the records in an entry lie beside it, and more of them. The entry may be
+// nil.
 func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byte) {
 	size := 0
 	if h.inline {
@@ -34,7 +35,7 @@ func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byt
 	_ = op.Finish() // fails only for an indexed batch
 }
 
-// setIntent sets what the database has of an intent once it is a log.
+// setIntent sets the data of an intent in the database once it is a log.
 func setIntent(b *pebble.Batch, log string, h *head) {
 	moveTime(b, appendDueKey, 0, stampOf(h.DueAt), log, nil)
 	moveLists(b, log, nil, h.Lists)
@@ -55,8 +56,8 @@ func deleteName(b *pebble.Batch, space byte, log string) {
 	_ = op.Finish()
 }
 
-// setEntry sets an entry, under the number of its last record: the records in another entry, which may be nil, and
-// more.
+// setEntry sets an entry, under the number of its last record: the records in another entry, and more. The other may be
+// nil.
 func setEntry(b *pebble.Batch, log string, number uint64, entry []byte, records [][]byte) {
 	op := b.SetDeferred(entryKeyLen(log), entryLen(entry, records))
 	appendEntryKey(op.Key[:0], log, number)
@@ -82,8 +83,8 @@ func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string, value []
 	}
 }
 
-// fewEntries is the number up to which entries are deleted one by one. Every range that is deleted makes all reads
-// slower until it is compacted away, which many short tasks would make felt.
+// fewEntries is the number up to which entries are deleted one by one. Every deleted range makes all reads slower until
+// it is compacted away. Many short tasks would make this felt.
 const fewEntries = 16
 
 // storedEntry is an entry in the database.
@@ -92,8 +93,8 @@ type storedEntry struct {
 	size   int
 }
 
-// deleteEntries deletes some entries of a log, which are all that there are from the first to the last of them. Pebble
-// is given their sizes, so that it compacts away first what gives room.
+// deleteEntries deletes some entries of a log: all there are from the first to the last of them. Pebble is given their
+// sizes, so it first compacts the ones that give room.
 func deleteEntries(b *pebble.Batch, log string, entries []storedEntry) {
 	if n := len(entries); n > fewEntries {
 		deleteRange(b, log, entries[0].number, entries[n-1].number)

@@ -63,7 +63,7 @@ func content(log string, seq uint64) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte(log), seq), make([]byte, rnd.IntN(3000))...)
 }
 
-// writeForever appends, and prints the name and the last record of each log that was appended to.
+// writeForever appends, and prints the name and the last record of each log appended to.
 func writeForever(s *Store, seed uint64) {
 	var wg sync.WaitGroup
 	for w := range childWriters {
@@ -92,7 +92,7 @@ func writeForever(s *Store, seed uint64) {
 }
 
 // beginForever begins logs by intents and appends to most of them, and prints the name and the last record of each log
-// that was appended to.
+// appended to.
 func beginForever(s *Store, seed uint64) {
 	var wg sync.WaitGroup
 	for w := range childWriters {
@@ -113,8 +113,7 @@ func beginForever(s *Store, seed uint64) {
 	wg.Wait()
 }
 
-// TestKillIntents kills a process that begins logs by intents, again and again in the same store. All of them are
-// there.
+// TestKillIntents kills a process beginning logs by intents, again and again in the same store. All of them are there.
 func TestKillIntents(t *testing.T) {
 	dir := t.TempDir()
 	acked := make(map[string]uint64)
@@ -187,7 +186,7 @@ func child(t *testing.T, dir, what string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, lines
 }
 
-// TestKill kills a process that writes, again and again in the same store. All that it acknowledged is there.
+// TestKill kills a writing process, again and again in the same store. Everything acknowledged is there.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	seed := rand.Uint64()
@@ -259,7 +258,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestInUse opens a directory that is open already.
+// TestInUse opens a directory already open.
 func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	wantError := func(want string) {
@@ -277,7 +276,7 @@ func TestInUse(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // says that it was killed
+	_ = cmd.Wait() // an error: it was killed
 	s := openAt(t, dir, replay.Settings{})
 	wantError("is in use")
 	if err := s.Close(); err != nil {
@@ -289,7 +288,7 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// TestForeign opens what is not a store.
+// TestForeign opens directories other than stores.
 func TestForeign(t *testing.T) {
 	write := func(t *testing.T, name, content string) {
 		t.Helper()
@@ -388,7 +387,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestDamagedLog reads logs whose parts do not fit together. The others are not touched by it.
+// TestDamagedLog reads logs with parts not fitting together. The others are not touched by it.
 func TestDamagedLog(t *testing.T) {
 	entry := func(log string, number uint64, value ...byte) func(*pebble.Batch) error {
 		return func(b *pebble.Batch) error { return b.Set(appendEntryKey(nil, log, number), value, nil) }
@@ -457,7 +456,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestDamagedSnapshot reads a log that was trimmed, and has lost what stands for the records that are gone.
+// TestDamagedSnapshot reads a trimmed log without the snapshot for the dropped records.
 func TestDamagedSnapshot(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
 	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}, {2}}, Trim: 2,
@@ -474,7 +473,7 @@ func TestDamagedSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.logs.use("a")
-	l.resting, l.rests = head{}, false // what is kept of it since Load
+	l.resting, l.rests = head{}, false // kept since Load
 	s.logs.leave(l)
 	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, errDamaged) { // the store has known it
 		t.Errorf("Head: %+v, %v", h, err)

@@ -23,17 +23,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
-// flipLogs is the number of logs of the stores whose files are damaged. Each gets flipRecords records, by appends of
-// which every third is durable. The batches
-// of log 2 are written in parts of flipPart bytes.
+// flipLogs is the number of logs of the stores with damaged files. Each gets flipRecords records, by appends; every
+// third one is durable. The batches of log 2 are written in parts of flipPart bytes.
 const (
 	flipLogs    = 4
 	flipRecords = 2
 	flipPart    = 64
 )
 
-// flipStore makes a store on a disk. If several, its journal has several segments, of which the tables have some. It
-// returns the disk as the death of the process leaves it, and as a close does.
+// flipStore makes a store on a disk. If several, its journal has several segments, and the tables have some of them. It
+// returns the disk as left by the death of the process, and as left by a close.
 func flipStore(t *testing.T, several bool) (killed, closed *vfs.MemFS) {
 	t.Helper()
 	disk := crashableDisk()
@@ -89,16 +88,16 @@ func flip(t *testing.T, system vfs.FS, name string, at int) {
 	create(t, system, name, b)
 }
 
-// findings is what there is in a store that was damaged.
+// findings is the rest of a damaged store.
 type findings struct {
 	refused bool // the store was not opened
-	broken  int  // logs that cannot be read
+	broken  int  // unreadable logs
 	missing int  // records
-	lost    int  // logs that may have lost records
-	cut     int  // logs that may have lost durable ones
+	lost    int  // logs with records possibly lost
+	cut     int  // logs with durable records possibly lost
 }
 
-// survey returns what there is of what flipStore has stored, or how the store was not opened.
+// survey returns the rest of flipStore's content, or the failure to open the store.
 func survey(t *testing.T, s *Store, err error) (f findings) {
 	t.Helper()
 	if err != nil {
@@ -107,7 +106,7 @@ func survey(t *testing.T, s *Store, err error) (f findings) {
 		}
 		return findings{refused: true}
 	}
-	defer func() { _ = s.Close() }() // a table that is damaged is an error of it
+	defer func() { _ = s.Close() }() // a damaged table is an error of it
 	for i := range flipLogs {
 		log := fmt.Sprint("t", i)
 		h, _, records, err := s.Load(t.Context(), log)
@@ -145,11 +144,11 @@ func used(t *testing.T, disk vfs.FS, name string) int {
 	return len(bytes.TrimRight(contents(t, disk, name), "\x00"))
 }
 
-// tableFooter is the size of the end of a table, in bytes, which no checksum covers.
+// tableFooter is the size of the end of a table, in bytes; no checksum covers it.
 const tableFooter = 53
 
-// TestFlips flips one bit of a file of a store, at each place of the files in turn. The store is not opened, or it says
-// which logs cannot be read, or all is there that was acknowledged.
+// TestFlips flips one bit of a file of a store, at each place of the files in turn. The store is not opened, or names
+// the unreadable logs, or has everything acknowledged.
 func TestFlips(t *testing.T) {
 	one, oneClosed := flipStore(t, false)
 	several, severalClosed := flipStore(t, true)
@@ -196,8 +195,8 @@ func TestFlips(t *testing.T) {
 	}
 }
 
-// TestFlipsOfTableVersion flips each bit of the version of a table, of which Pebble believes some: the store is opened
-// neither to be read nor to be written nor to be repaired, and says that it is damaged.
+// TestFlipsOfTableVersion flips each bit of the version of a table, Pebble believes some of them: the store is opened
+// neither to be read nor to be written nor to be repaired, and is reported as damaged.
 func TestFlipsOfTableVersion(t *testing.T) {
 	_, disk := flipStore(t, false)
 	for _, file := range filesWith(t, disk, "/store", ".sst") {
@@ -221,8 +220,8 @@ func TestFlipsOfTableVersion(t *testing.T) {
 	}
 }
 
-// TestFlipsAfterPowerLoss flips one bit of the journal of a store whose machine has gone down: what was synced is not
-// lost unnoticed, and the numbers of what was not are left out.
+// TestFlipsAfterPowerLoss flips one bit of the journal of a store after its machine has gone down: synced records are
+// not lost unnoticed, and the numbers of unsynced ones are left out.
 func TestFlipsAfterPowerLoss(t *testing.T) {
 	killed, _ := flipStore(t, false)
 	setBoot(t, killed, "two")
@@ -250,8 +249,8 @@ func TestFlipsAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// TestRepairJournal flips one bit of the journal of a store that was killed, and repairs it. The record that was hit is
-// lost, and no other.
+// TestRepairJournal flips one bit of the journal of a killed store, and repairs it. The hit record is lost, and no
+// other.
 func TestRepairJournal(t *testing.T) {
 	one, _ := flipStore(t, false)
 	several, _ := flipStore(t, true)
@@ -262,7 +261,7 @@ func TestRepairJournal(t *testing.T) {
 					damaged := clone(disk)
 					flip(t, damaged, file, at)
 					s, err := open(damaged, "/store", replay.Settings{}, quiet)
-					if err == nil { // it was the last trailer, or a segment that is not needed
+					if err == nil { // it was the last trailer, or an unneeded segment
 						if err := s.Close(); err != nil {
 							t.Fatal(err)
 						}
@@ -286,7 +285,7 @@ func TestRepairJournal(t *testing.T) {
 	}
 }
 
-// checkRepaired wants a store that was repaired to have all that it had, but for one record, and appends to all logs.
+// checkRepaired wants a repaired store to have everything it had, but for one record, and appends to all logs.
 func checkRepaired(t *testing.T, s *Store, done *Repaired) {
 	t.Helper()
 	due := make(map[string]bool)
@@ -345,8 +344,8 @@ func checkRepaired(t *testing.T, s *Store, done *Repaired) {
 	}
 }
 
-// TestStaleIntent damages all appends to a log that an intent has begun. The intent, which its file still has, is not
-// taken up: what it began went on.
+// TestStaleIntent damages all appends to a log begun by an intent. The intent is still in its file, but not taken up:
+// its log went on.
 func TestStaleIntent(t *testing.T) {
 	disk := crashableDisk()
 	setBoot(t, disk, "one")
@@ -387,7 +386,7 @@ func TestStaleIntent(t *testing.T) {
 }
 
 // TestFlipsOfBackup flips one bit of the manifest of a backup, at each place in turn: tables are not lost unnoticed,
-// although a backup has no journal that needs them.
+// although a backup has no journal with a need for them.
 func TestFlipsOfBackup(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, filepath.Join(dir, "store"), replay.Settings{})

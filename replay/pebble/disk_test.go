@@ -25,14 +25,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// smallDisk returns a disk in memory that says that it is small, so that memtables are, and files are many.
+// smallDisk returns a disk in memory of a small size, so memtables are small, and files are many.
 func smallDisk() *vfs.MemFS {
 	system := vfs.NewMem()
 	system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 64 << 20, TotalBytes: 64 << 20})
 	return system
 }
 
-// crashableDisk is smallDisk for a disk that can lose what was not synced.
+// crashableDisk is smallDisk for a disk able to lose unsynced bytes.
 func crashableDisk() *vfs.MemFS {
 	system := vfs.NewCrashableMem()
 	system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 16 << 20, TotalBytes: 16 << 20})
@@ -90,8 +90,8 @@ func TestTornLog(t *testing.T) {
 	})
 }
 
-// TestFaults has any change of the disk fail, from some time on and for some time, while there is much to be written.
-// What was acknowledged is there while the disk fails, when it works again, and after the process.
+// TestFaults has any change of the disk fail, from some time on and for some time, during many writes. Everything
+// acknowledged is there while the disk fails, when it works again, and after the process.
 func TestFaults(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -144,7 +144,7 @@ func TestFaults(t *testing.T) {
 				left.Store(math.MaxInt64)
 				<-reopened
 				checkContent(t, s, acked[:])
-				for w := range acked { // what was refused may be there
+				for w := range acked { // refused ones may be there
 					if h, err := s.Head(t.Context(), logOf(w)); err == nil {
 						acked[w] = h.Last
 					}
@@ -168,7 +168,7 @@ func TestFaults(t *testing.T) {
 }
 
 // TestFaultAnywhere has the disk fail for good at each of its changes in turn, through several segments of the journal.
-// What was acknowledged is there in a new process, and after a loss of power, what is durable.
+// Everything acknowledged is there in a new process, and after a loss of power, everything durable.
 func TestFaultAnywhere(t *testing.T) {
 	for at := int64(0); ; at += int64(sparse()) {
 		disk := crashableDisk()
@@ -214,7 +214,7 @@ func TestFaultAnywhere(t *testing.T) {
 
 func logOf(writer int) string { return string('a' + rune(writer)) }
 
-// checkContent wants at least so many records in the logs of the writers, each what its writer made.
+// checkContent wants at least so many records in the logs of the writers, each as made by its writer.
 func checkContent(t *testing.T, s *Store, acked []uint64) {
 	t.Helper()
 	for w, want := range acked {
@@ -297,8 +297,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestOrphanTables has the disk take small files, but no tables: each try to open the database fails. What the tries
-// leave does not take the disk.
+// TestOrphanTables has the disk take small files, but no tables: each try to open the database fails. The leftovers of
+// the tries do not take the disk.
 func TestOrphanTables(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
@@ -365,7 +365,7 @@ func TestOrphanTables(t *testing.T) {
 	})
 }
 
-// lines is a slog.Handler that keeps what would be seen: level and message of each line above debug.
+// lines is a slog.Handler keeping the visible part: level and message of each line above debug.
 type lines struct {
 	mu   sync.Mutex
 	seen []string

@@ -15,17 +15,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// duePage is the number of logs that Due reads at a time.
+// duePage is the number of logs Due reads at a time.
 const duePage = 256
 
-// Due implements replay.Store. It reads pages of a snapshot, so that it holds nothing else of the store while the
-// caller works on what it yields, and Close need not wait for that.
+// Due implements replay.Store. It reads pages of a snapshot, so it holds nothing else of the store while the caller
+// works on the yielded logs, and Close need not wait for the caller.
 func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
 	return func(yield func(replay.DueLog, error) bool) {
 		lower := appendDueKey(nil, max(stampOf(from), 1), string([]byte{class}))
 		upper := appendDueKey(nil, stampOf(until)+1, string([]byte{class}))
 		if bytes.Compare(lower, upper) >= 0 {
-			upper = lower // no logs at all, but still the error of a ctx that is done or a store that is closed
+			upper = lower // no logs at all, but still the error of a done ctx or a closed store
 		}
 		pending := s.intents.due(lower, upper)
 		of, snapshot, err := s.takeSnapshot(ctx)
@@ -45,7 +45,7 @@ func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter
 	}
 }
 
-// pendingAt returns those of the keys of intents whose logs a snapshot does not have.
+// pendingAt returns the keys of intents without a log in a snapshot.
 func (s *Store) pendingAt(
 	ctx context.Context, of *generation, snapshot *pebble.Snapshot, keys [][]byte,
 ) (pending [][]byte, err error) {
@@ -74,9 +74,9 @@ func (s *Store) pendingAt(
 	return pending, nil
 }
 
-// duePage appends to page the entries of the index by DueAt that lie in [lower, upper), with the keys of intents, until
-// there are enough, and returns with it the lower bound of what is left. The snapshot is one of a generation, and gone
-// when that is replaced.
+// duePage appends to page the entries of the index by DueAt in [lower, upper), with the keys of intents, until there
+// are enough, and returns with it the lower bound of the rest. The snapshot is one of a generation, and gone when the
+// generation is replaced.
 func (s *Store) duePage(
 	ctx context.Context, of *generation, snapshot *pebble.Snapshot, pending [][]byte, lower, upper []byte,
 	page []replay.DueLog,
@@ -102,7 +102,7 @@ func (s *Store) duePage(
 		at, log := splitDueKey(key)
 		page = append(page, replay.DueLog{Log: log, At: at.time()})
 		if len(page) == duePage {
-			lower = append(bytes.Clone(key), 0) // the least key that is greater
+			lower = append(bytes.Clone(key), 0) // the least greater key
 		}
 		if stored {
 			ok = it.Next()
@@ -111,7 +111,7 @@ func (s *Store) duePage(
 	return page, lower, errors.Join(it.Error(), it.Close())
 }
 
-// takeSnapshot returns a snapshot, which belongs to a generation so that its end can release it.
+// takeSnapshot returns a snapshot. It belongs to a generation, so the end of the generation can release it.
 func (s *Store) takeSnapshot(ctx context.Context) (_ *generation, _ *pebble.Snapshot, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, nil, err

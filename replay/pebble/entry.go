@@ -14,12 +14,12 @@ import (
 
 // An entry has all records of one append: their number, then each with its length before it. Lengths and number are
 // varints. The number of the last record is the entry's key, so that a seek for any of its records finds it. The
-// records of a log that has had one append of them are short as a rule; their entry lies in the log's head.
+// records of a log with one append of them are short as a rule; their entry lies in the log's head.
 
-// maxInline is the greatest size of an entry that is inline in its log's head.
+// maxInline is the greatest size of an entry inline in its log's head.
 const maxInline = 4 << 10
 
-// entryLen returns the size of the entry of records, which follow those of old, an entry or nil.
+// entryLen returns the size of the entry of records, following those of old, an entry or nil.
 func entryLen(old []byte, records [][]byte) int {
 	count, rest := splitEntry(old)
 	n := uvarintLen(count+uint64(len(records))) + len(rest)
@@ -29,7 +29,7 @@ func entryLen(old []byte, records [][]byte) int {
 	return n
 }
 
-// appendEntry appends that entry to b.
+// appendEntry appends the entry to b.
 func appendEntry(b, old []byte, records [][]byte) []byte {
 	count, rest := splitEntry(old)
 	b = binary.AppendUvarint(b, count+uint64(len(records)))
@@ -41,10 +41,10 @@ func appendEntry(b, old []byte, records [][]byte) []byte {
 	return b
 }
 
-// splitEntry returns the number of records in an entry, and the records. An entry that is nil or damaged has none.
+// splitEntry returns the number of records in an entry, and the records. A nil or damaged entry has none.
 func splitEntry(entry []byte) (count uint64, rest []byte) {
 	count, n := binary.Uvarint(entry)
-	if n <= 0 || count > uint64(len(entry)-n) { // each has a length, which takes a byte
+	if n <= 0 || count > uint64(len(entry)-n) { // each has a length, of a byte at least
 		return 0, nil
 	}
 	return count, entry[n:]
@@ -58,9 +58,9 @@ func uvarintLen(n uint64) int {
 	return size
 }
 
-// records reads the records of a log from one number on. Each call of next makes seq and data those of the next one;
-// data is valid until the next call, and for longer if the records are inline in the head. Each records that has no
-// error is closed.
+// records reads the records of a log from one number on. Each call of next sets seq and data to the next one; data is
+// valid until the next call, and for longer if the records are inline in the head. Each records without an error is
+// closed.
 type records struct {
 	seq  uint64
 	data []byte
@@ -69,14 +69,14 @@ type records struct {
 	begun bool
 	from  uint64 // the first record to be read
 	last  uint64 // the last record to be read
-	left  uint64 // records that are left in the entry that is being read
+	left  uint64 // records left in the current entry
 	rest  []byte // those records
 	size  int    // of the entry, in bytes
 	err   error
 }
 
-// read returns a reader of a log's records from a number on, as h has it, which is or was the log's head. The reader
-// has none if the log has been dropped since.
+// read returns a reader of a log's records from a number on, as in h, the log's head now or before. The reader has none
+// if the log has been dropped since.
 func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	if !h.inline {
 		return g.readEntries(log, h, from)
@@ -95,7 +95,7 @@ func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	return readEntry(bytes.Clone(stored.entry), stored.Last, from, h.Last), nil
 }
 
-// readEntries is read for records whose entries lie by themselves.
+// readEntries is read for records in entries by themselves.
 func (g *generation) readEntries(log string, h *head, from uint64) (*records, error) {
 	n := entryKeyLen(log)
 	bounds := appendEntryKey(make([]byte, 0, 2*n), log, from)
@@ -107,15 +107,15 @@ func (g *generation) readEntries(log string, h *head, from uint64) (*records, er
 	return &records{it: it, from: from, last: h.Last}, nil
 }
 
-// readEntry returns a reader of the records in an entry that have the numbers from to last. The number of the last one
-// in the entry is the entry's.
+// readEntry returns a reader of the records in an entry with the numbers from to last. The number of the last one in
+// the entry is the entry's.
 func readEntry(entry []byte, number, from, last uint64) *records {
 	r := &records{from: from, last: last}
 	r.open(number, entry)
 	return r
 }
 
-// open begins to read an entry, whose last record has the entry's number.
+// open begins to read an entry; its last record has the entry's number.
 func (r *records) open(number uint64, entry []byte) {
 	r.size = len(entry)
 	count, rest := splitEntry(entry)
@@ -172,7 +172,7 @@ func (r *records) nextEntry() bool {
 	return true
 }
 
-// close releases the reader, and returns the error that has ended it, if there was one.
+// close releases the reader, and returns the error that ended it, if any.
 func (r *records) close() error {
 	if r.it == nil {
 		return r.err

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// filesWith returns the paths of the files in a directory that have an extension, oldest first.
+// filesWith returns the paths of the files in a directory with an extension, oldest first.
 func filesWith(t *testing.T, system vfs.FS, dir, ext string) (paths []string) {
 	t.Helper()
 	names, err := system.List(dir)

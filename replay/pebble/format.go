@@ -15,8 +15,8 @@ const format = "aip-gateway store 1"
 
 var formatKey = []byte{spaceFormat}
 
-// hasFormat reports whether the tables say that the database is a store of this format. They may not yet, because the
-// process died that made the store. The error is one for a store of another format.
+// hasFormat reports whether the tables mark the database as a store of this format. They may not yet, because the
+// process died while it made the store. A store of another format is an error.
 func (g *generation) hasFormat(dir string) (bool, error) {
 	value, closer, err := g.db.Get(formatKey)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -46,7 +46,7 @@ func (g *generation) claim(dir string, mode openMode) error {
 		return err
 	}
 	foreign := it.First()
-	if foreign && bytes.Equal(it.Key(), flushedKey) { // the journal's, from an opening that died before this point
+	if foreign && bytes.Equal(it.Key(), flushedKey) { // the journal's, from an opening interrupted before this point
 		foreign = it.Next()
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
@@ -55,7 +55,7 @@ func (g *generation) claim(dir string, mode openMode) error {
 	if foreign {
 		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
 	}
-	if !mode.writes() { // the process that has made it died before it had begun
+	if !mode.writes() { // the process making it died before it had begun
 		return nil
 	}
 	b := g.db.NewBatch()

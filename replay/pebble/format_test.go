@@ -119,10 +119,10 @@ func many(first, n int) (out [][]byte) {
 	return out
 }
 
-// longRetention is that of a store whose logs are not to be dropped.
+// longRetention is the retention of a store that drops no logs.
 var longRetention = replay.Settings{Retention: 100 * 365 * 24 * time.Hour}
 
-// TestLikeMemory makes appends to a store that is closed and opened in between. It then has what one in memory has.
+// TestLikeMemory makes appends to a store closed and opened in between. It then has the same as one in memory.
 func TestLikeMemory(t *testing.T) {
 	dir := t.TempDir()
 	memory := replay.NewMemory(longRetention)
@@ -140,7 +140,7 @@ func TestLikeMemory(t *testing.T) {
 			compareStores(t, memory, s)
 		}
 	}
-	// Nothing is left of the logs that have ended when they are dropped.
+	// Nothing is left of the ended logs when they are dropped.
 	settings := longRetention
 	settings.MaxSize = 1
 	s.Configure(settings)
@@ -236,7 +236,7 @@ func compareStores(t *testing.T, want, got replay.Store) {
 	}
 }
 
-// TestClaimAfterFlusher opens a store whose first opening died when it had begun a segment of the journal and nothing
+// TestClaimAfterFlusher opens a store after a first opening that died with a segment of the journal begun and nothing
 // else: the number of the segment is then in the tables before the format is.
 func TestClaimAfterFlusher(t *testing.T) {
 	system := crashableDisk()

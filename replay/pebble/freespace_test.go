@@ -114,7 +114,7 @@ func TestReserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				system := smallDisk()
-				var left atomic.Int64 // times that it fails
+				var left atomic.Int64 // number of times it fails
 				s, err := open(watchedFS{system, func(op, name string) error {
 					if (path.Ext(name) == segment.Ext || path.Base(name) == disk.ReserveName) && op == "create" && left.Add(-1) >= 0 {
 						return test.cause
@@ -149,7 +149,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestOpenFull opens a store on a full disk. What is there can be read, and then written when there is room.
+// TestOpenFull opens a store on a full disk. The store can be read, and then written when there is room.
 func TestOpenFull(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var full atomic.Bool
@@ -193,10 +193,10 @@ func TestOpenFull(t *testing.T) {
 	})
 }
 
-// starvedFS is a disk that renames a file to be written over, and then has no descriptor left to open it.
+// starvedFS is a disk renaming a file to be written over, and then without a descriptor left to open it.
 type starvedFS struct {
 	vfs.FS
-	left *atomic.Int64 // times that it happens
+	left *atomic.Int64 // number of times it happens
 }
 
 func (fs starvedFS) Unwrap() vfs.FS { return fs.FS }

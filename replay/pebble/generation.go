@@ -18,17 +18,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
-// generation is one opening of the database, and what is known of its logs. A store has several, one after the other,
-// when its disk fails: each ends with the fence of its disk, then comes one that can only be read, then, when the disk
-// works again, the next one that can be written.
+// generation is one opening of the database, with the state of its logs. A store has several, one after the other, when
+// its disk fails: each ends with the fence of its disk, then comes a read-only one, then, when the disk works again,
+// the next writable one.
 type generation struct {
 	db      *pebble.DB // nil if there is none: it is being opened, or cannot be
 	disk    *disk.Fenced
-	journal *wal.Journal // nil where the database is only read
+	journal *wal.Journal // nil if the database is only read
 	backlog backlog
 	logs    *logs
 	mark    mark
-	inUse   atomic.Bool // it is open, and not only to be read: what is damaged then ends the process
+	inUse   atomic.Bool // it is open, and not only to be read: damage then ends the process
 
 	snapshotsMu sync.Mutex
 	snapshots   map[*pebble.Snapshot]struct{}
@@ -44,7 +44,7 @@ func (s *Store) newGeneration(mode openMode) *generation {
 	}
 }
 
-// openMode says what a database is opened for.
+// openMode is the purpose of an opening of a database.
 type openMode uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	openRepair                 // to repair it; there are no commits
 )
 
-// writes reports whether a store that is opened so is used to write it.
+// writes reports whether a store opened so is written.
 func (m openMode) writes() bool { return m == openNew || m == openWrite }
 
 // openGeneration opens the database. The error is a *disk.Error if it cannot be written now, but may be later.
@@ -87,7 +87,7 @@ func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, e
 	defer cache.Unref()
 	o := s.options(g, cache)
 	o.ErrorIfNotExists = mode != openNew
-	if mode == openRead { // the journal is replayed into a database that writes to memory, but not more than that
+	if mode == openRead { // the journal is replayed into a database writing to memory, but nothing more
 		o.DisableAutomaticCompactions = true
 		o.L0StopWritesThreshold = math.MaxInt
 	}
@@ -99,10 +99,10 @@ func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, e
 		}
 		return nil, err
 	}
-	if err := g.disk.Err(); err != nil { // what was opened may be in memory alone
+	if err := g.disk.Err(); err != nil { // the opened files may be in memory alone
 		return nil, errors.Join(err, g.close())
 	}
-	if _, err := g.hasFormat(s.dir); err != nil { // before the journal, which may be of another format, too
+	if _, err := g.hasFormat(s.dir); err != nil { // before the journal: it may be of another format, too
 		return nil, errors.Join(err, g.close())
 	}
 	if err := g.openJournal(s, mode, found); err != nil {
@@ -114,7 +114,7 @@ func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, e
 	return g, nil
 }
 
-// close releases the database, which is not in use any more.
+// close releases the database, no longer in use.
 func (g *generation) close() error {
 	if g.db == nil {
 		return nil
@@ -133,9 +133,9 @@ func (g *generation) close() error {
 	return g.db.Close()
 }
 
-// options are Pebble's. A memtable takes what is written until it is full, then it is flushed: at 10 MB/s and 32 MiB,
-// every three seconds, by when most of the index by DueAt and many heads have been replaced and never reach the disk.
-// Pebble takes the memtables out of the cache, two of them as a rule, so the cache is 64 MiB for blocks, and those two.
+// options are Pebble's. A memtable takes writes until it is full, then it is flushed: at 10 MB/s and 32 MiB, every
+// three seconds, by when most of the index by DueAt and many heads have been replaced and never reach the disk. Pebble
+// takes the memtables out of the cache, two of them as a rule, so the cache is 64 MiB for blocks, and those two.
 func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 	log := logger{s.log}
 	o := &pebble.Options{
@@ -149,17 +149,17 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		MemTableStopWritesThreshold: 4,
 		// Streams need the file descriptors; a store of 100 GB has about a thousand files.
 		MaxOpenFiles: 512,
-		// The names of logs come in no order, so what is flushed overlaps all that there is, and each compaction writes
-		// the level below anew. With 10 flushes for one compaction there are a third as many as with 4.
+		// The names of logs come in no order, so a flush overlaps all tables there are, and each compaction writes the level
+		// below anew. With 10 flushes for one compaction there are a third as many as with 4.
 		L0CompactionThreshold: 10,
 		L0StopWritesThreshold: 24,
 		// A second compaction only when the first does not keep up.
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 		Logger:                     log,
 		EventListener: &pebble.EventListener{
-			// Pebble would try a flush or a compaction that failed again at once, without end.
+			// Pebble would try a failed flush or compaction again at once, without end.
 			BackgroundError: g.disk.Fail,
-			// Otherwise what is damaged is an error of the read.
+			// Otherwise damage is an error of the read.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				if g.inUse.Load() {
 					log.Fatalf("%s", info)
@@ -195,7 +195,8 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 // Fatalf implements pebble.Logger. It must not return: the database cannot continue from its state. An HTTP server
-// recovers the panics of its handlers and would leave Pebble's locks held, so it is raised where none recovers it.
+// recovers the panics of its handlers and would leave Pebble's locks held, so it is raised in a goroutine without a
+// recover.
 func (l logger) Fatalf(format string, args ...any) {
 	msg := "replay: pebble: " + fmt.Sprintf(format, args...)
 	l.log.Error(msg)

@@ -13,17 +13,17 @@ import (
 // head is a log's head as it is stored. A log that does not exist has the zero one.
 type head struct {
 	replay.Head
-	expires stamp  // when it is dropped; 0 while it has not ended
+	expires stamp  // time of its drop; 0 while it has not ended
 	losses  uint64 // mark.losses when the log last got a record
 	entries uint64 // number of entries with the log's records; 0 if they are inline in the head
 	inline  bool   // all records are inline in the head, as one entry
-	entry   []byte // that entry, where the head has been read with it
-	pending bool   // the log is an intent, which the database does not have
+	entry   []byte // the inline entry, if the head was read with it
+	pending bool   // the log is an intent, not in the database
 }
 
 var errHead = errors.New("replay/pebble: the head of a log is damaged")
 
-// What a stored head has beside what all have, as bits of its first byte.
+// The optional parts of a stored head, as bits of its first byte.
 const (
 	headLosses = 1 << iota // losses and gaps
 	headLists              // lists
@@ -32,9 +32,9 @@ const (
 	headBits   = 1<<iota - 1
 )
 
-// appendNumbers writes the head of a log up to the entry, which has so many bytes: its bits, losses, gaps and lists if
-// they say that it has them, Revision, First, Last, Bytes, DueAt, Ended, expires, entries, and the length of the entry
-// of the records that are inline in it. Then come the entry and the metadata.
+// appendNumbers writes the head of a log up to the entry of entryLen bytes: its bits, losses, gaps and lists if the
+// bits mark them, Revision, First, Last, Bytes, DueAt, Ended, expires, entries, and the length of the entry of the
+// records inline in it. Then come the entry and the metadata.
 func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	bits := len(b)
 	b = append(b, 0)
@@ -68,8 +68,7 @@ func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 // maxHeadLen is the greatest length of a stored head without its metadata, gaps, lists and entry.
 const maxHeadLen = 1 + 11*binary.MaxVarintLen64
 
-// parseHead reads a stored head of a log, in a store that has had so many losses. Its Metadata and entry are parts of
-// b.
+// parseHead reads a stored head of a log, in a store with so many losses. Its Metadata and entry are parts of b.
 func parseHead(b []byte, log string, losses uint64) (head, error) {
 	if len(b) == 0 {
 		return head{}, errHead
@@ -105,7 +104,7 @@ func parseHead(b []byte, log string, losses uint64) (head, error) {
 	return h.check(losses)
 }
 
-// check returns h, as it is in a store that has had so many losses, or an error if it cannot be a head.
+// check returns h, as it is in a store with so many losses, or an error if it cannot be a head.
 func (h head) check(losses uint64) (head, error) {
 	if h.First == 0 || h.First > h.Last+1 || h.Bytes < 0 {
 		return head{}, errHead
@@ -116,11 +115,11 @@ func (h head) check(losses uint64) (head, error) {
 		}
 	}
 	if h.Ended.IsZero() && h.losses < losses && h.Last > 0 {
-		// What was appended after one loss may have been taken by the next one, and so have its numbers.
+		// Records appended after one loss may have been taken by the next one, with their numbers.
 		h.Lost = maxLost * (losses - h.losses)
 	}
 	return h, nil
 }
 
-// numbers reads what an entry of the database has.
+// numbers reads the numbers of an entry of the database.
 type numbers struct{ replay.Numbers }

@@ -43,7 +43,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// FuzzHead reads heads that may be damaged. One that can be read is written again so that it is read as it was.
+// FuzzHead reads possibly damaged heads. A readable one is written again, and read as it was.
 func FuzzHead(f *testing.F) {
 	for _, h := range []head{
 		{Head: replay.Head{First: 1}},
@@ -85,8 +85,8 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// FuzzEntry makes an entry of two halves of records, and reads it from each number on. Then it reads an entry that may
-// be damaged, which costs no more memory than it has bytes.
+// FuzzEntry makes an entry of two halves of records, and reads it from each number on. Then it reads a possibly damaged
+// entry. This costs no more memory than the entry has bytes.
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte("one\x00two\x00\x00three"), uint8(2), uint64(9))
 	f.Add([]byte{2, 1, 'a', 1, 'b'}, uint8(0), uint64(2))

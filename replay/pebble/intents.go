@@ -20,40 +20,40 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
-// intents are the logs that were begun by an intent, and have not been appended to since (see replay.Append.Intent).
-// They are in memory, and in a file: each has a slot of it, which is written once, and is free again when the log's
-// next append is the system's. So an intent costs no commit, and most never reach the database. What is in the file
-// matters only after the death of the process, which takes nothing that was written. It is never synced.
+// intents are the logs begun by an intent, and not appended to since (see replay.Append.Intent). They are in memory,
+// and in a file: each has a slot of it, written once, and free again when the log's next append is the system's. So an
+// intent costs no commit, and most never reach the database. The file matters only after the death of the process, and
+// that takes nothing written. It is never synced.
 //
-// When a database is opened that can be written, and when it is closed, the intents become logs of it.
+// When a database is opened for writing, and when it is closed, the intents become logs of it.
 //
-// The file may hold intents that are none any more:
+// The file may hold former intents:
 //
 //   - After a restart of the machine, or a failed sync, it may hold anything. The checksum of a slot depends on the
-//     machine's boot id and on mark.losses, so no slot of before is valid. Where a system has no boot id, an intent is
-//     an ordinary append.
-//   - Slots that are free have the logs that they were used for last. Of such a log, the database has a head. Before it
-//     is dropped, its slot is cleared (forget).
+//     machine's boot id and on mark.losses, so no earlier slot is valid. If a system has no boot id, an intent is an
+//     ordinary append.
+//   - Free slots have the logs they were used for last. Of such a log, the database has a head. Before the log is
+//     dropped, its slot is cleared (forget).
 type intents struct {
 	path string // of the file
 	most int    // slots in it
 
-	mu      sync.Mutex    // guards what follows; the file is written under it by forget alone
-	written sync.Cond     // signals that the write of a slot has ended
-	loaded  bool          // the slots have what the file had when the store was opened
+	mu      sync.Mutex    // guards the fields below; the file is written under it by forget alone
+	written sync.Cond     // signals the end of a write of a slot
+	loaded  bool          // the slots have the contents of the file at the opening of the store
 	disk    *disk.Fenced  // of the open database
-	file    vfs.File      // nil where no intents are taken
-	mapping *disk.Mapping // of file; nil where there is none
-	sum     uint32        // what the checksums begin with
+	file    vfs.File      // nil if no intents are taken
+	mapping *disk.Mapping // of file; nil if there is none
+	sum     uint32        // start of the checksums
 	slots   []slot
-	slotOf  map[string]int // by log, of the slots that have one
-	pending int            // slots whose logs are intents
-	free    []int          // slots that can be used; the one used last is used first
+	slotOf  map[string]int // by log, of the slots with one
+	pending int            // slots with intents
+	free    []int          // usable slots; the one used last is used first
 }
 
-// slot is what is known of a slot.
+// slot is the state of a slot.
 type slot struct {
-	log     string // that the file has there; empty if it has none
+	log     string // in the file there; empty if it has none
 	pending bool   // the log is an intent
 	writing bool   // it is being written
 	head    head   // of an intent; its Metadata are used again for the next one, and cloned for callers
@@ -66,15 +66,15 @@ func (s *slot) clone() head {
 	return h
 }
 
-// A slot has a checksum, the lengths of the log's name and of what follows it, and its DueAt as a stamp; then the name
-// and the metadata. Where the length of the name has the bit slotLists, the log's lists come between the two.
+// A slot has a checksum, the lengths of the log's name and of the part after it, and its DueAt as a stamp; then the
+// name and the metadata. If the length of the name has the bit slotLists, the log's lists come between the two.
 const (
 	intentsName  = "INTENTS" // no name of Pebble's
 	slotSize     = 4 << 10
 	slotHeader   = 4 + 2 + 2 + 8
 	slotLists    = 1 << 15
 	maxSlots     = 1024
-	maxSlotsPart = 8 // of a memtable is the most that all slots take
+	maxSlotsPart = 8 // all slots take at most this part of a memtable
 )
 
 func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
@@ -89,11 +89,11 @@ func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// slotBuffers are for slots that are written.
+// slotBuffers are for slots being written.
 var slotBuffers = sync.Pool{New: func() any { return new([slotSize]byte) }}
 
-// add makes an intent of a log with a head. It returns false if that is to be an ordinary append: it is too large, or
-// no slot is free. The caller holds log.write.
+// add makes an intent of a log with a head. It returns false if this must be an ordinary append: it is too large, or no
+// slot is free. The caller holds log.write.
 func (in *intents) add(log string, h *head) (ok bool, err error) {
 	if slotHeader+len(log)+listsLen(log, h.Lists)+len(h.Metadata) > slotSize {
 		return false, nil
@@ -131,7 +131,7 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 	return true, nil
 }
 
-// write writes a slot: through memory, or by a system call where that cannot be done. It is called without in.mu.
+// write writes a slot: through memory, or else by a system call. It is called without in.mu.
 func (in *intents) write(b []byte, at int64) error {
 	if err := in.disk.Err(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (in *intents) write(b []byte, at int64) error {
 	return in.disk.WriteAt(in.file, b, at)
 }
 
-// complete ends the intent of a log, whose next append is the system's.
+// complete ends the intent of a log, with its next append being the system's.
 func (in *intents) complete(log string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -153,7 +153,7 @@ func (in *intents) complete(log string) {
 	}
 }
 
-// forget clears the slot that has a log, if there is one. The log is about to be dropped.
+// forget clears the slot with a log, if there is one. The log is about to be dropped.
 func (in *intents) forget(log string) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -170,7 +170,7 @@ func (in *intents) forget(log string) error {
 	return in.disk.WriteAt(in.file, make([]byte, slotHeader), int64(n)*slotSize)
 }
 
-// get returns the head of a log that is an intent.
+// get returns the head of an intent.
 func (in *intents) get(log string) (_ head, ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -181,7 +181,7 @@ func (in *intents) get(log string) (_ head, ok bool) {
 	return in.slots[n].clone(), true
 }
 
-// all yields the slots whose logs are intents. The caller holds in.mu.
+// all yields the slots with intents. The caller holds in.mu.
 func (in *intents) all(yield func(*slot) bool) {
 	left := in.pending
 	for n := 0; left > 0; n++ {
@@ -208,7 +208,7 @@ func (in *intents) list(prefix, after string) (entries []replay.Entry) {
 	return entries
 }
 
-// due returns the keys that the intents would have in the index by DueAt, those in [lower, upper), in order.
+// due returns the intents' would-be keys in the index by DueAt, those in [lower, upper), in order.
 func (in *intents) due(lower, upper []byte) (keys [][]byte) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -225,8 +225,7 @@ func (in *intents) due(lower, upper []byte) (keys [][]byte) {
 	return keys
 }
 
-// open begins to use a database. If it can be written, the intents that there are become logs of it, and others are
-// taken.
+// open begins to use a database. If it can be written, the intents there are become logs of it, and others are taken.
 func (in *intents) open(g *generation, mode openMode, boot string) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -259,7 +258,7 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	}
 	size := int64(in.most) * slotSize
 	_ = in.file.Preallocate(0, size)                              // not all systems can
-	if _, err := in.file.WriteAt([]byte{0}, size-1); err == nil { // only what a file has can be mapped
+	if _, err := in.file.WriteAt([]byte{0}, size-1); err == nil { // only existing bytes of a file can be mapped
 		in.mapping = disk.MapFile(in.file, size)
 	}
 	in.slots, in.free = make([]slot, in.most), make([]int, in.most)
@@ -269,8 +268,8 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	return nil
 }
 
-// load reads the file that another process has left. It makes those of its slots intents that are valid and whose logs
-// the database does not have. The caller holds in.mu.
+// load reads the file left by another process. It makes intents of its valid slots with logs not in the database. The
+// caller holds in.mu.
 func (in *intents) load(g *generation) error {
 	f, err := g.disk.FS.Open(in.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -319,7 +318,7 @@ func (in *intents) store(g *generation) error {
 	return nil
 }
 
-// end makes logs of the intents of a database that is about to be closed. No other call uses the store any more.
+// end makes logs of the intents of a database about to be closed. No other call uses the store any more.
 func (in *intents) end(g *generation) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -336,12 +335,12 @@ func (in *intents) close() {
 func (in *intents) closeFile() {
 	in.mapping.Close()
 	if in.file != nil {
-		_ = in.file.Close() // what is in it is the system's
+		_ = in.file.Close() // its bytes are the system's
 	}
 	in.file, in.mapping = nil, nil
 }
 
-// appendSlot writes what the slot of an intent has. The checksum begins with sum.
+// appendSlot writes the contents of the slot of an intent. The checksum begins with sum.
 func appendSlot(b []byte, sum uint32, log string, h *head) []byte {
 	b = append(b, 0, 0, 0, 0)
 	name := uint16(len(log))

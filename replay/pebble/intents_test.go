@@ -46,7 +46,7 @@ func names(t *testing.T, s *Store) (names []string) {
 	return names
 }
 
-// died returns a disk as the death of the process leaves it: all that was written is there.
+// died returns a disk as left by the death of the process: all writes are there.
 func died(disk *vfs.MemFS) *vfs.MemFS {
 	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
 }
@@ -112,7 +112,7 @@ func TestIntents(t *testing.T) {
 	}
 }
 
-// TestIntentsTorn damages slots. What they have is not taken for intents.
+// TestIntentsTorn damages slots. Their contents are not taken for intents.
 func TestIntentsTorn(t *testing.T) {
 	disk := crashableDisk()
 	setBoot(t, disk, "one")
@@ -223,15 +223,15 @@ func TestIntentsFault(t *testing.T) {
 }
 
 // TestIntentsCrash begins, continues, ends and drops logs at random, and has the process die at a random change of the
-// disk. All that was acknowledged is there, and nothing that was dropped before.
+// disk. Everything acknowledged is there, and nothing dropped before.
 func TestIntentsCrash(t *testing.T) {
 	crashIntents(t, func(disk *vfs.MemFS) (vfs.FS, func() *vfs.MemFS) {
 		return disk, func() *vfs.MemFS { return died(disk) }
 	})
 }
 
-// crashIntents is TestIntentsCrash. over returns what the store sees of a disk, and what leaves the disk as the death
-// of the process does.
+// crashIntents is TestIntentsCrash. over returns the store's view of a disk, and a function for the disk as left by the
+// death of the process.
 func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func() *vfs.MemFS)) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -245,7 +245,7 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 			var left atomic.Int64 // changes of the disk until the process dies
 			left.Store(rnd.Int64N(120))
 			system, died := over(disk)
-			var dying atomic.Bool // what is appended from now on may be lost
+			var dying atomic.Bool // appends from now on may be lost
 			dead := make(chan *vfs.MemFS, 1)
 			die := sync.OnceFunc(func() {
 				dying.Store(true)
@@ -260,12 +260,12 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 			if err != nil {
 				t.Fatal(err)
 			}
-			if life == 0 { // few, so that they are used again
+			if life == 0 { // few, so they are used again
 				s.intents.free = s.intents.free[:4]
 			}
 			wantStore(t, s, want, "")
 			dropped := make(map[string]bool)
-			busy := "" // the log whose append was not acknowledged when the process died
+			busy := "" // the log with an append not acknowledged when the process died
 			for step := 0; step < 200 && !dying.Load(); step++ {
 				log := fmt.Sprintf("%02d", rnd.IntN(logs))
 				last, known := want[log]
@@ -362,7 +362,7 @@ func expiresOf(t *testing.T, s *Store, log string) stamp {
 	return h.expires
 }
 
-// FuzzSlot reads slots that may be damaged.
+// FuzzSlot reads possibly damaged slots.
 func FuzzSlot(f *testing.F) {
 	h := head{Head: replay.Head{First: 1, Metadata: []byte("metadata"), DueAt: time.Unix(9, 9)}}
 	f.Add(appendSlot(nil, 7, "log", &h), uint32(7))

@@ -24,9 +24,9 @@ import (
 // history makes random appends to many logs: they begin, grow, are trimmed and end.
 type history struct {
 	rnd      *rand.Rand
-	last     [10]uint64 // of the log that each writer has now
+	last     [10]uint64 // of each writer's present log
 	revision [10]uint64 // likewise
-	life     [10]int    // how many it has had
+	life     [10]int    // number of its logs so far
 	made     []replay.Append
 }
 
@@ -62,7 +62,7 @@ func (h *history) next() replay.Append {
 	return a
 }
 
-// stored is what a store has, without times at which logs have ended.
+// stored is the content of a store, without the times of the ends of logs.
 type stored map[string]struct {
 	Head     replay.Head
 	Snapshot []byte
@@ -133,9 +133,9 @@ func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *wal.Journal) {
 	}
 }
 
-// TestCrashes ends a store at random moments of a random history, and the machine with it, or the process. What is
-// found is what the store had after one of the appends, which is not before the last durable one, nor, if only the
-// process has died, before the last one that returned: the same as a store in memory has after it.
+// TestCrashes ends a store at random moments of a random history, and the machine with it, or the process. The store is
+// found as it was after one of the appends. This one is not before the last durable one, nor, if only the process has
+// died, before the last one returned: the same as a store in memory after this append.
 func TestCrashes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -207,15 +207,15 @@ func TestCrashes(t *testing.T) {
 			if len(got) != len(want) {
 				t.Fatalf("round %d, after append %d of %d: %d logs, want %d", round, last, appended, len(got), len(want))
 			}
-			if lost { // a log may leave out numbers now, which the model does not know
+			if lost { // a log may leave out numbers now, and the model does not know them
 				break
 			}
 		}
 	}
 }
 
-// TestFlushedFirst has Pebble flush what is not synced, and the machine go down: tables never have what the journal has
-// not.
+// TestFlushedFirst has Pebble flush unsynced records, and the machine go down: tables never have records missing in the
+// journal.
 func TestFlushedFirst(t *testing.T) {
 	disk := crashableDisk()
 	s, err := open(disk, "/store", replay.Settings{}, quiet)

@@ -50,7 +50,7 @@ func batchesIn(t *testing.T, system vfs.FS, path string) (batches [][]byte) {
 	return batches
 }
 
-// writeSegment makes a segment whose records are batches. It returns how many bytes they take.
+// writeSegment makes a segment with batches as its records. It returns the number of their bytes.
 func writeSegment(t *testing.T, system vfs.FS, number uint64, h segment.Header, batches ...[]byte) uint64 {
 	t.Helper()
 	payload := h.Append(nil)
@@ -64,7 +64,7 @@ func writeSegment(t *testing.T, system vfs.FS, number uint64, h segment.Header, 
 
 func segmentPath(number uint64) string { return fmt.Sprintf("/store/%012d.journal", number) }
 
-// TestReplay opens stores with a journal of several segments, which are whole or not.
+// TestReplay opens stores with a journal of several segments, whole or not.
 func TestReplay(t *testing.T) {
 	disk := crashableDisk()
 	s, err := open(disk, "/store", replay.Settings{}, quiet)
@@ -144,7 +144,7 @@ func TestReplay(t *testing.T) {
 			h.End = writeSegment(t, system, 8, h, batches[last+1])
 			writeSegment(t, system, 9, h, batches[last+2:]...)
 			test.spoil(t, system)
-			for range 2 { // the first opening changes nothing that the second one finds
+			for range 2 { // the first opening changes nothing for the second one
 				s, err := open(system, "/store", replay.Settings{}, quiet)
 				if test.err != "" {
 					if err == nil || !strings.Contains(err.Error(), test.err) {
@@ -164,7 +164,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// setFlushed has the tables of a store say that they have all segments up to a number.
+// setFlushed has the tables of a store record all segments up to a number as flushed.
 func setFlushed(t *testing.T, system vfs.FS, number uint64) {
 	t.Helper()
 	db, err := pebble.Open("/store", &pebble.Options{FS: system, FormatMajorVersion: disk.PebbleFormat,
@@ -211,7 +211,7 @@ func TestSegments(t *testing.T) {
 			if err := s.Append(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // for what is flushed
+			synctest.Wait() // for the flush
 			if files := filesWith(t, system, "/store", segment.Ext); len(files) > 2 {
 				t.Fatalf("%d segments: %v", len(files), files)
 			}
@@ -219,7 +219,7 @@ func TestSegments(t *testing.T) {
 		if len(made) < 9 {
 			t.Errorf("%d segments were made", len(made))
 		}
-		// One that is larger than the others is not kept.
+		// One larger than the others is not kept.
 		for i := range uint64(2) {
 			a := replay.Append{Log: "b", Expect: i, Records: [][]byte{make([]byte, 5<<20)}, Durable: true}
 			if err := s.Append(t.Context(), a); err != nil {
@@ -238,7 +238,7 @@ func TestSegments(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		// What is flushed is not replayed.
+		// Flushed batches are not replayed.
 		files := filesWith(t, system, "/store", segment.Ext)
 		last := numberOf(t, files[len(files)-1]) // has nothing: the store was closed
 		if s, err = open(system, "/store", replay.Settings{}, quiet); err != nil {
@@ -255,8 +255,8 @@ func TestSegments(t *testing.T) {
 	})
 }
 
-// TestMaxLost appends as many records as a loss of power could take. It can take fewer than the numbers that are left
-// out after one.
+// TestMaxLost appends as many records as a loss of power could take. It can take fewer than the numbers left out after
+// one.
 func TestMaxLost(t *testing.T) {
 	disk := crashableDisk()
 	s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)

@@ -13,20 +13,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// The keys. Heads lie by themselves, in the order of the names, so that one point look-up finds out whether there is a
-// log, and a scan of names reads nothing else:
+// The keys. Heads lie by themselves, in the order of the names, so one point look-up finds out whether there is a log,
+// and a scan of names reads nothing else:
 //
 //	'f'                             the format
-//	'j'                             the last segment of the journal that the tables have all of
+//	'j'                             the last segment of the journal held in full by the tables
 //	'l' <len:2> <list> <fall:8> <log>  the logs in lists, with their labels; fall is the complement of the stamp
-//	'm'                             what the store remembers of its last opening
+//	'm'                             the mark of the store's last opening
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records, an entry for each append, by the number of its last record
 //	's' <log>                       their snapshots
 //	'w' <class:1> <stamp:8> <rest>  the logs with a DueAt, by class and DueAt; the rest is the name without the class
-//	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
+//	'x' <stamp:8> <log>             the ended logs, by the time of their drop, with their sizes
 //
-// Numbers are big-endian, so that they order as bytes do. The values of 'w' are empty.
+// Numbers are big-endian, so they sort as bytes do. The values of 'w' are empty.
 const (
 	spaceFormat   = 'f'
 	spaceFlushed  = 'j'
@@ -39,8 +39,8 @@ const (
 	spaceExpiry   = 'x'
 )
 
-// nameKeyLen is the length of a head's or a snapshot's key, entryKeyLen that of an entry's, timeKeyLen that of an
-// entry of either index.
+// nameKeyLen is the length of a head's or a snapshot's key, entryKeyLen the length of an entry's, timeKeyLen the length
+// of an entry of either index.
 func nameKeyLen(log string) int  { return 1 + len(log) }
 func entryKeyLen(log string) int { return 1 + 2 + len(log) + 8 }
 func timeKeyLen(log string) int  { return 1 + 8 + len(log) }
@@ -99,30 +99,30 @@ func appendListKey(b []byte, list string, at stamp, log string) []byte {
 	return append(b, log...)
 }
 
-// appendList appends what the keys of all logs in a list begin with.
+// appendList appends the common prefix of the keys of all logs in a list.
 func appendList(b []byte, list string) []byte {
 	b = append(b, spaceList)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(list)))
 	return append(b, list...)
 }
 
-// splitListKey takes apart the key of a log in a list whose name has so many bytes.
+// splitListKey takes apart the key of a log in a list with a name of so many bytes.
 func splitListKey(key []byte, list int) (stamp, string) {
 	key = key[1+2+list:]
 	return stamp(^binary.BigEndian.Uint64(key)), string(key[8:])
 }
 
-// listBounds returns the bounds of the keys of the logs in a list that come after one, or of all if there is none.
+// listBounds returns the bounds of the keys of the logs in a list after a given one, or of all if there is none.
 func listBounds(list string, after replay.ListedLog) (lower, upper []byte) {
 	lower = appendList(nil, list)
 	upper = next(lower)
 	if after.Log != "" {
-		lower = append(appendListKey(nil, list, stampOf(after.At), after.Log), 0) // the least key that is greater
+		lower = append(appendListKey(nil, list, stampOf(after.At), after.Log), 0) // the least greater key
 	}
 	return lower, upper
 }
 
-// next returns the least key that is greater than all keys that begin with prefix, whose first byte is a space.
+// next returns the least key greater than all keys beginning with prefix. The first byte of prefix is a space.
 func next(prefix []byte) []byte {
 	b := slices.Clone(prefix)
 	for b[len(b)-1] == 0xff { // the space is less, so this ends
@@ -132,12 +132,13 @@ func next(prefix []byte) []byte {
 	return b
 }
 
-// headBounds returns the bounds of the keys of the heads whose logs' names begin with prefix and come after a name.
+// headBounds returns the bounds of the keys of the heads of logs with a name that begins with prefix and comes after a
+// given one.
 func headBounds(prefix, after string) (lower, upper []byte) {
 	lower = appendNameKey(nil, spaceHead, prefix)
 	upper = next(lower)
 	if after >= prefix && after != "" {
-		lower = append(appendNameKey(nil, spaceHead, after), 0) // the least key that is greater
+		lower = append(appendNameKey(nil, spaceHead, after), 0) // the least greater key
 	}
 	if bytes.Compare(lower, upper) > 0 {
 		lower = upper // all of them come before
@@ -145,8 +146,8 @@ func headBounds(prefix, after string) (lower, upper []byte) {
 	return lower, upper
 }
 
-// stamp is a time as it is stored: 0 for none, else 1 + the nanoseconds since 1970. Recover is the earliest;
-// what lies outside of the years 1970 to 2262 is taken for the nearest time within.
+// stamp is a time as it is stored: 0 for none, else 1 + the nanoseconds since 1970. Recover is the earliest; a time
+// outside of the years 1970 to 2262 is taken for the nearest time within.
 type stamp uint64
 
 func stampOf(t time.Time) stamp {

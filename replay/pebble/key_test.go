@@ -66,8 +66,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// FuzzTimeKeys takes the keys of both indexes apart again, and holds that they order by class and time, and then
-// by name.
+// FuzzTimeKeys takes the keys of both indexes apart again, and wants their order to be by class and time, and then by
+// name.
 func FuzzTimeKeys(f *testing.F) {
 	f.Add("tlog", uint64(1), "tlof", uint64(2))
 	f.Add("t", uint64(1), "t\x00", uint64(1))
@@ -97,15 +97,15 @@ func FuzzTimeKeys(f *testing.F) {
 	})
 }
 
-// FuzzListKeys takes the keys of logs in lists apart again, and holds that those of a list lie within its bounds, and
-// no others, in the order of ListedLog.Compare.
+// FuzzListKeys takes the keys of logs in lists apart again, and wants those of a list within its bounds, and no others,
+// in the order of ListedLog.Compare.
 func FuzzListKeys(f *testing.F) {
 	f.Add("list", "a", uint64(1), "list", "b", uint64(2))
 	f.Add("list", "a", uint64(1), "list", "a", uint64(1))
 	f.Add("l", "a", uint64(0), "l\x00", "\x00", uint64(1<<63-1))
 	f.Add("\xff", "\xff", uint64(1<<62), "\xff\xff", "", uint64(7))
 	f.Fuzz(func(t *testing.T, listA, a string, atA uint64, listB, b string, atB uint64) {
-		atA, atB = atA&(1<<63-1), atB&(1<<63-1) // the times that there are
+		atA, atB = atA&(1<<63-1), atB&(1<<63-1) // all possible times
 		if a == "" || b == "" || listA == "" || listB == "" || max(len(listA), len(listB)) > replay.MaxName {
 			return
 		}
@@ -130,7 +130,7 @@ func FuzzListKeys(f *testing.F) {
 	})
 }
 
-// FuzzHeadBounds holds that the bounds of a scan contain a log's head if and only if List must yield the log.
+// FuzzHeadBounds wants the bounds of a scan to contain a log's head if and only if List must yield the log.
 func FuzzHeadBounds(f *testing.F) {
 	f.Add("t", "", "tlog")
 	f.Add("", "tlog", "tlog")

@@ -13,11 +13,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// listPage is the number of heads that List reads at a time. A page ends early when its metadata have pageBytes.
+// listPage is the number of heads List reads at a time. A page ends early when its metadata have pageBytes.
 const listPage = 256
 
-// List implements replay.Store. It reads pages of what is committed at that moment, and holds nothing of the store
-// between them. It waits for no log's writer, so a head may be one whose Append has not returned yet.
+// List implements replay.Store. It reads pages of the state committed at that moment, and holds nothing of the store
+// between them. It waits for no log's writer, so a head may come from an Append that has not returned yet.
 func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay.Entry, error] {
 	return func(yield func(replay.Entry, error) bool) {
 		after := after
@@ -32,8 +32,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay
 	}
 }
 
-// listPage appends to page the heads that List yields after a name, until there are enough, and returns whether
-// there may be more.
+// listPage appends to page the heads List yields after a name, until there are enough, and returns whether there may be
+// more.
 func (s *Store) listPage(ctx context.Context, prefix, after string, page []replay.Entry) (_ []replay.Entry, more bool,
 	err error) {
 	if err := s.enter(ctx); err != nil {
@@ -41,7 +41,7 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	}
 	defer s.exit(&err)
 	lower, upper := headBounds(prefix, after)
-	pending := s.intents.list(prefix, after) // an intent that becomes a log from here on is in the database
+	pending := s.intents.list(prefix, after) // an intent becoming a log from here on is in the database
 	it, err := s.committed().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, false, err

@@ -15,10 +15,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// The lists of a log are in its head, so that the log can be taken out of them, and each has a key of the log.
+// The lists of a log are in its head, so the log can be taken out of them, and each has a key of the log.
 
-// A stored list is its first byte, how many bytes follow in it that also follow in the name of the log behind the
-// first, and the rest with its length. So the names of lists that begin like those of their logs, as most do, take few
+// A stored list is its first byte, the number of further bytes common to it and to the name of the log behind the first
+// byte, and the rest with its length. So the names of lists that begin like those of their logs, as most do, take few
 // bytes. Then come the stamp, and the label with its length.
 
 // appendLists appends the number of the lists of a log, and the lists.
@@ -39,7 +39,7 @@ func appendLists(b []byte, log string, lists []replay.Listing) []byte {
 	return b
 }
 
-// lists reads what appendLists wrote.
+// lists reads the output of appendLists.
 func (p *numbers) lists(log string) (lists []replay.Listing) {
 	n := p.Next()
 	if n == 0 || n > replay.MaxLists {
@@ -94,7 +94,7 @@ func moveLists(b *pebble.Batch, log string, from, to []replay.Listing) {
 	}
 }
 
-// listsLen is about what the keys of a log in lists take in a batch, and the lists in its head.
+// listsLen is about the length of the keys of a log in lists in a batch, and of the lists in its head.
 func listsLen(log string, lists []replay.Listing) (n int) {
 	for i := range lists {
 		n += 2*listKeyLen(lists[i].List, log) + len(lists[i].List) + 2*len(lists[i].Label) + 32
@@ -102,10 +102,10 @@ func listsLen(log string, lists []replay.Listing) (n int) {
 	return n
 }
 
-// listedPage is the number of logs that Listed reads at a time: that of a page of tasks, and some more.
+// listedPage is the number of logs Listed reads at a time: the size of a page of tasks, and some more.
 const listedPage = 128
 
-// Listed implements replay.Store. It reads pages of what is committed at that moment, and holds nothing of the store
+// Listed implements replay.Store. It reads pages of the state committed at that moment, and holds nothing of the store
 // between them.
 func (s *Store) Listed(ctx context.Context, list string, after replay.ListedLog) iter.Seq2[replay.ListedLog, error] {
 	return func(yield func(replay.ListedLog, error) bool) {
@@ -119,7 +119,7 @@ func (s *Store) Listed(ctx context.Context, list string, after replay.ListedLog)
 	}
 }
 
-// listedPage appends to page the logs of a list that come after one, until there are enough.
+// listedPage appends to page the logs of a list after a given one, until there are enough.
 func (s *Store) listedPage(ctx context.Context, list string, after replay.ListedLog, page []replay.ListedLog) (
 	_ []replay.ListedLog, err error,
 ) {
@@ -131,7 +131,7 @@ func (s *Store) listedPage(ctx context.Context, list string, after replay.Listed
 		return page, nil
 	}
 	lower, upper := listBounds(list, after)
-	pending := s.intents.listed(list, lower) // an intent that becomes a log from here on is in the database
+	pending := s.intents.listed(list, lower) // an intent becoming a log from here on is in the database
 	it, err := s.committed().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, err
@@ -162,11 +162,11 @@ func (s *Store) listedPage(ctx context.Context, list string, after replay.Listed
 
 // listedIntent is an intent in a list.
 type listedIntent struct {
-	key   []byte // that it would have
+	key   []byte // its would-be key
 	label string
 }
 
-// listed returns the intents that are in a list, those whose keys come at lower or behind it, in order.
+// listed returns the intents in a list with keys at lower or behind it, in order.
 func (in *intents) listed(list string, lower []byte) (found []listedIntent) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -21,7 +21,7 @@ func listed(t *testing.T, s replay.Store, list string) (all []replay.ListedLog) 
 	return all
 }
 
-// TestListedCost holds that the first logs of a long list are read by one page, which decodes no heads.
+// TestListedCost reads the first logs of a long list by one page, without decoding heads.
 func TestListedCost(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
 	const n = 2000

@@ -27,7 +27,7 @@ func (w *writer) Load(ctx context.Context) (h replay.Head, snapshot []byte, reco
 		return h, snapshot, nil, err
 	}
 	kept, next := h.Kept(), h.After(h.First-1)
-	// What the head says of the sizes is a hint only, and bounded as such: a damaged one must not cost memory.
+	// The sizes in the head are a hint only, and bounded as such: a damaged one must not cost memory.
 	var data []byte
 	if !stored.inline {
 		data = make([]byte, 0, min(h.Bytes, 1<<20))
@@ -100,7 +100,7 @@ func (w *writer) openLog() (_ head, snapshot []byte, r *records, err error) {
 	return h, snapshot, r, err
 }
 
-// snapshot returns the snapshot of a log of which something was trimmed.
+// snapshot returns the snapshot of a trimmed log.
 func (s *Store) snapshot(name string) ([]byte, error) {
 	value, closer, err := s.committedOf(name).Get(appendNameKey(nil, spaceSnapshot, name))
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -16,39 +16,39 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// log is what the store keeps in memory of a log that is in use, or was lately.
+// log is the store's memory of a log in use now or lately.
 type log struct {
 	name  string
 	of    *logs
 	entry *keylock.Entry[log]
 
-	waiters   replay.Waiters   // of the readers that have caught up
+	waiters   replay.Waiters   // of the readers having caught up
 	positions replay.Positions // of all readers
 
-	// resting is the head with its metadata, and with the entry that is inline in it, if that is known: if both are
-	// short, and the last change was durable or the head was read since. A task that rests is asked for again and again,
-	// or continued by its caller's next command, and neither should wait for the backlog. Guarded by write.
+	// resting is the head with its metadata, and with the entry inline in it, if that is known: if both are short, and the
+	// last change was durable or the head was read since. A resting task is asked for again and again, or continued by its
+	// caller's next command, and neither should wait for the backlog. Guarded by write.
 	resting head
 	rests   bool // resting is known
 
-	// write is held by a goroutine that changes the log, until the change is committed, so that nothing that a power
-	// loss may still take is read or followed. Commits of different logs go together.
+	// A goroutine changing the log holds write until the change is committed. So nothing a power loss may still take is
+	// read or followed. Commits of different logs go together.
 	write sync.Mutex
 
-	mu    sync.Mutex // guards what follows, which is written under write and mu both
+	mu    sync.Mutex // guards the fields below; they are written under write and mu both
 	known bool       // head has been read
 	head  head       // as committed, without Metadata
-	drops uint64     // how often the log has been dropped
+	drops uint64     // the number of drops of the log
 
-	// The tail has what the readers that are behind have not read yet. It is empty when there is none.
+	// The tail has the records still to be read by the readers that are behind. It is empty when there is none.
 	tail    tail
-	version uint64 // how often records were added, or the log was dropped
+	version uint64 // the number of times records were added, or the log was dropped
 	readers int
-	behind  int // readers whose version is not that of the log: they may hold records of the tail, or will
+	behind  int // readers with another version than the log: they may hold records of the tail, or will
 }
 
-// publish makes h the head of l, which its readers see from then on, with the records that it has more than before. The
-// caller holds l.write, and calls l.waiters when it holds no lock any more.
+// publish makes h the head of l. Its readers see it from then on, with the added records. The caller holds l.write, and
+// calls l.waiters when it holds no lock any more.
 func (l *log) publish(h head, added [][]byte) {
 	h.Metadata, h.entry, l.resting, l.rests = nil, nil, head{}, false
 	l.mu.Lock()
@@ -64,8 +64,8 @@ func (l *log) publish(h head, added [][]byte) {
 	l.known, l.head = true, h
 }
 
-// rest keeps the head of l, which has just been published, for the next one that asks for it, with its metadata and
-// what setRecords has returned. The caller holds l.write.
+// rest keeps the just published head of l for the next request, with its metadata and the results of setRecords. The
+// caller holds l.write.
 func (l *log) rest(h *head, metadata, inline []byte, records [][]byte) {
 	size := 0
 	if h.inline {
@@ -89,7 +89,7 @@ func (l *log) changed() {
 	l.behind = l.readers
 }
 
-// join adds a reader, which is behind.
+// join adds a reader; it is behind.
 func (l *log) join(r *reader) {
 	l.positions.Join(&r.position, r.after)
 	l.mu.Lock()
@@ -102,7 +102,7 @@ func (l *log) join(r *reader) {
 	r.version = 0
 }
 
-// catchUp makes r a reader that has read all, and holds no records of the tail. The caller holds l.mu.
+// catchUp makes r a reader with all records read, and without records of the tail. The caller holds l.mu.
 func (l *log) catchUp(r *reader) {
 	if r.version == l.version {
 		return
@@ -113,7 +113,7 @@ func (l *log) catchUp(r *reader) {
 	}
 }
 
-// leave removes a reader, which holds no records of the tail any more.
+// leave removes a reader; it holds no records of the tail any more.
 func (l *log) leave(r *reader) {
 	r.position.Leave()
 	l.mu.Lock()
@@ -135,9 +135,9 @@ func (l *log) read(g *generation) error {
 	return nil
 }
 
-// stored returns the head as it is stored, with the metadata, and with the entry that is inline in it if that is asked
-// for. It makes l.head known. The error is replay.ErrNotFound if there is none. It takes one look-up, or none if the
-// head was read before, or the filter of names does not have the log. The caller holds l.write.
+// stored returns the head as it is stored, with the metadata, and on request with the entry inline in it. It makes
+// l.head known. The error is replay.ErrNotFound if there is none. It takes one look-up, or none if the head was read
+// before, or the filter of names does not have the log. The caller holds l.write.
 func (l *log) stored(g *generation, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
@@ -185,7 +185,7 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 	return h, nil
 }
 
-// keyBuffers are for the keys of heads that are looked up. A longer key has a buffer of its own.
+// keyBuffers are for the keys of looked-up heads. A longer key has a buffer of its own.
 var keyBuffers = sync.Pool{New: func() any { return new([nameKeyBuffer]byte) }}
 
 const nameKeyBuffer = 256
@@ -193,8 +193,8 @@ const nameKeyBuffer = 256
 // storedHead returns a head as it is stored, in a store with so many losses. Its Metadata and entry are valid until
 // closer is closed. The error is replay.ErrNotFound if there is none.
 func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Closer, err error) {
-	// Many logs that are looked up do not exist (see nameFilter). DB.Get does not ask the filters of the last level for
-	// them, and takes seven times as long in a store of a million logs.
+	// Many looked-up logs do not exist (see nameFilter). DB.Get does not ask the filters of the last level for them, and
+	// takes seven times as long in a store of a million logs.
 	it, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return head{}, nil, err
@@ -232,7 +232,7 @@ func hasHead(db *pebble.DB, log string) (bool, error) {
 type view struct {
 	head
 	drops  uint64
-	recent []replay.Record // what the reader has not read, if all of it is in the tail
+	recent []replay.Record // the records not read by the reader, if all of them are in the tail
 }
 
 // viewCommitted returns the committed state of l, without the tail, and waits for the writer.
@@ -247,8 +247,8 @@ func (l *log) viewCommitted(g *generation) (view, error) {
 	return view{head: l.head, drops: l.drops}, nil
 }
 
-// logs are the logs in use, and a bounded number of the logs used last, which may be used again soon: a task is
-// written to several times while it runs, and only the first write has to look its head up.
+// logs are the logs in use, and a bounded number of the logs used last. Those may be used again soon: a task is written
+// to several times while it runs, and only the first write has to look its head up.
 type logs struct {
 	losses atomic.Uint64 // mark.losses of the open database
 	over   atomic.Bool   // the generation has ended, or is about to
@@ -256,11 +256,11 @@ type logs struct {
 	byName *keylock.Map[log]
 
 	intents *intents
-	filter  atomic.Pointer[nameFilter] // nil where there is no filter
+	filter  atomic.Pointer[nameFilter] // nil if there is no filter
 }
 
-// idleLogs is the number of logs that are kept in memory though they are not in use. Each takes about 300 bytes, and
-// what is kept of it while it rests (log.resting) at most restingMost bytes more.
+// idleLogs is the number of logs kept in memory though not in use. Each takes about 300 bytes, and while it rests,
+// log.resting takes at most restingMost bytes more.
 const (
 	idleLogs    = 1024
 	restingMost = 4 << 10
@@ -270,8 +270,8 @@ func newLogs(in *intents) *logs {
 	ls := &logs{intents: in}
 	ls.byName = keylock.NewCached(idleLogs,
 		func(e *keylock.Entry[log]) *log { return &log{name: e.Key, of: ls, entry: e} },
-		// Only a log that may be appended to is kept. That may be one that does not exist: as a rule, a log that was looked
-		// up and not found is begun next. The fields are read without l.mu: the log has no user.
+		// Only a log still open to appends is kept. It may be one that does not exist yet: as a rule, a log looked up and not
+		// found is begun next. The fields are read without l.mu: the log has no user.
 		func(l *log) bool { return l.known && l.head.Ended.IsZero() })
 	return ls
 }
@@ -282,14 +282,14 @@ func (ls *logs) use(name string) *log { return ls.byName.Acquire(name).Value }
 // leave ends a use.
 func (*logs) leave(l *log) { l.entry.Release() }
 
-// begun has the filter know a log that has just been committed for the first time.
+// begun has the filter know a log just committed for the first time.
 func (ls *logs) begun(name string) {
 	if n := ls.filter.Load(); n != nil {
 		n.add(name)
 	}
 }
 
-// end wakes all readers, which then find out why.
+// end wakes all readers; they then find the end.
 func (ls *logs) end() {
 	ls.over.Store(true)
 	for _, l := range ls.byName.Used() {

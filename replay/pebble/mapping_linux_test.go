@@ -18,8 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
-// TestSegmentLosesItsPages cuts the file of the segment that is being written. What is appended next is written by a
-// system call.
+// TestSegmentLosesItsPages cuts the file of the segment being written. The next append is written by a system call.
 func TestSegmentLosesItsPages(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, replay.Settings{Sync: replay.SyncNever})
@@ -42,8 +41,8 @@ func TestSegmentLosesItsPages(t *testing.T) {
 	}
 }
 
-// TestIntentsLoseTheirPages cuts the file of intents. An intent that comes next is written by a system call, and
-// survives the death of the process.
+// TestIntentsLoseTheirPages cuts the file of intents. The next intent is written by a system call, and survives the
+// death of the process.
 func TestIntentsLoseTheirPages(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, replay.Settings{})
@@ -62,10 +61,10 @@ func TestIntentsLoseTheirPages(t *testing.T) {
 	}
 }
 
-// mappedFS is a disk in memory whose file of intents can be mapped.
+// mappedFS is a disk in memory with a mappable file of intents.
 type mappedFS struct {
 	vfs.FS
-	file *os.File // what is in it
+	file *os.File // its content
 }
 
 func (fs mappedFS) OpenReadWrite(
@@ -103,7 +102,7 @@ func (i mappedInfo) Size() int64 { return i.size }
 
 func (f mappedFile) WriteAt(p []byte, at int64) (int, error) { return f.file.WriteAt(p, at) }
 
-// TestIntentsCrashMapped is TestIntentsCrash with intents that are written through memory.
+// TestIntentsCrashMapped is TestIntentsCrash with intents written through memory.
 func TestIntentsCrashMapped(t *testing.T) {
 	crashIntents(t, func(disk *vfs.MemFS) (vfs.FS, func() *vfs.MemFS) {
 		fd, err := unix.MemfdCreate("intents", unix.MFD_CLOEXEC)

@@ -13,21 +13,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
-// mark is what the store remembers of its last opening, so that the next one knows whether records were lost that
-// followers have read. The death of the process loses nothing: what it has written is the system's. So something may be
-// lost only where the store was not closed and the machine has been started again since, or may have been.
+// mark is the store's record of its last opening. By it the next one knows whether records already read by followers
+// were lost. The death of the process loses nothing: its writes are the system's. So something may be lost only if the
+// store was not closed and the machine has been started again since, or may have been.
 //
-// A log that has got no record since such a loss says so by its head (replay.Head.Lost). Nothing is looked through for
-// that when the store is opened: each head has the number of losses that there had been when its log got a record.
+// The head of a log without a record since such a loss shows it (replay.Head.Lost). Nothing is looked through for this
+// when the store is opened: each head has the number of losses up to its log's last record.
 type mark struct {
-	losses uint64 // how often records may have been lost
-	closed bool   // the store was closed, with all of it synced
-	boot   string // the system's name for the time since it was started; empty where it has none
+	losses uint64 // the number of times records may have been lost
+	closed bool   // the store was closed, with everything synced
+	boot   string // the system's name for the time since it was started; empty if it has none
 }
 
-// maxLost is more than the number of records that can be lost, of all logs together. Only what is in the last segment
-// of the journal can be lost, since a segment is synced before the next one begins, and a manifest names no table that
-// has what is not synced.
+// maxLost is more than the number of records of all logs together that can be lost. Only records in the last segment of
+// the journal can be lost, since a segment is synced before the next one begins, and a manifest names no table with
+// unsynced records.
 const maxLost = wal.MaxRecords
 
 var errMark = errors.New("replay/pebble: the mark of the store is damaged")
@@ -50,7 +50,7 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
-// markIn returns the mark in a database, the zero one where the process died before it had begun.
+// markIn returns the mark in a database, the zero one if the process died before it had begun.
 func markIn(db *pebble.DB) (m mark, err error) {
 	value, closer, err := db.Get([]byte{spaceMark})
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -63,15 +63,15 @@ func markIn(db *pebble.DB) (m mark, err error) {
 	return m, errors.Join(err, closer.Close())
 }
 
-// wasUnsynced returns whether the system may have dropped what this process, or the one before, has written.
+// wasUnsynced returns whether the system may have dropped writes of this process, or of the one before.
 func (s *Store) wasUnsynced() bool {
 	_, err := s.system.Stat(s.system.PathJoin(s.dir, unsyncedName))
 	s.noted = err == nil
 	return s.begun && s.unsynced || s.noted
 }
 
-// begin finds out whether records may have been lost since the database was open before, and records in it that it is
-// open, if it can be written.
+// begin finds out whether records may have been lost since the database was open before, and records in it, if it is
+// writable, that it is open.
 func (s *Store) begin(g *generation, mode openMode, boot string, found *wal.Recovery) error {
 	var err error
 	if g.mark, err = markIn(g.db); err != nil {
@@ -103,11 +103,11 @@ func (s *Store) begin(g *generation, mode openMode, boot string, found *wal.Reco
 	return nil
 }
 
-// unsyncedName is the file that shows the next process that this one could not sync the store. Without it, that one
-// would take its end for one that loses nothing, if the machine was not started again.
+// unsyncedName is the file showing the next process that this one could not sync the store. Without it, the next one
+// would assume an end without losses, if the machine was not started again.
 const unsyncedName = "UNSYNCED" // no name of Pebble's
 
-// noteUnsynced makes that file when it is needed. The disk may not let it be made yet.
+// noteUnsynced makes the file unsyncedName when it is needed. The disk may not let it be made yet.
 func (s *Store) noteUnsynced() {
 	if !s.unsynced || s.noted {
 		return
@@ -127,14 +127,14 @@ func (s *Store) noteUnsynced() {
 	s.noted = errors.Join(err, f.Sync(), f.Close()) == nil
 }
 
-// end records in the database that the store is closed. Nothing is written after that.
+// end marks the store in the database as closed. Nothing is written after that.
 func (g *generation) end() error {
 	g.mark.closed = true
 	return g.setMark()
 }
 
-// NoteLoss records that records may have been read that came after those that the store has, so that their numbers are
-// not used again: it was filled from a copy. No other call may use the store meanwhile.
+// NoteLoss is for a store filled from a copy. It notes that records after those in the store may have been read, so
+// their numbers are not used again. No other call may use the store meanwhile.
 func (s *Store) NoteLoss() (err error) {
 	if err := s.enterToWrite(context.Background()); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *Store) NoteLoss() (err error) {
 	return s.setMark()
 }
 
-// setMark stores the mark, so that it survives a loss of power.
+// setMark stores the mark, to survive a loss of power.
 func (g *generation) setMark() error {
 	b := g.db.NewBatch()
 	defer b.Close()

@@ -35,7 +35,7 @@ func setBoot(t *testing.T, system vfs.FS, id string) {
 	}
 }
 
-// appendRecords appends records as a writer does whose numbers others get to know.
+// appendRecords appends records like a writer with numbers known to others.
 func appendRecords(t *testing.T, s *Store, log string, durable bool, records ...string) {
 	t.Helper()
 	h, err := s.Head(t.Context(), log)
@@ -51,7 +51,7 @@ func appendRecords(t *testing.T, s *Store, log string, durable bool, records ...
 	}
 }
 
-// after returns what a follower of a log that has not ended gets at once, as "<number> <record>", or the error.
+// after returns the records a follower of a log that has not ended gets at once, as "<number> <record>", or the error.
 func after(t *testing.T, s *Store, log string, seq uint64) (got []string, err error) {
 	t.Helper()
 	h, err := s.Head(t.Context(), log)
@@ -73,8 +73,8 @@ func after(t *testing.T, s *Store, log string, seq uint64) (got []string, err er
 	return got, nil
 }
 
-// TestLostNumbers has a follower read records that are then lost, because they were not synced. It never gets other
-// records under the numbers that it knows.
+// TestLostNumbers has a follower read records then lost, because they were not synced. It never gets other records
+// under the numbers it knows.
 func TestLostNumbers(t *testing.T) {
 	for name, boot := range map[string][2]string{
 		"the machine was started again":         {"one", "two"},
@@ -145,18 +145,18 @@ func TestLostNumbers(t *testing.T) {
 	}
 }
 
-// TestLostAgain loses what was appended after a loss, too. Each loss leaves out other numbers.
+// TestLostAgain loses the records appended after a loss, too. Each loss leaves out other numbers.
 func TestLostAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := crashableDisk()
 		setBoot(t, disk, "0")
-		seen := make(map[uint64]string) // what a follower knows
+		seen := make(map[uint64]string) // records known to a follower
 		for round := range 4 {
 			s, err := open(disk, "/store", replay.Settings{}, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // the flush of what was replayed has ended: it syncs the journal
+			synctest.Wait() // the flush of the replayed batches has ended: it syncs the journal
 			if round == 0 {
 				appendRecords(t, s, "a", true, "kept")
 			}
@@ -184,7 +184,7 @@ func TestLostAgain(t *testing.T) {
 	})
 }
 
-// TestNoLoss ends a store in the ways that lose nothing.
+// TestNoLoss ends a store in the ways without losses.
 func TestNoLoss(t *testing.T) {
 	for name, test := range map[string]struct {
 		boot  [2]string

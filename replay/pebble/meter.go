@@ -10,24 +10,24 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
-// meter counts what a Store does, over all its generations.
+// meter counts the actions of a Store, over all its generations.
 type meter struct {
-	appends  atomic.Uint64 // that were written
+	appends  atomic.Uint64 // written
 	journal  wal.Meter
-	failures atomic.Uint64 // how often the store became unavailable
+	failures atomic.Uint64 // number of times the store became unavailable
 }
 
-// Metrics says what a Store has done since it was opened, and how large it is.
+// Metrics are the counts of a Store since it was opened, and its sizes.
 type Metrics struct {
-	Appends      uint64           // that were written
-	JournalBytes uint64           // that were written
-	Syncs        measure.Snapshot // of the journal; one is shared by the appends that wait at the same time
-	Failures     uint64           // how often the store became unavailable
-	UnreadBytes  int64            // of events in memory that followers have still to read
+	Appends      uint64           // written
+	JournalBytes uint64           // written
+	Syncs        measure.Snapshot // of the journal; one is shared by the appends waiting at the same time
+	Failures     uint64           // number of times the store became unavailable
+	UnreadBytes  int64            // of events in memory still to be read by followers
 	Compactions  int64            // of the database, since it was last opened; 0 while it is being opened
 	DiskBytes    int64            // of all files in the directory
 	FreeBytes    uint64           // on the disk; 0 if the system does not say
-	MinFreeBytes uint64           // with less free, no new log is begun; 0 if the system does not say what is free
+	MinFreeBytes uint64           // with less free, no new log is begun; 0 if the system does not know the free space
 }
 
 // Metrics returns the metrics of now. It reads the sizes of the files.

@@ -17,19 +17,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// nameFilter is a filter of the names of all logs in the database of a generation. Most logs that are looked up do not
-// exist yet. Where the filter does not have a name, the database need not be asked.
+// nameFilter is a filter of the names of all logs in the database of a generation. Most looked-up logs do not exist
+// yet. If the filter does not have a name, the database need not be asked.
 //
-// It is a blocked Bloom filter in layers, each greater than the one before, so that a small store needs little memory.
-// Names are only added. The filter is used when it has the names that were in the database when it was begun. A log
-// that is committed later is added right after that, under log.write: before it can be looked up again.
+// It is a blocked Bloom filter in layers, each greater than the one before, so a small store needs little memory. Names
+// are only added. The filter is used once it has all names in the database at its beginning. A log committed later is
+// added right after its commit, under log.write: before it can be looked up again.
 type nameFilter struct {
 	seed     maphash.Seed
 	complete atomic.Bool     // the filter has all names
-	full     chan<- struct{} // says that the filter has as many names as it takes
+	full     chan<- struct{} // signals that the filter is full
 
 	layers atomic.Pointer[[]nameLayer]
-	left   atomic.Int64 // names that the last layer still takes
+	left   atomic.Int64 // number of names the last layer still takes
 	mu     sync.Mutex   // held while a layer is added
 }
 
@@ -40,12 +40,12 @@ type nameBlock [8]atomic.Uint64
 
 const (
 	firstLayer  = 2 << 10 // blocks of the first layer: 128 KiB
-	layerGrowth = 8       // how many times as many each layer has as the one before
+	layerGrowth = 8       // size of each layer, in times that of the one before
 	nameLayers  = 3       // 9 MiB in all
-	blockNames  = 48      // names for each block of a layer; about 1 look-up of 100 finds a name that was not added
+	blockNames  = 48      // names for each block of a layer; about 1 look-up of 100 finds a name never added
 
-	// mostLogs is the greatest number of logs that a store may have for a filter to be of use: half of what a filter
-	// takes, so that it can take as many new ones before it is replaced.
+	// mostLogs is the greatest number of logs of a store for a filter to be of use: half the capacity of a filter, so that
+	// it can take as many new ones before it is replaced.
 	mostLogs = firstLayer * (1 + layerGrowth + layerGrowth*layerGrowth) * blockNames / 2
 )
 
@@ -56,8 +56,7 @@ func newNameFilter(full chan<- struct{}) *nameFilter {
 	return n
 }
 
-// nameBits returns where the bits of a hash are: in which one of so many blocks, and in each byte, in which bit of a
-// word.
+// nameBits returns the place of the bits of a hash: one of so many blocks, and in each byte the bit of a word.
 func nameBits(hash uint64, blocks int) (block int, bits uint64) {
 	return int((hash >> 32) * uint64(blocks) >> 32), hash * 0x9e3779b97f4a7c15
 }
@@ -78,7 +77,7 @@ func (n *nameFilter) add(name string) {
 	}
 }
 
-// grow adds a layer, or says that there is none left: then the last one takes more names than it should.
+// grow adds a layer, or signals that there is none left: then the last one takes more names than it should.
 func (n *nameFilter) grow() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,12 +126,12 @@ func (l nameLayer) has(hash uint64) bool {
 }
 
 const (
-	namesPage  = 1024                  // heads that are read at a time
-	namesPause = 10 * time.Millisecond // between two pages: calls go first where a store with many logs is opened
+	namesPage  = 1024                  // heads read at a time
+	namesPause = 10 * time.Millisecond // between two pages: calls go first at the opening of a store with many logs
 )
 
-// makeFilters makes the filter of each generation, until the store is closed. One that is full is replaced: most of its
-// names are those of logs that have been dropped.
+// makeFilters makes the filter of each generation, until the store is closed. A full one is replaced: most of its names
+// are those of dropped logs.
 func (s *Store) makeFilters() {
 	defer close(s.filtersDone)
 	for {
@@ -196,8 +195,8 @@ func (s *Store) beginFilter() (of *generation, n *nameFilter, err error) {
 	return s.generation, n, nil
 }
 
-// fillFilter adds the names of some heads whose keys begin at lower. It returns how many there are, where the keys of
-// the rest begin, and whether there is a rest.
+// fillFilter adds the names of some heads with keys from lower on. It returns their number, the beginning of the keys
+// of the rest, and whether there is a rest.
 func (s *Store) fillFilter(of *generation, n *nameFilter, lower []byte) (added int, rest []byte, more bool, err error) {
 	if err := s.enter(context.Background()); err != nil {
 		return 0, nil, false, err
@@ -213,7 +212,7 @@ func (s *Store) fillFilter(of *generation, n *nameFilter, lower []byte) (added i
 	for ok := it.First(); ok && !more; ok = it.Next() {
 		n.add(string(it.Key()[1:]))
 		if added++; added == namesPage {
-			more, rest = true, append(bytes.Clone(it.Key()), 0) // the least key that is greater
+			more, rest = true, append(bytes.Clone(it.Key()), 0) // the least greater key
 		}
 	}
 	return added, rest, more, errors.Join(it.Error(), it.Close())

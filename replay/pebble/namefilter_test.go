@@ -86,7 +86,7 @@ func beginLogs(t *testing.T, s *Store, round uint64) {
 	group.Wait()
 }
 
-// largeDisk returns a disk in memory with room for all that a test stores.
+// largeDisk returns a disk in memory with room for all data of a test.
 func largeDisk(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -95,8 +95,8 @@ func largeDisk(t *testing.T) *vfs.MemFS {
 	return disk
 }
 
-// TestNamesOfAll begins logs while the filter is made, which takes several pages, in a store that is closed, whose
-// process dies, whose disk fails, and whose filter is replaced. The filter has all logs, and few others.
+// TestNamesOfAll begins logs while the filter is made, over several pages, in a store that is closed, has its process
+// die, its disk fail, and its filter replaced. The filter has all logs, and few others.
 func TestNamesOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := largeDisk(t)
@@ -149,7 +149,7 @@ func TestNamesOfAll(t *testing.T) {
 	})
 }
 
-// TestTooManyNames leaves a store without a filter that has more logs than a filter is good for.
+// TestTooManyNames leaves a store without a filter if it has more logs than a filter is good for.
 func TestTooManyNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := largeDisk(t)

@@ -13,16 +13,16 @@ const (
 	pageRecords = 1024
 	pageBytes   = 64 << 10
 
-	freeBytes = 16 << 10 // of a first page, which is there soon, and is read without a call of reserve
+	freeBytes = 16 << 10 // of a first page, soon there, and read without a call of reserve
 )
 
-// page is the memory of records that a reader has read from the database.
+// page is the memory of records read by a reader from the database.
 type page struct {
 	records []replay.Record
 	data    []byte // of the records, one behind the other
 }
 
-// Pages that are not in use. First ones have a pool of their own, so that they do not hold the memory of others.
+// Pages not in use. First ones have a pool of their own, so that they do not hold the memory of others.
 var (
 	firstPages = sync.Pool{New: func() any { return &page{data: make([]byte, 0, freeBytes)} }}
 	pages      = sync.Pool{New: func() any { return new(page) }}
@@ -43,7 +43,7 @@ func newPage(size int) *page {
 // reset drops the records.
 func (p *page) reset() { p.records, p.data = p.records[:0], p.data[:0] }
 
-// put gives a page back that was in use. p may be nil.
+// put gives back a used page. p may be nil.
 func (p *page) put() {
 	if p == nil {
 		return

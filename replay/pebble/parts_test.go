@@ -20,12 +20,12 @@ import (
 )
 
 // TestLargeBatch appends a batch of many parts. While each of them is synced, a small append of another log comes: it
-// does not wait for the parts behind. A machine that goes down between two parts has all the small ones and nothing of
-// the large one, and takes it then.
+// does not wait for the parts behind. A machine going down between two parts has all the small ones and nothing of the
+// large one, and takes it then.
 func TestLargeBatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		durable bool
-		fill    int // bytes of the segment that are used before
+		fill    int // bytes of the segment used before
 		small   int // bytes of each small append
 	}{
 		"durable": {durable: true}, "not durable": {},
@@ -37,7 +37,7 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// smalls is how many small appends come while the large one is synced.
+// smalls is the number of small appends coming while the large one is synced.
 const smalls = 24
 
 func testLargeBatch(t *testing.T, durable bool, fill, size int) {
@@ -48,7 +48,7 @@ func testLargeBatch(t *testing.T, durable bool, fill, size int) {
 		s       *Store
 		during  bool
 		small   sync.WaitGroup
-		waited  [][]int // small appends that had returned when each part was being synced
+		waited  [][]int // small appends already returned when each part was being synced
 		done    []int
 		crashed []*vfs.MemFS
 		mu      sync.Mutex
@@ -156,8 +156,8 @@ func testLargeBatch(t *testing.T, durable bool, fill, size int) {
 }
 
 // BenchmarkBesideLargeBatches appends something small while four others append 4 MiB each, all the time, with a journal
-// that writes these in parts, and with one that writes each at once. It says what the slowest hundredth of the small
-// appends took.
+// writing these in parts, and with one writing each at once. It reports the time of the slowest hundredth of the small
+// appends.
 func BenchmarkBesideLargeBatches(b *testing.B) {
 	for name, part := range map[string]int{"in parts": 0, "whole": 1 << 30} {
 		b.Run(name, func(b *testing.B) {

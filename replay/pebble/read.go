@@ -12,22 +12,22 @@ import (
 )
 
 // reader implements replay.Reader. It holds nothing of the store but its place in it: it reads a page up to the last
-// record that is committed, and once it has that one, waits for the next change. A reader that keeps up gets what is
-// appended from the log's tail in memory. One that falls behind reads pages of the database, and meets the tail again.
+// committed record, and once it has that record, waits for the next change. A reader keeping up gets new records from
+// the log's tail in memory. A reader falling behind reads pages of the database, and meets the tail again.
 type reader struct {
 	store *Store
 	name  string
 	after uint64
 	begun bool // it has read the log, in this generation or an earlier one
 
-	records  []replay.Record // that Next returns
-	page     *page           // where they are, if they were read from the database; nil while it holds none
+	records  []replay.Record // returned by Next
+	page     *page           // their memory, if they were read from the database; nil while it holds none
 	caughtUp bool            // no record follows them
-	reserved int             // how many bytes the page may have
-	wants    int             // how many bytes the next page has, where that is more than reserved
+	reserved int             // number of bytes the page may have
+	wants    int             // number of bytes of the next page, if more than reserved
 	holds    bool            // reserve was called, and not yet with 0
 
-	of      *generation // whose log is log
+	of      *generation // of log
 	log     *log
 	version uint64 // log.version when it had read all
 	seen    bool   // it has read log
@@ -74,7 +74,7 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 			return nil, false, err
 		}
 		if r.wants > 0 {
-			if r.holds { // readers that hold some memory and wait for more could wait for each other
+			if r.holds { // readers holding some memory and waiting for more could wait for each other
 				if err := reserve(ctx, 0); err != nil {
 					return nil, false, err
 				}
@@ -107,7 +107,7 @@ func (r *reader) Wake(f func()) {
 	if f == nil {
 		return
 	}
-	r.dropPage() // a reader that waits holds no records
+	r.dropPage() // a waiting reader holds no records
 	switch {
 	case r.down:
 		r.store.available.waiters.Add(&r.waiter, f)
@@ -192,8 +192,8 @@ func (r *reader) dropPage() {
 	r.records, r.page, r.reserved = nil, nil, freeBytes
 }
 
-// read returns the committed state of the log, and in r.records the records that follow r.after, some or all; none
-// when the log changed meanwhile, or when they have more bytes than r.reserved, which r.wants then says.
+// read returns the committed state of the log, and in r.records the records after r.after, some or all; none if the log
+// changed meanwhile, or if they have more bytes than r.reserved. In the last case r.wants has their size.
 func (r *reader) read(ctx context.Context) (v view, err error) {
 	r.records, r.wants = nil, 0
 	if err := r.store.enter(ctx); err != nil {
@@ -240,7 +240,7 @@ func (r *reader) view() (view, error) {
 	return v, nil
 }
 
-// takeRecent makes records of the log's tail the records that Next returns. They are shared, so memory is reserved only
+// takeRecent makes records of the log's tail the records returned by Next. They are shared, so memory is reserved only
 // for a large one.
 func (r *reader) takeRecent(recent []replay.Record) {
 	if r.page != nil {
@@ -259,7 +259,7 @@ func (r *reader) takeRecent(recent []replay.Record) {
 	r.records = recent[:n]
 }
 
-// fill reads a page of the records that follow r.after.
+// fill reads a page of the records after r.after.
 func (r *reader) fill(v *view) error {
 	usual := int(min(pageBytes, v.Bytes))
 	if r.page != nil && r.reserved < usual { // this is not the first page

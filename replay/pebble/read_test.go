@@ -15,9 +15,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestReserveMemory proves what a reader reserves: nothing for a small first page, the bytes of a larger page or record
-// before it reads it, and nothing any more when it has caught up. Before it waits for more, it gives back what it
-// holds.
+// TestReserveMemory proves the reservations of a reader: nothing for a small first page, the bytes of a larger page or
+// record before it reads it, and nothing any more when it has caught up. Before it waits for more, it gives back its
+// memory.
 func TestReserveMemory(t *testing.T) {
 	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestRestingHead(t *testing.T) {
 	}
 }
 
-// TestMissingHead begins a log whose head was looked up before: it is not looked up again.
+// TestMissingHead begins a log after a look-up of its head: it is not looked up again.
 func TestMissingHead(t *testing.T) {
 	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestMissingHead(t *testing.T) {
 		t.Fatalf("head %+v, %v, want none", h, err)
 	}
 	key := appendNameKey(nil, spaceHead, "a")
-	if err := s.committed().Set(key, []byte("damaged"), pebble.NoSync); err != nil { // what nothing reads does no harm
+	if err := s.committed().Set(key, []byte("damaged"), pebble.NoSync); err != nil { // unread data does no harm
 		t.Fatal(err)
 	}
 	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}}}); err != nil {

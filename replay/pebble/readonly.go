@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
-// errReadOnly is why a store that OpenReadOnly has opened cannot be written.
+// errReadOnly is the reason a store opened by OpenReadOnly cannot be written.
 var errReadOnly = errors.New("it was opened only to be read")
 
 // OpenReadOnly opens the store in a directory to read it. It changes no file but the lock.
@@ -44,8 +44,7 @@ func openReadOnly(system vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// lockedStore returns a store that is not open, for no calls but those that read, in a directory that no other process
-// uses.
+// lockedStore returns a store that is not open, only for calls that read, in a directory no other process uses.
 func lockedStore(system vfs.FS, dir string, log *slog.Logger) (_ *Store, err error) {
 	if err := disk.CheckDir(system, dir); err != nil {
 		return nil, err

@@ -22,25 +22,25 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal"
 )
 
-// ErrDamaged says that a store has lost what it acknowledged: its journal or its tables are damaged.
+// ErrDamaged is the error of a store with acknowledged records lost: its journal or its tables are damaged.
 var ErrDamaged = wal.ErrDamaged
 
-// Repaired is what Repair has done.
+// Repaired is the result of Repair.
 type Repaired struct {
-	Bytes int64    // of the journal that could not be read
-	Files []string // of the journal, which were damaged; each has been given the extension of asideExt
-	Logs  []string // that miss records; they have ended, cannot be read, and are dropped after their retention
-	Cut   int      // logs that have not ended, and may miss what came last
+	Bytes int64    // of the journal, unreadable
+	Files []string // damaged files of the journal; each now has the extension asideExt
+	Logs  []string // with missing records; they have ended, cannot be read, and are dropped after their retention
+	Cut   int      // logs that have not ended, possibly without their last records
 }
 
-// asideExt is the extension of files that are of no more use to the store.
+// asideExt is the extension of files of no more use to the store.
 const asideExt = ".damaged"
 
-// Repair makes a store that is damaged in its journal one that can be opened. What can be read is kept, and what cannot
-// is lost: a batch, as a rule, which is an append to one log. Which logs that were is seen of those that have been
-// appended to again, since they miss records (Repaired.Logs). It may be any other log that has not ended: their heads
-// say so (replay.Head.Cut), and no number is used again that may have been lost (replay.Head.Lost). No intent is taken
-// up. Until Repair has returned, the store is as damaged as it was.
+// Repair makes a store with a damaged journal openable. Readable bytes are kept, and the others are lost: a batch, as a
+// rule an append to one log. Of the logs hit, those appended to again can be found, since they miss records
+// (Repaired.Logs). Any other log that has not ended may have been hit: the heads of all of them are marked so
+// (replay.Head.Cut), and no possibly lost number is used again (replay.Head.Lost). No intent is taken up. Until Repair
+// has returned, the store is as damaged as it was.
 func Repair(dir string, log *slog.Logger) (*Repaired, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func repair(system vfs.FS, dir string, log *slog.Logger) (done *Repaired, err er
 	return done, nil
 }
 
-// salvage makes the database one that needs no journal, and is as good as it can be. The last flush says so.
+// salvage makes the database as good as it can be without a journal. The last flush records this.
 func (s *Store) salvage(found *wal.Recovery, done *Repaired) error {
 	m, err := markIn(s.db)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) salvage(found *wal.Recovery, done *Repaired) error {
 	}
 	b := s.db.NewBatch()
 	defer b.Close()
-	// A segment may have had as many records as are left out after one loss; and what was not synced may be lost, too.
+	// A segment may have had as many records as are left out after one loss; and unsynced records may be lost, too.
 	losses := m.losses + uint64(len(found.Damaged)) + 1
 	if err := flushForGood(s.db, s.system, s.dir, b, losses, found.Last); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (s *Store) salvage(found *wal.Recovery, done *Repaired) error {
 	return err
 }
 
-// mendLogs ends the logs that miss records, and marks all others that have not ended. The indexes and lists have them
-// after it.
+// mendLogs ends the logs with missing records, and marks all others that have not ended. The indexes and lists have
+// them after it.
 func (s *Store) mendLogs(done *Repaired) error {
 	now := time.Now()
 	return s.scan(spaceHead, func(b *pebble.Batch, key, value []byte) error {
@@ -151,7 +151,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 	})
 }
 
-// whole reports whether all is there that the head of a log says.
+// whole reports whether everything in the head of a log is there.
 func (s *Store) whole(log string, h *head) (bool, error) {
 	if h.First > 1 {
 		_, err := s.snapshot(log)
@@ -194,7 +194,7 @@ func (s *Store) whole(log string, h *head) (bool, error) {
 	return kept == h.Kept() && size == h.Bytes, r.close()
 }
 
-// mendIndexes deletes what the indexes and the lists have of logs that are not there.
+// mendIndexes deletes the entries of the indexes and the lists for missing logs.
 func (s *Store) mendIndexes() error {
 	stale := func(b *pebble.Batch, key []byte, log string, has func(*head) bool) error {
 		h, closer, err := storedHead(s.db, log, 0)
@@ -226,9 +226,9 @@ func (s *Store) mendIndexes() error {
 		}))
 }
 
-// dropOrphans deletes the entries of logs that have no head, and would be found by others of the same names.
+// dropOrphans deletes the entries of logs without a head. Otherwise later logs of the same names would find them.
 func (s *Store) dropOrphans() error {
-	var name []byte // of the last log that was looked up
+	var name []byte // of the last log looked up
 	known := false
 	return s.scan(spaceRecord, func(b *pebble.Batch, key, _ []byte) error {
 		log := key[1+2 : len(key)-8]
@@ -246,10 +246,11 @@ func (s *Store) dropOrphans() error {
 	})
 }
 
-// scanBatch is how many bytes of changes a scan commits at once.
+// scanBatch is the number of bytes of changes a scan commits at once.
 const scanBatch = 1 << 20
 
-// scan calls change for the entries of a space, as they are when it begins, and commits what that adds to its batch.
+// scan calls change for the entries of a space, as they are at its beginning, and commits the changes added to its
+// batch.
 func (s *Store) scan(space byte, change func(b *pebble.Batch, key, value []byte) error) (err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
 	if err != nil {

@@ -32,7 +32,7 @@ func sizeOf(t *testing.T, disk vfs.FS, dir string) (n int64) {
 	return n
 }
 
-// TestDiskShrinks bounds what logs that have ended may take, and continues as before.
+// TestDiskShrinks bounds the size of ended logs, and continues as before.
 func TestDiskShrinks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
@@ -53,7 +53,7 @@ func TestDiskShrinks(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			time.Sleep(time.Minute) // for Pebble, which removes files one after the other
+			time.Sleep(time.Minute) // for Pebble: it removes files one after the other
 			synctest.Wait()
 		}
 		write("before", 160)

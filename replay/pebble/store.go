@@ -33,25 +33,25 @@ type Store struct {
 	orphans     *disk.Orphans
 	free        *disk.Space
 	meter       meter
-	lowReported bool // the log says that there is too little space; of supervise alone
+	lowReported bool // too little space was logged; of supervise alone
 	settings    atomic.Pointer[replay.Settings]
 
-	gate sync.RWMutex // held for reading by a call that uses the generation, for writing by what replaces it
+	gate sync.RWMutex // held for reading by a call that uses the generation, for writing by its replacement
 	*generation
 	available *availability
 	begun     bool // a generation could be written; of open and supervise alone
 	readOnly  bool // see OpenReadOnly
-	unsynced  bool // since then, what others may have read could not be synced; likewise
+	unsynced  bool // since then, records others may have read could not be synced; likewise
 	noted     bool // unsyncedName is there; likewise
 
 	done       chan struct{}
 	closing    sync.Once
-	closed     error         // what Close returns
+	closed     error         // result of Close
 	supervised chan struct{} // closed when supervise has ended
 
 	sweeper sweeper
 
-	filterFull  chan struct{} // says that the filter of names is full
+	filterFull  chan struct{} // signals that the filter of names is full
 	filtersDone chan struct{} // closed when makeFilters has ended
 }
 
@@ -111,10 +111,10 @@ func newStore(system vfs.FS, dir string, log *slog.Logger) *Store {
 	}
 }
 
-// errReplaced is returned where the database was closed, and another one is being opened or has been.
+// errReplaced is returned after the database was closed, when another one is being opened or has been.
 var errReplaced error = &disk.Error{Cause: errors.New("the database is being opened again")}
 
-// enter begins a use of the generation, which ends with exit. Where it returns an error, there is none. It waits for
+// enter begins a use of the generation; exit ends it. If enter returns an error, there is no use to end. It waits for
 // nothing: while the generation is replaced, the store is unavailable.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -139,7 +139,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return err
 }
 
-// enterToWrite is enter for what changes the store.
+// enterToWrite is enter for changes of the store.
 func (s *Store) enterToWrite(ctx context.Context) error {
 	err := s.enter(ctx)
 	if err == nil {
@@ -150,8 +150,8 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 	return err
 }
 
-// exit ends a use of the generation, whose outcome is *err. What was done or read on a disk whose fence is up, perhaps
-// never reached the disk. What the system does not let be read passes, or does not; the supervisor lets callers try
+// exit ends a use of the generation, with the outcome *err. If the fence of the disk is up, changes made or read
+// perhaps never reached the disk. A failure of the system to read passes, or does not; the supervisor lets callers try
 // again.
 func (s *Store) exit(err *error) {
 	if failed := s.disk.Err(); failed != nil {
@@ -169,7 +169,8 @@ func (s *Store) Dir() string { return s.dir }
 // Reopened implements replay.Store.
 func (s *Store) Reopened() <-chan struct{} { return s.available.whenReopened() }
 
-// Unavailable returns why the store cannot be written now, an error that is replay.ErrUnavailable; nil while it can.
+// Unavailable returns the reason the store cannot be written now, an error that is replay.ErrUnavailable; nil while it
+// can.
 func (s *Store) Unavailable() error { return s.available.err() }
 
 // Writable implements replay.Store.
@@ -181,7 +182,7 @@ func (s *Store) Writable() error {
 	return s.free.Err(time.Now())
 }
 
-// Configure implements replay.Store. Logs that have ended keep the retention that they ended with.
+// Configure implements replay.Store. Ended logs keep the retention they ended with.
 func (s *Store) Configure(settings replay.Settings) {
 	settings = settings.WithDefaults()
 	s.settings.Store(&settings)
@@ -189,7 +190,7 @@ func (s *Store) Configure(settings replay.Settings) {
 	s.sweeper.sweepSoon()
 }
 
-// Close implements replay.Store. It waits for all calls, but not for the callers that Due and List yield to.
+// Close implements replay.Store. It waits for all calls, but not for the callers of Due and List.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)

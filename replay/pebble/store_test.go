@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 )
 
-// opened is a store and where it is.
+// opened is a store and its place.
 type opened struct {
 	*Store
 	dir string
@@ -43,7 +43,7 @@ func TestPebble(t *testing.T) {
 			t.Helper()
 			var broken atomic.Bool
 			disk := smallDisk()
-			setBoot(t, disk, "one") // so that intents are taken
+			setBoot(t, disk, "one") // so intents are taken
 			st, err := open(watchedFS{disk, func(op, name string) error {
 				if broken.Load() {
 					return syscall.EROFS

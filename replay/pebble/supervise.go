@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
-// How long the supervisor waits before it tries again: at first, at most, and how long the store has to have worked
+// The supervisor's waits before it tries again: the first, the longest, and the time the store has to have worked
 // before it begins with the first again.
 const (
 	retryFirst  = time.Second
@@ -28,14 +28,14 @@ const (
 	retryForget = time.Minute
 )
 
-// availability is whether the store can be written. Callers can wait for that to change.
+// availability is whether the store can be written. Callers can wait for a change.
 type availability struct {
-	why atomic.Pointer[disk.Error] // why the store cannot be written; nil while it can
+	why atomic.Pointer[disk.Error] // reason the store cannot be written; nil while it can
 
-	unread chan struct{} // says that something could not be read, for which the store is not opened again
+	unread chan struct{} // signals that something could not be read; the store is not opened again for it
 
-	replaced atomic.Uint64  // how often there was another generation
-	waiters  replay.Waiters // of the readers that wait for the next one
+	replaced atomic.Uint64  // number of changes of the generation
+	waiters  replay.Waiters // of the readers waiting for the next one
 
 	mu       sync.Mutex
 	reopened chan struct{} // closed when the store can be written again
@@ -45,7 +45,7 @@ func newAvailability() *availability {
 	return &availability{unread: make(chan struct{}, 1), reopened: make(chan struct{})}
 }
 
-// signal says something on a channel that holds one value, unless that was said already.
+// signal sends on a channel that holds one value, unless the value is there already.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -53,7 +53,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// err returns why the store cannot be written, nil while it can.
+// err returns the reason the store cannot be written, nil while it can.
 func (a *availability) err() error {
 	if why := a.why.Load(); why != nil {
 		return why
@@ -61,14 +61,14 @@ func (a *availability) err() error {
 	return nil
 }
 
-// whenReopened returns a channel that is closed the next time that the store can be written again.
+// whenReopened returns a channel that is closed the next time the store can be written again.
 func (a *availability) whenReopened() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reopened
 }
 
-// announceReopened says that the store can be written again.
+// announceReopened announces a store writable again.
 func (a *availability) announceReopened() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,14 +76,14 @@ func (a *availability) announceReopened() {
 	a.reopened = make(chan struct{})
 }
 
-// announceReplaced says that there is another generation.
+// announceReplaced announces another generation.
 func (a *availability) announceReplaced() {
 	a.replaced.Add(1)
 	a.waiters.Call()
 }
 
-// openFirst opens the database for a new Store. Where the disk does not let it be written, but has one that can be
-// read, the store begins as one that has failed.
+// openFirst opens the database for a new Store. If the disk does not let it be written, but has a readable one, the
+// store begins as a failed one.
 func (s *Store) openFirst() (err error) {
 	desc, err := pebble.Peek(s.dir, s.system)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Store) openFirst() (err error) {
 	return err
 }
 
-// fails records that the store cannot be written.
+// fails records the reason the store cannot be written.
 func (s *Store) fails(why *disk.Error) {
 	if s.available.why.Swap(why) != nil {
 		return
@@ -110,12 +110,12 @@ func (s *Store) fails(why *disk.Error) {
 	s.log.Error("replay: the store cannot be written; it tries again by itself", slog.Any("error", why.Cause))
 }
 
-// supervise replaces the generation when its disk fails, and makes good what the disk has taken, until the store is
-// closed. It is the only one that replaces the generation.
+// supervise replaces the generation when its disk fails, and makes good the losses from the disk, until the store is
+// closed. Only supervise replaces the generation.
 func (s *Store) supervise() {
 	defer close(s.supervised)
 	var wait time.Duration
-	var again <-chan time.Time // when it tries again; nil while there is nothing to try
+	var again <-chan time.Time // fires for the next try; nil while there is nothing to try
 	var failed, reopened time.Time
 	unread := false // callers wait until they are to try again
 	if s.available.err() != nil {
@@ -176,10 +176,10 @@ func (s *Store) gone() error {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !desc.Exists {
 		return fmt.Errorf("there is no store in %s now", s.dir)
 	}
-	return nil // or an error that others meet, too
+	return nil // or an error others meet, too
 }
 
-// restore makes good what does not keep the store from being written.
+// restore makes good the losses that do not keep the store from being written.
 func (s *Store) restore() {
 	if s.available.err() != nil && s.gone() != nil {
 		return
@@ -193,7 +193,7 @@ func (s *Store) restore() {
 	}
 }
 
-// reportSpace logs that the disk has become almost full, or has room again.
+// reportSpace logs the change to an almost full disk, or to one with room again.
 func (s *Store) reportSpace() {
 	low := s.free.Low()
 	if short := low > 0; short == s.lowReported {
@@ -210,7 +210,7 @@ func (s *Store) reportSpace() {
 	}
 }
 
-// reopen tries to open the database for writing, and returns whether that has worked.
+// reopen tries to open the database for writing, and returns whether it succeeded.
 func (s *Store) reopen() bool {
 	err := s.gone()
 	if err == nil {
@@ -230,8 +230,8 @@ func (s *Store) reopen() bool {
 	return true
 }
 
-// replace closes the generation, and puts in its place what open returns. Where that fails, there is one that can be
-// read, or one without a database.
+// replace closes the generation, and puts the result of open in its place. If open fails, there is a readable one, or
+// one without a database.
 func (s *Store) replace(open func() (*generation, error)) error {
 	s.put(s.newGeneration(openRead))
 	g, err := open()
@@ -245,7 +245,7 @@ func (s *Store) replace(open func() (*generation, error)) error {
 	return err
 }
 
-// openReadable opens the database for reading, and removes what was left of tables when the disk failed.
+// openReadable opens the database for reading, and removes the remains of tables from the failure of the disk.
 func (s *Store) openReadable() (*generation, error) {
 	g, err := s.openGeneration(openRead)
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *Store) openReadable() (*generation, error) {
 	return g, nil
 }
 
-// put puts a generation in the place of the one that there is, and closes that.
+// put puts a generation in the place of the current one, and closes the old one.
 func (s *Store) put(g *generation) {
 	s.gate.Lock()
 	old := s.generation
@@ -278,13 +278,13 @@ func (s *Store) put(g *generation) {
 	s.unsynced = s.unsynced || old.disk.Unsynced()
 }
 
-// What has to be written before the database is opened again: a file, and its size in bytes.
+// The file to be written before the database is opened again, and its size in bytes.
 const (
 	probeName = "PROBE" // no name of Pebble's
 	probeSize = 4096
 )
 
-// probe returns an error if the disk cannot be written, or has no room for what the store needs to continue.
+// probe returns an error if the disk cannot be written, or has no room for the store to continue.
 func (s *Store) probe() error {
 	err := s.reserve.Restore()
 	if err != nil && (!disk.IsFull(err) || disk.IsFull(s.available.err())) {

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	sweepLogs  = 64                     // logs that are dropped in one batch
-	sweepPause = 100 * time.Millisecond // between two sweeps, so that each finds many logs where many end
+	sweepLogs  = 64                     // logs dropped in one batch
+	sweepPause = 100 * time.Millisecond // between two sweeps, so that each finds many logs if many end
 	sweepRetry = time.Minute            // after an error
-	countPage  = 4096                   // entries that are read at a time when those of all logs are counted
+	countPage  = 4096                   // entries read at a time in a count of all logs
 )
 
-// never is when a log is dropped that does not exist.
+// never is the time to drop a log that does not exist.
 const never = stamp(math.MaxInt64)
 
-// sweeper is what the sweep and the calls that end logs share.
+// sweeper is the state shared by the sweep and the calls that end logs.
 type sweeper struct {
-	size    atomic.Int64  // bytes of the logs that have ended
+	size    atomic.Int64  // bytes of the ended logs
 	max     atomic.Int64  // Settings.MaxSize
-	soonest atomic.Uint64 // stamp: the least expiry that was written since the last sweep began
+	soonest atomic.Uint64 // stamp: the least expiry written since the last sweep began
 	next    atomic.Uint64 // stamp of the next sweep; 0 during a sweep
-	sooner  chan struct{} // says that the next sweep must come earlier
+	sooner  chan struct{} // signals that the next sweep must come earlier
 	ended   chan struct{} // closed when the sweep has ended
 
-	counting sync.RWMutex // held for reading by an Append that ends its log, for writing while size begins anew
+	counting sync.RWMutex // held for reading by an Append ending its log, for writing while size begins anew
 }
 
-// excess returns how many bytes of logs that have ended are too many.
+// excess returns the number of bytes of ended logs beyond the bound.
 func (w *sweeper) excess() int64 {
 	if most := w.max.Load(); most > 0 {
 		return w.size.Load() - most
@@ -48,7 +48,7 @@ func (w *sweeper) excess() int64 {
 	return 0
 }
 
-// expect says that a log of a size has ended, and when its retention is over.
+// expect records the end of a log of a size, and the time its retention is over.
 func (w *sweeper) expect(expires stamp, size int64) {
 	w.size.Add(size)
 	for at := w.soonest.Load(); uint64(expires) < at; at = w.soonest.Load() {
@@ -66,13 +66,13 @@ func (w *sweeper) sweepSoon() {
 	signal(w.sooner)
 }
 
-// sweep drops the logs whose retention is over, and others that have ended where all of them take too much, until the
-// store is closed.
+// sweep drops the logs whose retention is over, and other ended ones if all of them take too much, until the store is
+// closed.
 func (s *Store) sweep() {
 	w := &s.sweeper
 	defer close(w.ended)
 	from := stamp(0) // no log is to be dropped earlier; the index is full of tombstones there
-	counted := false // w.size is that of all logs that have ended, and not only of those since the store was opened
+	counted := false // w.size is the size of all ended logs, and not only of those ended since the store was opened
 	for {
 		reopened := s.Reopened()
 		w.next.Store(0)
@@ -95,7 +95,7 @@ func (s *Store) sweep() {
 				return
 			case <-reopened:
 			}
-			from, counted = 0, false // an Append that failed may have ended its log
+			from, counted = 0, false // a failed Append may have ended its log
 			continue
 		}
 		pause := time.Now().Add(sweepPause)
@@ -120,9 +120,9 @@ func (s *Store) sweep() {
 	}
 }
 
-// dropEnded drops the logs whose retention is over, in batches, and those whose retention is over next as long as all
-// that have ended take too much. It returns when the retention of the next one is over. It begins at from, and moves
-// that on.
+// dropEnded drops the logs whose retention is over, in batches, and those whose retention is over next, as long as all
+// ended ones take too much. It returns the time the retention of the next one is over. It begins at from, and moves
+// from on.
 func (s *Store) dropEnded(from *stamp) (next stamp, err error) {
 	for {
 		logs, next, err := s.toDrop(*from, stampOf(time.Now()))
@@ -140,11 +140,10 @@ func (s *Store) dropEnded(from *stamp) (next stamp, err error) {
 type expiry struct {
 	log  string
 	at   stamp
-	size int64 // what the log takes on the disk
+	size int64 // of the log on the disk
 }
 
-// toDrop returns some of the logs that are to be dropped, beginning at from, and if there are none, when the next
-// one is.
+// toDrop returns some of the logs to be dropped, beginning at from, and if there are none, the time of the next one.
 func (s *Store) toDrop(from, now stamp) (logs []expiry, next stamp, err error) {
 	if err := s.enter(context.Background()); err != nil {
 		return nil, never, err
@@ -171,13 +170,13 @@ func (s *Store) toDrop(from, now stamp) (logs []expiry, next stamp, err error) {
 	return logs, next, errors.Join(it.Error(), it.Close())
 }
 
-// sizeIn returns the size of a log that is the value of its entry in the index by expiry.
+// sizeIn returns the size of a log, the value of its entry in the index by expiry.
 func sizeIn(value []byte) int64 {
 	size, _ := binary.Uvarint(value)
 	return int64(size)
 }
 
-// endedSize returns what a log takes on the disk that a ends, before compression.
+// endedSize returns the size on the disk, before compression, of a log ended by a.
 func (s *Store) endedSize(a *replay.Append, h *head) (int64, error) {
 	size := h.Bytes + int64(h.Kept()) + int64(h.entries)*int64(entryKeyLen(a.Log)) +
 		int64(len(a.Metadata)+2*nameKeyLen(a.Log)+timeKeyLen(a.Log))
@@ -195,7 +194,7 @@ func (s *Store) endedSize(a *replay.Append, h *head) (int64, error) {
 	return size, nil
 }
 
-// countEnded makes sweeper.size that of all logs that have ended. None is to be dropped before from.
+// countEnded sets sweeper.size to the size of all ended logs. None is to be dropped before from.
 func (s *Store) countEnded(from stamp) error {
 	s.sweeper.counting.Lock()
 	of, snapshot, err := s.takeSnapshot(context.Background())
@@ -219,8 +218,8 @@ func (s *Store) countEnded(from stamp) error {
 	return nil
 }
 
-// countSome returns the size of some of the logs that have ended and whose entries begin at lower, where the entries of
-// the rest begin, and whether there is a rest.
+// countSome returns the size of some of the ended logs with entries from lower on, the beginning of the entries of the
+// rest, and whether there is a rest.
 func (s *Store) countSome(of *generation, snapshot *pebble.Snapshot, lower []byte) (
 	size int64, rest []byte, more bool, err error,
 ) {
@@ -239,14 +238,14 @@ func (s *Store) countSome(of *generation, snapshot *pebble.Snapshot, lower []byt
 	for ok := it.First(); ok && !more; ok = it.Next() {
 		size += sizeIn(it.Value())
 		if n++; n == countPage {
-			more, rest = true, append(bytes.Clone(it.Key()), 0) // the least key that is greater
+			more, rest = true, append(bytes.Clone(it.Key()), 0) // the least greater key
 		}
 	}
 	return size, rest, more, errors.Join(it.Error(), it.Close())
 }
 
-// drop deletes logs, but for those that are pinned and may be kept for longer. It locks all of them at once; no other
-// function locks more than one.
+// drop deletes logs, but for pinned ones that may be kept for longer. It locks all of them at once; no other function
+// locks more than one.
 func (s *Store) drop(logs []expiry) (err error) {
 	if err := s.enterToWrite(context.Background()); err != nil {
 		return err
@@ -307,8 +306,8 @@ func (s *Store) drop(logs []expiry) (err error) {
 	return nil
 }
 
-// postpone has a log dropped later that is pinned and may be kept for longer. It returns the head that the log then
-// has; the zero head if it is to be dropped. lists is over the keys of lists. The caller holds l.write.
+// postpone has a log dropped later if it is pinned and may be kept for longer. It returns the log's new head; the zero
+// head if it is to be dropped. lists is over the keys of lists. The caller holds l.write.
 func (s *Store) postpone(b *pebble.Batch, l *log, e expiry, lists *pebble.Iterator) (head, error) {
 	pins := appendList(nil, replay.PinsOf(e.log))
 	if !lists.SeekGE(pins) || !bytes.HasPrefix(lists.Key(), pins) {

@@ -27,7 +27,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func TestSyncs(t *testing.T) {
 	for name, want := range map[string]struct {
 		mode         replay.SyncMode
-		durable, not int64 // for an Append that is Durable, and one that is not
+		durable, not int64 // for a Durable Append, and for one that is not
 	}{
 		"state":  {replay.SyncState, 1, 0},
 		"always": {replay.SyncAlways, 1, 1},
@@ -98,8 +98,8 @@ func TestSyncs(t *testing.T) {
 	}
 }
 
-// TestSyncTogether has many writers whose appends are durable: they share syncs, and none returns before one that
-// began after it was written.
+// TestSyncTogether has many writers of durable appends: they share syncs, and none returns before a sync begun after it
+// was written.
 func TestSyncTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var syncs, written atomic.Int64
@@ -138,7 +138,7 @@ func TestSyncTogether(t *testing.T) {
 		if written.Load() != 0 || syncs.Load() != 1 {
 			t.Errorf("%d appends returned, %d syncs began; want 0 and 1", written.Load(), syncs.Load())
 		}
-		// No reader gets what a loss of power may still erase.
+		// No reader gets records a loss of power may still erase.
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, _, r, err := s.Load(context.Background(), "3"); err != nil || len(r) != 1 || hold.Load() {
@@ -212,7 +212,7 @@ func TestRounds(t *testing.T) {
 		}
 		close(goOn)
 		synctest.Wait()
-		if w, n := writes.Load(), syncs.Load(); w != 3 || n != 2 { // the last write says that all is synced
+		if w, n := writes.Load(), syncs.Load(); w != 3 || n != 2 { // the last write records everything as synced
 			t.Errorf("in all there were %d writes and %d syncs, want 3 and 2", w, n)
 		}
 		if err := s.Close(); err != nil {
@@ -221,9 +221,8 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestFails breaks the disk under the journal, and mends it again. Calls fail at once meanwhile, but for those
-// that read. What was acknowledged is there in the end, without another opening and after one, and a follower has it
-// all.
+// TestFails breaks the disk under the journal, and mends it again. Calls fail at once meanwhile, but for reads.
+// Everything acknowledged is there in the end, without another opening and after one, and a follower has it all.
 func TestFails(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "close"} {
 		t.Run(op, func(t *testing.T) {
@@ -255,7 +254,7 @@ func TestFails(t *testing.T) {
 				}()
 				var wg sync.WaitGroup
 				for round := range uint64(2) { // it fails, and works again, more than once
-					synctest.Wait() // for the follower to wait: what reads at the moment of a failure gets its error
+					synctest.Wait() // for the follower to wait: a read at the moment of a failure gets its error
 					reopened := s.Reopened()
 					var acked [8]uint64
 					for w := range acked {
@@ -334,7 +333,7 @@ func checkZeros(t *testing.T, s *Store, log string, want uint64) {
 	}
 }
 
-// TestPowerLoss takes the power away from a disk, which has then, of what was not synced, some pages and some not.
+// TestPowerLoss takes the power away from a disk: it then has some of the unsynced pages, and lacks others.
 func TestPowerLoss(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -349,12 +348,12 @@ func TestPowerLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		const writers = 8
-		var returned, durable [writers]atomic.Uint64 // records: appended, and records that have to survive
+		var returned, durable [writers]atomic.Uint64 // records: appended, and records bound to survive
 		var total atomic.Int64
 		var wg sync.WaitGroup
 		done := make(chan struct{})
 		half := make(chan struct{})
-		// before the power goes; the first memtables are small, so that there are many files
+		// before the power goes; the first memtables are small, so there are many files
 		appends := 100 + rnd.Int64N(1500)
 		for w := range writers {
 			rnd := rand.New(rand.NewPCG(seed, uint64(round*writers+w+1)))
@@ -391,7 +390,7 @@ func TestPowerLoss(t *testing.T) {
 			for w := range want {
 				want[w] = returned[w].Load()
 			}
-			// A durable append makes all durable that was appended before it.
+			// A durable append makes all earlier appends durable.
 			if err := s.Append(t.Context(), replay.Append{Log: "last", Records: [][]byte{{0}}, Durable: true}); err != nil {
 				t.Error(err)
 			}

@@ -9,29 +9,29 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// What the tails may take in memory, in bytes with recordOverhead. Beyond tailsBytes in all, a log gets tailLeast only.
-// So all of them take at most tailsBytes, and tailLeast for each log that has readers.
+// The limits of the tails in memory, in bytes with recordOverhead. Beyond tailsBytes in all, a log gets tailLeast only.
+// So all of them take at most tailsBytes, and tailLeast for each log with readers.
 const (
 	tailBytes  = 128 << 10 // of one log
 	tailsBytes = 64 << 20  // of all logs
 	tailLeast  = 4 << 10
 
-	// restingSlab and restingRecords are what a tail without records keeps for the next ones.
+	// restingSlab and restingRecords are the capacity an empty tail keeps for the next records.
 	restingSlab    = 1 << 10
 	restingRecords = 8
 
 	recordOverhead = 48
 )
 
-// tail has the last records of a log in memory, for the readers that have not read them yet. All readers share them:
-// neither a record nor the data of one changes while a reader holds it.
+// tail has the last records of a log in memory, for the readers still to read them. All readers share them: neither a
+// record nor the data of one changes while a reader holds it.
 type tail struct {
 	records []replay.Record
-	slab    []byte // where the data of the next records goes; what is full belongs to its records alone
+	slab    []byte // for the data of the next records; a full one belongs to its records alone
 	bytes   int64
 }
 
-// add adds records, which the caller keeps, up to the number last. If they do not fit, the tail is empty.
+// add adds records up to the number last. The caller keeps the records' data. If they do not fit, the tail is empty.
 func (t *tail) add(data [][]byte, last uint64, all *atomic.Int64) {
 	limit := int64(tailBytes)
 	if all.Load() > tailsBytes {
@@ -60,7 +60,7 @@ func (t *tail) add(data [][]byte, last uint64, all *atomic.Int64) {
 	}
 }
 
-// shrink keeps the newest records, of at most so many bytes. Readers may hold records that are dropped.
+// shrink keeps the newest records, of at most so many bytes. Readers may hold dropped records.
 func (t *tail) shrink(most int64, all *atomic.Int64) {
 	keep := len(t.records)
 	bytes := int64(0)
@@ -75,7 +75,7 @@ func (t *tail) shrink(most int64, all *atomic.Int64) {
 	t.records, t.slab, t.bytes = slices.Clone(t.records[keep:]), nil, bytes
 }
 
-// empty drops the records, which no reader holds any more.
+// empty drops the records. No reader holds them any more.
 func (t *tail) empty(all *atomic.Int64) {
 	if len(t.records) == 0 {
 		return

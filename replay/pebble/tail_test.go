@@ -32,7 +32,7 @@ func openTail(t testing.TB) *Store {
 	return s
 }
 
-// TestTail has a reader that keeps up with a log whose records are not in the database: it does not need them there.
+// TestTail has a reader keep up with a log without its records in the database: it does not need them there.
 func TestTail(t *testing.T) {
 	s := openTail(t)
 	r := s.Read("a", 0)
@@ -66,14 +66,14 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestTailModel has readers of all kinds read logs that are appended to, trimmed and ended at random. What a reader
-// holds stays as it is, and the tails stay within their bounds.
+// TestTailModel has readers of all kinds read logs appended to, trimmed and ended at random. The records a reader holds
+// stay as they are, and the tails stay within their bounds.
 func TestTailModel(t *testing.T) {
 	for seed := range uint64(30 / min(3, sparse())) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := openTail(t)
 			if seed%3 == 0 {
-				s.logs.tails.Store(tailsBytes) // what other logs have
+				s.logs.tails.Store(tailsBytes) // bytes of other logs
 				defer s.logs.tails.Add(-tailsBytes)
 			}
 			modelTail(t, s, rand.New(rand.NewPCG(seed, 1)))
@@ -81,7 +81,7 @@ func TestTailModel(t *testing.T) {
 	}
 }
 
-// dataOf is the data of a record, which its number determines.
+// dataOf is the data of a record, determined by its number.
 func dataOf(seq uint64) []byte {
 	sizes := []int{1, 10, 200, 3000, 20_000, 150_000}
 	n := sizes[seq*seq%31%uint64(len(sizes))]
@@ -91,7 +91,7 @@ func dataOf(seq uint64) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "%08d", seq), n/8+1)
 }
 
-// modelReader is a reader, and what it has read.
+// modelReader is a reader, and the records it has read.
 type modelReader struct {
 	replay.Reader
 	at   uint64
@@ -194,7 +194,7 @@ func modelTail(t *testing.T, s *Store, rnd *rand.Rand) {
 	}
 }
 
-// TestTailAllocations proves that a reader which keeps up allocates nothing, and that nothing is allocated to wake it.
+// TestTailAllocations proves that a reader keeping up allocates nothing, and its wake-ups neither.
 func TestTailAllocations(t *testing.T) {
 	s := openTail(t)
 	l := s.logs.use("a")

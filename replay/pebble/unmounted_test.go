@@ -17,7 +17,7 @@ import (
 )
 
 // TestUnmounted takes the directory of a store away, with a mount point in its place or without, and brings it back:
-// the store tries again and again, but makes neither a directory nor a file where it was, and continues with all that
+// the store tries again and again, but makes neither a directory nor a file in its place, and continues with everything
 // it had.
 func TestUnmounted(t *testing.T) {
 	for name, mountPoint := range map[string]bool{"no directory": false, "an empty mount point": true} {
@@ -29,7 +29,7 @@ func TestUnmounted(t *testing.T) {
 
 func testUnmounted(t *testing.T, mountPoint bool) {
 	system := vfs.NewMem()
-	var broken atomic.Bool // the sync of an open file fails, as of a disk that is gone
+	var broken atomic.Bool // the sync of an open file fails, as of a gone disk
 	s, err := open(watchedFS{system, ofLog(func(op string) error {
 		if op == "sync" && broken.Load() {
 			return syscall.EIO

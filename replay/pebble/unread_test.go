@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// unreadFS is a disk that does not let some files be opened, nor read when they are open.
+// unreadFS is a disk with some files that cannot be opened, nor read when open.
 type unreadFS struct {
 	vfs.FS
 	read func(name string) error
@@ -46,8 +46,8 @@ func (f unreadFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// TestUnread has a disk that can be written, but not read. Those to whom the store says that it is unavailable are let
-// try again after a while, as if it had been opened again; while nothing changes, less and less often.
+// TestUnread has a disk that can be written, but not read. Callers with the error ErrUnavailable are let try again
+// after a while, as if it had been opened again; while nothing changes, less and less often.
 func TestUnread(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
@@ -71,7 +71,7 @@ func TestUnread(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = open(reads, "/store", replay.Settings{}, quiet); err != nil { // what was written is in tables now
+		if s, err = open(reads, "/store", replay.Settings{}, quiet); err != nil { // all writes are in tables now
 			t.Fatal(err)
 		}
 		if err := s.Append(t.Context(), replay.Append{Log: "b"}); err != nil { // the store knows this one without reading

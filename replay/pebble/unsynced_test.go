@@ -17,11 +17,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
-// TestUnsynced has a disk that does not sync the journal, and the process end before it does. The system has
-// dropped by then what was written, although the machine was not started again: its numbers are not used again.
+// TestUnsynced has a disk fail to sync the journal, and the process end before a sync. The system has dropped the
+// writes by then, although the machine was not started again: its numbers are not used again.
 func TestUnsynced(t *testing.T) {
 	for name, test := range map[string]struct {
-		fails  func(op, name string) bool // what begins to fail
+		fails  func(op, name string) bool // the operations beginning to fail
 		closes bool                       // the process closes the store
 	}{
 		"the process dies": {func(op, name string) bool { return op == "sync" && path.Ext(name) == segment.Ext }, false},

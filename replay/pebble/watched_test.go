@@ -11,15 +11,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
-// watchedFS is a disk that reports what is done to the names and contents of its files, in one word: "create",
-// "remove", "rename", "write", "sync" or "close". An error that watch returns is what the operation fails with; half of
-// a write has been done then.
+// watchedFS is a disk reporting the operations on the names and contents of its files, in one word: "create", "remove",
+// "rename", "write", "sync" or "close". With an error from watch the operation fails; half of a write has been done
+// then.
 type watchedFS struct {
 	vfs.FS
 	watch func(op, name string) error
 }
 
-// ofLog watches the files of the journal, and the one by which the store finds out whether the disk works.
+// ofLog watches the files of the journal, and the file the store tries to find out whether the disk works.
 func ofLog(watch func(op string) error) func(op, name string) error {
 	return func(op, name string) error {
 		if path.Ext(name) != segment.Ext && path.Base(name) != probeName {

@@ -8,8 +8,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// writer implements replay.Writer. It holds the log in the generation in which it was used last. The methods of Store
-// that take the name of a log are those of a writer that is used once.
+// writer implements replay.Writer. It holds the log in the generation of its last use. The methods of Store taking the
+// name of a log are those of a writer used once.
 type writer struct {
 	store *Store
 	name  string
@@ -17,7 +17,7 @@ type writer struct {
 	log   *log
 }
 
-// Write is the method that replay.Write looks for.
+// Write is the method replay.Write looks for.
 func (s *Store) Write(name string) replay.Writer { return &writer{store: s, name: name} }
 
 // use returns the log in the open generation. It is called between Store.enter and exit.

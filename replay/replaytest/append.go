@@ -54,7 +54,7 @@ func testAppend(e *env) {
 	}
 }
 
-// testRefused makes the appends that change nothing.
+// testRefused makes appends without effect.
 func testRefused(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 2)
@@ -98,7 +98,7 @@ func testRefused(e *env) {
 	}
 }
 
-// testNames has logs whose names are a part of each other, or look like what a driver may put between them.
+// testNames has logs with names that are a part of each other, or look like a driver's separators.
 func testNames(e *env) {
 	s := e.store(replay.Settings{})
 	names := []string{
@@ -151,7 +151,7 @@ func testNames(e *env) {
 	}
 }
 
-// testBuffers overwrites what it gave to the store.
+// testBuffers overwrites the buffers given to the store.
 func testBuffers(e *env) {
 	s := e.store(replay.Settings{})
 	buf := []byte("note/one/two/snapshot")
@@ -297,7 +297,7 @@ func testTrim(e *env) {
 	e.wantLoad(s, "b", state{replay.Head{First: 3, Last: 3, Bytes: size(b[2:])}, []byte("s"), b[2:]})
 }
 
-// testSkip leaves numbers out, follows a log across them, and asks for what lies between.
+// testSkip leaves numbers out, follows a log across them, and asks for the numbers between.
 func testSkip(e *env) {
 	s := e.store(replay.Settings{})
 	a, b, c := numbered("a", 1, 3), numbered("a", 14, 2), numbered("a", 17, 1)
@@ -322,7 +322,7 @@ func testSkip(e *env) {
 		}
 	}
 
-	// A new log may begin with numbers that are left out, and the oldest records may go up to a gap, or with it.
+	// A new log may begin with left-out numbers, and the oldest records may go up to a gap, or with it.
 	e.append(s, replay.Append{Log: "b", Records: data(c), Skip: 16})
 	e.wantLoad(s, "b", state{replay.Head{First: 1, Last: 17, Bytes: size(c), Gaps: []replay.Gap{{From: 1, To: 16}}}, nil,
 		c})

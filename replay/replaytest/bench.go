@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Benchmark measures what a store is mostly used for. open returns an empty one, which Benchmark closes.
+// Benchmark measures the main uses of a store. open returns an empty one; Benchmark closes it.
 func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.Store) {
 	record, note := bytes.Repeat([]byte(`{"text":"word"} `), 25), bytes.Repeat([]byte("note "), 20) // 400 and 100 bytes
 	start := func(b *testing.B, sync replay.SyncMode) replay.Store {
@@ -62,7 +62,7 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 			task(b, s, name())
 		}
 	})
-	b.Run("New", func(b *testing.B) { // what is asked of the store before a task begins
+	b.Run("New", func(b *testing.B) { // the look-up before a task begins
 		s := start(b, replay.SyncNever)
 		for b.Loop() {
 			log := name()
@@ -75,7 +75,7 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 			}
 		}
 	})
-	b.Run("Missing", func(b *testing.B) { // a log that does not exist, among others
+	b.Run("Missing", func(b *testing.B) { // a missing log, among others
 		s := start(b, replay.SyncNever)
 		for range 10_000 {
 			task(b, s, name())

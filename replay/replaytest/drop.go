@@ -33,7 +33,7 @@ func testDrop(e *env) {
 			}
 			e.append(s, replay.Append{Log: log, Trim: 10, Snapshot: []byte("snapshot")})
 		}
-		if round == 8 { // a reader that waits is woken
+		if round == 8 { // a waiting reader is woken
 			reader := s.Read(log, 40)
 			if _, _, err := reader.Next(e.Context(), nil); err != nil {
 				e.Error(err)

@@ -79,7 +79,7 @@ func testHead(e *env) {
 	}
 }
 
-// testList lists logs by what their names begin with, and from some name on.
+// testList lists logs by the beginnings of their names, and from some name on.
 func testList(e *env) {
 	s := e.store(replay.Settings{Retention: e.minute()})
 	e.wantList(s, "", "")
@@ -167,7 +167,7 @@ func testListPages(e *env) {
 	}
 }
 
-// testListMetadata lists logs whose metadata are large, each of another size.
+// testListMetadata lists logs with large metadata, each of another size.
 func testListMetadata(e *env) {
 	s := e.store(replay.Settings{})
 	var want []replay.Entry
@@ -194,10 +194,10 @@ func testListMetadata(e *env) {
 	}
 }
 
-// testListLive lists while logs are made, appended to and dropped. Logs that stay are all listed, once, in order,
-// and with what the round before wrote.
+// testListLive lists while logs are made, appended to and dropped. Lasting logs are all listed, once, in order, and
+// with the writes of the round before.
 func testListLive(e *env) {
-	const retention = time.Millisecond // where time is real, logs are dropped all the while
+	const retention = time.Millisecond // in real time, logs are dropped all the while
 	s := e.store(replay.Settings{Retention: retention})
 	const n = 600
 	name := func(i int) string { return fmt.Sprintf("t%04d", i) }
@@ -206,7 +206,7 @@ func testListLive(e *env) {
 	for w := range 3 {
 		wg.Go(func() {
 			for i := range e.times(1000) {
-				log := fmt.Sprintf("t%04d-%d-%d", i*7%n, w, i) // between the logs that stay
+				log := fmt.Sprintf("t%04d-%d-%d", i*7%n, w, i) // between the lasting logs
 				if err := s.Append(ctx, replay.Append{Log: log, Records: [][]byte{{1}}, End: true}); err != nil {
 					e.Errorf("Append: %v", err)
 					return

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// testFollow follows logs that have ended.
+// testFollow follows ended logs.
 func testFollow(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 3000 // more than a driver may read at a time
@@ -48,7 +48,7 @@ func testFollow(e *env) {
 	e.wantFollow(s, "trimmed", 5, nil)
 }
 
-// testFollowErrors asks for what cannot be followed.
+// testFollowErrors asks for records that cannot be followed.
 func testFollowErrors(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 9)
@@ -89,7 +89,7 @@ func testFollowLive(e *env) {
 	const n, followers = 600, 12
 	r := numbered("a", 1, n)
 	e.append(s, replay.Append{Log: "a"})
-	start := make([]chan uint64, followers) // after which record a follower begins
+	start := make([]chan uint64, followers) // the record a follower begins after
 	var wg sync.WaitGroup
 	for i := range followers {
 		start[i] = make(chan uint64, 1)
@@ -116,8 +116,8 @@ func testFollowLive(e *env) {
 	wg.Wait()
 }
 
-// testFollowSlow has a follower rest at its first record while the writer continues, and another that reads each
-// record only when the writer may write the next one.
+// testFollowSlow has a follower rest at its first record while the writer continues, and another read each record only
+// when the writer may write the next one.
 func testFollowSlow(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 3000
@@ -179,8 +179,7 @@ func testFollowSlow(e *env) {
 	wg.Wait()
 }
 
-// testFollowTrimmed trims a log under its followers. They see all from where they begin, or an error says that they
-// cannot.
+// testFollowTrimmed trims a log under its followers. They see everything from their beginnings on, or get an error.
 func testFollowTrimmed(e *env) {
 	s := e.store(replay.Settings{})
 	const n, followers = 1500, 4
@@ -214,7 +213,7 @@ func testFollowTrimmed(e *env) {
 	}
 	wg.Wait()
 
-	// A follower that rests while its next record is dropped gets an error.
+	// A follower resting while its next record is dropped gets an error.
 	e.append(s, replay.Append{Log: "b", Records: data(r[:1])})
 	var got []uint64
 	var err error
@@ -264,7 +263,7 @@ func testFollowCanceled(e *env) {
 	e.append(s, replay.Append{Log: "a", End: true})
 }
 
-// testFollowDropped drops a log under a follower that rests, and makes a new one of the same name.
+// testFollowDropped drops a log under a resting follower, and makes a new one of the same name.
 func testFollowDropped(e *env) {
 	settings := replay.Settings{Retention: 1}
 	s := e.store(settings)

@@ -75,7 +75,7 @@ func testIntent(e *env) {
 		check()
 	}
 
-	// What an intent is not: it has records, it ends, or the log exists.
+	// Appends that are no intents: with records, with an end, or to a log that exists.
 	for i, x := range []replay.Append{
 		{Log: "x0", Intent: true, Records: data(r)}, {Log: "x1", Intent: true, Records: data(r), Trim: 2},
 		{Log: "x2", Intent: true, End: true}, {Log: "x3", Intent: true, Durable: true},
@@ -90,7 +90,7 @@ func testIntent(e *env) {
 	}
 	if e.Bubble {
 		e.pass(time.Minute + slack)
-		e.wantNotFound(s, "c") // neither is brought back by the intent that it began with
+		e.wantNotFound(s, "c") // neither is brought back by its first intent
 		e.wantNotFound(s, "d")
 		e.wantLoad(s, "e", state{Head: pending})
 		e.append(s, intent("c"))

@@ -111,7 +111,7 @@ func testListed(e *env) {
 		}
 		break
 	}
-	if e.Bubble { // a log that is dropped after its retention leaves its lists
+	if e.Bubble { // a log dropped after its retention leaves its lists
 		e.pass(time.Minute + slack)
 		moved = slices.Delete(moved, 2, 3)
 		check()
@@ -146,8 +146,8 @@ func testListedPages(e *env) {
 	}
 }
 
-// testListedLive reads a list while other logs of it are made, moved and dropped. Those that stay are all read, once,
-// in order.
+// testListedLive reads a list while other logs of it are made, moved and dropped. Lasting ones are all read, once, in
+// order.
 func testListedLive(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 600

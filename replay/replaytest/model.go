@@ -14,13 +14,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// modelNames are the names of the logs: three classes, and names that begin others.
+// modelNames are the names of the logs: three classes, and names beginning others.
 var modelNames = []string{"a", "a\x00", "aa", "aa1", "aa2", "ab", "a\xff", "a\xff\xff", "b", "ba", "c1", "c2"}
 
 // modelLists are the names of the lists, likewise.
 var modelLists = []string{"a", "a\x00", "aa"}
 
-// model is what a store should hold.
+// model is the expected content of a store.
 type model map[string]*modelLog
 
 type modelLog struct {
@@ -84,7 +84,7 @@ func testModel(e *env) {
 	}
 }
 
-// expire drops what is to be dropped, and returns whether there is something that a store may not have dropped yet.
+// expire drops all logs due, and returns whether there is one a store may not have dropped yet.
 func (m model) expire() (late bool) {
 	now := time.Now()
 	for name, l := range m {

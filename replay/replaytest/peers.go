@@ -65,7 +65,7 @@ func (n *Node) Each(ctx context.Context, service string, request []byte) iter.Se
 	}
 }
 
-// Kill has the Node answer the others no more. What it owns stays as it is until it is assigned to another one.
+// Kill has the Node answer the others no more. Its shards stay as they are until assigned to another one.
 func (n *Node) Kill() {
 	n.of.mu.Lock()
 	defer n.of.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// testPin ends logs that others pin: they stay until nothing pins them, but not for longer than the store keeps such
+// testPin ends logs pinned by others: they stay until nothing pins them, but not for longer than the store keeps such
 // logs.
 func testPin(e *env) {
 	if !e.Bubble {
@@ -93,7 +93,7 @@ func testPin(e *env) {
 	kept("after the longest time")
 }
 
-// testPinFull ends logs until they take too much: those that are pinned are dropped last.
+// testPinFull ends logs until they take too much: the pinned ones are dropped last.
 func testPinFull(e *env) {
 	if !e.Bubble {
 		return

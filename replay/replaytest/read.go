@@ -62,7 +62,7 @@ func testReader(e *env) {
 	}
 }
 
-// testRewind has a reader return records again, from the database and from what was appended lately.
+// testRewind has a reader return records again, from the database and from recent appends.
 func testRewind(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 3000
@@ -101,7 +101,7 @@ func testRewind(e *env) {
 	}
 }
 
-// testWake has readers woken: at once where there is something to read, else by what is appended, and only once.
+// testWake has readers woken: at once if there is something to read, else by an append, and only once.
 func testWake(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 10)
@@ -151,7 +151,7 @@ func testWake(e *env) {
 	want("after the end", 1)
 }
 
-// testUnread asks for records that readers have not read.
+// testUnread asks for records not read by readers.
 func testUnread(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 10)
@@ -183,7 +183,7 @@ func testUnread(e *env) {
 	want("without readers", 11, false)
 }
 
-// testWakeClose closes a store under readers that wait.
+// testWakeClose closes a store under waiting readers.
 func testWakeClose(e *env) {
 	s := e.store(replay.Settings{})
 	e.append(s, replay.Append{Log: "a", Records: data(numbered("a", 1, 1))})

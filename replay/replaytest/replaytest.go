@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replaytest is the one suite that every replay.Store has to pass.
+// Package replaytest is the one suite every replay.Store has to pass.
 package replaytest
 
 import (
@@ -24,24 +24,24 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Options say what a driver can do.
+// Options are the abilities of a driver.
 type Options struct {
-	// Bubble says that the driver works in a bubble of testing/synctest. Time is false there, and a goroutine
-	// that the driver leaves behind fails the test.
+	// Bubble marks a driver working in a bubble of testing/synctest. Time is false there, and a goroutine left behind by
+	// the driver fails the test.
 	Bubble bool
 
-	// Parallel says that the tests run at the same time, because the driver waits more than it computes.
+	// Parallel has the tests run at the same time, because the driver waits more than it computes.
 	Parallel bool
 
-	// Reopen closes a store and opens it again with what it held. It is nil for a driver that forgets.
+	// Reopen closes a store and opens it again with the same contents. It is nil for a driver without lasting memory.
 	Reopen func(t *testing.T, s replay.Store, settings replay.Settings) replay.Store
 
-	// Break opens an empty store, which the suite closes, on a disk that takes no changes while it is broken, and
-	// returns what breaks and mends it. It is nil for a driver without a disk.
+	// Break opens an empty store on a disk that takes no changes while it is broken, and returns a function to break and
+	// mend the disk. The suite closes the store. It is nil for a driver without a disk.
 	Break func(t *testing.T, settings replay.Settings) (s replay.Store, broken func(bool))
 }
 
-// Run runs the suite. open returns an empty store, which the suite closes.
+// Run runs the suite. open returns an empty store; the suite closes it.
 func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, o Options) {
 	for _, test := range []struct {
 		name string
@@ -110,24 +110,24 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 	}
 }
 
-// env is what a test works with.
+// env is the environment of a test.
 type env struct {
 	*testing.T
 	Options
 	open func(t *testing.T, s replay.Settings) replay.Store
 
 	mu       sync.Mutex
-	appended map[string]appended // by log: what env.append has done since env.openNew
+	appended map[string]appended // by log: the results of env.append since env.openNew
 	writers  map[written]replay.Writer
 }
 
-// written is a log that env.append writes.
+// written is a log written by env.append.
 type written struct {
 	store replay.Store
 	log   string
 }
 
-// mostWriters is how many logs of a test are written by writers that stay open. The others are written by their names.
+// mostWriters is the number of logs of a test written by lasting writers. The others are written by their names.
 const mostWriters = 16
 
 // appendTo appends by a writer of the log, or by its name.
@@ -155,7 +155,7 @@ func (e *env) appendTo(s replay.Store, a replay.Append) error {
 	return w.Append(e.Context(), a)
 }
 
-// appended is what a log should be after the appends of a test.
+// appended is the expected state of a log after the appends of a test.
 type appended struct {
 	revision uint64
 	ended    bool
@@ -173,13 +173,13 @@ func (e *env) store(s replay.Settings) replay.Store {
 	return st
 }
 
-// openNew opens a store, which the test closes.
+// openNew opens a store; the test closes it.
 func (e *env) openNew(s replay.Settings) replay.Store {
 	e.appended = make(map[string]appended)
 	return e.open(e.T, s)
 }
 
-// append appends as the only writer of the log, which has to succeed. It sets a.Expect.
+// append appends as the only writer of the log, and has to succeed. It sets a.Expect.
 func (e *env) append(s replay.Store, a replay.Append) {
 	e.Helper()
 	e.mu.Lock()
@@ -200,8 +200,8 @@ func (e *env) append(s replay.Store, a replay.Append) {
 	}
 }
 
-// each calls f, which appends to logs of its own, with all numbers below n: at the same time, if the driver waits more
-// than it computes.
+// each calls f with all numbers below n, and each call appends to logs of its own: at the same time, if the driver
+// waits more than it computes.
 func (e *env) each(n int, f func(i int)) {
 	if !e.Options.Parallel {
 		for i := range n {
@@ -224,8 +224,8 @@ func (e *env) each(n int, f func(i int)) {
 	}
 }
 
-// times returns how often something is done that shows more the more often it is done: n times, or less if the driver
-// waits each time.
+// times returns the number of repetitions of a check that finds more with each one: n, or less if the driver waits each
+// time.
 func (e *env) times(n int) int {
 	if e.Options.Parallel {
 		return n / 5
@@ -233,8 +233,8 @@ func (e *env) times(n int) int {
 	return n
 }
 
-// revised returns the head that a log should have, with its revision, if the test appends by env.append; otherwise with
-// that of the head that was got, unless the test says it.
+// revised returns the expected head of a log. If the test appends by env.append, the head has the log's revision;
+// otherwise it has the revision of got, unless want has one.
 func (e *env) revised(log string, want, got replay.Head) replay.Head {
 	if known, ok := e.appended[log]; ok {
 		want.Revision = known.revision
@@ -244,14 +244,14 @@ func (e *env) revised(log string, want, got replay.Head) replay.Head {
 	return want
 }
 
-// state is all that Load returns.
+// state is the whole result of Load.
 type state struct {
 	Head     replay.Head
 	Snapshot []byte
 	Records  []replay.Record
 }
 
-// equal compares what a store returns. Times that the store takes itself are compared only for being there.
+// equal compares results of a store. Times taken by the store itself are compared only for being there.
 var equal = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" },
@@ -300,8 +300,8 @@ func sameRecord(a, b replay.Record) bool {
 	return a.Seq == b.Seq && bytes.Equal(a.Data, b.Data) && a.More == b.More
 }
 
-// follow takes all that a sequence yields. In what it returns, More is false, unless it was on the last record:
-// then it was not true.
+// follow takes all records of a sequence. In its result, More is false, unless it was set on the last record: then it
+// was not true.
 func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err error) {
 	for r, e := range seq {
 		if e != nil {
@@ -402,7 +402,7 @@ func (e *env) wantListed(s replay.Store, list string, after replay.ListedLog, wa
 	}
 }
 
-// pass lets a time pass, where the driver lives in a bubble.
+// pass lets a time pass, if the driver lives in a bubble.
 func (e *env) pass(d time.Duration) {
 	if e.Bubble {
 		<-time.After(d)
@@ -410,8 +410,7 @@ func (e *env) pass(d time.Duration) {
 	}
 }
 
-// minute is a retention of a minute. Where time is real it is an hour, so that no log expires before the test has seen
-// it.
+// minute is a retention of a minute. In real time it is an hour, so that no log expires before the test has seen it.
 func (e *env) minute() time.Duration {
 	if e.Bubble {
 		return time.Minute
@@ -419,10 +418,10 @@ func (e *env) minute() time.Duration {
 	return time.Hour
 }
 
-// slack is how long after its retention a log may still be there.
+// slack is the longest time a log may still be there after its retention.
 const slack = time.Second
 
-// wantDropped waits for a log's retention to be over. Outside of a bubble that has to be short.
+// wantDropped waits for a log's retention to be over. Outside of a bubble the retention has to be short.
 func (e *env) wantDropped(s replay.Store, log string, retention time.Duration) {
 	e.Helper()
 	if e.Bubble {
@@ -478,4 +477,4 @@ func dense(log string, after uint64, records []replay.Record) error {
 	return nil
 }
 
-var ctx = context.Background() // of goroutines, which must not end with the test before they are asked to
+var ctx = context.Background() // of goroutines; they must not end with the test before they are asked to

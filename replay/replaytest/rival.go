@@ -10,14 +10,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Rival is a store that has a second writer. It is faster than each append to a log of some classes that exists, once:
-// what it appends changes nothing of the log but its revision, so that a writer that reads the log again can go on.
+// Rival is a store with a second writer. It is faster than each append to an existing log of some classes, once: its
+// append changes nothing of the log but the revision, so a writer can go on after it reads the log again.
 type Rival struct {
 	replay.Store
 	Classes string // the first bytes of the names of the logs
 
 	mu   sync.Mutex
-	met  map[string]bool // the logs to which the last append was the rival's
+	met  map[string]bool // the logs with the rival's append as the last one
 	wins int
 }
 
@@ -47,7 +47,7 @@ func (r *Rival) touch(ctx context.Context, log string) error {
 		replay.Append{Log: log, Expect: h.Revision, Metadata: h.Metadata, DueAt: h.DueAt, Lists: h.Lists})
 }
 
-// Wins returns how often the rival was faster.
+// Wins returns the number of times the rival was faster.
 func (r *Rival) Wins() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// testRivals has two writers that know one state of a log append to it at the same time, in every way there is. One of
-// them succeeds, and the log is what that one made of it.
+// testRivals has two writers with the same state of a log append to it at the same time, in every way there is. One of
+// them succeeds, and the log is the result of its append.
 func testRivals(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("r", 1, 3)
@@ -69,7 +69,7 @@ func testRivals(e *env) {
 	}
 	for one, a := range continues {
 		for other, b := range continues {
-			for _, intent := range []bool{false, true} { // that begins the log
+			for _, intent := range []bool{false, true} { // for the beginning of the log
 				log := fmt.Sprint(one, "/", other, "/", intent)
 				e.append(s, replay.Append{Log: log, DueAt: replay.Recover, Intent: intent})
 				if !intent || a.Trim > 0 || b.Trim > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Shards are shards in memory, which several Nodes share. They stand for processes.
+// Shards are shards in memory, shared by several Nodes. They stand for processes.
 type Shards struct {
 	mu      sync.Mutex
 	shards  []memoryShard
@@ -22,13 +22,13 @@ type Shards struct {
 type memoryShard struct {
 	logs *replay.Memory
 
-	appending sync.RWMutex // read-locked by an append, so that none is under way when the owner changes
+	appending sync.RWMutex // read-locked by an append, so none is under way when the owner changes
 	owner     *owned       // nil for none
-	assigned  *Node        // that is to own it; nil for none
+	assigned  *Node        // the owner to be; nil for none
 	seize     bool         // it does not wait until the owner has closed its store
 }
 
-// NewShards returns a number of shards that no Node owns.
+// NewShards returns a number of shards without owners.
 func NewShards(n int) *Shards {
 	s := &Shards{shards: make([]memoryShard, n), changed: make(chan struct{})}
 	for i := range s.shards {
@@ -37,10 +37,10 @@ func NewShards(n int) *Shards {
 	return s
 }
 
-// Logs returns the logs of a shard, for those who do not own it.
+// Logs returns the logs of a shard, for others than its owner.
 func (s *Shards) Logs(shard int) *replay.Memory { return s.shards[shard].logs }
 
-// Node returns a new Node, which owns nothing yet.
+// Node returns a new Node; it owns nothing yet.
 func (s *Shards) Node() *Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Shards) Node() *Node {
 }
 
 // Assign has a Node own a shard, or none if it is nil. With seize, the Node takes the shard over while the owner works
-// on it, as it does with that of a process that does not answer; otherwise the owner closes its store before.
+// on it, as with a process that does not answer; otherwise the owner closes its store before.
 func (s *Shards) Assign(shard int, to *Node, seize bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,10 +62,10 @@ func (s *Shards) Assign(shard int, to *Node, seize bool) {
 	s.change()
 }
 
-// Leave has a shard that the Node owns leave it, and no other one own it.
+// Leave takes a shard from the Node owning it, and gives it to no other one.
 func (n *Node) Leave(shard int) { n.of.Assign(shard, nil, false) }
 
-// change wakes those who wait for a change. s.mu is held.
+// change wakes all waiting for a change. s.mu is held.
 func (s *Shards) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -138,7 +138,7 @@ type owned struct {
 	isLost bool // lose has closed lost
 }
 
-// lose tells the owner that it owns the shard no longer. of.mu is held.
+// lose ends the ownership for the owner. of.mu is held.
 func (o *owned) lose() {
 	if !o.isLost {
 		o.isLost = true
@@ -156,7 +156,7 @@ func (o *owned) Append(ctx context.Context, a replay.Append) error {
 	return o.Store.Append(ctx, a)
 }
 
-// Held is described at replay.HeldBy. An owner knows at once that another Node has taken the shard over.
+// Held is described at replay.HeldBy. An owner knows at once when another Node has taken the shard over.
 func (o *owned) Held() error {
 	o.shard.appending.RLock()
 	defer o.shard.appending.RUnlock()

@@ -14,7 +14,7 @@ import (
 
 // testMaxSize lets logs end until they take too much. The oldest go, and no log that has not ended.
 func testMaxSize(e *env) {
-	const size, most = 100_000, 10 // bytes of a log, and how many may be kept
+	const size, most = 100_000, 10 // bytes of a log, and the number of logs that may be kept
 	settings := replay.Settings{MaxSize: most*size + size/2, Retention: time.Hour}
 	s := e.store(settings)
 	wake := time.Unix(5, 0)
@@ -23,7 +23,7 @@ func testMaxSize(e *env) {
 		e.Helper()
 		e.append(s, replay.Append{Log: log, Records: record, DueAt: wake, End: end})
 	}
-	// kept waits until so many logs are kept that have ended, and checks that they are the last of those.
+	// kept waits until so many ended logs are kept, and checks that they are the last ended.
 	kept := func(want int, ended []string) {
 		e.Helper()
 		ended = ended[len(ended)-want:]
@@ -49,7 +49,7 @@ func testMaxSize(e *env) {
 		}
 	}
 	for i := range 2 * most {
-		add(fmt.Sprint("open", i), false) // more than all that have ended may take
+		add(fmt.Sprint("open", i), false) // more than all ended ones may take
 	}
 	var ended []string
 	for i := range 3 * most {

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// testDue sets, replaces and removes the times at which logs are due.
+// testDue sets, replaces and removes the due times of logs.
 func testDue(e *env) {
 	s := e.store(replay.Settings{})
 	start := time.Unix(1_800_000_000, 123_456_789)
@@ -53,12 +53,12 @@ func testDue(e *env) {
 	set("running 1", at(3), false)
 	set("running 2", replay.Recover, false) // again
 	set("same a", at(7), false)             // the same
-	set("same b", at(7), true)              // also of a log that has ended
+	set("same b", at(7), true)              // also of an ended log
 	e.wantDue(s, 't', replay.Recover, forever,
 		running[1], wakeup("late", at(2)), wakeup("running 1", at(3)), wakeup("same a", at(7)), wakeup("same b", at(7)),
 		wakeup("early", at(8)))
 
-	// An append that is refused leaves it.
+	// A refused append leaves it.
 	if err := s.Append(e.Context(), replay.Append{Log: "t/late", Expect: 77, DueAt: at(100)}); !errors.Is(err,
 		replay.ErrConflict) {
 		e.Errorf("error %v, want ErrConflict", err)
@@ -98,7 +98,7 @@ func testDuePages(e *env) {
 	}
 }
 
-// testRetention ends logs, which are dropped with all that was known of them.
+// testRetention ends logs; they are dropped with all their data.
 func testRetention(e *env) {
 	settings := replay.Settings{Retention: time.Minute}
 	if !e.Bubble {
@@ -140,7 +140,7 @@ func testRetention(e *env) {
 	e.wantDropped(s, "1", settings.Retention)
 }
 
-// testConfigure changes the retention. Logs that have ended keep the one that they ended with.
+// testConfigure changes the retention. Ended logs keep the one they ended with.
 func testConfigure(e *env) {
 	if !e.Bubble {
 		s := e.store(replay.Settings{Retention: time.Hour})
@@ -169,7 +169,7 @@ func testConfigure(e *env) {
 	}
 }
 
-// testClose closes a store that is in use.
+// testClose closes a store in use.
 func testClose(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 3)
@@ -222,7 +222,7 @@ func testClose(e *env) {
 	}
 }
 
-// testCloseInLoops closes a store in the middle of what it yields.
+// testCloseInLoops closes a store in the middle of a sequence.
 func testCloseInLoops(e *env) {
 	for _, name := range []string{"Due", "Follow", "List"} {
 		s := e.store(replay.Settings{})
@@ -261,14 +261,14 @@ func testCloseInLoops(e *env) {
 	}
 }
 
-// last returns the error that a sequence ends with.
+// last returns the error at the end of a sequence.
 func last[T any](seq iter.Seq2[T, error]) (err error) {
 	for _, err = range seq {
 	}
 	return err
 }
 
-// testContext calls everything with a context that has ended.
+// testContext calls everything with an ended context.
 func testContext(e *env) {
 	s := e.store(replay.Settings{})
 	e.append(s, replay.Append{Log: "a", Records: data(numbered("a", 1, 1))})
@@ -330,7 +330,7 @@ func testReopen(e *env) {
 	}
 }
 
-// testReopenExpired opens a store in which retentions are over, or will be.
+// testReopenExpired opens a store with retentions over, or soon over.
 func testReopenExpired(e *env) {
 	if e.Reopen == nil || !e.Bubble {
 		return

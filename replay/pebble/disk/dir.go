@@ -31,8 +31,8 @@ func Lock(system vfs.FS, dir string) (*pebble.Lock, error) {
 	return nil, fmt.Errorf("replay/pebble: %s is in use: %w", dir, err)
 }
 
-// CheckDir returns an error for a directory that holds files, but no database. What an interrupted first
-// opening leaves is none of them, nor is what a new volume has in it.
+// CheckDir returns an error for a directory with files, but without a database. The files of an interrupted first
+// opening do not count, nor do those of a new volume.
 func CheckDir(system vfs.FS, dir string) error {
 	desc, err := pebble.Peek(dir, system)
 	if err != nil {
@@ -60,7 +60,7 @@ func CheckDir(system vfs.FS, dir string) error {
 // BootIDFile has a name for the time since Linux was started. Other systems have no such file.
 const BootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// BootID returns the system's name for the time since it was started; empty where it has none.
+// BootID returns the system's name for the time since it was started; empty if it has none.
 func BootID(system vfs.FS) string {
 	f, err := system.Open(BootIDFile)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Examine returns why no store could be opened in a directory, or why it would accept no new logs; nil if there is no
-// reason. That another process has opened the store is not a reason. Examine changes nothing, and opens nothing: damage
-// within the files is not found.
+// Examine returns the reason a store could not be opened in a directory, or would accept no new logs; nil if there is
+// none. A store opened by another process is not a reason. Examine changes nothing, and opens nothing: damage within
+// the files is not found.
 func Examine(dir string) error {
 	exists := true
-	above := dir // the directory, or the one in which Open would make it
+	above := dir // the directory, or the one Open would make it in
 	for {
 		info, err := os.Stat(above)
 		switch {

@@ -17,39 +17,39 @@ import (
 
 // Fenced is the file system as one Pebble database sees it, with a fence between the two.
 //
-// Pebble has no answer to a disk that fails. A manifest that cannot be written makes it panic with locks held or end
-// the process; a table that cannot be written, it writes again at once, without end. So Pebble never learns of it: the
-// first change of a file that fails raises the fence, and what Pebble changes from then on, it changes in memory. For
-// the files on the disk, that is the death of the process at that moment: the database opened next finds what it would
-// find after a crash. The journal writes nothing behind the fence.
+// Pebble has no answer to a failing disk. If a manifest cannot be written, it panics with locks held or ends the
+// process; if a table cannot be written, it writes the table again at once, without end. So Pebble never learns of it:
+// the first failed change of a file raises the fence, and from then on Pebble changes files in memory. For the files on
+// the disk, this is the death of the process at that moment: the database opened next finds the same as after a crash.
+// The journal writes nothing behind the fence.
 //
-// A database whose fence is up is of no more use. The store fails every call on it, since what it shows may not be in
-// the files, and opens another one when the disk works again.
+// A database with its fence up is of no more use. The store fails every call on it, since the results may not be in the
+// files, and opens another one when the disk works again.
 type Fenced struct {
 	vfs.FS
 	dir      string // of the store; files elsewhere are those of a backup, and no concern of the fence
 	reserve  *Reserve
 	orphans  *Orphans
-	memory   *vfs.MemFS             // what Pebble made after the fence was raised, or where the disk is only read
+	memory   *vfs.MemFS             // files Pebble made after the fence was raised, or on a read-only disk
 	readOnly bool                   // the disk is only read: there is a fence from the beginning, without an error
 	before   atomic.Pointer[func()] // called before a manifest is written; nil for nothing
-	failed   atomic.Pointer[Error]  // why the fence was raised; nil while it is down
+	failed   atomic.Pointer[Error]  // the reason the fence was raised; nil while it is down
 	Raised   chan struct{}          // closed when the fence is raised
-	// unsynced is set when the journal could not be synced. The system may drop then what was written to it, even while
+	// unsynced is set when the journal could not be synced. The system may then drop the bytes written to it, even while
 	// the machine keeps running.
 	unsynced atomic.Bool
 }
 
-// Error says why a store is unavailable. It is replay.ErrUnavailable, and its cause.
+// Error is the reason a store is unavailable. It is replay.ErrUnavailable, and its cause.
 type Error struct{ Cause error }
 
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%v: %v", replay.ErrUnavailable, e.Cause) }
 
-// Unwrap returns what the error is.
+// Unwrap returns replay.ErrUnavailable and the cause.
 func (e *Error) Unwrap() []error { return []error{replay.ErrUnavailable, e.Cause} }
 
-// NewFenced returns the file system for one opening of the database in dir, which is only read, or written, too.
+// NewFenced returns the file system for one opening of the database in dir, only for reading, or for writing, too.
 func NewFenced(system vfs.FS, dir string, readOnly bool, r *Reserve, tables *Orphans) *Fenced {
 	d := &Fenced{
 		FS: CheckedTables{system}, dir: dir, reserve: r, orphans: tables, memory: vfs.NewMem(), readOnly: readOnly,
@@ -59,7 +59,7 @@ func NewFenced(system vfs.FS, dir string, readOnly bool, r *Reserve, tables *Orp
 	return d
 }
 
-// Err returns why the fence was raised, nil while it is down.
+// Err returns the reason the fence was raised, nil while it is down.
 func (d *Fenced) Err() error {
 	if err := d.failed.Load(); err != nil {
 		return err
@@ -67,17 +67,17 @@ func (d *Fenced) Err() error {
 	return nil
 }
 
-// Failure returns why the fence was raised, which it is.
+// Failure returns the reason the fence was raised. The fence is up at the call.
 func (d *Fenced) Failure() *Error { return d.failed.Load() }
 
-// Unsynced reports whether a file could not be synced: the system may drop what was written to it, even while the
+// Unsynced reports whether a file could not be synced: the system may drop the bytes written to it, even while the
 // machine keeps running.
 func (d *Fenced) Unsynced() bool { return d.unsynced.Load() }
 
 // BeforeManifest has f called before each write of a manifest from now on.
 func (d *Fenced) BeforeManifest(f func()) { d.before.Store(&f) }
 
-// Closed says that a file was closed that was not opened by this file system: its descriptor can be kept in reserve.
+// Closed reports the close of a file not opened by this file system: its descriptor can be kept in reserve.
 func (d *Fenced) Closed() { d.reserve.closed() }
 
 // fenced returns whether files are changed in memory.
@@ -96,8 +96,8 @@ func (d *Fenced) FailToSync(err error) {
 	d.Fail(err)
 }
 
-// Try does what changes the disk, if need be with what the store keeps in reserve. It returns false when the fence is
-// up: then the same has to be done in memory.
+// Try makes a change of the disk, if need be with the store's reserve. It returns false when the fence is up: then the
+// same has to be done in memory.
 func (d *Fenced) Try(change func() error) bool {
 	if d.fenced() {
 		return false
@@ -112,7 +112,7 @@ func (d *Fenced) Try(change func() error) bool {
 	return err == nil
 }
 
-// write is Try for a write to a file, which continues behind what a failed one has written.
+// write is Try for a write to a file; it continues behind the bytes of a failed write.
 func (d *Fenced) write(f vfs.File, p []byte) error {
 	n, err := f.Write(p)
 	for err != nil && d.reserve.Release(err) {
@@ -126,7 +126,7 @@ func (d *Fenced) write(f vfs.File, p []byte) error {
 	return err
 }
 
-// WriteAt writes to a place of a file. The error is that of the fence.
+// WriteAt writes to a place of a file. The error comes from the fence.
 func (d *Fenced) WriteAt(f vfs.File, p []byte, at int64) error {
 	d.Try(func() error { _, err := f.WriteAt(p, at); return err })
 	return d.Err()
@@ -135,7 +135,7 @@ func (d *Fenced) WriteAt(f vfs.File, p []byte, at int64) error {
 // Unwrap implements vfs.FS.
 func (d *Fenced) Unwrap() vfs.FS { return d.FS }
 
-// elsewhere returns whether a file is not one of the store, nor a directory above it, which Pebble syncs, too.
+// elsewhere returns whether a file is not one of the store, nor a directory above it. Pebble syncs those, too.
 func (d *Fenced) elsewhere(name string) bool {
 	if name == d.dir || d.FS.PathDir(name) == d.dir {
 		return false
@@ -148,8 +148,8 @@ func (d *Fenced) elsewhere(name string) bool {
 	return true
 }
 
-// MkdirAll implements vfs.FS. The directory of the store was made before: where it is gone, as that of a volume that
-// was unmounted, another one would be in the way when it comes back.
+// MkdirAll implements vfs.FS. The directory of the store was made before. If it is gone, as with an unmounted volume,
+// another one would be in the way when it comes back.
 func (d *Fenced) MkdirAll(name string, perm fs.FileMode) error {
 	if d.elsewhere(name) {
 		return d.FS.MkdirAll(name, perm)
@@ -237,7 +237,7 @@ func (d *Fenced) Stat(name string) (vfs.FileInfo, error) {
 	return d.FS.Stat(name)
 }
 
-// file returns a file on the disk that is to be changed.
+// file returns a file on the disk, to be changed.
 func (d *Fenced) file(name string, f vfs.File) vfs.File {
 	if path.Ext(name) == ".sst" {
 		d.orphans.begin(name)
@@ -246,8 +246,8 @@ func (d *Fenced) file(name string, f vfs.File) vfs.File {
 	return &fencedFile{File: f, disk: d, manifest: strings.HasPrefix(path.Base(name), "MANIFEST-")}
 }
 
-// MakeFile makes a file of the journal, out of another one if there is one that is not needed. It returns nil when
-// the fence is up.
+// MakeFile makes a file of the journal, out of another one if there is an unneeded one. It returns nil when the fence
+// is up.
 func (d *Fenced) MakeFile(free, name string, fill int64) (f vfs.File) {
 	if !d.Try(func() (err error) {
 		if free != "" {
@@ -267,7 +267,7 @@ func (d *Fenced) MakeFile(free, name string, fill int64) (f vfs.File) {
 	return f
 }
 
-// fill writes zeros to a new file. A sync of what is written over them takes half as long, since the file system has
+// fill writes zeros to a new file. A sync of bytes written over them takes half as long, since the file system has
 // nothing to record of the file. After an error, the file is closed.
 func (d *Fenced) fill(f vfs.File, size int64) error {
 	_ = f.Preallocate(0, size) // not all systems can
@@ -291,7 +291,7 @@ func (d *Fenced) SyncDir(dir string) bool {
 	})
 }
 
-// SyncFile makes a file of the journal survive a loss of power that another process, or generation, has written.
+// SyncFile makes a file of the journal, written by another process or generation, survive a loss of power.
 func (d *Fenced) SyncFile(name string) error {
 	var f vfs.File
 	if !d.Try(func() (err error) {
@@ -309,9 +309,9 @@ func (d *Fenced) SyncFile(name string) error {
 	return d.Err()
 }
 
-// fencedFile is a file, or a directory, that was opened before the fence was raised. What of it is on the disk then is
-// all that will be. Pebble reads none of them again while the database is open but tables, and of these it has to know:
-// it writes another one, in memory.
+// fencedFile is a file, or a directory, opened before the fence was raised. Nothing more of it will reach the disk.
+// While the database is open, Pebble reads none of them again but tables, and of a lost table it has to know: it writes
+// another one, in memory.
 type fencedFile struct {
 	vfs.File
 	disk     *Fenced
@@ -319,7 +319,7 @@ type fencedFile struct {
 	manifest bool
 }
 
-// change does what changes the file, unless the fence is up.
+// change makes a change of the file, unless the fence is up.
 func (f *fencedFile) change(do func() error) error {
 	err := f.disk.Err()
 	if !f.disk.fenced() {
@@ -333,8 +333,8 @@ func (f *fencedFile) change(do func() error) error {
 	return nil
 }
 
-// Write implements vfs.File. A manifest that names a table is written after the journal has been synced: all that is in
-// the table was written to the journal before.
+// Write implements vfs.File. A manifest naming a table is written after the journal has been synced: everything in the
+// table was written to the journal before.
 func (f *fencedFile) Write(p []byte) (int, error) {
 	if before := f.disk.before.Load(); before != nil && f.manifest {
 		(*before)()

@@ -4,5 +4,5 @@
 
 package disk
 
-// holder says which process has locked a file: this system does not say.
+// holder names no process: this system does not say which one has locked a file.
 func holder(string) string { return "" }

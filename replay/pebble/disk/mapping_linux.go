@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapping is a file that is mapped into memory. The operating system keeps what is copied there, as it keeps
-// what is written by a system call: it survives the death of the process, and a sync of the file writes it to the disk.
+// Mapping is a file mapped into memory. The operating system keeps bytes copied there, as it keeps bytes written by a
+// system call: they survive the death of the process, and a sync of the file writes them to the disk.
 type Mapping struct{ memory []byte }
 
-// mappable are the file systems on which a file can be written by system calls and through memory in turns.
+// mappable are the file systems allowing a file to be written by system calls and through memory in turns.
 var mappable = []int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC}
 
-// MapFile maps a file of at least size bytes. It returns nil where that cannot be done: the file is shorter, or in the
+// MapFile maps a file of at least size bytes. It returns nil if that cannot be done: the file is shorter, or in the
 // memory of a test, or on another file system.
 func MapFile(f vfs.File, size int64) *Mapping {
 	fd := f.Fd()
@@ -39,12 +39,12 @@ func MapFile(f vfs.File, size int64) *Mapping {
 }
 
 // Write copies p to a place of the file. It reports false if p does not fit, or if the system cannot provide a page of
-// the file, because the disk has failed or is full. Then the caller writes p by a system call, whose error says why.
+// the file, because the disk has failed or is full. Then the caller writes p by a system call, to get the error.
 func (m *Mapping) Write(p []byte, at int64) (ok bool) {
 	if m == nil || at+int64(len(p)) > int64(len(m.memory)) {
 		return false
 	}
-	// Without this, a page that the system cannot provide (SIGBUS) ends the process.
+	// Without this, a page not provided by the system (SIGBUS) ends the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -58,7 +58,7 @@ func (m *Mapping) Write(p []byte, at int64) (ok bool) {
 	return true
 }
 
-// Close ends the mapping. The file keeps what was written.
+// Close ends the mapping. The file keeps the bytes written.
 func (m *Mapping) Close() {
 	if m != nil {
 		_ = unix.Munmap(m.memory)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile returns a file of size bytes that can be mapped on every machine, and what opens it again.
+// memoryFile returns a file of size bytes, mappable on every machine, and the path to open it again.
 func memoryFile(t *testing.T, size int64) (vfs.File, string) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
@@ -67,7 +67,7 @@ func TestMapping(t *testing.T) {
 	}
 }
 
-// TestMappingFault writes where the system has no page any more. The process lives.
+// TestMappingFault writes to a place without a page of the system. The process lives.
 func TestMappingFault(t *testing.T) {
 	const size = 64 << 10
 	f, path := memoryFile(t, size)

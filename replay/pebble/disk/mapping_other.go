@@ -6,7 +6,7 @@ package disk
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// Mapping would be a file that is mapped into memory. On this system, files are written by system calls only.
+// Mapping would be a file mapped into memory. On this system, files are written by system calls only.
 type Mapping struct{}
 
 // MapFile returns nil.

@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Orphans are the tables on the disk that no manifest names for sure: tables that are being written, and when the
-// disk fails, what is left of them. Pebble removes that with its next opening, but where there is no space for one,
-// each try would leave more.
+// Orphans are the tables on the disk not named by a manifest for sure: tables being written, and when the disk fails,
+// their remains. Pebble removes these with its next opening, but if there is no space for an opening, each try would
+// leave more.
 type Orphans struct {
 	mu     sync.Mutex
 	tables map[string]bool // by path: whether it is finished
@@ -19,21 +19,21 @@ type Orphans struct {
 // NewOrphans returns none.
 func NewOrphans() *Orphans { return &Orphans{tables: make(map[string]bool)} }
 
-// begin says that a table is being written.
+// begin records the beginning of a write of a table.
 func (d *Orphans) begin(table string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tables[table] = false
 }
 
-// finish says that a table has been written. A manifest may name it from now on.
+// finish records a table as written. A manifest may name it from now on.
 func (d *Orphans) finish(table string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tables[table] = true
 }
 
-// named says that a manifest has been synced. It may name any table that is finished.
+// named records a sync of a manifest. It may name any finished table.
 func (d *Orphans) named() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,14 +44,14 @@ func (d *Orphans) named() {
 	}
 }
 
-// Len returns how many there are.
+// Len returns the number of orphans.
 func (d *Orphans) Len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.tables)
 }
 
-// Remove removes all that is not part of a database. None is being written.
+// Remove removes all orphans not part of a database. None is being written.
 func (d *Orphans) Remove(system vfs.FS, part func(table string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

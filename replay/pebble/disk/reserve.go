@@ -12,19 +12,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Reserve is what the store keeps for the moment when there is no more to be had: file descriptors, so that callers
-// who take all of the process cannot keep it from writing, and a file that does nothing but take up room, so that it
-// can finish what it is at on a full disk.
+// Reserve is kept by the store for the moment when there is no more to be had. It has file descriptors, so that callers
+// taking all those of the process cannot keep the store from writing. And it has a file with no use but to take up
+// room, so that the store can finish its work on a full disk.
 type Reserve struct {
 	system vfs.FS
 	name   string        // of the file
-	size   int64         // of the file; 0 where the file system cannot set room aside
-	Used   chan struct{} // says that something has been released
+	size   int64         // of the file; 0 if the file system cannot set room aside
+	Used   chan struct{} // signals a release
 
 	mu          sync.Mutex
 	descriptors []*os.File
 	file        bool         // it is there
-	missing     atomic.Int32 // descriptors that were released; changed under mu
+	missing     atomic.Int32 // released descriptors; changed under mu
 }
 
 // ReserveName is the name of the reserve's file. Pebble has no such file.
@@ -32,7 +32,7 @@ const ReserveName = "RESERVE"
 
 const reserveDescriptors = 16
 
-// NewReserve returns the reserve of a store in dir, whose file has a size in bytes; 0 for no file. Restore makes the
+// NewReserve returns the reserve of a store in dir, with a file of a size in bytes; 0 for no file. Restore makes the
 // file.
 func NewReserve(system vfs.FS, dir string, size int64) *Reserve {
 	r := &Reserve{system: system, name: system.PathJoin(dir, ReserveName), size: size, Used: make(chan struct{}, 1)}
@@ -51,7 +51,7 @@ func isStarved(err error) bool {
 // IsFull returns whether there is no room left on the disk.
 func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// Release gives up some of the reserve. It returns true if what failed with err has to be tried again now.
+// Release gives up some of the reserve. It returns true if the change failed with err has to be tried again now.
 func (r *Reserve) Release(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,8 +77,8 @@ func (r *Reserve) Release(err error) bool {
 	return released
 }
 
-// closed takes released descriptors back. It is called when a file was closed, since others are waiting for what that
-// leaves.
+// closed takes released descriptors back. It is called when a file was closed, since others are waiting for
+// descriptors.
 func (r *Reserve) closed() {
 	if r.missing.Load() == 0 {
 		return
@@ -102,7 +102,7 @@ func (r *Reserve) Complete() bool {
 	return r.missing.Load() == 0 && (r.file || r.size == 0)
 }
 
-// Restore takes back what was released. It returns nil when all of it is there.
+// Restore takes back the released descriptors and file. It returns nil when all of it is there.
 func (r *Reserve) Restore() error {
 	r.closed()
 	r.mu.Lock()

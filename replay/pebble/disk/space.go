@@ -11,20 +11,20 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Sizes are what the store takes of memory and of the disk at a time, in bytes. All of them follow from memTable, and
-// that from the size of the disk, so that a flush always fits into what a small one has left.
+// Sizes are the store's shares of memory and of the disk at a time, in bytes. All of them follow from memTable, and
+// memTable from the size of the disk, so a flush always fits into the rest of a small one.
 type Sizes struct {
 	MemTable uint64
 	Segment  int64  // of the journal
-	Fill     int64  // what a new segment is filled with; 0 where the system does not say how large the disk is
-	Part     int    // of a batch that one sync of the journal writes
+	Fill     int64  // zeros in a new segment; 0 if the system does not know the size of the disk
+	Part     int    // of a batch, written by one sync of the journal
 	Reserve  int64  // of the file of the Reserve
-	Least    uint64 // free space below which no new log is begun
+	Least    uint64 // least free space for new logs
 }
 
-// Of a disk of less than 2 GiB, a memtable is a 64th. A segment is three quarters of one, so that what is in it fits
-// into one memtable, with what that takes for each key: then each segment is flushed as one. A part is what others wait
-// for who commit while a large batch is written: 256 KiB, about a millisecond where a disk writes 200 MB a second.
+// Of a disk of less than 2 GiB, a memtable is a 64th. A segment is three quarters of one, so that its records fit into
+// one memtable, with the memtable's overhead for each key: then each segment is flushed as one. While a large batch is
+// written, other commits wait for one part of it: 256 KiB, about a millisecond on a disk writing 200 MB a second.
 const (
 	maxMemTable  = 32 << 20
 	minMemTable  = 256 << 10
@@ -45,26 +45,26 @@ func SizesFor(system vfs.FS, dir string) Sizes {
 	}
 }
 
-// Space says whether the disk has space for new logs. With less space, existing logs may still be appended to, end
-// and be dropped, so that tasks that have begun can be finished.
+// Space reports whether the disk has space for new logs. With less space, existing logs may still be appended to, end
+// and be dropped, so that begun tasks can be finished.
 type Space struct {
 	system  vfs.FS
 	dir     string
 	Least   uint64        // bytes
-	checked atomic.Int64  // when the free space was read last; nanoseconds of Unix time
-	low     atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
-	Changed chan struct{} // says that there has become too little, or enough again
+	checked atomic.Int64  // time of the last read of the free space; nanoseconds of Unix time
+	low     atomic.Uint64 // free bytes when there was too little; 0 while there is enough
+	Changed chan struct{} // signals the change to too little, or to enough again
 }
 
-// NewSpace returns the space of the disk of dir, which has too little with less than least bytes.
+// NewSpace returns the space of the disk of dir; less than least bytes is too little.
 func NewSpace(system vfs.FS, dir string, least uint64) *Space {
 	return &Space{system: system, dir: dir, Least: least, Changed: make(chan struct{}, 1)}
 }
 
-// CheckEvery is how long the free space is used before it is read again.
+// CheckEvery is the time a reading of the free space is used before the next one.
 const CheckEvery = time.Second
 
-// Err returns why no new log can be begun, nil where one can.
+// Err returns the reason no new log can be begun, nil if one can.
 func (r *Space) Err(now time.Time) error {
 	if last := r.checked.Load(); now.UnixNano()-last >= int64(CheckEvery) || now.UnixNano() < last {
 		if r.checked.CompareAndSwap(last, now.UnixNano()) {
@@ -78,7 +78,7 @@ func (r *Space) Err(now time.Time) error {
 	return nil
 }
 
-// Low returns how many bytes were free when there was too little; 0 while there is enough.
+// Low returns the number of free bytes when there was too little; 0 while there is enough.
 func (r *Space) Low() uint64 { return r.low.Load() }
 
 // Check reads the free space. After there was too little, there must be a quarter more than needed.

@@ -13,11 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// PebbleFormat is Pebble's version of the database of a store. What the newer ones add is of no use here.
+// PebbleFormat is Pebble's version of the database of a store. The additions of the newer ones are of no use here.
 const PebbleFormat = pebble.FormatColumnarBlocks
 
-// isForeign returns whether a database has another version of Pebble's than a store, and something in it. What is being
-// made has the versions before, one after the other, a log, and no table.
+// isForeign returns whether a database has another version of Pebble's than a store, and something in it. A database
+// being made has the versions before, one after the other, a log, and no table.
 func isForeign(system vfs.FS, dir string, version pebble.FormatMajorVersion, names []string) bool {
 	return version != PebbleFormat && slices.ContainsFunc(names, func(name string) bool {
 		switch path.Ext(name) {
@@ -31,16 +31,15 @@ func isForeign(system vfs.FS, dir string, version pebble.FormatMajorVersion, nam
 	})
 }
 
-// emptyLog is the size of a log of Pebble's that was closed and has nothing in it, in bytes.
+// emptyLog is the size of a closed log of Pebble's with nothing in it, in bytes.
 const emptyLog = 8
 
-// tableEnd is how a table of PebbleFormat ends: with the version of its format, and the mark of all tables of Pebble.
-// No table of a store has ever had another format.
+// tableEnd is the end of a table of PebbleFormat: the version of its format, and the mark of all tables of Pebble. No
+// table of a store has ever had another format.
 const tableEnd = "\x05\x00\x00\x00" + "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
 
-// CheckedTables is a file system whose tables are opened only if their format is that of this store. No checksum covers
-// the version in a table: Pebble believes it, reads the blocks as those of another format, and panics with its locks
-// held.
+// CheckedTables is a file system opening tables only if their format is this store's. No checksum covers the version in
+// a table: Pebble believes it, reads the blocks as those of another format, and panics with its locks held.
 type CheckedTables struct{ vfs.FS }
 
 // Unwrap implements vfs.FS.
@@ -58,8 +57,8 @@ func (c CheckedTables) Open(name string, opts ...vfs.OpenOption) (vfs.File, erro
 	return f, nil
 }
 
-// checkTable returns an error if a table is not of the format of this store. What is shorter is no table at all, which
-// Pebble notices.
+// checkTable returns an error if a table is not of the format of this store. A shorter file is no table at all, and
+// Pebble notices that.
 func checkTable(f vfs.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() < int64(len(tableEnd)) {

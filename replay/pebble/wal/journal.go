@@ -13,99 +13,98 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
-// MaxRecords is more than the number of records of logs, of all together, that a loss of power can take: only the last
-// segment can have some that are not synced, and a segment has fewer, but for one batch that has more. That one is
-// synced before its Append returns.
+// MaxRecords is more than the number of records, of all logs together, that a loss of power can take. Only the last
+// segment can have unsynced records, and a segment has fewer, except for one batch with more. That batch is synced
+// before its Append returns.
 const MaxRecords = 1 << 20
 
-// Config is what a journal needs.
+// Config is the configuration of a journal.
 type Config struct {
-	Disk  *disk.Fenced // on which the journal lies; nothing is written behind its fence
+	Disk  *disk.Fenced // the disk of the journal; nothing is written behind its fence
 	Dir   string       // of the files
-	Meter *Meter       // counts what the journal writes
-	Size  int64        // of a segment, in bytes; a batch that is larger has one of its own
-	Fill  int64        // zeros that a new file is filled with, in bytes
-	Part  int          // bytes of a batch that one round writes, at most
+	Meter *Meter       // counts the bytes and syncs of the journal
+	Size  int64        // of a segment, in bytes; a larger batch has one of its own
+	Fill  int64        // length of the zeros in a new file, in bytes
+	Part  int          // bytes of a batch written in one round, at most
 }
 
-// Meter counts what journals write, one after the other.
+// Meter counts the writes of journals, one after the other.
 type Meter struct {
 	Written atomic.Uint64     // bytes
-	Syncs   measure.Durations // of what was written
+	Syncs   measure.Durations // of the bytes written
 }
 
 // Tables is the database whose commits a journal keeps until the tables of the database have them.
 type Tables interface {
-	// Flushed returns the number of the last segment that the tables have all of; 0 if they have none.
+	// Flushed returns the number of the last segment held in full by the tables; 0 if there is none.
 	Flushed() (number uint64, err error)
 
-	// Flush begins to write to tables all that the database has taken up. The tables then say that they have all
-	// segments up to a number; 0 for no others than before. done is closed when it has ended.
+	// Flush begins to write to tables everything taken up by the database. The tables then record that they have all
+	// segments up to number; 0 for no others than before. done is closed when it has ended.
 	Flush(number uint64) (done <-chan struct{}, err error)
 
-	// Apply applies a batch that is replayed. The batch belongs to the database afterwards.
+	// Apply applies a replayed batch. The batch belongs to the database afterwards.
 	Apply(batch []byte) error
 }
 
-// Journal is the write-ahead log of a database. One of the commits that wait at a moment writes the batches of all of
-// them to it. Then each applies its batch to the database. Its methods may be called by any number of goroutines at
-// once, but for Close.
+// Journal is the write-ahead log of a database. Of the commits waiting at a moment, one writes the batches of all to
+// it. Then each applies its batch to the database. Its methods may be called by any number of goroutines at once, but
+// for Close.
 //
-// What is written is the system's, and survives the death of the process. A commit that is to survive a loss of power
-// takes part in a round, which writes and syncs for all commits that wait at the same time.
+// Written bytes are the system's, and survive the death of the process. To survive a loss of power, a commit takes part
+// in a round. A round writes and syncs for all commits waiting at the same time.
 //
 // The journal is a sequence of segments, one file each, numbered without gaps. A segment is synced before the next one
-// begins, so only the last one can have records that a loss of power takes, and what it takes is the end of it. A
-// segment that has ended is needed until the tables have what is in it. Two rules make it sound to replay a journal
-// over tables that have some of it already:
+// begins, so a loss of power can take records only of the last one, and takes its end. An ended segment is needed until
+// the tables have its records. Two rules make it sound to replay a journal over tables with some of it already:
 //
-//   - A manifest is written only when the journal is synced. So tables never have what the journal has lost.
+//   - A manifest is written only when the journal is synced. So tables never have records lost by the journal.
 //   - Segments are removed oldest first, and batches only set and delete keys. So a replay of the rest, in order, sets
-//     each key to what was committed last.
+//     each key to its last committed value.
 //
-// Recovery distinguishes damaged bytes from bytes that may be torn: by trailers, and by what the header of each segment
-// says of the segment before it and of the tables.
+// Recovery distinguishes damaged bytes from possibly torn bytes: by trailers, and by the header of each segment, with
+// its data on the segment before it and on the tables.
 type Journal struct {
 	Config
 	boot uint32 // of trailers
 
-	parts sync.Mutex // held by the one that appends a batch in parts
+	parts sync.Mutex // held during an append of a batch in parts
 
-	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
-	idle    sync.Cond  // signals that writing or syncing has become false
-	round   *round     // the one that commits can still join; nil if there is none
-	last    *round     // the one that began last; nil before the first
-	segment *Segment   // the last one, which is being written; nil before the first record
+	mu      sync.Mutex // guards the fields below; no file is written or synced under it, but for the end of a segment
+	idle    sync.Cond  // signals the change of writing or syncing to false
+	round   *round     // still open for commits to join; nil if there is none
+	last    *round     // the last one begun; nil before the first
+	segment *Segment   // the last one, being written; nil before the first record
 	next    uint64     // number of the next segment
 	end     int64      // bytes of the segment before the next one
-	buf     []byte     // records of the segment that are not written yet
+	buf     []byte     // records of the segment not written yet
 	spare   []byte     // a buffer for the next ones
-	// The bytes of all records that were appended to the journal, and how many of these are written and synced.
+	// The bytes of all records appended to the journal, and the numbers of those written and synced.
 	appended, written, synced int64
 	writing, syncing          bool
-	begun                     int64 // of what is written, what the system was asked to write to the disk
+	begun                     int64 // of the written bytes, those the system was asked to write to the disk
 	trailer                   [segment.TrailerLen]byte
-	ended                     []*Segment // that are not flushed yet, oldest first
+	ended                     []*Segment // not flushed yet, oldest first
 
-	files sync.Mutex // guards what follows, and is held while files of segments are made, renamed and removed
-	first uint64     // number of the first segment that is needed
-	free  string     // path of the last segment that is not needed any more, to be written over; empty if there is none
+	files sync.Mutex // guards the fields below, and is held while files of segments are made, renamed and removed
+	first uint64     // number of the first needed segment
+	free  string     // path of the last segment no longer needed, to be written over; empty if there is none
 
-	flush   chan struct{} // says that segments have ended
+	flush   chan struct{} // signals the end of segments
 	stop    chan struct{} // closed when the flusher has to end
 	stopped chan struct{} // closed when it has ended
 }
 
-// round is one sync for all commits that have joined it. The first of them leads it: it waits for the end of the round
-// before, while others join, then writes and syncs what all of them have appended. So each commit is woken only once.
+// round is one sync for all commits in it. The first of them leads it: it waits for the end of the round before, while
+// others join, then writes and syncs the batches of all of them. So each commit is woken only once.
 type round struct {
 	done   chan struct{} // closed when it has ended
-	joined int           // commits that are in it; guarded by Journal.mu
+	joined int           // commits in it; guarded by Journal.mu
 }
 
-// Append appends a batch that has so many records of logs. When it returns, the batch is written, and synced if it is
-// to be durable. Without an error, s.Applied is to be called when the database shows the batch, or has taken it up. The
-// error is that of the fence of the disk.
+// Append appends a batch with the given number of records of logs. When it returns, the batch is written, and synced if
+// it is to be durable. Without an error, s.Applied is to be called when the database shows the batch, or has taken it
+// up. The error comes from the fence of the disk.
 func (j *Journal) Append(batch []byte, records int, durable bool) (s *Segment, err error) {
 	durable = durable || records >= MaxRecords
 	kind, sum := byte(segment.KindBatch), uint32(0)
@@ -148,9 +147,9 @@ func (j *Journal) Append(batch []byte, records int, durable bool) (s *Segment, e
 	return s, nil
 }
 
-// addParts appends a batch but for its last part, each part in a round of its own: so others who commit wait for the
-// sync of a part, and not of the whole. It returns the record that is left to be appended: the last part, or all of the
-// batch if the segment has become full meanwhile. The caller holds j.parts, and j.mu, which is released meanwhile.
+// addParts appends a batch but for its last part, each part in a round of its own: so other commits wait for the sync
+// of a part, and not of the whole. It returns the record left to be appended: the last part, or all of the batch if the
+// segment has become full meanwhile. The caller holds j.parts, and j.mu; j.mu is released meanwhile.
 func (j *Journal) addParts(batch []byte, records int) (kind byte, left []byte) {
 	s := j.segment
 	var payload []byte
@@ -169,8 +168,8 @@ func (j *Journal) addParts(batch []byte, records int) (kind byte, left []byte) {
 	return segment.KindBatch, batch
 }
 
-// makeRoom begins a new segment if this one does not take a payload of n bytes. The caller holds j.mu, which may be
-// released meanwhile: not if the segment takes it.
+// makeRoom begins a new segment if this one does not take a payload of n bytes. The caller holds j.mu; it may be
+// released meanwhile, but not if the segment takes the payload.
 func (j *Journal) makeRoom(n, records int) error {
 	for !j.fits(n, records) {
 		if j.segment != nil {
@@ -199,21 +198,21 @@ func (j *Journal) add(kind byte, payload []byte, sum uint32) {
 }
 
 const (
-	// keptBuffer is the greatest size of a buffer that is kept for the next records.
+	// keptBuffer is the greatest size of a buffer kept for the next records.
 	keptBuffer = 1 << 20
 
-	// writeBack is the number of bytes after which the system is asked to begin writing, so that the sync at the end of
-	// a segment finds little to do: all commits wait for that one.
+	// writeBack is a number of bytes. After so many, the system is asked to begin writing. So the sync at the end of a
+	// segment finds little to do: all commits wait for this sync.
 	writeBack = 1 << 20
 )
 
-// mappedBatch is the greatest size, in bytes, of a record that is written through the mapping. The first write to a
-// page is a fault, which costs more than a system call: it pays only where several records fit into a page.
+// mappedBatch is the greatest size, in bytes, of a record written through the mapping. The first write to a page is a
+// fault, and costs more than a system call: it pays only if several records fit into a page.
 const mappedBatch = 1 << 10
 
-// writeTo writes what was appended before end, unless the segment has ended: through its mapping if inMemory says so.
+// writeTo writes the bytes appended before end, unless the segment has ended: through its mapping if inMemory says so.
 // Before a sync, a system call costs less, since the first write to a page after each sync is a page fault. The caller
-// holds j.mu, which is released meanwhile.
+// holds j.mu; it is released meanwhile.
 func (j *Journal) writeTo(end int64, inMemory bool) {
 	for j.segment != nil && j.written < end && j.Disk.Err() == nil {
 		if j.writing {
@@ -224,8 +223,8 @@ func (j *Journal) writeTo(end int64, inMemory bool) {
 	}
 }
 
-// write writes what was appended, and a trailer. The caller holds j.mu, which is released meanwhile, and nothing is
-// being written.
+// write writes the appended bytes, and a trailer. The caller holds j.mu; it is released meanwhile. Nothing is being
+// written at the call.
 func (j *Journal) write(inMemory bool) {
 	j.writing = true
 	j.addTrailer()
@@ -257,7 +256,7 @@ func (j *Journal) write(inMemory bool) {
 	j.idle.Broadcast()
 }
 
-// sync makes the disk have what was appended before end. The caller holds j.mu, which is released meanwhile.
+// sync makes the disk have the bytes appended before end. The caller holds j.mu; it is released meanwhile.
 func (j *Journal) sync(end int64) {
 	for j.synced < end && j.Disk.Err() == nil {
 		r := j.round
@@ -273,7 +272,7 @@ func (j *Journal) sync(end int64) {
 	}
 }
 
-// leadRound does a round. The caller holds j.mu, which is released meanwhile.
+// leadRound does a round. The caller holds j.mu; it is released meanwhile.
 func (j *Journal) leadRound() {
 	r, before := &round{done: make(chan struct{}), joined: 1}, j.last
 	defer close(r.done)
@@ -307,27 +306,26 @@ func (j *Journal) leadRound() {
 	j.idle.Broadcast()
 }
 
-// noteSynced writes a trailer, which says what is synced, unless the next write is about to do so. The caller holds
-// j.mu, which is released meanwhile.
+// noteSynced writes a trailer, with the synced length, unless the next write is about to do so. The caller holds j.mu;
+// it is released meanwhile.
 func (j *Journal) noteSynced() {
 	if j.segment != nil && len(j.buf) == 0 && !j.writing && j.Disk.Err() == nil {
 		j.write(false)
 	}
 }
 
-// SyncWritten makes the disk have all that is written.
+// SyncWritten makes the disk have all written bytes.
 func (j *Journal) SyncWritten() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.sync(j.written)
 }
 
-// gatherYields is how often a round lets other goroutines run first, at most.
+// gatherYields is the greatest number of times a round lets other goroutines run first.
 const gatherYields = 8
 
-// gather lets the goroutines that are about to commit do so first, as long as there are any, so that they join the
-// round. Where no other goroutine has anything to do, it costs next to nothing. The caller holds j.mu, which is
-// released meanwhile.
+// gather lets goroutines about to commit do so first, as long as there are any, so they join the round. If no other
+// goroutine has anything to do, it costs next to nothing. The caller holds j.mu; it is released meanwhile.
 func (j *Journal) gather() {
 	for last, n := j.appended, 0; n < gatherYields; n++ {
 		j.mu.Unlock()
@@ -340,7 +338,7 @@ func (j *Journal) gather() {
 	}
 }
 
-// Close syncs the journal and closes its files. It begins one more segment, which says where the last one ends. No
+// Close syncs the journal and closes its files. It begins one more segment, to record the end of the last one. No
 // commit is under way, and none follows.
 func (j *Journal) Close() {
 	close(j.stop)
@@ -376,7 +374,7 @@ func (j *Journal) Rotate() error {
 	return j.Disk.Err()
 }
 
-// Position returns the number of the segment that is being written, 0 if there is none, and how many bytes it has.
+// Position returns the number of the segment being written, 0 if there is none, and its length in bytes.
 func (j *Journal) Position() (number uint64, length int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -386,7 +384,7 @@ func (j *Journal) Position() (number uint64, length int64) {
 	return j.segment.number, j.segment.length
 }
 
-// Needed returns the number of the first segment that the tables do not have all of.
+// Needed returns the number of the first segment not held in full by the tables.
 func (j *Journal) Needed() uint64 {
 	j.files.Lock()
 	defer j.files.Unlock()

@@ -13,36 +13,36 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
 )
 
-// ErrDamaged says that a store has lost what it acknowledged: its journal or its tables are damaged.
+// ErrDamaged is the error of a store with acknowledged records lost: its journal or its tables are damaged.
 var ErrDamaged = errors.New("the store is damaged")
 
-// Recovery is the replay of a journal that a process has left. It judges what it cannot read:
+// Recovery is the replay of a journal left by a process. It judges unreadable bytes:
 //
-// The death of a process loses nothing that was written, so only its last write may be torn, and no trailer lies behind
-// it. A loss of power may take anything that was not synced, and leave parts of it in any order; trailers say what had
-// been synced. All else that is no record is damage. Of a segment that has another one behind it, all was synced, and
-// that one says where it ends.
+// The death of a process loses nothing written, so only its last write may be torn, and no trailer lies behind it. A
+// loss of power may take anything unsynced, and leave parts of it in any order; trailers give the synced length. All
+// other bytes that are no record are damage. A segment with another one behind it was synced in full, and the next one
+// gives its end.
 type Recovery struct {
-	Boot     string // the name of the machine's start, now; empty where the system has none
-	Unsynced bool   // the system may have dropped what the process wrote
+	Boot     string // the name of the machine's start, now; empty if the system has none
+	Unsynced bool   // the system may have dropped writes of the process
 	Accept   bool   // damage is skipped, up to the next trailer
-	Write    bool   // the journal is to be continued: files are synced, and removed where they are not needed
+	Write    bool   // the journal is to be continued: files are synced, and removed if they are not needed
 
-	// What Replay has found.
+	// The findings of Replay.
 	Last    uint64   // number of the last segment
-	Cut     bool     // what was not synced was cut off, although it may have been read
-	Damaged []Damage // where damage is accepted
+	Cut     bool     // unsynced bytes were cut off, although they may have been read
+	Damaged []Damage // if damage is accepted
 
 	next uint64 // number of the segment after the last one
 }
 
-// Damage is what could not be read of the journal, and had been acknowledged.
+// Damage is an unreadable part of the journal that had been acknowledged.
 type Damage struct {
 	Path  string // of the file
 	Bytes int64
 }
 
-// foundSegment is a segment that was there when the store was opened.
+// foundSegment is a segment found at the opening of the store.
 type foundSegment struct {
 	number uint64
 	path   string
@@ -51,9 +51,9 @@ type foundSegment struct {
 	header segment.Header
 }
 
-// Replay replays the segments that the tables do not have, and returns the journal that continues behind them. It takes
-// commits from Start on: the first one makes the file that it writes to, since a file of the journal is only written
-// once. Damage that is not accepted is ErrDamaged.
+// Replay replays the segments the tables do not have, and returns the journal continuing behind them. It takes commits
+// from Start on: the first one makes the file it writes to, since a file of the journal is only written once. Damage
+// not accepted is ErrDamaged.
 func (r *Recovery) Replay(tables Tables, c Config) (*Journal, error) {
 	j := &Journal{Config: c, boot: segment.BootSum(r.Boot),
 		flush: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
@@ -61,7 +61,7 @@ func (r *Recovery) Replay(tables Tables, c Config) (*Journal, error) {
 	return j, r.replay(tables, j)
 }
 
-// Start has the journal take commits. The tables are those that it was replayed into.
+// Start has the journal take commits. The tables are the same as in Replay.
 func (j *Journal) Start(tables Tables) {
 	if len(j.ended) > 0 {
 		j.flushSoon()
@@ -93,7 +93,7 @@ func (r *Recovery) replay(tables Tables, j *Journal) error {
 		if first, err = r.checkTables(j, &last.header, flushed); err != nil {
 			return err
 		}
-		if r.Write { // what a process has written that died is perhaps not synced
+		if r.Write { // the writes of a dead process are perhaps not synced
 			if err := j.Disk.SyncFile(last.path); err != nil {
 				return err
 			}
@@ -148,8 +148,8 @@ func (j *Journal) find() ([]foundSegment, error) {
 	return found, nil
 }
 
-// readHeaders reads the headers of segments. A last one without is left out where nothing of it was acknowledged: it
-// was made right before a crash, and is made again.
+// readHeaders reads the headers of segments. A last one without a header is left out if nothing of it was acknowledged:
+// it was made right before a crash, and is made again.
 func (r *Recovery) readHeaders(j *Journal, found []foundSegment) (_ []foundSegment, err error) {
 	for i := range found {
 		s := &found[i]
@@ -184,8 +184,8 @@ func (r *Recovery) readHeaders(j *Journal, found []foundSegment) (_ []foundSegme
 	return found, nil
 }
 
-// checkTables returns the number of the first segment that is needed, where the last one has this header. Tables that
-// have lost a flush which the header knows of are damaged.
+// checkTables returns the number of the first needed segment, given the header of the last one. Tables without a flush
+// known to the header are damaged.
 func (r *Recovery) checkTables(j *Journal, last *segment.Header, flushed uint64) (first uint64, err error) {
 	switch {
 	case last.First <= flushed+1:
@@ -200,7 +200,7 @@ func (r *Recovery) checkTables(j *Journal, last *segment.Header, flushed uint64)
 	return last.First, nil
 }
 
-// replaySegment applies the batches of one of the segments. It returns how many bytes have records.
+// replaySegment applies the batches of one of the segments. It returns the number of bytes with records.
 func (r *Recovery) replaySegment(tables Tables, j *Journal, found []foundSegment, i int) (end int64, err error) {
 	s := &found[i]
 	data, err := segment.Contents(j.Disk.FS, s.path)
@@ -208,7 +208,7 @@ func (r *Recovery) replaySegment(tables Tables, j *Journal, found []foundSegment
 		return 0, err
 	}
 	ends := i+1 < len(found) && found[i+1].number == s.number+1 && found[i+1].begun
-	if ends { // the next one says where it ends
+	if ends { // the next one gives its end
 		limit := int64(min(found[i+1].header.End, uint64(len(data))))
 		if limit < int64(found[i+1].header.End) && !r.Accept {
 			return 0, fmt.Errorf("replay/pebble: %s is damaged at byte %d; %w", s.path, limit, ErrDamaged)
@@ -246,11 +246,11 @@ func (r *Recovery) replaySegment(tables Tables, j *Journal, found []foundSegment
 // replayed are the records of a segment while it is replayed.
 type replayed struct {
 	tables Tables
-	parts  []byte // of the batch whose last part is still to come
-	lost   int64  // bytes that were skipped, and the parts of batches that have others there
+	parts  []byte // of the batch with its last part still to come
+	lost   int64  // skipped bytes, and the parts of batches with other parts there
 }
 
-// apply applies a record's batch, if that is whole with it.
+// apply applies a record's batch, if the batch is whole with it.
 func (r *replayed) apply(kind byte, payload []byte) error {
 	switch kind {
 	case segment.KindStart, segment.KindTrailer:
@@ -269,10 +269,10 @@ func (r *replayed) join(kind byte, payload []byte) error {
 	if err := p.Parse(payload); err != nil {
 		return err
 	}
-	if p.Offset == 0 { // parts before this one are of a batch that was not finished
+	if p.Offset == 0 { // parts before this one are of an unfinished batch
 		r.parts = nil
 	}
-	if int(p.Offset) != len(r.parts) { // what is before it was skipped
+	if int(p.Offset) != len(r.parts) { // the part before it was skipped
 		r.lost += int64(len(payload))
 		return nil
 	}
@@ -285,13 +285,14 @@ func (r *replayed) join(kind byte, payload []byte) error {
 	return r.tables.Apply(batch)
 }
 
-// skipped says that so many bytes of damage were skipped.
+// skipped counts bytes of skipped damage.
 func (r *replayed) skipped(n int64) {
 	r.parts = nil
 	r.lost += n
 }
 
-// judge reports whether bytes of a segment that are no record are damage. Without damage, what follows them is cut off.
+// judge reports whether bytes of a segment without a record are damage. Without damage, the rest from there on is cut
+// off.
 func (r *Recovery) judge(data []byte, at int64, number uint64, followed bool) (damaged bool) {
 	boot := segment.BootSum(r.Boot)
 	for t := range segment.Trailers(data, at, number) {

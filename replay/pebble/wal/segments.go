@@ -17,22 +17,22 @@ type Segment struct {
 	number   uint64
 	path     string
 	file     vfs.File      // nil when it has ended
-	mapping  *disk.Mapping // of file; nil where there is none
+	mapping  *disk.Mapping // of file; nil if there is none
 	length   int64         // bytes of its records
 	batches  int
-	records  int            // records of logs that are in them
+	records  int            // records of logs in them
 	full     bool           // a batch did not fit, so no other follows
-	applying sync.WaitGroup // commits that are in it, and that the database has not taken up yet
+	applying sync.WaitGroup // commits in it, not yet taken up by the database
 }
 
-// Applied says that the database has taken up a batch of the segment. It is called once for each Append.
+// Applied reports a batch of the segment as taken up by the database. It is called once for each Append.
 func (s *Segment) Applied() { s.applying.Done() }
 
 // path returns the path of a segment's file.
 func (j *Journal) path(number uint64) string { return j.Disk.PathJoin(j.Dir, segment.Name(number)) }
 
 // rotate ends the segment, if there is one, and begins the next one, unless it had to wait: then nothing has changed,
-// but what the caller knew of the journal may. The caller holds j.mu.
+// but the caller's view of the journal may be old. The caller holds j.mu.
 func (j *Journal) rotate() error {
 	if err := j.Disk.Err(); err != nil {
 		return err
@@ -61,8 +61,7 @@ func (j *Journal) rotate() error {
 // endSegment syncs and closes the segment. The caller holds j.mu, and nothing is being written or synced.
 func (j *Journal) endSegment() {
 	s := j.segment
-	// Behind the fence no commit waits for a sync. This one shows whether the system could keep what was written
-	// before.
+	// Behind the fence no commit waits for a sync. This one shows whether the system could keep the earlier writes.
 	if j.synced < j.written && !j.Disk.Unsynced() {
 		if err := s.file.SyncData(); err != nil {
 			j.Disk.FailToSync(err)
@@ -80,8 +79,8 @@ func (j *Journal) endSegment() {
 	j.flushSoon()
 }
 
-// beginSegment makes the file of the next segment, which is filled with so many zeros if it is new. The caller holds
-// j.mu, and there is no segment.
+// beginSegment makes the file of the next segment; a new one is filled with so many zeros. The caller holds j.mu, and
+// there is no segment.
 func (j *Journal) beginSegment(fill int64) {
 	j.files.Lock()
 	defer j.files.Unlock()
@@ -102,7 +101,7 @@ func (j *Journal) beginSegment(fill int64) {
 	j.add(segment.KindStart, payload, segment.Sum(payload))
 }
 
-// flushSoon has the flusher look for segments that have ended.
+// flushSoon has the flusher look for ended segments.
 func (j *Journal) flushSoon() {
 	select {
 	case j.flush <- struct{}{}:
@@ -110,8 +109,7 @@ func (j *Journal) flushSoon() {
 	}
 }
 
-// flushEnded has the tables written of what is in segments that have ended, and frees these, until the journal is
-// closed.
+// flushEnded has the tables written for the ended segments, and frees these, until the journal is closed.
 func (j *Journal) flushEnded(tables Tables) {
 	defer close(j.stopped)
 	for {
@@ -144,12 +142,12 @@ func (j *Journal) flushEnded(tables Tables) {
 	}
 }
 
-// release says that a segment is not needed any more. The file of the last one is kept for the next segment: to write
-// over it is faster than to write to a new one.
+// release gives up a segment no longer needed. The file of the last one is kept for the next segment: writing over it
+// is faster than writing to a new one.
 func (j *Journal) release(number uint64, path string, size int64) {
 	j.files.Lock()
 	defer j.files.Unlock()
-	if j.free != "" { // the older one goes first, and for sure, so that what is left has no gap after a crash
+	if j.free != "" { // the older one goes first, and for sure, so that the rest has no gap after a crash
 		_ = j.Disk.Remove(j.free)
 		j.Disk.SyncDir(j.Dir)
 	}
@@ -169,7 +167,7 @@ func (j *Journal) addTrailer() {
 	j.add(segment.KindTrailer, b, segment.Sum(b))
 }
 
-// Create makes the first segment, with a number, of a journal whose tables have all segments before it.
+// Create makes the first segment, with a number, of a journal; the tables have all segments before it.
 func Create(system vfs.FS, dir string, number uint64) error {
 	header := segment.Header{First: number}
 	payload := header.Append(nil)

@@ -18,7 +18,7 @@ const Ext = ".journal"
 // Name returns the name of the file of the segment with a number.
 func Name(number uint64) string { return fmt.Sprintf("%012d%s", number, Ext) }
 
-// Number returns the number of the segment whose file has a name; 0 if that is no name of such a file.
+// Number returns the number of the segment in a file of a name; 0 if it is no name of such a file.
 func Number(name string) uint64 {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, Ext), 10, 64)
 	if err != nil || name != Name(number) {

@@ -10,10 +10,10 @@ import (
 
 // Header is the payload of the first record of a segment.
 type Header struct {
-	// First is the number of the first segment that was needed when this one began. The tables have had those before it
-	// since then, and say so.
+	// First is the number of the first segment needed at the beginning of this one. The tables have had those before it
+	// since then, and record it.
 	First uint64
-	End   uint64 // bytes of the records of the segment before; what follows them there was cut off by a crash
+	End   uint64 // bytes of the records of the segment before; the rest there was cut off by a crash
 }
 
 // Version is the version of the format of segments. It comes first in a header.

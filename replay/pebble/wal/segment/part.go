@@ -7,14 +7,14 @@ import (
 	"errors"
 )
 
-// Part is the payload of a record that has a part of a batch. The parts of one batch follow one another in their
-// segment; between them lie batches that are whole, and trailers.
+// Part is the payload of a record with a part of a batch. The parts of one batch follow one another in their segment;
+// between them lie whole batches, and trailers.
 type Part struct {
 	Offset uint32 // of its first byte in the batch
 	Bytes  []byte
 }
 
-// PartHeaderLen is what a Part takes beside its bytes.
+// PartHeaderLen is the length of a Part beside its bytes.
 const PartHeaderLen = 4
 
 // Append appends the payload to b.

@@ -12,16 +12,16 @@ import (
 )
 
 // A record has a length, a checksum and a kind before its payload, HeaderLen bytes. The checksum is one of the payload,
-// the number of the segment, and the kind: what a file has of its life as another segment is never taken for records of
-// this one.
+// the number of the segment, and the kind: leftovers from the file's life as another segment are never taken for
+// records of this one.
 const HeaderLen = 4 + 4 + 1
 
 // Kinds of records.
 const (
 	KindStart   = 1 // the first record of each segment, a Header
-	KindBatch   = 2 // what was committed
+	KindBatch   = 2 // a committed batch
 	KindTrailer = 3 // the last record of each write, a Trailer
-	KindPart    = 4 // a Part of a batch that is to be continued
+	KindPart    = 4 // a Part of a batch to be continued
 	KindLast    = 5 // the last Part of a batch
 )
 
@@ -30,7 +30,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Sum returns the checksum of a payload alone.
 func Sum(payload []byte) uint32 { return crc32.Checksum(payload, castagnoli) }
 
-// seal makes the checksum of a payload that of a record. It writes to the bytes behind b.
+// seal makes the checksum of a record out of its payload's. It writes to the bytes behind b.
 func seal(b []byte, sum uint32, number uint64, kind byte) uint32 {
 	s := append(binary.LittleEndian.AppendUint64(b, number), kind)
 	return crc32.Update(sum, castagnoli, s[len(b):])
@@ -46,9 +46,8 @@ func Append(b []byte, number uint64, kind byte, payload []byte, sum uint32) []by
 	return append(b, payload...)
 }
 
-// Scan calls do for the records in the first size bytes of a segment, in order, until there is none that is
-// whole and of this segment. It returns how many bytes they take, and the error of r or of do. The payloads belong to
-// do.
+// Scan calls do for the records in the first size bytes of a segment, in order, until there is no whole one of this
+// segment. It returns the number of their bytes, and the error of r or of do. The payloads belong to do.
 func Scan(r io.Reader, size int64, number uint64, do func(kind byte, payload []byte) error) (
 	end int64, err error,
 ) {
@@ -78,7 +77,7 @@ func Scan(r io.Reader, size int64, number uint64, do func(kind byte, payload []b
 	return end, nil
 }
 
-// notEOF returns nil for an end that comes too early: the record there is not whole.
+// notEOF returns nil for an end coming too early: the record there is not whole.
 func notEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzScan reads any bytes as a segment. What is taken for records is what Append makes of them; what
-// follows is not whole.
+// FuzzScan reads any bytes as a segment. The bytes taken for records are the same as made by Append; the rest is not
+// whole.
 func FuzzScan(f *testing.F) {
 	record := func(b []byte, number uint64, kind byte, payload string) []byte {
 		return Append(b, number, kind, []byte(payload), Sum([]byte(payload)))
@@ -41,7 +41,7 @@ func FuzzScan(f *testing.F) {
 		if !bytes.Equal(again, data[:end]) {
 			t.Fatalf("%d bytes are taken for other records", end)
 		}
-		// Another segment that is written over this one ends where it ends.
+		// Another segment written over this one ends at its own end.
 		other := record(nil, number+1, KindBatch, "x")
 		over := append(slices.Clone(other), data[min(len(data), len(other)):]...)
 		end, err = Scan(bytes.NewReader(over), int64(len(over)), number+1, func(byte, []byte) error { return nil })

@@ -8,18 +8,18 @@ import (
 	"iter"
 )
 
-// Trailer is the last record of each write to a segment. Behind bytes that are no record, it proves that more was
-// written to the segment: the write that was under way when a process died is the last one, and has none.
+// Trailer is the last record of each write to a segment. Behind bytes that are no record, it proves a later write to
+// the segment: the write under way at the death of a process is the last one, and has none.
 type Trailer struct {
 	At     int64  // its place in the segment, in bytes
-	Synced int64  // bytes of the segment that had been synced when it was written
-	Boot   uint32 // of the machine's boot id; 0 where the system has none
+	Synced int64  // bytes of the segment already synced when the trailer was written
+	Boot   uint32 // of the machine's boot id; 0 if the system has none
 }
 
 // TrailerLen is the length of a trailer's payload.
 const TrailerLen = 8 + 8 + 4
 
-// BootSum returns what trailers have of a boot id.
+// BootSum returns the sum of a boot id in trailers.
 func BootSum(boot string) uint32 {
 	if boot == "" {
 		return 0
@@ -34,7 +34,7 @@ func (t *Trailer) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, t.Boot)
 }
 
-// Trailers yields the trailers of a segment that lie behind its first so many bytes, in order, wherever they lie.
+// Trailers yields the trailers of a segment behind its first so many bytes, in order, wherever they lie.
 func Trailers(data []byte, after int64, number uint64) iter.Seq[Trailer] {
 	length := binary.LittleEndian.AppendUint32(nil, TrailerLen)
 	return func(yield func(Trailer) bool) {
@@ -51,7 +51,7 @@ func Trailers(data []byte, after int64, number uint64) iter.Seq[Trailer] {
 	}
 }
 
-// parseTrailer reads a record that may be a trailer.
+// parseTrailer reads a possible trailer.
 func parseTrailer(record []byte, number uint64) (t Trailer, ok bool) {
 	payload := record[HeaderLen:]
 	var buf [HeaderLen]byte
