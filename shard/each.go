@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Each is one E for each shard that this process owns: an engine over its store, or the registration of a
-// configuration with one. Its methods may be called by any number of goroutines at once.
+// Each is one E for each shard owned by this process: an engine over its store, or the registration of a configuration
+// with one. Its methods may be called by any number of goroutines at once.
 type Each[E any] struct {
 	set    *Set
 	opens  func(ctx context.Context, shard int, store replay.Store) (*E, error)
@@ -21,9 +21,9 @@ type Each[E any] struct {
 	found  []atomic.Pointer[E] // by shard
 }
 
-// Open opens one E over each shard that this process owns now, and over each one that it gains. An error is that of a
-// shard that is owned now; then none is open. An E is closed when its shard is lost, before what was opened before it,
-// and when the Each or the Set is closed.
+// Open opens one E over each shard owned by this process now, and over each one gained later. An error comes from a
+// shard owned now; then none is open. An E is closed when its shard is lost, before everything opened before it, and
+// when the Each or the Set is closed.
 func Open[E any](
 	s *Set, open func(ctx context.Context, shard int, store replay.Store) (*E, error), closes func(*E),
 ) (*Each[E], error) {
@@ -35,16 +35,16 @@ func Open[E any](
 	return e, nil
 }
 
-// Close closes all. Of still returns them, for calls that come late.
+// Close closes all. Of still returns them, for late calls.
 func (e *Each[E]) Close() { e.set.detach(e) }
 
-// Count returns how many shards there are in all processes.
+// Count returns the number of shards in all processes.
 func (e *Each[E]) Count() int { return len(e.found) }
 
-// Of returns that of a shard; nil if another process owns it.
+// Of returns the E of a shard; nil if another process owns it.
 func (e *Each[E]) Of(shard int) *E { return e.found[shard].Load() }
 
-// All yields those of the shards that this process owns now.
+// All yields the Es of the shards owned by this process now.
 func (e *Each[E]) All() iter.Seq[*E] {
 	return func(yield func(*E) bool) {
 		for i := range e.found {

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// First looks for something in some shards at once, and returns what look has found in the first one of them in which
-// it is. Where it is in none, which look says by none, none is returned, with the errors of look.
+// First looks for something in some shards at once, and returns the result of look in the first one of them that has
+// it. In a shard without it, look returns none. If all shards are without it, First returns none, with the errors of
+// look.
 func First[T comparable](shards []int, none T, look func(shard int) (T, error)) (T, error) {
 	found, errs := make([]T, len(shards)), make([]error, len(shards))
 	var looking sync.WaitGroup

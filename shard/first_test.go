@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// TestFirst: what is found in one shard counts, whatever the errors of others.
+// TestFirst: a find in one shard counts, whatever the errors of others.
 func TestFirst(t *testing.T) {
 	type found struct {
 		value string

@@ -99,8 +99,8 @@ func (w *world) follow(ctx context.Context, leader, taskID, message string) {
 	}
 }
 
-// converse has a Leader start a task, continue it, and complete or cancel it. It returns the messages that the agent
-// must have carried out.
+// converse has a Leader start a task, continue it, and complete or cancel it. It returns the messages the agent must
+// have carried out.
 func (w *world) converse(ctx context.Context, leader, taskID string, cancels bool) (messages []string) {
 	message := func(n int) string {
 		messages = append(messages, fmt.Sprintf("%s-%s-%d", leader, taskID, n))
@@ -142,7 +142,7 @@ func (w *world) converse(ctx context.Context, leader, taskID string, cancels boo
 	return messages
 }
 
-// crowd has a Leader start more tasks than it may have, and proves that it has no more of them.
+// crowd has a Leader start more tasks than it may have, and proves that it gets no more.
 func (w *world) crowd(ctx context.Context, leader string) {
 	var starts sync.WaitGroup
 	for n := range 3 * maxTasks {
@@ -267,7 +267,7 @@ func (w *world) check(log string, messages []string) {
 	}
 }
 
-// stateOf returns the state into which an event brings its task; None if it changes none.
+// stateOf returns the state an event brings its task into; None if it changes none.
 func stateOf(ev *task.Event) task.State {
 	switch {
 	case ev.Task != nil:

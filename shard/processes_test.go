@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// twoProcesses returns two processes, of which the first one owns the shard of a Leader.
+// twoProcesses returns two processes; the first one owns the shard of a Leader.
 func twoProcesses(t *testing.T, leader string) *world {
 	w := newWorld(t)
 	t.Cleanup(w.close)
@@ -30,7 +30,7 @@ func twoProcesses(t *testing.T, leader string) *world {
 	return w
 }
 
-// at sends a command to one of the processes, which must take it.
+// at sends a command to one of the processes; it must take it.
 func (w *world) at(i int, leader, command, taskID, message string) reply {
 	w.Helper()
 	r, _, err := w.processes[i].send(w.Context(), leader, "rpc", command, taskID, message)
@@ -40,7 +40,7 @@ func (w *world) at(i int, leader, command, taskID, message string) reply {
 	return r
 }
 
-// TestOneStartAtTwoProcesses: a start that comes to both processes at a time is one turn, and both answer with the same
+// TestOneStartAtTwoProcesses: a start coming to both processes at a time is one turn, and both answer with the same
 // task.
 func TestOneStartAtTwoProcesses(t *testing.T) {
 	const leader = "leader"
@@ -68,7 +68,7 @@ func TestOneStartAtTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestGetElsewhere: to get a task, or to follow it, where it is not run resumes nothing.
+// TestGetElsewhere: getting a task, or following it, at a process not running it resumes nothing.
 func TestGetElsewhere(t *testing.T) {
 	const leader = "leader"
 	w := twoProcesses(t, leader)
@@ -98,7 +98,7 @@ func TestGetElsewhere(t *testing.T) {
 	}
 }
 
-// TestWebhookElsewhere: a webhook that is set at one process is notified of what happens at the other one.
+// TestWebhookElsewhere: a webhook set at one process is notified of events at the other one.
 func TestWebhookElsewhere(t *testing.T) {
 	const leader = "leader"
 	w := twoProcesses(t, leader)

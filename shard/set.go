@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Set is the shards that this process owns, and what works on them. Its methods may be called by any number of
+// Set is the shards owned by this process, and what works on them. Its methods may be called by any number of
 // goroutines at once.
 type Set struct {
 	slots []slot
@@ -23,19 +23,19 @@ type Set struct {
 	peers Peers         // nil for none
 	log   *slog.Logger
 
-	ctx  context.Context // of the goroutines that wait for shards
+	ctx  context.Context // of the goroutines waiting for shards
 	stop context.CancelFunc
 	work sync.WaitGroup
 
 	mu    sync.Mutex
-	kinds []kind // in the order in which they were opened
+	kinds []kind // in the order of their opening
 }
 
 // kind is an Each, whatever it has.
 type kind interface {
 	open(ctx context.Context, shard int, store replay.Store) error
-	close(shard int) // what open has opened
-	hide(shard int)  // from those who look for it
+	close(shard int) // the result of open
+	hide(shard int)  // from all looking for it
 }
 
 // slot is one shard. Its mutex is taken before that of the set.
@@ -44,11 +44,11 @@ type slot struct {
 
 	mu    lockorder.Mutex[lockorder.Shard]
 	store replay.Store // nil while this process does not own the shard
-	open  []kind       // in the order in which they were opened
+	open  []kind       // in the order of their opening
 }
 
-// One returns the set of a store that is not shared with other processes: it has one shard, which this process owns
-// until Close.
+// One returns the set of a store that is not shared with other processes: it has one shard, owned by this process until
+// Close.
 func One(store replay.Store) *Set {
 	s := newSet(1, nil)
 	s.slots[0].store, s.logs[0] = store, store
@@ -56,7 +56,7 @@ func One(store replay.Store) *Set {
 	return s
 }
 
-// Join returns the set of the shards that this process gains, until Close. It logs what it gains.
+// Join returns the set of the shards gained by this process, until Close. It logs the gained shards.
 func Join(shards replay.Shards, log *slog.Logger) *Set {
 	s := newSet(shards.Count(), log)
 	s.peers, _ = shards.(Peers) // not all share them
@@ -73,16 +73,16 @@ func newSet(n int, log *slog.Logger) *Set {
 	return s
 }
 
-// Count returns how many shards there are in all processes.
+// Count returns the number of shards in all processes.
 func (s *Set) Count() int { return len(s.slots) }
 
 // Logs returns the logs of a shard to read them. Another process may own the shard. They can be read until Close.
 func (s *Set) Logs(shard int) replay.Logs { return s.logs[shard] }
 
-// retryOpen is how long a shard that could not be opened is left to other processes.
+// retryOpen is the time a shard is left to other processes after it could not be opened.
 const retryOpen = time.Second
 
-// keep opens a shard each time that this process gains it, and closes it when it is lost, until the set is closed.
+// keep opens a shard each time this process gains it, and closes it when it is lost, until the set is closed.
 func (s *Set) keep(shards replay.Shards, i int) {
 	for s.ctx.Err() == nil {
 		store, lost, err := shards.Open(s.ctx, i)
@@ -153,7 +153,7 @@ func (s *Set) lose(i int, store replay.Store) error {
 	return store.Close()
 }
 
-// attach opens a kind in all shards that are owned, and in those that will be.
+// attach opens a kind in all shards owned now or later.
 func (s *Set) attach(k kind) error {
 	s.mu.Lock()
 	s.kinds = append(s.kinds, k)
@@ -196,7 +196,7 @@ func (s *Set) detach(k kind) {
 func (s *Set) Close() (err error) {
 	s.stop()
 	s.work.Wait()
-	for i := range s.slots { // that of One
+	for i := range s.slots { // the shard of One
 		if store := s.slots[i].store; store != nil {
 			err = errors.Join(err, s.lose(i, store))
 		}

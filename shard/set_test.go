@@ -22,7 +22,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// events are what happens to engines. Shards are closed at the same time.
+// events are the events of engines. Shards are closed at the same time.
 type events struct {
 	mu   sync.Mutex
 	list []string
@@ -34,7 +34,7 @@ func (e *events) add(format string, args ...any) {
 	e.list = append(e.list, fmt.Sprintf(format, args...))
 }
 
-// take returns what has happened since the call before.
+// take returns the events since the call before.
 func (e *events) take() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,13 +43,13 @@ func (e *events) take() []string {
 	return list
 }
 
-// watched is an engine that says when it is opened and closed.
+// watched is an engine reporting its opening and its close.
 type watched struct {
 	name  string
 	shard int
 }
 
-// watch opens engines that add what happens to them to a list.
+// watch opens engines adding their events to a list.
 func watch(t *testing.T, s *shard.Set, name string, seen *events) *shard.Each[watched] {
 	t.Helper()
 	each, err := shard.Open(s, func(_ context.Context, i int, _ replay.Store) (*watched, error) {
@@ -62,8 +62,7 @@ func watch(t *testing.T, s *shard.Set, name string, seen *events) *shard.Each[wa
 	return each
 }
 
-// TestSet proves that each engine is open exactly while its shard is owned, and that what was opened later is closed
-// first.
+// TestSet proves that each engine is open exactly while its shard is owned, and closed before those opened earlier.
 func TestSet(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		shards := replaytest.NewShards(3)
@@ -110,7 +109,7 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// TestFence proves that an owner that has lost its shard appends nothing more, whether it knows that or not.
+// TestFence proves that a former owner of a shard appends nothing more, whether it knows of the loss or not.
 func TestFence(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		shards := replaytest.NewShards(1)
@@ -145,8 +144,8 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// TestOne proves that a store that is not shared is one shard, which is owned until the set is closed, and that an
-// engine that cannot be opened leaves none open.
+// TestOne proves that a store that is not shared is one shard, owned until the set is closed, and an engine failing to
+// open leaves none open.
 func TestOne(t *testing.T) {
 	set := shard.One(replay.NewMemory(replay.Settings{}))
 	var seen events

@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestUnknownLeaders: where callers are believed, a webhook names no Leader. It is found at any process, whichever has
-// the task, and one that was set before there was a task is adopted by it, though another process has it.
+// TestUnknownLeaders: if callers are believed, a webhook names no Leader. It is found at any process, whichever has the
+// task, and a webhook set before there was a task is adopted by it, though another process has it.
 func TestUnknownLeaders(t *testing.T) {
 	w := newWorld(t)
 	t.Cleanup(w.close)

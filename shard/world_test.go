@@ -50,7 +50,7 @@ type world struct {
 	processes [2]*process
 }
 
-// process is what one process has.
+// process is the state of one process.
 type process struct {
 	state   gateway.Process
 	node    *replaytest.Node
@@ -95,7 +95,7 @@ func (w *world) newProcess() *process {
 	return p
 }
 
-// owner is the other process, to which calls are handed.
+// owner is the other process; calls are handed to it.
 type owner struct{ *process }
 
 func (o owner) Execute(
@@ -118,7 +118,7 @@ func (w *world) close() {
 	}
 }
 
-// reply is what a call is answered.
+// reply is the answer to a call.
 type reply struct {
 	Result struct {
 		ID     string
@@ -161,7 +161,7 @@ func (p *process) post(
 	return r, a.Stream, err
 }
 
-// peerOf returns the peer that is a Leader.
+// peerOf returns the peer of a Leader.
 func peerOf(leader string) identity.Peer {
 	return identity.Peer{Proof: identity.ByBroker, Kind: "test", ID: leader}
 }
@@ -176,7 +176,7 @@ type receiver struct {
 	mu   sync.Mutex
 	ids  map[string]bool
 	got  map[string][]task.State // by the token of the webhook: each notification once
-	more map[string]int          // notifications that have come again
+	more map[string]int          // repeated notifications
 }
 
 func newReceiver() *receiver {
@@ -199,25 +199,25 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, in *http.Request) {
 	r.got[token] = append(r.got[token], body.Status.State)
 }
 
-// states returns the states of which a webhook was notified.
+// states returns the states a webhook was notified of.
 func (r *receiver) states(token string) []task.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.got[token])
 }
 
-// worker is an agent. It keeps what it was told, so that a turn whose connection is lost can be resumed.
+// worker is an agent. It keeps its messages, so a turn can be resumed after the loss of its connection.
 type worker struct {
 	mu    sync.Mutex
 	tasks map[string]map[string]*job // by task and message
-	twice int                        // messages that have come again
-	asked int                        // how often it was asked for a message that it has
+	twice int                        // repeated messages
+	asked int                        // number of times it was asked for a message it has
 	slow  bool                       // it works until the task is canceled
 }
 
 func newWorker() *worker { return &worker{tasks: make(map[string]map[string]*job)} }
 
-// job is what the worker does for one message.
+// job is the work of the worker for one message.
 type job struct {
 	ended chan struct{}
 	once  sync.Once
@@ -284,8 +284,8 @@ func (h hand) Run(ctx context.Context, t *agent.Turn, _ bool) iter.Seq2[agent.Re
 	}
 }
 
-// Resume implements partner.Agent. A start of which the worker has reported nothing is sent again if the worker does
-// not have it: a shard may move twice before a message is sent. A continue is taken with the question for it.
+// Resume implements partner.Agent. A start without any report of the worker is sent again if the worker does not have
+// it: a shard may move twice before a message is sent. A continue is taken with the question for it.
 func (h hand) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		j := h.find(t.Ref.Task, t.Message.ID)

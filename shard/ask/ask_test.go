@@ -83,7 +83,7 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// TestMoved: a question waits for an owner, for the Patience at most, and never longer than who asks.
+// TestMoved: a question waits for an owner, for the Patience at most, and never longer than the caller.
 func TestMoved(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -118,7 +118,8 @@ func TestMoved(t *testing.T) {
 	})
 }
 
-// TestOnce: a question that must not be asked twice is not, though the owner may have moved before it has answered.
+// TestOnce: a question that must not be asked twice is asked once, though the owner may have moved before it has
+// answered.
 func TestOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -129,7 +130,7 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// TestErrors: an error keeps its kind, and what is told of it, on its way.
+// TestErrors: an error keeps its kind, and its text for the caller, on its way.
 func TestErrors(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -163,7 +164,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestNewer: a process of a newer version, which has added members to a question and its answer, is asked, and asks.
+// TestNewer: a process of a newer version, with members added to a question and its answer, is asked, and asks.
 func TestNewer(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		type (

@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// carry is an error as it travels: with its kind, what a caller is told of it, and its cause for the log.
+// carry is an error as it travels: with its kind, its text for a caller, and its cause for the log.
 type carry struct {
 	Kind   string          `json:"kind,omitempty"` // its name; empty for an error without one
 	Detail string          `json:"detail,omitempty"`
@@ -92,7 +92,7 @@ func (c *carry) unpack() error {
 	return e
 }
 
-// AppendError appends an error in the form in which it travels.
+// AppendError appends an error in its travelling form.
 func AppendError(to []byte, err error) []byte {
 	data, bad := json.Marshal(pack(err))
 	if bad != nil {
@@ -101,7 +101,7 @@ func AppendError(to []byte, err error) []byte {
 	return append(to, data...)
 }
 
-// ReadError reads what AppendError has written.
+// ReadError reads the output of AppendError.
 func ReadError(data []byte) error {
 	var c carry
 	if err := json.Unmarshal(data, &c); err != nil {

@@ -20,7 +20,7 @@ type Service[Q, A any] struct {
 	set    *shard.Set
 	name   string
 	answer func(ctx context.Context, shard int, question Q) (A, error)
-	// Once has no question be asked again that a process may have carried out.
+	// Once has no question asked again if a process may have carried it out.
 	Once bool
 }
 
@@ -56,8 +56,8 @@ func (s *Service[Q, A]) serve(ctx context.Context, shard int, request []byte) ([
 	return json.Marshal(&r)
 }
 
-// Try asks the owner of a shard once. Its error is a replay.ErrClosed if there is none now. It is for those who hold
-// what the end of a shard waits for: they must not wait for its next owner.
+// Try asks the owner of a shard once. Its error is a replay.ErrClosed if there is none now. It is for callers holding
+// something the end of a shard waits for: they must not wait for its next owner.
 func (s *Service[Q, A]) Try(ctx context.Context, shard int, question Q) (a A, err error) {
 	peers := s.set.Peers()
 	if peers == nil || s.set.Owns(shard) {
@@ -70,7 +70,7 @@ func (s *Service[Q, A]) Try(ctx context.Context, shard int, question Q) (a A, er
 	return s.call(ctx, peers, shard, request)
 }
 
-// Of asks the owner of a shard, for which it waits.
+// Of asks the owner of a shard, and waits for one.
 func (s *Service[Q, A]) Of(ctx context.Context, shard int, question Q) (a A, err error) {
 	limit := time.Now().Add(Patience)
 	for tries := (Tries{}); ; {
@@ -89,7 +89,7 @@ func (s *Service[Q, A]) Of(ctx context.Context, shard int, question Q) (a A, err
 	}
 }
 
-// unanswered returns the error of a question that no owner has answered in time.
+// unanswered returns the error of a question not answered in time by any owner.
 func unanswered(err error) error {
 	return task.Errorf(task.StoreUnavailable, "no gateway works on this part of the store now; try again later").
 		WithData("reason", "STORE_UNAVAILABLE").WithCause(err)
@@ -119,7 +119,7 @@ func unpackReply[A any](data []byte) (a A, err error) {
 	return a, nil
 }
 
-// All asks each process that lives, and yields their answers with their names; this one's has none where it is alone.
+// All asks each living process, and yields their answers with their names; this one's has no name if it is alone.
 func (s *Service[Q, A]) All(ctx context.Context, question Q) iter.Seq2[Answer[A], error] {
 	return func(yield func(Answer[A], error) bool) {
 		peers := s.set.Peers()
@@ -145,13 +145,13 @@ func (s *Service[Q, A]) All(ctx context.Context, question Q) iter.Seq2[Answer[A]
 	}
 }
 
-// Answer is that of one process.
+// Answer is the answer of one process.
 type Answer[A any] struct {
 	Node  string
 	Value A
 }
 
-// Tell asks each process that lives, and waits for their answers, which do not matter.
+// Tell asks each living process, and waits for their answers. Their contents do not matter.
 func (s *Service[Q, A]) Tell(ctx context.Context, question Q) (answered int) {
 	for _, err := range s.All(ctx, question) {
 		if err == nil {
