@@ -12,13 +12,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Cursor is a position that outlives the process, under a name. It is a log with metadata and no records, which pins
-// the log that it follows: see replay.Pin. It is not safe for concurrent use.
+// Cursor is a position outliving the process, under a name. It is a log with metadata and no records. It pins the log
+// it follows: see replay.Pin. It is not safe for concurrent use.
 type Cursor struct {
-	Name     string // of the log that is the cursor
-	Log      string // that is followed
-	Position        // as it is to be stored
-	Data     any    // what the follower keeps beside: it is stored as JSON
+	Name     string // of the cursor's own log
+	Log      string // the followed log
+	Position        // as to be stored
+	Data     any    // the follower's own data beside: stored as JSON
 	DueAt    time.Time
 	Durable  bool // a loss of power must not take the next write
 
@@ -32,8 +32,8 @@ type stored struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Read reads a cursor by its name. If there is none, it returns one that is not stored yet, without a Log. data, which
-// may be nil, gets what the follower keeps beside.
+// Read reads a cursor by its name. If there is none, it returns one not stored yet, without a Log. data gets the
+// follower's own data; it may be nil.
 func Read(ctx context.Context, logs replay.Logs, name string, data any) (Cursor, error) {
 	head, err := logs.Head(ctx, name)
 	if errors.Is(err, replay.ErrNotFound) {

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestCursor: two that write one cursor lose no position, and what is kept beside is read again.
+// TestCursor: two writers of one cursor lose no position, and the data beside it is read again.
 func TestCursor(t *testing.T) {
 	store := &replaytest.Rival{Store: replay.NewMemory(replay.Settings{}), Classes: "c"}
 	type about struct{ Name string }
@@ -67,7 +67,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestTimeOfAPin: a log that has ended can be read for as long as the store keeps it for followers, and no longer.
+// TestTimeOfAPin: an ended log can be read as long as the store keeps it for followers, and no longer.
 func TestTimeOfAPin(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{PinFor: 48 * time.Hour})
@@ -98,7 +98,7 @@ func TestTimeOfAPin(t *testing.T) {
 	})
 }
 
-// TestLostEvents: a follower of events that a loss of power took goes on with those that are appended next.
+// TestLostEvents: a follower of events taken by a loss of power goes on with the next events appended.
 func TestLostEvents(t *testing.T) {
 	store := replay.NewMemory(replay.Settings{})
 	w := newWriter(t, store)

@@ -20,23 +20,23 @@ import (
 
 const followed = "tlog"
 
-// writer appends to the log of a task, as the life-cycle does, and remembers what followers must read.
+// writer appends to the log of a task, as the life-cycle does, and remembers the states followers must read.
 type writer struct {
 	t        *testing.T
 	store    replay.Store
 	fold     task.Fold
 	revision uint64
 	now      time.Time
-	states   []state // all that the task has entered
+	states   []state // all states entered by the task
 	pieces   int
-	beyond   bool // events were trimmed that a cursor still needed
+	beyond   bool // events still needed by a cursor were trimmed
 }
 
-// state is a state as a follower that folds sees it.
+// state is a state as seen by a folding follower.
 type state struct {
 	State    task.State
 	At       time.Time
-	Products string // the text; "?" where it may not be known
+	Products string // the text; "?" if it may be unknown
 }
 
 func newWriter(t *testing.T, store replay.Store) *writer {
@@ -72,7 +72,7 @@ func (w *writer) append(a replay.Append, events ...task.Event) {
 	w.revision++
 }
 
-// status returns the event by which the task enters a state, or says more about the one that it is in.
+// status returns the event by which the task enters a state, or updates its present state.
 func (w *writer) status(s task.State) task.Event {
 	if had := w.fold.Status(); had.State == s {
 		return task.Event{Status: &task.Status{State: s, ChangedAt: had.ChangedAt}}
@@ -110,14 +110,14 @@ func (w *writer) trim(upTo uint64) {
 	w.append(replay.Append{Trim: upTo, Snapshot: task.AppendEvent(nil, &task.Event{Task: fold.Task()})})
 }
 
-// reader is a follower with a cursor, and what it has read.
+// reader is a follower with a cursor, and the states it has read.
 type reader struct {
 	w      *writer
 	folds  bool
 	cursor Cursor
 	f      *Follower
 	got    []state
-	kept   int // how many of got are behind the stored cursor, at least
+	kept   int // least number of got behind the stored cursor
 	ended  bool
 }
 
@@ -165,14 +165,14 @@ func (r *reader) step(n int, fails bool) {
 	}
 }
 
-// enter checks that a state is the next one, or, after a crash, one that was read before.
+// enter checks that a state is the next one, or, after a crash, one read before.
 func (r *reader) enter(got state) {
 	for i, had := range r.got {
 		if had.At.Equal(got.At) {
 			if i < r.kept {
 				r.w.t.Fatalf("%v was read again, and the cursor was behind it", got)
 			}
-			r.got = r.got[:i] // what follows is read again, too
+			r.got = r.got[:i] // the following states are read again, too
 			break
 		}
 	}
@@ -197,7 +197,7 @@ func (r *reader) save() {
 }
 
 // TestFollowers: in any order of appends, trims, deliveries and crashes, each follower reads every state exactly in
-// order, as the task was then where the log still had it. What was read behind a cursor is not read again.
+// order, as the task was then if the log still had it. States read behind a cursor are not read again.
 func TestFollowers(t *testing.T) {
 	states := []task.State{task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion}
 	for seed := range uint64(400) {

@@ -12,9 +12,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Follower reads the log of one task from a position on: what is stored, and then what is appended. Unlike a
-// replay.Reader it goes on where the next events are no longer kept, or were lost with the power: see Steps. At rest it
-// is a position and nothing else. One goroutine at a time uses a Follower.
+// Follower reads the log of one task from a position on: the stored events, and then new ones. Unlike a replay.Reader
+// it goes on if the next events are no longer kept, or were lost with the power: see Steps. At rest it is a position
+// and nothing else. One goroutine at a time uses a Follower.
 type Follower struct {
 	store replay.Logs
 	log   string
@@ -25,18 +25,18 @@ type Follower struct {
 	reader replay.Reader // nil at rest
 }
 
-// New returns a follower of a log that has read it up to a position. If it folds, it has the Task at each step, and
+// New returns a follower of a log, with the log read up to a position. If it folds, it has the Task at each step, and
 // reads the log from its beginning when it wakes up.
 func New(store replay.Logs, log string, from Position, folds bool) *Follower {
 	return &Follower{store: store, log: log, at: from, folds: folds}
 }
 
-// At returns the position behind the last step that was taken.
+// At returns the position behind the last step taken.
 func (f *Follower) At() Position { return f.at }
 
-// Next returns the next steps, and whether more follow at once. The caller takes them, one after the other; those that
-// it does not take are returned again after Rest. No steps, no more and a nil error say that all was read. The error is
-// io.EOF at the end of a log that has ended, or one of replay.Reader.Next.
+// Next returns the next steps, and whether more follow at once. The caller takes them, one after the other; steps not
+// taken are returned again after Rest. No steps, no more and a nil error mean everything was read. The error is io.EOF
+// at the end of an ended log, or one of replay.Reader.Next.
 func (f *Follower) Next(ctx context.Context) (steps []Step, more bool, err error) {
 	if f.reader == nil || f.folds && f.fold == nil {
 		if f.folds && f.at.Seq > 0 {
@@ -112,8 +112,8 @@ func (f *Follower) Task() *task.Task {
 	return f.fold.Task()
 }
 
-// Wake has f called when there is something to read, as replay.Reader.Wake does. A follower that has read all calls it.
-// While the task waits for its Leader, the fold is not kept.
+// Wake has f called when there is something to read, as replay.Reader.Wake does. A follower with everything read calls
+// it. While the task waits for its Leader, the fold is not kept.
 func (f *Follower) Wake(wake func()) {
 	if f.at.State.Settled() {
 		f.fold = nil
@@ -135,7 +135,7 @@ func (f *Follower) Rewind(to Position) {
 	f.at = to
 }
 
-// Follow yields the steps of a log behind a position, and waits for more until the log has ended, which is no error, or
+// Follow yields the steps of a log behind a position, and waits for more until the log has ended, without an error, or
 // ctx is done. It does not fold.
 func Follow(ctx context.Context, store replay.Logs, log string, from Position) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

@@ -10,14 +10,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Position is how far a follower has read the log of a task. The zero Position is the beginning. The names of the
-// members are stored.
+// Position is the place a follower has read the log of a task up to. The zero Position is the beginning. The names of
+// the members are stored.
 type Position struct {
 	Seq uint64 `json:"seq,omitempty"` // of the last event
-	// At is when the last state was entered that was read: times rise strictly within a task, so states are found again
-	// by it that the log has only in a snapshot.
+	// At is the time the last read state was entered: times rise strictly within a task, so states held only by a snapshot
+	// of the log are found again by it.
 	At    time.Time  `json:"at,omitzero"`
-	State task.State `json:"state,omitempty"` // that the task had then
+	State task.State `json:"state,omitempty"` // of the task then
 }
 
 // take moves the position to an event, and reports whether the task has entered another state by it.
@@ -37,17 +37,16 @@ func (p *Position) take(ev *task.Event) (entered bool) {
 
 // Step is an event of a task as a follower reads it.
 type Step struct {
-	// Event stands for itself, or, if it is a Task with a number other than 1, for events that the log has only in a
-	// snapshot: the Task as it was at its last one.
+	// Event stands for itself, or, if it is a Task with a number other than 1, for events held only by a snapshot of the
+	// log: the Task as it was at its last one.
 	task.Event
-	Entered bool     // the task has entered another state, which was not read before
+	Entered bool     // the task has entered another state, not read before
 	After   Position // the position behind the step
 }
 
-// Steps yields the events of a log, as Store.Load has returned it, in order. Those up to from.Seq, which were read
-// before, enter no state. A snapshot of events that were not read is yielded as a step for each state that was not
-// read. So no state is left out, whatever was trimmed; but which products the task had is known for the last one only.
-// An error says that the log is damaged.
+// Steps yields the events of a log, as returned by Store.Load, in order. Those up to from.Seq were read before and
+// enter no state. A snapshot of unread events is yielded as a step for each unread state. So no state is left out,
+// whatever was trimmed; but the products of the task are known for the last one only. An error means a damaged log.
 func Steps(from Position, head replay.Head, snapshot []byte, records []replay.Record) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		var at Position
@@ -78,7 +77,7 @@ func Steps(from Position, head replay.Head, snapshot []byte, records []replay.Re
 	}
 }
 
-// step returns the step that a record is behind a position.
+// step returns the step of a record behind a position.
 func (p Position) step(r replay.Record) (Step, error) {
 	ev, err := task.DecodeEvent(r.Data)
 	if err != nil {
@@ -89,18 +88,18 @@ func (p Position) step(r replay.Record) (Step, error) {
 	return Step{ev, entered, p}, nil
 }
 
-// fromSnapshot returns the steps for a snapshot. The numbers of the events by which the states were entered are no
-// longer known: they get the last numbers before the end of the snapshot.
+// fromSnapshot returns the steps for a snapshot. The numbers of the events entering the states are no longer known:
+// they get the last numbers before the end of the snapshot.
 func fromSnapshot(from Position, ev task.Event) []Step {
 	whole := ev.Task
-	if whole == nil { // what is no snapshot of a task has no history
+	if whole == nil { // data other than a snapshot of a task has no history
 		return []Step{{Event: ev}}
 	}
 	history := whole.StatusHistory
 	if len(history) == 0 {
 		history = []task.Status{whole.Status}
 	}
-	first := 0 // of those that were not read
+	first := 0 // of the unread ones
 	for first < len(history) && !history[first].ChangedAt.After(from.At) {
 		first++
 	}
