@@ -16,15 +16,15 @@ type candidate struct {
 
 func (n candidate) is(other candidate) bool { return n.name == other.name }
 
-// want says that an operator has moved a shard to a node. The latest one counts.
+// want is an operator's move of a shard to a node. The latest one counts.
 type want struct {
 	Shard int   `json:"shard"`
 	At    int64 `json:"at"` // Unix time, ns
 }
 
-// assign returns the node that should own each shard: first the one that an operator has moved it to, then of those
-// that have not got their share yet the one with the greatest hash of its name and the shard. A node that refuses a
-// shard is left out for it, unless all do. It does not depend on the order of the nodes. There is at least one node.
+// assign returns the node to own each shard: first the one an operator has moved it to, then, of those without their
+// full share, the one with the greatest hash of its name and the shard. A node refusing a shard is left out for it,
+// unless all do. It does not depend on the order of the nodes. There is at least one node.
 func assign(shards int, nodes []candidate) []string {
 	owner, count := make([]string, shards), make(map[string]int, len(nodes))
 	at := make([]int64, shards)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAssign: all nodes have an equal share, whatever the order in which they are known, and a node that comes or goes
-// moves few shards more than it must.
+// TestAssign: all nodes have an equal share, known in any order, and a node coming or going moves few shards more than
+// it must.
 func TestAssign(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, shards := range []int{1, 16, 64, 128} {
@@ -47,8 +47,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestAssignWilling: a node gets no shard that it refuses, unless all refuse it, even where an operator has moved the
-// shard to it; the others keep about their share.
+// TestAssignWilling: a node gets no shard it refuses, unless all refuse it, even if an operator has moved the shard to
+// it; the others keep about their share.
 func TestAssignWilling(t *testing.T) {
 	const shards = 16
 	nodes := []candidate{{name: "a", wants: []want{{3, 1}}, refuses: []int{3, 4, 5, 99}}, {name: "b", refuses: []int{4}},

@@ -11,12 +11,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// MovedError says that a node has not carried a call out, or is not known to have, because it does not own the shard or
-// does not answer. It wraps replay.ErrFenced.
+// MovedError is the error of a call not carried out by a node, or not known to be, because the node does not own the
+// shard or does not answer. It wraps replay.ErrFenced.
 type MovedError struct {
 	Shard int  // -1 for a call to a node
 	Begun bool // the node may have begun
-	// Silent is how long nothing was heard of the node when the call was given up.
+	// Silent is the time nothing was heard of the node before the call was given up.
 	Silent time.Duration
 }
 
@@ -30,12 +30,12 @@ func (e *MovedError) Error() string {
 // Unwrap returns replay.ErrFenced.
 func (e *MovedError) Unwrap() error { return replay.ErrFenced }
 
-// RemoteError is what the service of another node has returned as its error.
+// RemoteError is the error returned by the service of another node.
 type RemoteError struct{ Node, Text string }
 
 func (e *RemoteError) Error() string { return fmt.Sprintf("node %q: %s", e.Node, e.Text) }
 
-// BusyError says that a node has not begun with a call, because it has too much to do.
+// BusyError is the error of a call not begun by a node, because the node has too much to do.
 type BusyError struct{ Node string }
 
 func (e *BusyError) Error() string {
@@ -55,7 +55,7 @@ func (c *Cluster) Handle(name string, answer func(ctx context.Context, shard int
 	})
 }
 
-// HandleRequests is Handle for a service that counts itself what its calls hold, before they do.
+// HandleRequests is Handle for a service counting the memory of its calls itself, before they hold it.
 func (c *Cluster) HandleRequests(name string, answer func(ctx context.Context, q *Request) ([]byte, error)) {
 	c.calls.handle(name, false, answer)
 }
@@ -67,8 +67,8 @@ func (c *Cluster) Call(ctx context.Context, shard int, service string, request [
 	return reply, err
 }
 
-// CallOwner is Call, and returns the name of the node that was asked, too; empty for none. reserve is called before the
-// reply is held; nil if it is not counted.
+// CallOwner is Call, and returns the name of the node asked, too; empty for none. reserve is called before the reply is
+// held; nil if it is not counted.
 func (c *Cluster) CallOwner(
 	ctx context.Context, shard int, service string, request []byte, reserve replay.Reserve,
 ) (reply []byte, node string, err error) {
@@ -194,12 +194,12 @@ func (c *Cluster) read(ctx context.Context, p *pending, r *reply, f frame, reser
 	return nil
 }
 
-// result returns what the reply says.
+// result returns the data or the error of the reply.
 func (r *reply) result(node string) ([]byte, error) {
 	switch r.status {
 	case ended:
 		return r.data, nil
-	case notOwner, noService: // a node that has just begun does not have all of them yet
+	case notOwner, noService: // a node just begun does not have all of them yet
 		return nil, &MovedError{Shard: r.shard}
 	case moved:
 		return nil, &MovedError{Shard: r.shard, Begun: true}
@@ -220,16 +220,16 @@ func (c *Cluster) sendParts(to string, id uint64, k kind, out *outgoing, granted
 		out.sent += n
 	}
 	if out.sent == len(out.data) {
-		*out = outgoing{} // who waits for the reply holds it no longer
+		*out = outgoing{} // the caller waiting for the reply holds it no longer
 	}
 	return nil
 }
 
-// unasked returns how many bytes of a body of a size go into the first message. The rest is sent when the receiver has
+// unasked returns the number of bytes of a body of a size for the first message. The rest is sent when the receiver has
 // counted it.
 func (c *Cluster) unasked(size int) int { return min(size, maxUnasked, c.room()) }
 
-// room returns how many bytes of a body go into one message.
+// room returns the number of bytes of a body for one message.
 func (c *Cluster) room() int {
 	return max(min(c.config.Network.MaxData(), window/2)-overhead-maxService, 1)
 }
@@ -242,18 +242,18 @@ func (c *Cluster) send(to string, id uint64, f *frame) error {
 // announce has all nodes ask for the owner of a shard.
 func (c *Cluster) announce(shard int) { c.send(everybody, 0, &frame{kind: ownerFrame, shard: shard}) }
 
-// outgoing is a body that is sent in parts.
+// outgoing is a body sent in parts.
 type outgoing struct {
 	data []byte
 	sent int
 }
 
 const (
-	// maxBody is the most bytes of a request or reply: more than the largest task that a gateway may keep.
+	// maxBody is the most bytes of a request or reply: more than the largest task a gateway may keep.
 	maxBody = 256 << 20
-	// maxUnasked is how many bytes of a body are sent before the receiver asks for them. So little is not counted there:
+	// maxUnasked is the number of bytes of a body sent before the receiver asks for them. So little is not counted there:
 	// the number of calls bounds it.
 	maxUnasked = 32 << 10
-	// window is how many bytes of a body are on their way at most.
+	// window is the greatest number of bytes of a body on their way.
 	window = 2 << 20
 )

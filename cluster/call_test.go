@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// pair starts two nodes that own shards, and returns a shard of the second one.
+// pair starts two nodes owning shards, and returns a shard of the second one.
 func (w *world) pair() (a, b *node, of int) {
 	w.Helper()
 	a, b = w.start("a"), w.start("b")
@@ -45,7 +45,7 @@ func body(n int) []byte {
 	return b
 }
 
-// TestCall: a request reaches the owner, and its answer who has asked, whatever their sizes and those of messages.
+// TestCall: a request reaches the owner, and its answer the caller, at any sizes of them and of messages.
 func TestCall(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -99,7 +99,7 @@ func (w *world) idle(nodes ...*node) {
 	}
 }
 
-// TestCallErrors: an error says whose it is, and whether the call may be made again.
+// TestCallErrors: an error tells its origin, and whether the call may be made again.
 func TestCallErrors(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -118,7 +118,7 @@ func TestCallErrors(t *testing.T) {
 		b.setBusy("")
 		at := w.at()
 		b.die()
-		moved(t, err0(a.Call(w.Context(), of, "fails", nil)), false) // nobody listens
+		moved(t, err0(a.Call(w.Context(), of, "fails", nil)), false) // no process listens
 		if w.at() > at+10*time.Millisecond {
 			t.Errorf("it took %v", w.at()-at)
 		}
@@ -134,7 +134,7 @@ func TestCallErrors(t *testing.T) {
 
 func err0(_ []byte, err error) error { return err }
 
-// moved fails the test unless an error says that the shard has moved, and whether the node may have begun.
+// moved fails the test unless an error is for a moved shard, and tells whether the node may have begun.
 func moved(t *testing.T, err error, begun bool) {
 	t.Helper()
 	e, ok := errors.AsType[*cluster.MovedError](err)
@@ -143,12 +143,12 @@ func moved(t *testing.T, err error, begun bool) {
 	}
 }
 
-// TestCallEnds: a call ends when the owner dies, is stopped, or is not heard any more; the owner is told when nobody
+// TestCallEnds: a call ends when the owner dies, is stopped, or is not heard any more; the owner learns when no caller
 // waits any more.
 func TestCallEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(a, b *node, cancel func())
-		within  time.Duration // for who asks
+		within  time.Duration // for the caller
 		over    time.Duration // for the owner, if it lives
 		err     error
 	}{
@@ -158,7 +158,7 @@ func TestCallEnds(t *testing.T) {
 		"cut off":  {func(_, b *node, _ func()) { b.link.Disconnect(true) }, takeOver, -1, replay.ErrFenced},
 		"left":     {func(_, b *node, _ func()) { b.end() }, handOver, 0, replay.ErrFenced},
 		"abandoned": {func(a, _ *node, cancel func()) {
-			a.link.Lose(func(m cluster.Message) bool { return true }) // the word that it is canceled, too
+			a.link.Lose(func(m cluster.Message) bool { return true }) // the word of the cancel, too
 			cancel()
 		}, 0, 5 * lease, context.Canceled},
 		"taken for dead": {func(a, _ *node, _ func()) { a.link.LoseWrites(true) }, takeOver, takeOver, replay.ErrFenced},
@@ -222,7 +222,7 @@ func TestCallEnds(t *testing.T) {
 	}
 }
 
-// TestLostParts: a call of which any message is lost ends, and is never carried out with other bytes.
+// TestLostParts: a call with any message lost ends, and is never carried out with other bytes.
 func TestLostParts(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -263,7 +263,7 @@ func TestLostParts(t *testing.T) {
 	})
 }
 
-// TestLostPart: a call ends soon of which a part, or the leave to send more, was lost, although both nodes live.
+// TestLostPart: a call with a part, or the leave to send more, lost ends soon, although both nodes live.
 func TestLostPart(t *testing.T) {
 	for name, kind := range cluster.PartKinds {
 		t.Run(name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestLostPart(t *testing.T) {
 	}
 }
 
-// TestTime: the owner has no more time than who asks.
+// TestTime: the owner has no more time than the caller.
 func TestTime(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -314,7 +314,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// TestReserve: a reply is not read for which there is no memory.
+// TestReserve: a reply is not read without memory for it.
 func TestReserve(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -329,7 +329,7 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// TestHostile: messages that no node sends change nothing.
+// TestHostile: messages never sent by nodes change nothing.
 func TestHostile(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -351,7 +351,7 @@ func TestHostile(t *testing.T) {
 			to := w.Owner(of).Incarnation
 			hostile.Send(cluster.Message{From: "hostile", To: to, ID: r.Uint64N(9), Data: data})
 		}
-		bubble.Pass(10 * lease) // calls that were begun are abandoned
+		bubble.Pass(10 * lease) // begun calls are abandoned
 		if got, err := a.Call(w.Context(), of, "echo", []byte("q")); err != nil || string(got) != "q" {
 			t.Errorf("%q, %v", got, err)
 		}

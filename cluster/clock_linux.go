@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now returns the time since the machine was started. It counts the time for which the machine was suspended.
+// now returns the time since the machine was started. It counts the time of suspension.
 func now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestClock: the clock is that of the machine, which goes on while the machine is suspended, and never back.
+// TestClock: the clock is the machine's: it goes on while the machine is suspended, and never back.
 func TestClock(t *testing.T) {
 	var up float64
 	data, err := os.ReadFile("/proc/uptime")

@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// Config is what a node of a cluster needs.
+// Config is the configuration of a node of a cluster.
 type Config struct {
 	Name    string // of the node; see CheckName
 	Version string // of the program, for operators
@@ -29,25 +29,25 @@ type Config struct {
 	Registry Registry
 	Network  Network
 
-	// Lease is for how long a node may act after it has sent its record; 0 for DefaultLease. It is the same for all nodes.
+	// Lease is the time a node may act after it has sent its record; 0 for DefaultLease. It is the same for all nodes.
 	Lease time.Duration
-	// Busy says why a shard that this node owns should not move now; empty if it may. It is asked often, under no lock,
+	// Busy returns the reason a shard of this node should not move now; empty if it may. It is asked often, under no lock,
 	// and should not wait: nothing else moves meanwhile. Nil for never.
 	Busy func(shard int) string
 	Log  *slog.Logger
 
-	// Clock returns the time since something; nil for the clock of the machine, which counts suspension. For tests.
+	// Clock returns the time since a fixed moment; nil for the clock of the machine, which counts suspension. For tests.
 	Clock func() time.Duration
 
 	protocol int // 0 for Protocol
 }
 
-// DefaultLease is how long a lease runs.
+// DefaultLease is the length of a lease.
 const DefaultLease = 3 * time.Second
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// CheckName returns an error that says what the name of a node must be, if it is another one.
+// CheckName returns an error with the rule for the name of a node, if name breaks it.
 func CheckName(name string) error {
 	if validName.MatchString(name) {
 		return nil
@@ -55,8 +55,8 @@ func CheckName(name string) error {
 	return fmt.Errorf("the name of a node has 1 to 64 letters, digits, hyphens and underscores, but this is %q", name)
 }
 
-// Cluster is this node, and what it knows of the others. It implements replay.Shards and shard.Peers. Its
-// methods may be called by any number of goroutines at once.
+// Cluster is this node, with its knowledge of the others. It implements replay.Shards and shard.Peers. Its methods may
+// be called by any number of goroutines at once.
 type Cluster struct {
 	config      Config
 	log         *slog.Logger
@@ -71,43 +71,43 @@ type Cluster struct {
 	stops  []func()
 
 	lease  atomic.Int64  // until when this node may act, on the clock; 0 for not at all
-	doubts atomic.Uint64 // how often shards may have been lost unseen
-	odd    atomic.Int64  // when a message was logged that cannot be read, on the clock; 0 for never
+	doubts atomic.Uint64 // number of times shards may have been lost unseen
+	odd    atomic.Int64  // when an unreadable message was last logged, on the clock; 0 for never
 
 	mu       lockorder.Mutex[lockorder.Cluster] // no other room is called under it
-	changed  chan struct{}                      // closed at the next change of what follows
+	changed  chan struct{}                      // closed at the next change of the fields below
 	self     self
 	members  map[string]*member       // by name
 	registry string                   // see Record.Registry; empty before it was asked
-	lapsed   map[string]time.Duration // by incarnation that was replaced: when its record was last seen to change
+	lapsed   map[string]time.Duration // by replaced incarnation: time its record was last seen to change
 	since    time.Duration            // since when the own lease holds without a break; 0 if it does not
 	joined   bool                     // the registry has the record of this incarnation
-	problem  error                    // why the node has not joined
+	problem  error                    // reason the node has not joined
 	shards   []shardState
-	moving   int           // the shard that is released, and has no owner yet; -1 for none
+	moving   int           // the released shard without an owner yet; -1 for none
 	moved    time.Duration // when it was released
-	calm     time.Duration // from when on shards move that should be elsewhere: those of a node that is gone come first
+	calm     time.Duration // the time to begin moving misplaced shards: those of a gone node come first
 
 	calls calls
 }
 
-// self is what the record of this node says.
+// self is the content of the record of this node.
 type self struct {
 	revision uint64
 	draining bool
-	force    bool // shards move although they are busy
+	force    bool // busy shards move, too
 	wants    []want
 	started  time.Time
 	sent     time.Duration // when the record was last sent
 	urgent   bool          // it has changed since
-	lapsed   bool          // the lease had lapsed, and others that have joined since were not looked for yet
+	lapsed   bool          // the lease had lapsed, and nodes joined since were not looked for yet
 }
 
-// shardState is what this node knows of a shard.
+// shardState is this node's knowledge of a shard.
 type shardState struct {
 	store *store    // nil while this node does not own the shard
-	since time.Time // since when it does
-	stray bool      // its record may name this node, which has not opened it or could not release it
+	since time.Time // start of the ownership
+	stray bool      // its record may name this node, though the node has not opened it or could not release it
 	refusal
 	route route
 }
@@ -156,7 +156,7 @@ func Open(c Config) (*Cluster, error) {
 	return n, nil
 }
 
-// Close leaves the cluster. It is called after the set of shards was closed, which releases them.
+// Close leaves the cluster. It is called after the close of the set of shards; that close releases them.
 func (c *Cluster) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.config.Lease)
 	defer cancel()
@@ -195,7 +195,7 @@ func (c *Cluster) Count() int { return len(c.shards) }
 // Logs implements replay.Shards.
 func (c *Cluster) Logs(shard int) replay.Logs { return c.config.Streams.Logs(shard) }
 
-// kick has the node look again at what it owns.
+// kick has the node look again at its shards.
 func (c *Cluster) kick() {
 	select {
 	case c.look <- struct{}{}:
@@ -212,13 +212,13 @@ func (c *Cluster) hurry() {
 	}
 }
 
-// change wakes what waits for a change. c.mu is held.
+// change wakes all waiting for a change. c.mu is held.
 func (c *Cluster) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// NameTakenError says that another process has the name of this node, and lives.
+// NameTakenError is the error of a node with its name taken by another living process.
 type NameTakenError struct{ Name, Incarnation string }
 
 func (e *NameTakenError) Error() string {
@@ -226,8 +226,8 @@ func (e *NameTakenError) Error() string {
 		"own, or stop the other one", e.Name)
 }
 
-// Joined waits until this node has joined the cluster. The error is a NameTakenError at once if another process lives
-// that has its name, and otherwise the reason for which it has not joined when ctx is done; it goes on trying.
+// Joined waits until this node has joined the cluster. The error is a NameTakenError at once if another living process
+// has its name, and otherwise the reason it has not joined when ctx is done; it goes on trying.
 func (c *Cluster) Joined(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -259,8 +259,8 @@ func (c *Cluster) Ready() error {
 	return c.held()
 }
 
-// ErrNoLease is the error of what a node may not do because its lease is over, or because it has to check first which
-// shards are still its own. It may pass.
+// ErrNoLease is the error of acts a node may not do because its lease is over, or because it has to check the ownership
+// of its shards first. It may pass.
 var ErrNoLease = fmt.Errorf("this node cannot reach the quorum of its cluster: %w", replay.ErrUnavailable)
 
 // held returns nil while the lease of the node holds.

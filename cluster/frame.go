@@ -7,25 +7,25 @@ import (
 	"errors"
 )
 
-// kind is what the data of a message is: its first byte.
+// kind is the kind of the data of a message: its first byte.
 type kind byte
 
 // The kinds. Nodes of two versions speak with each other while the program is replaced, so they do not change.
 const (
 	callFrame  kind = iota + 1 // asks: shard, service, time limit, size, the first part of the request
-	partFrame                  // from who asks: offset, a part of the request
-	grantFrame                 // to who asks: how many bytes of the request may have been sent
+	partFrame                  // from the caller: offset, a part of the request
+	grantFrame                 // to the caller: number of bytes of the request allowed to be sent
 	cancelFrame
-	pingFrame    // from who asks
+	pingFrame    // from the caller
 	workingFrame // answers a ping
 	unknownFrame // answers a ping, a part or a grant: there is no such call, or not any more
-	replyFrame   // to who asks: status, size, the first part of the reply
-	restFrame    // to who asks: offset, a part of the reply
-	takeFrame    // from who asks: how many bytes of the reply may have been sent
+	replyFrame   // to the caller: status, size, the first part of the reply
+	restFrame    // to the caller: offset, a part of the reply
+	takeFrame    // from the caller: number of bytes of the reply allowed to be sent
 	ownerFrame   // to all nodes: the owner of a shard has changed
 )
 
-// status is how a call has ended.
+// status is the outcome of a call.
 type status byte
 
 // The statuses. The text of an error is in the reply, but for ended.
@@ -38,14 +38,14 @@ const (
 	noService        // the node has no such service
 )
 
-// frame is the data of a message. Its kind says which fields count.
+// frame is the data of a message. Its kind determines the fields in use.
 type frame struct {
 	kind    kind
 	shard   int // -1 for none
 	service string
 	limit   uint64 // ms; 0 for none
 	size    uint64 // of the whole request or reply
-	offset  uint64 // of data; or how many bytes are granted
+	offset  uint64 // of data; or the number of granted bytes
 	status  status
 	data    []byte // a view of the message
 }

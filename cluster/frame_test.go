@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzFrame: a frame that was read is written as it was, or shorter, and is the same when it is read again.
+// FuzzFrame: a frame read is written as it was, or shorter, and is the same when read again.
 func FuzzFrame(f *testing.F) {
 	for _, s := range []frame{
 		{kind: callFrame, shard: 3, service: "s", limit: 9, size: 4, data: []byte("data")},

@@ -46,8 +46,8 @@ func (c *Cluster) tryJoin(ctx context.Context) error {
 	return c.enter(ctx)
 }
 
-// enter has others know that this node joins, looks for those that have joined meanwhile, and only then takes part:
-// so of two nodes that do not work together, and look at once, the one withdraws whose record came later.
+// enter announces this node to others, looks for nodes joined meanwhile, and only then takes part: so of two nodes that
+// do not work together, and look at once, the one with the later record withdraws.
 func (c *Cluster) enter(ctx context.Context) error {
 	announced := c.config.Clock()
 	if err := c.write(ctx, joining); err != nil {
@@ -68,8 +68,8 @@ func (c *Cluster) enter(ctx context.Context) error {
 	return nil
 }
 
-// back looks for nodes that have joined while others may have taken this one for gone, and gives up all shards if it
-// does not work together with one of them.
+// back looks for nodes joined while others may have taken this one for gone, and gives up all shards if it does not
+// work together with one of them.
 func (c *Cluster) back(ctx context.Context) error {
 	c.mu.Lock()
 	lapsed := c.self.lapsed
@@ -87,7 +87,8 @@ func (c *Cluster) back(ctx context.Context) error {
 	return err
 }
 
-// lookAgain returns a ProtocolError if this node, whose record is written, does not work together with another one.
+// lookAgain returns a ProtocolError if this node does not work together with another one. This node's record is
+// written.
 func (c *Cluster) lookAgain(ctx context.Context) error {
 	all, err := c.config.Registry.All(ctx)
 	if err != nil {
@@ -102,8 +103,8 @@ func (c *Cluster) lookAgain(ctx context.Context) error {
 	return c.agree(revision)
 }
 
-// takeName finds out whether the process lives that has written the record under the name of this node. One that is not
-// listening any more is dead, or cut off. One that neither answers nor is dead is given a lease to be heard of.
+// takeName finds out whether the writer of the record under the name of this node still lives. A process no longer
+// listening is dead, or cut off. A process neither answering nor dead is given a lease to be heard of.
 func (c *Cluster) takeName(ctx context.Context, r Record) error {
 	var former record
 	err := json.Unmarshal(r.Data, &former)
@@ -127,7 +128,7 @@ func (c *Cluster) takeName(ctx context.Context, r Record) error {
 	return nil
 }
 
-// errSilent says that a process may live that has the name of this node.
+// errSilent is the error for a possibly living process with the name of this node.
 var errSilent = errors.New("a process that had the name of this node does not answer; waiting until its lease is over")
 
 // silent returns nil if the record under the name of this node has been the same for a lease and a margin. Until then

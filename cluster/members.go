@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// record is what the registry has of a node.
+// record is the record of a node in the registry.
 type record struct {
 	Incarnation string    `json:"incarnation"`
 	Version     string    `json:"version,omitempty"`
@@ -20,23 +20,23 @@ type record struct {
 	Joining     bool      `json:"joining,omitempty"` // it looks whether it may join, and acts not yet
 	Left        bool      `json:"left,omitempty"`    // the process has ended, and acts no more
 	Wants       []want    `json:"wants,omitempty"`
-	Refuses     []int     `json:"refuses,omitempty"` // shards that it could not claim
-	Owns        int       `json:"owns"`              // how many shards
+	Refuses     []int     `json:"refuses,omitempty"` // shards it could not claim
+	Owns        int       `json:"owns"`              // number of shards
 
 	Lease time.Duration `json:"lease"` // ns
 }
 
-// member is what this node knows of a node, itself included.
+// member is this node's knowledge of a node, itself included.
 type member struct {
 	record
 	revision uint64
-	seen     time.Duration // when the revision was first seen
+	seen     time.Duration // time the revision was first seen
 	gone     bool          // it was silent for too long
 }
 
 func (m *member) living() bool { return !m.gone && !m.Left }
 
-// stage is what the record of a node says of its part in the cluster.
+// stage is the part of a node in the cluster, by its record.
 type stage int
 
 const (
@@ -45,16 +45,17 @@ const (
 	left
 )
 
-// calmAfter is how many leases after a node has gone the shards of others are moved, so that all have their share.
+// calmAfter is the number of leases after the loss of a node until the shards of others are moved, so that all have
+// their share.
 const calmAfter = 2
 
-// forgetAfter is how long a node is shown that does not live.
+// forgetAfter is the time a dead node is still shown.
 const forgetAfter = time.Hour
 
 // margin is added to a lease before others are declared gone: clocks may run at different speeds.
 func (c *Cluster) margin() time.Duration { return c.config.Lease / 30 }
 
-// live writes the record of this node every third of a lease, and does what follows from those of others, until Close.
+// live writes the record of this node every third of a lease, and acts on the records of others, until Close.
 func (c *Cluster) live() {
 	for c.ctx.Err() == nil {
 		now := c.config.Clock()
@@ -99,19 +100,17 @@ func (c *Cluster) next(now time.Duration) time.Duration {
 	return at
 }
 
-// lastOf returns when the record of a node was seen to change, and later where its lease is longer than that of this
-// node, as it is while a configuration is rolled out.
+// lastOf returns the time the record of a node was last seen to change, or later if its lease is longer than this
+// node's, as during the roll-out of a configuration.
 func (c *Cluster) lastOf(m *member) time.Duration { return m.seen + max(0, m.Lease-c.config.Lease) }
 
-// limit returns when a node is gone whose record was seen to change at a time, and not since. While this node could not
-// renew its lease, others could not either as a rule: they get the time of a try that fails, and of the next one.
-// c.mu is held.
+// limit returns the time a node is gone if its record was last seen to change at seen. While this node could not renew
+// its lease, others could not either as a rule: they get the time of a failing try, and of the next one. c.mu is held.
 func (c *Cluster) limit(seen time.Duration) time.Duration {
 	return max(seen+c.config.Lease, c.since+c.tryFor()+c.tryAfter()) + c.margin()
 }
 
-// tryFor is how long a try to renew the lease takes at most, and tryAfter how long after one that has failed the next
-// one begins.
+// tryFor is the longest time of a try to renew the lease, and tryAfter the time from a failed one to the next.
 func (c *Cluster) tryFor() time.Duration   { return c.config.Lease * 2 / 3 }
 func (c *Cluster) tryAfter() time.Duration { return c.config.Lease / 15 }
 
@@ -162,8 +161,8 @@ func (c *Cluster) write(ctx context.Context, as stage) error {
 	return nil
 }
 
-// renew counts the lease from when a record was sent that the registry has now. The record of a node that joins begins
-// no lease.
+// renew counts the lease from the sending of a record now in the registry. The record of a joining node begins no
+// lease.
 func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,9 +191,9 @@ func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 	}
 }
 
-// conflict does what follows from a record under the name of this node that it has not expected in the registry. Of
-// another process, it says that the name is taken. Of this one, it is that of an earlier write, whose answer was lost;
-// then, and if somebody has deleted the record, this node writes again.
+// conflict acts on an unexpected record under the name of this node in the registry. If the record is another
+// process's, the name is taken. If it is this one's, it comes from an earlier write with a lost answer; then, and if
+// the record was deleted, this node writes again.
 func (c *Cluster) conflict(ctx context.Context, as stage) error {
 	all, err := c.config.Registry.All(ctx)
 	if err != nil {
@@ -220,8 +219,8 @@ func (c *Cluster) conflict(ctx context.Context, as stage) error {
 	return c.write(ctx, as)
 }
 
-// expelled gives up all shards for a reason, which it returns: another process has the name of this node, or one lives
-// that it does not work together with.
+// expelled gives up all shards for a reason, and returns it: another process has the name of this node, or this node
+// does not work together with a living one.
 func (c *Cluster) expelled(reason error) error {
 	c.lease.Store(0)
 	c.mu.Lock()
@@ -242,7 +241,7 @@ func (c *Cluster) see(r Record) {
 	defer c.mu.Unlock()
 	c.inRegistry(r.Registry)
 	if r.Name == c.config.Name {
-		return // what this node writes it knows; what another process does is a conflict
+		return // this node knows its own writes; those of another process are a conflict
 	}
 	m := c.members[r.Name]
 	if m != nil && r.Revision <= m.revision {
@@ -269,8 +268,8 @@ func (c *Cluster) see(r Record) {
 	}
 }
 
-// inRegistry takes note of which registry has a record; empty where that is not known. In one that was made again,
-// every record is a new one, however low its revision. c.mu is held.
+// inRegistry takes note of the registry of a record; empty if unknown. In a registry made again, every record is a new
+// one, however low its revision. c.mu is held.
 func (c *Cluster) inRegistry(name string) {
 	if name == "" || name == c.registry {
 		return
@@ -288,7 +287,7 @@ func (c *Cluster) inRegistry(name string) {
 func (c *Cluster) replaced(m *member) {
 	now := c.config.Clock()
 	for incarnation, seen := range c.lapsed {
-		if now > seen+10*c.config.Lease { // as one that was never seen
+		if now > seen+10*c.config.Lease { // as one never seen
 			delete(c.lapsed, incarnation)
 		}
 	}
@@ -335,9 +334,9 @@ func (c *Cluster) judge() error {
 	return nil
 }
 
-// suspects returns the nodes that were silent for a lease and a margin before the last record was sent, with the
-// revisions of their records. quiet says whether one was silent for longer than a third of a lease, and some time for
-// the way: the notice of its record may be lost, and if that is not found out before it is a suspect, its silence
+// suspects returns the nodes silent for a lease and a margin before the last record was sent, with the revisions of
+// their records. quiet reports whether one was silent for longer than a third of a lease, and some time for the way:
+// the notice of its record may be lost, and if the loss is not found out before the node is a suspect, its silence
 // counts from then on.
 func (c *Cluster) suspects() (found map[string]uint64, quiet bool) {
 	c.mu.Lock()
@@ -361,7 +360,7 @@ func (c *Cluster) suspects() (found map[string]uint64, quiet bool) {
 	return found, quiet
 }
 
-// leave has others know that this node acts no more.
+// leave announces to others the end of this node's acts.
 func (c *Cluster) leave(ctx context.Context) {
 	c.mu.Lock()
 	joined := c.joined
@@ -375,7 +374,7 @@ func (c *Cluster) leave(ctx context.Context) {
 	}
 }
 
-// living returns the nodes that live, as far as this node knows: those that may own shards. c.mu is held.
+// living returns the living nodes, as far as this node knows: the possible owners of shards. c.mu is held.
 func (c *Cluster) living() (all []candidate) {
 	draining := true
 	for _, m := range c.members {

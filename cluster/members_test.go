@@ -16,10 +16,10 @@ import (
 
 const (
 	takeOver = lease + lease/30 + 200*time.Millisecond // after the death of a node
-	handOver = 200 * time.Millisecond                  // of a shard that is released
+	handOver = 200 * time.Millisecond                  // of a released shard
 )
 
-// TestJoinAndLeave: shards are shared by the nodes that live. One that leaves hands over at once what it owns.
+// TestJoinAndLeave: shards are shared by the living nodes. A leaving one hands over its shards at once.
 func TestJoinAndLeave(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -41,8 +41,8 @@ func TestJoinAndLeave(t *testing.T) {
 	})
 }
 
-// TestLostAnswer: a node whose record was written, but which has not had the answer, goes on, and others know at once
-// that it leaves.
+// TestLostAnswer: a node with its record written, but without the answer, goes on, and others know at once when it
+// leaves.
 func TestLostAnswer(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -67,7 +67,7 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-// TestFailedWrites: a node whose record cannot be written for a moment tries again soon, and keeps what it owns.
+// TestFailedWrites: a node unable to write its record for a moment tries again soon, and keeps its shards.
 func TestFailedWrites(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -83,8 +83,8 @@ func TestFailedWrites(t *testing.T) {
 	})
 }
 
-// TestDeath: what a node owned that has died is taken over when its lease is over. It comes back when the node does, at
-// once under its name.
+// TestDeath: the shards of a dead node are taken over when its lease is over. They come back with the node, at once
+// under its name.
 func TestDeath(t *testing.T) {
 	for i := range 20 { // at all times between two records
 		inBubble(t, func(w *world) {
@@ -119,7 +119,7 @@ func TestCallToOneThatDies(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
 		bubble.Pass(20 * time.Second)
-		tooLarge := make([]byte, cluster.MaxBody+1) // so that nothing is sent, and nothing waited for
+		tooLarge := make([]byte, cluster.MaxBody+1) // so nothing is sent, and nothing waited for
 		b.die()
 		for at := w.at(); ; bubble.Pass(10 * time.Millisecond) {
 			err := err0(a.CallNode(w.Context(), "b", "none", tooLarge))
@@ -134,8 +134,8 @@ func TestCallToOneThatDies(t *testing.T) {
 	})
 }
 
-// TestDeposedLeader: a node whose lease had lapsed does not act in a shard that was taken over, although the leader
-// that it asks was deposed and does not know of the next owner.
+// TestDeposedLeader: after a lapse of its lease a node does not act in a shard taken over by another, although the
+// leader it asks was deposed and does not know of the next owner.
 func TestDeposedLeader(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -155,8 +155,8 @@ func TestDeposedLeader(t *testing.T) {
 	})
 }
 
-// TestRestart: a node that dies and is started again at once has its name, and its shards when the lease of the process
-// that has died is over, and not before.
+// TestRestart: a node dead and started again at once has its name, and its shards when the lease of the dead process is
+// over, and not before.
 func TestRestart(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -174,8 +174,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestSuspended: a node that was stopped for three leases acts no more when it goes on, and what it appends is refused.
-// It owns shards again later.
+// TestSuspended: a node stopped for three leases acts no more when it goes on, and its appends are refused. It owns
+// shards again later.
 func TestSuspended(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -211,7 +211,7 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// TestUnseen: a shard that was lost while nothing was appended is given up, before anything is acted on again.
+// TestUnseen: a shard lost while nothing was appended is given up, before anything is acted on again.
 func TestUnseen(t *testing.T) {
 	for _, knows := range []bool{false, true} {
 		inBubble(t, func(w *world) {
@@ -239,7 +239,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestNames: a second process under the name of a node that lives is refused, and does no harm.
+// TestNames: a second process under the name of a living node is refused, and does no harm.
 func TestNames(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -281,7 +281,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a node that is started while the registry has no leader joins when there is one.
+// TestUnreachable: a node started while the registry has no leader joins when there is one.
 func TestUnreachable(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.SetDown(true)
@@ -300,7 +300,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestLostNotices: nodes that do not see each other's records ask the registry before they declare anybody gone.
+// TestLostNotices: nodes not seeing each other's records ask the registry before they declare anybody gone.
 func TestLostNotices(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -314,8 +314,8 @@ func TestLostNotices(t *testing.T) {
 	})
 }
 
-// TestLongerLease: a node with a longer lease, as while a configuration is rolled out, is not declared gone before that
-// is over.
+// TestLongerLease: a node with a longer lease, as during the roll-out of a configuration, is not declared gone before
+// that lease is over.
 func TestLongerLease(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -337,8 +337,8 @@ func TestLongerLease(t *testing.T) {
 	})
 }
 
-// TestStolen: a node acts no more on a shard that another one has claimed although both live, and after a lease at most
-// if it does not hear of it.
+// TestStolen: a node acts no more on a shard claimed by another one although both live, and after a lease at most if it
+// does not hear of it.
 func TestStolen(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -385,9 +385,8 @@ func testStolen(t *testing.T, heard bool, within time.Duration) {
 	})
 }
 
-// TestRegistryMadeAgain: when the registry was lost and made again, where revisions begin anew, the nodes see each
-// other as before, and none takes anything from another one. A name whose process was started again meanwhile is seen,
-// too.
+// TestRegistryMadeAgain: when the registry was lost and made again, with revisions begun anew, the nodes see each other
+// as before, and none takes anything from another one. A name with its process started again meanwhile is seen, too.
 func TestRegistryMadeAgain(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, c := w.start("a"), w.start("b"), w.start("c")

@@ -30,8 +30,8 @@ func TestOneByOne(t *testing.T) {
 	})
 }
 
-// TestTakenBack: a node that takes a shard back which it has given up, since the next owner has died, gives shards up
-// again later.
+// TestTakenBack: a node taking back a shard it has given up, since the next owner has died, gives shards up again
+// later.
 func TestTakenBack(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -54,8 +54,7 @@ func TestTakenBack(t *testing.T) {
 	})
 }
 
-// TestTakeOverFirst: while the shards of a node that is gone are taken over, no other shard moves; later all are shared
-// again.
+// TestTakeOverFirst: while the shards of a gone node are taken over, no other shard moves; later all are shared again.
 func TestTakeOverFirst(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, c := w.start("a"), w.start("b"), w.start("c")
@@ -85,7 +84,7 @@ func TestTakeOverFirst(t *testing.T) {
 	})
 }
 
-// TestBusy: a shard that is busy stays until it is not, or until the drain is over.
+// TestBusy: a busy shard stays until it is not busy, or until the drain is over.
 func TestBusy(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -115,7 +114,7 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// TestDrain: a node that is drained gives up all, one by one, and gets nothing until it is told to.
+// TestDrain: a drained node gives up all, one by one, and gets nothing until the drain is lifted.
 func TestDrain(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -140,13 +139,13 @@ func TestDrain(t *testing.T) {
 		}
 		b.end()
 		bubble.Pass(time.Second)
-		a.Drain(w.Context()) // there is no other node: it keeps what it owns
+		a.Drain(w.Context()) // there is no other node: it keeps its shards
 		w.shares("a")
 		w.end(a)
 	})
 }
 
-// TestMove: a shard that an operator moves stays where it is moved, until that node ends.
+// TestMove: a shard moved by an operator stays at its new node, until this node ends.
 func TestMove(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -170,7 +169,7 @@ func TestMove(t *testing.T) {
 	})
 }
 
-// TestMoveIsLoggedOnce: a shard that was moved is no news with each record of the node that it was moved to.
+// TestMoveIsLoggedOnce: a moved shard is no news with each record of its new node.
 func TestMoveIsLoggedOnce(t *testing.T) {
 	inBubble(t, func(w *world) {
 		var log asynctest.Buffer
@@ -188,7 +187,7 @@ func TestMoveIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestStray: a shard whose claim was written, and which could not be opened, is not kept from the node that it goes to.
+// TestStray: a shard with its claim written, but not opened, is not kept from its next node.
 func TestStray(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")

@@ -16,7 +16,7 @@ import (
 )
 
 // TestNoLeader: while the registry and the streams have no leader, no node is declared gone, and none acts after its
-// lease. Then all go on with what they own.
+// lease. Then all go on with their shards.
 func TestNoLeader(t *testing.T) {
 	for i := range 10 {
 		inBubble(t, func(w *world) {
@@ -56,8 +56,8 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
-// TestDeathWithoutLeader: what a node owned that has died is taken over soon after there is a leader again. A node that
-// lives has the time until then for a try to renew its lease that fails, and the next one.
+// TestDeathWithoutLeader: the shards of a dead node are taken over soon after there is a leader again. A living node
+// has the time until then for a failing try to renew its lease, and for the next one.
 func TestDeathWithoutLeader(t *testing.T) {
 	const tries, soon = lease*2/3 + lease/15, lease / 10
 	for i := range 20 {
@@ -68,7 +68,7 @@ func TestDeathWithoutLeader(t *testing.T) {
 				w.SetDown(true)
 				c.die()
 				bubble.Pass(8*time.Second + time.Duration(i)*100*time.Millisecond)
-				b.link.LoseWrites(hangs) // the one that is under way
+				b.link.LoseWrites(hangs) // the one under way
 				w.SetDown(false)
 				bubble.Pass(time.Millisecond)
 				b.link.LoseWrites(false)
@@ -90,7 +90,7 @@ func TestDeathWithoutLeader(t *testing.T) {
 	}
 }
 
-// TestDeathWithoutNotices: what a node owned that has died is taken over by others that do not see its records.
+// TestDeathWithoutNotices: the shards of a dead node are taken over by others, even if they do not see its records.
 func TestDeathWithoutNotices(t *testing.T) {
 	for i := range 20 {
 		inBubble(t, func(w *world) {
@@ -112,8 +112,8 @@ func TestDeathWithoutNotices(t *testing.T) {
 	}
 }
 
-// TestOneAsksForTheOwner: of all callers of a shard whose stream has no leader, one asks for its owner, and all wait
-// for that. Each waits no longer than it wants to.
+// TestOneAsksForTheOwner: of all callers of a shard with no leader for its stream, one asks for its owner, and all wait
+// for the answer. Each waits no longer than it wants to.
 func TestOneAsksForTheOwner(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()

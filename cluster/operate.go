@@ -27,13 +27,13 @@ type Node struct {
 	Started     time.Time
 	Self        bool
 	Living      bool
-	Left        bool          // it has said that it ends; otherwise, if it does not live, it is gone
+	Left        bool          // it has announced its end; otherwise, if it does not live, it is gone
 	Draining    bool          // it gets no shards
 	Silent      time.Duration // since its record was seen to change last
 	Owns        int           // shards, as it says itself
 }
 
-// Nodes returns the nodes that were seen since this one was started, by name.
+// Nodes returns the nodes seen since this one was started, by name.
 func (c *Cluster) Nodes() []Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,15 +56,15 @@ func (c *Cluster) Nodes() []Node {
 type Shard struct {
 	Number int
 	Owner  Owner     // as the leader of its stream has it
-	Err    error     // why the leader was not asked
-	Should string    // the node that should own it; empty while this node knows of none that lives
+	Err    error     // reason the leader was not asked
+	Should string    // the node to own it; empty while this node knows no living one
 	Here   bool      // this node works on it
 	Since  time.Time // since when it does
-	Busy   string    // why it does not move now, where it should and this node owns it
+	Busy   string    // reason it does not move now, if it should and this node owns it
 	Doubt  bool      // this node does not act on it now
 }
 
-// Shards returns all shards, with their owners' records, which are asked for.
+// Shards returns all shards, with their owners' records; it asks for these.
 func (c *Cluster) Shards(ctx context.Context) []Shard {
 	all := make([]Shard, len(c.shards))
 	var work sync.WaitGroup
@@ -86,7 +86,7 @@ func (c *Cluster) Shards(ctx context.Context) []Shard {
 	return all
 }
 
-// describe says of all shards what this node knows itself.
+// describe fills in this node's own knowledge of all shards.
 func (c *Cluster) describe(all []Shard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Cluster) describe(all []Shard) {
 	}
 }
 
-// Since returns since when this node owns the shards that it does. It asks neither nodes nor servers.
+// Since returns the start times of this node's ownership of its shards. It asks neither nodes nor servers.
 func (c *Cluster) Since() map[int]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +123,8 @@ const (
 	moveService  = "cluster/move"
 )
 
-// Drain has this node get no shards, and give up those that it owns, one by one: those that are busy when they are not
-// any more, or when ctx is done. It returns when it owns none, or when there is no other node to own them.
+// Drain has this node get no shards, and give up its own, one by one: busy ones when they are no longer busy, or when
+// ctx is done. It returns when it owns none, or when there is no other node to own them.
 func (c *Cluster) Drain(ctx context.Context) {
 	c.setDraining(true)
 	defer func() {
@@ -153,7 +153,7 @@ func (c *Cluster) Drain(ctx context.Context) {
 		}
 		select {
 		case <-changed:
-		case <-time.After(c.config.Lease / 60): // a move that has ended is no change
+		case <-time.After(c.config.Lease / 60): // an ended move is no change
 		case <-done:
 			done, forced = nil, time.After(c.config.Lease)
 			c.mu.Lock()
@@ -178,14 +178,14 @@ func (c *Cluster) setDraining(on bool) {
 	}
 }
 
-// DrainNode has a node get no shards from now on, and give up those that it owns as soon as they are not busy; or get
-// shards again. It is forgotten when the node is started again.
+// DrainNode has a node get no shards from now on, and give up its own as soon as they are not busy; or get shards
+// again. It is forgotten when the node is started again.
 func (c *Cluster) DrainNode(ctx context.Context, name string, on bool) error {
 	_, err := c.CallNode(ctx, name, drainService, []byte(fmt.Sprint(on)))
 	return err
 }
 
-// Move has a shard owned by a node for as long as that node lives and does not drain.
+// Move has a shard owned by a node as long as the node lives and does not drain.
 func (c *Cluster) Move(ctx context.Context, number int, name string) error {
 	if number < 0 || number >= len(c.shards) {
 		return fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", number, len(c.shards)-1)
@@ -219,7 +219,7 @@ func (c *Cluster) operate() {
 	})
 }
 
-// CallNode has a node, which may be this one, carry out a request.
+// CallNode has a node carry out a request. The node may be this one.
 func (c *Cluster) CallNode(ctx context.Context, name, service string, request []byte) ([]byte, error) {
 	if name == c.config.Name {
 		return c.callHere(ctx, shard.AnyShard, service, request)
@@ -242,7 +242,7 @@ func (c *Cluster) named(name string) (_ Owner, lives bool) {
 	return Owner{Node: name, Incarnation: m.Incarnation}, true
 }
 
-// Each implements shard.Peers: it asks all nodes at once, and yields what they answer by their names.
+// Each implements shard.Peers: it asks all nodes at once, and yields their answers with their names.
 func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter.Seq2[shard.Answer, error] {
 	return func(yield func(shard.Answer, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -275,25 +275,25 @@ func (c *Cluster) Each(ctx context.Context, service string, request []byte) iter
 	}
 }
 
-// stats counts what happens, for metrics.
+// stats counts events, for metrics.
 type stats struct {
 	lapses, gone, fenced atomic.Uint64
 	claims, takeOvers    measure.Durations
 }
 
-// Stats is what has happened since the node was started, and what is now.
+// Stats are the events since the node was started, and the present state.
 type Stats struct {
-	Lapses    uint64           // how often the lease of this node had lapsed
-	Gone      uint64           // how often another node was declared gone
-	Fenced    uint64           // shards that were lost because another node had claimed them
-	Claims    uint64           // shards that were claimed
-	TakeOvers uint64           // of them, from a node that was gone
+	Lapses    uint64           // number of lapses of the lease of this node
+	Gone      uint64           // number of times another node was declared gone
+	Fenced    uint64           // shards lost because another node had claimed them
+	Claims    uint64           // shards claimed
+	TakeOvers uint64           // of them, from a gone node
 	ClaimTook measure.Snapshot // until the logs of the shard were known
-	// TakeOverTook is since when nothing was seen of the node that was gone.
+	// TakeOverTook is the time from the last sign of the gone node.
 	TakeOverTook measure.Snapshot
-	Owned        int // shards that this node owns
-	Calls        int // of this node that others carry out now
-	Serving      int // of others that this node carries out now
+	Owned        int // shards owned by this node
+	Calls        int // of this node, carried out by others now
+	Serving      int // of others, carried out by this node now
 	Held         int // bytes of the requests and replies of those
 }
 

@@ -11,28 +11,28 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 )
 
-// calls are the calls that this node has made, and those that it carries out. Nothing is sent under
-// the mutex, see package lockorder.
+// calls are the calls made by this node, and those carried out by it. Nothing is sent under the mutex, see package
+// lockorder.
 type calls struct {
 	of *Cluster
 
 	mu       lockorder.Mutex[lockorder.Calls]
 	services map[string]*service
 	last     uint64              // id of a call
-	pending  map[uint64]*pending // that this node has made
-	asking   map[string]int      // how many of them, by service; no entry is zero
+	pending  map[uint64]*pending // made by this node
+	asking   map[string]int      // number of them, by service; no entry is zero
 	serving  map[callKey]*serving
 	held     int // bytes of the bodies of serving
 }
 
-// Bounds of the calls of one service. Each has its own, so that those of one service leave the others theirs.
+// Bounds of the calls of one service. Each has its own, so the calls of one service leave the others theirs.
 const (
 	maxPending = 1 << 15
 	maxServing = 1 << 13
-	maxHeld    = 64 << 20 // bytes of those bodies that are larger than maxUnasked, where the service does not count them
+	maxHeld    = 64 << 20 // bytes of the bodies larger than maxUnasked, if the service does not count them
 )
 
-// pending is a call that this node has made.
+// pending is a call made by this node.
 type pending struct {
 	id    uint64
 	of    string // its service
@@ -83,7 +83,7 @@ func (s *calls) end(p *pending) {
 	}
 }
 
-// gone ends the calls to a node that is gone, and those that it has made. The mutex of the cluster may be held.
+// gone ends the calls to a gone node, and those made by it. The mutex of the cluster may be held.
 func (s *calls) gone(incarnation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,10 +115,10 @@ func (s *calls) failAll() {
 const (
 	pingAfter  = 3 // a third of a lease of silence
 	loseAfter  = 2 // leases of silence, or without the next part of a body: then the call has failed
-	abandonAge = 4 // leases without a ping: then the call is canceled where it is carried out
+	abandonAge = 4 // leases without a ping: then the node carrying out the call cancels it
 )
 
-// watchCalls pings the nodes that carry out calls of this one, until Close.
+// watchCalls pings the nodes carrying out calls of this one, until Close.
 func (c *Cluster) watchCalls() {
 	for {
 		select {
@@ -192,7 +192,7 @@ func (c *Cluster) receive(m Message) {
 		defer c.mu.Unlock()
 		if f.shard < len(c.shards) && m.From != c.incarnation {
 			c.shards[f.shard].route.forget()
-			if s := c.shards[f.shard].store; s != nil { // it may be this node that has lost the shard
+			if s := c.shards[f.shard].store; s != nil { // this node may have lost the shard
 				s.sure.Store(unsure)
 			}
 			c.change()
@@ -226,7 +226,7 @@ func (s *calls) find(id uint64) *pending {
 	return s.pending[id]
 }
 
-// inbox has the frames of a call that its goroutine has not read yet.
+// inbox has the frames of a call not read yet by its goroutine.
 type inbox struct {
 	ready chan struct{} // has a value while there may be frames
 
@@ -252,7 +252,7 @@ func (b *inbox) put(f frame) bool {
 	return true
 }
 
-// take returns the frames that there are.
+// take returns all frames there are.
 func (b *inbox) take() []frame {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Protocol is the number of the form of all that nodes share: their messages, their records and what is in the streams.
-// What a node of an earlier version leaves out of a record, or skips, needs no new number: members of records and of
-// calls may be added. All else does: a kind of message, another meaning, the form of a log. A version that has the next
-// number understands and uses the form before for as long as a node lives that has no other: so two versions that
-// follow each other work together. A node of any other number does not join.
+// Protocol is the number of the form of all data shared by nodes: their messages, their records and the contents of the
+// streams. Data left out of a record, or skipped, by a node of an earlier version needs no new number: members of
+// records and of calls may be added. All else does: a kind of message, another meaning, the form of a log. A version
+// with the next number understands the form before, and uses it as long as a node lives that has no other: so two
+// successive versions work together. A node of any other number does not join.
 const Protocol = 1
 
-// ProtocolError says that a node has not joined because another one speaks a protocol that it does not.
+// ProtocolError is the error of a node that has not joined because another one speaks a protocol unknown to it.
 type ProtocolError struct {
 	Node, Version string // the other one, and its version of the program
 	Theirs, Ours  int
@@ -28,7 +28,7 @@ func (e *ProtocolError) Error() string {
 		e.Theirs, e.Ours)
 }
 
-// strange logs that a message of another process cannot be read, once a minute: of another version, or damaged.
+// strange logs an unreadable message of another process, once a minute: of another version, or damaged.
 func (c *Cluster) strange(from string, err error) {
 	now, last := int64(c.config.Clock()), c.odd.Load()
 	if last != 0 && now < last+int64(time.Minute) || !c.odd.CompareAndSwap(last, now) {
@@ -38,11 +38,11 @@ func (c *Cluster) strange(from string, err error) {
 		"from", from, "error", err)
 }
 
-// unwritten is the revision of a node that has no record yet: each other one was before it.
+// unwritten is the revision of a node without a record yet: each other one was before it.
 const unwritten = math.MaxUint64
 
-// agree returns a ProtocolError if a node that may live has a protocol that this one does not work together with. One
-// that joins withdraws by itself if its record came after that of this node, whose revision is given.
+// agree returns a ProtocolError if a possibly living node has a protocol this one does not work together with. A
+// joining node withdraws by itself if its record came after this node's, written at revision.
 func (c *Cluster) agree(revision uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestProtocol: nodes of two versions that follow each other share the shards, and a rolling upgrade goes from one to
-// the next. A node of any other version does not join while a node lives that it cannot work with.
+// TestProtocol: nodes of two successive versions share the shards, and a rolling upgrade goes from one to the next. A
+// node of any other version does not join while a node it cannot work with lives.
 func TestProtocol(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -51,7 +51,7 @@ func TestProtocol(t *testing.T) {
 	})
 }
 
-// TestProtocolOfTheDead: a node whose lease is over cannot keep another one from joining.
+// TestProtocolOfTheDead: a node with its lease over cannot keep another one from joining.
 func TestProtocolOfTheDead(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.speak = cluster.Protocol + 5
@@ -68,7 +68,7 @@ func TestProtocolOfTheDead(t *testing.T) {
 	})
 }
 
-// TestProtocolsAtOnce: of two nodes that do not work together one joins at most, also where both look before either has
+// TestProtocolsAtOnce: of two nodes that do not work together one joins at most, also if both look before either has
 // written its record.
 func TestProtocolsAtOnce(t *testing.T) {
 	const tick = 10 * time.Millisecond
@@ -109,8 +109,8 @@ func TestProtocolsAtOnce(t *testing.T) {
 	}
 }
 
-// TestProtocolAfterALapse: a node that was taken for dead, and comes back when a node lives that it does not work
-// together with, joins only when that one has left.
+// TestProtocolAfterALapse: a node taken for dead, and back while a node it does not work together with lives, joins
+// only when that one has left.
 func TestProtocolAfterALapse(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -137,7 +137,7 @@ func TestProtocolAfterALapse(t *testing.T) {
 	})
 }
 
-// TestNewerRecord: a node whose record has members that this version does not know is a node like any other.
+// TestNewerRecord: a node with members in its record unknown to this version is a node like any other.
 func TestNewerRecord(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a := w.start("a")
@@ -157,7 +157,7 @@ func TestNewerRecord(t *testing.T) {
 	})
 }
 
-// TestUnknownMessage: a message of a kind that this version does not know changes nothing, and is logged once a minute.
+// TestUnknownMessage: a message of a kind unknown to this version changes nothing, and is logged once a minute.
 func TestUnknownMessage(t *testing.T) {
 	inBubble(t, func(w *world) {
 		var lines bytes.Buffer

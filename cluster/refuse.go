@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// refusal is how a node that should own a shard, and fails to claim it, has the others do so: its record says for a
-// while that it refuses the shard.
+// refusal leaves a shard to the others if the node to own it fails to claim it: the node's record refuses the shard for
+// a while.
 type refusal struct {
-	failing time.Duration // since when all tries to claim the shard have failed; 0 if the last one has not
-	until   time.Duration // until when this node refuses it
-	times   int           // how often it has refused it, since it owned it last
+	failing time.Duration // all tries to claim the shard have failed since then; 0 if the last one has not
+	until   time.Duration // end of this node's refusal
+	times   int           // number of refusals since it last owned the shard
 }
 
-// A node that could not claim a shard for refuseAfter leases, in which a stream elects a leader even where a server has
-// died, refuses it for refuseFor leases, and for twice as long each time, up to longestRefusal.
+// After failing to claim a shard for refuseAfter leases, a node refuses it for refuseFor leases, and for twice as long
+// each time, up to longestRefusal. Within refuseAfter leases a stream elects a leader even if a server has died.
 const (
 	refuseAfter    = 4
 	refuseFor      = 20
 	longestRefusal = time.Hour
 )
 
-// failed takes note of a try to claim a shard that has failed, and when it began. The node refuses the shard if that
-// has lasted for too long.
+// failed takes note of a failed try to claim a shard, and of its beginning. The node refuses the shard if failures have
+// lasted for too long.
 func (c *Cluster) failed(shard int, began time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *Cluster) failed(shard int, began time.Duration, err error) {
 	c.hurry()
 }
 
-// owns ends the refusal of a shard that this node has claimed. c.mu is held.
+// owns ends the refusal of a shard just claimed by this node. c.mu is held.
 func (c *Cluster) owns(shard int) {
 	if c.shards[shard].refusal.until != 0 {
 		c.hurry()
@@ -51,14 +51,14 @@ func (c *Cluster) owns(shard int) {
 	c.shards[shard].refusal = refusal{}
 }
 
-// waits takes note that this node does not try to claim a shard now, so that it does not fail to.
+// waits takes note of a shard this node does not try to claim now, so it does not fail to.
 func (c *Cluster) waits(shard int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.shards[shard].refusal.failing = 0
 }
 
-// refuses returns the shards that this node refuses now. c.mu is held.
+// refuses returns the shards refused by this node now. c.mu is held.
 func (c *Cluster) refuses() (all []int) {
 	for i := range c.shards {
 		if c.config.Clock() < c.shards[i].refusal.until {
@@ -68,7 +68,7 @@ func (c *Cluster) refuses() (all []int) {
 	return all
 }
 
-// willing returns the nodes that do not refuse a shard: all of them if all do.
+// willing returns the nodes not refusing a shard: all of them if all refuse it.
 func willing(shard int, nodes []candidate) []candidate {
 	refuses := func(n candidate) bool { return slices.Contains(n.refuses, shard) }
 	if !slices.ContainsFunc(nodes, refuses) {

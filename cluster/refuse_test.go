@@ -9,7 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestRefusal: a shard that a node should own and cannot open gets another owner, and comes back after a while.
+// TestRefusal: a shard its node cannot open gets another owner, and comes back after a while.
 func TestRefusal(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -35,7 +35,7 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// TestAllRefuse: a shard that no node can open is claimed as soon as one can.
+// TestAllRefuse: a shard no node can open is claimed as soon as one can.
 func TestAllRefuse(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")

@@ -9,23 +9,23 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// route is where calls of a shard are sent, as far as it is known. The mutex of the cluster guards it.
+// route is the destination of calls of a shard, as far as it is known. The mutex of the cluster guards it.
 type route struct {
 	owner   Owner         // may be old
-	problem error         // why it is not known
-	asked   time.Duration // when the answer came; 0 if it must be asked for again
+	problem error         // reason it is not known
+	asked   time.Duration // time the answer came; 0 if it must be asked for again
 	flight  *flight       // nil while it is not asked for
 }
 
-// flight is a question for the owner of a shard, for all callers that wait for the answer.
+// flight is a question for the owner of a shard, for all callers waiting for the answer.
 type flight struct {
 	done  chan struct{} // closed when the answer is there
 	owner Owner
 	err   error
 }
 
-// routeAge is how long calls use the answer that a shard has no owner. failedAge is the part of a lease for which they
-// use the error of a question without an answer.
+// routeAge is the time calls use the answer "no owner" for a shard. failedAge is the part of a lease in which they use
+// the error of a question without an answer.
 const (
 	routeAge  = 10 * time.Millisecond
 	failedAge = 10 // a tenth of a lease
@@ -34,7 +34,7 @@ const (
 // forget has the owner asked for again.
 func (r *route) forget() { r.owner, r.problem, r.asked = Owner{}, nil, 0 }
 
-// known returns the owner, or why it is not known, if that is an answer now. c.mu is held.
+// known returns the owner, or the reason it is not known, if this is an answer now. c.mu is held.
 func (c *Cluster) known(r *route) (o Owner, known bool, err error) {
 	switch now := c.config.Clock(); {
 	case r.asked == 0:
@@ -46,8 +46,8 @@ func (c *Cluster) known(r *route) (o Owner, known bool, err error) {
 	}
 }
 
-// route returns the owner of a shard: the one that is known, or else the present one. One question is asked at a time
-// for all callers, and each waits for it until its own ctx is done.
+// route returns the owner of a shard: the known one, or else the present one. One question is asked at a time for all
+// callers, and each waits for it until its own ctx is done.
 func (c *Cluster) route(ctx context.Context, shard int) (Owner, error) {
 	c.mu.Lock()
 	r := &c.shards[shard].route

@@ -11,13 +11,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// callKey names a call among those that this node carries out.
+// callKey names a call among those carried out by this node.
 type callKey struct {
-	from string // the incarnation that has made it
+	from string // the incarnation of its maker
 	id   uint64
 }
 
-// serving is a call that this node carries out for another one.
+// serving is a call carried out by this node for another one.
 type serving struct {
 	callKey
 	call   frame
@@ -70,8 +70,8 @@ func (c *Cluster) serve(from string, id uint64, f frame) {
 	s.mu.Unlock()
 }
 
-// timed returns the context of a call. If the node that asks has limited its time, that is over a little later here: as
-// a rule, that node says so first.
+// timed returns the context of a call. If the calling node has limited its time, the limit is a little later here: as a
+// rule, the calling node ends the call first.
 func timed(ctx context.Context, f *frame, later time.Duration) (context.Context, context.CancelFunc) {
 	if f.limit == 0 {
 		return context.WithCancel(ctx)
@@ -85,7 +85,7 @@ var (
 	errNotBegun = errors.New("the shard has moved while a request came")
 )
 
-// carryOut has a call carried out, and sends the reply. It returns how many bytes of the reply were counted.
+// carryOut has a call carried out, and sends the reply. It returns the number of counted bytes of the reply.
 func (c *Cluster) carryOut(ctx context.Context, v *serving) (replied int) {
 	q := Request{Shard: v.call.shard, Head: v.call.data, Size: int(v.call.size)}
 	v.call.data = nil
@@ -106,7 +106,7 @@ func (c *Cluster) carryOut(ctx context.Context, v *serving) (replied int) {
 		return 0
 	}
 	first := frame{kind: replyFrame, status: ended}
-	if errors.Is(ctx.Err(), context.Canceled) { // by this node alone, if who has made the call is there
+	if errors.Is(ctx.Err(), context.Canceled) { // by this node alone, if the caller is still there
 		err = replay.ErrClosed
 	}
 	if errors.Is(err, replay.ErrClosed) {
@@ -140,7 +140,7 @@ func (c *Cluster) carryOut(ctx context.Context, v *serving) (replied int) {
 	return len(body)
 }
 
-// readRequest reads the parts of a request that come after the first.
+// readRequest reads the parts of a request after the first.
 func (c *Cluster) readRequest(ctx context.Context, v *serving, data []byte) ([]byte, error) {
 	size := int(v.call.size)
 	data = append(make([]byte, 0, size), data...)
@@ -168,7 +168,7 @@ func (c *Cluster) readRequest(ctx context.Context, v *serving, data []byte) ([]b
 	return data, nil
 }
 
-// serving takes a message about a call that this node carries out.
+// serving takes a message about a call carried out by this node.
 func (c *Cluster) serving(from string, id uint64, f frame) {
 	c.calls.mu.Lock()
 	v := c.calls.serving[callKey{from, id}]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// parent counts the contexts that were made of it and have not ended.
+// parent counts the contexts made of it and not ended.
 type parent struct {
 	context.Context
 	open int
@@ -16,7 +16,7 @@ type parent struct {
 
 func (*parent) Done() <-chan struct{} { return make(chan struct{}) }
 
-// AfterFunc is what package context calls for each context that it makes.
+// AfterFunc is called by package context for each context it makes.
 func (p *parent) AfterFunc(func()) (stop func() bool) {
 	p.open++
 	return func() bool {
@@ -25,7 +25,7 @@ func (p *parent) AfterFunc(func()) (stop func() bool) {
 	}
 }
 
-// TestTimed: nothing is left of the context of a call that has ended, whether its time was limited or not.
+// TestTimed: nothing is left of the context of an ended call, whether its time was limited or not.
 func TestTimed(t *testing.T) {
 	for _, limit := range []uint64{0, 1000} {
 		p := &parent{Context: t.Context()}

@@ -4,7 +4,7 @@ package cluster
 
 import "context"
 
-// Request is a request to a service that counts itself what its calls hold.
+// Request is a request to a service counting the memory of its calls itself.
 type Request struct {
 	Shard int    // -1 for a request to a node
 	Head  []byte // the first bytes of the body: all of a small one
@@ -14,8 +14,8 @@ type Request struct {
 	atEnd func()
 }
 
-// Body returns the whole body, the rest of which is asked for now. It is called once. Its error is for the cluster: the
-// service returns it.
+// Body returns the whole body. It asks for the rest now. It is called once. Its error is for the cluster: the service
+// returns it.
 func (q *Request) Body(ctx context.Context) ([]byte, error) {
 	if len(q.Head) == q.Size {
 		return q.Head, nil
@@ -35,9 +35,9 @@ func (q *Request) end() {
 // service carries out requests of other nodes, and of this one.
 type service struct {
 	answer  func(ctx context.Context, q *Request) ([]byte, error)
-	bounded bool // the cluster counts what its calls hold
-	serving int  // calls that other nodes have made
-	held    int  // bytes of their bodies, where the cluster counts them
+	bounded bool // the cluster counts the memory of its calls
+	serving int  // calls made by other nodes
+	held    int  // bytes of their bodies, if the cluster counts them
 }
 
 // handle has a service answer requests. The last function counts.
@@ -76,7 +76,7 @@ func (s *calls) keep(of *service, size int) bool {
 	return true
 }
 
-// hold counts a body, or, with a negative size, that it is held no longer. The mutex is held.
+// hold counts a body, or, with a negative size, its release. The mutex is held.
 func (s *calls) hold(of *service, size int) {
 	s.held += size
 	if max(size, -size) > maxUnasked {

@@ -50,8 +50,8 @@ func TestBusyNode(t *testing.T) {
 	})
 }
 
-// TestRequests: of a request whose service counts it, little has come before the service asks for the rest; what it has
-// counted is held until the reply was sent.
+// TestRequests: of a request counted by its service, little has come before the service asks for the rest; the counted
+// memory is held until the reply was sent.
 func TestRequests(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()
@@ -97,7 +97,8 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// TestHeld: the replies of a service that does not count them are bounded, and those of others are not refused for it.
+// TestHeld: the replies of a service without its own counts are bounded, and the replies of others are not refused for
+// it.
 func TestHeld(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b, of := w.pair()

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// store is the store of a shard that this node has claimed.
+// store is the store of a shard claimed by this node.
 type store struct {
 	Store
 	of    *Cluster
@@ -22,18 +22,18 @@ type store struct {
 	lost   chan struct{}
 	fenced sync.Once // for taken
 	closed chan struct{}
-	sure   atomic.Uint64 // up to which of the doubts this node is known to own the shard
-	asked  atomic.Int64  // when the owner's record was asked for, on the clock, that last named this node
+	sure   atomic.Uint64 // this node is known to own the shard up to this one of the doubts
+	asked  atomic.Int64  // time of the last request for the owner's record that named this node, on the clock
 }
 
-// unsure is what a store is sure of whose shard another node seems to own.
+// unsure is the value of sure for the store of a shard another node seems to own.
 const unsure = ^uint64(0)
 
-// lose tells the engines that they must close the store.
+// lose has the engines close the store.
 func (s *store) lose() { s.once.Do(func() { close(s.lost) }) }
 
-// taken gives the shard up, because another node has claimed it. It counts once, however often that is found out, and
-// not where this node had given the shard up before.
+// taken gives the shard up, because another node has claimed it. It counts once, even if found out several times, and
+// not if this node had given the shard up before.
 func (s *store) taken(by string) {
 	if s.of.owned(s.shard) != s {
 		return
@@ -53,7 +53,7 @@ func (s *store) Held() error {
 	return s.of.held()
 }
 
-// age returns how long ago the owner's record was asked for that last named this node.
+// age returns the time since the last request for the owner's record that named this node.
 func (s *store) age() time.Duration { return s.of.config.Clock() - time.Duration(s.asked.Load()) }
 
 // Close implements replay.Store. It releases the shard.
@@ -71,7 +71,7 @@ func (s *store) Close() error {
 }
 
 // release has the owner's record name no node. If the stream cannot be written now, the shard is stray: no other node
-// claims the shard of one that lives.
+// claims the shard of a living one.
 func (s *store) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.of.config.Lease)
 	defer cancel()
@@ -124,7 +124,7 @@ func (c *Cluster) Open(ctx context.Context, shard int) (replay.Store, <-chan str
 	}
 }
 
-// ownerOf returns the node that should own a shard; empty for none. c.mu is held.
+// ownerOf returns the node to own a shard; empty for none. c.mu is held.
 func (c *Cluster) ownerOf(shard int) string {
 	nodes := c.living()
 	if len(nodes) == 0 {
@@ -133,8 +133,8 @@ func (c *Cluster) ownerOf(shard int) string {
 	return assign(len(c.shards), nodes)[shard]
 }
 
-// claim makes this node the owner of a shard, if it can be claimed now. Otherwise it says after what time to look
-// again.
+// claim makes this node the owner of a shard, if it can be claimed now. Otherwise it returns the time until the next
+// look.
 func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) {
 	doubts, began := c.doubts.Load(), c.config.Clock()
 	look, cancel := context.WithTimeout(ctx, c.config.Lease)
@@ -151,7 +151,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 		c.waits(shard)
 		return nil, wait
 	}
-	if c.held() != nil { // time has passed since it was known that the former owner is gone
+	if c.held() != nil { // time has passed since the former owner was known to be gone
 		return nil, c.config.Lease / 30
 	}
 	asked := c.config.Clock()
@@ -190,7 +190,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	c.work.Go(func() {
 		select {
 		case <-opened.Fenced():
-			s.taken("") // the stream does not say by whom
+			s.taken("") // the stream does not name the other
 		case <-s.closed:
 		case <-c.ctx.Done():
 		}
@@ -199,7 +199,7 @@ func (c *Cluster) claim(ctx context.Context, shard int) (*store, time.Duration) 
 	return s, 0
 }
 
-// claimable returns 0 if a shard can be claimed whose record this is, and otherwise after what time to look again.
+// claimable returns 0 if the shard of this record can be claimed, and otherwise the time until the next look.
 func (c *Cluster) claimable(o Owner) time.Duration {
 	if o.Node == "" || o.Incarnation == c.incarnation {
 		return 0
@@ -218,7 +218,7 @@ func (c *Cluster) claimable(o Owner) time.Duration {
 	return max(0, c.limit(c.lapsed[o.Incarnation])-c.config.Clock())
 }
 
-// silentSince returns when the owner of a shard was heard of last; 0 if that is not known, or there is none.
+// silentSince returns the time the owner of a shard was last heard of; 0 if unknown, or without an owner.
 func (c *Cluster) silentSince(o Owner) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +228,7 @@ func (c *Cluster) silentSince(o Owner) time.Duration {
 	return c.lapsed[o.Incarnation]
 }
 
-// keep releases the shards that should be elsewhere, and checks those that may be lost, until Close.
+// keep releases misplaced shards, and checks possibly lost ones, until Close.
 func (c *Cluster) keep() {
 	for c.ctx.Err() == nil {
 		doubt := c.verify()
@@ -245,7 +245,7 @@ func (c *Cluster) keep() {
 	}
 }
 
-// balance releases a shard that should be elsewhere, if none is moving.
+// balance releases a misplaced shard, if none is moving.
 func (c *Cluster) balance() {
 	c.mu.Lock()
 	moving := c.moving
@@ -271,8 +271,8 @@ func (c *Cluster) balance() {
 	}
 }
 
-// leaving returns, by shard, the node to which a shard of this node should move; none while one is moving already, or
-// none may.
+// leaving returns, by shard, the node a shard of this node should move to; none while one is moving already, or none
+// may move.
 func (c *Cluster) leaving() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,8 +295,8 @@ func (c *Cluster) misplaced() []string {
 	return owners
 }
 
-// giveUp has a shard move to the node where it should be, and reports whether it does: that may have changed while the
-// shard was found to be free.
+// giveUp has a shard move to its proper node, and reports whether it does: the need may have changed while the shard
+// was found to be free.
 func (c *Cluster) giveUp(shard int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,7 +310,8 @@ func (c *Cluster) giveUp(shard int) bool {
 	return true
 }
 
-// busy says why a shard should not move now; empty if it may. c.mu is not held, because another room is asked.
+// busy returns the reason a shard should not move now; empty if it may. c.mu is not held, because another room is
+// asked.
 func (c *Cluster) busy(shard int) string {
 	c.mu.Lock()
 	force := c.self.force
@@ -348,7 +349,7 @@ func (c *Cluster) settle(shard int) {
 	c.moving = -1
 }
 
-// check has the owner's records read again before what they said is a lease old, until Close.
+// check has the owner's records read again before the last reading is a lease old, until Close.
 func (c *Cluster) check() {
 	for c.ctx.Err() == nil {
 		select {
@@ -359,8 +360,8 @@ func (c *Cluster) check() {
 	}
 }
 
-// verify checks the ownership of all shards of which it is in doubt, or was not checked for a third of a lease, and
-// gives up those that are another node's. It reports whether some are in doubt still.
+// verify checks the ownership of all shards in doubt, or not checked for a third of a lease, and gives up those owned
+// by another node. It reports whether some are in doubt still.
 func (c *Cluster) verify() bool {
 	doubts := c.doubts.Load()
 	var work sync.WaitGroup
@@ -390,10 +391,10 @@ func (c *Cluster) verify() bool {
 	return doubt.Load()
 }
 
-// confirm asks whether this node owns a shard, by a write where that is in doubt: after a lapse of the lease
-// another node may own it, and a leader of its stream that was deposed may not know. Otherwise a read tells early
-// what nothing needs to know. The error is replay.ErrFenced if another node owns the shard, whose record is
-// returned where it is known.
+// confirm asks whether this node owns a shard, by a write if that is in doubt: after a lapse of the lease another node
+// may own it, and a deposed leader of its stream may not know. Otherwise a read finds a loss early, though nothing
+// depends on it. The error is replay.ErrFenced if another node owns the shard. That node's record is returned if it is
+// known.
 func (c *Cluster) confirm(ctx context.Context, s *store, doubt bool) (Owner, error) {
 	if doubt {
 		return Owner{}, s.Confirm(ctx)
@@ -405,7 +406,7 @@ func (c *Cluster) confirm(ctx context.Context, s *store, doubt bool) (Owner, err
 	return owner, err
 }
 
-// owned returns the store of a shard that this node owns; nil if it does not.
+// owned returns the store of a shard; nil if this node does not own it.
 func (c *Cluster) owned(shard int) *store {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,28 +38,28 @@ type node struct {
 	work sync.WaitGroup
 
 	mu     lockorder.Mutex[lockorder.Task] // as those of real engines
-	stores [shardCount]replay.Store        // that the node has opened
+	stores [shardCount]replay.Store        // opened by the node
 	busy   [shardCount]string
 	slow   time.Duration // from the loss of a shard until its engines have closed
 
-	release chan struct{} // of a call that waits
+	release chan struct{} // of a waiting call
 }
 
-// world is a cluster, and what its nodes have done.
+// world is a cluster, and the acts of its nodes.
 type world struct {
 	*testing.T
 	*clustertest.World
 	began time.Time
-	lease time.Duration // of nodes that are started
+	lease time.Duration // of nodes started later
 	log   *slog.Logger  // likewise
 	speak int           // the protocol, likewise; 0 for the present one
-	slow  time.Duration // how long what they write to the registry takes, likewise
+	slow  time.Duration // time of their writes to the registry, likewise
 
 	mu   sync.Mutex
 	acts [shardCount][]act
 }
 
-// act is what an owner has done outside.
+// act is an act of an owner outside.
 type act struct {
 	node  *node
 	at    time.Duration
@@ -103,7 +103,7 @@ func (n *node) isBusy(shard int) string {
 	return n.busy[shard]
 }
 
-// keep does what shard.Set does.
+// keep does the same as shard.Set.
 func (n *node) keep(shard int) {
 	for n.ctx.Err() == nil {
 		s, lost, err := n.Open(n.ctx, shard)
@@ -139,7 +139,7 @@ func (n *node) keep(shard int) {
 	}
 }
 
-// end is what SIGTERM does, but for the drain.
+// end is the effect of SIGTERM, but for the drain.
 func (n *node) end() {
 	n.kill()
 	n.work.Wait()
@@ -153,7 +153,7 @@ func (n *node) die() {
 	go n.Close()
 }
 
-// owned returns how many shards each node owns, by the records of their streams.
+// owned returns the number of shards of each node, by the records of their streams.
 func (w *world) owned() map[string]int {
 	all := make(map[string]int)
 	for i := range shardCount {
@@ -175,8 +175,8 @@ func (w *world) shares(names ...string) {
 	}
 }
 
-// alone fails the test if a node has acted in a shard after another one that had taken it over: then it acts again only
-// when it has it back, which takes a claim.
+// alone fails the test if a node has acted in a shard after another one had taken it over: then it acts again only when
+// it has it back, by a claim.
 func (w *world) alone() {
 	w.Helper()
 	w.mu.Lock()
@@ -199,7 +199,7 @@ func (w *world) owners() []cluster.Owner {
 	return all
 }
 
-// ownedBy returns a shard that a node owns.
+// ownedBy returns a shard owned by a node.
 func (w *world) ownedBy(name string) int {
 	return slices.IndexFunc(w.owners(), func(o cluster.Owner) bool { return o.Node == name })
 }
@@ -233,7 +233,7 @@ func (w *world) end(nodes ...*node) {
 	}
 }
 
-// opened returns the stores that the node has opened.
+// opened returns the stores opened by the node.
 func (n *node) opened() [shardCount]replay.Store {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -248,7 +248,7 @@ func (n *node) setBusy(reason string) {
 	}
 }
 
-// gap returns for how long at most no node has acted in a shard since a time.
+// gap returns the longest time without acts of any node in a shard since a time.
 func (w *world) gap(since time.Duration) (most time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cluster"
 )
 
-// listener is what listens to an address.
+// listener is a function listening to an address.
 type listener struct {
 	f    func(cluster.Message)
 	done chan struct{}
@@ -66,7 +66,7 @@ func (l *listener) put(m cluster.Message) {
 	}
 }
 
-// Send implements cluster.Network. What is sent to or by a link that is cut is lost.
+// Send implements cluster.Network. Messages to or from a cut link are lost.
 func (l *Link) Send(m cluster.Message) error {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()

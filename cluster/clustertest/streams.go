@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clustertest has the drivers of a cluster in memory, with the faults of real ones: nodes that are cut off, a
-// registry or streams without a leader, messages that are lost.
+// Package clustertest has the drivers of a cluster in memory, with the faults of real ones: nodes cut off, a registry
+// or streams without a leader, lost messages.
 package clustertest
 
 import (
@@ -17,27 +17,27 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// World is what the nodes of a cluster share.
+// World is the environment shared by the nodes of a cluster.
 type World struct {
 	mu       sync.Mutex
 	shards   []stream
 	records  map[string]cluster.Record
 	revision uint64
-	made     int  // how often the registry was
+	made     int  // number of times the registry was made
 	down     bool // nothing has a leader
 	links    []*Link
-	changed  chan struct{} // closed at the next change of what is cut
+	changed  chan struct{} // closed at the next change of the cuts
 }
 
 // stream is one shard. The mutex of World guards it, but the logs.
 type stream struct {
 	logs      *replay.Memory
-	appending sync.RWMutex // read-locked by an append, so that none is under way when the owner changes
+	appending sync.RWMutex // read-locked by an append, so none is under way when the owner changes
 	owner     cluster.Owner
-	store     *store // that the owner has opened; nil for none
+	store     *store // opened by the owner; nil for none
 }
 
-// New returns a world with a number of shards, which no node owns.
+// New returns a world with a number of shards without owners.
 func New(shards int) *World {
 	w := &World{shards: make([]stream, shards), records: make(map[string]cluster.Record),
 		changed: make(chan struct{})}
@@ -74,13 +74,13 @@ func (w *World) Remake() {
 	w.made++
 }
 
-// change wakes what waits. w.mu is held.
+// change wakes all waiting for a change. w.mu is held.
 func (w *World) change() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// Link is how one process reaches the world. It implements the drivers of a cluster.
+// Link is one process's way to the world. It implements the drivers of a cluster.
 type Link struct {
 	of           *World
 	killed       bool
@@ -89,17 +89,17 @@ type Link struct {
 	watching     []func(cluster.Record)
 	listening    map[string]*listener
 	lose         func(cluster.Message) bool
-	unanswered   bool // what it writes to the registry is kept, and the answers are lost
-	unwritten    bool // nothing that is written to the registry arrives
-	failing      int  // writes to the registry that still fail
+	unanswered   bool // its writes to the registry are kept, and the answers are lost
+	unwritten    bool // no write to the registry arrives
+	failing      int  // number of writes to the registry still to fail
 	broken       bool // claims fail after they were written
 	max          int
 	delay        time.Duration   // of claims
-	slow         time.Duration   // until what is written to the registry arrives
-	stale        []cluster.Owner // what it reads of owners: leaders answer that were deposed; nil for what there is
+	slow         time.Duration   // until writes to the registry arrive
+	stale        []cluster.Owner // the owners it reads: from deposed leaders; nil for the present ones
 }
 
-// Link returns a link, by which messages of 64 KiB pass.
+// Link returns a link for messages of up to 64 KiB.
 func (w *World) Link() *Link {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,11 +115,11 @@ func (l *Link) set(change func()) {
 	change()
 }
 
-// SetMax sets how many bytes of data a message may have.
+// SetMax sets the greatest number of bytes of data of a message.
 func (l *Link) SetMax(n int) { l.set(func() { l.max = n }) }
 
-// Cut has the link reach nothing, or everything again. What waits for an answer meanwhile gets it afterwards, as in a
-// process that is stopped, or one whose network is silent.
+// Cut has the link reach nothing, or everything again. Calls waiting for an answer meanwhile get it afterwards, as in a
+// stopped process, or one with a silent network.
 func (l *Link) Cut(cut bool) {
 	l.set(func() {
 		l.cut = cut
@@ -127,7 +127,7 @@ func (l *Link) Cut(cut bool) {
 	})
 }
 
-// Disconnect is Cut with the knowledge of the process: to send is an error, and no process hears what is sent to it.
+// Disconnect is Cut with the knowledge of the process: sending is an error, and no process hears messages sent to it.
 func (l *Link) Disconnect(cut bool) {
 	l.set(func() {
 		l.disconnected = cut
@@ -138,16 +138,16 @@ func (l *Link) Disconnect(cut bool) {
 // SetDelay has each claim take a time.
 func (l *Link) SetDelay(d time.Duration) { l.set(func() { l.delay = d }) }
 
-// SlowWrites has what the process writes to the registry arrive after a time.
+// SlowWrites has the writes of the process to the registry arrive after a time.
 func (l *Link) SlowWrites(d time.Duration) { l.set(func() { l.slow = d }) }
 
-// Lose has messages that the process sends lost for which f is true; nil for none.
+// Lose has those messages of the process lost for which f is true; nil for none.
 func (l *Link) Lose(f func(cluster.Message) bool) { l.set(func() { l.lose = f }) }
 
-// LoseAnswers has the answers to what the process writes to the registry lost; what it writes is kept.
+// LoseAnswers has the answers to the process's writes to the registry lost; the writes are kept.
 func (l *Link) LoseAnswers(lose bool) { l.set(func() { l.unanswered = lose }) }
 
-// LoseWrites has what the process writes to the registry lost: its heartbeats do not come, and all else does.
+// LoseWrites has the process's writes to the registry lost: its heartbeats do not come, and all else does.
 func (l *Link) LoseWrites(lose bool) { l.set(func() { l.unwritten = lose }) }
 
 // FailWrites has so many of the next writes of the process to the registry fail at once.
@@ -156,8 +156,7 @@ func (l *Link) FailWrites(n int) { l.set(func() { l.failing = n }) }
 // SetBroken has claims fail when they were written: the shard cannot be opened.
 func (l *Link) SetBroken(broken bool) { l.set(func() { l.broken = broken }) }
 
-// SetStale has the process read the owners of now from here on, as leaders answer that were deposed, or the present
-// ones.
+// SetStale has the process read the owners of now from here on, as from deposed leaders, or the present ones.
 func (l *Link) SetStale(stale bool) {
 	l.set(func() {
 		l.stale = nil
@@ -169,10 +168,10 @@ func (l *Link) SetStale(stale bool) {
 	})
 }
 
-// Deaf has the process see no more of what others write to the registry, unless it asks.
+// Deaf has the process see no more writes of others to the registry, unless it asks.
 func (l *Link) Deaf() { l.set(func() { l.watching = nil }) }
 
-// Kill ends all that listens by the link, as the death of the process does.
+// Kill ends all listeners of the link, as the death of the process does.
 func (l *Link) Kill() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -184,7 +183,7 @@ func (l *Link) Kill() {
 	}
 }
 
-// pass waits until the link is whole, and, for what needs a leader, there is one.
+// pass waits until the link is whole, and, with leader, until there is a leader.
 func (l *Link) pass(ctx context.Context, leader bool) error {
 	for {
 		l.of.mu.Lock()
@@ -301,7 +300,7 @@ func (s *store) write(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// giveUp is how long an append waits for a leader.
+// giveUp is the time an append waits for a leader.
 const giveUp = 10 * time.Second
 
 // Reopened implements replay.Store.

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 )
 
-// BenchmarkCall measures what it costs to write and to read a call.
+// BenchmarkCall measures the cost of writing and reading a call.
 func BenchmarkCall(b *testing.B) {
 	var q request
 	fill(rand.New(rand.NewPCG(1, 2)), reflect.ValueOf(&q).Elem(), 12)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// The form of data between nodes. A struct is the number of its fields that are not zero, and each of those: its name,
-// its size in four bytes, and its value; so a node skips what a newer one has added. A number is a varint. Text and
-// bytes are their size and themselves; of what may be nil, the size is one more, and 0 is nil.
+// The form of data between nodes. A struct is the number of its non-zero fields, and each of those: its name, its size
+// in four bytes, and its value; so a node skips the additions of a newer one. A number is a varint. Text and bytes are
+// their size and themselves; for what may be nil, the size is one more, and 0 is nil.
 
 // codec writes and reads the values of one type.
 type codec struct {
@@ -44,7 +44,7 @@ func codecOf(t reflect.Type) *codec {
 type reader struct {
 	data   []byte
 	err    error
-	budget int // bytes of memory that may still be taken
+	budget int // bytes of memory still allowed
 }
 
 var errForm = errors.New("the data of another node cannot be read")
@@ -89,7 +89,7 @@ func (r *reader) take(n int) bool {
 	return r.err == nil
 }
 
-// optional reads the size of what may be nil.
+// optional reads the size of a value that may be nil.
 func (r *reader) optional() (n int, ok bool) {
 	size := r.number()
 	if size == 0 || size-1 > uint64(len(r.data)) {
@@ -106,16 +106,16 @@ func encode[T any](to []byte, v *T) []byte {
 	return codecOf(reflect.TypeFor[T]()).write(to, reflect.ValueOf(v).Elem())
 }
 
-// decode reads a value, and returns what comes after it. Texts and bytes of the value are views of the data where they
-// are not texts. It takes memory in proportion to the size of the data. After an error, the fields of a struct are set
-// that stand whole in the data.
+// decode reads a value, and returns the data after it. Bytes of the value, but not its texts, are views of the data.
+// decode takes memory in proportion to the size of the data. After an error, the fields of a struct standing whole in
+// the data are set.
 func decode[T any](data []byte, v *T) (rest []byte, err error) {
 	r := &reader{data: data, budget: 64*len(data) + 1<<16}
 	codecOf(reflect.TypeFor[T]()).read(r, reflect.ValueOf(v).Elem())
 	return r.data, r.err
 }
 
-// makeCodec makes the codec of a type, and of those that it has. The mutex is held.
+// makeCodec makes the codec of a type, and of the types in it. The mutex is held.
 func makeCodec(t reflect.Type) *codec {
 	if c := codecs[t]; c != nil {
 		return c

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// fill sets a value, all fields of it, to something that is not zero. Texts need not be UTF-8.
+// fill sets a value, all fields of it, to something non-zero. Texts need not be UTF-8.
 func fill(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Type() {
 	case reflect.TypeFor[time.Time]():
@@ -79,7 +79,7 @@ func same[T any](t *testing.T, v *T) {
 	}
 }
 
-// TestIdentity: every field of a call and of a result arrives as it was, also what is empty and not nil.
+// TestIdentity: every field of a call and of a result arrives as it was, also an empty one that is not nil.
 func TestIdentity(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -108,7 +108,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestNewer: what a newer node has added is skipped, and what it has left out is zero.
+// TestNewer: the additions of a newer node are skipped, and fields left out by it are zero.
 func TestNewer(t *testing.T) {
 	type newer struct {
 		Partner string
@@ -122,7 +122,7 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is no data is an error, and takes little memory.
+// FuzzDecode: invalid data is an error, and takes little memory.
 func FuzzDecode(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 4 {

@@ -2,5 +2,5 @@
 
 package handover
 
-// MaxServed is how many calls of one Leader a node executes for others.
+// MaxServed is the number of calls of one Leader a node executes for others.
 var MaxServed = int(maxServed.PerLeader)

@@ -47,7 +47,7 @@ func TestAnywhere(t *testing.T) {
 	})
 }
 
-// TestOwnerDies: a start that waits for the agent waits at the next owner when its owner dies, and is answered when the
+// TestOwnerDies: a start waiting for the agent waits at the next owner when its owner dies, and is answered when the
 // agent has ended its work. The message is sent once.
 func TestOwnerDies(t *testing.T) {
 	for _, how := range []string{"dies", "ends"} {
@@ -142,7 +142,7 @@ func TestOwnTime(t *testing.T) {
 	})
 }
 
-// TestCutOff: a node that is cut off answers for tasks that have ended, and sends nothing to the agent.
+// TestCutOff: a node cut off answers for ended tasks, and sends nothing to the agent.
 func TestCutOff(t *testing.T) {
 	inBubble(t, func(w *world) {
 		node, other := w.nodes[0], w.nodes[1]
@@ -177,8 +177,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestStays: a shard with a turn that no other node can resume stays with a node that drains, which takes starts
-// meanwhile, and moves when the turn has ended.
+// TestStays: a shard with a turn no other node can resume stays with a draining node. The node takes starts meanwhile,
+// and the shard moves when the turn has ended.
 func TestStays(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.agent.setSlow()

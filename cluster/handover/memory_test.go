@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// fill takes the memory that one Leader may use at a node, and returns what gives it back.
+// fill takes the memory one Leader may use at a node, and returns a function to give it back.
 func (n *node) fill(leader string) (empty func()) {
 	n.w.Helper()
 	key := peerOf(leader).Leader()
@@ -37,7 +37,7 @@ func (n *node) ask(count int, leader, command, taskID string) <-chan reply {
 	return all
 }
 
-// TestMemoryOfOwner: what the calls of a Leader hold at the owner that came through another node, requests and replies,
+// TestMemoryOfOwner: the memory of a Leader's calls at the owner, requests and replies come through another node,
 // counts there in the quota of the Leader, and is taken before it is held.
 //
 // Promise: a Leader uses up the memory or the calls of another gateway of the cluster
@@ -90,7 +90,7 @@ func TestMemoryOfOwner(t *testing.T) {
 	})
 }
 
-// TestShareOfCalls: one Leader does not use up the calls that a node executes for others.
+// TestShareOfCalls: one Leader does not use up the calls a node executes for others.
 //
 // Promise: a Leader uses up the memory or the calls of another gateway of the cluster
 func TestShareOfCalls(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// service is the name of the service by which calls are executed.
+// service is the name of the service that executes calls.
 const service = "execute"
 
-// A Leader has a share of the calls that one node makes, and of those that it executes for others. There are as many as
-// the cluster has of one service.
+// A Leader has a share of the calls made by one node, and of those executed by it for others. Their totals are the
+// cluster's for one service.
 var (
 	maxAsked  = quota.Limits{Total: 1 << 15, PerLeader: 1 << 13}
 	maxServed = quota.Limits{Total: 1 << 13, PerLeader: 1 << 11}
@@ -29,30 +29,30 @@ var (
 type Owners struct {
 	cluster *cluster.Cluster
 	find    func(partner string) *gateway.Gateway
-	asked   quota.Counter // calls that other nodes execute
+	asked   quota.Counter // calls executed by other nodes
 	served  quota.Counter // calls of others
 }
 
-// New returns the owners that a node of a cluster knows, and has the node execute calls of others. find returns the
-// gateway of a Partner that is in force in this process; nil for none.
+// New returns the owners for a node of a cluster, and has the node execute calls of others. find returns the gateway in
+// force in this process for a Partner; nil for none.
 func New(c *cluster.Cluster, find func(partner string) *gateway.Gateway) *Owners {
 	o := &Owners{cluster: c, find: find}
 	c.HandleRequests(service, o.serve)
 	return o
 }
 
-// request is a call as it travels. What is needed to count it comes first, so that it is there when the rest is not.
+// request is a call as it travels. The fields for counting it come first, so they are there before the rest.
 type request struct {
 	Partner string
-	Reader  string // for whom the call counts; empty from a node of a former version, whose calls count together
+	Reader  string // the Leader the call counts for; empty from a node of a former version: its calls count together
 	Call    *gateway.Call
 }
 
-// reply is what has come of it.
+// reply is the outcome of a request.
 type reply struct {
 	Result   *gateway.Result
 	Missing  bool                // there is no such Partner
-	Bound    *partner.BoundError // that has refused a start
+	Bound    *partner.BoundError // the refusal of a start
 	NotBegun bool
 	Error    []byte // of ask.AppendError; nil for none
 }
@@ -67,7 +67,7 @@ func (o *Owners) Execute(
 	}
 	defer o.asked.Give(reader, 1)
 	hold := reserve
-	if reserve != nil { // the reply, and what is decoded from it
+	if reserve != nil { // the reply, and its decoded form
 		hold = func(ctx context.Context, n int64) error { return reserve(ctx, 2*n) }
 	}
 	data, node, err := o.cluster.CallOwner(ctx, shard, service, encode(nil, &request{name, reader, c}), hold)
@@ -102,7 +102,7 @@ func (o *Owners) Execute(
 	return r, nil
 }
 
-// failed returns the error of a call that no node has answered.
+// failed returns the error of a call without an answer.
 func failed(ctx context.Context, err error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func failed(ctx context.Context, err error) error {
 	return task.Errorf(task.Internal, "the gateway that works on this task could not carry out the request").WithCause(err)
 }
 
-// full returns the error of a call for which a node has none left: for its Leader, or at all.
+// full returns the error of a call to a node without calls left: for its Leader, or at all.
 func full(node string, err error) error {
 	e, limit := task.Errorf(task.LimitExceeded, "the gateway %q carries out as many calls as it may; try again later",
 		node), "cluster"
@@ -137,7 +137,7 @@ func full(node string, err error) error {
 // reply was sent.
 func (o *Owners) serve(ctx context.Context, in *cluster.Request) ([]byte, error) {
 	var q request
-	_, err := decode(in.Head, &q) // of a large one, only what comes first
+	_, err := decode(in.Head, &q) // of a large one, only the first part
 	whole := in.Size == len(in.Head)
 	if whole && (err != nil || q.Call == nil) {
 		return nil, errForm
@@ -178,7 +178,7 @@ func (o *Owners) serve(ctx context.Context, in *cluster.Request) ([]byte, error)
 	return data, nil
 }
 
-// failure returns the reply that has an error.
+// failure returns the reply with an error.
 func failure(err error) *reply {
 	if bound, ok := errors.AsType[*partner.BoundError](err); ok {
 		return &reply{Bound: bound}

@@ -36,7 +36,7 @@ const (
 	partnerName = "P"
 	shardCount  = 4
 	lease       = 3 * time.Second
-	patience    = 20 * time.Second // of calls that wait for memory
+	patience    = 20 * time.Second // of calls waiting for memory
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -52,7 +52,7 @@ type world struct {
 	text  string // of messages
 }
 
-// memory bounds what a node holds of one Leader, in bytes.
+// memory bounds the memory of one Leader at a node, in bytes.
 const memory = 1 << 20
 
 type node struct {
@@ -138,7 +138,7 @@ func (n *node) setMissing(missing bool) {
 	n.missing = missing
 }
 
-// leader returns a Leader, but for some, whose shard a node owns.
+// leader returns a Leader, but for some, with its shard owned by a node.
 func (w *world) leader(of *node, not ...string) string {
 	for i := range 1000 {
 		name := fmt.Sprintf("leader-%d", i)
@@ -183,7 +183,7 @@ func (w *world) end(nodes ...*node) {
 	}
 }
 
-// reply is what a call is answered.
+// reply is the answer to a call.
 type reply struct {
 	Result struct {
 		ID     string
@@ -236,7 +236,7 @@ func (a *worker) find(key string) job {
 }
 
 type job struct {
-	sent    int // how often
+	sent    int // number of times
 	resumed int
 	done    chan struct{}
 }

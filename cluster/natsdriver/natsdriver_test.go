@@ -26,7 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// servers are shared by the tests, each of which has a prefix of its own.
+// servers are shared by the tests. Each test has a prefix of its own.
 var servers *natstest.Cluster
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 const (
 	shards = 8
-	lease  = 2 * time.Second // a machine that is slow renews it in time
+	lease  = 2 * time.Second // a slow machine renews it in time
 )
 
 func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
@@ -56,7 +56,7 @@ func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// node is a process, whose shards are in memory.
+// node is a process with its shards in memory.
 type node struct {
 	*cluster.Cluster
 	nc   *nats.Conn
@@ -91,7 +91,7 @@ func start(t *testing.T, w *clustertest.World, url, prefix, name string) *node {
 	return n
 }
 
-// keep opens what the node is to own.
+// keep opens the shards the node is to own.
 func (n *node) keep(ctx context.Context) {
 	defer close(n.done)
 	left := make(chan struct{})
@@ -125,7 +125,7 @@ func (n *node) end() {
 	n.nc.Close()
 }
 
-// until waits until something holds, and returns how long that took.
+// until waits until something holds, and returns the time it took.
 func until(t *testing.T, what string, holds func() bool) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -133,7 +133,7 @@ func until(t *testing.T, what string, holds func() bool) time.Duration {
 	return time.Since(begun)
 }
 
-// renewals is how many leases nodes renew in two leases. Each time, a node declares those gone that were silent.
+// renewals is the number of times nodes renew their leases in two leases. Each time, a node declares silent ones gone.
 const renewals = 6
 
 // renewed waits until each of some nodes has renewed its lease for two leases.
@@ -171,8 +171,8 @@ func own(want ...int64) func(nodes ...*node) bool {
 	}
 }
 
-// TestCluster has three nodes over three servers: calls, the death of a node, one that is cut off, and the death of the
-// server that leads the registry.
+// TestCluster has three nodes over three servers: calls, the death of a node, a node cut off, and the death of the
+// server leading the registry.
 func TestCluster(t *testing.T) {
 	const prefix = "cluster"
 	w := clustertest.New(shards)
@@ -221,7 +221,7 @@ func TestCluster(t *testing.T) {
 	until(t, "three nodes share the shards", func() bool {
 		return a.owns.Load() <= 3 && b.owns.Load() <= 3 && c.owns.Load() >= 2
 	})
-	c.nc.Close() // all that others see of its death
+	c.nc.Close() // others see nothing else of its death
 	took := until(t, "the others have the shards of one that is dead", func() bool { return own(4, 4)(a, b) })
 	t.Logf("a node is dead: %v (lease %v)", took, lease)
 	c.stop()
@@ -267,7 +267,7 @@ func TestCluster(t *testing.T) {
 	a.end()
 }
 
-// TestWrong: a stream that is not as it must be is refused by a sentence.
+// TestWrong: a wrong stream is refused by a sentence.
 func TestWrong(t *testing.T) {
 	if err := servers.Ready(); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestMadeAgain: the stream of the registry that was removed while nodes run is made again by them, and says that it is
+// TestMadeAgain: if the stream of the registry is removed while nodes run, they make it again, and it is known as
 // another one.
 func TestMadeAgain(t *testing.T) {
 	if err := servers.Ready(); err != nil {

@@ -17,10 +17,10 @@ type Network struct {
 	prefix string
 }
 
-// NewNetwork returns the network of a connection, which stays the caller's. All nodes have the same prefix.
+// NewNetwork returns the network of a connection. The connection stays the caller's. All nodes have the same prefix.
 func NewNetwork(nc *nats.Conn, prefix string) *Network { return &Network{nc, prefix + ".to."} }
 
-// How much may wait for the goroutine of a listener. What exceeds it is lost, and the calls that it belongs to fail.
+// The bounds of messages waiting for the goroutine of a listener. Messages beyond are lost, and their calls fail.
 const (
 	maxWaiting      = 1 << 20
 	maxWaitingBytes = 512 << 20
@@ -39,11 +39,11 @@ func (n *Network) Listen(address string, f func(cluster.Message)) (func(), error
 	if err := sub.SetPendingLimits(maxWaiting, maxWaitingBytes); err != nil {
 		return nil, err
 	}
-	// What is sent after the node is known must be heard.
+	// Messages sent after the node is known must be heard.
 	if err := n.nc.Flush(); err != nil {
 		return nil, err
 	}
-	return func() { sub.Unsubscribe() }, nil // an error says that the connection is closed
+	return func() { sub.Unsubscribe() }, nil // an error means a closed connection
 }
 
 // read reads a message.

@@ -27,7 +27,7 @@ type Registry struct {
 	ensured atomic.Bool // the stream is as it must be
 }
 
-// forgetAfter is how long the record of a node that writes none is kept.
+// forgetAfter is the time the record of a node is kept after its last write.
 const forgetAfter = 24 * time.Hour
 
 // wants returns the configuration of the stream.
@@ -50,8 +50,8 @@ func wants(prefix string, replicas int) jetstream.StreamConfig {
 	}
 }
 
-// NewRegistry returns the registry of a connection, which stays the caller's. The stream is made when it is missing,
-// and checked, before the first record is read. An error that says how it is wrong is then that of cluster.Joined.
+// NewRegistry returns the registry of a connection. The connection stays the caller's. The stream is made when it is
+// missing, and checked, before the first record is read. If it is wrong, cluster.Joined then returns the error.
 func NewRegistry(nc *nats.Conn, prefix string, replicas int) (*Registry, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -126,8 +126,8 @@ func (r *Registry) Write(ctx context.Context, name string, record []byte, expect
 	return ack.Sequence, nil
 }
 
-// isConflict reports whether an error says that the last sequence of a subject is another one. A stream with several
-// replicas says so by a code of its own.
+// isConflict reports whether an error is for another last sequence of a subject. A stream with several replicas has a
+// code of its own for it.
 func isConflict(err error) bool {
 	e, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (e.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || e.ErrorCode == wrongLastConstant)
@@ -186,5 +186,5 @@ func (r *Registry) Watch(f func(cluster.Record)) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { sub.Unsubscribe() }, nil // an error says that the connection is closed
+	return func() { sub.Unsubscribe() }, nil // an error means a closed connection
 }

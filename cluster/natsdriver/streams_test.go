@@ -22,7 +22,7 @@ import (
 
 const streams = 4
 
-// appender appends to the log of each shard that it owns, again and again.
+// appender appends to the log of each shard it owns, again and again.
 type appender struct {
 	*cluster.Cluster
 	nc   *nats.Conn
@@ -34,7 +34,7 @@ type appender struct {
 	stores [streams]replay.Store
 }
 
-// history is when something was appended to each shard, and how often.
+// history is the times of appends to each shard, and their number.
 type history struct {
 	mu    sync.Mutex
 	last  [streams]time.Time
@@ -52,7 +52,7 @@ func (h *history) note(shard int) {
 	h.last[shard] = now
 }
 
-// longest returns the longest time for which nothing was appended to a shard since it was called last.
+// longest returns the longest time without appends to a shard since the last call.
 func (h *history) longest() (most time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *history) counts() [streams]uint64 {
 
 func startAppender(t *testing.T, h *history, url, prefix, name string) *appender {
 	t.Helper()
-	nc := connect(t, url, nats.IgnoreDiscoveredServers()) // who is cut off from its server is not to find another one
+	nc := connect(t, url, nats.IgnoreDiscoveredServers()) // a node cut off from its server must not find another one
 	s, err := jetstream.Open(t.Context(), nc, jetstream.Config{Prefix: prefix, Shards: streams, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +149,8 @@ func (a *appender) end() {
 	a.Close()
 }
 
-// TestStreams: two nodes share real streams. A shard that moves has no owner for a moment only; a node that is cut off
-// for three leases is fenced; and what was appended is there, each record once.
+// TestStreams: two nodes share real streams. A moving shard has no owner for a moment only; a node cut off for three
+// leases is fenced; and all appended records are there, once.
 func TestStreams(t *testing.T) {
 	const prefix = "streams"
 	if err := servers.Ready(); err != nil {
