@@ -17,8 +17,8 @@ const acpsPath = "/acps-atr-v2/ocsp/certificate/"
 // acpsSerial returns a serial number as ACPs writes it: hexadecimal digits in upper case.
 func acpsSerial(n *big.Int) string { return strings.ToUpper(n.Text(16)) }
 
-// readACPS reads the status of a certificate as ACPs gives it. It is not signed, so the connection must prove who says
-// it.
+// readACPS reads the status of a certificate as ACPs gives it. It is not signed, so the connection must prove its
+// source.
 func readACPS(raw []byte, number *big.Int, now time.Time) (*answer, error) {
 	var status struct {
 		Serial string    `json:"serialNumber"`

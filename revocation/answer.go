@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answer is what a source has said about one certificate. It is not changed once it is kept.
+// answer is a source's answer about one certificate. It is not changed once it is kept.
 type answer struct {
 	outcome     outcome // unknown, good, notKnown or revoked
 	source      string
@@ -31,20 +31,20 @@ func (a *answer) span() span {
 // asked is a certificate that was asked about, or may be. It is guarded by Checker.answering.
 type asked struct {
 	answer  *answer           // nil for none
-	refuses verdict           // of a source that had no answer, and for which none stands in; zero for none
+	refuses verdict           // of a source without an answer or a stand-in; zero for none
 	after   time.Time         // before then it is not asked again
-	flight  chan struct{}     // closed when the requests that run have ended; nil if none run
-	staple  [sha256.Size]byte // of the one that was read last
+	flight  chan struct{}     // closed when the running requests have ended; nil if none run
+	staple  [sha256.Size]byte // of the one read last
 }
 
 const (
-	maxAsked   = 1 << 16          // certificates that are remembered
+	maxAsked   = 1 << 16          // certificates remembered
 	askAgain   = 10 * time.Second // after nothing was answered
 	evictTries = 64
 )
 
-// byAnswers says what was answered about a certificate, whether that is not older than Config.Refresh, and whether the
-// certificate may be asked about now.
+// byAnswers returns the verdict of the answers about a certificate, whether the answer is not older than
+// Config.Refresh, and whether the certificate may be asked about now.
 func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v verdict, fresh, ask bool) {
 	if len(c.queriers) == 0 {
 		return v, false, false
@@ -90,8 +90,8 @@ func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v ve
 	return v, fresh, ask
 }
 
-// ask begins to ask the sources before a limit about a certificate, unless that runs already. It returns a channel that
-// is closed when it has ended; nil if it cannot be asked about.
+// ask begins to ask the sources before a limit about a certificate, unless such a run is under way. It returns a
+// channel that is closed when the run has ended; nil if it cannot be asked about.
 func (c *Checker) ask(cert, issuer *x509.Certificate, limit int) <-chan struct{} {
 	key := sha256.Sum256(cert.Raw)
 	c.answering.Lock()
@@ -115,7 +115,7 @@ func (c *Checker) ask(cert, issuer *x509.Certificate, limit int) <-chan struct{}
 	return a.flight
 }
 
-// makeRoom forgets a certificate if too many are remembered, but none that is revoked. c.answering is held.
+// makeRoom forgets a certificate if too many are remembered, but no revoked one. c.answering is held.
 func (c *Checker) makeRoom() bool {
 	if len(c.asked) < maxAsked {
 		return true
@@ -133,8 +133,8 @@ func (c *Checker) makeRoom() bool {
 	return false
 }
 
-// run asks the sources before a limit in their order, until one knows, or refuses: none stands in for one that is
-// overdue, or whose rate is used up.
+// run asks the sources before a limit in their order, until one knows, or refuses: none stands in for a source overdue,
+// or with its rate used up.
 func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 	var said *answer
 	var refuses verdict
@@ -188,8 +188,8 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 	}
 }
 
-// take makes what was said the answer about a certificate, unless the one that is there is newer: an attacker may
-// repeat an older one. c.answering is held.
+// take makes said the answer about a certificate, unless the current one is newer: an attacker may repeat an older one.
+// c.answering is held.
 func (c *Checker) take(a *asked, said *answer) (changed, kept bool) {
 	if a.answer != nil && said.from.Before(a.answer.from) {
 		return false, false
@@ -202,8 +202,8 @@ func (c *Checker) take(a *asked, said *answer) (changed, kept bool) {
 	return changed, true
 }
 
-// due returns when it is asked again after an answer: early enough that this counts until the next one is there, and
-// that no caller who comes often waits for that.
+// due returns the time to ask again after an answer. The time is early enough for this answer to count until the next
+// one is there, so a frequent caller never waits for it.
 func (c *Checker) due(said *answer) time.Time {
 	counts := said.until.Sub(said.got)
 	if c.config.MaxAge > 0 {
@@ -212,7 +212,7 @@ func (c *Checker) due(said *answer) time.Time {
 	return said.got.Add(min(c.config.Refresh-c.config.Refresh/10, max(0, counts/2)))
 }
 
-// staple takes the OCSP response that a caller has brought, as if the first source of OCSP had been asked. One that
+// staple takes the OCSP response brought by a caller, as if the first source of OCSP had been asked. A response that
 // does not count is no answer.
 func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	if c.responder == nil || len(raw) > maxAnswer {
@@ -220,7 +220,7 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	}
 	sum := sha256.Sum256(raw)
 	now := time.Now()
-	_, _, _ = c.byAnswers(cert, issuer, now) // what was kept on disk
+	_, _, _ = c.byAnswers(cert, issuer, now) // the answer kept on disk
 	key := sha256.Sum256(cert.Raw)
 	c.answering.Lock()
 	a := c.asked[key]
@@ -248,7 +248,7 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	due := a.after
 	changed, _ := c.take(a, said)
 	if !due.IsZero() && due.Before(a.after) {
-		a.after = due // what a caller brings does not postpone the question
+		a.after = due // a caller's response does not postpone the question
 	}
 	if changed && said.outcome == revoked {
 		c.mu.Lock()
@@ -257,14 +257,14 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 	}
 }
 
-// logQuery logs that a request has failed, once a minute.
+// logQuery logs a failed request, once a minute.
 func (c *Checker) logQuery(q *querier, err error) {
 	if c.mayLog(&q.logged) {
 		c.log.Warn("a source of revocation has not answered", "source", q.name(), "error", err)
 	}
 }
 
-// logRate logs that a source was not asked, once a minute.
+// logRate logs a source not asked, once a minute.
 func (c *Checker) logRate(q *querier, err *rateError) {
 	if c.mayLog(&q.loggedRate) {
 		c.log.Warn("a source of revocation is not asked, since its rate is used up, and calls are refused",
@@ -272,7 +272,7 @@ func (c *Checker) logRate(q *querier, err *rateError) {
 	}
 }
 
-// mayLog reports whether a line may be logged that was last logged at a time.
+// mayLog reports whether a line last logged at a time may be logged again.
 func (c *Checker) mayLog(last *time.Time) bool {
 	now := time.Now()
 	c.answering.Lock()

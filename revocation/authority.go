@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// authority is an issuer of certificates that has been in a verified chain, and its lists.
+// authority is an issuer of certificates from a verified chain, and its lists.
 type authority struct {
 	cert  *x509.Certificate
 	lists []coverage
 }
 
-// coverage is a complete list with the delta that adds to it; either may be missing.
+// coverage is a complete list with its delta; either may be missing.
 type coverage struct{ base, delta *list }
 
 // same reports whether a certificate is one of the same issuer: it may be renewed.
@@ -35,8 +35,8 @@ func find(all []*authority, issuer *x509.Certificate) *authority {
 	return nil
 }
 
-// learn returns what is known of the issuer of a verified chain. Lists that have waited for it count from now on. It
-// returns nil if too many issuers are known.
+// learn returns the authority for the issuer of a verified chain. Lists waiting for it count from now on. It returns
+// nil if too many issuers are known.
 func (c *Checker) learn(issuer *x509.Certificate) *authority {
 	if a := find(*c.known.Load(), issuer); a != nil {
 		return a
@@ -68,7 +68,7 @@ func (c *Checker) admit(issuer *x509.Certificate) *authority {
 	return find(*c.known.Load(), issuer)
 }
 
-// adopt puts the lists of a location in use that have waited for an issuer. It reports whether there are any. c.mu is
+// adopt puts in use the lists of a location that have waited for an issuer. It reports whether there are any. c.mu is
 // held.
 func (c *Checker) adopt(at *location, issuer *x509.Certificate, known []*authority) bool {
 	waiting, before := at.pending, at.err
@@ -127,7 +127,7 @@ func (c *Checker) arrange(issuers []*authority) {
 	c.change()
 }
 
-// add adds a delta to the complete lists that it is for. One that is for none still says what is revoked.
+// add adds a delta to its complete lists. A delta for none still counts for its revoked certificates.
 func (a *authority) add(delta *list) {
 	added := false
 	for i, cover := range a.lists {
@@ -149,7 +149,7 @@ func (l *list) adds(base *list) bool {
 		base.number.Cmp(l.base) >= 0 && base.number.Cmp(l.number) < 0
 }
 
-// byLists says what the lists of an issuer say about a certificate.
+// byLists returns the verdict of the lists of an issuer about a certificate.
 func (c *Checker) byLists(cert *x509.Certificate, issuer *authority, now time.Time) (v verdict) {
 	if issuer == nil {
 		return v
@@ -177,7 +177,7 @@ func (c *Checker) byLists(cert *x509.Certificate, issuer *authority, now time.Ti
 	return v
 }
 
-// revokes returns the list that has revoked a certificate; nil if none has.
+// revokes returns the list revoking a certificate; nil if none has.
 func (c coverage) revokes(number serial) *list {
 	switch {
 	case c.delta != nil && c.delta.serials.has(number):

@@ -18,7 +18,7 @@ import (
 )
 
 // Each list of a URL is kept in a file of Config.Dir, in DER before the certificate of its issuer. The name of the file
-// is made of the URL, and of the list's slot if that is not 0. Its time is when the URL has last given the list.
+// is made of the URL, and of the list's slot if that is not 0. Its time is the last time the URL gave the list.
 
 func cacheName(dir, url string) string {
 	sum := sha256.Sum256([]byte(url))
@@ -33,8 +33,8 @@ func (at *location) slotName(slot int) string {
 	return fmt.Sprintf("%s-%d.crl", strings.TrimSuffix(at.cache, ".crl"), slot)
 }
 
-// keep keeps the lists of a URL that are in use on disk, with the time when the URL has last given them. c.mu is not
-// held, so that no handshake waits for the disk.
+// keep keeps on disk the lists in use of a URL, with the last time the URL gave them. c.mu is not held, so no handshake
+// waits for the disk.
 func (c *Checker) keep(at *location) {
 	if at.cache == "" {
 		return
@@ -61,7 +61,7 @@ func (c *Checker) keep(at *location) {
 			at.kept[l.slot] = l
 		}
 		if at.kept[l.slot] == l {
-			// The time of the file is all that a later start knows; without it the list seems older, which is safe.
+			// A later start knows only the time of the file; without it the list seems older, which is safe.
 			given := time.Unix(0, l.given.Load())
 			_ = os.Chtimes(name, given, given)
 		}
@@ -74,14 +74,14 @@ func (c *Checker) keep(at *location) {
 	}
 }
 
-// keepSoon is keep for a caller that holds c.mu. After Close, nothing is kept.
+// keepSoon is keep for a caller holding c.mu. After Close, nothing is kept.
 func (c *Checker) keepSoon(at *location) {
 	if !c.closed {
 		c.work.Go(func() { c.keep(at) })
 	}
 }
 
-// write completes the file that has the list, and has it replace another one.
+// write completes the file of the list, and has it replace another one.
 func (l *list) write(spool, name string) error {
 	file, err := os.OpenFile(spool, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Checker) cannotKeep(at *location, err error) {
 
 const newFiles = ".new-"
 
-// newFile opens a file that is to replace another one.
+// newFile opens a file to replace another one.
 func newFile(name string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return nil, err
@@ -106,7 +106,8 @@ func newFile(name string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(name), newFiles+"*")
 }
 
-// finish has a file replace another one, so that this is there whole or as it was; err is why it was not written.
+// finish has a file replace another one, so the other is there whole or as it was; err is the reason the file was not
+// written.
 func finish(file *os.File, name string, err error) error {
 	if err == nil {
 		err = file.Sync()
@@ -117,7 +118,7 @@ func finish(file *os.File, name string, err error) error {
 	return err
 }
 
-// replace writes a file, so that it is there whole or as it was.
+// replace writes a file, so it is there whole or as it was.
 func replace(name string, content []byte) error {
 	file, err := newFile(name)
 	if err != nil {
@@ -130,8 +131,8 @@ func replace(name string, content []byte) error {
 	return err
 }
 
-// openKept opens a file that was kept, and returns when its contents came: never after now, though the clock may have
-// been ahead then.
+// openKept opens a kept file, and returns the time its contents came: never after now, though the clock may have been
+// ahead then.
 func openKept(name string) (file *os.File, got time.Time, err error) {
 	if file, err = os.Open(name); err != nil {
 		return nil, got, err
@@ -147,7 +148,7 @@ func openKept(name string) (file *os.File, got time.Time, err error) {
 	return file, got, nil
 }
 
-// recall reads the lists of a URL that were kept on disk.
+// recall reads the lists of a URL kept on disk.
 func (c *Checker) recall(at *location) {
 	for slot := range maxLists {
 		err := c.recallFrom(at, slot)

@@ -15,32 +15,32 @@ import (
 	"time"
 )
 
-// Config is what a Checker is made of.
+// Config is the configuration of a Checker.
 type Config struct {
 	// Sources are gone through in this order.
 	Sources []Source
-	// Agent returns the AIC that a certificate is for; empty for none. A Registry needs it.
+	// Agent returns the AIC of a certificate; empty for none. A Registry needs it.
 	Agent func(*x509.Certificate) string
-	// MaxSize is the largest list that is read, in bytes; default 16 MiB.
+	// MaxSize is the size of the largest list read, in bytes; default 16 MiB.
 	MaxSize int64
-	// Refresh is how often a URL is asked whether its list has changed, and a source about a certificate in use; default
-	// 5 min. It is asked earlier before what it gave ends or is MaxAge old, or after a failure. A call waits where an
-	// answer is older, until its source has answered again, or has not answered in time.
+	// Refresh is the interval at which a URL is asked whether its list has changed, and a source about a certificate in
+	// use; default 5 min. The next question comes earlier before a list or answer ends or is MaxAge old, or after a
+	// failure. If an answer is older, a call waits until its source has answered again, or has not answered in time.
 	Refresh time.Duration
-	// Dir is the folder in which lists of URLs and answers of OCSP are kept, for a start without a network; default: they
-	// are not.
+	// Dir is the folder to keep lists of URLs and answers of OCSP in, for a start without a network; default: they are not
+	// kept.
 	Dir string
 	// Roots are trusted for lists by https; default: the system's.
 	Roots *x509.CertPool
 
-	// MaxAge is how old the last good answer of a source may be, although it is still valid by itself; default 0, no
-	// limit. A source that was healthy and is older refuses, whatever the sources behind it would say. A file is as old
-	// as its list, a staple as its thisUpdate; what is fetched is as old as the last request that was answered well.
+	// MaxAge is the greatest age of the last good answer of a source, even one still valid by itself; default 0, no limit.
+	// A source that was healthy and is older refuses, whatever the sources behind it would say. A file is as old as its
+	// list, a staple as its thisUpdate; fetched data is as old as the last well answered request.
 	MaxAge time.Duration
-	// Grace is for how long an answer counts after its nextUpdate; default 0.
+	// Grace is the time an answer counts after its nextUpdate; default 0.
 	Grace time.Duration
-	// Degrade is for how long after the last good answer of a source a certificate is let in of which nothing newer is
-	// known; default 0: it is refused. Each is counted, and logged.
+	// Degrade is the time after the last good answer of a source in which a certificate is let in although nothing newer
+	// is known of it; default 0: it is refused. Each is counted, and logged.
 	Degrade time.Duration
 
 	Log *slog.Logger // default: slog.Default()
@@ -48,12 +48,12 @@ type Config struct {
 
 const (
 	defaultMaxSize = 16 << 20
-	// maxAuthorities is how many issuers are known at once. Only verified chains make one known.
+	// maxAuthorities is the number of issuers known at once. Only verified chains make one known.
 	maxAuthorities = 256
 )
 
-// Checker decides about the certificates of callers. New makes it; it decides by nothing until Start, and by what it
-// knows after Close. It may be used by any number of goroutines at once.
+// Checker decides about the certificates of callers. New makes it; it decides by nothing until Start, and by its last
+// knowledge after Close. It may be used by any number of goroutines at once.
 type Checker struct {
 	config     Config
 	log        *slog.Logger
@@ -65,21 +65,21 @@ type Checker struct {
 
 	keptAnswers atomic.Int64 // files
 
-	known      atomic.Pointer[[]*authority] // all that are known; neither the slice nor its elements are changed
+	known      atomic.Pointer[[]*authority] // all known ones; neither the slice nor its elements are changed
 	generation atomic.Uint64
 	degraded   atomic.Uint64
 	passed     passed
 
-	ctx    context.Context // of what runs
+	ctx    context.Context // of all running work
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows, the state of the locations, and changes of known
+	mu      sync.Mutex // guards the next fields, the state of the locations, and changes of known
 	closed  bool
 	changed chan struct{} // closed at the next change
-	logged  time.Time     // when a certificate was last logged that Degrade has let in
+	logged  time.Time     // time a certificate let in by Degrade was last logged
 
-	answering sync.Mutex // guards what follows; mu may be taken while it is held
+	answering sync.Mutex // guards the fields below; mu may be taken while it is held
 	asked     map[[sha256.Size]byte]*asked
 }
 
@@ -127,8 +127,8 @@ func New(config Config) (*Checker, error) {
 	return c, nil
 }
 
-// Start reads the lists that are on this host, and begins to follow all of them. A list that is not there is no error:
-// it is logged, and looked for again.
+// Start reads the lists on this host, and begins to follow all of them. A missing list is no error: it is logged, and
+// looked for again.
 func (c *Checker) Start() {
 	for _, l := range c.locations {
 		switch {
@@ -152,7 +152,7 @@ func (c *Checker) Start() {
 	c.forgetAnswers()
 }
 
-// Close ends what runs, and waits for it.
+// Close ends all running work, and waits for it.
 func (c *Checker) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -167,14 +167,13 @@ func (c *Checker) Close() {
 	}
 }
 
-// Known decides about a verified chain, from a caller's certificate to a root, by what is known alone. It does not
-// block, and nothing is asked because of it. A certificate of which nothing is known, but about which Check can ask, is
-// not refused. The error is a *Refusal.
+// Known decides about a verified chain, from a caller's certificate to a root, by present knowledge alone. It does not
+// block, and causes no question. A certificate of which nothing is known, but about which Check can ask, is not
+// refused. The error is a *Refusal.
 func (c *Checker) Known(chain []*x509.Certificate) error { return c.passes(chain, letIn) }
 
-// Kept decides as Known does, about the chain of a caller that has proven its key before; but a certificate of which
-// nothing is known is refused, with NoAnswer. An answer that is due is asked for in the background, and counts the next
-// time.
+// Kept decides as Known does, about the chain of a caller with its key proven before; but a certificate of which
+// nothing is known is refused, with NoAnswer. A due answer is asked for in the background, and counts the next time.
 func (c *Checker) Kept(chain []*x509.Certificate) error {
 	_, err := c.decide(chain, time.Now(), func(f finding, cert, issuer *x509.Certificate) verdict {
 		if !f.answered {
@@ -186,12 +185,12 @@ func (c *Checker) Kept(chain []*x509.Certificate) error {
 	return err
 }
 
-// letIn is what decides where nothing may be asked now.
+// letIn is the decider if nothing may be asked now.
 func letIn(finding, *x509.Certificate, *x509.Certificate) verdict { return verdict{outcome: good} }
 
 // Check decides about a verified chain, from a caller's certificate to a root. It may ask the sources, and wait for
-// their answer until ctx ends. The caller must have proven that it has the key of its certificate. staple is the OCSP
-// response about it that the caller has brought; nil for none. The error is a *Refusal.
+// their answer until ctx ends. The caller must have proven the possession of its certificate's key. staple is the OCSP
+// response about it brought by the caller; nil for none. The error is a *Refusal.
 func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate, staple []byte) error {
 	if len(staple) > 0 && len(chain) > 1 {
 		c.staple(chain[0], chain[1], staple)
@@ -214,10 +213,10 @@ func (c *Checker) Check(ctx context.Context, chain []*x509.Certificate, staple [
 	})
 }
 
-// decider decides about a certificate that may be asked about now, given what is known.
+// decider decides about a certificate that may be asked about now, given the finding.
 type decider = func(f finding, cert, issuer *x509.Certificate) verdict
 
-// passes is decide, but for a chain that was found good lately.
+// passes is decide, but for a chain found good lately.
 func (c *Checker) passes(chain []*x509.Certificate, ask decider) error {
 	now, by := time.Now(), c.generation.Load()
 	if c.passed.has(chain, by, now) {
@@ -230,13 +229,13 @@ func (c *Checker) passes(chain []*x509.Certificate, ask decider) error {
 	return err
 }
 
-// decide decides about each certificate of a chain that has an issuer in it. certain says that all of them are good,
-// and that there was nothing to ask, or to count.
+// decide decides about each certificate of a chain with its issuer in it. certain is true if all of them are good, and
+// there was nothing to ask, or to count.
 func (c *Checker) decide(chain []*x509.Certificate, now time.Time, ask decider) (certain bool, err error) {
 	certain = true
 	for i := range len(chain) - 1 {
 		cert, issuer := chain[i], chain[i+1]
-		if i > 0 && i+2 == len(chain) { // a root's issuer, which needs no answer
+		if i > 0 && i+2 == len(chain) { // a root's issuer; it needs no answer
 			if v := c.byLists(cert, c.learn(issuer), now); v.outcome == revoked {
 				return false, refusal(Revoked, cert, v.source)
 			}
@@ -268,18 +267,18 @@ func (c *Checker) decide(chain []*x509.Certificate, now time.Time, ask decider) 
 	return certain, nil
 }
 
-// finding is what is known of a certificate.
+// finding is the knowledge about a certificate.
 type finding struct {
 	verdict
-	limit    int  // the place of the first source that may not be asked
-	answered bool // the verdict is a good answer, which may be due again
-	fresh    bool // there is an answer that is not older than Config.Refresh
+	limit    int  // the place of the first source not to be asked
+	answered bool // the verdict is a good answer, maybe due again
+	fresh    bool // there is an answer not older than Config.Refresh
 	ask      bool // it may be asked about now, or the caller may bring an answer
 }
 
-// find goes through the sources in their order. A list that covers a certificate decides, so that nothing is asked;
-// else the first source does that has an answer, or refuses since it is overdue. own says that it is the caller's own
-// certificate, for registries.
+// find goes through the sources in their order. A list covering a certificate decides, and nothing is asked; else the
+// first source decides that has an answer, or refuses since it is overdue. own marks the caller's own certificate, for
+// registries.
 func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) (f finding) {
 	f.limit = len(c.config.Sources)
 	lists := c.byLists(cert, c.learn(issuer), now)
@@ -298,7 +297,7 @@ func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) 
 		f.verdict = lists
 		return f
 	}
-	first := f.limit // the place of the source that decides
+	first := f.limit // the place of the deciding source
 	for i, v := range all {
 		switch decides := v.outcome > degraded; {
 		case decides && v.place < first:
@@ -322,7 +321,7 @@ func refusal(reason Reason, cert *x509.Certificate, source string) *Refusal {
 		Source: source}
 }
 
-// logEvery is how often a certificate is logged that Config.Degrade has let in; all are counted.
+// logEvery is the interval for logging a certificate let in by Config.Degrade; all are counted.
 const logEvery = time.Minute
 
 func (c *Checker) logDegraded(cert *x509.Certificate, source string, now time.Time) {
@@ -337,42 +336,42 @@ func (c *Checker) logDegraded(cert *x509.Certificate, source string, now time.Ti
 		"serial", cert.SerialNumber.Text(16), "issuer", cert.Issuer.String(), "since_start", c.degraded.Load())
 }
 
-// Degraded returns how often Config.Degrade has let in a certificate.
+// Degraded returns the number of times Config.Degrade has let in a certificate.
 func (c *Checker) Degraded() uint64 { return c.degraded.Load() }
 
-// Generation returns a number that is another one when lists or answers have changed.
+// Generation returns a number that is another one after each change of lists or answers.
 func (c *Checker) Generation() uint64 { return c.generation.Load() }
 
-// Changed returns a channel that is closed when lists or answers change the next time. A list can become stale without
-// a change.
+// Changed returns a channel that is closed at the next change of lists or answers. A list can become stale without a
+// change.
 func (c *Checker) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed
 }
 
-// change says that lists or answers have changed. c.mu is held.
+// change announces a change of lists or answers. c.mu is held.
 func (c *Checker) change() {
 	c.generation.Add(1)
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// outcome is what sources say about a certificate. A greater one counts more.
+// outcome is the statement of sources about a certificate. A greater one counts more.
 type outcome uint8
 
 const (
 	unknown  outcome = iota // nothing
 	stale                   // too old an answer
 	degraded                // too old an answer, but Config.Degrade lets it count
-	unasked                 // its source could not be asked, which refuses
-	overdue                 // an answer of a source that is older than Config.MaxAge, which refuses
+	unasked                 // its source could not be asked: refuses
+	overdue                 // an answer of a source older than Config.MaxAge: refuses
 	good                    // not revoked
 	notKnown                // its issuer does not know it, and that refuses
 	revoked
 )
 
-// verdict is what sources say about a certificate, and which of them does.
+// verdict is the outcome for a certificate, and the source of it.
 type verdict struct {
 	outcome outcome
 	source  string

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxHeader     = 16 << 10 // bytes of an answer's header that are read
+	maxHeader     = 16 << 10 // bytes read of an answer's header
 	maxRetryAfter = time.Hour
 )
 
@@ -38,7 +38,7 @@ func (c *Checker) newClient(roots *x509.CertPool) *http.Client {
 	}
 }
 
-// owned makes the Checker the owner of a dial: a Transport dials in goroutines of its own, which continue when the
+// owned makes the Checker the owner of a dial: a Transport dials in goroutines of its own, and these continue when the
 // request has ended.
 func (c *Checker) owned(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -53,7 +53,7 @@ func (c *Checker) owned(dial dialFunc) dialFunc {
 	}
 }
 
-// enter adds to what Close waits for, until c.work.Done. It returns false after Close.
+// enter adds to the work Close waits for, until c.work.Done. It returns false after Close.
 func (c *Checker) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *Checker) enter() bool {
 	return !c.closed
 }
 
-// retryAfter returns for how long an answer asks not to be asked again; 0 if it does not.
+// retryAfter returns the time an answer asks for before the next request; 0 for none.
 func retryAfter(answer *http.Response) time.Duration {
 	return retryafter.Read(answer.Header.Get("Retry-After"), time.Now(), maxRetryAfter)
 }

@@ -13,7 +13,7 @@ import (
 const (
 	defaultRefresh = 5 * time.Minute
 	fetchTimeout   = time.Minute
-	// firstRetry is when a fetch that has failed is tried again. The time doubles up to Config.Refresh.
+	// firstRetry is the time after a failed fetch to the next try. The time doubles up to Config.Refresh.
 	firstRetry = 10 * time.Second
 )
 
@@ -39,7 +39,7 @@ func (c *Checker) pause(wait time.Duration) bool {
 	return c.ctx.Err() == nil
 }
 
-// retryIn returns in what time something is tried again that has failed so many times, at least once.
+// retryIn returns the time to the next try after so many failures, at least one.
 func (c *Checker) retryIn(failures int) time.Duration {
 	return min(c.config.Refresh, firstRetry<<min(failures-1, 16))
 }
@@ -59,7 +59,7 @@ func (c *Checker) nextFetch(at *location, failures int) time.Duration {
 	return wait
 }
 
-// fetch fetches the list of a URL once. It returns for how long the server asks not to be asked again.
+// fetch fetches the list of a URL once. It returns the time the server asks for before the next request.
 func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, fetchTimeout)
 	defer cancel()
@@ -101,13 +101,13 @@ func (c *Checker) fetch(at *location) (asked time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at.etag, at.lastModified = "", ""; at.err == nil || errors.Is(at.err, errPending) {
-		// What is refused is fetched whole the next time.
+		// A refused list is fetched whole the next time.
 		at.etag, at.lastModified = answer.Header.Get("ETag"), answer.Header.Get("Last-Modified")
 	}
 	return 0, err
 }
 
-// confirm notes that the lists that are there are still the newest of their URL.
+// confirm notes the current lists as still the newest of their URL.
 func (c *Checker) confirm(at *location) {
 	defer c.keep(at)
 	c.mu.Lock()

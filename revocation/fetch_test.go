@@ -77,7 +77,7 @@ func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// startAt starts a Checker whose requests go to a site.
+// startAt starts a Checker with its requests going to a site.
 func startAt(t *testing.T, s http.RoundTripper, config Config) *Checker {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
@@ -145,7 +145,7 @@ func TestURL(t *testing.T) {
 	})
 }
 
-// TestURLAge asks about a certificate while a URL does not answer any more, or repeats a list that has ended.
+// TestURLAge asks about a certificate while a URL does not answer any more, or repeats an ended list.
 func TestURLAge(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -156,7 +156,7 @@ func TestURLAge(t *testing.T) {
 		chain := p.leaf(p.first, 8)
 		type checker struct {
 			*Checker
-			end time.Duration // after which it refuses
+			end time.Duration // it refuses after this time
 		}
 		aged := Config{Sources: lists(listURL), MaxAge: 3 * time.Hour}
 		degrade := Config{Sources: lists(listURL), Degrade: 2 * time.Hour}
@@ -193,7 +193,7 @@ func TestURLAge(t *testing.T) {
 	})
 }
 
-// TestKept starts again with what was kept on disk, without a network.
+// TestKept starts again with the data kept on disk, without a network.
 func TestKept(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -221,7 +221,7 @@ func TestKept(t *testing.T) {
 		if got := reason(t, c.Known(p.leaf(p.second, 8))); got != NoAnswer {
 			t.Errorf("another issuer: %q", got)
 		}
-		// What comes then is no worse than what was kept.
+		// Later lists are no worse than the kept ones.
 		s.set(p.crl(p.first, 4, nil), "")
 		bubble.Pass(10 * time.Minute)
 		if got := reason(t, c.Known(p.leaf(p.first, 7))); got != Revoked {
@@ -260,7 +260,7 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// TestKeptOfTheFuture: a list that was kept while the clock was ahead is as old as the start that reads it.
+// TestKeptOfTheFuture: a list kept while the clock was ahead is as old as the start reading it.
 func TestKeptOfTheFuture(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)

@@ -242,8 +242,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestListsOfANewIssuer: an issuer that is seen the first time is not known before the lists that have waited for it
-// are: else a call at that moment would be decided without them.
+// TestListsOfANewIssuer: an issuer seen the first time is not known before the lists waiting for it are: else a call at
+// that moment would be decided without them.
 func TestListsOfANewIssuer(t *testing.T) {
 	p := newPKI(t)
 	chain := p.leaf(p.first, 7)
@@ -271,7 +271,7 @@ func TestListsOfANewIssuer(t *testing.T) {
 	}
 }
 
-// watching is a handler that calls a function at each record.
+// watching is a handler calling a function at each record.
 type watching struct {
 	slog.Handler
 	record func()

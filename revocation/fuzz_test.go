@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// FuzzReadList reads lists: what is read is what crypto/x509 reads.
+// FuzzReadList reads lists: the results are the same as crypto/x509's.
 func FuzzReadList(f *testing.F) {
 	p := newPKI(f)
 	f.Add(p.crl(p.first, 1, []int64{1, 200, 70000}))
@@ -55,7 +55,7 @@ func FuzzReadList(f *testing.F) {
 	})
 }
 
-// FuzzReadOCSP reads responses: one that counts is signed by the issuer, and about the certificate.
+// FuzzReadOCSP reads responses: a response that counts is signed by the issuer, and about the certificate.
 func FuzzReadOCSP(f *testing.F) {
 	p := newPKI(f)
 	r := &responder{p: p}
@@ -120,8 +120,8 @@ func TestHugeList(t *testing.T) {
 	}
 }
 
-// BenchmarkKnown decides about a chain of three by a list of 100 000 entries, by an answer, and as the calls of a
-// connection have it, which was found good a moment ago.
+// BenchmarkKnown decides about a chain of three by a list of 100 000 entries, by an answer, and, as for the calls of a
+// connection, with the chain found good a moment ago.
 func BenchmarkKnown(b *testing.B) {
 	now := time.Now()
 	issuer := &x509.Certificate{SerialNumber: big.NewInt(2), RawSubject: []byte("issuer"),

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Health is what is known of a source.
+// Health is the state of a source.
 type Health struct {
 	Kind     Kind
 	Location string // as in the configuration
 
 	place int
 
-	// Of the list that is in use; of several, of the one that ends first. Zero values for none.
+	// Of the list in use; of several, of the one ending first. Zero values for none.
 	Issuer     string // its distinguished name
 	Number     string // in decimal digits
 	Entries    int    // of all lists
@@ -22,14 +22,15 @@ type Health struct {
 	ThisUpdate time.Time
 	NextUpdate time.Time
 
-	Good time.Time // when the source has last given what is in use, or a good answer; zero for never
-	Err  error     // why there is nothing newer; nil if there is
+	Good time.Time // last time the source gave the list in use, or a good answer; zero for never
+	Err  error     // reason there is nothing newer; nil if there is
 
-	// Unasked is how often a source of OCSP or ACPS was not asked about a certificate, since its rate was used up.
+	// Unasked is the number of times a source of OCSP or ACPS was not asked about a certificate, since its rate was used
+	// up.
 	Unasked uint64
 }
 
-// Health returns what is known of the sources, in the order of the configuration.
+// Health returns the states of the sources, in the order of the configuration.
 func (c *Checker) Health() []Health {
 	c.mu.Lock()
 	defer c.mu.Unlock()

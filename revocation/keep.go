@@ -17,8 +17,8 @@ import (
 )
 
 // An OCSP response about a certificate is kept in a file of Config.Dir as it came. The name of the file is made of the
-// certificate and of when that expires; its time is when the response came. It is verified again when it is read, as it
-// was verified then, by the issuer in the chain of who shows the certificate.
+// certificate and of its expiry; the time of the file is the time the response came. It is verified again when it is
+// read, as it was verified then, by the issuer in the chain shown with the certificate.
 
 const answerFile = ".ocsp"
 
@@ -27,7 +27,7 @@ func (c *Checker) answerName(cert *x509.Certificate) string {
 	return filepath.Join(c.config.Dir, fmt.Sprintf("%x-%d%s", sum[:16], cert.NotAfter.Unix(), answerFile))
 }
 
-// keepAnswer keeps a response on disk that has come at a time.
+// keepAnswer keeps a response on disk, with the time it came.
 func (c *Checker) keepAnswer(cert *x509.Certificate, signed []byte, got time.Time) {
 	if c.config.Dir == "" {
 		return
@@ -44,7 +44,7 @@ func (c *Checker) keepAnswer(cert *x509.Certificate, signed []byte, got time.Tim
 	}
 }
 
-// recallAnswer returns what is known of a certificate from disk; nil if nothing can be there.
+// recallAnswer returns the answer about a certificate from disk; nil if nothing can be there.
 func (c *Checker) recallAnswer(cert, issuer *x509.Certificate) *asked {
 	if c.config.Dir == "" || c.responder == nil {
 		return nil
@@ -69,7 +69,7 @@ func (c *Checker) recallAnswer(cert, issuer *x509.Certificate) *asked {
 	return a
 }
 
-// forgetAnswers removes what was kept of certificates that have expired, and what a process has left that was killed.
+// forgetAnswers removes the kept answers about expired certificates, and the leftovers of a killed process.
 func (c *Checker) forgetAnswers() {
 	if c.config.Dir == "" {
 		return

@@ -21,18 +21,18 @@ import (
 	der "golang.org/x/crypto/cryptobyte/asn1"
 )
 
-// skew is how far the clock of an issuer may be ahead.
+// skew is the greatest lead of the clock of an issuer.
 const skew = 5 * time.Minute
 
 // list is a revocation list. It is not changed once its issuer is verified.
 type list struct {
 	serials serials
-	removed serials // of a delta: what is revoked no more
+	removed serials // of a delta: serials no longer revoked
 
 	issuer  []byte // its name, in DER
 	keyID   []byte // of the issuer's key; nil if the list does not say it
 	number  *big.Int
-	base    *big.Int // of a delta: the smallest number of a list that it adds to; nil for a complete list
+	base    *big.Int // of a delta: the smallest number of a list it adds to; nil for a complete list
 	scope   scope
 	from    time.Time // thisUpdate
 	until   time.Time // nextUpdate
@@ -40,14 +40,14 @@ type list struct {
 	got     time.Time // when it was read
 
 	given atomic.Int64 // when a URL has last given it, in ns since 1970; read by anyone
-	slot  int          // the number of the file in which it is kept; another one for each list of its location
+	slot  int          // the number of its file; another one for each list of its location
 
 	algorithm x509.SignatureAlgorithm
 	signature []byte
-	signed    []byte // the hash of what is signed, or that itself for Ed25519; until the issuer is verified
-	spool     string // the file that has the list in DER, until it is kept or dropped; empty for none
+	signed    []byte // the hash of the signed part, or the part itself for Ed25519; until the issuer is verified
+	spool     string // the file of the list in DER, until it is kept or dropped; empty for none
 
-	authority *x509.Certificate // that has signed it; nil while it is not known
+	authority *x509.Certificate // its signer; nil while it is not known
 	location  *location
 }
 
@@ -78,7 +78,7 @@ func (s serials) sorted() serials {
 	return slices.Clip(s)
 }
 
-// The extensions of lists and of their entries that are known here (RFC 5280 §5.2, §5.3).
+// The known extensions of lists and of their entries (RFC 5280 §5.2, §5.3).
 var (
 	oidKeyID    = asn1.ObjectIdentifier{2, 5, 29, 35}
 	oidNumber   = asn1.ObjectIdentifier{2, 5, 29, 20}
@@ -91,7 +91,7 @@ var (
 
 var errSyntax = errors.New("it is no certificate revocation list")
 
-// withoutEntries returns a list in DER that has no entries.
+// withoutEntries returns a list in DER without entries.
 func withoutEntries(head, tail, signature []byte) ([]byte, error) {
 	var b cryptobyte.Builder
 	b.AddASN1(der.SEQUENCE, func(b *cryptobyte.Builder) {
@@ -206,20 +206,20 @@ func readReason(extensions cryptobyte.String) (reason int, err error) {
 			}
 		case id.Equal(oidInvalid):
 		case critical:
-			// One of them says that the entry is of another issuer (RFC 5280 §5.3.3).
+			// One of them marks the entry as another issuer's (RFC 5280 §5.3.3).
 			return 0, fmt.Errorf("an entry has a critical extension that is not known here, %s", id)
 		}
 	}
 	return reason, nil
 }
 
-// names reports whether a list may be of an issuer, by what it says itself.
+// names reports whether a list may be of an issuer, by its own statement.
 func (l *list) names(issuer *x509.Certificate) bool {
 	return bytes.Equal(l.issuer, issuer.RawSubject) &&
 		(l.keyID == nil || issuer.SubjectKeyId == nil || bytes.Equal(l.keyID, issuer.SubjectKeyId))
 }
 
-// verify verifies that an issuer has signed the list.
+// verify verifies an issuer's signature of the list.
 func (l *list) verify(issuer *x509.Certificate) error {
 	switch {
 	case !issuer.BasicConstraintsValid, !issuer.IsCA:

@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// location is where lists come from: a file or a URL, which has one or several. What is not said to be otherwise is
-// guarded by Checker.mu.
+// location is the origin of one or several lists: a file or a URL. Fields are guarded by Checker.mu unless described
+// otherwise.
 type location struct {
 	place int    // among the sources
 	name  string // a path or a URL
 	url   bool
-	cache string // the beginning of the names of the files in which the lists of a URL are kept; empty for none
+	cache string // the beginning of the names of the files with the lists of a URL; empty for none
 
 	current []*list // in use; of each key of an issuer at most one of a kind and scope
-	pending []*list // whose issuer is not known yet, of the last reading
-	err     error   // why there is nothing newer; nil if current is what the location has
+	pending []*list // with the issuer not known yet, of the last reading
+	err     error   // reason there is nothing newer; nil if current is up to date
 
-	etag, lastModified string // of what a URL has given last, if that is in use or pending; empty for none
+	etag, lastModified string // of a URL's last answer, if in use or pending; empty for none
 
 	keeping sync.Mutex    // held while files of cache are written; taken before Checker.mu
-	kept    map[int]*list // what is in them, by list.slot; guarded by keeping
+	kept    map[int]*list // their lists, by list.slot; guarded by keeping
 
-	// What the goroutine uses that reads the location.
-	modified time.Time // of a file as it was last read
+	// Used by the goroutine that reads the location.
+	modified time.Time // of a file as last read
 	size     int64
 }
 
-// span returns the times of a list that is in use. A file is there all the time, but is as old as its list.
+// span returns the times of a list in use. A file is there all the time, but is as old as its list.
 func (l *list) span() span {
 	if !l.location.url {
 		return span{until: l.until, given: l.from, good: l.until}
@@ -43,15 +43,15 @@ func (l *list) span() span {
 	given := time.Unix(0, l.given.Load())
 	s := span{until: l.until, given: given, good: given}
 	if given.After(l.until) {
-		s.good = l.until // a source that repeats what has ended gives no good answer
+		s.good = l.until // a source repeating an ended list gives no good answer
 	}
 	return s
 }
 
-// errPending says that a list cannot be verified yet.
+// errPending is the error of a list that cannot be verified yet.
 var errPending = errors.New("its issuer has not been seen in a certificate's chain yet")
 
-// offer has a list of one of these issuers take the place of the one that it replaces, unless that is better, or stand
+// offer has a list of one of these issuers take the place of the one it replaces, unless that one is better, or stand
 // beside the others if there is none. It returns false if the list is there already, or a newer one of the same
 // reading. c.mu is held; keep follows without it.
 func (c *Checker) offer(at *location, l *list, reading []*list, issuers []*authority) (changed bool, err error) {
@@ -99,8 +99,8 @@ func (c *Checker) offer(at *location, l *list, reading []*list, issuers []*autho
 	return true, nil
 }
 
-// lacked returns a list in use that is valid and that a reading has no successor of; nil for none. That a location
-// loses it is a mistake, or somebody's in between: it stays, and what is new in the reading does not come in addition.
+// lacked returns a valid list in use without a successor in a reading; nil for none. Its loss by a location is a
+// mistake, or an attacker's in between: it stays, and new lists of the reading are not added.
 func (at *location) lacked(reading []*list) *list {
 	for _, old := range at.current {
 		if time.Now().Before(old.until) && !slices.ContainsFunc(reading, old.isReplacedBy) {
@@ -110,8 +110,8 @@ func (at *location) lacked(reading []*list) *list {
 	return nil
 }
 
-// report logs which lists of a location are newly in use, and why there is nothing newer, if that is something else
-// than before. c.mu is held.
+// report logs the lists of a location newly in use, and the reason there is nothing newer, if it has changed. c.mu is
+// held.
 func (c *Checker) report(at *location, fresh []*list, before error) {
 	if len(fresh) == 0 && at.err == nil && before != nil {
 		fresh = at.current
@@ -129,7 +129,7 @@ func (c *Checker) report(at *location, fresh []*list, before error) {
 	}
 }
 
-// got takes the lists that were read of a location, and why others were not. It returns why the location has nothing
+// got takes the lists read of a location, and the error of the others. It returns the reason the location has nothing
 // newer; nil if all are in use.
 func (c *Checker) got(at *location, reading []*list, err error) error {
 	defer c.keep(at)
@@ -218,7 +218,7 @@ func (c *Checker) read(at *location, r io.Reader) (all []*list, err error) {
 	return all, err
 }
 
-// drop removes the file that has the list, if it is not kept.
+// drop removes the file of the list, if it is not kept.
 func (l *list) drop() {
 	if l.spool != "" {
 		_ = os.Remove(l.spool)
@@ -232,10 +232,10 @@ func dropAll(all []*list) {
 	}
 }
 
-// filesEvery is how often files are looked at.
+// filesEvery is the interval of looks at files.
 const filesEvery = 10 * time.Second
 
-// followFiles reads files again that have changed.
+// followFiles reads changed files again.
 func (c *Checker) followFiles() {
 	ticker := time.NewTicker(filesEvery)
 	defer ticker.Stop()

@@ -17,12 +17,12 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// noNextUpdate is for how long an answer counts that does not say when there is a newer one, by a clock that may be
+// noNextUpdate is the time an answer counts if it does not say when there is a newer one, by a clock that may be
 // behind.
 const noNextUpdate = time.Minute + skew
 
-// readOCSP reads an OCSP response about a certificate (RFC 6960), and checks that it is one of its issuer. Package
-// ocsp checks neither what it is about nor who may sign it.
+// readOCSP reads an OCSP response about a certificate (RFC 6960), and checks that it is one of its issuer. Package ocsp
+// checks neither its subject nor the right of its signer.
 func readOCSP(raw []byte, cert, issuer *x509.Certificate, now time.Time) (*answer, error) {
 	response, err := ocsp.ParseResponseForCert(raw, cert, nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func readOCSP(raw []byte, cert, issuer *x509.Certificate, now time.Time) (*answe
 	return a, err
 }
 
-// checkTimes checks that an answer is valid now.
+// checkTimes checks the validity of an answer now.
 func (a *answer) checkTimes(now time.Time) error {
 	switch {
 	case a.from.After(now.Add(skew)):
@@ -67,8 +67,8 @@ func (a *answer) checkTimes(now time.Time) error {
 
 var errEnded = errors.New("the answer has ended")
 
-// checkSigner checks that a response is signed by the issuer, or by a responder that the issuer has certified for it
-// (RFC 6960 §4.2.2.2). If it has a certificate, package ocsp has verified the signature by that.
+// checkSigner checks the signer of a response: the issuer, or a responder certified for it by the issuer (RFC 6960
+// §4.2.2.2). If it has a certificate, package ocsp has verified the signature by that.
 func checkSigner(response *ocsp.Response, issuer *x509.Certificate, now time.Time) error {
 	delegate := response.Certificate
 	if delegate == nil || bytes.Equal(delegate.RawSubjectPublicKeyInfo, issuer.RawSubjectPublicKeyInfo) {
@@ -96,8 +96,8 @@ func checkSigner(response *ocsp.Response, issuer *x509.Certificate, now time.Tim
 	return nil
 }
 
-// checkSubject checks that a response is about a certificate of the issuer, and not of another one with the same serial
-// number: the response has hashes of the issuer's name and key.
+// checkSubject checks the subject of a response: a certificate of the issuer, and not of another one with the same
+// serial number: the response has hashes of the issuer's name and key.
 func checkSubject(response *ocsp.Response, cert, issuer *x509.Certificate) error {
 	var data struct {
 		Version     int `asn1:"optional,default:0,explicit,tag:0"`

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/registry"
 )
 
-// transports gives requests to the host that they are for.
+// transports gives requests to their host.
 type transports map[string]http.RoundTripper
 
 func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -48,7 +48,7 @@ func startWith(t *testing.T, hosts transports, config Config) *Checker {
 	return c
 }
 
-// TestOrder has a list that is too old before a responder that answers, and behind it.
+// TestOrder has a too old list before an answering responder, and behind it.
 func TestOrder(t *testing.T) {
 	p := newPKI(t)
 	first := Source{Kind: OCSP, Location: "http://first"}
@@ -106,8 +106,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOverdueResponder has a responder that was healthy, and is away for longer than max_age: no other stands in for
-// it.
+// TestOverdueResponder has a responder healthy before, and away for longer than max_age: no other stands in for it.
 func TestOverdueResponder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -139,7 +138,7 @@ func TestOverdueResponder(t *testing.T) {
 	})
 }
 
-// TestAnswersThatEndSoon has a responder whose answers count for a minute: a caller is refused at no time.
+// TestAnswersThatEndSoon has a responder with answers good for a minute: a caller is refused at no time.
 func TestAnswersThatEndSoon(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -164,7 +163,7 @@ func TestAnswersThatEndSoon(t *testing.T) {
 	})
 }
 
-// TestStaplesDoNotPostpone has a certificate whose holder brings answers from before it was revoked, in turns: its
+// TestStaplesDoNotPostpone has the holder of a certificate bring answers from before its revocation, in turns: its
 // responder is asked all the same, as soon as the first one is due again.
 //
 // Promise: a Leader whose certificate was revoked goes on
@@ -194,7 +193,7 @@ func TestStaplesDoNotPostpone(t *testing.T) {
 	})
 }
 
-// TestStaples has callers that bring an OCSP response.
+// TestStaples has callers bring an OCSP response.
 func TestStaples(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -245,7 +244,7 @@ func TestStaples(t *testing.T) {
 			}
 		}
 
-		// An older staple does not replace what was answered, and none what is revoked.
+		// An older staple does not replace an answer, and none a revocation.
 		r := &responder{p: p, status: revoked}
 		staple := good.answer(chain[0])
 		c := startAsking(t, r, Config{Sources: []Source{query}})
@@ -261,7 +260,7 @@ func TestStaples(t *testing.T) {
 	})
 }
 
-// TestAnswersKept starts again with the answers that were kept on disk, without a network.
+// TestAnswersKept starts again with the answers kept on disk, without a network.
 func TestAnswersKept(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -312,7 +311,7 @@ func TestAnswersKept(t *testing.T) {
 		check("too long ago", map[Reason][]*x509.Certificate{Revoked: revoked, Stale: fine})
 		c.Close()
 
-		// What is on disk for one certificate, or by another issuer, is not taken for another.
+		// An answer on disk for one certificate, or by another issuer, is not taken for another.
 		genuine := c.answerName(fine[0])
 		raw := (&responder{p: newPKI(t)}).answer(fine[0])
 		write(t, genuine, raw)

@@ -15,14 +15,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
-// What a location gives is one list in DER, or any text with lists in PEM: all of these count.
+// A location gives one list in DER, or any text with lists in PEM: all of these count.
 
-// maxLists is how many lists a location may have.
+// maxLists is the greatest number of lists of a location.
 const maxLists = 256
 
-// readLists reads the lists of r, which together have up to max bytes. It calls each for each of them, which reads the
-// list by its argument: that writes it in DER to copied, unless that is nil. A list that cannot be read does not keep
-// those behind it from being read. The error is about the first one.
+// readLists reads the lists of r, together up to max bytes. It calls each for each of them, and each reads the list by
+// its argument: the argument writes it in DER to copied, unless copied is nil. An unreadable list does not keep those
+// behind it from being read. The error is about the first one.
 func readLists(r io.Reader, max int64, each func(read func(copied io.Writer) (*list, error)) error) error {
 	text := bufio.NewReaderSize(r, 32<<10)
 	left := max
@@ -42,7 +42,7 @@ func readLists(r io.Reader, max int64, each func(read func(copied io.Writer) (*l
 	if start, _ := text.Peek(2); len(start) == 2 && start[0] == 0x30 && start[1] >= 0x80 {
 		return part(text)
 	}
-	limited := &io.LimitedReader{R: text, N: 2 * max} // PEM is larger than what is in it
+	limited := &io.LimitedReader{R: text, N: 2 * max} // PEM is larger than its contents
 	p := &pemParts{lines: bufio.NewScanner(limited)}
 	p.lines.Buffer(nil, maxPart)
 	var failed error
@@ -70,13 +70,13 @@ func readLists(r io.Reader, max int64, each func(read func(copied io.Writer) (*l
 	return nil
 }
 
-// pemParts reads the contents of the blocks of a PEM text that are lists: next begins one, which has io.EOF at its end.
+// pemParts reads the contents of the blocks with lists in a PEM text: next begins one, with io.EOF at its end.
 type pemParts struct {
 	lines  *bufio.Scanner
-	behind []byte // what is in the line of the end of a block behind that, or the line that has ended it too early
-	body   []byte // what is left of the line that is read
+	behind []byte // the rest of the line behind the end of a block, or the line that has ended it too early
+	body   []byte // the rest of the line being read
 	inside bool   // a block
-	others bool   // there are blocks that are no lists
+	others bool   // there are blocks without lists
 }
 
 const pemBegin, pemEnd = "-----BEGIN ", "-----END "

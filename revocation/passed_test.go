@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestPassed: that a chain was found good a moment ago changes nothing once more is known, and for no longer than
-// passFor where nothing more is.
+// TestPassed: a chain found good a moment ago is judged again once more is known, and after passFor without anything
+// more.
 func TestPassed(t *testing.T) {
 	known := func(c *Checker, chain []*x509.Certificate) error { return c.Known(chain) }
 	check := func(c *Checker, chain []*x509.Certificate) error { return c.Check(t.Context(), chain, nil) }
@@ -57,13 +57,13 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestPassedEnds: a list that ends is noticed within passFor by those that ask all the time.
+// TestPassedEnds: the end of a list is noticed within passFor by callers asking all the time.
 func TestPassedEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
 		c := start(t, Config{Sources: lists(write(t, "list", p.crl(p.first, 1, nil)))})
 		chain := p.leaf(p.first, 8)
-		if err := c.Known(chain); err != nil { // which makes the issuer known
+		if err := c.Known(chain); err != nil { // makes the issuer known
 			t.Fatal(err)
 		}
 		until := c.locations[0].current[0].until

@@ -26,7 +26,7 @@ type authorityKey struct {
 	key crypto.Signer
 }
 
-// pki is a root, two intermediate authorities below it, and what they issue.
+// pki is a root, two intermediate authorities below it, and their certificates and lists.
 type pki struct {
 	t             testing.TB
 	now           time.Time
@@ -55,7 +55,7 @@ func ecdsaKey(t testing.TB) crypto.Signer {
 	return key
 }
 
-// authority returns an authority that another one has issued; nil for itself.
+// authority returns an authority issued by another one; nil for itself.
 func (p *pki) authority(name string, issuer *authorityKey, key crypto.Signer,
 	change ...func(*x509.Certificate),
 ) *authorityKey {
@@ -102,7 +102,7 @@ func (p *pki) leaf(issuer *authorityKey, serial int64, change ...func(*x509.Cert
 	return chain
 }
 
-// crl returns a list that revokes serial numbers, from an hour ago to an hour from now.
+// crl returns a list revoking serial numbers, from an hour ago to an hour from now.
 func (p *pki) crl(issuer *authorityKey, number int64, revoked []int64, change ...func(*x509.RevocationList)) []byte {
 	p.t.Helper()
 	template := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: time.Now().Add(-time.Hour),
@@ -126,7 +126,7 @@ func delta(base int64) func(*x509.RevocationList) {
 	return extension(asn1.ObjectIdentifier{2, 5, 29, 27}, true, base)
 }
 
-// extension adds an extension to a list; its value is that of encoding/asn1.
+// extension adds an extension to a list; its value is encoded by encoding/asn1.
 func extension(id asn1.ObjectIdentifier, critical bool, value any) func(*x509.RevocationList) {
 	raw, err := asn1.Marshal(value)
 	if err != nil {
@@ -148,7 +148,7 @@ func inPEM(raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: raw})
 }
 
-// write writes a file, so that it is another one for who looks at its time.
+// write writes a file, so it is another one by its time.
 func write(t testing.TB, name string, raw []byte) string {
 	t.Helper()
 	if !filepath.IsAbs(name) {
@@ -179,7 +179,7 @@ func start(t *testing.T, config Config) *Checker {
 	return c
 }
 
-// reason returns why a chain is refused by what is known; empty if it is not.
+// reason returns the reason a chain is refused by present knowledge; empty if it is not refused.
 func reason(t *testing.T, err error) Reason {
 	t.Helper()
 	if err == nil {
@@ -192,7 +192,7 @@ func reason(t *testing.T, err error) Reason {
 	return refusal.Reason
 }
 
-// lists returns sources that are lists.
+// lists returns sources of lists.
 func lists(names ...string) (all []Source) {
 	for _, name := range names {
 		all = append(all, Source{Kind: CRL, Location: name})

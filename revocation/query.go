@@ -25,26 +25,26 @@ type querier struct {
 	place  int // among the sources
 	client *http.Client
 
-	logged, loggedRate time.Time // when it was last logged that it has not answered, or was not asked; by mayLog
+	logged, loggedRate time.Time // last time it was logged as not answering, or as not asked; by mayLog
 
-	mu      sync.Mutex  // guards what follows
-	times   []time.Time // of the requests of the last minute, and of those that wait for their turn
+	mu      sync.Mutex  // guards the fields below
+	times   []time.Time // of the requests of the last minute, and of those waiting for their turn
 	next    int         // the oldest one of times
 	paused  time.Time   // until when the source wants no requests
 	usedUp  time.Time   // when it was last not asked, since its rate was used up
-	unasked uint64      // how often
+	unasked uint64      // number of times
 	good    time.Time   // the last good answer
 	err     error       // of the last request; nil if it was answered well
 }
 
-// pausedError says that a source wants no requests now.
+// pausedError is the error of a source wanting no requests now.
 type pausedError struct{ wait time.Duration }
 
 func (e *pausedError) Error() string {
 	return fmt.Sprintf("it wants no request for %v", e.wait.Round(time.Second))
 }
 
-// rateError says that a source must not be asked now.
+// rateError is the error of a source that must not be asked now.
 type rateError struct {
 	rate int
 	wait time.Duration
@@ -55,7 +55,7 @@ func (e *rateError) Error() string {
 		e.rate)
 }
 
-// enter counts a request. It waits for its turn if that comes within the time for an answer; else it returns a
+// enter counts a request. It waits for its turn if the turn comes within the time for an answer; else it returns a
 // *rateError.
 func (q *querier) enter(ctx context.Context) error {
 	turn, wait, err := q.reserve(time.Now())
@@ -78,7 +78,7 @@ func (q *querier) enter(ctx context.Context) error {
 	return q.isPaused(now)
 }
 
-// reserve reserves a place among the requests of a minute, which becomes free in a time.
+// reserve reserves a place among the requests of a minute, free after wait.
 func (q *querier) reserve(now time.Time) (turn int, wait time.Duration, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,7 +107,7 @@ func (q *querier) isPaused(now time.Time) error {
 	return nil
 }
 
-// trouble returns why there is no newer answer of the source: that its rate is used up is said for a minute. q.mu is
+// trouble returns the reason there is no newer answer of the source: a used-up rate is reported for a minute. q.mu is
 // held.
 func (q *querier) trouble(now time.Time) error {
 	if !q.usedUp.IsZero() && now.Sub(q.usedUp) < time.Minute {
@@ -123,10 +123,10 @@ func (q *querier) isOverdue(maxAge time.Duration, now time.Time) bool {
 	return maxAge > 0 && !q.good.IsZero() && now.Sub(q.good) > maxAge
 }
 
-// errNoResponder says that a certificate names no responder.
+// errNoResponder is the error of a certificate without a responder.
 var errNoResponder = errors.New("the certificate names no responder")
 
-// ask asks the source about a certificate. An answer that has no outcome says that the certificate is unknown.
+// ask asks the source about a certificate. An answer without an outcome is about an unknown certificate.
 func (q *querier) ask(ctx context.Context, cert, issuer *x509.Certificate) (*answer, error) {
 	request, err := q.request(cert, issuer)
 	if err != nil {

@@ -27,7 +27,7 @@ type responder struct {
 	p      *pki
 	mu     sync.Mutex
 	signer *authorityKey // default: the first authority
-	issuer *authorityKey // about whose certificates it says that it answers; default: the first authority
+	issuer *authorityKey // claimed issuer of the certificates in its answers; default: the first authority
 	status map[int64]int // by serial number; default: good
 	change func(*ocsp.Response)
 	fails  int // the status of HTTP; 0 for none
@@ -119,7 +119,7 @@ func (r *responder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// startAsking starts a Checker whose queries go to a responder.
+// startAsking starts a Checker with its queries going to a responder.
 func startAsking(t *testing.T, r *responder, config Config) *Checker {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
@@ -137,7 +137,7 @@ func startAsking(t *testing.T, r *responder, config Config) *Checker {
 
 const responderURL = "http://ca.example/ocsp"
 
-// TestOCSP asks a responder whose answers are right, and wrong.
+// TestOCSP asks a responder with right and wrong answers.
 func TestOCSP(t *testing.T) {
 	p := newPKI(t)
 	delegate := func(issuer *authorityKey, change func(*x509.Certificate)) *authorityKey {
@@ -226,7 +226,7 @@ func TestOCSP(t *testing.T) {
 	}
 }
 
-// TestWithoutEnd: that an answer names no end, and so counts for minutes alone, is said where it has ended.
+// TestWithoutEnd: an answer without an end, and so counting for minutes alone, is reported so once it has ended.
 func TestWithoutEnd(t *testing.T) {
 	p := newPKI(t)
 	chain := p.leaf(p.first, 7)
@@ -239,7 +239,7 @@ func TestWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestResponderOfCertificate asks the responder that a certificate names.
+// TestResponderOfCertificate asks the responder named by a certificate.
 func TestResponderOfCertificate(t *testing.T) {
 	p := newPKI(t)
 	r := &responder{p: p}
@@ -253,7 +253,7 @@ func TestResponderOfCertificate(t *testing.T) {
 	}
 }
 
-// TestListFirst asks nothing about certificates that a list covers.
+// TestListFirst asks nothing about certificates covered by a list.
 func TestListFirst(t *testing.T) {
 	p := newPKI(t)
 	r := &responder{p: p}
@@ -269,7 +269,7 @@ func TestListFirst(t *testing.T) {
 	}
 }
 
-// TestRate lets 90 new callers come at once, where 60 requests a minute are allowed.
+// TestRate lets 90 new callers come at once, with 60 requests a minute allowed.
 func TestRate(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -310,7 +310,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestAnswersAge follows what was answered about a certificate over hours.
+// TestAnswersAge follows the answers about a certificate over hours.
 func TestAnswersAge(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -322,7 +322,7 @@ func TestAnswersAge(t *testing.T) {
 			bubble.Pass(wait)
 			before := r.count()
 			got := reason(t, c.Check(t.Context(), chain, nil))
-			bubble.Pass(time.Second) // what is asked in the background
+			bubble.Pass(time.Second) // the questions in the background
 			if got != want || r.count()-before != count {
 				t.Errorf("%s: %q after %d requests, want %q after %d", what, got, r.count()-before, want, count)
 			}
@@ -385,7 +385,7 @@ func TestHandshakesAskNothing(t *testing.T) {
 	})
 }
 
-// TestKeptIsAskedAgain looks at a caller that has proven its key before, and makes no call now.
+// TestKeptIsAskedAgain looks at a caller with its key proven before, and without a call now.
 func TestKeptIsAskedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)

@@ -18,8 +18,8 @@ import (
 // dayLong makes the answers of a responder count for a day.
 func dayLong(r *ocsp.Response) { r.ThisUpdate, r.NextUpdate = time.Now(), time.Now().Add(24*time.Hour) }
 
-// TestOldAnswersDecideNoCall has a certificate that is revoked while its holder makes no call: the next call asks, and
-// waits, however long the answer counts that is there.
+// TestOldAnswersDecideNoCall has a certificate revoked while its holder makes no call: the next call asks, and waits,
+// even if the current answer counts for long.
 //
 // Promise: a Leader whose certificate was revoked goes on
 func TestOldAnswersDecideNoCall(t *testing.T) {
@@ -72,7 +72,7 @@ func TestOldAnswersDecideNoCall(t *testing.T) {
 	}
 }
 
-// TestOldAnswersOfWhoIsAway: an answer that has not ended counts where its source was asked again, and does not answer.
+// TestOldAnswersOfWhoIsAway: an answer that has not ended counts if its source was asked again, and does not answer.
 func TestOldAnswersOfWhoIsAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -91,8 +91,8 @@ func TestOldAnswersOfWhoIsAway(t *testing.T) {
 	})
 }
 
-// TestCallersInUseDoNotWait has a caller that makes calls all the time, and a responder that is slow: the answer is
-// there before the one before is too old.
+// TestCallersInUseDoNotWait has a caller making calls all the time, and a slow responder: the answer is there before
+// the one before is too old.
 func TestCallersInUseDoNotWait(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -115,8 +115,8 @@ func TestCallersInUseDoNotWait(t *testing.T) {
 	})
 }
 
-// TestRateUsedUp has a source that may not be asked now: none behind it is asked in its place. A call waits for its
-// turn where that comes soon.
+// TestRateUsedUp has a source not to be asked now: none behind it is asked in its place. A call waits for its turn if
+// the turn comes soon.
 //
 // Promise: a Leader whose certificate was revoked goes on
 func TestRateUsedUp(t *testing.T) {
@@ -180,7 +180,7 @@ func TestRateUsedUp(t *testing.T) {
 	})
 }
 
-// TestRateOfWaiting: who waits for a turn takes it, so that the rate holds in any minute.
+// TestRateOfWaiting: a call waiting for a turn takes it, so the rate holds in any minute.
 func TestRateOfWaiting(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Reason is why a certificate is refused.
+// Reason is the reason a certificate is refused.
 type Reason string
 
 // The reasons.
 const (
 	Revoked  Reason = "revoked"   // its issuer has revoked it
 	NoAnswer Reason = "no answer" // no source knows about it
-	Stale    Reason = "stale"     // what the sources know about it is too old
-	Unknown  Reason = "unknown"   // a source says that it is unknown, and that refuses
+	Stale    Reason = "stale"     // the sources' data on it is too old
+	Unknown  Reason = "unknown"   // a source calls it unknown, and that refuses
 	// RateUsedUp: a source must not be asked now, since its rate is used up.
 	RateUsedUp Reason = "rate used up"
 )
 
-// Refusal says why a certificate of a chain is refused. It holds no secret, but it is for the operator: what a caller
-// is told is not more than that its certificate is not accepted.
+// Refusal is the refusal of a certificate of a chain, with its reason. It holds no secret, but it is for the operator:
+// a caller learns only that its certificate is not accepted.
 type Refusal struct {
 	Reason Reason
 	Serial string // of the certificate, in hexadecimal digits
 	Issuer string // of the certificate, its distinguished name
-	Source string // that has decided, as in the configuration; empty for none
+	Source string // the deciding one, as in the configuration; empty for none
 }
 
 // Error implements error.

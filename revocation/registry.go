@@ -9,7 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/registry"
 )
 
-// follower is a source that says which agents are active, by the feed of a registry.
+// follower is a source of the active agents, by the feed of a registry.
 type follower struct {
 	place int // among the sources
 	name  string
@@ -17,7 +17,7 @@ type follower struct {
 	feed  *registry.Feed
 }
 
-// byRegistries says what the registries say about the agent of a certificate, the first that knows it.
+// byRegistries returns the verdict of the first registry knowing the agent of a certificate.
 func (c *Checker) byRegistries(cert *x509.Certificate, now time.Time) (v verdict) {
 	if len(c.registries) == 0 {
 		return v
@@ -38,8 +38,8 @@ func (c *Checker) byRegistries(cert *x509.Certificate, now time.Time) (v verdict
 	return v
 }
 
-// followRegistry says that something has changed, whenever the registry says so, until the Checker is closed. changed
-// is the channel of the next change.
+// followRegistry announces each change of the registry, until the Checker is closed. changed is the channel of the next
+// change.
 func (c *Checker) followRegistry(r *follower, changed <-chan struct{}) {
 	for {
 		select {

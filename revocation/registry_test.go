@@ -16,12 +16,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// directory is a registry without a network. It answers as that of ACPs v2.1 does: testdata has what that has said.
+// directory is a registry without a network. It answers like the registry of ACPs v2.1: testdata has that one's
+// answers.
 type directory struct {
 	t       *testing.T
 	mu      sync.Mutex
 	parts   []string // of the snapshot
-	agents  int      // that it says it has
+	agents  int      // its stated number of agents
 	seq     int
 	changes string        // the next ones
 	news    chan struct{} // receives when there are
@@ -165,7 +166,7 @@ func TestRegistry(t *testing.T) {
 		d.change(testdata(t, "deleted"))
 		check("deleted", agent, Revoked)
 
-		// Its changes are too old: the snapshot is got again, and who is missing in it stays inactive.
+		// Its changes are too old: the snapshot is got again, and an agent missing in it stays inactive.
 		d.set(func() { d.parts, d.agents = []string{entry(partnerAIC, true)}, 1 })
 		d.change("")
 		check("after a snapshot", partner, "")

@@ -11,14 +11,14 @@ import (
 	der "golang.org/x/crypto/cryptobyte/asn1"
 )
 
-// scope is for which certificates of its issuer a list is, by its issuing distribution point (RFC 5280 §5.2.5). The
+// scope is the set of an issuer's certificates a list is for, by its issuing distribution point (RFC 5280 §5.2.5). The
 // zero scope is all of them.
 type scope struct {
 	raw    string // in DER
 	users  bool   // not those of issuers
 	cas    bool   // those of issuers alone
 	points []string
-	point  bool // those alone that name one of points
+	point  bool // only those naming one of points
 }
 
 func readScope(raw []byte) (s scope, err error) {

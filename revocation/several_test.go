@@ -93,7 +93,7 @@ func TestSeveralLists(t *testing.T) {
 	}
 }
 
-// TestSeveralListsChange changes a file with two lists: what it loses stays until that ends.
+// TestSeveralListsChange changes a file with two lists: a lost list stays until its end.
 func TestSeveralListsChange(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
@@ -173,8 +173,8 @@ func TestSeveralListsKept(t *testing.T) {
 	})
 }
 
-// TestWaitingListIsAskedFor has a URL whose list waits for its issuer: it is not fetched whole again, and one that is
-// refused is.
+// TestWaitingListIsAskedFor has a URL with a list waiting for its issuer: it is not fetched whole again, and a refused
+// one is.
 func TestWaitingListIsAskedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestSlowDisk has a disk that does not write a list: handshakes do not wait for it, neither the one by which the
-// issuer of the list is known, nor others.
+// TestSlowDisk has a disk fail to finish a write of a list: handshakes do not wait for it, neither the one introducing
+// the issuer of the list, nor others.
 func TestSlowDisk(t *testing.T) {
 	p := newPKI(t)
 	s := &site{}

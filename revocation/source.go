@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/registry"
 )
 
-// Kind is what a source gives.
+// Kind is the kind of a source.
 type Kind string
 
 // The kinds.
@@ -23,34 +23,34 @@ const (
 	// CRL is a list of revoked certificates (RFC 5280 §5), complete or a delta. It proves itself by its signature, so
 	// http is as good as https.
 	CRL Kind = "crl"
-	// OCSP asks a responder (RFC 6960). Its answers are signed by the issuer, or by a responder that the issuer has
-	// certified for that.
+	// OCSP asks a responder (RFC 6960). Its answers are signed by the issuer, or by a responder certified for it by the
+	// issuer.
 	OCSP Kind = "ocsp"
-	// ACPS asks a certificate authority of ACPs v2.1 for the status as JSON. That is not signed.
+	// ACPS asks a certificate authority of ACPs v2.1 for the status as JSON. The status is not signed.
 	ACPS Kind = "acps"
-	// Registry follows which agents a registry of ACPs v2.1 has as active. That is not signed.
+	// Registry follows the active agents of a registry of ACPs v2.1. The list is not signed.
 	Registry Kind = "registry"
 )
 
-// Source is where it is known which certificates are revoked.
+// Source is a source of knowledge about revoked certificates.
 type Source struct {
 	Kind Kind
-	// Location is the absolute path of a file or the URL of a list; the URL of an OCSP responder, default: the one that
-	// a certificate names; or that of an authority or a registry of ACPs, which must be https with Roots, or on this
+	// Location is the absolute path of a file or the URL of a list; the URL of an OCSP responder, default: the one named
+	// by a certificate; or the URL of an authority or a registry of ACPs. That URL must be https with Roots, or on this
 	// host.
 	Location string
-	// Staples makes a source of OCSP send no requests: it takes only the responses that callers bring.
+	// Staples makes a source of OCSP send no requests: it takes only the responses brought by callers.
 	Staples bool
-	// Rate is how many requests are made in any minute; default 60. It is for OCSP and ACPS, and the rest for requests
-	// of these.
+	// Rate is the greatest number of requests in any minute; default 60. It is for OCSP and ACPS, and the rest for
+	// requests of these.
 	Rate int
 	// Timeout is for one request; default 3s.
 	Timeout time.Duration
 	// Roots are trusted for https; default: the system's.
 	Roots *x509.CertPool
-	// RefuseUnknown makes the answer that a certificate is unknown refuse it. Default false: it is no answer.
+	// RefuseUnknown makes the answer "unknown" refuse a certificate. Default false: it is no answer.
 	RefuseUnknown bool
-	// Feed is that of a Registry, which the Checker starts and does not close.
+	// Feed is the feed of a Registry. The Checker starts it and does not close it.
 	Feed *registry.Feed
 }
 
@@ -132,7 +132,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// add adds a source that was checked, behind the others.
+// add adds a checked source, behind the others.
 func (c *Checker) add(s Source, place int) {
 	switch s.Kind {
 	case CRL:

@@ -16,14 +16,14 @@ import (
 	der "golang.org/x/crypto/cryptobyte/asn1"
 )
 
-// A list is read once, as a stream: of each entry its serial number is kept, and what is signed is hashed. Only that of
-// a list signed by Ed25519 is held, since that signature needs it twice.
+// A list is read once, as a stream: of each entry its serial number is kept, and the signed part is hashed. Only the
+// signed part of a list signed by Ed25519 is held, since that signature needs it twice.
 
-// maxPart is the largest part of a list that is held while it is read: what is before its entries, one entry, and what
-// is behind them, in bytes.
+// maxPart is the largest part of a list held while it is read, in bytes: the part before its entries, one entry, or the
+// part behind them.
 const maxPart = 64 << 10
 
-// hashes are those of the signatures that are accepted, beside Ed25519.
+// hashes are the hashes of the accepted signatures, beside Ed25519.
 var hashes = map[x509.SignatureAlgorithm]crypto.Hash{
 	x509.SHA256WithRSA: crypto.SHA256, x509.SHA384WithRSA: crypto.SHA384, x509.SHA512WithRSA: crypto.SHA512,
 	x509.SHA256WithRSAPSS: crypto.SHA256, x509.SHA384WithRSAPSS: crypto.SHA384, x509.SHA512WithRSAPSS: crypto.SHA512,
@@ -42,13 +42,13 @@ func (e *element) total() int64 { return int64(len(e.header)) + e.size }
 // stream reads elements in DER.
 type stream struct {
 	r    *bufio.Reader
-	left int64 // bytes that may be read
+	left int64 // bytes still allowed to be read
 	to   io.Writer
 
 	header [6]byte // of the last element
 }
 
-// read reads n bytes into b, which it may enlarge.
+// read reads n bytes into b, and may enlarge it.
 func (s *stream) read(b []byte, n int64) ([]byte, error) {
 	if n > maxPart {
 		return nil, errSyntax
@@ -110,7 +110,7 @@ func cut(err error) error {
 var errTooLarge = errors.New("it is larger than the limit")
 
 // readList reads a list in DER of up to max bytes, and writes it to copied, unless that is nil. It does not verify its
-// signature. What is behind the list stays in r. size is how many bytes were read.
+// signature. Bytes behind the list stay in r. size is the number of bytes read.
 func readList(r *bufio.Reader, max int64, copied io.Writer) (l *list, size int64, err error) {
 	if copied == nil {
 		copied = io.Discard
@@ -190,8 +190,8 @@ func (s *stream) list() (*list, error) {
 	return l, l.readHead(head, tail, end)
 }
 
-// head reads what is before the entries, of size bytes that are left of what is signed. next is the beginning of what
-// follows, without a header if nothing does, and left is the size of that, with the rest.
+// head reads the part before the entries, of the remaining size bytes of the signed part. next is the beginning of the
+// following part, without a header if there is none, and left is the size of that part, with the rest.
 func (s *stream) head(size int64) (head []byte, next element, left int64, err error) {
 	left = size
 	times := 0
@@ -222,14 +222,14 @@ func (s *stream) head(size int64) (head []byte, next element, left int64, err er
 	return head, element{}, 0, nil
 }
 
-// sink returns what takes the signed part of a list with this head.
+// sink returns the writer for the signed part of a list with this head.
 func (l *list) sink(head []byte) (io.Writer, error) {
 	rest := cryptobyte.String(head)
 	var algorithm cryptobyte.String
 	if !rest.SkipOptionalASN1(der.INTEGER) || !rest.ReadASN1Element(&algorithm, der.SEQUENCE) {
 		return nil, errSyntax
 	}
-	// Its parser is that of crypto/x509, which gets a signature to read, too.
+	// Its parser is crypto/x509's, and gets a signature to read, too.
 	raw, err := withoutEntries(head, nil, append(bytes.Clone(algorithm), 3, 2, 0, 0))
 	if err != nil {
 		return nil, errSyntax

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestSignatures reads lists that are signed in each way that is accepted, and one that is not.
+// TestSignatures reads lists signed in each accepted way, and one in another.
 func TestSignatures(t *testing.T) {
 	p := newPKI(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -50,7 +50,7 @@ func TestSignatures(t *testing.T) {
 				}
 			}
 		}
-		// Each bit that is signed counts.
+		// Each signed bit counts.
 		signed := len(raw) - len(raw)/3
 		for i := 0; i < signed; i += 7 {
 			forged := bytes.Clone(raw)
@@ -66,7 +66,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// readOne reads the last of the lists that a source gives.
+// readOne reads the last list of a source.
 func readOne(r io.Reader, max int64, copied io.Writer) (l *list, err error) {
 	err = readLists(r, max, func(read func(io.Writer) (*list, error)) (err error) {
 		l, err = read(copied)
@@ -75,7 +75,7 @@ func readOne(r io.Reader, max int64, copied io.Writer) (l *list, err error) {
 	return l, err
 }
 
-// endless is a list that has no end.
+// endless is a list without an end.
 type endless struct{ n int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -84,7 +84,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestReadIsBounded reads what claims to be larger than it may be, or than it is.
+// TestReadIsBounded reads lists claiming to be larger than allowed, or than they are.
 func TestReadIsBounded(t *testing.T) {
 	for name, start := range map[string]string{
 		"larger than the limit": "\x30\x84\x7f\xff\xff\xff\x30\x84\x7f\xff\xff\xf0",
@@ -120,7 +120,7 @@ func hugeList(t testing.TB, issuer *authorityKey, entries int) string {
 	return write(t, "list", raw)
 }
 
-// TestReadAsStream reads a list of 100 000 entries: what is allocated is the serial numbers, and little more.
+// TestReadAsStream reads a list of 100 000 entries: it allocates the serial numbers, and little more.
 func TestReadAsStream(t *testing.T) {
 	const entries = 100_000
 	p := newPKI(t)
@@ -159,7 +159,7 @@ func BenchmarkReadList(b *testing.B) {
 	}
 }
 
-// TestNothingIsLeft has lists that wait for their issuer, or are refused: no file is left of them.
+// TestNothingIsLeft has lists waiting for their issuer, or refused: no file is left of them.
 func TestNothingIsLeft(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newPKI(t)
