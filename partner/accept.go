@@ -9,28 +9,28 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Acceptor stores the Extras of commands that are of one kind. A command that is refused stores none, and those of one
-// that is accepted are there when its first event is.
+// Acceptor stores one kind of the Extras of commands. A refused command stores none. The Extras of an accepted one are
+// there when its first event is.
 type Acceptor interface {
 	// Accept is called when a start or a continue is accepted, before it is stored, while nothing else can happen to the
 	// task. log is the name of the task's log, and at its position before the command. After it only the store can fail,
-	// or another Acceptor. An error refuses the command. A command that changes nothing, and is not refused, is accepted,
-	// too; what it has stored is not undone. It returns the zero Accepted if there is nothing to do.
+	// or another Acceptor. An error refuses the command. A command without changes, if it is not refused, is accepted,
+	// too; its stored Extras are not undone. It returns the zero Accepted if there is nothing to do.
 	Accept(ctx context.Context, log string, at task.Position, c *Request) (Accepted, error)
 }
 
-// Accepted is what follows when an Acceptor has stored something for a command.
+// Accepted has the steps to follow after an Acceptor has stored something for a command.
 type Accepted struct {
 	// Stored, if it is not nil, is called when a start is stored, before anything else happens to the task. It must not
 	// wait.
 	Stored func()
-	// Undo removes what was stored. It is called if the command cannot be stored, or if the start is taken back because
+	// Undo removes the stored Extras. It is called if the command cannot be stored, or if the start is taken back because
 	// the agent refuses it. Nil if there is nothing to remove.
 	Undo func(context.Context) error
 }
 
-// AddAcceptor has an Acceptor store what comes with commands, whatever their shard. It is called before the first
-// command that needs it. Acceptors are called in this order, and undo in the other one.
+// AddAcceptor has an Acceptor store Extras of commands, whatever their shard. It is called before the first command in
+// need of it. Acceptors are called in the order of their addition, and undo in the reverse order.
 func (p *Process) AddAcceptor(a Acceptor) {
 	for {
 		had := p.acceptors.Load()
@@ -44,10 +44,10 @@ func (p *Process) AddAcceptor(a Acceptor) {
 	}
 }
 
-// acceptance is what the Acceptors have stored for one command.
+// acceptance is the Acceptors' results for one command.
 type acceptance []Accepted
 
-// accept has the Acceptors store what comes with a command. tk.mu is held.
+// accept has the Acceptors store the Extras of a command. tk.mu is held.
 func (tk *activeTask) accept(ctx context.Context, c *Request) (done acceptance, err error) {
 	acceptors := tk.engine.process.acceptors.Load()
 	if acceptors == nil {
@@ -66,7 +66,7 @@ func (tk *activeTask) accept(ctx context.Context, c *Request) (done acceptance, 
 	return done, nil
 }
 
-// acceptUnchanged is accept for a command that changes nothing. tk.mu is held.
+// acceptUnchanged is accept for a command without a change. tk.mu is held.
 func (tk *activeTask) acceptUnchanged(ctx context.Context, c *Request) error {
 	if !c.changesTask() {
 		return nil
@@ -78,7 +78,7 @@ func (tk *activeTask) acceptUnchanged(ctx context.Context, c *Request) error {
 	return err
 }
 
-// stored says that the start is stored.
+// stored tells the Acceptors of the stored start.
 func (done acceptance) stored() {
 	for _, a := range done {
 		if a.Stored != nil {
@@ -87,7 +87,7 @@ func (done acceptance) stored() {
 	}
 }
 
-// undo removes what was stored, also after the caller has left.
+// undo removes the stored Extras, also after the caller has left.
 func (done acceptance) undo(ctx context.Context, tk *activeTask) {
 	for _, a := range slices.Backward(done) {
 		if a.Undo == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// closedTo is a store that takes no writes while it is shut.
+// closedTo is a store without writes while it is shut.
 type closedTo struct {
 	replay.Store
 	shut bool
@@ -25,20 +25,20 @@ func (s *closedTo) Append(ctx context.Context, a replay.Append) error {
 	return s.Store.Append(ctx, a)
 }
 
-// acceptor is an Acceptor that is a function.
+// acceptor is a function as an Acceptor.
 type acceptor func(log string, at task.Position, c *Request) (Accepted, error)
 
 func (a acceptor) Accept(_ context.Context, log string, at task.Position, c *Request) (Accepted, error) {
 	return a(log, at, c)
 }
 
-// undone returns what counts how often it is undone.
+// undone returns an Accepted with a count of its undoing.
 func undone(times *int) Accepted {
 	return Accepted{Undo: func(context.Context) error { *times++; return nil }}
 }
 
-// TestAccept: a start and a continue are accepted before they are stored, what is refused is not accepted, and what
-// cannot be stored is undone.
+// TestAccept: a start and a continue are accepted before they are stored, a refused command is not accepted, and one
+// not stored is undone.
 func TestAccept(t *testing.T) {
 	store := &closedTo{Store: memory(t)}
 	w := &witness{hooks: make(map[string]bool), notified: make(map[string][]task.State)}
@@ -99,8 +99,8 @@ func TestAccept(t *testing.T) {
 	check("a task that has ended", nil, 0)
 }
 
-// TestAcceptors: Acceptors are called in their order. If one refuses the command, what those before it have stored is
-// undone in the other order, and so is all of it where the command cannot be stored.
+// TestAcceptors: Acceptors are called in their order. If one refuses the command, the work of those before it is undone
+// in the reverse order, and so is all of it if the command cannot be stored.
 func TestAcceptors(t *testing.T) {
 	store := &closedTo{Store: memory(t)}
 	b := setUp(t, store, answers("hello"))

@@ -29,13 +29,13 @@ type activeTask struct {
 	log    string
 	entry  *keylock.Entry[activeTask] // of Engine.active, while the task is in use
 
-	working atomic.Pointer[run] // the run of a turn that has not settled, for those who must not wait for mu
+	working atomic.Pointer[run] // the run of an unsettled turn, for readers not allowed to wait for mu
 
 	mu       lockorder.Mutex[lockorder.Task]
 	writer   replay.Writer // of the log; nil before it is needed
 	loaded   bool
 	exists   bool      // the task has been started; its start may still be pending
-	logState logState  // what the store holds
+	logState logState  // the state of the log in the store
 	fold     task.Fold // the events of the log, folded
 	meta     metadata
 	encoded  encodedMetadata // meta, as it was when it was last needed
@@ -44,23 +44,23 @@ type activeTask struct {
 	cancels
 	lastTime time.Time // of the last event; the next is later
 
-	size   int64       // about how many bytes the task takes in memory
+	size   int64       // about the bytes of the task in memory
 	memory quota.Lease // counts them
 	leased bool        // memory is in use
 
-	idle     bool  // not loaded, but what was loaded is kept: see idleTasks
-	idleSize int64 // about how many bytes it takes as an idle task
+	idle     bool  // not loaded, but the content loaded before is kept: see idleTasks
+	idleSize int64 // about its bytes as an idle task
 }
 
-// logState is what a writer must know of the log that it appends to; see replay.Head.
+// logState is a writer's knowledge of the log it appends to; see replay.Head.
 type logState struct {
 	revision uint64 // of the log; 0 while there is none
 	last     uint64 // number of the last record
 	kept     int    // records kept
 	bytes    int64  // size of the records kept
-	lost     uint64 // records that followers may have read before a loss of power took them
-	cut      bool   // replay.Head.Cut: what the agent has done since is unknown
-	held     held   // up to which the log is not trimmed, because it is pinned
+	lost     uint64 // records lost with power that followers may have read
+	cut      bool   // replay.Head.Cut: the agent's acts since are unknown
+	held     held   // the pinned part of the log, not trimmed
 	metadata []byte // activeTask.meta as it is stored
 }
 
@@ -117,8 +117,8 @@ func (tk *activeTask) stored() replay.Writer {
 	return tk.writer
 }
 
-// update loads the task, and calls f, which decides by what the task is now, and may append. After a conflict, it does
-// both again (replay.RetryConflict). tk.mu is held.
+// update loads the task, and calls f. f decides by the present task, and may append. After a conflict, it does both
+// again (replay.RetryConflict). tk.mu is held.
 func (tk *activeTask) update(ctx context.Context, f func() error) error {
 	return replay.RetryConflict(func() error {
 		if err := tk.load(ctx); err != nil {
@@ -128,7 +128,7 @@ func (tk *activeTask) update(ctx context.Context, f func() error) error {
 	})
 }
 
-// errDamaged marks the error of a log that cannot be decoded: to read it again does not help.
+// errDamaged marks the error of an undecodable log: to read it again does not help.
 var errDamaged = errors.New("partner: a damaged log")
 
 func damaged(err error) error {
@@ -181,8 +181,8 @@ func (tk *activeTask) invalidate() {
 	tk.memory.Take(0)
 }
 
-// dueAt returns when a task must be looked at again that is in a state since a time: at the end of the time that its
-// Leader has, or, while its agent works on it, when the store is opened the next time.
+// dueAt returns the time of the next look at a task that is in a state since a time: the end of its Leader's time, or,
+// while its agent works on it, the next opening of the store.
 func (tk *activeTask) dueAt(s task.State, since time.Time) time.Time {
 	switch {
 	case s.Terminal():
@@ -196,7 +196,7 @@ func (tk *activeTask) dueAt(s task.State, since time.Time) time.Time {
 }
 
 // partner returns the Partner of the task: the one that runs its turn, or the one registered last under its name; nil
-// where none is registered.
+// if none is registered.
 func (tk *activeTask) partner() *Partner {
 	if tk.run != nil {
 		return tk.run.partner
@@ -205,14 +205,14 @@ func (tk *activeTask) partner() *Partner {
 	return tk.engine.current(name)
 }
 
-// leader returns the key under which the task's Leader is counted, with the others that share it.
+// leader returns the key by which the task's Leader is counted, together with the others of this key.
 func (tk *activeTask) leader() string {
 	_, leader, _ := logname.Split(tk.log)
 	return quota.Key(leader)
 }
 
-// caller returns the task's Leader as its command shows it, or as it is kept with the task where there is no command,
-// or where that is the operator's. tk.mu is held.
+// caller returns the task's Leader as its command shows it, or as it is kept with the task if there is no command, or
+// an operator's. tk.mu is held.
 func (tk *activeTask) caller(c *Request) agent.Caller {
 	_, leader, _ := logname.Split(tk.log)
 	if c == nil || c.Operator {
@@ -221,8 +221,8 @@ func (tk *activeTask) caller(c *Request) agent.Caller {
 	return agent.Caller{Leader: leader, Proof: c.Proof, Subject: c.Subject}
 }
 
-// logger returns a logger whose lines name the task, its Leader and its agent. It is that of the present configuration,
-// because an earlier one may be closed.
+// logger returns a logger with the task, its Leader and its agent in its lines. It is the logger of the present
+// configuration, because an earlier one may be closed.
 func (tk *activeTask) logger() *slog.Logger {
 	name, leader, id := logname.Split(tk.log)
 	l := tk.engine.logger()
@@ -246,7 +246,7 @@ func (tk *activeTask) traced(ctx context.Context) context.Context {
 	return trace.ContextWithSpanContext(ctx, trace.SpanContext{}.WithTraceID(trace.TraceID(tk.meta.Trace)))
 }
 
-// snapshot returns the task as it is now, without its histories. It shares slices with the fold, which never changes
+// snapshot returns the task as it is now, without its histories. It shares slices with the fold; the fold never changes
 // their elements.
 func (tk *activeTask) snapshot() task.Task {
 	t := *tk.fold.Task()
@@ -254,7 +254,7 @@ func (tk *activeTask) snapshot() task.Task {
 	return t
 }
 
-// acquire returns the activeTask of a log, which the caller must release.
+// acquire returns the activeTask of a log. The caller must release it.
 func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log).Value }
 
 // release ends one use of the task. After the last one, it is idle.

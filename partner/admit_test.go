@@ -8,7 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// busy is an agent for which no turn may wait.
+// busy is an agent without room for waiting turns.
 type busy struct {
 	*script
 	full bool
@@ -21,7 +21,7 @@ func (b *busy) Admit(string) error {
 	return nil
 }
 
-// TestAdmit holds that a start or continue for which its agent has no room leaves no trace, and may come again.
+// TestAdmit: a start or continue without room at its agent leaves no trace, and may come again.
 func TestAdmit(t *testing.T) {
 	fake := &busy{script: answers("x")}
 	b := setUp(t, memory(t), fake, func(c *Config) { c.MaxTasks = 1 })

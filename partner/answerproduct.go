@@ -7,13 +7,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// answerID is the id of the product that an answer becomes. No other product of the task has it: where there is one,
-// the answer becomes none, and a continue withdraws it.
+// answerID is the id of the product made of an answer. No other product of the task has it: if there is one, the answer
+// becomes none, and a continue withdraws it.
 const answerID = "answer"
 
-// withSaid returns a report by which the turn settles, with all that the agent has said in the turn where it says
-// nothing now: that is the question, or the answer where the task has no product. Any other report, and one of an
-// agent that speaks the caller's protocol, is returned as it is. tk.mu is held.
+// withSaid returns a report by which the turn settles. If the agent says nothing now, all its words of the turn are
+// added: they are the question, or the answer if the task has no product. Any other report, and one of an agent of the
+// caller's protocol, is returned as it is. tk.mu is held.
 func (tk *activeTask) withSaid(rep *agent.Report) *agent.Report {
 	if rep.Verbatim || rep.State == tk.fold.Status().State || !task.IsBlank(rep.Items) {
 		return rep
@@ -36,7 +36,7 @@ func (tk *activeTask) withSaid(rep *agent.Report) *agent.Report {
 	return &with
 }
 
-// withAnswer returns a report by which the agent finishes, with what it says as a product instead, if the task has none
+// withAnswer returns a report by which the agent finishes, with its words as a product instead, if the task has none
 // and dialect.Policy.AnswerIsProduct asks for it. Any other report is returned as it is. tk.mu is held.
 func (tk *activeTask) withAnswer(rep *agent.Report) *agent.Report {
 	if !tk.meta.Terms.AnswerIsProduct || rep.Verbatim || tk.offersProducts(rep) {

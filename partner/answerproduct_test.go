@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestAnswerIsProduct: where the callers of a dialect look for results among the products, an agent that finishes
-// without one gives one: what it has said last, which is not in the status as well.
+// TestAnswerIsProduct: if the callers of a dialect look for results among the products, an agent finishing without one
+// gives one: its last words. They are not in the status as well.
 func TestAnswerIsProduct(t *testing.T) {
 	says := func(state task.State, texts ...string) agent.Report {
 		rep := agent.Report{State: state, NativeState: string(state)}
@@ -32,7 +32,7 @@ func TestAnswerIsProduct(t *testing.T) {
 		reports  []agent.Report
 		products []task.Product
 		status   []task.DataItem
-		state    task.State // awaiting-completion where empty
+		state    task.State // awaiting-completion if empty
 	}{
 		{name: "a status", reports: []agent.Report{says(task.AwaitingCompletion, "42")}, products: products("answer", "42")},
 		{name: "of more than one item", reports: []agent.Report{says(task.AwaitingCompletion, "4", "2")},
@@ -95,7 +95,7 @@ func TestAnswerIsProduct(t *testing.T) {
 	}
 }
 
-// TestAnswerOfEachTurn: the answer of the next turn takes the place of the one before, also in the log, in which the
+// TestAnswerOfEachTurn: the answer of the next turn takes the place of the one before, also in the log. There the
 // product comes before the state. Tasks of other callers have no such product.
 func TestAnswerOfEachTurn(t *testing.T) {
 	fake := &script{run: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {

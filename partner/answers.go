@@ -37,7 +37,7 @@ func (p *Partner) await(ctx context.Context, r *outcome, c *Request) (t task.Tas
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write that
+	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write its end
 		tk.mu.Unlock()
 		ctx, done := context.WithDeadline(ctx, until)
 		select {
@@ -91,8 +91,8 @@ func (tk *activeTask) answer(c *Request) task.Task {
 	return t
 }
 
-// pendingTask returns a task whose start is pending, as it is shown to a dialect.Policy that is Tentative: it has no
-// state yet. tk.mu is held.
+// pendingTask returns a task with a pending start, as it is shown to a Tentative dialect.Policy: it has no state yet.
+// tk.mu is held.
 func (tk *activeTask) pendingTask(c *Request) task.Task {
 	m := *tk.meta.Pending
 	t := task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID}

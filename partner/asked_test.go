@@ -15,8 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestAsked holds that a continue brings along what the agent has asked, also after a restart, and that no other turn
-// does.
+// TestAsked: a continue brings along the agent's question, also after a restart, and no other turn does.
 func TestAsked(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		question := []task.DataItem{task.Text("which?"), {Kind: task.DataKind, Data: []byte(`{"id":"q"}`)}}
@@ -48,7 +47,7 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// TestAskedAfterRestart holds that a continue which was not sent before a restart still brings along what it answers.
+// TestAskedAfterRestart: a continue not sent before a restart still brings along the question it answers.
 func TestAskedAfterRestart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		question := []task.DataItem{task.Text("which?")}
@@ -79,7 +78,7 @@ func TestAskedAfterRestart(t *testing.T) {
 	})
 }
 
-// TestCancelOfATurn holds what an agent is given to cancel, and that what it says to it is kept.
+// TestCancelOfATurn: an agent is given the right turn to cancel, and its answer is kept.
 func TestCancelOfATurn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -120,8 +119,7 @@ func TestCancelOfATurn(t *testing.T) {
 	}
 }
 
-// TestCancelWhileSentAgain holds that a message which is refused, and sent again at once, is one that the agent does
-// not work on.
+// TestCancelWhileSentAgain: the agent does not work on a message that is refused, and sent again at once.
 func TestCancelWhileSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		canceled, worked := make(chan struct{}), false
@@ -154,8 +152,8 @@ func TestCancelWhileSentAgain(t *testing.T) {
 	})
 }
 
-// TestCancelWhileSent holds that who is asked to cancel a task knows what the agent has answered to the message that
-// is being sent, and does not wait for it longer than it wants to.
+// TestCancelWhileSent: a cancel knows the agent's answer to the message being sent, and does not wait for it longer
+// than its patience.
 func TestCancelWhileSent(t *testing.T) {
 	const patience = 2 * time.Second
 	queued, sending := agent.Report{Delivery: agent.DeliveryQueued}, agent.Report{Delivery: agent.DeliverySending}

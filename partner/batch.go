@@ -28,7 +28,7 @@ type batch struct {
 type pieces struct {
 	of       *task.Pieces
 	from, to int
-	behind   int // how many of batch.events come before them
+	behind   int // the number of batch.events before them
 }
 
 func (tk *activeTask) batch() *batch {
@@ -38,13 +38,13 @@ func (tk *activeTask) batch() *batch {
 
 // add adds an event.
 func (b *batch) add(ev task.Event) {
-	if b.events == nil { // it stays so where there are pieces only
+	if b.events == nil { // it stays so if there are pieces only
 		b.events = make([]task.Event, 0, 4)
 	}
 	b.events = append(b.events, ev)
 }
 
-// beginTask adds the first event of a task whose start is pending, in state accepted or rejected.
+// beginTask adds the first event of a task with a pending start, in state accepted or rejected.
 func (b *batch) beginTask(state task.State, items []task.DataItem) {
 	tk := b.tk
 	m := tk.meta.Pending
@@ -57,7 +57,7 @@ func (b *batch) beginTask(state task.State, items []task.DataItem) {
 	tk.meta.Pending, tk.meta.PendingAt, tk.meta.Session = nil, time.Time{}, m.SessionID
 }
 
-// move adds the events that lead to a state by a legal path, and reports whether there is one.
+// move adds the events leading to a state by a legal path, and reports whether there is one.
 func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) bool {
 	path := task.Path(b.state, to)
 	if path == nil {
@@ -76,7 +76,7 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	return true
 }
 
-// said returns what the agent has said along with the present state, before the report at hand.
+// said returns the agent's words with the present state, before the report at hand.
 func (b *batch) said() []task.DataItem {
 	if len(b.events) > 0 && b.events[len(b.events)-1].Task != nil {
 		return b.events[len(b.events)-1].Task.Status.DataItems
@@ -89,16 +89,16 @@ func (b *batch) addPieces(of *task.Pieces, from, to int) {
 	b.pieces = pieces{of, from, to, len(b.events)}
 }
 
-// len returns how many events there are.
+// len returns the number of events.
 func (b *batch) len() int { return len(b.events) + b.pieces.to - b.pieces.from }
 
-// addStatus adds an event that says more about the present state, and does not become a row of the history.
+// addStatus adds an event with more about the present state. It does not become a row of the history.
 func (b *batch) addStatus(items []task.DataItem) {
 	b.add(task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
 }
 
 // addExtensions adds the extensions of a report to the last status of the batch. Without a status they are dropped: the
-// next report that changes the state has them again if they still hold.
+// next report with another state has them again if they still hold.
 func (b *batch) addExtensions(rep *agent.Report) {
 	if len(rep.Extensions) == 0 && len(rep.TaskExtensions) == 0 {
 		return
@@ -127,7 +127,7 @@ func (b *batch) write(ctx context.Context) error {
 	size := w.encode(b)
 	a := replay.Append{
 		Log: tk.log, Records: w.records, End: b.state.Terminal(), Skip: tk.logState.lost,
-		// Pieces that a loss of power takes are made again, under new numbers; a state that a caller has seen must last.
+		// Pieces lost with power are made again, under new numbers; a state seen by a caller must last.
 		Durable: b.answers || slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }),
 	}
 	a.DueAt = tk.dueAt(b.state, b.since)
@@ -163,8 +163,8 @@ func (b *batch) write(ctx context.Context) error {
 	return nil
 }
 
-// apply applies the events, which are stored, to the task, notifies the Watcher, and counts the states for the Partner,
-// if there is one. tk.mu is held.
+// apply applies the stored events to the task, notifies the Watcher, and counts the states for the Partner, if there is
+// one. tk.mu is held.
 func (b *batch) apply(ctx context.Context, p *Partner) {
 	tk := b.tk
 	var changes []task.Change
@@ -205,9 +205,9 @@ func (b *batch) applyPieces() {
 	}
 }
 
-// append writes to the store, as one who knows the log as it was loaded. After a failure the task must be loaded again,
-// because its time and its metadata are ahead of the log or, after a conflict, the log is ahead of the task. A write is
-// finished even if its caller leaves. tk.mu is held.
+// append writes to the store, on the condition that the log is still as it was loaded. After a failure the task must be
+// loaded again, because its time and its metadata are ahead of the log or, after a conflict, the log is ahead of the
+// task. A write is finished even if its caller leaves. tk.mu is held.
 func (tk *activeTask) append(a *replay.Append) error {
 	a.Expect, a.Lists = tk.logState.revision, tk.encodeListings()
 	err := tk.stored().Append(context.Background(), *a)
@@ -226,7 +226,7 @@ func (tk *activeTask) appendMetadata(dueAt time.Time, durable bool) error {
 	return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: dueAt, Durable: durable})
 }
 
-// appendPending begins the log of a task whose start is pending. A caller is answered with a tentative one. tk.mu is
+// appendPending begins the log of a task with a pending start. A caller is answered with a tentative one. tk.mu is
 // held.
 func (tk *activeTask) appendPending() error {
 	w := writes.Get().(*write)
@@ -238,7 +238,7 @@ func (tk *activeTask) appendPending() error {
 	return err
 }
 
-// commitPending writes the first events of a task whose start is pending, because a caller is about to be answered with
+// commitPending writes the first events of a task with a pending start, because a caller is about to be answered with
 // the task: it is accepted, and the agent works on it. tk.mu is held.
 func (tk *activeTask) commitPending(ctx context.Context) error {
 	if tk.meta.Pending == nil {
@@ -254,8 +254,8 @@ func (tk *activeTask) commitPending(ctx context.Context) error {
 // beijing is the time zone of AIP (v01.00 §4.2).
 var beijing = time.FixedZone("", 8*60*60)
 
-// nextTime returns the time of the next event: at, or a millisecond after the event before it, whichever is later, so
-// that a get after a time (lastStateChangedAt) misses no state. tk.mu is held.
+// nextTime returns the time of the next event: at, or a millisecond after the event before it, whichever is later. So a
+// get after a time (lastStateChangedAt) misses no state. tk.mu is held.
 func (tk *activeTask) nextTime(at time.Time) time.Time {
 	at = at.In(beijing).Truncate(time.Millisecond)
 	if next := tk.lastTime.Add(time.Millisecond); at.Before(next) {

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// finishing is an agent that finishes without a word after a time.
+// finishing is an agent finishing without a word after a time.
 func finishing(after time.Duration) *script {
 	return &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		select {
@@ -27,8 +27,8 @@ func finishing(after time.Duration) *script {
 	}}
 }
 
-// TestBegun: the beginning of a start that waits is stored and notified while the agent works, if it has not answered
-// soon, or its caller has left. Where the dialect does not ask for it, that waits for the agent's answer.
+// TestBegun: the beginning of a waiting start is stored and notified while the agent works, if it has not answered
+// soon, or its caller has left. If the dialect does not ask for it, the beginning waits for the agent's answer.
 func TestBegun(t *testing.T) {
 	begun, soon, late := []task.State{task.Accepted, task.Working}, 20*time.Millisecond, 5*time.Second
 	for name, tc := range map[string]struct {
@@ -89,8 +89,8 @@ func TestBegun(t *testing.T) {
 	}
 }
 
-// TestRefusedWhenBegun: an agent that refuses a start whose beginning was shown fails the task. A caller that still
-// waits is answered by the error, as if the agent had refused at once.
+// TestRefusedWhenBegun: an agent fails the task if it refuses a start after its beginning was shown. A caller still
+// waiting is answered by the error, as if the agent had refused at once.
 func TestRefusedWhenBegun(t *testing.T) {
 	for _, refusable := range []bool{true, false} {
 		bubble.Test(t, func(t *testing.T) {
@@ -106,9 +106,9 @@ func TestRefusedWhenBegun(t *testing.T) {
 	}
 }
 
-// TestBegunOfFollowed: a caller that follows a start, and does not wait for it, is shown its beginning while the agent
-// has still to answer, if the agent reports nothing before that. An agent may be offline, so one that was not sent the
-// message has not begun.
+// TestBegunOfFollowed: a caller following a start, without waiting for it, is shown its beginning while the agent has
+// still to answer, if the agent reports nothing before that. An agent may be offline, so one without the message has
+// not begun.
 func TestBegunOfFollowed(t *testing.T) {
 	for _, tc := range []struct {
 		name        string

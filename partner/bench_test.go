@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// BenchmarkSettled measures a get of a task whose turn has settled, after some turns.
+// BenchmarkSettled measures a get of a settled task, after some turns.
 func BenchmarkSettled(b *testing.B) {
 	for _, name := range []string{"memory", "pebble"} {
 		for _, turns := range []int{1, 20} {
@@ -53,7 +53,7 @@ func BenchmarkSettled(b *testing.B) {
 	}
 }
 
-// BenchmarkStart measures a start that its agent answers at once, many of them one after the other.
+// BenchmarkStart measures a start answered by its agent at once, many of them one after the other.
 func BenchmarkStart(b *testing.B) {
 	for _, name := range []string{"memory", "pebble"} {
 		b.Run(name, func(b *testing.B) {
@@ -89,8 +89,8 @@ func openStore(b *testing.B, kind string) replay.Store {
 	return s
 }
 
-// BenchmarkReport measures a piece of text of an agent's stream, from its report to the task, where so many of them
-// come together.
+// BenchmarkReport measures a piece of text of an agent's stream, from its report to the task, with so many of them
+// together.
 func BenchmarkReport(b *testing.B) {
 	for _, many := range []int{1, 100} {
 		b.Run(fmt.Sprint("together=", many), func(b *testing.B) {
@@ -129,8 +129,8 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// BenchmarkReStream measures the stream of a long task that is not in memory: until its first events are there, and
-// until all of them are read.
+// BenchmarkReStream measures the stream of a long task outside of memory: until its first events are there, and until
+// all of them are read.
 func BenchmarkReStream(b *testing.B) {
 	const events = 10_000
 	store, err := pebble.Open(b.TempDir(), replay.Settings{}, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestTaskIsBounded: what is kept of a task does not grow with its turns.
+// TestTaskIsBounded: the kept part of a task does not grow with its turns.
 func TestTaskIsBounded(t *testing.T) {
 	const most = 64 << 10
 	long := []task.DataItem{task.Text(strings.Repeat("x", 10<<10))}

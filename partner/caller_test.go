@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestCaller: turns and cancels are for the task's Leader, with the proof of the command, and for whom it acts; where
-// there is no command, as after a crash, with those of the last start or continue.
+// TestCaller: turns and cancels are for the task's Leader, with the proof and the subject of the command; without a
+// command, as after a crash, with those of the last start or continue.
 func TestCaller(t *testing.T) {
 	by := func(proof string) func(*Request) {
 		return func(c *Request) { c.Proof, c.Subject = proof, "for "+proof }
@@ -60,7 +60,7 @@ func TestCaller(t *testing.T) {
 	})
 }
 
-// TestCallerWhoCancels: a cancel has the proof of the caller that cancels, or none where that has none.
+// TestCallerWhoCancels: a cancel has the proof of the canceling caller, or none if that has none.
 func TestCallerWhoCancels(t *testing.T) {
 	for _, proof := range []string{"broker", ""} {
 		bubble.Test(t, func(t *testing.T) {

@@ -12,27 +12,26 @@ import (
 )
 
 const (
-	// cancelTimeout is how long an agent may take to say that it has stopped, or how the task has ended instead.
+	// cancelTimeout is the time for an agent to report its stop, or another end of the task.
 	cancelTimeout = 10 * time.Second
-	// refusedTimeout is how long a cancel that the agent has refused waits until it asks how the task has ended.
+	// refusedTimeout is the time for which a cancel refused by the agent waits before it asks for the end of the task.
 	refusedTimeout = time.Second
 )
 
-// cancels are the cancel commands of a task that wait for the agent's answer. The task's mutex guards them.
+// cancels are the cancel commands of a task waiting for the agent's answer. The task's mutex guards them.
 type cancels struct {
-	waiting int           // how many there are
+	waiting int           // their number
 	decided chan struct{} // closed when the last of them has its answer; nil while there are none
-	// held is the end that the run has reported while cancels wait: Canceled or Failed. It is written after the agent
-	// has answered, so that the history names the command that caused it.
+	// held is the end reported by the run while cancels wait: Canceled or Failed. It is written after the agent has
+	// answered, so that the history names the command causing it.
 	held *agent.Report
 }
 
-// holdEnd keeps the end that the run has reported until the cancels have their answer. It reports whether there are
-// any.
+// holdEnd keeps the end reported by the run until the cancels have their answer. It reports whether there are any.
 func (c *cancels) holdEnd(end agent.Report) bool {
 	if c.waiting > 0 {
 		c.held = &end
-		c.held.Pieces = nil // they are not valid for as long, and a task that ends so does without them
+		c.held.Pieces = nil // they are not valid for as long, and a task with such an end does without them
 	}
 	return c.waiting > 0
 }
@@ -44,14 +43,14 @@ func (tk *activeTask) isCanceling() bool {
 	return tk.waiting > 0
 }
 
-// begin adds a cancel that waits.
+// begin adds a waiting cancel.
 func (c *cancels) begin() {
 	if c.waiting++; c.waiting == 1 {
 		c.decided = make(chan struct{})
 	}
 }
 
-// end removes a cancel that waited. The last one gets the report that was held, which it must write.
+// end removes a waiting cancel. The last one gets the held report, and must write it.
 func (c *cancels) end() *agent.Report {
 	if c.waiting--; c.waiting > 0 {
 		return nil
@@ -63,8 +62,8 @@ func (c *cancels) end() *agent.Report {
 }
 
 // cancel stops the agent, if it works on the task, and ends the task. tk.mu is held at the call and at the return, but
-// not while the agent is asked. A Leader can cancel a task whose agent cannot be reached. If the agent refuses, so does
-// the gateway, unless the task has ended meanwhile.
+// not while the agent is asked. A Leader can cancel a task even if its agent cannot be reached. If the agent refuses,
+// so does the gateway, unless the task has ended meanwhile.
 func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error {
 	ctx = context.WithoutCancel(ctx) // the agent acts on the request even if the caller leaves
 	m := withSentAt(c.Message)
@@ -75,8 +74,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	return tk.update(ctx, func() error { return tk.recordCancel(ctx, c, &m, &answered) })
 }
 
-// cancelAnswer is what is known when the agent has been asked to cancel a task. It is the zero value if it was not
-// asked.
+// cancelAnswer is the outcome of a request to the agent to cancel a task. It is the zero value if it was not asked.
 type cancelAnswer struct {
 	asked   bool
 	report  agent.Report
@@ -113,13 +111,13 @@ func (tk *activeTask) askToCancel(ctx context.Context, p *Partner, m task.Messag
 	return a
 }
 
-// recordCancel ends the task by a cancel, with what the agent has answered to it. tk.mu is held.
+// recordCancel ends the task by a cancel, with the agent's answer to it. tk.mu is held.
 func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Message, a *cancelAnswer) error {
 	var items []task.DataItem
 	if a.asked {
 		switch state := tk.fold.Status().State; {
 		case !task.Applies(task.Cancel, state):
-			return nil // it has ended meanwhile; the answer shows how
+			return nil // it has ended meanwhile, as the answer shows
 		case a.held != nil && a.held.State == task.Canceled:
 			items = a.held.Items
 		case a.held != nil && a.refused():
@@ -150,7 +148,8 @@ func (tk *activeTask) recordCancel(ctx context.Context, c *Request, m *task.Mess
 	return nil
 }
 
-// cancelTurn returns what an agent is asked by to stop, with the command, of c if that is not nil. tk.mu is held.
+// cancelTurn returns the turn by which an agent is asked to stop, with the command m and the caller of c, if c is not
+// nil. tk.mu is held.
 func (tk *activeTask) cancelTurn(m task.Message, c *Request) *agent.Turn {
 	return &agent.Turn{
 		Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, From: tk.fold.Status().State,
@@ -167,7 +166,7 @@ func (tk *activeTask) hasWork(ctx context.Context) bool {
 	if r == nil {
 		return !tk.meta.Unsent
 	}
-	for tk.run == r && !r.answered.happened && ctx.Err() == nil { // a message that was refused may have been sent again
+	for tk.run == r && !r.answered.happened && ctx.Err() == nil { // a refused message may have been sent again
 		answered := r.answered.wait()
 		tk.mu.Unlock()
 		select {
@@ -179,9 +178,9 @@ func (tk *activeTask) hasWork(ctx context.Context) bool {
 	return tk.run == r && r.queuedSince.IsZero()
 }
 
-// awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the
-// task has just ended: the run is about to report that, or the agent must be asked for it. The run may be another one
-// than when the agent was asked to cancel: a command that was accepted meanwhile has begun a turn.
+// awaitEndReport waits for the reported end of a task after the agent has refused to cancel it. Agents refuse when the
+// task has just ended: the run is about to report it, or the agent must be asked for it. The run may be another one
+// than when the agent was asked to cancel: a command accepted meanwhile has begun a turn.
 func (tk *activeTask) awaitEndReport(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, cancelTimeout)
 	defer stop()
@@ -201,7 +200,7 @@ func (tk *activeTask) awaitEndReport(ctx context.Context) {
 	}
 }
 
-// askForEnd asks the agent whether it has ended the turn of a run, and reports that.
+// askForEnd asks the agent whether it has ended the turn of a run, and applies its report.
 func (tk *activeTask) askForEnd(ctx context.Context, r *run) {
 	tk.mu.Lock()
 	err := tk.load(ctx)
@@ -235,8 +234,8 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 	}
 }
 
-// cancelAgent asks the agent to cancel, and returns its answer. A nil error means that it has stopped, or does not know
-// the task.
+// cancelAgent asks the agent to cancel, and returns its answer. A nil error stands for an agent that has stopped, or
+// does not know the task.
 func cancelAgent(ctx context.Context, tk *activeTask, a Agent, t *agent.Turn) (agent.Report, error) {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestCancelRaces: a cancel that the agent refuses because the task ends at the same moment is answered with the task
-// as it ended, and every end is in the log.
+// TestCancelRaces: a cancel refused by the agent because the task ends at the same moment is answered with the task as
+// it ended, and every end is in the log.
 func TestCancelRaces(t *testing.T) {
 	type run = func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool)
 	no := task.Errorf(task.TaskNotCancelable, "the agent refuses: it has ended")
@@ -26,8 +26,8 @@ func TestCancelRaces(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		cancels int
-		// what the agent does: answer answers the n-th cancel, which is n seconds long; run and resume continue when the
-		// first cancel comes
+		// the agent's part: answer answers the n-th cancel, n seconds long; run and resume continue when the first cancel
+		// comes
 		answer   func(n int) error
 		run      run
 		resume   run
@@ -136,10 +136,10 @@ func TestCancelRaces(t *testing.T) {
 	}
 }
 
-// TestCancelMeetsAnotherTurn: a continue that is accepted while the agent is asked to cancel begins another turn, and
-// the agent has ended the task by that when it refuses. The cancel is answered when that turn has been read.
+// TestCancelMeetsAnotherTurn: a continue accepted while the agent is asked to cancel begins another turn, and the agent
+// has ended the task by that when it refuses. The cancel is answered when that turn has been read.
 func TestCancelMeetsAnotherTurn(t *testing.T) {
-	for _, open := range []bool{false, true} { // whether the run of the turn before waits for an agent that may go on
+	for _, open := range []bool{false, true} { // whether the run of the turn before waits for an agent free to go on
 		t.Run(fmt.Sprintf("open is %t", open), func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				s, turns := hangs(), 0
@@ -178,8 +178,8 @@ func TestCancelMeetsAnotherTurn(t *testing.T) {
 	}
 }
 
-// TestCancelIsSentToTheAgentOfTheTurn: Partners of one name share their tasks, and the agent of the one that has begun
-// a turn knows how to cancel it.
+// TestCancelIsSentToTheAgentOfTheTurn: Partners of one name share their tasks, and only the agent of the one with the
+// begun turn can cancel it.
 func TestCancelIsSentToTheAgentOfTheTurn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		asked := func(name string, all *[]string) *script {
@@ -207,8 +207,8 @@ func TestCancelIsSentToTheAgentOfTheTurn(t *testing.T) {
 	})
 }
 
-// TestNothingFollowsTheEnd: the agent may report the end of a turn both to a run and to a cancel. What the run reports
-// after that does not begin the turn again.
+// TestNothingFollowsTheEnd: the agent may report the end of a turn both to a run and to a cancel. Later reports of the
+// run do not begin the turn again.
 func TestNothingFollowsTheEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), hangs())

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestClockSteps steps the wall clock, as a machine does that was suspended. The deadlines of tasks that wait, and of
-// those that are started afterwards, are kept.
+// TestClockSteps steps the wall clock, as a suspended machine does. The deadlines of waiting tasks, and of tasks
+// started afterwards, are kept.
 func TestClockSteps(t *testing.T) {
 	for name, step := range map[string]time.Duration{
 		"two hours forward": 2 * time.Hour, "ten minutes back": -10 * time.Minute, "two hours back": -2 * time.Hour,
@@ -68,8 +68,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestClocksDiffer has owners of a shard whose clocks differ go on with a task, one after the other. No time of a state
-// is before the one before it, or the same.
+// TestClocksDiffer has owners of a shard with different clocks go on with a task, one after the other. No time of a
+// state is before the one before it, or the same.
 func TestClocksDiffer(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)

@@ -10,11 +10,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Do executes a Leader's command and returns the task that answers it, with its position. A start or continue is
-// answered when its turn has settled, or after Terms.Response, whichever is first. The end of ctx ends the waiting
-// only: the turn continues. A command that the state table does not allow in the task's state changes nothing and is
+// Do executes a Leader's command and returns the task as its answer, with its position. A start or continue is answered
+// when its turn has settled, or after Terms.Response, whichever is first. The end of ctx ends the waiting only: the
+// turn continues. If the state table does not allow a command in the task's state, the command changes nothing and is
 // answered with the task as it is. Tasks of other Leaders do not exist. Every error is a *task.Error, a *BoundError, or
-// that of ctx. Result.New counts beside an error, too.
+// the error of ctx. Result.New counts beside an error, too.
 func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, error) {
 	r, err := p.carryOut(ctx, leader, c, c.Followed)
 	if err != nil {
@@ -50,14 +50,14 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (Result, er
 type outcome struct {
 	Result // the Task of a start has the ids only
 	tk     *activeTask
-	turn   *run   // the turn that the command has begun; nil for none
-	again  *run   // else the one that it has begun at an owner before, and that goes on; nil for none
+	turn   *run   // the turn begun by the command; nil for none
+	again  *run   // else the one begun by it at an earlier owner, still under way; nil for none
 	before uint64 // number of the last event before the command
 
-	response time.Duration // how long the caller waits for the turn to settle
+	response time.Duration // the caller's time to wait for the turn to settle
 }
 
-// carryOut executes a command up to the point where the agent works on it. With stream, the agent is asked to report
+// carryOut executes a command up to the beginning of the agent's work on it. With stream, the agent is asked to report
 // while it works.
 func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
 	if c.BySession && c.Message.TaskID == "" {
@@ -111,7 +111,7 @@ func (p *Partner) decide(
 	}
 	// A failing store may have ended the run.
 	tk.resumeTurn(p)
-	// A command that is refused changes nothing, so it does not make a task accepted whose start is pending.
+	// A refused command changes nothing, so a task with a pending start does not become accepted by it.
 	if err := tk.refusal(c); err != nil {
 		return r, err
 	}
@@ -137,14 +137,14 @@ func (p *Partner) decide(
 	return r, err
 }
 
-// NotFound returns the error of a command for a task that its Leader does not have.
+// NotFound returns the error of a command for a task unknown to its Leader.
 func NotFound(taskID string) error {
 	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").
 		WithData("taskId", taskID)
 }
 
-// refusal returns the error of a command for a task that exists, or nil if the command is executed or ignored. A task
-// whose start is pending is accepted, as far as commands go. tk.mu is held.
+// refusal returns the error of a command for an existing task, or nil if the command is executed or ignored. A task
+// with a pending start is accepted, as far as commands go. tk.mu is held.
 func (tk *activeTask) refusal(c *Request) error {
 	state, session := tk.fold.Status().State, tk.fold.Task().SessionID
 	if m := tk.meta.Pending; m != nil {
@@ -175,7 +175,7 @@ func (tk *activeTask) refusal(c *Request) error {
 	return nil
 }
 
-// execute executes a command that is not refused for a task that exists. tk.mu is held.
+// execute executes a command, if it is not refused, for an existing task. tk.mu is held.
 func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, stream bool) (task.Task, *run, error) {
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
@@ -210,8 +210,8 @@ var (
 		"the message names a context that is not that of its task; leave it out, or start another task")
 )
 
-// ignoredError returns the error of a command that the state table ignores, for a dialect.Policy that is Strict. Its
-// cause is a task.StateError.
+// ignoredError returns the error of a command ignored by the state table, for a Strict dialect.Policy. Its cause is a
+// task.StateError.
 func ignoredError(cmd task.Command, state task.State) error {
 	cause := &task.StateError{State: state}
 	switch {
@@ -225,5 +225,5 @@ func ignoredError(cmd task.Command, state task.State) error {
 		"the task is %s and takes no message now; wait until it asks for one", state).WithCause(cause)
 }
 
-// changes reports whether a command may change a task that exists.
+// changes reports whether a command may change an existing task.
 func changes(c task.Command) bool { return c != task.Get && c != task.ReStream && c != task.Start }

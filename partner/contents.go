@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Contents returns a task as an operator sees it, and the task itself as its log has it: with its products, all states
-// that it has had, and the Leader's messages. That of a pending start has nothing but the message. It reads the whole
+// Contents returns a task as an operator sees it, and the task itself as its log has it: with its products, all its
+// states so far, and the Leader's messages. The task of a pending start has nothing but the message. It reads the whole
 // log, and no task waits for it. An error is of kind TaskNotFound if there is no such task.
 func (e *Engine) Contents(ctx context.Context, partner, leader, id string) (o Overview, t task.Task, err error) {
 	log := logname.New(partner, leader, id)

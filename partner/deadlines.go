@@ -10,13 +10,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Deadlines are kept in the store: every write says when its log must be looked at again (replay.Append.DueAt). So they
-// survive a restart, and a task that waits needs no timer.
+// Deadlines are kept in the store: every write has the time of the next look at its log (replay.Append.DueAt). So they
+// survive a restart, and a waiting task needs no timer.
 
-// concurrency is how many deadlines are executed, or tasks recovered, at a time.
+// concurrency is the number of deadlines executed, or tasks recovered, at a time.
 const concurrency = 16
 
-// keepDeadlines ends the waiting of tasks whose time has come, until the engine closes.
+// keepDeadlines ends the waiting of tasks after their time, until the engine closes.
 func (e *Engine) keepDeadlines() {
 	for e.deadlines.Wait(e.base) {
 		// When the store cannot be read, it is scanned again soon.
@@ -32,7 +32,7 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	err := tk.update(e.base, func() error { return tk.timeOut(e.base, now) })
-	if err != nil && task.KindOf(err) != task.StoreUnavailable { // such a store has logged that itself
+	if err != nil && task.KindOf(err) != task.StoreUnavailable { // such a store has logged it itself
 		tk.logger().ErrorContext(tk.traced(e.base), "a deadline cannot be executed", "error", err)
 	}
 	return err

@@ -23,12 +23,11 @@ import (
 // lowerBase32 is the encoding of derived names.
 var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// derive returns a name that is always the same for the same parts, and from which they cannot be read. Who knows the
-// parts knows the name.
+// derive returns a name, always the same for the same parts. The parts cannot be read from it, but knowledge of the
+// parts gives the name.
 func derive(kind string, parts ...string) string { return deriveWith(nil, kind, parts...) }
 
-// deriveWith returns a name that is always the same for the same secret and parts. It cannot be made without the
-// secret.
+// deriveWith returns a name, always the same for the same secret and parts. It cannot be made without the secret.
 func deriveWith(secret []byte, kind string, parts ...string) string {
 	sum := digest(secret, kind, parts)
 	var buf [64]byte
@@ -36,8 +35,8 @@ func deriveWith(secret []byte, kind string, parts ...string) string {
 	return string(lowerBase32.AppendEncode(name, sum[:15]))
 }
 
-// deriveUUID returns a UUID for what deriveWith returns a name for. It has the form of version 4, though it is derived:
-// agents check ids by patterns that know no version above 5.
+// deriveUUID is deriveWith for a UUID. The UUID has the form of version 4, though it is derived: agents check ids by
+// patterns without versions above 5.
 func deriveUUID(secret []byte, kind string, parts ...string) string {
 	sum := digest(secret, kind, parts)
 	id := uuid.UUID(sum[:16])
@@ -59,20 +58,20 @@ func digest(secret []byte, kind string, parts []string) [sha256.Size]byte {
 // secretSize is the size of the secret of a store, in bytes.
 const secretSize = 32
 
-// naming is how the tasks of a store, and their sessions, are named for their agents.
+// naming makes the names of the tasks of a store, and of their sessions, for their agents.
 type naming struct {
 	secret []byte // in the names, so that no Leader can guess the task of another one at an agent
 
-	// The names of the sessions that callers name are UUIDs. In a store with tasks of an older build they are not: agents
-	// know the conversations by the names that they had.
+	// The sessions named by callers have UUIDs as names. In a store with tasks of an older build they do not: agents know
+	// the conversations by their earlier names.
 	uuidSessions bool
 
-	// The Partners whose agents make names of sessions of their own. Those of all others need not be looked for.
+	// The Partners with agents making names of sessions of their own. For all others such names need not be looked for.
 	ownSessions []string
 }
 
-// session returns the name of a session that the Leader has named. It has no secret in it, so that agents know
-// conversations again if a store is lost.
+// session returns the name of a session named by the Leader. It has no secret in it, so that agents know conversations
+// again if a store is lost.
 func (n naming) session(partner, leader, session string) string {
 	if n.uuidSessions {
 		return deriveUUID(nil, "session", partner, leader, session)
@@ -80,8 +79,8 @@ func (n naming) session(partner, leader, session string) string {
 	return derive("session", partner, leader, session)
 }
 
-// secret is the naming of a store, which keeps it: a start that is repeated after a crash has the same names, by which
-// an agent knows it.
+// secret is the naming of a store, kept in the store: a start repeated after a crash has the same names, and an agent
+// knows it by them.
 type secret struct {
 	making sync.Mutex             // held while it is made
 	value  atomic.Pointer[naming] // nil before
@@ -99,7 +98,7 @@ func encodeSecret(n naming) []byte {
 	return data
 }
 
-// read takes the secret from a store, if that has one. It returns the revision of its log.
+// read takes the secret from a store, if the store has one. It returns the revision of its log.
 func (s *secret) read(ctx context.Context, store replay.Store) (revision uint64, err error) {
 	head, err := store.Head(ctx, logname.SecretOfTasks)
 	if errors.Is(err, replay.ErrNotFound) {
@@ -116,7 +115,7 @@ func (s *secret) read(ctx context.Context, store replay.Store) (revision uint64,
 	return head.Revision, nil
 }
 
-// get returns the naming. It makes the one of a store that has none. Another process may do that at the same time.
+// get returns the naming. It makes one for a store without. Another process may do the same at this time.
 func (s *secret) get(ctx context.Context, store replay.Store) (naming, error) {
 	if known := s.value.Load(); known != nil {
 		return *known, nil
@@ -149,7 +148,7 @@ func (s *secret) get(ctx context.Context, store replay.Store) (naming, error) {
 	return *s.value.Load(), nil
 }
 
-// noteOwnSessions stores that the agent of a Partner makes names of sessions of its own. The naming is known.
+// noteOwnSessions stores that the agent of a Partner makes its own names of sessions. The naming is known.
 func (s *secret) noteOwnSessions(ctx context.Context, store replay.Store, partner string) error {
 	if slices.Contains(s.value.Load().ownSessions, partner) {
 		return nil
@@ -179,7 +178,7 @@ func (tk *activeTask) isDerived(more ...string) bool {
 }
 
 // hasMade reports whether the gateway has made the name of a task for the agent, of its log and more. Older builds made
-// names that are no UUIDs, and the first ones had no secret in them.
+// other names than UUIDs, and the first ones had no secret in them.
 func (s *secret) hasMade(name, log string, more ...string) bool {
 	parts := append([]string{log}, more...)
 	if name == derive("task", parts...) {

@@ -34,8 +34,8 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// TestNamesForAgents: nobody can tell from what a task is which name it has at the agent. A start that is repeated
-// after its task was lost has the same one.
+// TestNamesForAgents: the name of a task at the agent cannot be told from the task itself. A start repeated after its
+// task was lost has the same one.
 //
 // Promise: the secret in the names that [tasks have at their agents](mapping.md#ids-and-history)
 func TestNamesForAgents(t *testing.T) {
@@ -80,8 +80,8 @@ func TestNamesForAgents(t *testing.T) {
 	})
 }
 
-// TestNamesFromBefore: a task keeps the name that it got from an older build, and is resumed by it as one that the
-// gateway has named. So do the sessions of a store that has such tasks.
+// TestNamesFromBefore: a task keeps its name from an older build, and is resumed by it as one named by the gateway. So
+// do the sessions of a store with such tasks.
 func TestNamesFromBefore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
@@ -129,7 +129,7 @@ func TestNamesFromBefore(t *testing.T) {
 	})
 }
 
-// TestSessionsFromBefore: a store that has tasks and no secret goes on with the names that its sessions have.
+// TestSessionsFromBefore: a store with tasks and no secret goes on with the present names of its sessions.
 func TestSessionsFromBefore(t *testing.T) {
 	for name, tasks := range map[string]int{"new": 0, "with a task": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// What callers need whose dialect is not AIP: commands that are errors where AIP ignores them, tasks that are completed
-// by themselves, agents that go on by themselves, lists.
+// The needs of callers in other dialects than AIP: errors for commands ignored by AIP, tasks completed by themselves,
+// agents going on by themselves, lists.
 
 func TestAutoComplete(t *testing.T) {
 	fake := &completed{script: answers("hello"), completions: make(chan string, 1)}
@@ -32,7 +32,7 @@ func TestAutoComplete(t *testing.T) {
 	}
 }
 
-// completed is an agent that awaits the Leader's word.
+// completed is an agent awaiting the Leader's word.
 type completed struct {
 	*script
 	completions chan string
@@ -109,7 +109,7 @@ func TestSelfResumingAgent(t *testing.T) {
 	})
 }
 
-// TestSelfResumingAgentIsNotWaitedFor holds that the deadline of a task that awaits input ends the watching, too.
+// TestSelfResumingAgentIsNotWaitedFor: the deadline of a task awaiting input ends the watching, too.
 func TestSelfResumingAgentIsNotWaitedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
@@ -160,7 +160,7 @@ func TestList(t *testing.T) {
 					c.Message.SessionID = "another"
 				}
 			}))
-			want = append([]string{id}, want...) // those first that changed last
+			want = append([]string{id}, want...) // the last changed first
 			bubble.Pass(time.Second)
 		}
 		if _, err := b.Do(t.Context(), "another leader", call(task.Start, "t99")); err != nil {
@@ -221,7 +221,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// witness is a Watcher that remembers.
+// witness is a Watcher with a memory.
 type witness struct {
 	mu       sync.Mutex
 	hooks    map[string]bool

@@ -16,13 +16,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// verbatim returns a report as one of an agent that speaks AIP.
+// verbatim returns a report as one of an agent of AIP.
 func verbatim(rep agent.Report) agent.Report {
 	rep.Verbatim = true
 	return rep
 }
 
-// reports is an agent that answers a turn by the first report, and says the others when it is told to.
+// reports is an agent. It answers a turn by the first report, and makes the others at a signal.
 func reports(more <-chan struct{}, list ...agent.Report) *script {
 	return &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		for i, rep := range list {
@@ -41,7 +41,7 @@ func reports(more <-chan struct{}, list ...agent.Report) *script {
 	}}
 }
 
-// direct makes a request one of a caller that speaks AIP.
+// direct makes a request one of a caller of AIP.
 func direct(c *Request) { c.Direct = true }
 
 // saying is a report of a state with a text.
@@ -49,8 +49,8 @@ func saying(state task.State, text string) agent.Report {
 	return agent.Report{State: state, NativeState: string(state), Items: []task.DataItem{task.Text(text)}}
 }
 
-// TestFirstAnswerOfAPartner: where the caller and the agent speak AIP, what the agent answers at first is the answer,
-// in its words and at once. All others wait for the turn to settle.
+// TestFirstAnswerOfAPartner: if the caller and the agent speak AIP, the agent's first answer is the answer, in its
+// words and at once. All others wait for the turn to settle.
 func TestFirstAnswerOfAPartner(t *testing.T) {
 	for name, c := range map[string]struct {
 		first agent.Report
@@ -110,8 +110,7 @@ func TestFirstAnswerOfAPartner(t *testing.T) {
 	})
 }
 
-// TestFirstAnswerToAContinue is TestFirstAnswerOfAPartner for a continue: also where the Partner has only acknowledged
-// it.
+// TestFirstAnswerToAContinue is TestFirstAnswerOfAPartner for a continue: also if the Partner has only acknowledged it.
 func TestFirstAnswerToAContinue(t *testing.T) {
 	for name, first := range map[string]agent.Report{
 		"working":     {State: task.Working, NativeState: "working"},
@@ -161,8 +160,8 @@ func TestFirstAnswerToAContinue(t *testing.T) {
 	}
 }
 
-// TestPartnerThatCompletes: a Partner that completes its task by itself has completed that of a Leader of AIP, which
-// can continue it no more than the Leader could at the Partner; also after a crash.
+// TestPartnerThatCompletes: a Partner completing its task by itself has completed the task of a Leader of AIP. The
+// Leader can continue it no more than it could at the Partner; also after a crash.
 func TestPartnerThatCompletes(t *testing.T) {
 	completed := verbatim(finished("done"))
 	completed.Closed = true
@@ -205,7 +204,7 @@ func TestPartnerThatCompletes(t *testing.T) {
 }
 
 // TestReasonOfALateRejection: the table has no edge from accepted to rejected, so the task fails, with the reason of
-// the Partner as it gives it. What another agent says comes behind its own word for the state.
+// the Partner as it gives it. The text of another agent comes behind its own word for the state.
 func TestReasonOfALateRejection(t *testing.T) {
 	for name, c := range map[string]struct {
 		no   agent.Report
@@ -244,7 +243,7 @@ func TestReasonOfALateRejection(t *testing.T) {
 	})
 }
 
-// TestFirstAnswerAfterAMove: a start that is repeated at the next owner of its shard, which has resumed the turn, is
+// TestFirstAnswerAfterAMove: a start repeated at the next owner of its shard, after that has resumed the turn, is
 // answered with the first answer of the Partner there.
 func TestFirstAnswerAfterAMove(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ type draining struct {
 	since atomic.Pointer[time.Time] // nil while new tasks are started
 }
 
-// Drain has all engines refuse new tasks from now on, by an error of kind LimitExceeded whose limit is "drain". The
-// tasks that there are continue: they take all commands. Drain changes nothing if it was called before.
+// Drain has all engines refuse new tasks from now on, by an error of kind LimitExceeded with the limit "drain".
+// Existing tasks continue: they take all commands. Drain changes nothing if it was called before.
 func (p *Process) Drain() {
 	now := time.Now()
 	p.draining.since.CompareAndSwap(nil, &now)
@@ -32,10 +32,10 @@ func (p *Process) Draining() time.Time {
 	return time.Time{}
 }
 
-// running returns how many turns of tasks their agents work on now.
+// running returns the number of turns in work at their agents now.
 func (e *Engine) running() int { return e.count(func(*run) bool { return true }) }
 
-// Unresumable returns how many of the turns that agents work on now would be lost if another process took the shard
+// Unresumable returns the number of turns in work at agents now that would be lost if another process took the shard
 // over: their agents have no means to resume them. It waits for nothing.
 func (e *Engine) Unresumable() int {
 	return e.count(func(r *run) bool {
@@ -44,7 +44,7 @@ func (e *Engine) Unresumable() int {
 	})
 }
 
-// count returns how many turns agents work on now that are of a kind. It waits for no task: the lock of one may be held
+// count returns the number of turns of a kind in work at agents now. It waits for no task: the lock of one may be held
 // for as long as the store of its shard has no leader.
 func (e *Engine) count(is func(*run) bool) (n int) {
 	for _, tk := range e.active.Used() {

@@ -59,7 +59,7 @@ func TestRunning(t *testing.T) {
 			t.Errorf("%d turns are running", n)
 		}
 		held := b.engine.acquire(b.LogOf(leader, "b"))
-		held.mu.Lock() // as one whose append waits for the store
+		held.mu.Lock() // as by an append waiting for the store
 		if n := b.engine.running(); n != 2 {
 			t.Errorf("%d turns are running while the lock of a task is held", n)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Engine is the life-cycle of all tasks of one store, which is that of a shard. It outlives configurations: Partners
-// are registered and unregistered with theirs, while tasks, runs and deadlines stay. Its methods may be called by any
+// Engine is the life-cycle of all tasks of one store, the store of a shard. It outlives configurations: Partners are
+// registered and unregistered with theirs, while tasks, runs and deadlines stay. Its methods may be called by any
 // number of goroutines at once.
 type Engine struct {
 	store   replay.Store
@@ -32,13 +32,13 @@ type Engine struct {
 	work *workers // runs, the deadline keeper, recoveries
 
 	process *Process
-	active  *keylock.Map[activeTask] // by log: the tasks that are in use
+	active  *keylock.Map[activeTask] // by log: the tasks in use
 
 	sessions *sessions
 	lists    *lists
 	secret   secret
 
-	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
+	mu       sync.RWMutex          // read-locked to add to work: nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one
 
 	open      *openTasks
@@ -47,10 +47,10 @@ type Engine struct {
 	deadlines *replay.DueScanner
 }
 
-// Engines are those of the shards that a process owns.
+// Engines are the engines of the shards owned by a process.
 type Engines []*Engine
 
-// Running returns how many turns of tasks their agents work on now.
+// Running returns the number of turns in work at their agents now.
 func (e Engines) Running() (n int) {
 	for _, of := range e {
 		n += of.running()
@@ -58,7 +58,7 @@ func (e Engines) Running() (n int) {
 	return n
 }
 
-// Unfinished returns how many unfinished tasks the stores have, of all Partners, as far as they are counted.
+// Unfinished returns the number of unfinished tasks in the stores, of all Partners, as far as they are counted.
 func (e Engines) Unfinished() (n int64) {
 	for _, of := range e {
 		n += of.Unfinished()
@@ -66,7 +66,7 @@ func (e Engines) Unfinished() (n int64) {
 	return n
 }
 
-// InState returns how many unfinished tasks of all Partners are in a state, None being that of a start that is pending.
+// InState returns the number of unfinished tasks of all Partners in a state, None being the state of a pending start.
 func (e Engines) InState(s task.State) (n int64) {
 	for _, of := range e {
 		n += of.InState(s)
@@ -74,31 +74,31 @@ func (e Engines) InState(s task.State) (n int64) {
 	return n
 }
 
-// Options are what an Engine uses beside its store. They stay the caller's, to be closed after the engine.
+// Options are the means of an Engine beside its store. They stay the caller's, to be closed after the engine.
 type Options struct {
 	Watcher Watcher  // nil for none
 	Process *Process // default: one of its own
-	// Tracing makes the spans of turns that are not a part of a caller's trace, such as those that are resumed after a
-	// restart. Nil makes none.
+	// Tracing makes the spans of turns outside of a caller's trace, for example of turns resumed after a restart. Nil
+	// makes none.
 	Tracing trace.TracerProvider
 
 	wall func() time.Time // the clock of deadlines; nil is time.Now
 }
 
-// Process is what the engines of a process share: the bound of the memory that settled tasks take, whether new tasks
-// are refused, who follows changes, and the Acceptors. Its methods may be called by any number of goroutines at once.
+// Process is the common part of the engines of a process: the memory bound of settled tasks, the state of a drain, the
+// followers of changes, and the Acceptors. Its methods may be called by any number of goroutines at once.
 type Process struct {
-	idle     *idleTasks // the tasks that are not in use, but still in memory
+	idle     *idleTasks // the tasks not in use, but still in memory
 	tails    tails
 	draining draining
 
 	acceptors atomic.Pointer[[]Acceptor] // nil before the first
 }
 
-// NewProcess returns a Process that takes new tasks.
+// NewProcess returns a Process. It takes new tasks.
 func NewProcess() *Process { return &Process{idle: newIdleTasks()} }
 
-// Open opens an engine over a store, which the caller closes after the engine.
+// Open opens an engine over a store. The caller closes the store after the engine.
 func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	if o.wall == nil {
 		o.wall = time.Now
@@ -144,8 +144,8 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close stops all work and waits for it. Turns that are under way stay unfinished in their logs: the next engine that
-// opens the store resumes them.
+// Close stops all work and waits for it. Turns under way stay unfinished in their logs: the next engine over the store
+// resumes them.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.stop()
@@ -153,7 +153,7 @@ func (e *Engine) Close() {
 	for _, tk := range e.active.Used() {
 		tk.mu.Lock()
 		if tk.run != nil {
-			tk.run.stop() // one that is carried out inline does not notice the end of its context
+			tk.run.stop() // an inline one does not notice the end of its context
 		}
 		tk.mu.Unlock()
 	}
@@ -171,7 +171,7 @@ func (e *Engine) logger() *slog.Logger {
 	return nil
 }
 
-// spawn calls f in a goroutine of the engine, with a context that ends when the engine closes. A closed engine does not
+// spawn calls f in a goroutine of the engine, with a context ending when the engine closes. A closed engine does not
 // call it.
 func (e *Engine) spawn(f func(context.Context)) {
 	e.mu.RLock()

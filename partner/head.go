@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Head is what the head of a task's log says of the task.
+// Head is the part of the head of a task's log about the task.
 type Head struct {
 	State   task.State // task.None while its start is pending
 	Session string

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// idleShare is the part of a Partner's memory limit that idle tasks may take beside it: one in so many bytes.
+	// idleShare is the idle tasks' share of a Partner's memory limit, taken beside it: one in so many bytes.
 	idleShare = 16
-	// defaultIdle is how many bytes of memory idle tasks may take where no Partner has a memory limit.
+	// defaultIdle is the most bytes of memory for idle tasks if no Partner has a memory limit.
 	defaultIdle = 16 << 20
-	// idleOverhead is about how many bytes an idle task takes beside its content.
+	// idleOverhead is about the bytes of an idle task beside its content.
 	idleOverhead = 1 << 10
 )
 
-// idleTasks keeps settled tasks in memory that are not in use, so that the next command need not load and fold their
+// idleTasks keeps settled tasks in memory while they are not in use. So the next command need not load and fold their
 // logs again. Beyond a bound in bytes, the least recently used are dropped. The content of an idle task is used only if
 // the head of its log is still the same (activeTask.reuse): another engine may have written to the log, or the store
 // may have dropped it.
@@ -40,7 +40,7 @@ func newIdleTasks() *idleTasks {
 	return c
 }
 
-// take removes the task of a log, and returns nil where there is none.
+// take removes the task of a log, and returns nil if there is none.
 func (c *idleTasks) take(log string) *activeTask {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,8 +51,8 @@ func (c *idleTasks) take(log string) *activeTask {
 	return tk
 }
 
-// put adds a task that nothing uses any more, if its next command may find it as it is. It may have stayed idle, where
-// it was only looked at.
+// put adds a task out of use, if its next command may find it as it is. It may have stayed idle, if it was only looked
+// at.
 func (c *idleTasks) put(tk *activeTask) {
 	if !tk.loaded && !tk.idle || !tk.exists || tk.run != nil || tk.meta.Pending != nil ||
 		!tk.fold.Status().State.Settled() {
@@ -65,13 +65,13 @@ func (c *idleTasks) put(tk *activeTask) {
 	if tk.engine.base.Err() != nil {
 		return
 	}
-	c.tasks.Remove(tk.log) // that of an earlier use which ended at the same time
+	c.tasks.Remove(tk.log) // the one of an earlier use with its end at the same time
 	c.bytes += tk.idleSize
 	c.tasks.Add(tk.log, tk)
 	c.evict()
 }
 
-// forget drops the tasks of an engine, which is closed.
+// forget drops the tasks of a closed engine.
 func (c *idleTasks) forget(e *Engine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *idleTasks) forget(e *Engine) {
 	}
 }
 
-// limit sets the most bytes that the tasks may take.
+// limit sets the most bytes of the tasks.
 func (c *idleTasks) limit(max int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,9 +96,9 @@ func (c *idleTasks) evict() {
 	}
 }
 
-// limitIdle sets how many bytes of memory idle tasks may take: a share of the largest memory limit of any Partner. It
-// changes nothing where none is registered, as when the shard is lost: the engines of other shards have them all.
-// e.mu is held.
+// limitIdle sets the most bytes of memory for idle tasks: a share of the largest memory limit of any Partner. It
+// changes nothing if none is registered, as when the shard is lost: the engines of other shards have them all. e.mu is
+// held.
 func (e *Engine) limitIdle() {
 	if len(e.partners) == 0 {
 		return
@@ -114,8 +114,8 @@ func (e *Engine) limitIdle() {
 	e.process.idle.limit(cmp.Or(most/idleShare, defaultIdle))
 }
 
-// reuse makes an idle task one that is loaded, if head, which is that of its log now, proves that nothing was written
-// since. Otherwise the task must be loaded again. tk.mu is held.
+// reuse makes an idle task a loaded one, if head, the present head of its log, proves that nothing was written since.
+// Otherwise the task must be loaded again. tk.mu is held.
 func (tk *activeTask) reuse(head *replay.Head) {
 	state := &tk.logState
 	switch {

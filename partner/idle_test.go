@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// growing is an agent whose product comes in pieces.
+// growing is an agent with a product in pieces.
 func growing() *script {
 	return &script{run: func(_ context.Context, t *agent.Turn, yield func(agent.Report, error) bool) {
 		for i := range 5 {
@@ -34,8 +34,8 @@ func growing() *script {
 	}}
 }
 
-// TestSettledTaskIsNotLoadedAgain: what a settled task is asked costs one look-up of its log's head, and the task is
-// what an engine reads that has not seen it before.
+// TestSettledTaskIsNotLoadedAgain: a request about a settled task costs one look-up of its log's head, and the task is
+// the same as an engine reads for the first time.
 func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
 	for name, reserve := range map[string]replay.Reserve{"bounded memory": func(context.Context,
 		int64) error {
@@ -63,7 +63,7 @@ func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
 	}
 }
 
-// inBubble returns a test that runs in a bubble of package synctest.
+// inBubble returns a test to run in a bubble of package synctest.
 func inBubble(f func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { bubble.Test(t, f) }
 }
@@ -74,7 +74,7 @@ var sameTimes = cmp.Comparer(func(a,
 	return a.Format(time.RFC3339Nano) == b.Format(time.RFC3339Nano)
 })
 
-// TestIdleTaskChangedElsewhere: what another engine has written to a task's log is seen, and not overwritten.
+// TestIdleTaskChangedElsewhere: another engine's writes to a task's log are seen, and not overwritten.
 func TestIdleTaskChangedElsewhere(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
@@ -100,7 +100,7 @@ func TestIdleTaskChangedElsewhere(t *testing.T) {
 	})
 }
 
-// TestIdleTaskIsDropped: a task whose log the store has dropped is gone, and may be started again.
+// TestIdleTaskIsDropped: a task is gone once the store has dropped its log, and may be started again.
 func TestIdleTaskIsDropped(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{Retention: time.Minute})
@@ -116,7 +116,7 @@ func TestIdleTaskIsDropped(t *testing.T) {
 	})
 }
 
-// TestIdleTaskAfterFailure: a write that failed and yet was stored is seen by the next command.
+// TestIdleTaskAfterFailure: a failed write, stored nevertheless, is seen by the next command.
 func TestIdleTaskAfterFailure(t *testing.T) {
 	store := ill(t)
 	b := setUp(t, store, answers("hello"))
@@ -179,8 +179,8 @@ func testIdleTasksAreBounded(t *testing.T) {
 	check(limit / 2 / idleShare)
 }
 
-// TestIdleLimitWhenAShardIsLost: the engine of a shard that is lost has no Partners any more, and leaves the tasks of
-// other shards in memory.
+// TestIdleLimitWhenAShardIsLost: the engine of a lost shard has no Partners any more, and leaves the tasks of other
+// shards in memory.
 func TestIdleLimitWhenAShardIsLost(t *testing.T) {
 	const limit = 1 << 20
 	b := setUp(t, memory(t), answers("x"), func(c *Config) {
@@ -198,8 +198,8 @@ func TestIdleLimitWhenAShardIsLost(t *testing.T) {
 	}
 }
 
-// TestSettledIsInMemory: the followers of a large task that has settled are shown it as its log has it, without reading
-// that; and so is who gets it.
+// TestSettledIsInMemory: the followers of a large settled task are shown it as its log has it, without reading the log;
+// and so is a caller of get.
 func TestSettledIsInMemory(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &counting{Store: memory(t)}

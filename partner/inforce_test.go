@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestReplacedPartner: a command that reaches a Partner after a reload has replaced it is carried out by the new one.
+// TestReplacedPartner: a command for a Partner replaced by a reload is carried out by the new one.
 func TestReplacedPartner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		replaced, inForce := answers("old"), answers("new")

@@ -11,12 +11,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// inlineMost is how long the goroutine that waits for a turn carries it out itself. In that time it notices neither
-// that its caller has left nor that the process stops.
+// inlineMost is the time for which the goroutine waiting for a turn carries it out itself. In this time it notices
+// neither that its caller has left nor that the process stops.
 const inlineMost = 250 * time.Millisecond
 
-// awaitAnswer is waitAnswer for the caller that has begun the turn. It is carried out inline first, and handed over
-// to the engine when that takes too long.
+// awaitAnswer is waitAnswer for the caller at the beginning of the turn. The turn is carried out inline first, and
+// handed over to the engine if it takes too long.
 func (r *run) awaitAnswer(ctx context.Context, until time.Time, c *Request) error {
 	if r.inline != nil && r.carryOutInline(time.Now().Add(min(time.Until(until), inlineMost))) {
 		return nil
@@ -26,7 +26,7 @@ func (r *run) awaitAnswer(ctx context.Context, until time.Time, c *Request) erro
 
 // waitAnswer waits until the turn has settled, until a time at most, or until the process stops; with Policy.Direct
 // until an agent of AIP has answered. With Policy.Begun the beginning of the task is shown meanwhile, if the turn takes
-// longer than a stream waits for the first report. Another goroutine carries the turn out. The error is that of ctx.
+// longer than a stream waits for the first report. Another goroutine carries the turn out. The error is the one of ctx.
 func (r *run) waitAnswer(ctx context.Context, until time.Time, c *Request) error {
 	r.tk.mu.Lock()
 	settled := r.settled.wait()
@@ -69,7 +69,7 @@ func (r *run) waitAnswer(ctx context.Context, until time.Time, c *Request) error
 	}
 }
 
-// show stores that the start of the turn is accepted, and that the agent works on it, unless more is known by now.
+// show stores the start of the turn as accepted, and the agent as working on it, unless more is known by now.
 func (r *run) show(ctx context.Context) {
 	tk := r.tk
 	tk.mu.Lock()
@@ -77,7 +77,7 @@ func (r *run) show(ctx context.Context) {
 	if tk.run != r || r.settled.happened {
 		return
 	}
-	_ = tk.update(ctx, func() error { // if the store refuses it, it is stored with what follows
+	_ = tk.update(ctx, func() error { // if the store refuses it, it is stored with the next write
 		r.shown = tk.meta.Pending != nil
 		return tk.commitPending(ctx)
 	})
@@ -98,8 +98,8 @@ func (r *run) sent() (answered func()) {
 	}
 }
 
-// carryOutInline carries the turn out in the calling goroutine, and reports whether the run has ended. Whatever is not
-// done when it returns, a goroutine of the engine continues: only a turn that ends as most turns do ends here.
+// carryOutInline carries the turn out in the calling goroutine, and reports whether the run has ended. A goroutine of
+// the engine continues whatever is not done at its return: only a turn with the end of most turns ends here.
 func (r *run) carryOutInline(until time.Time) bool {
 	tk := r.tk
 	var rep agent.Report
@@ -126,7 +126,7 @@ func (r *run) carryOutInline(until time.Time) bool {
 	return false
 }
 
-// retryLater has the engine record a report that the store has refused (see retryReport).
+// retryLater has the engine record a report refused by the store (see retryReport).
 func (r *run) retryLater(rep agent.Report, last uint64) {
 	r.start(func() (bool, error) { return r.tk.retryReport(r.ctx, r, rep, last) })
 }
@@ -136,7 +136,7 @@ func (r *run) concludeLater(ended bool, err error) {
 	r.start(func() (bool, error) { return ended, err })
 }
 
-// handOver has the engine carry out a turn whose result is not waited for.
+// handOver has the engine carry out a turn without a waiter for its result.
 func (r *run) handOver() {
 	if r.inline != nil {
 		r.start(func() (bool, error) { return r.tk.consume(r.ctx, r, r.partner.Agent.Run(r.ctx, &r.turn, false)) })

@@ -21,14 +21,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// inlined is a script whose turns can be carried out inline.
+// inlined is a script with turns for the inline way.
 type inlined struct{ *script }
 
 func (s inlined) Inline(t *agent.Turn) InlineTurn {
 	return &scriptedTurn{script: s.script, turn: t, interrupted: make(chan struct{})}
 }
 
-// byEngine is an agent whose turns are not carried out inline.
+// byEngine is an agent without inline turns.
 type byEngine struct{ Agent }
 
 // scriptedTurn is a turn of a script. A panic of the script is one of Wait.
@@ -38,7 +38,7 @@ type scriptedTurn struct {
 	interrupt   sync.Once
 	interrupted chan struct{}
 	reports     chan scripted
-	taken       chan struct{} // the last of reports, which is valid until then
+	taken       chan struct{} // the last of reports, valid until then
 	first       *scripted     // read by Wait; nil for none
 	stop        chan struct{} // closed when no more reports are taken
 }
@@ -114,7 +114,7 @@ func (s *scriptedTurn) Rest() iter.Seq2[agent.Report, error] {
 	}
 }
 
-// outcomeOf is all that a start leaves behind.
+// outcomeOf is the whole outcome of a start.
 type outcomeOf struct {
 	Answer   task.Task
 	Err      string
@@ -123,8 +123,8 @@ type outcomeOf struct {
 	Turns    int
 }
 
-// TestInlineIsTheSame: a turn that is carried out inline leaves the same log, the same answer and the same calls of the
-// agent as one that the engine carries out, whatever the agent does, and whatever happens meanwhile.
+// TestInlineIsTheSame: an inline turn leaves the same log, the same answer and the same calls of the agent as one
+// carried out by the engine, whatever the agent does, and whatever happens meanwhile.
 func TestInlineIsTheSame(t *testing.T) {
 	type yield = func(agent.Report, error) bool
 	after := func(d time.Duration, then func(context.Context, yield)) *script {
@@ -201,7 +201,7 @@ func TestInlineIsTheSame(t *testing.T) {
 		},
 		"never answers": func(time.Duration) *script { return hangs() },
 	}
-	// What happens after a time, while the start is waited for.
+	// The events after a time, during the wait for the start.
 	events := map[string]func(b *bench, leave func()){
 		"nothing": func(*bench, func()) {},
 		"get": func(b *bench, _ func()) {
@@ -249,7 +249,7 @@ func TestInlineIsTheSame(t *testing.T) {
 	}
 }
 
-// startAndHave starts a task, has something happen after a time, and returns what is there when all has ended.
+// startAndHave starts a task, has something happen after a time, and returns the outcome when all has ended.
 func startAndHave(
 	t *testing.T, a Agent, happen func(b *bench, leave func()), after time.Duration,
 ) (o outcomeOf) {
@@ -329,7 +329,7 @@ func TestInlineWaitsNoLongerThanItMay(t *testing.T) {
 	}
 }
 
-// TestInlineAndTheStore: a report that the store refuses is kept and stored later, and its caller is answered with the
+// TestInlineAndTheStore: a report refused by the store is kept and stored later, and its caller is answered with the
 // error at once.
 func TestInlineAndTheStore(t *testing.T) {
 	for _, tc := range []struct {
@@ -363,7 +363,7 @@ func TestInlineAndTheStore(t *testing.T) {
 	}
 }
 
-// TestInlineIsNotWaitedFor: a start whose caller is refused the memory for its answer is carried out by the engine.
+// TestInlineIsNotWaitedFor: a start is carried out by the engine if its caller is refused the memory for the answer.
 func TestInlineIsNotWaitedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		fake := answers("a")

@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// tooLarge returns a sentence for the Leader if the products would exceed its limit, or that of the gateway, after
-// chunks are added to the products that offer names; a nil offer names all. Otherwise it returns nothing.
+// tooLarge returns a sentence for the Leader if the products would exceed its limit, or the gateway's, after chunks are
+// added to the products named by offer; a nil offer names all. Otherwise it returns nothing.
 func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	max, whose := tk.maxProducts()
 	if max == 0 {
@@ -42,7 +42,7 @@ func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	return productsTooLarge(total, whose, max)
 }
 
-// maxProducts returns how many bytes the products may have, and who says so; 0 is for no limit.
+// maxProducts returns the most bytes of the products, and the owner of this limit; 0 is for no limit.
 func (tk *activeTask) maxProducts() (max int64, whose string) {
 	max, whose = tk.meta.Terms.MaxProductsBytes, "the Leader"
 	if p := tk.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
@@ -55,8 +55,8 @@ func productsTooLarge(size int64, whose string, max int64) string {
 	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", size, whose, max)
 }
 
-// fitting returns how many pieces can be added before the products exceed their limit, and, if that is not all of them,
-// a sentence for the Leader.
+// fitting returns the number of pieces fitting in before the products exceed their limit, and, if not all pieces do, a
+// sentence for the Leader.
 func (tk *activeTask) fitting(p *task.Pieces) (n int, over string) {
 	max, whose := tk.maxProducts()
 	if max == 0 {
@@ -69,8 +69,7 @@ func (tk *activeTask) fitting(p *task.Pieces) (n int, over string) {
 	return n, over
 }
 
-// maxPieces returns how many pieces may be written together, so that a log which is trimmed before does not exceed its
-// limit by them.
+// maxPieces returns the most pieces to write together, so that a log trimmed before does not exceed its limit by them.
 func (tk *activeTask) maxPieces() int {
 	if p := tk.partner(); p != nil {
 		return max(1, p.MaxEvents/2)
@@ -78,7 +77,8 @@ func (tk *activeTask) maxPieces() int {
 	return math.MaxInt
 }
 
-// maxSaid returns task.Fold.MaxSaid: a part of Partner.MaxBytes, which the rest of the histories need not leave to it.
+// maxSaid returns task.Fold.MaxSaid: a part of Partner.MaxBytes. The rest of the histories need not leave this part
+// free.
 func (p *Partner) maxSaid() int64 {
 	const share = 4
 	if p == nil {
@@ -87,7 +87,7 @@ func (p *Partner) maxSaid() int64 {
 	return p.MaxBytes / share
 }
 
-// tooLong returns a sentence for the Leader if the histories would exceed what is kept of a task after a status with
+// tooLong returns a sentence for the Leader if the histories would exceed the bytes kept of a task after a status with
 // these items is added. Otherwise it returns nothing.
 func (tk *activeTask) tooLong(items []task.DataItem) string {
 	p := tk.partner()

@@ -25,7 +25,7 @@ const (
 	maxPageSize = 100
 )
 
-// Anyone is the Leader of webhooks that were set before their task was started, where callers are not identified.
+// Anyone is the Leader of webhooks set before the start of their task, if callers are not identified.
 const Anyone = "*"
 
 // LogOf returns the name of the log of a Leader's task.
@@ -33,13 +33,13 @@ func (p *Partner) LogOf(leader, taskID string) string {
 	return logname.New(p.Name, leader, taskID)
 }
 
-// Unfinished returns how many unfinished tasks a Leader has at the Partner, and all Leaders in this shard.
+// Unfinished returns the number of unfinished tasks of a Leader at the Partner, and of all Leaders in this shard.
 func (p *Partner) Unfinished(leader string) (ofLeader, ofAll int64) {
 	return p.engine.open.of(p.LogOf(leader, ""))
 }
 
-// LeaderOf returns the Leader of a task of a Partner by the id alone, of those that may be its Leader; Anyone if there
-// is no such task. It is for Partners whose callers are not identified.
+// LeaderOf returns the Leader of a task of a Partner by the id alone, among the Leaders accepted by may; Anyone if
+// there is no such task. It is for Partners with unidentified callers.
 func LeaderOf(
 	ctx context.Context, logs replay.Logs, partner, taskID string, may func(leader string) bool,
 ) (string, error) {
@@ -54,14 +54,14 @@ func LeaderOf(
 	return Anyone, nil
 }
 
-// List returns a page of the tasks of a Leader. It reads the places of these in lists of the store, and their logs, for
-// which it calls reserve, if that is not nil. Lists of one Leader wait for one another.
+// List returns a page of the tasks of a Leader. It reads their places in lists of the store, and their logs. For the
+// logs it calls reserve, if reserve is not nil. Lists of one Leader wait for one another.
 func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve replay.Reserve) (task.Page, error) {
 	return p.list(ctx, leader, l, false, reserve)
 }
 
-// ListTentative is List with the tasks that their agent does not work on yet, too, which have no state. They are listed
-// as accepted ones.
+// ListTentative is List including tasks not yet in work at their agent. These have no state, and are listed as accepted
+// ones.
 func (p *Partner) ListTentative(
 	ctx context.Context, leader string, l *task.List, reserve replay.Reserve,
 ) (task.Page, error) {
@@ -128,7 +128,7 @@ func (p *Partner) list(
 	})
 }
 
-// sizes returns how many bytes it takes about to read tasks.
+// sizes returns about the number of bytes needed to read tasks.
 func (p *Partner) sizes(ctx context.Context, found []replay.ListedLog) (size int64, err error) {
 	for _, one := range found {
 		head, err := p.engine.store.Head(ctx, one.Log)
@@ -140,7 +140,7 @@ func (p *Partner) sizes(ctx context.Context, found []replay.ListedLog) (size int
 	return size, nil
 }
 
-// formatToken returns the Page.Next of a page that ends with a task.
+// formatToken returns the Page.Next of a page ending with a task.
 func formatToken(last replay.ListedLog, total int) string {
 	_, _, id := logname.Split(last.Log)
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", last.At.UnixNano(), total, id))
@@ -192,16 +192,16 @@ func listError(ctx context.Context, err error) error {
 	return StoreError(err, "the store cannot be read")
 }
 
-// selection is what a list selects of a Leader's tasks.
+// selection is a list's selection of a Leader's tasks.
 type selection struct {
 	store  replay.Store
-	lists  []string  // of the store that have the tasks; none has another's
+	lists  []string  // of the store, with the tasks; no two share a task
 	labels []string  // only the tasks with one of these labels; nil for all
-	since  time.Time // only the tasks that have changed after this
+	since  time.Time // only the tasks changed after this
 }
 
-// selects returns the selection of a list: one list of the store for each state, or that of the session, whose labels
-// are the states.
+// selects returns the selection of a list: one list of the store for each state, or the list of the session with the
+// states as its labels.
 func (p *Partner) selects(leader string, l *task.List, tentative bool) *selection {
 	states := l.States
 	if states == nil {
@@ -233,7 +233,7 @@ func (p *Partner) selects(leader string, l *task.List, tentative bool) *selectio
 	return s
 }
 
-// each yields the tasks of one list that are selected and come after one, in their order.
+// each yields the selected tasks of one list after a given one, in their order.
 func (s *selection) each(ctx context.Context, list string, after replay.ListedLog) iter.Seq2[replay.ListedLog, error] {
 	return func(yield func(replay.ListedLog, error) bool) {
 		for l, err := range s.store.Listed(ctx, list, after) {
@@ -253,7 +253,7 @@ func (s *selection) each(ctx context.Context, list string, after replay.ListedLo
 	}
 }
 
-// first returns the first n tasks that come after one.
+// first returns the first n tasks after a given one.
 func (s *selection) first(ctx context.Context, n int, after replay.ListedLog) (found []replay.ListedLog, err error) {
 	for _, list := range s.lists {
 		left := n
@@ -268,7 +268,7 @@ func (s *selection) first(ctx context.Context, n int, after replay.ListedLog) (f
 		}
 	}
 	slices.SortFunc(found, replay.ListedLog.Compare)
-	seen := make(map[string]bool, len(found)) // one that changes its state meanwhile may be in two lists
+	seen := make(map[string]bool, len(found)) // one changing its state meanwhile may be in two lists
 	found = slices.DeleteFunc(found, func(l replay.ListedLog) bool {
 		again := seen[l.Log]
 		seen[l.Log] = true
@@ -277,10 +277,10 @@ func (s *selection) first(ctx context.Context, n int, after replay.ListedLog) (f
 	return found[:min(n, len(found))], nil
 }
 
-// maxCounted is how many tasks are counted for a Page.Total.
+// maxCounted is the most tasks counted for a Page.Total.
 const maxCounted = 10_000
 
-// count returns how many tasks are selected, at most maxCounted.
+// count returns the number of selected tasks, at most maxCounted.
 func (s *selection) count(ctx context.Context) (n int, err error) {
 	for _, list := range s.lists {
 		for _, err := range s.each(ctx, list, replay.ListedLog{}) {

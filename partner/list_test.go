@@ -22,10 +22,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// listReads is a store that counts what lists read of it.
+// listReads is a store with a count of its reads for lists.
 type listReads struct {
 	counting
-	places, scanned atomic.Int64 // logs that Listed and List have yielded
+	places, scanned atomic.Int64 // logs yielded by Listed and List
 }
 
 func (s *listReads) Listed(
@@ -48,7 +48,7 @@ func counted[T any](n *atomic.Int64, all iter.Seq2[T, error]) iter.Seq2[T, error
 	}
 }
 
-// byText is an agent that ends its turn in the state that the message names.
+// byText is an agent ending its turn in the state named by the message.
 func byText() *script {
 	return &script{run: func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool) {
 		switch text := t.Message.DataItems[0].Text; text {
@@ -68,8 +68,8 @@ func byText() *script {
 
 func anybody(string) bool { return true }
 
-// TestListCost: a page reads as many places of lists as it has tasks for each state that it may show, and the logs of
-// its tasks, whatever it is selected by and however many tasks there are. The Leader of a task is found by one place.
+// TestListCost: a page reads as many places of lists as it has tasks for each possible state, and the logs of its
+// tasks, whatever it is selected by and however many tasks there are. The Leader of a task is found by one place.
 func TestListCost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &listReads{counting: counting{Store: memory(t)}}
@@ -86,7 +86,7 @@ func TestListCost(t *testing.T) {
 		middle := formatToken(replay.ListedLog{Log: b.LogOf(leader, "t300"), At: time.Now().Add(-300 * time.Second)}, 0)
 		for name, c := range map[string]struct {
 			list   task.List
-			places int64 // most that may be read
+			places int64 // the most allowed reads
 			n      int
 		}{
 			"all":              {task.List{}, 3 * (size + 1), size},
@@ -224,7 +224,7 @@ func TestListModel(t *testing.T) {
 	})
 }
 
-// TestStableTokens: a task that changes between two pages is on none of the pages that follow, and moves no other one.
+// TestStableTokens: a task changing between two pages is on none of the following pages, and moves no other one.
 func TestStableTokens(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), byText())
@@ -252,7 +252,7 @@ func TestStableTokens(t *testing.T) {
 	})
 }
 
-// slowLists is a store that waits before it reads lists.
+// slowLists is a store with a wait before it reads lists.
 type slowLists struct {
 	replay.Store
 	begun chan string // the list
@@ -267,8 +267,8 @@ func (s *slowLists) Listed(
 	return s.Store.Listed(ctx, list, after)
 }
 
-// TestListsInTurn: the lists of one Leader wait for one another, and no other Leader's waits for them. All callers that
-// are not verified are one. One that leaves does not wait any longer.
+// TestListsInTurn: the lists of one Leader wait for one another, and no other Leader's waits for them. All unverified
+// callers are one. A leaving one does not wait any longer.
 func TestListsInTurn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &slowLists{memory(t), make(chan string, 9), make(chan struct{})}

@@ -15,21 +15,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// A task is in four lists of the store: in that of its Leader and its state, in that of its session, for callers who
-// are not identified in that of its id, and for operators in that of its state. So a page of tasks costs what it shows,
-// whatever it is selected by.
+// A task is in four lists of the store: in the list of its Leader and its state, in the list of its session, for
+// callers without an identity in the list of its id, and for operators in the list of its state. So the cost of a page
+// of tasks is the cost of its own tasks, by whatever they are selected.
 
-// rank says where a task stands in the lists that are in order of time.
+// rank is the place of a task in the lists in order of time.
 type rank struct {
-	state   string // see stateKey; empty while the task is in none of these lists but that for operators
+	state   string // see stateKey; empty while the task is in none of these lists but the operators' one
 	at      time.Time
 	session string
 }
 
-// The keys of states that are no states of AIP. They are stored.
+// The keys of states outside of AIP. They are stored.
 const (
 	tentativeKey = "tentative" // metadata.Tentative, while the start is pending
-	pendingKey   = "pending"   // any other start that is pending; for operators only
+	pendingKey   = "pending"   // any other pending start; for operators only
 	selfResuming = "*"         // behind AwaitingInput: the agent may resume by itself
 )
 
@@ -42,7 +42,7 @@ var listsOfAll = func() map[string]string {
 	return names
 }()
 
-// stateKey returns what a state is in the names of lists and in labels.
+// stateKey returns the form of a state in the names of lists and in labels.
 func stateKey(s task.State, resumes bool) string {
 	if resumes && s == task.AwaitingInput {
 		return string(s) + selfResuming
@@ -50,7 +50,7 @@ func stateKey(s task.State, resumes bool) string {
 	return string(s)
 }
 
-// rank returns where a task with this metadata stands.
+// rank returns the place of a task with this metadata.
 func (n *metadata) rank() rank {
 	switch {
 	case n.Pending == nil && n.State != task.None:
@@ -63,29 +63,29 @@ func (n *metadata) rank() rank {
 	return rank{}
 }
 
-// sessionKey returns what a session is in the name of a list.
+// sessionKey returns the form of a session in the name of a list.
 func sessionKey(session string) string { return derive("session", session) }
 
-// listings are the lists of a task, and what they were made of.
+// listings are the lists of a task, and the rank they were made of.
 type listings struct {
 	of   rank
 	list []replay.Listing // never changed: the store keeps it
 }
 
-// encodeListings returns the lists of the task, which most writes do not change. tk.mu is held.
+// encodeListings returns the lists of the task. Most writes do not change them. tk.mu is held.
 func (tk *activeTask) encodeListings() []replay.Listing {
 	if r := tk.meta.rank(); tk.listings.list == nil || tk.listings.of != r {
 		ofID := ""
 		if tk.listings.list != nil {
-			ofID = tk.listings.list[0].List // that never changes
+			ofID = tk.listings.list[0].List // it never changes
 		}
 		tk.listings = listings{r, listingsOf(tk.log, r, ofID)}
 	}
 	return tk.listings.list
 }
 
-// listingsOf returns the lists of the task that has a log and stands somewhere. The first one is that of its id, whose
-// name is ofID, if that is known.
+// listingsOf returns the lists of the task with this log and rank. The first one is the list of its id; ofID is the
+// name of this list, if it is known.
 func listingsOf(log string, r rank, ofID string) []replay.Listing {
 	partner, leader, id := logname.Split(log)
 	most := 2
@@ -121,18 +121,18 @@ func stateIn(lists []replay.Listing) (s task.State, resumes bool) {
 	return task.None, false
 }
 
-// lists are what an engine needs to read the lists of the store.
+// lists are an engine's means to read the lists of the store.
 type lists struct{ turns *keylock.Map[turn] }
 
-// turn is held by the one call of a Leader that reads a list. Only its holder has put something into it.
+// turn is held by the call of a Leader reading a list at present. Only its holder has put something into it.
 type turn struct{ held chan struct{} }
 
 func newLists() *lists {
 	return &lists{turns: keylock.New(func(*keylock.Entry[turn]) *turn { return &turn{make(chan struct{}, 1)} })}
 }
 
-// inTurn calls f. The calls for one Leader, with those that count for it, wait for one another, in the order in which
-// they come, so that what they cost is not taken from the calls of others. f must not wait for anything but the store.
+// inTurn calls f. The calls for one Leader, with all that count for it, wait for one another, in the order of their
+// arrival. So their cost is not taken from the calls of others. f must not wait for anything but the store.
 func (ls *lists) inTurn(ctx context.Context, leader string, f func() error) error {
 	key := quota.Key(leader)
 	entry := ls.turns.Acquire(key)

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// counting is a store that counts how often a log is read.
+// counting is a store with a count of the reads of logs.
 type counting struct {
 	replay.Store
 	loads, heads atomic.Int64
@@ -32,15 +32,15 @@ func (s *counting) Head(ctx context.Context, log string) (replay.Head, error) {
 // reads are the numbers of calls of Load and of Head.
 type reads struct{ loads, heads int64 }
 
-// during returns how often the store is read while f runs.
+// during returns the number of reads of the store while f runs.
 func (s *counting) during(f func()) reads {
 	before := reads{s.loads.Load(), s.heads.Load()}
 	f()
 	return reads{s.loads.Load() - before.loads, s.heads.Load() - before.heads}
 }
 
-// TestHistoriesOfAnAnswer: a command that is to be answered with the histories reads the log once, and its answer is
-// that of a get.
+// TestHistoriesOfAnAnswer: a command to be answered with the histories reads the log once, and its answer is the same
+// as to a get.
 func TestHistoriesOfAnAnswer(t *testing.T) {
 	store := &counting{Store: memory(t)}
 	b := setUp(t, store, answers("hello"))

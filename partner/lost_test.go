@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// bereft is a store that may have lost records of each log, as one is after a loss of power.
+// bereft is a store with records of each log perhaps lost, as after a loss of power.
 type bereft struct {
 	replay.Store
 	lost uint64
@@ -31,7 +31,7 @@ func (s bereft) Load(ctx context.Context, log string) (replay.Head, []byte, []re
 	return h, snapshot, records, err
 }
 
-// TestLostEvents continues a turn after a loss of power. What a Leader has read and what was lost are distinguished.
+// TestLostEvents continues a turn after a loss of power. Events read by a Leader and lost events are distinguished.
 func TestLostEvents(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
@@ -87,8 +87,8 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestCutStart continues a turn in a store that was repaired. An agent that knows the turn ends it. To one that does
-// not, it is not sent again, even if the store says that nothing of it was sent: it may have lost that it was.
+// TestCutStart continues a turn in a repaired store. An agent with the turn ends it. To one without, it is not sent
+// again, even if nothing of it was sent as far as the store knows: the store may have lost the record of the sending.
 func TestCutStart(t *testing.T) {
 	finishes := func(yield func(agent.Report, error) bool) { yield(finished("x"), nil) }
 	for name, test := range map[string]struct {
@@ -121,12 +121,12 @@ func TestCutStart(t *testing.T) {
 	}
 }
 
-// notReceived says that the agent does not have a turn.
+// notReceived reports a turn as not received by the agent.
 func notReceived(yield func(agent.Report, error) bool) {
 	yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not received the message"))
 }
 
-// queued is a turn of an agent that cannot be reached.
+// queued is a turn of an unreachable agent.
 func queued(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 	yield(agent.Report{Delivery: agent.DeliveryQueued}, nil)
 	<-ctx.Done()

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// MemoryError returns the error of a caller whose call needs more memory than its quota.Budget has.
+// MemoryError returns the error for a caller, if its call needs more memory than its quota.Budget has.
 func MemoryError(err error) error {
 	e, ok := errors.AsType[*quota.ExceededError](err)
 	switch {
@@ -30,8 +30,8 @@ func MemoryError(err error) error {
 		WithData("limit", "memory").WithData("max", e.Max)
 }
 
-// WaitForMemory waits until a lease holds at least n bytes, for at most a time. The error of a call that gets none
-// names the limit.
+// WaitForMemory waits until a lease holds at least n bytes, for at most a time. If it gets none, the error names the
+// limit.
 func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Duration) error {
 	if n <= quota.Free {
 		return nil
@@ -53,8 +53,8 @@ func (tk *activeTask) lease() *quota.Lease {
 }
 
 // lockWithMemory returns the task of a log, locked and in use, when the caller has memory to read it, and more bytes.
-// It does not use the task while it waits: what is in use is counted, and may be what it waits for. What the gateway
-// loads for itself, such as at a deadline, is counted and never refused.
+// It does not use the task while it waits: a task in use is counted, and may be the cause of the wait. The gateway's
+// own loads, for example at a deadline, are counted and never refused.
 func (e *Engine) lockWithMemory(
 	ctx context.Context, log string, reserve replay.Reserve, more int64,
 ) (*activeTask, error) {
@@ -70,7 +70,7 @@ func (e *Engine) lockWithMemory(
 			n = sizeOf(&head)
 		}
 	}
-	if n = 2*n + more; err == nil && n <= quota.Free { // what is stored, and what it is decoded to
+	if n = 2*n + more; err == nil && n <= quota.Free { // the stored form, and the decoded one
 		tk.reuse(&head)
 		return tk, nil
 	}
@@ -87,7 +87,7 @@ func (e *Engine) lockWithMemory(
 	return tk, nil
 }
 
-// head returns the head of the task's log, and the zero Head where there is none. tk.mu is held.
+// head returns the head of the task's log, and the zero Head if there is none. tk.mu is held.
 func (tk *activeTask) head(ctx context.Context) (replay.Head, error) {
 	head, err := tk.stored().Head(ctx)
 	switch {
@@ -101,5 +101,5 @@ func (tk *activeTask) head(ctx context.Context) (replay.Head, error) {
 	return head, nil
 }
 
-// sizeOf returns how many bytes the store has of a log.
+// sizeOf returns the number of bytes of a log in the store.
 func sizeOf(head *replay.Head) int64 { return head.Bytes + int64(len(head.Metadata)) }

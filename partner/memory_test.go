@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestMemory proves that a task is counted while a run or a call uses it, that what exceeds a Leader's memory is
-// refused before anything of it is stored, and that nothing is held in the end.
+// TestMemory: a task is counted while a run or a call uses it, a call beyond a Leader's memory is refused before
+// anything of it is stored, and nothing is held in the end.
 func TestMemory(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const kib = 1 << 10
@@ -44,7 +44,7 @@ func TestMemory(t *testing.T) {
 				t.Errorf("%d KiB are held, want %d to %d", n/kib, least, most)
 			}
 		}
-		// asks is a call as a front makes it, that waits for its memory.
+		// asks is a call as a front makes it, with the wait for its memory.
 		asks := func(leader string, c *Request) (Result, error) {
 			memory := b.Memory.Lease(leader)
 			defer memory.Release()
@@ -87,7 +87,7 @@ func TestMemory(t *testing.T) {
 		b.do(call(task.Cancel, "t2"))
 		held(200, 210)
 
-		close(proceed) // what the agents make is stored, whatever it takes
+		close(proceed) // the agents' products are stored, whatever they take
 		held(0, 0)
 		other := b.Memory.Lease(leader)
 		if err := other.Hold(100 * kib); err != nil {
@@ -97,7 +97,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		time.AfterFunc(time.Second/2, other.Release)
-		// More than a Leader may hold can be had by one that holds nothing else.
+		// A Leader without anything else may get more than its limit.
 		if got, err := asks(leader, call(task.Get, "t1")); err != nil || task.ProductsSize(got.Task.Products) != 400*kib {
 			t.Errorf("got products of %d bytes, and %v", task.ProductsSize(got.Task.Products), err)
 		}
@@ -105,9 +105,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestTwoReadsOfALargeTask: of two reads at once of a task that takes all that its Leader may have, the second one
-// waits for the end of the first one's answer, and has its own. What waits keeps nothing in memory for which it waits
-// itself.
+// TestTwoReadsOfALargeTask: of two reads at once of a task taking all memory of its Leader, the second one waits for
+// the end of the first one's answer, and has its own. A waiting read keeps nothing in memory for which it waits itself.
 func TestTwoReadsOfALargeTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const kib = 1 << 10

@@ -15,49 +15,49 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// metadata is what the life-cycle keeps of a task for itself, as the metadata of the log in the store. The names of the
+// metadata is the life-cycle's own record of a task, kept as the metadata of the log in the store. The names of the
 // members are stored.
 type metadata struct {
 	Terms agreedTerms `json:"terms"`
 	Ref   agent.Ref   `json:"ref"`
-	// OwnSession says that the agent has made the name of the session in Ref, in this task or in one before.
+	// OwnSession is set if the agent has made the name of the session in Ref, in this task or in one before.
 	OwnSession bool `json:"ownSession,omitempty"`
-	// Pending is the start of a task that no caller has been answered with yet: until then the agent may reject it.
+	// Pending is the start of a task not yet in the answer to any caller: until then the agent may reject it.
 	Pending   *task.Message `json:"pending,omitempty"`
 	PendingAt time.Time     `json:"pendingAt,omitzero"` // when Pending was received
 	Stream    bool          `json:"stream,omitempty"`
-	// Tentative says that the caller of a pending start was answered, with a task that the agent does not work on yet.
+	// Tentative is set if the caller of a pending start was answered with a task on which the agent does not work yet.
 	Tentative bool   `json:"tentative,omitempty"`
 	Revision  string `json:"revision,omitempty"` // of the report that ended the last turn
-	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
-	// session. No state means that the start is pending.
+	// A list of tasks shows these and sorts by them, so it need not read the logs: the state, the time of its beginning,
+	// and the session. Without a state the start is pending.
 	State        task.State `json:"state,omitempty"`
 	Changed      time.Time  `json:"changed,omitzero"`
 	Session      string     `json:"session,omitempty"`
 	Watched      bool       `json:"watched,omitempty"`      // the Watcher is notified of every change of state
 	SelfResuming bool       `json:"selfResuming,omitempty"` // the agent may act unasked while the task awaits input
-	// Unsent says that nothing of the message of the turn has been sent to the agent yet.
+	// Unsent is set while nothing of the message of the turn has been sent to the agent.
 	Unsent bool `json:"unsent,omitempty"`
-	// Acknowledged says that the agent has answered the message of the turn before it acted on it.
+	// Acknowledged is set if the agent has answered the message of the turn before it acted on it.
 	Acknowledged bool `json:"acknowledged,omitempty"`
-	// Accepted says that an agent that is answered has said that it works on the task.
+	// Accepted is set if an answered agent has reported its work on the task.
 	Accepted bool `json:"accepted,omitempty"`
-	// Unreported says that the task was shown to its Leader before the agent had reported anything of it.
+	// Unreported is set if the task was shown to its Leader before any report of the agent.
 	Unreported bool `json:"unreported,omitempty"`
-	// Kept says that the agent had been seen to keep tasks when the turn began (Keeper).
+	// Kept is set if the agent had been seen to keep tasks by the beginning of the turn (Keeper).
 	Kept bool `json:"kept,omitempty"`
-	// WithoutTask says that the agent has answered the start by a message, and has made no task.
+	// WithoutTask is set if the agent has answered the start by a message, and has made no task.
 	WithoutTask bool `json:"withoutTask,omitempty"`
-	// Proof is how the Leader has proven who it is, with the last start or continue.
+	// Proof is the Leader's proof of its identity with the last start or continue.
 	Proof string `json:"proof,omitempty"`
-	// Trace is that of the start; zero for none.
+	// Trace is the trace of the start; zero for none.
 	Trace traceID `json:"trace,omitzero"`
-	// Subject is for whom the Leader acted with it; empty for itself, and where the gateway does not
-	// name it to the agent.
+	// Subject is the one for whom the Leader acted with it; empty if the Leader acts for itself, or if the gateway does
+	// not name it to the agent.
 	Subject string `json:"subject,omitempty"`
 }
 
-// agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
+// agreedTerms are the terms of a task, with the lasting part of the policy of its start.
 type agreedTerms struct {
 	task.Terms
 	AutoComplete    bool `json:"autoComplete,omitempty"`
@@ -71,7 +71,7 @@ type encodedMetadata struct {
 	json []byte    // never changed: the store and logState keep it
 }
 
-// encodeMetadata returns the JSON of the task's metadata, which most writes do not change. tk.mu is held.
+// encodeMetadata returns the JSON of the task's metadata. Most writes do not change it. tk.mu is held.
 func (tk *activeTask) encodeMetadata() []byte {
 	e := &tk.encoded
 	if e.of != nil && *e.of == tk.meta {
@@ -85,7 +85,7 @@ func (tk *activeTask) encodeMetadata() []byte {
 	return e.json
 }
 
-// encode returns the JSON that json.Unmarshal reads.
+// encode returns the JSON for json.Unmarshal.
 func (n *metadata) encode() []byte {
 	w := writes.Get().(*write)
 	defer w.release()
@@ -176,7 +176,7 @@ func (n *metadata) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// traceID is the id of a trace, which is stored in hexadecimal digits.
+// traceID is the id of a trace, stored in hexadecimal digits.
 type traceID trace.TraceID
 
 // String implements fmt.Stringer.

@@ -41,7 +41,7 @@ func TestMetadataSurvives(t *testing.T) {
 	}
 }
 
-// TestNewerMetadata: members that a newer version has added to the metadata of a task do not matter to this one.
+// TestNewerMetadata: members added by a newer version to the metadata of a task do not matter to this one.
 func TestNewerMetadata(t *testing.T) {
 	want := metadata{State: task.Working, Session: "s", Changed: time.Unix(2, 0).UTC(), Unsent: true}
 	newer := append([]byte(`{"mood":{"good":[true]},`), want.encode()[1:]...)

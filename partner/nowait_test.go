@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestNoWait: a start or continue that waits for nothing is answered at once, and the next command for the task waits
-// as it does otherwise.
+// TestNoWait: a start or continue without a wait is answered at once, and the next command for the task waits as it
+// does otherwise.
 func TestNoWait(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// openTasks counts the unfinished tasks of every Leader at every Partner. Those that the store had when the engine was
-// opened are counted in the background, because there may be millions: until then no task is added.
+// openTasks counts the unfinished tasks of every Leader at every Partner. The tasks stored before the engine was opened
+// are counted in the background, because there may be millions: until then no task is added.
 type openTasks struct {
 	counter quota.Counter // by logname.Owner
 	all     quota.Counter // by Partner
@@ -24,7 +24,7 @@ type openTasks struct {
 	closing <-chan struct{}
 
 	mu    sync.Mutex
-	ended map[string]int64 // how many ended before they were counted, by logname.Owner; nil afterwards
+	ended map[string]int64 // tasks ended before they were counted, by logname.Owner; nil afterwards
 }
 
 func newOpenTasks(closing <-chan struct{}) *openTasks {
@@ -32,10 +32,10 @@ func newOpenTasks(closing <-chan struct{}) *openTasks {
 		ended: make(map[string]int64)}
 }
 
-// errUncounted says that the store cannot be read, so that it is not known how many tasks a Leader has.
+// errUncounted is the error of a store that cannot be read: the number of a Leader's tasks is not known.
 var errUncounted = errors.New("partner: the unfinished tasks are not counted yet")
 
-// unlimited are the limits of a Leader that has none.
+// unlimited are the limits of a Leader without limits.
 var unlimited = quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
 
 // room says whether there is room for one more task.
@@ -48,7 +48,7 @@ const (
 )
 
 // add counts one more task, unless its Leader has max unfinished ones already, or all Leaders at its Partner have
-// maxOfAll, and reports that; 0 is no limit. The error is that of ctx, or one of the store.
+// maxOfAll, and reports the outcome; 0 is no limit. The error is the one of ctx, or of the store.
 func (o *openTasks) add(ctx context.Context, log string, max, maxOfAll int) (room, error) {
 	select {
 	case <-o.counted:
@@ -81,7 +81,7 @@ func (o *openTasks) add(ctx context.Context, log string, max, maxOfAll int) (roo
 	return fits, nil
 }
 
-// of returns how many there are of the Leader of a log, and of all Leaders at its Partner.
+// of returns the numbers of unfinished tasks: of the Leader of a log, and of all Leaders at its Partner.
 func (o *openTasks) of(log string) (ofLeader, ofAll int64) {
 	return o.counter.Held(logname.Owner(log)), o.all.Held(partnerOf(log))
 }
@@ -91,7 +91,7 @@ func partnerOf(log string) string {
 	return log[:strings.Index(log, logname.Separator)+1]
 }
 
-// total returns how many there are, and 0 until they are counted.
+// total returns the number of unfinished tasks, and 0 until they are counted.
 func (o *openTasks) total() int64 {
 	select {
 	case <-o.counted:
@@ -118,7 +118,7 @@ func (o *openTasks) done(log string) {
 	o.all.Give(partnerOf(log), 1)
 }
 
-// fail has those that would add a task wait no longer while the store cannot be read.
+// fail ends the wait of the callers about to add a task while the store cannot be read.
 func (o *openTasks) fail() {
 	select {
 	case <-o.failed:
@@ -134,7 +134,7 @@ func (o *openTasks) begin() {
 	clear(o.ended)
 }
 
-// finish sets how many unfinished tasks the store had when the count began, by logname.Owner.
+// finish sets the numbers of unfinished tasks in the store at the beginning of the count, by logname.Owner.
 func (o *openTasks) finish(counts map[string]int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

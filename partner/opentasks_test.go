@@ -34,8 +34,8 @@ func TestTasksPerLeader(t *testing.T) {
 	b.do(call(task.Start, "t4"))
 }
 
-// TestBounds: a start keeps to the bounds of its caller, of which the lesser limit counts, also after a restart, and a
-// repeated start and one that continues a task need no room.
+// TestBounds: a start keeps to the bounds of its caller, also after a restart; the lesser limit counts. A repeated
+// start and one continuing a task need no room.
 func TestBounds(t *testing.T) {
 	store := memory(t)
 	four := func(c *Config) { c.MaxTasks = 4 }
@@ -86,8 +86,7 @@ func TestBounds(t *testing.T) {
 	check("b", "t3", Bounds{OfAll: 5}, "of all")
 }
 
-// TestTasksOfUnverified proves that Leaders without a certificate have the limit of one together, and still tasks of
-// their own.
+// TestTasksOfUnverified: Leaders without a certificate have the limit of one together, and still tasks of their own.
 func TestTasksOfUnverified(t *testing.T) {
 	store := memory(t)
 	two := func(c *Config) { c.MaxTasks = 2 }
@@ -122,7 +121,7 @@ func TestTasksOfUnverified(t *testing.T) {
 	want("unverified:c", task.Start, none)
 }
 
-// slowDue is a store whose Due stops after the first task, until the test continues it by what Due then returns.
+// slowDue is a store with a Due stopping after the first task, until the test continues it by the result of Due.
 type slowDue struct {
 	replay.Store
 	goOn chan error

@@ -33,13 +33,14 @@ type Overview struct {
 	Trace   string     // id of the trace of the start, in hexadecimal digits; empty for none
 }
 
-// TaskFilter selects tasks. A field that is not set selects all.
+// TaskFilter selects tasks. A field not set selects all.
 type TaskFilter struct {
 	Partner, Leader, Task string
 	States                []task.State // task.None selects pending starts
 	// MinAge and MaxAge bound the time since the last change of state.
 	MinAge, MaxAge time.Duration
-	// Search selects the tasks whose id or Leader begins with it, and those of the Partners in SearchPartners.
+	// Search selects the tasks with it at the beginning of their id or Leader, and the tasks of the Partners in
+	// SearchPartners.
 	Search         string
 	SearchPartners []string
 
@@ -51,18 +52,18 @@ type TaskFilter struct {
 	Limit int    // tasks on a page; default 100, at most 1000
 }
 
-// Bounds of the pages that an operator gets.
+// Bounds of an operator's pages.
 const (
 	defaultTaskPage = 100
 	maxTaskPage     = 1000
-	maxTasksRead    = 10_000 // tasks that one page is selected from
+	maxTasksRead    = 10_000 // tasks from which one page is selected
 
 	defaultEventPage = 100
 	maxEventPage     = 1000
 	maxEventBytes    = 1 << 20 // of the contents on a page
 )
 
-// prefix begins the names of the logs that may be selected.
+// prefix begins the names of all logs open to selection.
 func (f *TaskFilter) prefix() string {
 	switch {
 	case f.Partner == "":
@@ -78,7 +79,7 @@ func (f *TaskFilter) selects(partner, leader, id string, s task.State) bool {
 	return f.names(partner, leader, id) && (f.States == nil || slices.Contains(f.States, s))
 }
 
-// names is wants for what the name of a task's log says.
+// names is wants for the parts of the name of a task's log.
 func (f *TaskFilter) names(partner, leader, id string) bool {
 	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
 		(f.Task == "" || f.Task == id) && (f.Search == "" || strings.HasPrefix(id, f.Search) ||
@@ -93,11 +94,10 @@ func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
 		(f.MinAge == 0 || age >= f.MinAge) && (f.MaxAge == 0 || age <= f.MaxAge)
 }
 
-// Tasks returns a page of the tasks of all Partners, those that have changed last first, and the TaskFilter.After of
-// the next page, empty where there is none. A page is selected from a bounded number of tasks, so it may have fewer
-// tasks than TaskFilter.Limit, or none, and a next page all the same. It reads the heads of logs only, and no task
-// waits for it. A task that changes between two pages may be left out. A task whose metadata cannot be read is not
-// listed.
+// Tasks returns a page of the tasks of all Partners, the last changed first, and the TaskFilter.After of the next page,
+// empty if there is none. A page is selected from a bounded number of tasks, so it may have fewer tasks than
+// TaskFilter.Limit, or none, and a next page all the same. It reads the heads of logs only, and no task waits for it. A
+// task that changes between two pages may be left out. A task with unreadable metadata is not listed.
 func (e Engines) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next string, err error) {
 	if f.ByName {
 		return e.byName(ctx, &f)
@@ -142,7 +142,7 @@ func (e *Engine) overview(ctx context.Context, log string) (Overview, error) {
 	return overviewIn(ctx, e.store, log)
 }
 
-// overviewIn is overview in logs of which another process may be the writer.
+// overviewIn is overview in logs, also if their writer is another process.
 func overviewIn(ctx context.Context, logs replay.Logs, log string) (Overview, error) {
 	head, err := logs.Head(ctx, log)
 	if errors.Is(err, replay.ErrNotFound) {
@@ -184,7 +184,7 @@ type StoredEvent struct {
 	Kind  byte            // task.TaskEvent and so on
 	Bytes int             // size of the event
 	Value json.RawMessage // its content in AIP's JSON; nil if Bytes exceeds 1 MiB
-	Cause json.RawMessage // the Leader's message that caused it; nil if there is none, or like Value
+	Cause json.RawMessage // the Leader's message causing it; nil if there is none, or like Value
 }
 
 // EventFilter selects events of one task.
@@ -195,8 +195,8 @@ type EventFilter struct {
 	Limit int    // events on a page; default 100, at most 1000
 }
 
-// Events returns a task and a page of those of its events that are selected and kept, and whether there are more now.
-// A page ends early when its events have 1 MiB. An error is of kind TaskNotFound if there is no such task.
+// Events returns a task and a page of its selected events, as far as they are kept, and whether there are more now. A
+// page ends early when its events have 1 MiB. An error is of kind TaskNotFound if there is no such task.
 func (e *Engine) Events(ctx context.Context, f EventFilter) (o Overview, list []StoredEvent, more bool, err error) {
 	log, after := logname.New(f.Partner, f.Leader, f.Task), f.After
 	if o, err = e.overview(ctx, log); err != nil {
@@ -212,7 +212,7 @@ func (e *Engine) Events(ctx context.Context, f EventFilter) (o Overview, list []
 		if !ok || gone.First <= after+1 {
 			break
 		}
-		after, err = gone.First-1, nil // what comes before is no longer kept, or is a gap
+		after, err = gone.First-1, nil // all before is no longer kept, or is a gap
 	}
 	if err != nil {
 		return o, nil, false, listError(ctx, err)

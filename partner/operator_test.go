@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// storeTask stores a task that has a state since a time, with some events.
+// storeTask stores a task with a state since a time, and some events.
 func storeTask(t *testing.T, s replay.Store, log string, m metadata, events ...string) {
 	t.Helper()
 	records := make([][]byte, 0, len(events))
@@ -28,7 +28,7 @@ func storeTask(t *testing.T, s replay.Store, log string, m metadata, events ...s
 	}
 }
 
-// idsOf returns the ids of the tasks on all pages of a filter, and how many pages there are.
+// idsOf returns the ids of the tasks on all pages of a filter, and the number of pages.
 func (b *bench) idsOf(f TaskFilter) (ids []string, pages int) {
 	b.t.Helper()
 	for {
@@ -133,7 +133,7 @@ func TestTasksBounded(t *testing.T) {
 	}
 }
 
-// TestEvents reads the events of tasks that have ended, were trimmed, have gaps, or large events.
+// TestEvents reads the events of ended and of trimmed tasks, and of tasks with gaps, or large events.
 func TestEvents(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "done"))

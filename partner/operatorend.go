@@ -10,13 +10,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// maxReason is the largest size of the reason why an operator ends a task, in bytes.
+// maxReason is the largest size of an operator's reason to end a task, in bytes.
 const maxReason = 1 << 10
 
-// Cancel cancels a task as the operator of the gateway: the status says so, with the reason, which may be empty. The
-// agent is asked, as when its Leader cancels the task. It returns the task as it is then: it may have ended otherwise
-// meanwhile. An error is of kind TaskNotFound if there is no such task; TaskNotCancelable if it has ended, or its agent
-// refuses; UnsupportedOperation if the Partner is not registered.
+// Cancel cancels a task as the operator of the gateway: the status says so, with the reason, if any. The agent is
+// asked, as when its Leader cancels the task. It returns the task as it is then: it may have ended otherwise meanwhile.
+// An error is of kind TaskNotFound if there is no such task; TaskNotCancelable if it has ended, or its agent refuses;
+// UnsupportedOperation if the Partner is not registered.
 func (e *Engine) Cancel(ctx context.Context, partner, leader, id, reason string) (Overview, error) {
 	why, err := operatorReason(task.Canceled, reason)
 	if err != nil {
@@ -39,17 +39,17 @@ func (e *Engine) Cancel(ctx context.Context, partner, leader, id, reason string)
 	return e.overview(ctx, log)
 }
 
-// Fail ends a task that its agent works on as failed, as the operator of the gateway: the status says so, with the
-// reason, which may be empty. The agent is asked to stop, but the task fails whatever it answers, and also if the
-// Partner is not registered. It returns the task as it is then. An error is of kind TaskNotFound if there is no such
-// task, and UnsupportedOperation if the agent does not work on it, also because it has finished meanwhile.
+// Fail ends a task in work at its agent as failed, as the operator of the gateway: the status says so, with the reason,
+// if any. The agent is asked to stop, but the task fails whatever it answers, and also if the Partner is not
+// registered. It returns the task as it is then. An error is of kind TaskNotFound if there is no such task, and
+// UnsupportedOperation if the agent does not work on it, also because it has finished meanwhile.
 func (e *Engine) Fail(ctx context.Context, partner, leader, id, reason string) (Overview, error) {
 	why, err := operatorReason(task.Failed, reason)
 	if err != nil {
 		return Overview{}, err
 	}
 	log := logname.New(partner, leader, id)
-	if _, err := e.overview(ctx, log); err != nil { // a log that does not exist is not to become a task in memory
+	if _, err := e.overview(ctx, log); err != nil { // a log not in the store must not become a task in memory
 		return Overview{}, err
 	}
 	tk := e.acquire(log)
@@ -60,7 +60,7 @@ func (e *Engine) Fail(ctx context.Context, partner, leader, id, reason string) (
 	return e.overview(ctx, log)
 }
 
-// operatorReason returns the text of the status of a task that the operator ends.
+// operatorReason returns the text of the status of a task ended by the operator.
 func operatorReason(end task.State, reason string) (string, error) {
 	if len(reason) > maxReason {
 		return "", task.Errorf(task.InvalidParams, "the reason may have %d bytes at most", maxReason).
@@ -73,7 +73,7 @@ func operatorReason(end task.State, reason string) (string, error) {
 	return why, nil
 }
 
-// operatorCancel returns the message by which the agent is asked to stop.
+// operatorCancel returns the message to ask the agent to stop.
 func operatorCancel(leader, id, why string) task.Message {
 	return task.Message{
 		ID: rand.Text(), Command: task.Cancel, SenderRole: task.Leader, SenderID: leader, TaskID: id,
@@ -81,7 +81,7 @@ func operatorCancel(leader, id, why string) task.Message {
 	}
 }
 
-// failByOperator asks the agent to stop by a message, and ends the task with what that says, as failed.
+// failByOperator asks the agent to stop by a message, and ends the task with the message's text, as failed.
 func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
@@ -103,7 +103,7 @@ func (tk *activeTask) failByOperator(ctx context.Context, m task.Message) error 
 		items = append(items, task.Text("the agent was not informed, because it is not in the configuration"))
 	} else {
 		turn := tk.cancelTurn(m, nil)
-		tk.cancels.begin() // until the agent has answered, no end is stored that it reports
+		tk.cancels.begin() // until the agent has answered, no end reported by it is stored
 		tk.mu.Unlock()
 		_, refusal := cancelAgent(ctx, tk, p.Agent, turn)
 		tk.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestOperatorCancels: the status of a task that the operator has canceled says so, and the Leader's messages do not.
+// TestOperatorCancels: the status of a task canceled by the operator says so, and the Leader's messages do not.
 func TestOperatorCancels(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason string
@@ -65,7 +65,7 @@ func TestOperatorCancels(t *testing.T) {
 	}
 }
 
-// starts starts a task in the background, and passes on what the waiting Leader is answered.
+// starts starts a task in the background, and passes on the answer to the waiting Leader.
 func (b *bench) starts(id string) <-chan task.Task {
 	waiting := make(chan task.Task, 1)
 	go func() {
@@ -79,8 +79,8 @@ func (b *bench) starts(id string) <-chan task.Task {
 	return waiting
 }
 
-// wantEndedByOperator checks what a Leader sees of the task t1, which an operator has ended: the texts of its status,
-// its states, and that no command of the Leader has ended it.
+// wantEndedByOperator checks a Leader's view of the task t1, ended by an operator: the texts of its status, its states,
+// and that no command of the Leader has ended it.
 func (b *bench) wantEndedByOperator(answer *task.Task, ended task.State, want []string) {
 	b.t.Helper()
 	var texts []string
@@ -96,8 +96,7 @@ func (b *bench) wantEndedByOperator(answer *task.Task, ended task.State, want []
 	}
 }
 
-// TestOperatorCannotCancel: tasks that have ended or do not exist, and those of Partners that are not registered,
-// cannot be canceled.
+// TestOperatorCannotCancel: ended or missing tasks, and tasks of unregistered Partners, cannot be canceled.
 func TestOperatorCannotCancel(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "done"))
@@ -123,12 +122,12 @@ func TestOperatorCannotCancel(t *testing.T) {
 	}
 }
 
-// TestOperatorFails: a task that the operator has failed says so, whatever its agent answers, and a caller that waits
-// is answered with it.
+// TestOperatorFails: a task failed by the operator says so, whatever its agent answers, and a waiting caller is
+// answered with it.
 func TestOperatorFails(t *testing.T) {
 	const said = "failed by the operator of the gateway: a reason"
 	for name, tt := range map[string]struct {
-		canceled error // what the agent answers
+		canceled error // the agent's answer
 		reports  *agent.Report
 		want     []string // the texts of the status; nil if the task is not failed
 	}{
@@ -182,7 +181,7 @@ func TestOperatorFails(t *testing.T) {
 	}
 }
 
-// TestOperatorCannotFail: only a task that its agent works on can be failed, but its Partner need not be registered.
+// TestOperatorCannotFail: only a task in work at its agent can be failed, but its Partner need not be registered.
 func TestOperatorCannotFail(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "done"))

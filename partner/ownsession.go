@@ -12,18 +12,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// The sessions of a Leader have names for its agent that the gateway derives, so that nothing is kept of them. An agent
-// may answer by a name of its own, by which alone it knows the session. That stands in the metadata of the task
+// The gateway derives names for the sessions of a Leader at its agent, so nothing is kept of them. An agent may answer
+// by a name of its own, and know the session by this name alone. The name stands in the metadata of the task
 // (metadata.OwnSession), and the next task of the session takes it from there: it lasts as long as a task of the
-// session does. Whether the agent of a Partner has ever made such a name is stored with the secret, so that a start at
-// any other agent reads nothing for it.
+// session does. Whether the agent of a Partner has ever made such a name is stored with the secret. So a start at any
+// other agent reads nothing for it.
 
-// maxOwnSessions is how many tasks of a session are looked at, the last one first, for the name that the agent has
-// made: tasks that were under way together may have missed it.
+// maxOwnSessions is the number of a session's tasks, the last one first, searched for the name made by the agent: tasks
+// under way together may have missed it.
 const maxOwnSessions = 16
 
-// ownSession returns the name that the agent of a Partner has made for a session of a Leader, and "" if it has made
-// none, as far as is stored.
+// ownSession returns the name made by the agent of a Partner for a session of a Leader, and "" if it has made none, as
+// far as is stored.
 func (e *Engine) ownSession(ctx context.Context, partner, leader, session string) (string, error) {
 	list := logname.ListOfSession(partner, leader, sessionKey(session))
 	if name, ok := e.sessions.own.get(list); ok {
@@ -36,7 +36,7 @@ func (e *Engine) ownSession(ctx context.Context, partner, leader, session string
 	return e.sessions.own.putNew(list, name), nil // an agent may have answered meanwhile
 }
 
-// readOwnSession returns what the last tasks in the list of a session say of its name.
+// readOwnSession returns the name of a session from the last tasks in its list, or "" if they have none.
 func (e *Engine) readOwnSession(ctx context.Context, list string) (string, error) {
 	n := 0
 	for l, err := range e.store.Listed(ctx, list, replay.ListedLog{}) {
@@ -51,13 +51,13 @@ func (e *Engine) readOwnSession(ctx context.Context, list string) (string, error
 	return "", nil
 }
 
-// known are the metadata of a task that say what the agent calls it.
+// known are the metadata of a task with the agent's names for it.
 type known struct {
 	Ref        agent.Ref `json:"ref"`
 	OwnSession bool      `json:"ownSession"`
 }
 
-// namesOf reads the names of a task. They are zero for a log that there is not.
+// namesOf reads the names of a task. They are zero for a log not in the store.
 func (e *Engine) namesOf(ctx context.Context, log string) (n known, err error) {
 	head, err := e.store.Head(ctx, log)
 	if errors.Is(err, replay.ErrNotFound) {
@@ -72,8 +72,7 @@ func (e *Engine) namesOf(ctx context.Context, log string) (n known, err error) {
 	return n, nil
 }
 
-// keepOwnSession keeps the name that the agent has made for the session of the task, for the tasks that follow. tk.mu
-// is held.
+// keepOwnSession keeps the name made by the agent for the session of the task, for the tasks to follow. tk.mu is held.
 func (tk *activeTask) keepOwnSession(ctx context.Context, name string) error {
 	partner, leader, _ := logname.Split(tk.log)
 	if err := tk.engine.secret.noteOwnSessions(ctx, tk.engine.store, partner); err != nil {
@@ -88,8 +87,8 @@ func (tk *activeTask) keepOwnSession(ctx context.Context, name string) error {
 	return nil
 }
 
-// references returns the names that the agent has given the tasks of the task's Leader with these ids. Tasks that the
-// Leader does not have, and those that the agent has not named, are left out.
+// references returns the agent's own names for the tasks of the task's Leader with these ids. Tasks of others, and
+// tasks not named by the agent, are left out.
 func (tk *activeTask) references(ids []string) (refs []string) {
 	partner, leader, _ := logname.Split(tk.log)
 	for _, id := range ids {

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// namesSessions is an agent that names each of its tasks, and sessions as it wants.
+// namesSessions is an agent with its own names for its tasks, and for sessions as it wants.
 func namesSessions(name func(t *agent.Turn) string) *script {
 	return &script{run: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 		rep := finished("done")
@@ -28,8 +28,8 @@ func namesSessions(name func(t *agent.Turn) string) *script {
 	}}
 }
 
-// TestOwnSessions: the name that an agent makes for a session is that of later tasks of the session: of its Leader
-// alone, by whichever engine, and for as long as a task of the session is kept.
+// TestOwnSessions: an agent's name for a session is the name of the session in later tasks, too: of its Leader alone,
+// by whichever engine, and for as long as a task of the session is kept.
 func TestOwnSessions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
@@ -88,7 +88,7 @@ func TestOwnSessions(t *testing.T) {
 	})
 }
 
-// countedReads counts what is read of a store.
+// countedReads counts the reads of a store.
 type countedReads struct {
 	replay.Store
 	reads atomic.Int64
@@ -106,8 +106,8 @@ func (s *countedReads) Listed(
 	return s.Store.Listed(ctx, list, after)
 }
 
-// TestKeptSessionsCostNothing: a start at an agent that takes the session's name reads nothing for it, and one at an
-// agent that does not, only the first time.
+// TestKeptSessionsCostNothing: a start at an agent taking the session's name reads nothing for it. At another agent it
+// reads only the first time.
 func TestKeptSessionsCostNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		for _, tc := range []struct {
@@ -135,7 +135,7 @@ func TestKeptSessionsCostNothing(t *testing.T) {
 	})
 }
 
-// TestReferences: a message refers to tasks of its Leader by the names that the agent has given them, and to no others.
+// TestReferences: a message refers to tasks of its Leader by the agent's names for them, and to no others.
 func TestReferences(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)

@@ -14,8 +14,8 @@ import (
 // errPanic marks the error of a bug in the gateway.
 var errPanic = errors.New("partner: a panic")
 
-// guard calls f, which calls an agent, and turns a panic into an error of kind Internal, so that a bug in a codec does
-// not end other tasks. The panic is logged in the trace of ctx.
+// guard calls f for a call of an agent, and turns a panic into an error of kind Internal: a bug in a codec does not end
+// other tasks. The panic is logged in the trace of ctx.
 func guard[T any](ctx context.Context, logger func() *slog.Logger, f func() (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -19,7 +19,7 @@ type panickingComplete struct{ *script }
 
 func (panickingComplete) Complete(context.Context, *agent.Turn) error { panic("secret") }
 
-// TestPanic holds that a bug of a codec fails the task that it is about, and nothing else.
+// TestPanic: a bug of a codec fails its own task, and nothing else.
 func TestPanic(t *testing.T) {
 	type yield = func(agent.Report, error) bool
 	bug := func(context.Context, *agent.Turn, yield) { var none []int; _ = none[len(none)] }

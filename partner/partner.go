@@ -20,37 +20,37 @@ type Config struct {
 	Agent Agent
 	Terms task.Terms // of tasks whose Leader does not set them; only MaxProductsBytes may be zero
 
-	// MaxAwaiting bounds how long a task may wait for its Leader, whatever the Leader asks for; 0 is no bound.
+	// MaxAwaiting bounds the wait of a task for its Leader, whatever the Leader asks for; 0 is no bound.
 	MaxAwaiting time.Duration
 
 	MaxEvents int   // events kept of a task; the oldest are replaced by a snapshot
 	MaxBytes  int64 // bytes kept of a task, likewise; also a bound of its products
 	MaxTasks  int   // unfinished tasks of a Leader
 
-	// FirstReport is how long a stream, or a start that waits, waits for the first report before it begins without one.
-	// Until then, the agent may still reject the task. Default: a quarter of a second.
+	// FirstReport is the time for which a stream, or a waiting start, waits for the first report before it begins without
+	// one. Until then, the agent may still reject the task. Default: a quarter of a second.
 	FirstReport time.Duration
 
-	// Memory counts the memory of running tasks and of tasks that are read for callers. What an agent adds to a task
-	// that it works on is counted, but never refused. Zero means no bound.
+	// Memory counts the memory of running tasks and of tasks read for callers. An agent's additions to a task in its work
+	// are counted, but never refused. Zero means no bound.
 	Memory quota.Budget
 
-	// Stopping is closed when the process is about to end. Starts and continues that wait for their turns are then
-	// answered with the task as it is, at random times within Drain, so that callers do not all come back at once. From
-	// then on, a turn whose agent cannot be reached does not fail: the next engine resumes it.
+	// Stopping is closed when the process is about to end. Starts and continues waiting for their turns are then answered
+	// with the task as it is, at random times within Drain, so that callers do not all come back at once. From then on, a
+	// turn does not fail if its agent cannot be reached: the next engine resumes it.
 	Stopping <-chan struct{}
 	Drain    time.Duration
 
-	// Recovered is called once, when the turns that no run works on have been resumed, with their number: 0 where
-	// another Partner of the name has done so. It must not wait. nil: nothing is called.
+	// Recovered is called once, when the turns without a run have been resumed, with their number: 0 if another Partner of
+	// the name has done so. It must not wait. nil: nothing is called.
 	Recovered func(turns int)
 
-	// Meter counts what becomes of the tasks. Default: one of its own.
+	// Meter counts the outcomes of the tasks. Default: one of its own.
 	Meter *Meter
 	Log   *slog.Logger
 }
 
-// Partner is one agent, whose tasks Leaders command. Its methods may be called by any number of goroutines at once.
+// Partner is one agent. Leaders command its tasks. Its methods may be called by any number of goroutines at once.
 type Partner struct {
 	Config
 	engine *Engine
@@ -58,8 +58,8 @@ type Partner struct {
 }
 
 // Register adds a Partner. The first one of a name, and the first one after all of that name were unregistered, resumes
-// the turns of that name that no run works on. Several may share a name, as the old and the new configuration do during
-// a reload; the one registered last is responsible for the tasks that no other one works on.
+// the turns of that name without a run. Several may share a name, as the old and the new configuration do during a
+// reload; the one registered last is responsible for all tasks without a run at another one.
 func (e *Engine) Register(c Config) *Partner {
 	c.FirstReport = cmp.Or(c.FirstReport, 250*time.Millisecond)
 	if c.Meter == nil {
@@ -80,8 +80,8 @@ func (e *Engine) Register(c Config) *Partner {
 	return p
 }
 
-// Unregister removes the Partner. Its runs continue to their end. Commands that still reach it are carried out by the
-// Partner of its name that was registered last, if there is one.
+// Unregister removes the Partner. Its runs continue to their end. Commands still reaching it are carried out by the
+// Partner of its name registered last, if there is one.
 func (p *Partner) Unregister() {
 	e := p.engine
 	e.mu.Lock()
@@ -100,8 +100,8 @@ func (p *Partner) Unregister() {
 	e.limitIdle()
 }
 
-// inForce returns the Partner that carries out a command which has reached p. After a reload a server may still take a
-// request on a connection of before: the configuration that the operator has replaced does not begin a turn with it.
+// inForce returns the Partner in charge of a command sent to p. After a reload a server may still take a request on a
+// connection of before: the replaced configuration does not begin a turn with it.
 func (p *Partner) inForce() *Partner {
 	if p.gone.Load() {
 		if now := p.engine.current(p.Name); now != nil {
@@ -111,7 +111,7 @@ func (p *Partner) inForce() *Partner {
 	return p
 }
 
-// current returns the Partner that was registered last under a name, or nil.
+// current returns the Partner registered last under a name, or nil.
 func (e *Engine) current(name string) *Partner {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

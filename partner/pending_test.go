@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// taken is the report of an agent that has accepted a task and has done nothing yet.
+// taken is the report of an agent after it has accepted a task and done nothing yet.
 func taken(name string) []agent.Report {
 	return []agent.Report{
 		{State: task.Accepted, NativeState: "submitted", Ref: &agent.Ref{Task: name, Session: "c"}},
@@ -26,7 +26,7 @@ func taken(name string) []agent.Report {
 }
 
 // TestRejectionAfterTaking: an agent may accept a task before it rejects it. While no caller has seen the task, it was
-// never accepted; a caller that follows has seen it.
+// never accepted; a following caller has seen it.
 func TestRejectionAfterTaking(t *testing.T) {
 	no := agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not my job")}}
 	for _, tc := range []struct {
@@ -71,8 +71,8 @@ func TestRejectionAfterTaking(t *testing.T) {
 	}
 }
 
-// TestNameOfAnUnseenTask: the agent's name of a task that no caller has seen is known after a crash, so that it is
-// asked for and not started again.
+// TestNameOfAnUnseenTask: the agent's name of a task unseen by callers is known after a crash, so the task is asked for
+// and not started again.
 func TestNameOfAnUnseenTask(t *testing.T) {
 	store := memory(t)
 	bubble.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestNameOfAnUnseenTask(t *testing.T) {
 	})
 }
 
-// startUnanswered starts the task t1 for a caller that leaves before it has an answer, and ends the process.
+// startUnanswered starts the task t1 for a caller leaving before it has an answer, and ends the process.
 func (b *bench) startUnanswered() {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
@@ -111,8 +111,8 @@ func (b *bench) startUnanswered() {
 	b.engine.Close()
 }
 
-// TestNamedTaskIsNotStartedAgain: a start that its agent has answered is not sent again, also if no caller has seen the
-// task and the agent does not know it after a crash.
+// TestNamedTaskIsNotStartedAgain: a start answered by its agent is not sent again, also if no caller has seen the task
+// and the agent does not know it after a crash.
 func TestNamedTaskIsNotStartedAgain(t *testing.T) {
 	for _, state := range []task.State{task.None, task.Accepted} {
 		store := memory(t)
@@ -135,8 +135,8 @@ func TestNamedTaskIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-// TestNameInAContinue: a name that the agent gives the task in a later turn is known after a crash, also where the
-// report that has it changes nothing of what a Leader sees.
+// TestNameInAContinue: the agent's name of the task in a later turn is known after a crash, also if the report with the
+// name changes nothing in a Leader's view.
 func TestNameInAContinue(t *testing.T) {
 	store := memory(t)
 	bubble.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestNameInAContinue(t *testing.T) {
 	})
 }
 
-// TestWhoHasNamedAResumedTask: after a crash it is known whether the agent has named a task that was started, whatever
-// the gateway's name for it is.
+// TestWhoHasNamedAResumedTask: after a crash it is known whether the agent has named a started task, whatever the
+// gateway's name for it is.
 func TestWhoHasNamedAResumedTask(t *testing.T) {
 	for name, change := range map[string]func(*Request){
 		"by its log":     func(*Request) {},
@@ -203,12 +203,12 @@ func TestWhoHasNamedAResumedTask(t *testing.T) {
 	}
 }
 
-// TestUnreported: a resumed start says whether the agent has reported anything of it, also where that changes nothing
-// of what its Leader sees.
+// TestUnreported: a resumed start says whether the agent has reported anything of it, also if the report changes
+// nothing in its Leader's view.
 func TestUnreported(t *testing.T) {
 	report := func(r agent.Report) []agent.Report { return []agent.Report{r} }
 	for name, tc := range map[string]struct {
-		before, after []agent.Report // what the agent reports before and after its Leader has seen the task
+		before, after []agent.Report // the agent's reports before and after its Leader has seen the task
 		want          bool
 	}{
 		"nothing":                {nil, nil, true},
@@ -254,7 +254,7 @@ func TestUnreported(t *testing.T) {
 	}
 }
 
-// keeper is an agent that was seen to keep tasks, or not.
+// keeper is an agent, seen to keep tasks, or not.
 type keeper struct {
 	*script
 	keeps bool
@@ -262,8 +262,8 @@ type keeper struct {
 
 func (k keeper) KeepsTasks() bool { return k.keeps }
 
-// TestKept: a resumed turn says whether its agent had been seen to keep tasks when the turn began. Where it is carried
-// out after that, it says that its message is sent again.
+// TestKept: a resumed turn says whether its agent had been seen to keep tasks when the turn began. If it is carried out
+// after that, it reports its message as sent again.
 func TestKept(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestCancelOfWhatIsFinished: to some callers a task that awaits completion is completed.
+// TestCancelOfWhatIsFinished: to some callers a task awaiting completion is completed.
 func TestCancelOfWhatIsFinished(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "t1"))
@@ -307,7 +307,7 @@ func TestCancelOfWhatIsFinished(t *testing.T) {
 	}
 }
 
-// appends is a store that remembers what was appended.
+// appends is a store with a memory of its appends.
 type appends struct {
 	replay.Store
 	all []replay.Append
@@ -318,8 +318,8 @@ func (s *appends) Append(ctx context.Context, a replay.Append) error {
 	return s.Store.Append(ctx, a)
 }
 
-// TestStartIsTwoAppends: a turn that is one request costs two writes. The first, which no caller depends on, may be
-// lost with the power; the second is durable before the caller is answered.
+// TestStartIsTwoAppends: a turn of one request costs two writes. The first may be lost with the power, since no caller
+// depends on it; the second is durable before the caller is answered.
 func TestStartIsTwoAppends(t *testing.T) {
 	store := &appends{Store: memory(t)}
 	b := setUp(t, store, inlined{answers("x")})
@@ -337,8 +337,8 @@ func TestStartIsTwoAppends(t *testing.T) {
 	}
 }
 
-// TestTentative: a caller that is shown a task as one that its agent does not work on yet does not keep the agent from
-// rejecting it. The start is durable before its caller is answered.
+// TestTentative: a caller shown a task as not yet in work at its agent does not keep the agent from rejecting it. The
+// start is durable before its caller is answered.
 func TestTentative(t *testing.T) {
 	tentative := func(c *Request) { c.Tentative, c.Followed, c.Terms.Response = true, true, task.NoWait }
 	no := agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not my job")}}
@@ -395,8 +395,8 @@ func TestTentative(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeItIsAccepted: a command that is refused, or was executed before, changes nothing: a task that its
-// agent has not accepted may still be rejected, and was never accepted.
+// TestRefusedBeforeItIsAccepted: a refused command, or one executed before, changes nothing: a task not accepted by its
+// agent may still be rejected, and was never accepted.
 func TestRefusedBeforeItIsAccepted(t *testing.T) {
 	again := func(c *Request) { c.Message.ID = "msg-start" }
 	for _, tc := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestPiecesAreChunks holds that pieces of products make the same log and the same task, however many of them come in
-// one report, as chunks that come in a report each.
+// TestPiecesAreChunks: pieces of products make the same log and the same task, however many of them come in one report,
+// as chunks in a report each.
 func TestPiecesAreChunks(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(12, seed))
@@ -40,8 +40,8 @@ func TestPiecesAreChunks(t *testing.T) {
 	}
 }
 
-// TestPiecesAreTrimmed holds that a log which is trimmed while pieces are written makes the same task, and that one
-// report of many pieces does not make it longer than its limit.
+// TestPiecesAreTrimmed: a log trimmed while pieces are written makes the same task, and one report of many pieces does
+// not make it longer than its limit.
 func TestPiecesAreTrimmed(t *testing.T) {
 	for seed := range uint64(20) {
 		news := randomNews(rand.New(rand.NewPCG(13, seed)))
@@ -55,7 +55,7 @@ func TestPiecesAreTrimmed(t *testing.T) {
 	}
 }
 
-// randomNews returns what an agent says in a turn: a chunk or a status each.
+// randomNews returns the news of an agent in a turn: a chunk or a status each.
 func randomNews(rnd *rand.Rand) (news []agent.Report) {
 	texts := []string{"", "a", "two words ", "line\nfeed", `"quoted" \ `, "é💡", "\x00\x1f"}
 	for range rnd.IntN(60) {
@@ -95,7 +95,7 @@ func single(news []agent.Report) func(yield func(agent.Report, error) bool) {
 	}
 }
 
-// together reports the chunks as pieces, and a random number of them, with what follows them, as one report.
+// together reports the chunks as pieces, and a random number of them, with the next report, as one report.
 func together(news []agent.Report, rnd *rand.Rand) func(yield func(agent.Report, error) bool) {
 	return func(yield func(agent.Report, error) bool) {
 		var pieces task.Pieces
@@ -116,7 +116,7 @@ func together(news []agent.Report, rnd *rand.Rand) func(yield func(agent.Report,
 	}
 }
 
-// logOf returns the records of a task whose agent reports this, and the task.
+// logOf returns the records of a task with these reports of its agent, and the task.
 func logOf(
 	t *testing.T, reports func(yield func(agent.Report, error) bool), most int64, events int,
 ) (records []string, shown task.Task) {

@@ -23,8 +23,8 @@ func products(texts ...string) []task.Product {
 	return list
 }
 
-// TestProductsOfTheLastTurn: a task offers what its last turn offered, and within a turn what the agent's whole report
-// lists, in its order.
+// TestProductsOfTheLastTurn: a task offers the products of its last turn, and within a turn those listed in the agent's
+// whole report, in its order.
 func TestProductsOfTheLastTurn(t *testing.T) {
 	whole := func(state task.State, texts ...string) agent.Report {
 		return agent.Report{State: state, NativeState: string(state), Full: true, Products: products(texts...)}
@@ -110,8 +110,8 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 	}
 }
 
-// TestWithdrawnAfterATrim: what a continue withdrew is known after a crash, even if the continue is no longer in the
-// log, so that the agent's answer of before is not taken for a new one.
+// TestWithdrawnAfterATrim: the products withdrawn by a continue are known after a crash, even if the continue is no
+// longer in the log, so the agent's answer of before is not taken for a new one.
 func TestWithdrawnAfterATrim(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, that the
-// history is a legal path through the table, that times rise, and that answers are the same as what is stored.
+// TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, for a legal path
+// of the history through the table, rising times, and answers the same as the stored task.
 func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 	engine, inline := func(s *script) Agent { return byEngine{s} }, func(s *script) Agent { return inlined{s} }
 	t.Run("engine", func(t *testing.T) { anyOrderIsLegal(t, engine, memory) })
@@ -126,7 +126,7 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent, open func(*testing.
 	})
 }
 
-// legal checks that a task's history is a path through the table, with rising times, that ends in its state.
+// legal checks a task's history: it must be a path through the table, with rising times, to its state.
 func legal(t *testing.T, got task.Task) {
 	t.Helper()
 	from := task.None

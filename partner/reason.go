@@ -14,8 +14,8 @@ import (
 // maxShownReason is the greatest length of a reason, in bytes.
 const maxShownReason = 200
 
-// Reason returns the beginning of what the last status of a task says that failed, was rejected or was canceled, on one
-// line; empty for others, or if it says nothing.
+// Reason returns the beginning of the text of a task's last status, on one line, if the task failed, was rejected or
+// was canceled; empty for others, or without a text.
 func (e *Engine) Reason(ctx context.Context, o *Overview) string {
 	if o.State != task.Failed && o.State != task.Rejected && o.State != task.Canceled || o.Last == 0 {
 		return ""

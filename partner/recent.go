@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// keys returns the keys of the states that are selected.
+// keys returns the keys of the selected states.
 func (f *TaskFilter) keys() (keys []string) {
 	states := f.States
 	if states == nil {
@@ -37,13 +37,13 @@ func (f *TaskFilter) keys() (keys []string) {
 	return keys
 }
 
-// Bounds of what a page of tasks is selected from.
+// Bounds of the tasks from which a page is selected.
 const (
 	maxListed = 40_000 // places in lists
-	maxFew    = 1000   // tasks that have an id, or are at a Partner, which are put in order here
+	maxFew    = 1000   // tasks with an id, or at a Partner, put in order here
 )
 
-// candidate is a task that may be on a page, and its place in the order of the last changes.
+// candidate is a possible task of a page, and its place in the order of the last changes.
 type candidate struct {
 	replay.ListedLog
 	of    *Engine
@@ -67,7 +67,7 @@ func (c candidate) overview(ctx context.Context) (*Overview, error) {
 	return &o, nil
 }
 
-// listsOf returns the names of the lists that have the tasks in a state that a filter may select.
+// listsOf returns the names of the lists with the tasks in a state, as far as a filter may select them.
 func (e *Engine) listsOf(f *TaskFilter, key string, partners []string) (lists []string) {
 	if f.Leader == "" || key == pendingKey {
 		return []string{listsOfAll[key]}
@@ -78,7 +78,7 @@ func (e *Engine) listsOf(f *TaskFilter, key string, partners []string) (lists []
 	return lists
 }
 
-// listed yields the places in a list that come after one.
+// listed yields the places in a list after a given one.
 func (e *Engine) listed(ctx context.Context, list string, after replay.ListedLog) iter.Seq2[candidate, error] {
 	return func(yield func(candidate, error) bool) {
 		for l, err := range e.store.Listed(ctx, list, after) {
@@ -89,7 +89,7 @@ func (e *Engine) listed(ctx context.Context, list string, after replay.ListedLog
 	}
 }
 
-// partnersOf returns the names of the Partners that a filter may select and that have tasks.
+// partnersOf returns the names of the Partners with tasks, as far as a filter may select them.
 func (e *Engine) partnersOf(ctx context.Context, f *TaskFilter) (names []string, err error) {
 	if f.Partner != "" {
 		return []string{f.Partner}, nil
@@ -109,7 +109,7 @@ func (e *Engine) partnersOf(ctx context.Context, f *TaskFilter) (names []string,
 	}
 }
 
-// few appends the tasks that have the id of a filter, or else those at its Partner. It reports false if there are more
+// few appends the tasks with the id of a filter, or else the tasks at its Partner. It reports false if there are more
 // than maxFew.
 func (e *Engine) few(ctx context.Context, f *TaskFilter, all []candidate) (_ []candidate, ok bool, err error) {
 	add := func(c candidate, o *Overview) bool {
@@ -151,7 +151,7 @@ func (e *Engine) few(ctx context.Context, f *TaskFilter, all []candidate) (_ []c
 }
 
 // few is Engine.few of all engines: the tasks are in the order of their last changes. It reports false, too, for a
-// filter that names neither an id nor a Partner alone.
+// filter with neither an id nor a Partner alone.
 func (e Engines) few(ctx context.Context, f *TaskFilter) (all []candidate, ok bool, err error) {
 	if f.Task == "" && (f.Partner == "" || f.Leader != "") {
 		return nil, false, nil
@@ -165,7 +165,7 @@ func (e Engines) few(ctx context.Context, f *TaskFilter) (all []candidate, ok bo
 	return all, true, nil
 }
 
-// candidates yields the tasks that come after one, among which are all that a filter selects.
+// candidates yields tasks after a given one. All tasks selected by the filter are among them.
 func (e Engines) candidates(
 	ctx context.Context, f *TaskFilter, after replay.ListedLog,
 ) (iter.Seq2[candidate, error], error) {
@@ -199,7 +199,7 @@ func (e Engines) candidates(
 	return replay.Merge(candidate.compare, all...), nil
 }
 
-// newest returns a page of tasks, the ones that have changed last first.
+// newest returns a page of tasks, the last changed first.
 func (e Engines) newest(ctx context.Context, f *TaskFilter) (list []Overview, next string, err error) {
 	last, err := parseRecent(f.After)
 	if err != nil || len(e) == 0 {
@@ -207,7 +207,7 @@ func (e Engines) newest(ctx context.Context, f *TaskFilter) (list []Overview, ne
 	}
 	now := e[0].wall()
 	if youngest := now.Add(-f.MinAge); f.MinAge > 0 && (last.Log == "" || last.At.After(youngest)) {
-		last = replay.ListedLog{At: youngest, Log: string(logname.Task)} // no log that changed then comes before
+		last = replay.ListedLog{At: youngest, Log: string(logname.Task)} // no log changed at that time comes before
 	}
 	all, err := e.candidates(ctx, f, last)
 	if err != nil {
@@ -240,12 +240,12 @@ func (e Engines) newest(ctx context.Context, f *TaskFilter) (list []Overview, ne
 	return list, "", nil
 }
 
-// Cursor returns the TaskFilter.After of a page that begins behind a task, in the order of the last changes.
+// Cursor returns the TaskFilter.After of a page beginning behind a task, in the order of the last changes.
 func (o *Overview) Cursor() string {
 	return formatRecent(replay.ListedLog{At: o.Since, Log: logname.New(o.Partner, o.Leader, o.ID)})
 }
 
-// CompareCursors orders cursors: the one that comes first in a list is less. Those that cannot be read come last.
+// CompareCursors orders cursors: the first one in a list is less. Unreadable ones come last.
 func CompareCursors(a, b string) int {
 	one, err1 := parseRecent(a)
 	two, err2 := parseRecent(b)
@@ -286,14 +286,15 @@ func parseRecent(cursor string) (l replay.ListedLog, err error) {
 var errAfter = task.Errorf(task.InvalidParams, "after must be the value that the page before returned").
 	WithField("after")
 
-// TaskCount is how many tasks are in a state.
+// TaskCount is the number of tasks in a state.
 type TaskCount struct {
 	State task.State
 	Count int
 	More  bool // there are more; see maxCounted
 }
 
-// Count returns how many tasks a filter selects, whatever it says of states and ages, by their states.
+// Count returns the numbers of the tasks selected by a filter, by their states. It disregards the filter's states and
+// ages.
 func (e Engines) Count(ctx context.Context, f TaskFilter) (counts []TaskCount, err error) {
 	few, ok, err := e.few(ctx, &f)
 	if err != nil {

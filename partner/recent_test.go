@@ -29,7 +29,7 @@ func storeListed(t testing.TB, s replay.Store, log string, m metadata) {
 	}
 }
 
-// TestTasksByLastChange lists tasks, those that have changed last first.
+// TestTasksByLastChange lists tasks, the last changed first.
 func TestTasksByLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, now := replay.NewMemory(replay.Settings{}), time.Now()

@@ -16,14 +16,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// The delay before the engine retries what the store has refused. It doubles each time.
+// The delay before the engine retries a write refused by the store. It doubles each time.
 const (
 	retryFirst = time.Second
 	retryMax   = 30 * time.Second
 )
 
-// retryStore calls f until f reports that it is done, or ctx ends. Between two calls it waits for a delay, or until the
-// store can be written again.
+// retryStore calls f until f reports done, or ctx ends. Between two calls it waits for a delay, or until the store can
+// be written again.
 func (e *Engine) retryStore(ctx context.Context, f func() (done bool)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -42,8 +42,8 @@ func (e *Engine) retryStore(ctx context.Context, f func() (done bool)) {
 	}
 }
 
-// recoverReopened resumes the turns that a failing store has ended, each time that the store can be written again,
-// until the engine closes.
+// recoverReopened resumes the turns ended by a failing store, each time the store can be written again, until the
+// engine closes.
 func (e *Engine) recoverReopened() {
 	for reopened := e.store.Reopened(); reopened != nil; {
 		select {
@@ -63,17 +63,17 @@ func (e *Engine) recoverReopened() {
 	}
 }
 
-// unfinished yields the logs of all tasks that have not ended.
+// unfinished yields the logs of all tasks not ended.
 func (e *Engine) unfinished() iter.Seq2[replay.DueLog, error] {
 	return e.store.Due(e.base, logname.Task, replay.Recover, replay.EndOfTime)
 }
 
-// maxRemembered bounds how many unfinished tasks an engine remembers for Partners that are not registered yet. If there
+// maxRemembered bounds the number of unfinished tasks remembered by an engine for Partners not registered yet. If there
 // are more, the store is scanned for each Partner.
 const maxRemembered = 1 << 16
 
-// countUnfinished counts the unfinished tasks that the store has, and remembers them. On began it says that it sees
-// them as they are now, or why it cannot. If the store fails later, it begins again.
+// countUnfinished counts the store's unfinished tasks, and remembers them. On began it sends nil when it sees them as
+// they are now, or the error if it cannot. If the store fails later, it begins again.
 func (e *Engine) countUnfinished(began chan<- error) {
 	first := true
 	e.retryStore(e.base, func() (done bool) {
@@ -108,12 +108,12 @@ func (e *Engine) countUnfinished(began chan<- error) {
 	})
 }
 
-// found holds the unfinished tasks that the store had when the engine was opened, so that it is scanned once and not
-// again for each Partner that is registered.
+// found holds the store's unfinished tasks at the opening of the engine. So the store is scanned once, not again for
+// each registered Partner.
 type found struct {
-	logs       map[string][]replay.DueLog // by the name of the Partner; nil where there are too many
+	logs       map[string][]replay.DueLog // by the name of the Partner; nil if there are too many
 	n          int
-	registered map[string]bool // the names that have been registered
+	registered map[string]bool // the names registered so far
 }
 
 // remember adds a task.
@@ -127,8 +127,8 @@ func (f *found) remember(due replay.DueLog) {
 	}
 }
 
-// take returns the tasks of a Partner that is registered for the first time. It reports false if the store must be
-// scanned for them.
+// take returns the tasks of a Partner registered for the first time. It reports false if the store must be scanned for
+// them.
 func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
 	if f.logs == nil || f.registered[name] {
 		return nil, false
@@ -139,7 +139,7 @@ func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
 	return logs, true
 }
 
-// recoverPartner resumes, in the background, the turns of a Partner that no run works on. e.mu is held.
+// recoverPartner resumes, in the background, the turns of a Partner without a run. e.mu is held.
 func (e *Engine) recoverPartner(p *Partner) {
 	name := p.Name
 	e.work.Go(func() {
@@ -186,11 +186,11 @@ func (p *Partner) recovered(turns int) {
 	}
 }
 
-// recoverAttempts is how often a task that cannot be read is tried, while the store can be used, before it is left.
+// recoverAttempts is the number of attempts to read an unreadable task, while the store can be used, before it is left.
 const recoverAttempts = 8
 
-// recoverAll resumes the turns that no run works on, in the logs that unfinished yields: an earlier process left them
-// unfinished, or a failing store ended them. It returns how many it has resumed, by the names of their Partners.
+// recoverAll resumes the turns without a run, in the logs yielded by unfinished: an earlier process left them
+// unfinished, or a failing store ended them. It returns the numbers of resumed turns by the names of their Partners.
 func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) (resumed map[string]int) {
 	failed, attempt := false, 0
 	resumed = make(map[string]int)
@@ -213,15 +213,15 @@ func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) (
 	return resumed
 }
 
-// There may be millions of tasks that wait for their Leader, and hardly any of them is to be resumed. So the search for
-// these rests after some of them, for so many times as long as they took.
+// Millions of tasks may wait for their Leader, and hardly any of them is to be resumed. So the search rests after each
+// batch of them, for recoverPause times the duration of the batch.
 const (
 	recoverBatch = 256
 	recoverPause = 3
 )
 
-// recoverOnce is one attempt of recoverAll. It adds to resumed. With last, it leaves the tasks that cannot be read
-// although the store can be used.
+// recoverOnce is one attempt of recoverAll. It adds to resumed. With last, it leaves tasks it cannot read although the
+// store can be used.
 func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed map[string]int, last bool) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -271,8 +271,7 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed
 	return failure
 }
 
-// recoverTask resumes the turn of a task that no run works on, if its agent may be working on it, and reports whether
-// it did.
+// recoverTask resumes the turn of a task without a run, if its agent may be working on it, and reports whether it did.
 func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error) {
 	if !w.At.Equal(replay.Recover) { // the task waits for its Leader, and its agent mostly does, too
 		head, err := e.waitingHead(w.Log)
@@ -296,7 +295,7 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 	return tk.resumeTurn(p), nil
 }
 
-// waitingHead returns the head of the log of a task that waits for its Leader, and has the task count.
+// waitingHead returns the head of the log of a task waiting for its Leader, and counts the task.
 func (e *Engine) waitingHead(log string) (replay.Head, error) {
 	if e.states.complete.Load() {
 		return e.store.Head(e.base, log)
@@ -312,20 +311,20 @@ func (e *Engine) waitingHead(log string) (replay.Head, error) {
 	return head, err
 }
 
-// isTransient reports whether an error is one of the store that another attempt may not meet.
+// isTransient reports whether an error is one of the store, and another attempt may not meet it.
 func isTransient(err error) bool {
 	return errors.Is(err, errStore) && !errors.Is(err, replay.ErrClosed) && !errors.Is(err, errDamaged)
 }
 
-// isPassing reports whether an error of the store says nothing of the log that was read.
+// isPassing reports whether an error of the store says nothing of the log read.
 func isPassing(err error) bool {
 	return errors.Is(err, replay.ErrUnavailable) || errors.Is(err, replay.ErrClosed) ||
 		errors.Is(err, context.Canceled)
 }
 
-// persist calls write until the store takes what it appends, so that nothing that the agent has reported is lost while
-// the store is full or fails. tk.mu is held while write runs, but not between two calls, so that write must check
-// whether its run still counts. The callers that wait for the run are answered with the error at once.
+// persist calls write until the store takes its append. So no report of the agent is lost while the store is full or
+// fails. tk.mu is held while write runs, but not between two calls, so write must check whether its run still counts.
+// The callers waiting for the run are answered with the error at once.
 func (tk *activeTask) persist(ctx context.Context, r *run, write func() error) error {
 	var err error
 	failed := false

@@ -25,16 +25,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// sick is a store whose calls fail as a test has it.
+// sick is a store with calls failing as a test has it.
 type sick struct {
 	replay.Store
 	mu       sync.Mutex
-	write    error // what Append returns
+	write    error // returned by Append
 	written  bool  // and yet it writes
-	read     error // what Load and Due return
-	reads    int   // how many of them, before they work again
+	read     error // returned by Load and Due
+	reads    int   // the number of them, before they work again
 	reopened chan struct{}
-	dues     int // how often Due was asked for all unfinished tasks
+	dues     int // the number of requests to Due for all unfinished tasks
 }
 
 func ill(t *testing.T) *sick { return &sick{Store: memory(t), reopened: make(chan struct{})} }
@@ -105,8 +105,8 @@ func (s *sick) Due(ctx context.Context, class byte, from, until time.Time) iter.
 	}
 }
 
-// TestReportsWhileTheStoreFails: what the agent reports while the store takes nothing is kept, and stored as soon as
-// it can be. Those who wait for it are answered at once.
+// TestReportsWhileTheStoreFails: the agent's reports while the store takes nothing are kept, and stored as soon as
+// possible. Waiting callers are answered at once.
 func TestReportsWhileTheStoreFails(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -167,8 +167,7 @@ func TestReportsWhileTheStoreFails(t *testing.T) {
 	}
 }
 
-// TestFailedAppendWasWritten: an Append that failed may have been written. Nothing is added twice, and a start is not
-// lost.
+// TestFailedAppendWasWritten: a failed Append may have been written. Nothing is added twice, and a start is not lost.
 func TestFailedAppendWasWritten(t *testing.T) {
 	piece := func(text string) agent.Report {
 		return agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1",
@@ -252,8 +251,8 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRecoveryLeavesADamagedTask: a task of which the store has lost a part is left after some attempts, and the others
-// are resumed; while the store cannot be used at all, the attempts do not end.
+// TestRecoveryLeavesADamagedTask: a task with a part lost in the store is left after some attempts, and the others are
+// resumed; while the store cannot be used at all, the attempts do not end.
 func TestRecoveryLeavesADamagedTask(t *testing.T) {
 	for _, tc := range []struct {
 		err    error
@@ -291,7 +290,7 @@ func TestRecoveryLeavesADamagedTask(t *testing.T) {
 	}
 }
 
-// TestAuthorizationAfterARestart: a task whose agent goes on by itself is resumed though it awaits input.
+// TestAuthorizationAfterARestart: a task is resumed though it awaits input, if its agent goes on by itself.
 func TestAuthorizationAfterARestart(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		bubble.Test(t, func(t *testing.T) {
@@ -322,8 +321,8 @@ func TestAuthorizationAfterARestart(t *testing.T) {
 	}
 }
 
-// TestPartnerThatComesBack: turns that could not be picked up before their Partner went away are picked up when it is
-// registered again.
+// TestPartnerThatComesBack: turns not picked up before their Partner went away are picked up when it is registered
+// again.
 func TestPartnerThatComesBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := ill(t)
@@ -356,8 +355,8 @@ func TestPartnerThatComesBack(t *testing.T) {
 	})
 }
 
-// TestRecoveryScansOnce: however many Partners are registered, the store is asked once for what an earlier process left
-// unfinished, and once more when it was reopened; the turns of each Partner are resumed.
+// TestRecoveryScansOnce: however many Partners are registered, the store is asked once for the unfinished turns of an
+// earlier process, and once more when it was reopened; the turns of each Partner are resumed.
 func TestRecoveryScansOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := ill(t)

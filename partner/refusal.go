@@ -12,7 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Refusal is an error that says whether the agent has refused a start and has done nothing. An Agent may return it.
+// Refusal is an error. Refused reports whether the agent has refused a start and has done nothing. An Agent may return
+// it.
 type Refusal interface {
 	error
 	Refused() bool
@@ -24,7 +25,7 @@ func isRefusal(err error) bool {
 	return ok && r.Refused()
 }
 
-// leave ends the wait of the caller of a start for the turn. It returns the refusal of the agent, if that has taken the
+// leave ends the wait of the caller of a start for the turn. It returns the refusal of the agent, if it has taken the
 // start back, or would have but for Policy.Begun.
 func (r *run) leave() error {
 	r.tk.mu.Lock()
@@ -33,9 +34,9 @@ func (r *run) leave() error {
 	return r.refusal
 }
 
-// refuse takes back a start that the agent has refused, and reports whether it did: if the caller waits for the refusal
-// (dialect.Policy.Refusable), and no caller has seen the task. Then nothing is left of it. The error says why that
-// could not be stored.
+// refuse takes back a start refused by the agent, and reports whether it did: if the caller waits for the refusal
+// (dialect.Policy.Refusable), and no caller has seen the task. Then nothing is left of it. The error is the reason if
+// the drop could not be stored.
 func (r *run) refuse(refusal error) (taken bool, _ error) {
 	tk := r.tk
 	err := tk.persist(r.ctx, r, func() error {
@@ -45,7 +46,7 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 		if err := tk.load(r.ctx); err != nil {
 			return fmt.Errorf("%w: %w", errStore, err)
 		}
-		if tk.exists { // if not, a drop that failed has removed it
+		if tk.exists { // if not, a failed drop has removed it
 			if r.awaited && r.shown {
 				r.refusal = refusal // the task fails, but its caller is answered as if there were none
 			}
@@ -71,7 +72,7 @@ func (r *run) refuse(refusal error) (taken bool, _ error) {
 	return taken, err
 }
 
-// drop removes a task whose start is pending. tk.mu is held.
+// drop removes a task with a pending start. tk.mu is held.
 func (tk *activeTask) drop() error {
 	if err := tk.append(&replay.Append{Log: tk.log, Drop: true}); err != nil {
 		return err

@@ -14,12 +14,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// refused is the cause of an error that is a Refusal.
+// refused is the cause of an error, a Refusal.
 type refused struct{ error }
 
 func (refused) Refused() bool { return true }
 
-// refusing is an agent that refuses every start after a time.
+// refusing is an agent refusing every start after a time.
 func refusing(after time.Duration) *script {
 	return &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		select {
@@ -31,9 +31,9 @@ func refusing(after time.Duration) *script {
 	}}
 }
 
-// TestRefusedStart: a start that the agent refuses is answered by the error of the agent, and leaves nothing, where the
-// dialect has it so, its caller still waits, and nobody has seen the task. Otherwise the task fails. The agent is not
-// asked about a task that it has not made.
+// TestRefusedStart: a start refused by the agent is answered by the error of the agent, and leaves nothing, if the
+// dialect has it so, its caller still waits, and no caller has seen the task. Otherwise the task fails. The agent is
+// not asked about a task it has not made.
 func TestRefusedStart(t *testing.T) {
 	refusable := func(c *Request) { c.Refusable = true }
 	for name, tc := range map[string]struct {
@@ -103,8 +103,8 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
-// TestRefusedStartOfAFailingStore: a caller is answered at once where the start cannot be taken back now. As it has not
-// learnt what became of the task, that fails, unless the store has removed it after all.
+// TestRefusedStartOfAFailingStore: a caller is answered at once if the start cannot be taken back now. As it has not
+// learnt the outcome of the task, the task fails, unless the store has removed it after all.
 func TestRefusedStartOfAFailingStore(t *testing.T) {
 	for name, written := range map[string]bool{"not written": false, "written": true} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestContinueTwice: a caller whose answer was lost sends the same message again. It is not carried out again, in
+// TestContinueTwice: a caller sends the same message again after losing the answer. It is not carried out again, in
 // whatever state the task is by then.
 func TestContinueTwice(t *testing.T) {
 	named := func(id string, more ...func(*Request)) func(*Request) {
@@ -67,7 +67,7 @@ func TestContinueTwice(t *testing.T) {
 	}
 }
 
-// TestContinueTwiceByStream: the stream of a repeated continue is that of the first one.
+// TestContinueTwiceByStream: a repeated continue has the stream of the first one.
 func TestContinueTwiceByStream(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("x"))
@@ -90,8 +90,8 @@ func TestContinueTwiceByStream(t *testing.T) {
 	})
 }
 
-// TestContinueAgainWithOtherContent: a message that has the id of another one is not taken for it, so that nothing of
-// what its caller says is dropped in silence. It changes nothing.
+// TestContinueAgainWithOtherContent: a message with the id of another one is not taken for it, so none of its caller's
+// words are dropped in silence. It changes nothing.
 func TestContinueAgainWithOtherContent(t *testing.T) {
 	says := func(items ...task.DataItem) func(*Request) {
 		return func(c *Request) { c.Message.ID, c.Message.DataItems = "pay", items }
@@ -134,8 +134,8 @@ func TestContinueAgainWithOtherContent(t *testing.T) {
 	}
 }
 
-// TestContinueOfAnotherSession: dialects whose callers name the session of a message have one refused that does not
-// belong to its task.
+// TestContinueOfAnotherSession: in dialects with the session in a message, a session foreign to the message's task is
+// refused.
 func TestContinueOfAnotherSession(t *testing.T) {
 	fake := bringTo(task.AwaitingInput)
 	b := setUp(t, memory(t), fake)

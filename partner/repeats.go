@@ -9,15 +9,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// isRepeated reports whether a message is a continue that was executed before: a caller whose answer was lost sends it
-// again, and it must not be executed twice. A message without an id is always a new one. tk.mu is held.
+// isRepeated reports whether a message is a continue executed before: a caller sends it again after losing the answer,
+// and it must not be executed twice. A message without an id is always a new one. tk.mu is held.
 func (tk *activeTask) isRepeated(m *task.Message) bool {
 	return m.Command == task.Continue && m.ID != "" &&
 		slices.ContainsFunc(tk.messages(), func(had task.Message) bool { return had.ID == m.ID })
 }
 
-// begunBy returns the turn under way that a start or continue has begun when it was executed before, at an owner of the
-// shard that has lost it; nil for none. tk.mu is held.
+// begunBy returns the turn under way begun by an earlier execution of a start or continue, at an owner of the shard
+// that has lost it; nil for none. tk.mu is held.
 func (tk *activeTask) begunBy(m *task.Message) *run {
 	if tk.run == nil {
 		return nil
@@ -29,14 +29,14 @@ func (tk *activeTask) begunBy(m *task.Message) *run {
 	return tk.run
 }
 
-// isSame reports whether a message that is repeated has the content of the one that was executed. tk.mu is held.
+// isSame reports whether a repeated message has the content of the executed one. tk.mu is held.
 func (tk *activeTask) isSame(m *task.Message) bool {
 	return slices.ContainsFunc(tk.messages(), func(had task.Message) bool {
 		return had.ID == m.ID && slices.EqualFunc(had.DataItems, m.DataItems, task.DataItem.Equal)
 	})
 }
 
-// messages returns the messages that were executed, or are pending. tk.mu is held.
+// messages returns the executed messages, or the pending one. tk.mu is held.
 func (tk *activeTask) messages() []task.Message {
 	if m := tk.meta.Pending; m != nil {
 		return []task.Message{*m}
@@ -44,7 +44,7 @@ func (tk *activeTask) messages() []task.Message {
 	return tk.commands()
 }
 
-// commands returns the Leader's messages that were executed. tk.mu is held.
+// commands returns the executed messages of the Leader. tk.mu is held.
 func (tk *activeTask) commands() []task.Message {
 	all := tk.fold.Task().MessageHistory
 	if !slices.ContainsFunc(all, isRemark) {
@@ -53,10 +53,10 @@ func (tk *activeTask) commands() []task.Message {
 	return slices.DeleteFunc(slices.Clone(all), isRemark)
 }
 
-// isRemark reports whether a message is what the agent has said.
+// isRemark reports whether a message has the agent's words.
 func isRemark(m task.Message) bool { return m.SenderRole == task.Partner }
 
-// seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
+// seqBeforeMessage returns the number of the event before the one caused by a message. If it is no longer kept, it
 // returns the number of the last event. tk.mu is held.
 func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
 	_, _, records, err := tk.stored().Load(ctx)

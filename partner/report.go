@@ -41,7 +41,7 @@ func (tk *activeTask) guardRun(ctx context.Context, f func() (bool, error)) (boo
 }
 
 // handleReport records a report, again and again while the store refuses it for a time. It reports whether the turn has
-// ended, or returns what ended it: the error of the agent, or of the store, marked as errStore.
+// ended, or returns the error ending it: the error of the agent, or of the store, marked as errStore.
 func (tk *activeTask) handleReport(ctx context.Context, r *run, rep agent.Report, err error) (ended bool, _ error) {
 	if err != nil {
 		return false, err
@@ -54,8 +54,8 @@ func (tk *activeTask) handleReport(ctx context.Context, r *run, rep agent.Report
 	return ended, err
 }
 
-// retryReport is handleReport for a report that the store has refused. last was the number of the last record of the
-// log before that, as the task knew it, and 0 if it did not know.
+// retryReport is handleReport for a report refused by the store. last was the number of the last record of the log
+// before that, as the task knew it, and 0 if it did not know.
 func (tk *activeTask) retryReport(ctx context.Context, r *run, rep agent.Report, last uint64) (ended bool, _ error) {
 	err := tk.persist(ctx, r, func() (err error) {
 		if err := tk.load(ctx); err != nil {
@@ -131,14 +131,14 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	return !rep.SelfResuming, nil
 }
 
-// failedInPlaceOf reports whether the task has failed because of a report that says something else, such as one that
-// exceeds a limit. tk.mu is held.
+// failedInPlaceOf reports whether the task has failed because of a report of another state, for example one exceeding a
+// limit. tk.mu is held.
 func (tk *activeTask) failedInPlaceOf(rep *agent.Report) bool {
 	return tk.fold.Status().State == task.Failed && rep.State != task.Failed && rep.State != task.Rejected
 }
 
 // handOn records for the next engine, when this one closes, that nothing of the message of the turn has been sent: so
-// it is sent at once. While the engine runs, that is not stored of a start that is pending. tk.mu is held.
+// it is sent at once. While the engine runs, a pending start has no such record. tk.mu is held.
 func (tk *activeTask) handOn() {
 	if tk.engine.base.Err() == nil || !tk.loaded || !tk.meta.Unsent || tk.fold.Status().State.Settled() {
 		return
@@ -146,8 +146,8 @@ func (tk *activeTask) handOn() {
 	_ = tk.appendMetadata(replay.Recover, false) // else the next engine asks the agent first, for some time
 }
 
-// takeOn records that the message of a turn is about to be sent, which an earlier engine has handed on: so the engine
-// after this one asks the agent first.
+// takeOn records that the message of a turn, handed on by an earlier engine, is about to be sent: so the engine after
+// this one asks the agent first.
 func (tk *activeTask) takeOn(ctx context.Context, r *run) error {
 	return tk.persist(ctx, r, func() error {
 		if ctx.Err() != nil || tk.run != r {
@@ -164,8 +164,8 @@ func (tk *activeTask) takeOn(ctx context.Context, r *run) error {
 	})
 }
 
-// recordDelivery records how far the delivery of the message of the turn has come, so that after a crash it is sent if
-// it was not sent before, and not sent twice. A pending start is sent again in any case. tk.mu is held.
+// recordDelivery records the progress of the delivery of the turn's message. So after a crash the message is sent if it
+// was not sent before, and not sent twice. A pending start is sent again in any case. tk.mu is held.
 func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) error {
 	unsent, acknowledged := d == agent.DeliveryQueued, d == agent.DeliveryAcknowledged
 	if err := tk.load(ctx); err != nil {
@@ -184,7 +184,7 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 	return nil
 }
 
-// applyReport writes the events that follow from a report. tk.mu is held.
+// applyReport writes the events following from a report. tk.mu is held.
 func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error {
 	withoutTask := tk.isWithoutTask(rep)
 	first := tk.meta.Unreported
@@ -218,7 +218,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			if !named {
 				return nil
 			}
-			// The name that the agent has given to the task must survive a crash.
+			// The agent's name for the task must survive a crash.
 			return tk.appendMetadata(replay.Recover, false)
 		}
 		var items []task.DataItem
@@ -253,7 +253,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if b.state == task.AwaitingCompletion && (tk.meta.Terms.AutoComplete || rep.Closed && tk.meta.Terms.Direct) {
 		return tk.completeReported(ctx, b, rep)
 	}
-	if (accepts || first || named) && b.len() == 0 { // the task was shown as one that is worked on before
+	if (accepts || first || named) && b.len() == 0 { // the task was shown as working before
 		return tk.appendMetadata(tk.dueAt(b.state, b.since), accepts)
 	}
 	return b.write(ctx)
@@ -266,8 +266,8 @@ func (tk *activeTask) isWithoutTask(rep *agent.Report) bool {
 		tk.isDerived() && len(tk.fold.Task().Products) == 0
 }
 
-// staysPending reports whether a start stays pending after a report: no caller waits for the report that the agent has
-// accepted the task, and the agent may still reject it. tk.mu is held.
+// staysPending reports whether a start stays pending after a report: no caller waits for the agent's report of an
+// accepted task, and the agent may still reject it. tk.mu is held.
 func (tk *activeTask) staysPending(rep *agent.Report) bool {
 	if len(rep.Chunks)+rep.Pieces.Len()+len(rep.Products) > 0 {
 		return false
@@ -287,10 +287,10 @@ func (tk *activeTask) staysPending(rep *agent.Report) bool {
 	return false
 }
 
-// completeReported writes a batch that ends with awaiting-completion, and completes the task: for its caller, or since
-// the agent has.
+// completeReported writes a batch ending with awaiting-completion, and completes the task: for its caller, or since the
+// agent has.
 func (tk *activeTask) completeReported(ctx context.Context, b *batch, rep *agent.Report) error {
-	// The items of the last report belong to the state that the caller sees.
+	// The items of the last report belong to the state seen by the caller.
 	b.move(task.Completed, rep.Items, nil)
 	b.addExtensions(rep)
 	if err := b.write(ctx); err != nil {
@@ -302,8 +302,8 @@ func (tk *activeTask) completeReported(ctx context.Context, b *batch, rep *agent
 	return nil
 }
 
-// addProducts adds what a report changes of the products. It returns the ids of those that the task offers from now on,
-// or which limit the report exceeds.
+// addProducts adds a report's changes of the products. It returns the ids of the products offered by the task from now
+// on, or the limit exceeded by the report.
 func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 	chunks := rep.Chunks
 	if rep.Full {
@@ -323,7 +323,7 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 	return offer, ""
 }
 
-// addState adds the state of a report, and what the agent says about it.
+// addState adds the state of a report, and the agent's words about it.
 func (b *batch) addState(rep *agent.Report) {
 	switch {
 	case rep.State == b.state:
@@ -331,9 +331,9 @@ func (b *batch) addState(rep *agent.Report) {
 			b.addStatus(rep.Items)
 		}
 	case rep.State == task.None || rep.State == task.Accepted:
-		// Nothing new, or a state that the task has left.
+		// Nothing new, or a state left by the task.
 	case !b.move(rep.State, rep.Items, nil):
-		// The table has no path to the state that the agent reports, such as rejected after accepted.
+		// The table has no path to the reported state, for example rejected after accepted.
 		items := rep.Items
 		if len(items) == 0 || !rep.Verbatim {
 			items = append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, items...)
@@ -344,8 +344,8 @@ func (b *batch) addState(rep *agent.Report) {
 	}
 }
 
-// bringsMembers reports whether an agent that speaks AIP has members of its own in a report which adds no status that
-// could have them.
+// bringsMembers reports whether an agent of AIP has members of its own in a report, and the report adds no status to
+// carry them.
 func (b *batch) bringsMembers(rep *agent.Report) bool {
 	if !rep.Verbatim || slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }) {
 		return false
@@ -355,8 +355,8 @@ func (b *batch) bringsMembers(rep *agent.Report) bool {
 		len(rep.TaskExtensions) > 0 && !bytes.Equal(rep.TaskExtensions, now.Extensions)
 }
 
-// addPieces adds the pieces of a report to a batch, and those that are too many for it to batches before it. Where they
-// exceed a limit, it writes what does not, and that the task has failed. tk.mu is held.
+// addPieces adds the pieces of a report to a batch, and the surplus to batches before it. If they exceed a limit, it
+// writes the pieces within the limit, and fails the task. tk.mu is held.
 func (tk *activeTask) addPieces(ctx context.Context, b *batch, of *task.Pieces) error {
 	n, over := tk.fitting(of)
 	b.move(task.Working, nil, nil)

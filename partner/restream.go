@@ -11,9 +11,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// reStream answers a re-stream, or a repeated start, of a task that is not in memory, as Stream does, but without
-// loading it: a long log takes long to fold, and its events need only the ids of the task. It reports false where more
-// must be known, or the task is not settled; the rest of Stream then decides.
+// reStream answers a re-stream, or a repeated start, of a task outside of memory, as Stream does, but without loading
+// it: a long log takes long to fold, and its events need only the ids of the task. It reports false if more must be
+// known, or the task is not settled; the rest of Stream then decides.
 func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Result, bool) {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
@@ -32,7 +32,7 @@ func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Res
 	if c.Message.Command == task.ReStream {
 		s.After = c.AfterSeq
 	}
-	if s.After >= s.Last { // is an error, or depends on how the dialect ends a stream
+	if s.After >= s.Last { // is an error, or depends on the dialect's end of a stream
 		return Result{}, false
 	}
 	begin, err := firstEvent(ctx, p.engine.store, tk.log)
@@ -43,10 +43,10 @@ func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Res
 	return s, true
 }
 
-// errLarge refuses what is too large for the short way.
+// errLarge refuses an event too large for the short way.
 var errLarge = errors.New("partner: the first events are large")
 
-// firstEvent returns the event with which a task begins.
+// firstEvent returns the first event of a task.
 func firstEvent(ctx context.Context, store replay.Store, log string) (task.Event, error) {
 	reader := store.Read(log, 0)
 	defer reader.Close()

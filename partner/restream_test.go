@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestReStreamWithoutLoading: the stream of a settled task that is not in memory is the one of a task that is, and
+// TestReStreamWithoutLoading: the stream of a settled task outside of memory is the same as of a task in memory, and
 // begins without loading it.
 func TestReStreamWithoutLoading(t *testing.T) {
 	for _, state := range []task.State{
@@ -62,7 +62,7 @@ func TestReStreamWithoutLoading(t *testing.T) {
 					var got, want Result
 					var err, wantErr error
 					n := store.during(func() {
-						again = setUp(t, store, fake) // resumes a turn under way, which loads the task
+						again = setUp(t, store, fake) // resumes a turn under way, and so loads the task
 						got, err = again.Stream(t.Context(), leader, call(command, "t1", at))
 					})
 					if loads := n.loads > 0; short == loads {
@@ -73,7 +73,7 @@ func TestReStreamWithoutLoading(t *testing.T) {
 					if (err == nil) != (wantErr == nil) || task.KindOf(err) != task.KindOf(wantErr) {
 						t.Errorf("%s: error %v, want %v", what, err, wantErr)
 					}
-					if short { // nothing else is promised of a task that no snapshot was asked for
+					if short { // without a snapshot, nothing else is promised of the task
 						want.Task = task.Task{ID: want.Task.ID, SessionID: want.Task.SessionID, GroupID: want.Task.GroupID}
 					}
 					if d := cmp.Diff(want, got); d != "" {

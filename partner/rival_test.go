@@ -16,13 +16,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// rivaled is a store in which another writer of tasks is always faster, once.
+// rivaled is a store with another writer of tasks, always faster, once.
 func rivaled(t *testing.T) *replaytest.Rival {
 	return &replaytest.Rival{Store: memory(t), Classes: string(logname.Task)}
 }
 
-// TestConflicts has another writer be faster than each write of a task, once: no caller sees that, the agent has one
-// turn for each message, and is asked to stop once.
+// TestConflicts has another writer be faster than each write of a task, once: no caller sees it, the agent has one turn
+// for each message, and is asked to stop once.
 func TestConflicts(t *testing.T) {
 	asks := agent.Report{State: task.AwaitingInput, Items: []task.DataItem{task.Text("which?")}}
 	for name, test := range map[string]struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// run is a turn that an agent carries out now: in a goroutine of the engine, or first in the one that waits for its
+// run is a turn that an agent carries out now: in a goroutine of the engine, or first in the goroutine waiting for its
 // result (see inline.go). The fields from answered on are guarded by the mutex of the task.
 type run struct {
 	partner *Partner
@@ -30,28 +30,28 @@ type run struct {
 	ctx     context.Context // ends with the run
 	cancel  context.CancelFunc
 	span    trace.Span
-	inline  InlineTurn // nil where the engine carries out all of it
+	inline  InlineTurn // nil if the engine carries out all of it
 
 	answered signal // the agent has answered the message, if only by taking or refusing it, or it waits to be sent
 	reported signal // the agent has reported something
-	verbatim signal // it has reported something in AIP (agent.Report.Verbatim), which is shown
+	verbatim signal // it has reported something in AIP (agent.Report.Verbatim), now shown
 	settled  signal // the turn has settled or is given up; the agent may still resume by itself
 	done     signal // the run has ended
 
 	began       time.Time     // when the run began
 	heard       bool          // the agent has reported something, whether it is shown or not
-	awaited     bool          // a caller waits for the start, which is taken back if the agent refuses it
+	awaited     bool          // a caller waits for the start; if the agent refuses it, it is taken back
 	shown       bool          // its beginning was stored while its caller waits
-	accepted    acceptance    // what is undone then
+	accepted    acceptance    // undone then
 	refusal     error         // of the agent; the start was taken back
 	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait
-	queuedFor   time.Duration // how long it waited before that
-	err         error         // why the result could not be stored
+	queuedFor   time.Duration // the time it waited before that
+	err         error         // the reason of a result not stored
 }
 
-// beginTurn has the agent carry out a turn. caller is the span of the call that causes it: the turn outlives the call,
-// so nothing else of its context counts. Without stream, the caller must call awaitAnswer or handOver, which carry the
-// turn out. With stream, shows says that the beginning of a start is shown, though the agent reports nothing before its
+// beginTurn has the agent carry out a turn. caller is the span of the call causing it: the turn outlives the call, so
+// nothing else of its context counts. Without stream, the caller must call awaitAnswer or handOver: they carry the turn
+// out. With both stream and shows, the beginning of a start is shown, though the agent reports nothing before its
 // answer. tk.mu is held, and tk must be in use by the caller.
 func (p *Partner) beginTurn(
 	caller trace.Span, tk *activeTask, m task.Message, from task.State, stream, shows bool,
@@ -79,9 +79,9 @@ func (p *Partner) beginTurn(
 	return r
 }
 
-// newRun returns a run of the task, which must be started. If the engine is closed, the run has ended already: the next
-// engine resumes the turn. A turn that is a part of a call is traced where its caller is; tracer is that of other
-// turns, or nil. tk.mu is held.
+// newRun returns a run of the task. The caller must start it. If the engine is closed, the run has ended already: the
+// next engine resumes the turn. A turn within a call is traced by the tracer of its caller; tracer traces other turns,
+// or is nil. tk.mu is held.
 func (p *Partner) newRun(caller trace.Span, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
 	e := p.engine
 	r := &run{partner: p, tk: tk, turn: *t, began: time.Now()}
@@ -106,8 +106,8 @@ func (p *Partner) newRun(caller trace.Span, tracer trace.TracerProvider, tk *act
 	return r
 }
 
-// start has a goroutine of the engine carry the turn out. It calls first, which returns whether the turn has ended, or
-// the error that ended it.
+// start has a goroutine of the engine carry the turn out. It calls first, and first reports whether the turn has ended,
+// or returns the error ending it.
 func (r *run) start(first func() (ended bool, _ error)) {
 	r.tk.engine.work.Run(func() {
 		ended, err := first()
@@ -115,7 +115,7 @@ func (r *run) start(first func() (ended bool, _ error)) {
 	})
 }
 
-// end ends the run. err says why the result could not be stored.
+// end ends the run. err is the reason if the result could not be stored.
 func (r *run) end(err error) {
 	tk := r.tk
 	tk.mu.Lock()
@@ -136,13 +136,13 @@ func (r *run) end(err error) {
 	tk.release()
 }
 
-// settle says that the turn has settled, or is given up. The mutex of the task is held.
+// settle notes the end of the turn: it has settled, or is given up. The mutex of the task is held.
 func (r *run) settle() {
 	r.settled.set()
 	r.tk.working.CompareAndSwap(r, nil)
 }
 
-// noteReport measures how long the agent took to its first report, and until the turn has settled. The mutex of the
+// noteReport measures the agent's time to its first report, and the time until the turn has settled. The mutex of the
 // task is held, and the signals of the run are not set yet.
 func (r *run) noteReport(settled bool) {
 	first := !r.reported.happened
@@ -167,7 +167,7 @@ func (r *run) stop() {
 	}
 }
 
-// noteDelivery notes how far the delivery of the message has come. The mutex of the task is held.
+// noteDelivery notes the progress of the message's delivery. The mutex of the task is held.
 func (r *run) noteDelivery(d agent.Delivery) {
 	r.trackQueued(d == agent.DeliveryQueued)
 	if d != agent.DeliverySending {
@@ -177,7 +177,7 @@ func (r *run) noteDelivery(d agent.Delivery) {
 	}
 }
 
-// trackQueued measures how long the message waits to be sent. The mutex of the task is held.
+// trackQueued measures the time of the message in the queue before it is sent. The mutex of the task is held.
 func (r *run) trackQueued(waiting bool) {
 	switch {
 	case waiting && r.queuedSince.IsZero():
@@ -189,8 +189,8 @@ func (r *run) trackQueued(waiting bool) {
 }
 
 // conclude carries a turn out to its end, after the agent was asked once. If the connection broke, the agent is asked
-// again, and if that fails, too, so does the task, with the reason. A turn that the next process takes over stays as it
-// is in its log.
+// again, and if that fails, too, so does the task, with the reason. A turn left to the next process stays as it is in
+// its log.
 func (r *run) conclude(ended bool, err error) error {
 	tk, ctx := r.tk, r.ctx
 	if r.isHandedOn(err) {
@@ -228,7 +228,7 @@ func (r *run) conclude(ended bool, err error) error {
 	}
 	r.span.SetStatus(codes.Error, task.KindOf(err).String())
 	r.partner.Meter.fail(task.KindOf(err))
-	if !tk.isCanceling() { // what ends then is what the cancel has stopped
+	if !tk.isCanceling() { // the end now is the cancel's work
 		tk.logger().WarnContext(ctx, "the agent failed", "kind", task.KindOf(err).String(), "reason", withoutKind{err})
 	}
 	return tk.persist(ctx, r, func() error {
@@ -243,7 +243,8 @@ func (r *run) conclude(ended bool, err error) error {
 	})
 }
 
-// Unanswered is an error that says whether the connection broke before the agent had answered. An Agent may return it.
+// Unanswered is an error. Broken reports whether the connection broke before the agent had answered. An Agent may
+// return it.
 type Unanswered interface {
 	error
 	Broken() bool
@@ -255,8 +256,8 @@ func isUnanswered(err error) bool {
 	return ok && u.Broken()
 }
 
-// isHandedOn reports whether the next process takes over a turn that has ended by an error: this one is about to end,
-// and so, perhaps, is the agent, which has not answered or cannot be reached.
+// isHandedOn reports whether the next process takes over a turn ended by an error: this process is about to end, and
+// so, perhaps, is the agent, as it has not answered or cannot be reached.
 func (r *run) isHandedOn(err error) bool {
 	select {
 	case <-r.partner.Stopping:
@@ -278,7 +279,7 @@ func (r *run) resumed(err error) *agent.Turn {
 	return &t
 }
 
-// withoutKind is an error whose text does not begin with its kind.
+// withoutKind is an error without its kind at the beginning of its text.
 type withoutKind struct{ error }
 
 // Error implements error.
@@ -301,7 +302,7 @@ func mayBeRunning(err error) bool {
 // errStore marks an error of the store, and not of the agent.
 var errStore = errors.New("partner: the store failed")
 
-// fail ends a task whose agent cannot continue, with the reason. tk.mu is held.
+// fail ends a task with a reason, because its agent cannot continue. tk.mu is held.
 func (tk *activeTask) fail(ctx context.Context, reason string) error {
 	if err := tk.load(ctx); err != nil {
 		return err
@@ -316,7 +317,7 @@ func (tk *activeTask) fail(ctx context.Context, reason string) error {
 	return b.write(ctx)
 }
 
-// detail returns what a Leader may read of an error.
+// detail returns the part of an error that a Leader may read.
 func detail(err error) string {
 	var e *task.Error
 	if errors.As(err, &e) && e.Detail != "" {
@@ -325,7 +326,7 @@ func detail(err error) string {
 	return "the agent failed"
 }
 
-// resumeTurn resumes the turn of a task that no run works on, and reports whether there is one. tk.mu is held.
+// resumeTurn resumes the turn of a task without a run, and reports whether there is one. tk.mu is held.
 func (tk *activeTask) resumeTurn(p *Partner) bool {
 	state := tk.fold.Status().State
 	mayResume := tk.meta.SelfResuming && state == task.AwaitingInput
@@ -362,7 +363,7 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 	return true
 }
 
-// errCut says why a turn is not sent to an agent that does not know it. The agent may have ended and forgotten it.
+// errCut is the reason for not sending a turn unknown to its agent: the agent may have ended and forgotten it.
 var errCut = task.Errorf(task.AgentTimeout, "the store was repaired after it was damaged, and the agent does not have "+
 	"the message; it is unknown whether the agent has acted on it, so it is not sent again")
 
@@ -399,13 +400,13 @@ func (tk *activeTask) turn() *agent.Turn {
 	return t
 }
 
-// isNamed reports whether the agent has named the task, whose start is m: its name is none that the gateway gives (see
+// isNamed reports whether the agent has named the task started by m: its name is none of the gateway's (see
 // Partner.pending). tk.mu is held.
 func (tk *activeTask) isNamed(m *task.Message) bool {
 	return !tk.isDerived() && !tk.isDerived(m.ID) && tk.meta.Ref.Task != m.TaskID
 }
 
-// asked returns what the agent has said when it asked for input, if from is the state of that. tk.mu is held.
+// asked returns the agent's words of its request for input, if from is the state AwaitingInput. tk.mu is held.
 func (tk *activeTask) asked(from task.State) []task.DataItem {
 	if from != task.AwaitingInput {
 		return nil

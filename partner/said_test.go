@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// saysAll returns an agent that says texts while it works, and settles its turn without a word.
+// saysAll returns an agent. It says texts while it works, and settles its turn without a word.
 func saysAll(state task.State, texts ...string) *script {
 	return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		for _, text := range texts {
@@ -25,8 +25,8 @@ func saysAll(state task.State, texts ...string) *script {
 	}}
 }
 
-// TestWhatIsSaidIsTheAnswer: a turn that settles without a word is answered with all that the agent has said in it, and
-// so are a get and a webhook; the history has it in pieces, and that of the states has no more rows.
+// TestWhatIsSaidIsTheAnswer: a turn settling without a word is answered with all words of the agent in it, and so are a
+// get and a webhook; the history has them in pieces, and the history of the states has no more rows.
 func TestWhatIsSaidIsTheAnswer(t *testing.T) {
 	for _, state := range []task.State{task.AwaitingInput, task.AwaitingCompletion} {
 		for _, auto := range []bool{false, true} {
@@ -63,8 +63,7 @@ func TestWhatIsSaidIsTheAnswer(t *testing.T) {
 	}
 }
 
-// TestRemarksAreNoCommands: what the agent has said is no message of the Leader, for the agent or for a message that is
-// repeated.
+// TestRemarksAreNoCommands: the agent's words are no message of the Leader, for the agent or for a repeated message.
 func TestRemarksAreNoCommands(t *testing.T) {
 	fake := saysAll(task.AwaitingInput, "a", "b")
 	b := setUp(t, memory(t), fake)
@@ -89,7 +88,7 @@ func TestRemarksAreNoCommands(t *testing.T) {
 	}
 }
 
-// TestMuchIsSaid: what an agent says is bounded, as everything that is kept of a task, and ends no task.
+// TestMuchIsSaid: the words of an agent are bounded, as everything kept of a task, and end no task.
 func TestMuchIsSaid(t *testing.T) {
 	const most = 64 << 10
 	var texts []string
@@ -112,7 +111,7 @@ func TestMuchIsSaid(t *testing.T) {
 	}
 }
 
-// TestThoughts: what an agent thinks is in the history, and neither its answer nor a product.
+// TestThoughts: the thoughts of an agent are in the history, and neither its answer nor a product.
 func TestThoughts(t *testing.T) {
 	for said, want := range map[string]string{"": "", "Hello": "Hello"} {
 		b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn,

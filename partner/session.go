@@ -18,9 +18,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// A caller that names a session and no task (dialect.Policy.BySession) has one task at a time in that session. Its id
-// is made of the session and a number, which rises by one with each task: so the log of a task decides which of two
-// messages was first, and nothing else must be kept of a session.
+// A caller with a session and no task in its message (dialect.Policy.BySession) has one task at a time in that session.
+// Its id is made of the session and a number rising by one with each task. So the log of a task decides the first of
+// two messages, and nothing else must be kept of a session.
 
 // sessionTask returns the beginning of the ids of a session's tasks.
 func sessionTask(session string) string { return derive("session-task", session) + "-" }
@@ -38,21 +38,21 @@ func numberOf(prefix, id string) (n uint32, ok bool) {
 	return math.MaxUint32 - uint32(falling), err == nil
 }
 
-// maxSessions is how many sessions something is remembered of. What is of others is read from the store.
+// maxSessions is the most sessions remembered. Facts of others are read from the store.
 const maxSessions = 16 << 10
 
-// sessions are what is remembered of sessions, as it was when they were last used.
+// sessions are the remembered facts of sessions, as of their last use.
 type sessions struct {
 	last remembered[uint32] // the number of the last task, by the name of a log without the number
-	own  remembered[string] // the name that the agent has made, or "" for none, by the list of the session's tasks
+	own  remembered[string] // the name made by the agent, or "" for none, by the list of the session's tasks
 }
 
 func newSessions() *sessions {
 	return &sessions{newRemembered[uint32](), newRemembered[string]()}
 }
 
-// remembered is one fact about each of the sessions that were last used. Its methods may be called by any number of
-// goroutines at once.
+// remembered is one fact about each of the last used sessions. Its methods may be called by any number of goroutines at
+// once.
 type remembered[T any] struct {
 	mu *sync.Mutex
 	of *simplelru.LRU[string, T]
@@ -69,7 +69,7 @@ func (r remembered[T]) get(session string) (v T, ok bool) {
 	return r.of.Get(session)
 }
 
-// putNew is put, unless something is remembered of the session already, which it returns.
+// putNew is put, unless something is remembered of the session already. Then it returns the remembered value.
 func (r remembered[T]) putNew(session string, v T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,11 +86,11 @@ func (r remembered[T]) put(session string, v T) {
 	r.of.Add(session, v)
 }
 
-// errTaskFull says that a task takes no more messages: it has ended, or has grown too large.
+// errTaskFull is the error of a task taking no more messages: it has ended, or has grown too large.
 var errTaskFull = errors.New("partner: the task takes no more messages")
 
-// carryOutNext carries out the next message of a session: in its last task, or, if that takes no more, in another one.
-// A cancel is for the last task alone. If two messages start a task at once, the later one finds the task of the first.
+// carryOutNext carries out the next message of a session: in its last task, or, if it takes no more, in another one. A
+// cancel is for the last task alone. If two messages start a task at once, the later one finds the task of the first.
 func (p *Partner) carryOutNext(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
 	prefix := sessionTask(c.Message.SessionID)
 	n, err := p.lastOfSession(ctx, leader, prefix)
@@ -112,7 +112,7 @@ func (p *Partner) carryOutNext(ctx context.Context, leader string, c *Request, s
 	}
 }
 
-// lastOfSession returns the number of the last task of a session that is known, and 0 if there is none.
+// lastOfSession returns the number of the last known task of a session, and 0 if there is none.
 func (p *Partner) lastOfSession(ctx context.Context, leader, prefix string) (uint32, error) {
 	logs := logname.New(p.Name, leader, prefix)
 	if n, ok := p.engine.sessions.last.get(logs); ok {
@@ -130,11 +130,11 @@ func (p *Partner) lastOfSession(ctx context.Context, leader, prefix string) (uin
 	return 0, nil
 }
 
-// stopsSession reports whether the command ends the turn of a session that is under way: the agent stops. A session
-// without such a turn stays as it is.
+// stopsSession reports whether the command ends a session's turn under way: the agent stops. A session without such a
+// turn stays as it is.
 func (c *Request) stopsSession() bool { return c.BySession && c.Message.Command == task.Cancel }
 
-// sessionError returns the error of a message of a session whose task is in a state in which it takes none.
+// sessionError returns the error of a message of a session if its task takes none in its state.
 func sessionError(c *Request, s task.State) error {
 	if s.Terminal() {
 		return task.Errorf(task.UnsupportedOperation, "the task is %s", s).WithCause(errTaskFull)

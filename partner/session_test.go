@@ -22,7 +22,7 @@ func message(id, session string, change ...func(*Request)) *Request {
 	}}, change...)...)
 }
 
-// TestSession: a message of a session continues the session's task. Once that has ended, it starts another one.
+// TestSession: a message of a session continues the session's task. Once the task has ended, it starts another one.
 func TestSession(t *testing.T) {
 	store := memory(t)
 	fake := answers("hello")
@@ -100,7 +100,7 @@ func TestBusySession(t *testing.T) {
 	})
 }
 
-// TestSessionAtOnce: messages that come when the last task has just ended start one task.
+// TestSessionAtOnce: messages just after the end of the last task start one task.
 func TestSessionAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		fake := hangs()
@@ -143,7 +143,7 @@ func TestSessionOfDroppedTasks(t *testing.T) {
 	}
 }
 
-// TestSessionTaskTooLarge: a task that has grown too large is followed by another one.
+// TestSessionTaskTooLarge: a task grown too large is followed by another one.
 func TestSessionTaskTooLarge(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"), func(c *Config) { c.MaxBytes = 4000 })
 	ids := make(map[string]bool)
@@ -206,7 +206,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestManySessions: the numbers of sessions that are not remembered are read from the store.
+// TestManySessions: the numbers of sessions not remembered are read from the store.
 func TestManySessions(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"), func(c *Config) { c.MaxTasks = 1000 })
 	first := b.do(message("m1", "s"))
@@ -218,7 +218,7 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
-// TestSessionOfCompletedTasks: where tasks are completed by themselves, each message starts one, in the same session.
+// TestSessionOfCompletedTasks: if tasks are completed by themselves, each message starts one, in the same session.
 func TestSessionOfCompletedTasks(t *testing.T) {
 	fake := answers("hello")
 	b := setUp(t, memory(t), fake)
@@ -243,7 +243,7 @@ func stop(session string) *Request {
 	return call(task.Cancel, "", func(c *Request) { c.BySession, c.Message.SessionID = true, session })
 }
 
-// TestStopSession: a cancel of a session ends the turn that is under way. Where there is none, it changes nothing.
+// TestStopSession: a cancel of a session ends the turn under way. Without one, it changes nothing.
 func TestStopSession(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("hello"))

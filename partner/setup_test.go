@@ -21,7 +21,7 @@ import (
 
 func init() { lockorder.Checked = true }
 
-// script is an agent that does what a test wants.
+// script is an agent by a test's script.
 type script struct {
 	run    func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)
 	resume func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)
@@ -63,7 +63,7 @@ func (s *script) turnCount() int {
 	return len(s.turns)
 }
 
-// answers is an agent that finishes at once with one product.
+// answers is an agent finishing at once with one product.
 func answers(text string) *script {
 	return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		yield(finished(text), nil)
@@ -75,7 +75,7 @@ func finished(text string) agent.Report {
 		Products: []task.Product{{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}}, NativeState: "completed"}
 }
 
-// hangs is an agent that works until it is stopped.
+// hangs is an agent working until it is stopped.
 func hangs() *script {
 	s := &script{}
 	s.run = func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -183,7 +183,7 @@ func (b *bench) wantStates(id string, want ...task.State) {
 	}
 }
 
-// bringTo returns an agent that leaves a started task in a state, or on the way to it.
+// bringTo returns an agent. It leaves a started task in a state, or on the way to it.
 func bringTo(s task.State) *script {
 	rep := agent.Report{State: s, NativeState: string(s)}
 	if s == task.Completed {

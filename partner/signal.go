@@ -2,8 +2,7 @@
 
 package partner
 
-// signal is something that happens once and may be waited for. The mutex of the task guards it. The zero signal has not
-// happened.
+// signal is a single event, to be waited for. The mutex of the task guards it. The zero signal has not happened.
 type signal struct {
 	happened bool
 	waited   chan struct{} // nil until it is waited for
@@ -16,7 +15,7 @@ func (s *signal) set() {
 	s.happened = true
 }
 
-// wait returns a channel that is closed when the signal has happened.
+// wait returns a channel, closed when the signal has happened.
 func (s *signal) wait() <-chan struct{} {
 	if s.waited == nil {
 		s.waited = make(chan struct{})

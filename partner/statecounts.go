@@ -10,25 +10,25 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// stateCounts counts the unfinished tasks of all Partners by their states. A task that the store had when the engine
-// was opened counts when it has been read, by recovery at the latest if its Partner is registered. All methods that
-// name a log are called under the lock of its task.
+// stateCounts counts the unfinished tasks of all Partners by their states. A task stored before the engine was opened
+// counts once it has been read, by recovery at the latest if its Partner is registered. All methods with a log are
+// called under the lock of its task.
 type stateCounts struct {
 	counts [5]atomic.Int64 // by liveState
 
-	// complete says that every task counts, so that mu need not be locked.
+	// complete is set when every task counts: then mu need not be locked.
 	complete atomic.Bool
 	mu       sync.Mutex
-	found    bool // unread has the tasks that the store had
-	// unread has the tasks that do not count yet, by the hash of the log; read those that count, while unread is being
-	// made. Together they take about 20 bytes for each task that was unfinished when the engine was opened.
+	found    bool // unread has the tasks stored before
+	// unread has the tasks not counted yet, by the hash of the log; read has the counted ones, while unread is being made.
+	// Together they take about 20 bytes for each task unfinished at the opening of the engine.
 	unread, read map[uint64]struct{}
 	seed         maphash.Seed
 	limit        int // of unread
 }
 
-// maxDoubtful bounds the tasks in stateCounts.unread beside those that the store had: beyond it, a task whose write has
-// failed is not counted when it is read again.
+// maxDoubtful bounds the tasks in stateCounts.unread beside the tasks stored before: beyond it, a task is not counted
+// when it is read again after a failed write.
 const maxDoubtful = 1 << 16
 
 func newStateCounts() *stateCounts {
@@ -37,8 +37,8 @@ func newStateCounts() *stateCounts {
 	}
 }
 
-// liveState returns the place of a state in stateCounts.counts. None is that of a task whose start is pending. It
-// reports false for a state in which a task has ended.
+// liveState returns the place of a state in stateCounts.counts. None is the state of a task with a pending start. It
+// reports false for the state of an ended task.
 func liveState(s task.State) (int, bool) {
 	switch s {
 	case task.None:
@@ -61,7 +61,7 @@ func (c *stateCounts) add(s task.State, n int64) {
 	}
 }
 
-// move counts a task that counts already in another state.
+// move counts an already counted task in another state.
 func (c *stateCounts) move(from, to task.State) {
 	if from != to {
 		c.add(from, -1)
@@ -71,7 +71,7 @@ func (c *stateCounts) move(from, to task.State) {
 
 func (c *stateCounts) hash(log string) uint64 { return maphash.String(c.seed, log) }
 
-// start counts a task that is about to be started.
+// start counts a task about to be started.
 func (c *stateCounts) start(log string) {
 	if !c.complete.Load() {
 		c.mu.Lock()
@@ -81,7 +81,7 @@ func (c *stateCounts) start(log string) {
 	c.add(task.None, 1)
 }
 
-// see counts a task that was read from the store, unless it counts already.
+// see counts a task read from the store, unless it counts already.
 func (c *stateCounts) see(log string, s task.State) {
 	if c.complete.Load() {
 		return
@@ -103,8 +103,8 @@ func (c *stateCounts) see(log string, s task.State) {
 	c.complete.Store(len(c.unread) == 0)
 }
 
-// doubt has a task in a state count no more until it is read again, because a write of it failed, which the store may
-// have made all the same.
+// doubt has a task in a state count no more until it is read again, because a write of it failed. The store may have
+// made the write all the same.
 func (c *stateCounts) doubt(log string, s task.State) {
 	c.add(s, -1)
 	c.mu.Lock()
@@ -119,7 +119,7 @@ func (c *stateCounts) doubt(log string, s task.State) {
 	}
 }
 
-// finish sets which logs the store had, by their hashes.
+// finish sets the logs of the tasks stored before, by their hashes.
 func (c *stateCounts) finish(logs map[uint64]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,9 @@ func (c *stateCounts) finish(logs map[uint64]struct{}) {
 	c.complete.Store(len(logs) == 0)
 }
 
-// InState returns how many unfinished tasks of all Partners are in a state, None being that of a start that is pending.
-// A task that an earlier process left counts when it has been read: if its Partner is registered, soon after that.
+// InState returns the number of unfinished tasks of all Partners in a state, None being the state of a pending start. A
+// task left by an earlier process counts once it has been read: if its Partner is registered, soon after the
+// registration.
 func (e *Engine) InState(s task.State) int64 {
 	i, ok := liveState(s)
 	if !ok {

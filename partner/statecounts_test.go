@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// unfinishedStates are the states of tasks that have not ended.
+// unfinishedStates are the states of unfinished tasks.
 var unfinishedStates = []task.State{
 	task.None, task.Accepted, task.Working, task.AwaitingInput, task.AwaitingCompletion,
 }
@@ -92,7 +92,7 @@ func TestTasksByState(t *testing.T) {
 	})
 }
 
-// TestTasksByStateOfAFailingStore has appends fail that were made, or not made.
+// TestTasksByStateOfAFailingStore has appends fail, made or not made.
 func TestTasksByStateOfAFailingStore(t *testing.T) {
 	for seed := range uint64(8) {
 		bubble.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestTasksByStateOfAFailingStore(t *testing.T) {
 				if fails {
 					store.ail(replay.ErrUnavailable, rnd.IntN(2) == 0)
 				}
-				// Many of the commands are refused. What counts is that the counts are those of the store.
+				// Many of the commands are refused. Only the counts matter: they must be those of the store.
 				_, _ = b.Do(t.Context(), leader, call(commands[rnd.IntN(len(commands))], fmt.Sprint("t", rnd.IntN(30))))
 				if fails {
 					store.heal(true)

@@ -16,12 +16,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestWaitingEndsWhenTheProcessStops has calls wait for an agent that works on, and then stops the process.
+// TestWaitingEndsWhenTheProcessStops has calls wait for an agent still at work, and then stops the process.
 func TestWaitingEndsWhenTheProcessStops(t *testing.T) {
 	for name, tc := range map[string]struct {
-		response time.Duration // that the Leader agreed to
+		response time.Duration // agreed to by the Leader
 		stopped  bool          // before the call comes
-		most     time.Duration // that the call may wait once the process stops
+		most     time.Duration // the call's wait once the process stops, at most
 	}{
 		"while it waits":    {time.Hour, false, 5 * time.Second},
 		"before it comes":   {time.Hour, true, 5 * time.Second},
@@ -53,7 +53,7 @@ func TestWaitingEndsWhenTheProcessStops(t *testing.T) {
 	}
 }
 
-// unanswered is the cause of an error after which the agent may have received the turn.
+// unanswered is the cause of an error with the turn perhaps received by the agent.
 type unanswered struct{}
 
 func (unanswered) Error() string { return "the connection broke" }
@@ -69,9 +69,9 @@ func TestTurnsAreHandedOn(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		failure error         // of the turn
-		after   time.Duration // after which it fails; the process is asked to stop after a minute
+		after   time.Duration // the time to its failure; the process is asked to stop after a minute
 		again   error         // when the agent is asked again, an hour later
-		want    task.State    // in the process that stops
+		want    task.State    // in the stopping process
 		runs    int           // of the agent of the next process
 	}{
 		{"it cannot be reached", unavailable, time.Hour, nil, task.Working, 1},

@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestReportedIsKept: what an agent was answered is stored, and a turn that is resumed says so, whether or not a caller
-// had seen the task before. A report that the task did not take is not answered.
+// TestReportedIsKept: a report answered to an agent is stored, and a resumed turn says so, whether or not a caller had
+// seen the task before. A report not taken by the task is not answered.
 func TestReportedIsKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after   time.Duration // when the agent reports; a caller sees the task after a second
@@ -82,6 +82,6 @@ func TestReportedIsKept(t *testing.T) {
 	}
 }
 
-// large is a piece that exceeds the limit of the task.
+// large is a piece exceeding the limit of the task.
 var large = task.Chunk{Product: task.Product{ID: "p",
 	DataItems: []task.DataItem{task.Text(string(make([]byte, 2<<20)))}}}

@@ -32,8 +32,8 @@ func StoreError(err error, detail string) *task.Error {
 	return task.Errorf(task.Internal, "%s", detail).WithCause(err)
 }
 
-// Moved returns the error of a call that has reached a process which does not own the shard of the task, or does no
-// longer. It is a replay.ErrFenced, and the call can be sent again at once.
+// Moved returns the error of a call to a process that does not own the shard of the task, or does no longer. It is a
+// replay.ErrFenced, and the call can be sent again at once.
 func Moved() *task.Error {
 	return task.Errorf(task.StoreUnavailable, "another gateway works on this task now; send the request again").
 		WithData("reason", "STORE_UNAVAILABLE").WithCause(replay.ErrFenced)

@@ -14,14 +14,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Stream executes a start, continue or re-stream, and returns after which event those follow that answer it: all events
-// of a start, those that a continue causes, those after the given one of a re-stream. A start of a task that exists is
-// a re-stream from the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a
-// re-stream of the events that it caused.
+// Stream executes a start, continue or re-stream, and returns the number of the event before its answer. The answer is
+// all events of a start, the events caused by a continue, or the events after the given one of a re-stream. A start of
+// an existing task is a re-stream from the beginning. An ignored continue is a re-stream from the end, and a repeated
+// one a re-stream of the events it caused.
 //
-// The Task of the Result has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was
-// asked for, it is the whole task without its histories. That of a start says whether the agent has made no task, as
-// far as it has answered already.
+// The Task of the Result has the ID, SessionID and GroupID for the frame of every event. If a snapshot was asked for,
+// it is the whole task without its histories. After a start it says whether the agent has made no task, as far as the
+// agent has answered already.
 func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result, error) {
 	if cmd := c.Message.Command; (cmd == task.ReStream || cmd == task.Start) && !c.Continues() {
 		tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
@@ -60,8 +60,8 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Result
 	return s, nil
 }
 
-// awaitFirstReport waits until the agent has reported something about a task that was just started, but not for longer
-// than most.
+// awaitFirstReport waits until the agent has reported something about a task just started, but not for longer than
+// most.
 func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run, most time.Duration) error {
 	tk.mu.Lock()
 	reported, settled := turn.reported.wait(), turn.settled.wait()
@@ -94,13 +94,13 @@ func LastEvent(ctx context.Context, logs replay.Logs, log string) uint64 {
 }
 
 // Read returns a Reader of the stored form of the events of a log after one. Its errors are io.EOF when the task has
-// ended, that of ctx, or a *task.Error: of kind TaskNotFound, with the numbers of the events that are kept, if the next
-// ones are not.
+// ended, the error of ctx, or a *task.Error: of kind TaskNotFound, with the numbers of the kept events, if the next
+// ones are not kept.
 func Read(logs replay.Logs, log string, after uint64) replay.Reader {
 	return events{logs.Read(log, after)}
 }
 
-// events is a Reader whose errors are those of a stream.
+// events is a Reader with the errors of a stream.
 type events struct{ replay.Reader }
 
 // Next implements replay.Reader.

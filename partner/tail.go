@@ -25,12 +25,12 @@ type Change struct {
 	Last    uint64     // number of the event of the change; 0 for a pending start
 }
 
-// maxTailed is how many changes wait for the reader of a Tail; later ones are lost.
+// maxTailed is the most changes waiting for the reader of a Tail; later ones are lost.
 const maxTailed = 1000
 
-// tails are the Tails that are open. A task whose state changes looks at them without a lock.
+// tails are the open Tails. A task changing its state looks at them without a lock.
 type tails struct {
-	mu   sync.Mutex // for those that open and close
+	mu   sync.Mutex // for opening and closing
 	list atomic.Pointer[[]*Tail]
 }
 
@@ -49,7 +49,7 @@ func (t *tails) replace(change func([]*Tail) []*Tail) {
 	t.list.Store(&now)
 }
 
-// Tail follows the changes of state of the tasks that a filter selects, from its beginning on. The changes wait in
+// Tail follows the changes of state of the tasks selected by a filter, from its beginning on. The changes wait in
 // memory, up to a bound. One goroutine at a time calls Next.
 type Tail struct {
 	of     *tails
@@ -69,7 +69,7 @@ func (p *Process) Tail(f TaskFilter) *Tail {
 	return t
 }
 
-// Next returns the changes since the call before, and how many came after them that could not be kept.
+// Next returns the changes since the call before, and the number of later ones, not kept for lack of room.
 func (t *Tail) Next() (changes []Change, lost uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *Tail) Next() (changes []Change, lost uint64) {
 	return changes, lost
 }
 
-// News returns a channel that has a value when Next has something to return.
+// News returns a channel. It has a value when Next has something to return.
 func (t *Tail) News() <-chan struct{} { return t.news }
 
 // Close ends the use of the Tail.
@@ -130,7 +130,7 @@ type EventTail struct {
 	news   chan struct{}
 }
 
-// TailEvents begins to follow the events of a task, in the logs of its shard, after one that the filter names; its
+// TailEvents begins to follow the events of a task, in the logs of its shard, after the one in the filter; the filter's
 // Limit has no effect. An error is of kind TaskNotFound if there is no such task. The caller must call Close.
 func TailEvents(ctx context.Context, logs replay.Logs, f EventFilter) (*EventTail, error) {
 	log := logname.New(f.Partner, f.Leader, f.Task)
@@ -145,9 +145,9 @@ func TailEvents(ctx context.Context, logs replay.Logs, f EventFilter) (*EventTai
 		news: make(chan struct{}, 1)}, nil
 }
 
-// Next returns the next events, as many as can be had at once up to a page. Without any, News has a value as soon as
-// there are some. If events are no longer kept, skipped is the number of the last one that is left out, and the next
-// call continues after it. The error is io.EOF if the task has ended and all its events were returned.
+// Next returns the next events, all available at once, up to a page. Without any, News has a value as soon as there are
+// some. If events are no longer kept, skipped is the number of the last one left out, and the next call continues after
+// it. The error is io.EOF if the task has ended and all its events were returned.
 func (t *EventTail) Next(ctx context.Context) (events []StoredEvent, skipped uint64, err error) {
 	records, _, err := t.reader.Next(ctx, nil)
 	if gone, ok := errors.AsType[*replay.CompactedError](err); ok && gone.First > t.after+1 {
@@ -174,7 +174,7 @@ func (t *EventTail) Next(ctx context.Context) (events []StoredEvent, skipped uin
 	return events, 0, err
 }
 
-// News returns a channel that has a value when Next, which had returned nothing, has something to return.
+// News returns a channel. After Next has returned nothing, the channel has a value when Next has something to return.
 func (t *EventTail) News() <-chan struct{} { return t.news }
 
 // Overview returns the task as it is now.

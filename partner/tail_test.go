@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// changesOf returns what a Tail has, as "id state", and how many changes it has lost.
+// changesOf returns the changes in a Tail, as "id state", and the number of lost ones.
 func changesOf(t *Tail) (list []string, lost uint64) {
 	changes, lost := t.Next()
 	for _, c := range changes {
@@ -67,7 +67,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestTailNotRead: of a Tail that is not read, the first changes are kept, and the later ones are counted.
+// TestTailNotRead: of an unread Tail, the first changes are kept, and the later ones are counted.
 func TestTailNotRead(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"), func(c *Config) { c.MaxTasks = 0 })
 	tail := b.engine.process.Tail(TaskFilter{})
@@ -86,7 +86,7 @@ func TestTailNotRead(t *testing.T) {
 	}
 }
 
-// TestTailEvents follows the events of a task to its end, over events that are not kept, and over a gap.
+// TestTailEvents follows the events of a task to its end, over events not kept, and over a gap.
 func TestTailEvents(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "t"))

@@ -12,8 +12,8 @@ import (
 )
 
 // TaskAt returns a task as it was after a Status in its log, without its histories. It reads the log up to there, and
-// calls reserve before, with the size of what is stored. Where the log was trimmed further meanwhile, the products are
-// those of a later event. The errors are those of Read.
+// calls reserve before, with the size of the stored log. If the log was trimmed further meanwhile, the products are
+// those of a later event. The errors are the ones of Read.
 func TaskAt(
 	ctx context.Context, logs replay.Logs, log string, at *task.Event, reserve replay.Reserve,
 ) (task.Task, error) {
@@ -39,8 +39,8 @@ func TaskAt(
 	return t, nil
 }
 
-// Settled returns a task as it is after the event seq of its log, without its histories, if this process has it like
-// that in memory, and nobody works on it: the followers of a task that has just settled need not read its log again.
+// Settled returns a task as it is after the event seq of its log, without its histories, if this process has it in
+// memory in this form, and the task is not locked: the followers of a task just settled need not read its log again.
 func (p *Partner) Settled(ctx context.Context, log string, seq uint64) (t task.Task, ok bool) {
 	tk := p.engine.acquire(log)
 	defer tk.release()
@@ -59,7 +59,7 @@ func (p *Partner) Settled(ctx context.Context, log string, seq uint64) (t task.T
 	return tk.snapshot(), true
 }
 
-// foldTo folds a log up to an event, which a reader has seen.
+// foldTo folds a log up to an event seen by a reader.
 func foldTo(ctx context.Context, logs replay.Logs, log string, seq uint64) (fold task.Fold, err error) {
 	reader := logs.Read(log, 0)
 	defer reader.Close()
@@ -82,7 +82,7 @@ func foldTo(ctx context.Context, logs replay.Logs, log string, seq uint64) (fold
 	}
 }
 
-// foldTrimmed folds what is kept of a log up to an event.
+// foldTrimmed folds the kept part of a log up to an event.
 func foldTrimmed(ctx context.Context, logs replay.Logs, log string, seq uint64) (fold task.Fold, err error) {
 	head, snapshot, records, err := logs.Load(ctx, log)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestTaskAt: a task is shown as it was after an event, whatever came later, also where the log has that event, or all
-// events up to a later one, in a snapshot only. What it takes is reserved before.
+// TestTaskAt: a task is shown as it was after an event, whatever came later, also if the log has this event, or all
+// events up to a later one, in a snapshot only. Its memory is reserved before.
 func TestTaskAt(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	status := func(s task.State) *task.Status { return &task.Status{State: s, ChangedAt: at} }

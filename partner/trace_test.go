@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestTraces: a turn belongs to its caller's trace where that is recorded, and to the engine's own tracer where there
-// is no caller any more, because the turn was resumed after a restart.
+// TestTraces: a turn belongs to its caller's trace if that is recorded, and to the engine's own tracer if there is no
+// caller any more, because the turn was resumed after a restart.
 func TestTraces(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		callers, own := tracetest.NewSpanRecorder(), tracetest.NewSpanRecorder()

@@ -11,15 +11,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// exceedsLimits reports whether a write would exceed what is kept of a task. tk.mu is held.
+// exceedsLimits reports whether a write would exceed the limits of a task's log. tk.mu is held.
 func (tk *activeTask) exceedsLimits(events int, size int64) bool {
 	p, h := tk.partner(), &tk.logState.held
 	return p != nil && (tk.logState.kept+events > max(p.MaxEvents, h.events) ||
 		tk.logState.bytes+size > max(p.MaxBytes, h.bytes))
 }
 
-// held is what is kept of a log for followers with a cursor (see replay.Pin), who have still to read it: up to twice
-// the limits, in steps, since each attempt to trim the log reads it.
+// held is the part of a log kept for followers with a cursor (see replay.Pin) still to read it: up to twice the limits,
+// in steps, since each attempt to trim the log reads it.
 type held struct {
 	events int
 	bytes  int64
@@ -46,16 +46,15 @@ func (tk *activeTask) pinned(ctx context.Context) (upTo uint64, err error) {
 	return upTo, nil
 }
 
-// Before the older half of a log is dropped, readers that have still to read it get some time, if they do read: an
-// agent can send faster than streams can be sent on. One that has stopped loses its events, and delays the agent only
-// once.
+// Before the older half of a log is dropped, readers still to read it get some time, if they do read: an agent can send
+// faster than streams can be sent on. A stopped reader loses its events, and delays the agent only once.
 const (
-	readersWait = 250 * time.Millisecond // at most, for each time that a log is trimmed
+	readersWait = 250 * time.Millisecond // at most, for each trim of a log
 	readersPoll = time.Millisecond
 )
 
-// awaitReaders waits for the readers of a log that a report will have trimmed. It is called by the goroutine of the run
-// without any lock, so that it delays the agent, but no command.
+// awaitReaders waits for the readers of a log about to be trimmed for a report. The goroutine of the run calls it
+// without any lock: it delays the agent, but no command.
 func (tk *activeTask) awaitReaders(ctx context.Context, rep *agent.Report) {
 	events, size := len(rep.Chunks)+rep.Pieces.Len(), int64(0)
 	switch {
@@ -85,7 +84,7 @@ func (tk *activeTask) awaitReaders(ctx context.Context, rep *agent.Report) {
 // maxMoves is the greatest number of states on a legal path from one state to another.
 const maxMoves = 3
 
-// trim adds to a write that the older half of the log is replaced by a snapshot of the task, as far as followers have
+// trim adds to a write the replacement of the older half of the log by a snapshot of the task, as far as followers have
 // read it. tk.mu is held.
 func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
 	head, snapshot, records, err := tk.stored().Load(ctx)

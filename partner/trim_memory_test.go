@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestMemoryOfALongTask: what is dropped of a task that runs for long is not counted any more.
+// TestMemoryOfALongTask: the dropped part of a long task is not counted any more.
 func TestMemoryOfALongTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 64 << 10

@@ -48,7 +48,7 @@ func TestTrim(t *testing.T) {
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
 
-	// An operator sees the whole task, too: the states that the events have lost, and the products.
+	// An operator sees the whole task, too: the states lost from the events, and the products.
 	o, whole, err := b.engine.Contents(t.Context(), "agent", leader, "t1")
 	if err != nil || o.Last != head.Last || len(whole.StatusHistory) != 3 || len(whole.MessageHistory) != 1 {
 		t.Errorf("an operator sees %+v, %d states and %d messages: %v", o, len(whole.StatusHistory),
@@ -59,8 +59,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestTrimWaitsForReaders: an agent that sends faster than a stream is sent on does not cost the stream its events. A
-// stream that is not sent on any more loses them, and delays the agent only once.
+// TestTrimWaitsForReaders: an agent sending faster than a stream is sent on does not cost the stream its events. A
+// stream not sent on any more loses them, and delays the agent only once.
 func TestTrimWaitsForReaders(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const events, batch = 2000, 20
@@ -108,7 +108,7 @@ func TestTrimWaitsForReaders(t *testing.T) {
 				<-more
 				continue
 			}
-			bubble.Pass(10 * time.Millisecond) // the time in which they are sent
+			bubble.Pass(10 * time.Millisecond) // the time to send them
 			read = records[len(records)-1].Seq
 		}
 		if read != events+3 { // accepted, working, awaiting-completion
@@ -124,7 +124,7 @@ func TestTrimWaitsForReaders(t *testing.T) {
 }
 
 // TestTrimLeavesWhatIsPinned: while a cursor of a follower stands behind, up to twice as much of a log is kept, and no
-// more. A cursor that moves has the log trimmed.
+// more. A moving cursor has the log trimmed.
 func TestTrimLeavesWhatIsPinned(t *testing.T) {
 	next := make(chan int)
 	fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -170,7 +170,7 @@ func TestTrimLeavesWhatIsPinned(t *testing.T) {
 		name       string
 		move       uint64 // the cursor, before
 		events     int
-		first, max uint64 // the oldest event that is kept, or how many are kept
+		first, max uint64 // the oldest kept event, or the number of kept ones
 	}{
 		{"below the limit", 0, 70, 1, 0},
 		{"beyond the limit", 0, 50, 11, 0},

@@ -27,7 +27,7 @@ func (p *Partner) keepsTasks() bool {
 	return says && a.KeepsTasks()
 }
 
-// start stores the start as pending, and begins the turn. What it has done is undone if that fails. tk.mu is held.
+// start stores the start as pending, and begins the turn. If this fails, its work is undone. tk.mu is held.
 func (p *Partner) start(
 	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
 ) (_ *run, err error) {
@@ -93,7 +93,7 @@ func (p *Partner) countTask(ctx context.Context, tk *activeTask, b *Bounds) erro
 		WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
 }
 
-// pending returns the metadata of a task whose start is pending.
+// pending returns the metadata of a task with a pending start.
 func (p *Partner) pending(
 	ctx context.Context, tk *activeTask, leader string, c *Request, stream bool,
 ) (n metadata, err error) {
@@ -139,7 +139,7 @@ func (p *Partner) pending(
 	return n, nil
 }
 
-// continueTask begins another turn of a task that is settled. tk.mu is held.
+// continueTask begins another turn of a settled task. tk.mu is held.
 func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, stream bool) (*run, error) {
 	whole := *tk.fold.Task()
 	whole.MessageHistory = tk.commands()
@@ -181,7 +181,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	return r, nil
 }
 
-// forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
+// forwardComplete informs the agent of the completion of its task, in the background. An error of the agent changes
 // nothing. tk.mu is held.
 func (p *Partner) forwardComplete(tk *activeTask, m task.Message, c *Request) {
 	t := &agent.Turn{Leader: tk.leader(), Caller: tk.caller(c), Ref: tk.meta.Ref, Message: m, MayAct: tk.engine.mayAct}

@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestUnsent holds that a turn whose message was never sent is sent after a restart, and one that may have been sent is
-// not, where the agent does not know the task.
+// TestUnsent: a turn with a message never sent is sent after a restart. One perhaps sent is not, if the agent does not
+// know the task.
 func TestUnsent(t *testing.T) {
 	short := func(c *Request) { c.Terms.Response = time.Second }
 	asks := func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -32,7 +32,7 @@ func TestUnsent(t *testing.T) {
 		after   time.Duration // between them
 		cont    bool
 		want    task.State
-		from    []task.State // of the turns that the second agent is given
+		from    []task.State // of the turns at the second agent
 	}{
 		{"it waits", []agent.Delivery{agent.DeliveryQueued}, 0, false, task.AwaitingCompletion, []task.State{task.None}},
 		{"it waits since a caller has asked", []agent.Delivery{agent.DeliveryUnknown, agent.DeliveryQueued}, 2 * time.Second,
@@ -121,7 +121,7 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// closing is a store during whose next append its engine is closed, as where the shard moves.
+// closing is a store. Its engine is closed during the next append, as when the shard moves.
 type closing struct {
 	replay.Store
 	engine *Engine // nil for not yet
@@ -137,8 +137,8 @@ func (c *closing) Append(ctx context.Context, a replay.Append) error {
 	return err
 }
 
-// TestUnsentByMove: a continue that is stored while the shard moves, and with which nothing was begun, is sent by the
-// next owner, who need not ask the agent whether it has it.
+// TestUnsentByMove: a continue stored while the shard moves, and not begun, is sent by the next owner. The owner need
+// not ask the agent for it.
 func TestUnsentByMove(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &closing{Store: replay.NewMemory(replay.Settings{})}
@@ -177,8 +177,8 @@ func TestUnsentByMove(t *testing.T) {
 	})
 }
 
-// TestUnsentHeldBack: a turn whose message was held back until the shard moved, or waited for the agent, is sent at
-// once by the next owner. From then on it may have been sent, so the owner after that one asks the agent first.
+// TestUnsentHeldBack: a turn with a message held back until the shard moved, or waiting for the agent, is sent at once
+// by the next owner. From then on it may have been sent, so the owner after that one asks the agent first.
 func TestUnsentHeldBack(t *testing.T) {
 	held := func(before ...agent.Delivery) func(context.Context, *agent.Turn, func(agent.Report, error) bool) {
 		return func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// untrimmed is a store whose logs cannot be read, while they can be written.
+// untrimmed is a store with logs open to writes, but not to reads.
 type untrimmed struct {
 	replay.Store
 	fails bool
@@ -26,8 +26,8 @@ func (s *untrimmed) Load(ctx context.Context, log string) (replay.Head, []byte, 
 	return s.Store.Load(ctx, log)
 }
 
-// TestContinueThatCannotBeTrimmed: a continue before which the log cannot be shortened changes nothing of what is
-// remembered of the task.
+// TestContinueThatCannotBeTrimmed: a continue changes nothing in the remembered task if the log cannot be shortened
+// before it.
 func TestContinueThatCannotBeTrimmed(t *testing.T) {
 	store := &untrimmed{Store: memory(t)}
 	fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -41,7 +41,7 @@ func TestContinueThatCannotBeTrimmed(t *testing.T) {
 	store.fails = true
 	b.want(call(task.Continue, "t1", func(c *Request) { c.Message.ID = "again" }), task.Internal)
 	store.fails = false
-	// The mark of a watcher is written with all that is remembered of the task.
+	// The mark of a watcher is written with the whole remembered task.
 	if err := b.Watch(t.Context(), leader, "t1", func(string, task.Position) error { return nil }); err != nil {
 		t.Fatal(err)
 	}

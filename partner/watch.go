@@ -12,16 +12,15 @@ import (
 // Watcher is notified of the changes of watched tasks. Its methods may be called by any number of goroutines at once,
 // but for one log by one at a time.
 type Watcher interface {
-	// Watches reports whether a task that is about to be started is watched. A task that exists becomes watched
-	// by Partner.Watch.
+	// Watches reports whether a task about to be started is watched. An existing task becomes watched by Partner.Watch.
 	Watches(ctx context.Context, log string) (bool, error)
 	// Notify receives changes of a watched task's state, in order, after they are appended to the task's log and before
-	// the next command is executed. It must not wait for a receiver. ctx carries the trace of what caused them.
+	// the next command is executed. It must not wait for a receiver. ctx carries the trace of their cause.
 	Notify(ctx context.Context, log string, changes []task.Change)
 }
 
 // Watch calls f with the name of the log of a Leader's task and with the position of the task, while nothing can happen
-// to the task. The engine's Watcher is notified of everything that happens to it from then on. The task need not exist.
+// to the task. The engine's Watcher is notified of all its changes from then on. The task need not exist.
 func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.Position) error) error {
 	memory := p.Memory.Lease(leader)
 	defer memory.Release()
@@ -38,12 +37,12 @@ func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log s
 	return f(tk.log, tk.position())
 }
 
-// position returns how far the task has come. tk.mu is held.
+// position returns the task's position in its log. tk.mu is held.
 func (tk *activeTask) position() task.Position {
 	return task.Position{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Status().State.Terminal()}
 }
 
-// watch has the engine's Watcher notified of what happens to a task that exists. It must be called before a webhook is
+// watch has the engine's Watcher notified of the changes of an existing task. It must be called before a webhook is
 // set: a mark without a webhook does no harm, but a webhook without the mark would miss changes. tk.mu is held.
 func (tk *activeTask) watch(ctx context.Context) error {
 	if !tk.exists || tk.meta.Watched || tk.fold.Status().State.Terminal() {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// workers calls functions in goroutines that are reused, because a new one must grow its stack again, and a turn needs
-// a deep one. It has no bound of its own: every run belongs to a task, and tasks are bounded.
+// workers calls functions in reused goroutines, because a new one must grow its stack again, and a turn needs a deep
+// one. It has no bound of its own: every run belongs to a task, and tasks are bounded.
 type workers struct {
-	running sync.WaitGroup // functions that run
+	running sync.WaitGroup // functions under way
 	serving sync.WaitGroup // goroutines
 	idle    chan func()    // a worker without work waits here
 	closing <-chan struct{}
 }
 
-// workerIdle is how long a worker without work waits for the next function before it ends.
+// workerIdle is the time for which a worker without work waits for the next function before it ends.
 const workerIdle = 10 * time.Second
 
 func newWorkers(closing <-chan struct{}) *workers {
@@ -29,14 +29,14 @@ func (w *workers) Go(f func()) {
 	w.Run(f)
 }
 
-// Add counts a function that another goroutine runs, or that Run is to run. Done must be called, or Run. Add must not
+// Add counts a function run by another goroutine, or about to be run by Run. Done must be called, or Run. Add must not
 // be called once Wait waits.
 func (w *workers) Add() { w.running.Add(1) }
 
-// Done says that a function which Add has counted has returned.
+// Done notes the return of a function counted by Add.
 func (w *workers) Done() { w.running.Done() }
 
-// Run runs a function that Add has counted. It may be called while Wait waits.
+// Run runs a function counted by Add. It may be called while Wait waits.
 func (w *workers) Run(f func()) {
 	work := func() {
 		defer w.running.Done()

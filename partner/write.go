@@ -9,11 +9,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// write holds the stored form of a batch while it is written, since the store keeps no reference to it, or that of a
-// metadata while it is encoded.
+// write holds the stored form of a batch while it is written, since the store keeps no reference to it, or the form of
+// a metadata while it is encoded.
 type write struct {
 	records [][]byte
-	buf     []byte // of the records that are not pieces
+	buf     []byte // of the records other than pieces
 }
 
 var writes = sync.Pool{New: func() any { return new(write) }}
@@ -45,7 +45,7 @@ func (w *write) encode(b *batch) (size int64) {
 		}
 		from := len(w.buf)
 		w.buf = task.AppendEvent(w.buf, ev)
-		// Where buf has grown, the records before are in its old memory.
+		// If buf has grown, the records before are in its old memory.
 		w.records = append(w.records, w.buf[from:len(w.buf):len(w.buf)])
 		size += int64(len(w.buf) - from)
 	}
