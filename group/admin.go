@@ -21,7 +21,7 @@ type Status struct {
 
 	State       State
 	Since       time.Time // of State
-	LastError   string    // why there is no link; empty while there is one
+	LastError   string    // the reason for having no link; empty with one
 	NextAttempt time.Time // to connect; zero if none is planned
 	Muted       bool
 	Blocked     bool // the broker takes no publications now
@@ -32,7 +32,7 @@ type Status struct {
 	Members   []string // AICs of the partners, as the last invitation has named them
 	Broker    string   // host:port
 	VHost     string
-	Node      string // what the broker says of itself
+	Node      string // the broker's own name
 	Exchange  string
 	Queue     string
 
@@ -91,8 +91,8 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 	}
 }
 
-// notTaken returns what has become of a request to leave when the supervisor takes no more: what it has answered, or
-// why it has not taken the request.
+// notTaken returns the outcome of a request to leave when the supervisor takes no more: its answer, or its reason for
+// not taking the request.
 func (m *membership) notTaken(stored <-chan error) error {
 	select {
 	case err := <-stored:
@@ -105,8 +105,8 @@ func (m *membership) notTaken(stored <-chan error) error {
 	return errNoMembership()
 }
 
-// LeaveAll makes all Partners leave all groups of a Leader that may lead no more, and does not wait for it. Tasks that
-// run go on, without the groups. A leave that cannot be stored is tried again by the next call.
+// LeaveAll makes all Partners leave all groups of a Leader that may lead no more, and does not wait for it. Running
+// tasks go on, without the groups. A leave not storable now is tried again by the next call.
 func (e *Engine) LeaveAll(leader string) {
 	e.leaveAll(func(k key) bool { return k.leader == leader })
 }
@@ -159,7 +159,7 @@ func errNoMembership() error {
 	return task.Errorf(task.InvalidParams, "there is no such membership of a group")
 }
 
-// view returns what an operator sees.
+// view returns an operator's view.
 func (m *membership) view() Status {
 	m.mu.Lock()
 	r := m.record

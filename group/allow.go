@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Broker is a pattern for the brokers to which a Partner may connect.
+// Broker is a pattern for the brokers of a Partner's connections.
 type Broker struct {
 	host string // in lower case; with a dot at its beginning, every name below a domain
 	port int    // 0 for any
@@ -58,7 +58,7 @@ func ParseBroker(pattern string) (Broker, error) {
 	return b, nil
 }
 
-// normaliseHost returns a host in the form in which hosts are compared.
+// normaliseHost returns a host in the form for comparing hosts.
 func normaliseHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 // matches reports whether the pattern has a broker.
@@ -73,7 +73,7 @@ func (b Broker) matches(host string, port int) bool {
 	return host == b.host
 }
 
-// allowed reports whether one of the patterns has a broker, and whether one that has it asks for TLS.
+// allowed reports whether one of the patterns has a broker, and whether one of those asks for TLS.
 func allowed(patterns []Broker, host string, port int) (ok, tls bool) {
 	for _, b := range patterns {
 		if b.matches(host, port) {
@@ -83,8 +83,8 @@ func allowed(patterns []Broker, host string, port int) (ok, tls bool) {
 	return ok, tls
 }
 
-// Address returns where the broker of a pattern is reached, and whether by TLS. It is empty for the names below a
-// domain. Without a port, it has that of AMQP, or of AMQP over TLS.
+// Address returns the address of the broker of a pattern, and whether it is reached by TLS. It is empty for the names
+// below a domain. Without a port, it has the port of AMQP, or of AMQP over TLS.
 func (b Broker) Address() (address string, tls bool) {
 	if strings.HasPrefix(b.host, ".") {
 		return "", false

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// swift is a link that confirms everything at once.
+// swift is a link confirming everything at once.
 type swift struct {
 	link
 	done chan func(error)

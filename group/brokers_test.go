@@ -12,14 +12,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 )
 
-// brokers are brokers that hold the queues of one agent, by the address of the broker. They stand in for a broker.Pool.
+// brokers are brokers with the queues of one agent, by the address of the broker. They stand in for a broker.Pool.
 type brokers struct {
 	mu      sync.Mutex
 	byName  map[string]*fakeBroker // by host
-	joins   []broker.Config        // that were asked for
-	events  []string               // what happened, in order
+	joins   []broker.Config        // the requested ones
+	events  []string               // all events, in order
 	closed  bool
-	waiting int // joins that a broker which hangs has not answered
+	waiting int // joins not answered by a hanging broker
 }
 
 // fakeBroker is a broker.
@@ -35,11 +35,11 @@ type fakeBroker struct {
 	queues  map[string]*fakeQueue
 	links   []*fakeLink
 	holds   bool // nothing is confirmed
-	keeps   int  // deletions of queues that still fail
+	keeps   int  // deletions of queues still to fail
 	sent    []broker.Message
 }
 
-// fakeQueue holds the messages that no link has.
+// fakeQueue holds the messages not at a link.
 type fakeQueue struct{ messages []string }
 
 func newBrokers(hosts ...string) *brokers {
@@ -118,7 +118,7 @@ func (b *brokers) change(f func()) {
 	f()
 }
 
-// asked returns the links that were asked for.
+// asked returns the requested links.
 func (b *brokers) asked() []broker.Config {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +144,7 @@ func (at *fakeBroker) publish(body string) {
 	at.deliver()
 }
 
-// deliver has the link that has begun to consume last take what waits in its queue.
+// deliver has the last link to consume take the messages of its queue.
 func (at *fakeBroker) deliver() {
 	for {
 		at.all.mu.Lock()
@@ -298,7 +298,7 @@ func (l *fakeLink) Undo(ctx context.Context) {
 // Close implements link.
 func (l *fakeLink) Close() { l.end(brokerError(broker.Closed, l.config.Address.Host, "closed")) }
 
-// end ends the link. What is not acknowledged is in the queue again.
+// end ends the link. Messages not acknowledged are in the queue again.
 func (l *fakeLink) end(err error) {
 	l.at.all.mu.Lock()
 	if l.err != nil {
@@ -330,7 +330,7 @@ func (l *fakeLink) Err() error {
 	return l.err
 }
 
-// checkEvents checks what has happened at the brokers since the last time. Message ids are left out.
+// checkEvents checks the events at the brokers since the last time. Message ids are left out.
 func (b *brokers) checkEvents(t *testing.T, want ...string) {
 	t.Helper()
 	got := b.took()

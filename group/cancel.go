@@ -24,7 +24,7 @@ func (t *groupTasks) stop(ctx context.Context) error {
 	return t.awaitCommands(ctx)
 }
 
-// cancel implements tasks. A task whose agent refuses is left to itself.
+// cancel implements tasks. If its agent refuses, a task is left to itself.
 func (t *groupTasks) cancel(ctx context.Context) error {
 	if err := t.stop(ctx); err != nil {
 		return err
@@ -71,10 +71,10 @@ func (t *groupTasks) starting() bool {
 	return false
 }
 
-// cancelParallel is how many tasks are canceled at a time.
+// cancelParallel is the number of tasks canceled at a time.
 const cancelParallel = 16
 
-// cancelAll cancels the tasks that run. It reports false if that has to be tried again.
+// cancelAll cancels the running tasks. It reports false if this has to be tried again.
 func (t *groupTasks) cancelAll(ctx context.Context) bool {
 	var logs []string
 	t.mu.Lock()
@@ -109,7 +109,7 @@ func (t *groupTasks) cancelAll(ctx context.Context) bool {
 	return !again.Load()
 }
 
-// cancelByMember returns a cancel that the member sends itself, in the name of its Leader.
+// cancelByMember returns a cancel by the member to itself, in the name of its Leader.
 func cancelByMember() task.Message {
 	return task.Message{ID: rand.Text(), Command: task.Cancel, SenderRole: task.Leader,
 		DataItems: []task.DataItem{task.Text("canceled: the agent leaves the group")}}

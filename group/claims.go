@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// How many invitations without a proven sender the Partner refuses in writing, in a window of time: of one inbox, and
-// of one Leader that they name. A user of the broker with access to the inbox can name any Leader, and would have the
+// The most invitations without a proven sender refused in writing by the Partner, in a window of time: of one inbox,
+// and of one named Leader. A user of the broker with access to the inbox can name any Leader, and would have the
 // Partner fill that Leader's inbox.
 const (
 	claimWindow       = time.Minute
@@ -40,7 +40,7 @@ func (c *claims) take(leader string) bool {
 	return true
 }
 
-// stop begins a window in which none is written: the broker has not taken one, which has ended the link.
+// stop begins a window without refusals: the broker has not taken one, and so has ended the link.
 func (c *claims) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// lane is the commands that wait for those before them for the same task. Commands for different tasks do not wait for
-// each other. The broker's prefetch bounds how many commands there are.
+// lane is the queue of commands for the same task. Commands for different tasks do not wait for each other. The
+// broker's prefetch bounds the number of commands.
 type lane = queue[*command]
 
 // command is a command of the group for a task.
@@ -28,11 +28,11 @@ type command struct {
 	size    int    // of the message
 	trace   map[string]string
 	ack     func()
-	summary gateway.Summary // what the log says about it
+	summary gateway.Summary // the log's account of it
 }
 
-// peer is the Leader as the peer of its commands. A Leader that has proven nothing when it invited the agent proves
-// nothing by its messages.
+// peer is the Leader as the peer of its commands. A Leader without a proof in its invitation proves nothing by its
+// messages.
 func (t *groupTasks) peer() identity.Peer {
 	if strings.HasPrefix(t.leader, quota.Unverified) {
 		return identity.Peer{}
@@ -105,7 +105,7 @@ func (t *groupTasks) carryOut(c *command) (done bool) {
 	}
 }
 
-// errNotExecuted says that a command was not executed, and is to be delivered again.
+// errNotExecuted is the error of a command not executed, to be delivered again.
 var errNotExecuted = task.Errorf(task.Internal, "the command was not executed")
 
 // try executes a command once. Unless it returns an error, it acknowledges the command, or has it acknowledged when its
@@ -157,22 +157,22 @@ func (t *groupTasks) try(c *command) error {
 	return nil
 }
 
-// isRefusal reports whether a call is refused for who makes it, or because of a limit.
+// isRefusal reports whether a call is refused for its caller, or because of a limit.
 func isRefusal(err error) bool {
 	kind := task.KindOf(err)
 	return kind == task.LimitExceeded || kind == task.AuthorizationFailed
 }
 
-// exists reports whether there may be a task: a start that is delivered again must not be published as rejected.
+// exists reports whether there may be a task: a start delivered again must not be published as rejected.
 func (t *groupTasks) exists(log string) bool {
 	_, err := t.store.Head(t.base, log)
 	return !errors.Is(err, replay.ErrNotFound)
 }
 
-// errNoTask is why a command is dropped whose task is not one of the group, or has ended.
+// errNoTask is the reason to drop a command for a task outside the group, or for an ended one.
 var errNoTask = task.Errorf(task.TaskNotFound, "there is no such task")
 
-// dropped logs that a command is not executed: the exchange has no form for errors.
+// dropped logs a command not executed: the exchange has no form for errors.
 func (t *groupTasks) dropped(c *command, err error, reason any) {
 	m := &c.call.Message
 	c.summary.Error = task.KindOf(err).String()
@@ -180,15 +180,14 @@ func (t *groupTasks) dropped(c *command, err error, reason any) {
 		"command", string(m.Command), "reason", reason)
 }
 
-// log logs that a command was executed, or dropped.
+// log logs an executed or dropped command.
 func (t *groupTasks) log(c *command, took time.Duration) {
 	log, level := t.member.access()
 	log.Log(t.base, level, "a command of a group was handled", "user_id", c.summary.User, "aip", c.summary,
 		"partner", t.partner, "group", t.group, "message", c.id, "duration", took)
 }
 
-// call gives a command to the gateway, and returns the reply to a get; nil if that is for a task of no group, or of
-// another one.
+// call gives a command to the gateway, and returns the reply to a get; nil for a task of no group, or of another one.
 func (t *groupTasks) call(gw *gateway.Gateway, c *command, r *reply) (body []byte, err error) {
 	ctx, span := t.startCommand(c)
 	defer func() { endCommand(span, err) }()

@@ -16,7 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// saveDelay is how long after a confirm the cursor is stored. What is published again after a crash has the same ids.
+// saveDelay is the time from a confirm until the cursor is stored. Messages published again after a crash have the same
+// ids.
 const saveDelay = 200 * time.Millisecond
 
 // changedCursor has the cursor of a follower stored soon. mu is held.
@@ -36,7 +37,7 @@ func (t *groupTasks) saveAfter(d time.Duration) {
 	}
 }
 
-// save stores the cursors that have changed, and drops those of the followers that have published everything.
+// save stores the changed cursors, and drops those of followers with everything published.
 func (t *groupTasks) save(ctx context.Context) {
 	t.saver.Lock()
 	defer t.saver.Unlock()
@@ -46,7 +47,7 @@ func (t *groupTasks) save(ctx context.Context) {
 	t.dirty = nil
 	for i, f := range list {
 		err := t.saveCursor(ctx, f)
-		if err != nil && !errors.Is(err, replay.ErrConflict) { // a conflict says that the log has ended
+		if err != nil && !errors.Is(err, replay.ErrConflict) { // at a conflict the log has ended
 			f.dirty = true
 			t.dirty = append(append(t.dirty, f), list[i+1:]...)
 			break
@@ -88,8 +89,8 @@ func (t *groupTasks) saveCursor(ctx context.Context, f *follower) error {
 	return err
 }
 
-// wasStarted reports whether the start of a task was stored: what cannot be stored may be stored all the same, when the
-// store can be used again.
+// wasStarted reports whether the start of a task was stored: after a failed write, it may be stored all the same, when
+// the store can be used again.
 func (t *groupTasks) wasStarted(ctx context.Context, f *follower) (bool, error) {
 	_, err := t.store.Head(ctx, f.log)
 	if errors.Is(err, replay.ErrNotFound) {
@@ -98,7 +99,7 @@ func (t *groupTasks) wasStarted(ctx context.Context, f *follower) (bool, error) 
 	return err == nil, err
 }
 
-// remove removes a follower that has nothing more to publish. mu is held.
+// remove removes a follower with nothing more to publish. mu is held.
 func (t *groupTasks) remove(f *follower) {
 	f.over = true
 	if t.current != f {
@@ -110,7 +111,7 @@ func (t *groupTasks) remove(f *follower) {
 	t.changed.Broadcast()
 }
 
-// restore takes a follower back whose start was stored after all. mu is held.
+// restore takes a follower back, as its start was stored after all. mu is held.
 func (t *groupTasks) restore(f *follower) {
 	f.begun = true
 	if t.followers[f.task] == nil { // otherwise there is another one since
@@ -120,8 +121,8 @@ func (t *groupTasks) restore(f *follower) {
 	}
 }
 
-// Accept implements partner.Acceptor: it has a task that is started in a group published there. A task that exists
-// stays what it is.
+// Accept implements partner.Acceptor: it has a task started in a group published there. An existing task stays as it
+// is.
 func (e *Engine) Accept(
 	ctx context.Context, log string, at task.Position, c *partner.Request,
 ) (partner.Accepted, error) {
@@ -167,7 +168,7 @@ func (t *groupTasks) follow(
 		t.mu.Unlock()
 		return partner.Accepted{}, errLeaves
 	}
-	if had := t.followers[id]; had != nil { // of a task that is no longer stored
+	if had := t.followers[id]; had != nil { // of a task no longer stored
 		t.remove(had)
 		t.changedCursor(had)
 	}
@@ -181,7 +182,7 @@ func (t *groupTasks) follow(
 		t.remove(f)
 		return partner.Accepted{}, partner.StoreError(err, "the task cannot be stored")
 	}
-	c.Durable = false // what is published again after a crash has the same ids
+	c.Durable = false // messages published again after a crash have the same ids
 	t.mu.Lock()
 	f.cursor = c
 	t.mu.Unlock()
@@ -191,7 +192,7 @@ func (t *groupTasks) follow(
 	}, nil
 }
 
-// newFollower returns the follower of a task, which continues at its cursor.
+// newFollower returns the follower of a task. It continues at its cursor.
 func (t *groupTasks) newFollower(id, log string, a about, c follow.Cursor) *follower {
 	f := &follower{tasks: t, task: id, log: log, about: a, cursor: c, confirmed: c.Position, at: c.Position,
 		tail: follow.New(t.store, log, c.Position, true)}
@@ -214,7 +215,7 @@ func (t *groupTasks) begin(f *follower) {
 	t.changed.Broadcast()
 }
 
-// undo ends the follower of a task that is not started.
+// undo ends the follower of a task not started.
 func (t *groupTasks) undo(f *follower) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,8 +223,8 @@ func (t *groupTasks) undo(f *follower) {
 	t.changedCursor(f)
 }
 
-// acceptLater has the start of a task accepted when its agent had the time in which a start is answered otherwise.
-// Until then the agent may reject it. mu is held.
+// acceptLater has the start of a task accepted after the time of its agent to answer a start. Until then the agent may
+// reject it. mu is held.
 func (t *groupTasks) acceptLater(f *follower) {
 	if f.confirmed.Seq > 0 || t.closed {
 		return
@@ -252,7 +253,7 @@ func (t *groupTasks) accept(f *follower) {
 	}
 }
 
-// recover finds the followers that an earlier process has left.
+// recover finds the followers left by an earlier process.
 func (t *groupTasks) recover() {
 	defer close(t.recovered)
 	for {

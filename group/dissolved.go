@@ -10,7 +10,7 @@ import (
 )
 
 // A Leader that dissolves its group deletes the exchange, or takes the rights to it from the members, perhaps while the
-// gateway is away. The command that says so is then in the agent's queue. So where the exchange is out of reach, the
+// gateway is away. The command to dissolve it is then in the agent's queue. So if the exchange is out of reach, the
 // queue is read by itself: commands are executed, but nothing can be published, as if the member was muted. A command
 // to leave ends the membership. Without one, time does: the exchange may have been deleted to be declared again.
 
@@ -22,7 +22,7 @@ func lacksExchange(err error) bool {
 	return isKind(err, broker.NoExchange, broker.PermissionDenied, broker.VHostRefused)
 }
 
-// withoutExchange is for an attempt to connect that has failed with err, because of the exchange.
+// withoutExchange is for an attempt to connect, failed with err because of the exchange.
 func (m *membership) withoutExchange(ctx context.Context, err error) {
 	if m.lacking.IsZero() {
 		m.lacking = time.Now()
@@ -41,7 +41,7 @@ func (m *membership) withoutExchange(ctx context.Context, err error) {
 	m.retry(Reconnecting, backoff(m.failures), err)
 }
 
-// dialQueue makes a link that only reads the queue; nil after an error.
+// dialQueue makes a link only reading the queue; nil after an error.
 func (m *membership) dialQueue(ctx context.Context) (link, error) {
 	r := m.record
 	r.Exchange = ""
@@ -58,7 +58,7 @@ func (m *membership) dialQueue(ctx context.Context) (link, error) {
 	return l, nil
 }
 
-// attendRest does what is due while only the queue can be read.
+// attendRest does all due work while only the queue can be read.
 func (m *membership) attendRest() {
 	m.executeCommands()
 	m.mu.Lock()
@@ -73,12 +73,13 @@ func (m *membership) attendRest() {
 	}
 }
 
-// isForsaken reports whether the exchange was out of reach for so long that the membership ends.
+// isForsaken reports whether the exchange was out of reach for too long: then the membership ends.
 func (m *membership) isForsaken(now time.Time) bool {
 	return !m.lacking.IsZero() && m.config != nil && now.Sub(m.lacking) >= m.config.ExchangeWait
 }
 
-// dissolved ends a membership whose group has no exchange any more. Its tasks are canceled, and its queue is deleted.
+// dissolved ends a membership of a group without an exchange any more. Its tasks are canceled, and its queue is
+// deleted.
 func (m *membership) dissolved() {
 	m.cancelTasks()
 	base := m.home.base
@@ -104,7 +105,7 @@ func (m *membership) dissolved() {
 	m.end()
 }
 
-// closeRest ends the link that only reads the queue, if there is one.
+// closeRest ends the link only reading the queue, if there is one.
 func (m *membership) closeRest() {
 	if l := m.rest; l != nil {
 		m.rest = nil

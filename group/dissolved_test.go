@@ -25,8 +25,8 @@ func (m *memberships) hasQueue() (has bool) {
 	return has
 }
 
-// TestDissolvedWhileAway has a Leader dissolve its group while the gateway is away. The command for that is in the
-// queue, behind more commands than the broker sends at once.
+// TestDissolvedWhileAway has a Leader dissolve its group while the gateway is away. The command for it is in the queue,
+// behind more commands than the broker sends at once.
 func TestDissolvedWhileAway(t *testing.T) {
 	for _, command := range []task.GroupCommand{task.Disband, task.LeaveGroup} {
 		for _, kind := range []broker.Kind{broker.NoExchange, broker.PermissionDenied} {
@@ -123,7 +123,7 @@ func TestExchangeIsGoneAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestExchangeIsGoneAndTheQueueDenied ends a membership that may not even read its queue.
+// TestExchangeIsGoneAndTheQueueDenied ends a membership without even the right to read its queue.
 func TestExchangeIsGoneAndTheQueueDenied(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()

@@ -22,32 +22,32 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Config is the configuration of a Partner that takes part in groups.
+// Config is the configuration of a Partner taking part in groups.
 type Config struct {
 	Name    string           // of the Partner, as in the names of its tasks' logs
-	AIC     string           // of the Partner, by which groups know it
+	AIC     string           // of the Partner, its name in groups
 	Gateway *gateway.Gateway // executes the commands of groups
 
-	Brokers []Broker // to which the Partner may connect, beside that of its inbox
-	Inbox   *Inbox   // where Leaders invite the Partner, beside calls; nil for nowhere
-	// InboxWithoutUserID has an invitation in the inbox count that has no AMQP user_id: as one of the Leader that it
-	// names.
+	Brokers []Broker // for the Partner to connect to, beside that of its inbox
+	Inbox   *Inbox   // for invitations by Leaders, beside calls; nil for none
+	// InboxWithoutUserID has an invitation in the inbox without an AMQP user_id count: as one of the Leader it names.
 	InboxWithoutUserID bool
-	// Exchanges are names of exchanges by the AIC of the Leader that may use them, beside those that have its name. A star
-	// at the end stands for any rest.
+	// Exchanges are names of exchanges by the AIC of the Leader allowed to use them, beside those with its name. A star at
+	// the end stands for any rest.
 	Exchanges map[string][]string
-	Egress    *egress.Policy // which addresses may be reached; default: public ones, by TLS
+	Egress    *egress.Policy // the addresses to be reached; default: public ones, by TLS
 	TLS       *tls.Config    // roots, and the client certificate for EXTERNAL; default: the system's roots, none
 	Key       []byte         // seals access tokens in the store; empty: they stay in memory
 
-	// ExchangeWait is how long a membership is kept whose exchange is gone, or not for the agent any more; default 1 h.
+	// ExchangeWait is the time for which a membership is kept after its exchange is gone, or not for the agent any more;
+	// default 1 h.
 	ExchangeWait time.Duration
 
 	MaxGroups          int // memberships at a time; default 1000
 	MaxGroupsPerLeader int // of one Leader; default 500
-	Prefetch           int // messages of a group that the broker sends before one is acknowledged; default 64
+	Prefetch           int // messages of a group in flight from the broker before one is acknowledged; default 64
 
-	Log    *slog.Logger // default: the one that Open was given
+	Log    *slog.Logger // default: the one given to Open
 	Access *slog.Logger // has a line for each command; without it, Log has these lines, at debug level
 }
 
@@ -58,8 +58,8 @@ const (
 	DefaultPrefetch           = 64
 )
 
-// Engine keeps the memberships of all Partners, in the shards that this process owns. There is one for all shards,
-// since an exchange belongs to one Leader, whatever the shard, and connections are shared. It outlives configurations:
+// Engine keeps the memberships of all Partners, in the shards owned by this process. There is one for all shards, since
+// an exchange belongs to one Leader, whatever the shard, and connections are shared. It outlives configurations:
 // Partners are registered and unregistered with theirs, while memberships and their links to brokers stay. Its methods
 // may be called by any number of goroutines at once.
 type Engine struct {
@@ -71,29 +71,29 @@ type Engine struct {
 
 	exchanges *ask.Service[wanted, inUse] // at other processes
 
-	deleting chan struct{} // has a place for each membership that may delete its queue now
+	deleting chan struct{} // has a place for each membership allowed to delete its queue now
 
-	mu          sync.Mutex            // guards what follows, and additions to the work of homes
+	mu          sync.Mutex            // guards the fields below, and additions to the work of homes
 	partners    map[string][]*Partner // by name; the one registered last is the present one
 	memberships map[key]*membership
-	past        map[string]Traffic // of the memberships that have ended, by the name of the Partner
-	open        map[int]*home      // shards whose memberships are here
-	inboxes     map[string]*inbox  // that are read here, by the name of the Partner
-	mail        map[string]*Mail   // what inboxes have brought, likewise
+	past        map[string]Traffic // of the ended memberships, by the name of the Partner
+	open        map[int]*home      // shards with their memberships here
+	inboxes     map[string]*inbox  // those read here, by the name of the Partner
+	mail        map[string]*Mail   // brought by inboxes, likewise
 }
 
 // key is the name of a membership.
 type key struct{ partner, leader, group string }
 
-// Open makes an engine over the shards that this process owns now and later. A membership is connected when its Partner
-// is registered. The tracer records the commands of groups and what is published; nil for none.
+// Open makes an engine over the shards owned by this process now and later. A membership is connected when its Partner
+// is registered. The tracer records the commands of groups and the publications; nil for none.
 func Open(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Engine, error) {
 	return open(set, log, newPool(), func(m *membership) tasks {
 		return newGroupTasks(m.home.store, m.key, m, tracer)
 	})
 }
 
-// open is Open with what tests replace: the brokers, and the tasks of a membership.
+// open is Open with the parts replaced by tests: the brokers, and the tasks of a membership.
 func open(set *shard.Set, log *slog.Logger, dial dialer, newTasks func(*membership) tasks) (*Engine, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -118,7 +118,7 @@ func (e *Engine) Close() {
 	e.dial.Close()
 }
 
-// Partner is a Partner that takes part in groups, under one configuration. It implements gateway.Groups.
+// Partner is a Partner taking part in groups, under one configuration. It implements gateway.Groups.
 type Partner struct {
 	Config
 	engine *Engine
@@ -126,8 +126,8 @@ type Partner struct {
 	dialer *egress.Dialer // of all its connections, so that they may be shared
 }
 
-// Register makes a Partner take part in groups. Its memberships are connected, or stay so, under the configuration that
-// was registered last. An error says what is wrong with the configuration.
+// Register makes a Partner take part in groups. Its memberships are connected, or stay so, under the configuration
+// registered last. An error names the fault of the configuration.
 func (e *Engine) Register(c Config) (*Partner, error) {
 	if c.MaxGroups <= 0 {
 		c.MaxGroups = DefaultMaxGroups
@@ -182,7 +182,7 @@ func (p *Partner) Unregister() {
 	e.configured(p.Name)
 }
 
-// configured has the supervisors of a Partner's memberships, and what reads its inbox, look at the present
+// configured has the supervisors of a Partner's memberships, and the reader of its inbox, look at the present
 // configuration. The caller holds e.mu.
 func (e *Engine) configured(name string) {
 	for k, m := range e.memberships {
@@ -200,7 +200,7 @@ func (e *Engine) partner(name string) *Partner {
 	return e.present(name)
 }
 
-// present is partner for a caller that holds e.mu.
+// present is partner for a caller holding e.mu.
 func (e *Engine) present(name string) *Partner {
 	if list := e.partners[name]; len(list) > 0 {
 		return list[len(list)-1]
@@ -222,7 +222,7 @@ func (p *Partner) Has(leader, groupID string) bool {
 	return m != nil && m.isMember()
 }
 
-// take returns the membership of a key, which it makes if there is none and the limits allow one more.
+// take returns the membership of a key. It makes one if there is none and the limits allow one more.
 func (e *Engine) take(p *Partner, k key) (*membership, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -259,7 +259,7 @@ func limitExceeded(limit string, max int) error {
 		WithData("limit", limit).WithData("max", max)
 }
 
-// forget removes a membership that is over. What it has received and published still counts.
+// forget removes a membership that is over. Its traffic still counts.
 func (e *Engine) forget(m *membership) {
 	done := m.tasks.traffic()
 	done.Unconfirmed, done.Lag, done.Tasks = 0, 0, 0

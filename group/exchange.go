@@ -10,16 +10,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// A broker knows users and not Leaders. Where one user of the broker serves several Leaders, as the client certificate
-// of the Partner does, an invitation may name an exchange to which its Leader has no right: the Partner would write
-// into the group of another Leader, as a member whom that Leader believes, and would have a queue bound to that group
-// which the inviter may read. So an exchange belongs to one Leader: by its name, because the operator says so, or
-// because that Leader was there first.
+// A broker knows users and not Leaders. If one user of the broker serves several Leaders, as the client certificate of
+// the Partner does, an invitation may name an exchange without its Leader having a right to it: the Partner would write
+// into the group of another Leader, as a trusted member, and would have a queue bound to that group, readable by the
+// inviter. So an exchange belongs to one Leader: by its name, because the operator says so, or because this Leader was
+// there first.
 
-// groupPrefix begins the names of exchanges and queues that belong to a group of a Leader, whose AIC follows.
+// groupPrefix begins the names of exchanges and queues of a group of a Leader. The Leader's AIC follows.
 const groupPrefix = "group_"
 
-// exchangeName returns the name that belongs to a group of a Leader, as the SDK of AIP v02 has it.
+// exchangeName returns the name for a group of a Leader, as the SDK of AIP v02 has it.
 func exchangeName(leader, groupID string) string { return groupPrefix + leader + "_" + groupID }
 
 // isNamedFor reports whether an exchange has the name of a Leader's group. AICs are compared without regard to case.
@@ -58,9 +58,8 @@ func (p *Partner) isListed(exchange, leader string) bool {
 	return false
 }
 
-// mayUse returns why a Leader may not have its group at the exchange of a record; nil if it may. shared says that the
-// user of the broker serves another Leader, too. A Leader that has proven nothing has no right by the AIC that it
-// names.
+// mayUse returns an error if a Leader may not have its group at the exchange of a record. With shared, the user of the
+// broker serves another Leader, too. A Leader without a proof has no right by the AIC it names.
 func (p *Partner) mayUse(k key, r *record, shared bool) error {
 	leader, unproven := strings.CutPrefix(k.leader, quota.Unverified)
 	own := isNamedFor(r.Exchange, leader, k.group) || p.isListed(r.Exchange, leader)
@@ -86,13 +85,13 @@ func (p *Partner) mayUse(k key, r *record, shared bool) error {
 	return err.WithField("params.amqp.exchange")
 }
 
-// claim is an exchange that a membership uses, or is about to.
+// claim is an exchange in use by a membership, or about to be.
 type claim struct {
 	host        string // as hosts are compared
 	port        int
-	node        string // what the broker says of itself; empty before it is asked
+	node        string // the broker's own name; empty before it is asked
 	vhost, name string
-	byName      bool // the login is by certificate, so that two addresses of one broker are one place
+	byName      bool // the login is by certificate: two addresses of one broker are one place
 }
 
 // claimOf returns the claim of a record.
@@ -100,7 +99,7 @@ func claimOf(r *record) claim {
 	return claim{normaliseHost(r.Host), r.Port, r.Node, normaliseVHost(r.VHost), r.Exchange, !r.HasToken}
 }
 
-// normaliseVHost returns a virtual host without the slash that the broker may not know: see broker.Info.
+// normaliseVHost returns a virtual host without the slash perhaps unknown to the broker: see broker.Info.
 func normaliseVHost(name string) string {
 	if rest := strings.TrimPrefix(name, "/"); rest != "" {
 		return rest
@@ -108,8 +107,8 @@ func normaliseVHost(name string) string {
 	return name
 }
 
-// meets reports whether two claims are for one exchange. What a broker says of itself counts only between logins that
-// may have only exchanges of their Leader's: a broker may lie.
+// meets reports whether two claims are for one exchange. A broker's own name counts only between logins restricted to
+// exchanges of their Leader: a broker may lie.
 func (c claim) meets(d claim) bool {
 	sameBroker := c.host == d.host && c.port == d.port || c.byName && d.byName && c.node != "" && c.node == d.node
 	return sameBroker && c.vhost == d.vhost && c.name == d.name
@@ -136,8 +135,8 @@ func (e *Engine) isFreeLocked(k key, c claim) error {
 	return nil
 }
 
-// claim has a membership claim the exchange of a record, if no membership of another Leader has. What it has claimed
-// before stays until claimOnly.
+// claim has a membership claim the exchange of a record, if no membership of another Leader has. Its earlier claims
+// stay until claimOnly.
 func (e *Engine) claim(m *membership, r *record) error {
 	if err := e.claimHere(m, claimOf(r)); err != nil {
 		return err
@@ -163,7 +162,7 @@ func (e *Engine) claimHere(m *membership, c claim) error {
 	return nil
 }
 
-// unclaim has a membership give up what it has claimed last.
+// unclaim has a membership give up its last claim.
 func (e *Engine) unclaim(m *membership) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,8 +187,8 @@ func (e *Engine) holds(m *membership) error {
 	return e.claim(m, &m.record)
 }
 
-// mayMove returns why an invitation must not have the membership use the exchange of the next record; nil if it may. A
-// membership keeps what it has, though the user of the broker serves another Leader since.
+// mayMove returns an error if an invitation must not have the membership use the exchange of the next record. A
+// membership keeps its exchange, though the user of the broker serves another Leader since.
 func (m *membership) mayMove(p *Partner, next *record, token string) error {
 	keeps := m.isStored && m.record.Exchange == next.Exchange && m.record.HasToken == next.HasToken &&
 		m.record.sameBroker(next)
@@ -207,7 +206,7 @@ func (m *membership) mayMove(p *Partner, next *record, token string) error {
 	return m.engine.isFree(m.key, claimOf(next))
 }
 
-// serves reports whether the user of the broker of a membership that is invited serves another Leader already.
+// serves reports whether the user of the broker of an invited membership serves another Leader already.
 func (e *Engine) serves(k key, r *record, token string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

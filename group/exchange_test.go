@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Two Leaders with AICs, of which the second one is hostile.
+// Two Leaders with AICs. The second one is hostile.
 const (
 	victim   = "10001000011K94ZH3VDXLP4S5EB63614"
 	attacker = "10001000011K912345E789ABCDEF2353"
@@ -37,7 +37,7 @@ func (m *memberships) inviteBy(leader, groupID, exchange string, changes ...func
 // byCertificate leaves the access token out.
 func byCertificate(inv *task.Invitation) { inv.Server.AccessToken = "" }
 
-// TestExchangeOfALeader holds whose exchanges an invitation may name: an agent that logs in as one user for several
+// TestExchangeOfALeader: an invitation may name only exchanges of its Leader. An agent with one login for several
 // Leaders writes for none of them into the group of another.
 func TestExchangeOfALeader(t *testing.T) {
 	external := []func(*task.Invitation){byCertificate}
@@ -107,7 +107,7 @@ func TestExchangeOfALeader(t *testing.T) {
 				if tc.before == nil {
 					return
 				}
-				if err := tc.before(m); err != nil { // it stays what it was, and may be renewed
+				if err := tc.before(m); err != nil { // it stays as it was, and may be renewed
 					t.Errorf("the other Leader's invitation is answered %v", err)
 				}
 			})
@@ -115,14 +115,14 @@ func TestExchangeOfALeader(t *testing.T) {
 	}
 }
 
-// TestExchangeOfAnUnprovenLeader holds that a Leader has no right to an exchange by an AIC that it has not proven: the
-// Partner does not join, by its certificate, the group of the Leader that has the AIC.
+// TestExchangeOfAnUnprovenLeader: a Leader has no right to an exchange by an unproven AIC. The Partner does not join,
+// by its certificate, the group of the Leader with the AIC.
 func TestExchangeOfAnUnprovenLeader(t *testing.T) {
 	external := []func(*task.Invitation){byCertificate}
 	for name, tc := range map[string]struct {
 		exchange string
 		changes  []func(*task.Invitation)
-		before   bool // the Leader that has the AIC is there
+		before   bool // the Leader with the AIC is there
 		allowed  bool
 	}{
 		"by certificate, the name":           {"group_" + victim + "_g", external, false, false},
@@ -159,7 +159,7 @@ func TestExchangeOfAnUnprovenLeader(t *testing.T) {
 	}
 }
 
-// TestExchangeAfterALeader holds that an exchange is free when the membership that used it has ended or moved.
+// TestExchangeAfterALeader: an exchange is free when the membership using it has ended or moved.
 func TestExchangeAfterALeader(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		must := func(err error) {
@@ -184,7 +184,7 @@ func TestExchangeAfterALeader(t *testing.T) {
 	})
 }
 
-// TestExchangeOfAnotherConfiguration holds that a membership waits whose exchange is not listed any more.
+// TestExchangeOfAnotherConfiguration: a membership waits if its exchange is not listed any more.
 func TestExchangeOfAnotherConfiguration(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite(byCertificate)
@@ -199,8 +199,7 @@ func TestExchangeOfAnotherConfiguration(t *testing.T) {
 	})
 }
 
-// TestPublishesNoOtherTask holds that a group hears nothing of a task that was not started in it, though a task of the
-// same name was.
+// TestPublishesNoOtherTask: a group hears nothing of a task not started in it, though a task of the same name was.
 func TestPublishesNoOtherTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, working()}, {0, finished()}} }, nil)

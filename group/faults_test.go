@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestUnconfirmedBytes: a broker that does not confirm keeps few large publications from being written, and loses none.
+// TestUnconfirmedBytes: a broker without confirms keeps few large publications from being written, and loses none.
 func TestUnconfirmedBytes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const tasks, size = 6, 3 << 20
@@ -55,7 +55,7 @@ func TestUnconfirmedBytes(t *testing.T) {
 	})
 }
 
-// cursors returns how many cursors of followers are stored.
+// cursors returns the number of stored cursors of followers.
 func (w *world) cursors() (n int) {
 	for _, err := range w.store.List(w.t.Context(), string(logname.GroupTask), "") {
 		if err != nil {
@@ -66,8 +66,8 @@ func (w *world) cursors() (n int) {
 	return n
 }
 
-// TestWithoutATask: of a follower whose task was not started nothing is left, and neither is one that a crash has
-// left, or whose task is dropped.
+// TestWithoutATask: nothing is left of a follower without a started task, of one left by a crash, or of one with a
+// dropped task.
 func TestWithoutATask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
@@ -96,7 +96,7 @@ func TestWithoutATask(t *testing.T) {
 }
 
 // TestRefusalAfterWork: the work of an agent is published when it is reported. AIP's table leads from no state to
-// rejected, so an agent that refuses later has its task failed; in a direct call nothing was seen of the work.
+// rejected, so the task of an agent with a late refusal fails; in a direct call nothing was seen of the work.
 func TestRefusalAfterWork(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(*agent.Turn) []step {
@@ -112,7 +112,7 @@ func TestRefusalAfterWork(t *testing.T) {
 	})
 }
 
-// TestRefusalIsNotLost: a start that a limit refuses is acknowledged when the broker has confirmed the refusal, and not
+// TestRefusalIsNotLost: a start refused by a limit is acknowledged when the broker has confirmed the refusal, and not
 // before. So after a crash it is delivered and refused again, by a message with the same id.
 func TestRefusalIsNotLost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestRefusalIsNotLost(t *testing.T) {
 	})
 }
 
-// TestFailedStartWasStored: a start that the store has, although it said that it is unavailable, is published once.
+// TestFailedStartWasStored: a start in the store, although the store claimed to be unavailable, is published once.
 func TestFailedStartWasStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
@@ -170,7 +170,7 @@ type buggy struct{ *desk }
 
 func (buggy) manage(*task.Management, string, *broker.Delivery) { panic("a bug") }
 
-// TestBug: a message that meets a bug of the gateway is acknowledged as poison, and the next ones are executed.
+// TestBug: a message meeting a bug of the gateway is acknowledged as poison, and the next ones are executed.
 func TestBug(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
@@ -189,10 +189,10 @@ func TestBug(t *testing.T) {
 	})
 }
 
-// TestStartBesideACommand: a start by rpc is not held up by a command of the group for the same task that is about to
-// be executed, and the time in which the start is accepted is its own.
+// TestStartBesideACommand: a start by rpc is not held up by a command of the group for the same task, about to be
+// executed, and the time until the start is accepted is its own.
 func TestStartBesideACommand(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the lane of the command begins after the start
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the lane of the command must begin after the start
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, slow, nil)
 		w.connect(true)

@@ -20,18 +20,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// follower reads the log of a task and publishes what happens to the task: each status, and each product that is
-// complete, as the Task is at that event. While the task waits for its Leader, a follower holds only its position.
+// follower reads the log of a task and publishes the events of the task: each status, and each complete product, as the
+// Task is at that event. While the task waits for its Leader, a follower holds only its position.
 type follower struct {
 	tasks *groupTasks
 	task  string // the id of the task
 	log   string // the name of the task's log
 	about about
 
-	// What follows is guarded by tasks.mu.
+	// tasks.mu guards the fields below.
 	begun     bool // the start of the task is stored
 	queued    bool // it is in tasks.ready
-	rewound   bool // what was published is lost: the next step begins at confirmed
+	rewound   bool // publications were lost: the next step begins at confirmed
 	finished  bool // the task has ended, and everything is published
 	over      bool // its cursor is dropped, or about to be
 	dirty     bool // it is in tasks.dirty
@@ -40,18 +40,18 @@ type follower struct {
 	gets      replies
 	confirmed follow.Position
 	trace     map[string]string // the headers with the trace of the last command
-	pending   *time.Timer       // accepts the start; nil if that is done
+	pending   *time.Timer       // accepts the start; nil once it is done
 
-	// What follows belongs to the goroutine that publishes.
+	// The fields below belong to the publishing goroutine.
 	epoch uint64
-	at    follow.Position // after what is published
+	at    follow.Position // after the last publication
 	tail  *follow.Follower
 
 	delay    time.Duration // of the last attempt after a failure
 	reported bool          // a failure was logged
 }
 
-// about is what the cursor of a follower keeps beside its position. The names of the members are stored.
+// about is the part of a follower's cursor beside its position. The names of the members are stored.
 type about struct {
 	Dialect string    `json:"dialect"`
 	Created time.Time `json:"created"`
@@ -59,12 +59,12 @@ type about struct {
 	Accept time.Duration `json:"accept,omitempty"`
 }
 
-// errEnded says that nothing follows in the log of a task.
+// errEnded is the error at the end of the log of a task.
 var errEnded = errors.New("group: the task has ended")
 
-// advance publishes what has happened to the task since f.at, a page of the log at most. It reports whether more
-// follows at once; otherwise the follower is enqueued again when more happens. What is not published when it returns an
-// error is published by the next call.
+// advance publishes the events of the task since f.at, a page of the log at most. It reports whether more follows at
+// once; otherwise the follower is enqueued again when more happens. Events not published when it returns an error are
+// published by the next call.
 func (f *follower) advance(ctx context.Context) (more bool, err error) {
 	steps, more, err := f.tail.Next(ctx)
 	if err == nil {
@@ -96,7 +96,7 @@ func (t *groupTasks) wake(f *follower) {
 
 // publishSteps publishes steps, as far as they are published at all.
 func (f *follower) publishSteps(steps []follow.Step) error {
-	last := -1 // the last step that is published
+	last := -1 // the last step to be published
 	for i, s := range steps {
 		if s.Entered || s.Status != nil || s.Chunk != nil && s.Chunk.Last {
 			last = i
@@ -108,7 +108,7 @@ func (f *follower) publishSteps(steps []follow.Step) error {
 		switch {
 		case s.Entered:
 			id = stateID(s.After)
-		case s.Status != nil, s.Chunk != nil && i == last: // otherwise, what follows shows the product, too
+		case s.Status != nil, s.Chunk != nil && i == last: // otherwise, a later step shows the product, too
 			id = eventID(s.After)
 		default:
 			f.at = s.After
@@ -123,7 +123,7 @@ func (f *follower) publishSteps(steps []follow.Step) error {
 
 // publish publishes the Task as it is at a position of the log.
 func (f *follower) publish(t *task.Task, at follow.Position, kind string) error {
-	if t.GroupID != f.tasks.group { // the name of the log has another task by now, which was not started in this group
+	if t.GroupID != f.tasks.group { // the name of the log has another task by now, not started in this group
 		f.at = at
 		return nil
 	}
@@ -133,7 +133,7 @@ func (f *follower) publish(t *task.Task, at follow.Position, kind string) error 
 	return f.tasks.publish(f, m, at, nil)
 }
 
-// publishGets publishes the answers to commands that get the task.
+// publishGets publishes the answers to commands to get the task.
 func (f *follower) publishGets() error {
 	if f.at.Seq == 0 {
 		return nil // a get accepts a pending start, so there will be an event
@@ -174,7 +174,7 @@ func (f *follower) traced() map[string]string {
 	return f.trace
 }
 
-// end ends the use of the store. mu is held, and the goroutine that publishes does not use f.
+// end ends the use of the store. mu is held, and the publishing goroutine does not use f.
 func (f *follower) end() {
 	f.tail.Rest()
 	if f.pending != nil {
@@ -182,7 +182,7 @@ func (f *follower) end() {
 	}
 }
 
-// rewind has everything published again that is not confirmed. mu is held.
+// rewind has everything unconfirmed published again. mu is held.
 func (f *follower) rewind() {
 	for _, p := range f.flight {
 		if p.reply != nil {
@@ -192,7 +192,7 @@ func (f *follower) rewind() {
 	f.flight, f.rewound, f.finished = nil, true, false
 }
 
-// confirmedUpTo moves the confirmed position, which is stored a little later. mu is held.
+// confirmedUpTo moves the confirmed position. It is stored a little later. mu is held.
 func (f *follower) confirmedUpTo(at follow.Position) {
 	if at.Seq > 0 && f.pending != nil {
 		f.pending.Stop()
@@ -204,13 +204,13 @@ func (f *follower) confirmedUpTo(at follow.Position) {
 	}
 }
 
-// How long a follower waits whose log cannot be read now. The delay doubles each time.
+// The wait of a follower if its log cannot be read now. It doubles each time.
 const (
 	retryFirst = time.Second
 	retryMax   = time.Minute
 )
 
-// failed concludes a step that has failed by an error of the store. mu is held.
+// failed concludes a step failed by an error of the store. mu is held.
 func (f *follower) failed(err error) {
 	if errors.Is(err, replay.ErrNotFound) { // it was dropped, or its start was never stored
 		for _, r := range f.gets {
@@ -223,7 +223,7 @@ func (f *follower) failed(err error) {
 	f.tasks.after(f.delay, func() { f.tasks.wake(f) })
 }
 
-// report logs why a step has failed, once.
+// report logs the failure of a step, once.
 func (f *follower) report(err error) {
 	l := f.tasks.logger().With("task", f.task)
 	switch {
@@ -238,9 +238,9 @@ func (f *follower) report(err error) {
 	}
 }
 
-// The ids of messages are derived from the log of the task and from what they show, so that a message that is published
-// again has the same id, also after a part of the log was replaced by a snapshot. A state is known by the time when it
-// was entered, which no other state of the task has, and any other event by its number and the state.
+// The ids of messages are derived from the log of the task and from their content, so a message published again has the
+// same id, also after a part of the log was replaced by a snapshot. A state is known by the time of its beginning,
+// different from that of any other state of the task; any other event is known by its number and the state.
 func stateID(at follow.Position) string { return "state" + strconv.FormatInt(at.At.UnixMilli(), 36) }
 
 func eventID(at follow.Position) string {

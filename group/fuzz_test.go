@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 )
 
-// FuzzDelivery delivers anything: it is acknowledged once, or given to the membership, which acknowledges it.
+// FuzzDelivery delivers anything: it is acknowledged once, or given to the membership to acknowledge.
 func FuzzDelivery(f *testing.F) {
 	names, err := filepath.Glob("../translate/aip/testdata/vectors/*-group-m*.json")
 	if err != nil || len(names) == 0 {

@@ -20,11 +20,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// history is what has arrived at the exchange.
+// history has the messages at the exchange.
 type history []broker.Message
 
-// check compares what arrived with the log of a task: each state of it is there once by the id of its message, in
-// order, and nothing else but more about a state that was there before.
+// check compares the messages with the log of a task: each state of it is there once by the id of its message, in
+// order, and nothing else but more about an earlier state.
 func (h history) check(t *testing.T, w *world, taskID string) {
 	t.Helper()
 	_, snapshot, records, err := w.store.Load(t.Context(), logname.New("agent", leaderAIC, taskID))
@@ -64,7 +64,7 @@ func (h history) check(t *testing.T, w *world, taskID string) {
 	}
 }
 
-// checkRepetitions: what arrived again under an id is what arrived before.
+// checkRepetitions: a message repeated under an id is the same as before.
 func (h history) checkRepetitions(t *testing.T) {
 	t.Helper()
 	bodies := make(map[string]string)
@@ -88,7 +88,7 @@ func TestHistory(t *testing.T) {
 }
 
 func testHistory(t *testing.T, random *rand.Rand) {
-	// An agent that asks several times, and says more while it works.
+	// An agent with several questions, and more words while it works.
 	agentRandom := rand.New(rand.NewPCG(random.Uint64(), 1))
 	var mu sync.Mutex
 	script := func(turn *agent.Turn) []step {
@@ -141,7 +141,7 @@ func testHistory(t *testing.T, random *rand.Rand) {
 			if w.link != nil {
 				w.link.confirm(random.IntN(5))
 			}
-		case n < 80: // a link is lost, and what was in flight may have arrived or not
+		case n < 80: // a link is lost, and messages in flight may have arrived or not
 			if w.link != nil {
 				w.link.lose(random)
 				collect()
@@ -180,7 +180,7 @@ func testHistory(t *testing.T, random *rand.Rand) {
 	for i := range tasks {
 		all.check(t, w, fmt.Sprint("t", i))
 	}
-	if !trims { // products of states that are known by a snapshot only are not
+	if !trims { // products of states known by a snapshot only are not
 		all.checkRepetitions(t)
 	}
 	if c := w.group.traffic(); c.Tasks != 0 || c.Unconfirmed != 0 || c.Lag != 0 {
@@ -188,7 +188,7 @@ func testHistory(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// lose ends the link. What it has not confirmed may have arrived, up to any message.
+// lose ends the link. Unconfirmed messages may have arrived, up to any one of them.
 func (l *wire) lose(random *rand.Rand) {
 	l.endAfter(func() {
 		if n := len(l.done); n > 0 {

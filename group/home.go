@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// home is one shard: where its memberships are stored, and work.
+// home is one shard: the place of its memberships, and of their work.
 type home struct {
 	engine *Engine
 	shard  int
@@ -40,7 +40,7 @@ func (e *Engine) openHome(ctx context.Context, shard int, store replay.Store) (*
 	slices.SortStableFunc(all, func(a, b stored) int { return a.record.Joined.Compare(b.record.Joined) })
 	for _, s := range all {
 		c := claimOf(&s.record)
-		taken := e.isFreeLocked(s.key, c) != nil // by one that was there first; then this one waits
+		taken := e.isFreeLocked(s.key, c) != nil // by one there first; then this one waits
 		if m := h.supervise(&s); !taken {
 			m.claims = append(m.claims, c)
 		}

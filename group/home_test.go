@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// twoProcesses starts two processes over shards, of which they own none, with the Partner at each, until end.
+// twoProcesses starts two processes over shards, without owning any, with the Partner at each, until end.
 func (m *memberships) twoProcesses(shards *replaytest.Shards) (
 	nodes [2]*replaytest.Node, engines [2]*Engine, partners [2]*Partner, end func(),
 ) {
@@ -43,8 +43,8 @@ func (m *memberships) twoProcesses(shards *replaytest.Shards) (
 	}
 }
 
-// TestMembershipsMove: a membership moves with its shard, which alone the owner serves: the owner before has neither
-// its link nor its exchange, and takes no invitation to it.
+// TestMembershipsMove: a membership moves with its shard, served by the owner alone: the former owner has neither its
+// link nor its exchange, and takes no invitation to it.
 func TestMembershipsMove(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		shards := replaytest.NewShards(4)
@@ -90,8 +90,8 @@ func TestMembershipsMove(t *testing.T) {
 	})
 }
 
-// TestExchangeAtTwoProcesses: an exchange that a group of a Leader uses is not given to another Leader, whose groups
-// are at another process; and none is given away while it is not known who uses it.
+// TestExchangeAtTwoProcesses: an exchange in use by a group of a Leader is not given to another Leader with its groups
+// at another process; and none is given away while its user is not known.
 func TestExchangeAtTwoProcesses(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		const other = testLeader + "-other"

@@ -17,21 +17,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// The inbox of an agent, as the SDK of AIP v02 has it: a queue at a broker, which stays while the agent is away.
-// Leaders write invitations there (v02.02 §7.1), and what an agent refuses is written to the inbox of the Leader.
+// The inbox of an agent, as the SDK of AIP v02 has it: a queue at a broker. It stays while the agent is away. Leaders
+// write invitations there (v02.02 §7.1), and an agent's refusals are written to the inbox of the Leader.
 const (
 	inboxPrefix   = "inbox_" // before an AIC: the name of the queue, and the routing key
 	inboxExchange = "inbox.topic"
 	inboxExpires  = 60 * 24 * time.Hour // the broker deletes the queue after this time without a consumer
 	inboxKeeps    = 7 * 24 * time.Hour  // a message
 
-	// inboxPrefetch is how many invitations of a Partner are in work. Others wait at the broker.
+	// inboxPrefetch is the number of a Partner's invitations in work. Others wait at the broker.
 	inboxPrefetch = 16
-	// maxInboxMessage is how large an invitation may be, in bytes. A larger message arrives empty.
+	// maxInboxMessage is the largest size of an invitation, in bytes. A larger message arrives empty.
 	maxInboxMessage = 256 << 10
 )
 
-// Inbox is the broker at which a Partner has its inbox. The Partner logs in there by its certificate, over TLS.
+// Inbox is the broker of a Partner's inbox. The Partner logs in there by its certificate, over TLS.
 type Inbox struct {
 	Host  string
 	Port  int
@@ -66,14 +66,14 @@ func (at *Inbox) URL() string {
 	return "amqps://" + net.JoinHostPort(at.Host, strconv.Itoa(at.Port)) + "/" + url.PathEscape(at.VHost)
 }
 
-// Broker returns the pattern that has the broker of the inbox only.
+// Broker returns the pattern for the broker of the inbox only.
 func (at *Inbox) Broker() Broker { return Broker{host: at.Host, port: at.Port, tls: true} }
 
-// inboxShard is the shard that has the inbox of a Partner: its owner alone reads it.
+// inboxShard is the shard of a Partner's inbox: its owner alone reads it.
 func (e *Engine) inboxShard(partner string) int { return replay.ShardOf(e.set.Count(), partner) }
 
-// inbox reads the inbox of a Partner, by one goroutine, which connects it again whenever the link is lost. It ends when
-// its Partner has no inbox any more, or its home closes.
+// inbox reads the inbox of a Partner, by one goroutine. The goroutine connects it again whenever the link is lost. It
+// ends when its Partner has no inbox any more, or its home closes.
 type inbox struct {
 	engine  *Engine
 	home    *home
@@ -82,15 +82,15 @@ type inbox struct {
 
 	claims   claims         // of invitations without a user_id
 	nameless fewlines.Limit // lines about them
-	dropped  fewlines.Limit // lines about what is dropped
+	dropped  fewlines.Limit // lines about dropped messages
 
 	mu sync.Mutex
-	// unsent are the ids of refusals that the broker did not take, which has ended the link. They are not sent again.
+	// unsent are the ids of refusals not taken by the broker; each has ended the link. They are not sent again.
 	unsent map[string]bool
 }
 
-// readInbox begins to read the inbox of a Partner, where its shard is owned, or has that look at the configuration. The
-// caller holds e.mu.
+// readInbox begins to read the inbox of a Partner, if its shard is owned, or has its reader look at the configuration.
+// The caller holds e.mu.
 func (e *Engine) readInbox(name string) {
 	if i := e.inboxes[name]; i != nil {
 		select {
@@ -109,7 +109,7 @@ func (e *Engine) readInbox(name string) {
 	h.work.Go(i.run)
 }
 
-// next returns the configuration by which the inbox is read; nil if it is not any more.
+// next returns the configuration for reading the inbox; nil if it is not any more.
 func (i *inbox) next() *Partner {
 	e := i.engine
 	e.mu.Lock()
@@ -145,12 +145,12 @@ func (i *inbox) run() {
 	}
 }
 
-// errCommonName says why an inbox is not read.
+// errCommonName is the reason of an inbox not read.
 var errCommonName = errors.New("the common name of the client certificate is not the AIC of this Partner, by which " +
 	"the broker would know it")
 
-// read reads the inbox until the link has ended, and says why, and whether it was read; without an error, there is
-// another configuration.
+// read reads the inbox until the link has ended, and returns the reason, and whether it was read; without an error,
+// there is another configuration.
 func (i *inbox) read(p *Partner) (wasRead bool, err error) {
 	login, err := p.certificateLogin()
 	switch {

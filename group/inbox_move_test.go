@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 )
 
-// inboxLinks returns how many links of the inbox there are.
+// inboxLinks returns the number of links of the inbox.
 func (b *brokers) inboxLinks() (n int) {
 	b.change(func() {
 		for _, l := range b.byName["a.example"].links {
@@ -57,7 +57,7 @@ func TestInboxMoves(t *testing.T) {
 	})
 }
 
-// TestInboxConnectedAgain: while the broker fails, the inbox is tried again with pauses that grow.
+// TestInboxConnectedAgain: while the broker fails, the inbox is tried again with growing pauses.
 func TestInboxConnectedAgain(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.config.Inbox = &Inbox{Host: "a.example", Port: 5671, VHost: "acps"}

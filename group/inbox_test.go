@@ -50,7 +50,7 @@ func testInvitedWhileAway(w *mailWorld) {
 	asynctest.Eventually(w, "the invitation is acknowledged", func() bool { return w.left() == 0 })
 }
 
-// deafPool makes links by which no invitation is acknowledged.
+// deafPool makes links without acknowledgments of invitations.
 type deafPool struct{ dialer }
 
 type deafLink struct{ link }
@@ -106,14 +106,14 @@ func testCrashBeforeAck(w *mailWorld) {
 	}
 	asynctest.Eventually(w, "the invitation is acknowledged", func() bool { return w.left() == 0 })
 	w.invite("g1", "t2")
-	for d := range heard { // behind what was published at the leave
+	for d := range heard { // behind the publications of the leave
 		if bytes.Contains(d.Body, []byte(`"connected":true`)) {
 			break
 		}
 	}
 }
 
-// testDropped: what is not from the Leader that it names, or cannot be read, is acknowledged, and nobody is told.
+// testDropped: a message not from the Leader it names, or an unreadable one, is acknowledged, without a word to anyone.
 func testDropped(w *mailWorld) {
 	w.start()
 	defer w.stop()
@@ -125,7 +125,7 @@ func testDropped(w *mailWorld) {
 	other := w.login(partner)
 	secret := "a-token-that-nobody-may-see"
 	named := w.invitation("g1", secret)
-	w.send(nobody, "nobody", named) // who is no agent
+	w.send(nobody, "nobody", named) // not an agent
 	w.send(other, partner, named)   // another agent
 	for _, body := range []string{"", "{", `"` + secret + `"`, "[]", `{"type":"group-invitation"}`,
 		`{"type":"group-invitation","invitationToken":"` + secret + `"}`, strings.Repeat("[", 1000), "\xff\xfe"} {
@@ -155,7 +155,7 @@ func testDropped(w *mailWorld) {
 // maxInvitation is longer than a token may be.
 const maxInvitation = 1000
 
-// testRefusedInWriting: the Leader gets to know what does not work.
+// testRefusedInWriting: the Leader gets to know the fault.
 func testRefusedInWriting(w *mailWorld) {
 	w.change = func(c *Config) { c.MaxGroups, c.MaxGroupsPerLeader = 1, 1 }
 	w.start()
@@ -238,7 +238,7 @@ func testFlood(w *mailWorld) {
 	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
 }
 
-// heldPool makes links that deliver no invitation before the gate opens.
+// heldPool makes links. They deliver no invitation before the gate opens.
 type heldPool struct {
 	dialer
 	gate chan struct{}
@@ -264,7 +264,8 @@ func (l heldLink) Receive(ctx context.Context, deliver func(*broker.Delivery)) e
 	})
 }
 
-// testInboxConfigured: a reload keeps the connection of an inbox that stays, and ends it where the inbox is taken out.
+// testInboxConfigured: a reload keeps the connection of an inbox still configured, and ends it if the inbox is taken
+// out.
 func testInboxConfigured(w *mailWorld) {
 	w.start()
 	defer w.stop()
@@ -295,7 +296,7 @@ func testInboxConfigured(w *mailWorld) {
 	asynctest.Eventually(w, "it is read again", func() bool { return reads() == 3 && mail().Connected })
 }
 
-// limitInboxOfLeader makes the inbox of the Leader anew: it holds one message, and the broker refuses what is more.
+// limitInboxOfLeader makes the inbox of the Leader anew: it holds one message, and the broker refuses more.
 func (w *mailWorld) limitInboxOfLeader() {
 	_, err := w.channel.QueueDelete("inbox_"+w.leader, false, false, false)
 	w.must(err)
@@ -319,16 +320,16 @@ func testUnsent(w *mailWorld) {
 	w.refusals(1)
 }
 
-// asOf0201 makes an invitation one of AIP 02.01, which does not name its sender.
+// asOf0201 makes an invitation one of AIP 02.01, without the name of its sender.
 func asOf0201(m map[string]any) {
 	for _, member := range []string{"id", "sentAt", "senderRole", "senderId"} {
 		delete(m, member)
 	}
-	delete(m, "groupId") // that of the group counts
+	delete(m, "groupId") // the group's counts
 }
 
-// testNameless: a Leader that sets no user_id gets to know why the Partner does not join, and the operator of the
-// Partner what can be done about it. It is an invitation like any other where the configuration says so.
+// testNameless: a Leader without a user_id gets to know the Partner's reason not to join, and the operator of the
+// Partner the remedies. It is an invitation like any other if the configuration says so.
 func testNameless(w *mailWorld) {
 	heard := w.exchange("g1")
 	w.start()
@@ -354,7 +355,7 @@ func testNameless(w *mailWorld) {
 	w.announced(heard)
 	unnamed := func(m map[string]any) { m["group"].(map[string]any)["leader"] = map[string]any{} }
 	w.send(w.channel, "", w.invitation("g1", "t3", unnamed))      // in nobody's name
-	w.send(w.login("nobody"), "nobody", w.invitation("g1", "t4")) // what the broker says still counts
+	w.send(w.login("nobody"), "nobody", w.invitation("g1", "t4")) // the broker's word still counts
 	w.counts(map[Result]int{Accepted: 1, Unproven: 2})
 	asynctest.Eventually(w, "all are acknowledged", func() bool { return w.left() == 0 })
 	w.refusals(0)
@@ -380,7 +381,7 @@ func testClaimed(w *mailWorld) {
 	}
 }
 
-// testUnsentClaim: a sender names a Leader whose inbox takes nothing. That ends the link once, not with each message.
+// testUnsentClaim: a sender names a Leader with a full inbox. This ends the link once, not with each message.
 func testUnsentClaim(w *mailWorld) {
 	w.limitInboxOfLeader()
 	w.must(w.channel.Publish("inbox.topic", "inbox_"+w.leader, false, false, amqp.Publishing{Body: []byte("full")}))

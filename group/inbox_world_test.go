@@ -34,8 +34,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// mailWorld is a RabbitMQ that knows agents by their certificates, with a Leader, and a gateway whose Partner has its
-// inbox there.
+// mailWorld is a RabbitMQ with logins of agents by their certificates, with a Leader, and with a gateway. The gateway's
+// Partner has its inbox there.
 type mailWorld struct {
 	*testing.T
 	broker          *rabbittest.Broker
@@ -171,7 +171,7 @@ func (w *mailWorld) isRead() {
 	asynctest.Eventually(w, "the inbox is read", func() bool { return w.engine.Counts()["agent"].Mail.Connected })
 }
 
-// exchange declares the exchange of a group, and returns what comes of it.
+// exchange declares the exchange of a group, and returns its messages.
 func (w *mailWorld) exchange(group string) <-chan amqp.Delivery {
 	w.Helper()
 	name := exchangeName(w.leader, group)
@@ -217,7 +217,7 @@ func (w *mailWorld) invite(group, token string, changes ...func(map[string]any))
 	w.send(w.channel, w.leader, w.invitation(group, token, changes...))
 }
 
-// refusal is what the Leader gets.
+// refusal is a refusal to the Leader.
 type refusal struct {
 	Type, ID, SenderRole, SenderID, PartnerAIC, GroupID, InvitationToken string
 	Error                                                                struct {
@@ -230,7 +230,7 @@ type refusal struct {
 	UserID string `json:"-"` // of the message
 }
 
-// refusals returns the refusals that the Leader gets, of which there must be a number, in the order of their tokens.
+// refusals returns the refusals to the Leader, in the order of their tokens. There must be n of them.
 func (w *mailWorld) refusals(n int) (all []refusal) {
 	w.Helper()
 	asynctest.Eventually(w, fmt.Sprint(n, " refusals"), func() bool {
@@ -276,13 +276,13 @@ func (w *mailWorld) counts(want map[Result]int) {
 	})
 }
 
-// left returns how many messages the broker has in the inbox, those included that it has delivered.
+// left returns the number of the broker's messages in the inbox, including delivered ones.
 func (w *mailWorld) left() int {
 	w.Helper()
 	return messages(w, w.broker, "acps", "inbox_"+w.partner)
 }
 
-// messages returns how many messages of a queue are not acknowledged.
+// messages returns the number of messages of a queue not acknowledged.
 func messages(t testing.TB, b *rabbittest.Broker, vhost, queue string) (n int) {
 	t.Helper()
 	text, err := b.Eval(fmt.Sprintf("proplists:get_value(messages, rabbit_amqqueue:info(element(2, "+
@@ -296,7 +296,7 @@ func messages(t testing.TB, b *rabbittest.Broker, vhost, queue string) (n int) {
 	return n
 }
 
-// announced waits for the status by which the Partner announces that it has joined.
+// announced waits for the Partner's status after a join.
 func (w *mailWorld) announced(heard <-chan amqp.Delivery) {
 	w.Helper()
 	select {

@@ -24,14 +24,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// clockSkew is how long an invitation counts after it has expired, since clocks differ.
+// clockSkew is the time for which an invitation counts after it has expired, since clocks differ.
 const clockSkew = 30 * time.Second
 
-// maxUnsent bounds the refusals that are remembered because the broker did not take them.
+// maxUnsent bounds the remembered refusals, not taken by the broker.
 const maxUnsent = 1024
 
-// receive handles a message of the inbox, and acknowledges it. One that nothing was decided about is left to the
-// broker, which delivers it again by the next link.
+// receive handles a message of the inbox, and acknowledges it. An undecided one is left to the broker, to be delivered
+// again by the next link.
 func (i *inbox) receive(l link, d *broker.Delivery) {
 	ctx := propagation.TraceContext{}.Extract(i.home.base, carrier(d.Header))
 	p := i.engine.partner(i.partner)
@@ -59,17 +59,17 @@ func (i *inbox) receive(l link, d *broker.Delivery) {
 	i.refuse(ctx, p, l, d, &in, err)
 }
 
-// errNoUserID is the error of an invitation whose message does not say who has sent it, as those of AIP 02.01. It is
-// for the Leader that the invitation names.
+// errNoUserID is the error of an invitation in a message without a sender, as in AIP 02.01. It is for the Leader named
+// in the invitation.
 var errNoUserID = task.Errorf(task.InvitationRejected, "the message has no user_id, so the broker does not say who "+
 	"has sent it; set the AMQP property user_id to your AIC, or have this Partner take invitations without it")
 
-// nameUserID says what can be done about it.
+// nameUserID is the advice against it.
 const nameUserID = "have the Leader set the AMQP property user_id to its AIC, which the broker verifies; or write " +
 	`"without_user_id" in the block of inbox, in group: then each user of the broker with access to the inbox can ` +
 	"invite in any Leader's name"
 
-// log logs what became of a message, without its token.
+// log logs the outcome of a message, without its token.
 func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d *broker.Delivery, result Result,
 	err error, took time.Duration) {
 	switch result {
@@ -93,8 +93,8 @@ func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d 
 	}
 }
 
-// decide decides about a message. The result is empty if nothing can be decided before the link ends; the error says
-// why the Partner does not join.
+// decide decides about a message. The result is empty if nothing can be decided before the link ends; the error is the
+// Partner's reason not to join.
 func (i *inbox) decide(ctx context.Context, l link, d *broker.Delivery) (in aip.InboxInvitation, _ Result, _ error) {
 	if len(d.Body) == 0 {
 		return in, Unreadable, task.Errorf(task.LimitExceeded, "it is empty, or has more than %d bytes", maxInboxMessage)
@@ -149,7 +149,7 @@ func (i *inbox) decide(ctx context.Context, l link, d *broker.Delivery) (in aip.
 	}
 }
 
-// sender returns who has sent an invitation.
+// sender returns the sender of an invitation.
 func (i *inbox) sender(d *broker.Delivery, in *aip.InboxInvitation) (identity.AIC, error) {
 	said := d.UserID // the broker has verified it
 	if said == "" {
@@ -170,7 +170,7 @@ func (i *inbox) sender(d *broker.Delivery, in *aip.InboxInvitation) (identity.AI
 	return sender, nil
 }
 
-// join makes the call that the invitation is.
+// join makes the call of the invitation.
 func (i *inbox) join(ctx context.Context, p *Partner, peer identity.Peer, in *aip.InboxInvitation, size int) error {
 	var q gateway.Request
 	defer q.Release()
@@ -181,8 +181,8 @@ func (i *inbox) join(ctx context.Context, p *Partner, peer identity.Peer, in *ai
 	return err
 }
 
-// refuse writes to the inbox of the Leader why the Partner does not join, and acknowledges the invitation when the
-// broker has that. A message that comes again has the same id.
+// refuse writes the Partner's reason not to join to the inbox of the Leader, and acknowledges the invitation when the
+// broker has the refusal. If the invitation comes again, its refusal has the same id.
 func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delivery, in *aip.InboxInvitation,
 	why error) {
 	sum := sha256.Sum256([]byte(i.partner + "\x00" + in.Token))
@@ -199,7 +199,7 @@ func (i *inbox) refuse(ctx context.Context, p *Partner, l link, d *broker.Delive
 		d.Ack()
 		return
 	}
-	// An error means that the link has ended, and the invitation comes again.
+	// After an error the link has ended, and the invitation comes again.
 	_ = l.Publish(broker.Message{
 		ID: id, RoutingKey: inboxPrefix + string(leader), Headers: traceHeaders(ctx),
 		Body: aip.AppendInboxRefusal(nil, id, time.Now(), p.AIC, in, why),
@@ -240,8 +240,8 @@ func (i *inbox) count(r Result) {
 	i.engine.inboxCount(i.partner).Messages[r]++
 }
 
-// checkUnused returns an error if an invitation by the inbox has begun a membership before, which has ended: the broker
-// may deliver it again. An invitation by a call has no digest.
+// checkUnused returns an error if an invitation by the inbox has begun a membership before, now ended: the broker may
+// deliver it again. An invitation by a call has no digest.
 func (m *membership) checkUnused(ctx context.Context, digest string) error {
 	if digest == "" {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// joinLimit is how long an invitation takes at most. RabbitMQ holds back the answer to a refused login for 3 s.
+// joinLimit is the longest time of an invitation. RabbitMQ holds back the answer to a refused login for 3 s.
 const joinLimit = broker.DefaultTimeout
 
-// lateAnswer is how long after joinLimit an answer may come, so that it says what has failed.
+// lateAnswer is the time after joinLimit for an answer to come, so that it names the failure.
 const lateAnswer = 300 * time.Millisecond
 
 // maxQueueName is the greatest length of a queue's name in AMQP 0-9-1, in bytes.
@@ -27,15 +27,15 @@ const maxQueueName = 255
 // processID is the name of this process in answers to invitations.
 var processID = "pid-" + strconv.Itoa(os.Getpid())
 
-// connectionName is what a broker shows as the name of a connection.
+// connectionName is the name of a connection, as a broker shows it.
 func connectionName(aic string) string { return "agent-" + aic }
 
-// errOver says that a membership has ended before it took a request.
+// errOver is the error of a membership that has ended before it took a request.
 var errOver = errors.New("group: the membership has ended")
 
 // Join answers an invitation by a Leader. It returns when the agent consumes from its queue. A repeated invitation
 // changes nothing. One with a new token or another broker moves the membership there, and if that fails, the membership
-// stays as it was. Invitations to one group are answered one at a time. Errors are *task.Error, or that of ctx.
+// stays as it was. Invitations to one group are answered one at a time. Errors are *task.Error, or the error of ctx.
 func (p *Partner) Join(ctx context.Context, leader string, inv *task.Invitation) (task.Membership, error) {
 	if err := p.check(inv); err != nil {
 		return task.Membership{}, err
@@ -61,7 +61,7 @@ func (p *Partner) Join(ctx context.Context, leader string, inv *task.Invitation)
 
 var errJoinLimit = errors.New("group: the invitation was not answered in time")
 
-// late is the error of an invitation whose time is over.
+// late is the error of an invitation after its time.
 func late(ctx context.Context, inv *task.Invitation) error {
 	if err := context.Cause(ctx); err != errJoinLimit {
 		return err
@@ -69,8 +69,8 @@ func late(ctx context.Context, inv *task.Invitation) error {
 	return connectionFailed(inv.Server.Host, inv.Server.Port, "another invitation to the group was not answered in time")
 }
 
-// check checks what an invitation asks for against the configuration. That the agent is not among the partners in the
-// invitation is no error: the Leader may invite agents to a group that it has begun without them.
+// check checks the requests of an invitation against the configuration. The agent need not be among the partners in the
+// invitation: the Leader may invite agents to a group begun without them.
 func (p *Partner) check(inv *task.Invitation) error {
 	s := &inv.Server
 	if ok, _ := allowed(p.Brokers, s.Host, s.Port); !ok {
@@ -91,8 +91,8 @@ func notAllowed(host string) error {
 		"are allowed", host).WithField("params.server.host")
 }
 
-// login returns how the agent logs in with an access token: user:password, or a JSON Web Token. Without a token, the
-// client certificate proves who it is.
+// login returns the agent's login with an access token: user:password, or a JSON Web Token. Without a token, the client
+// certificate proves its identity.
 func (p *Partner) login(token string) (broker.Login, error) {
 	user, password, both := strings.Cut(token, ":")
 	switch {
@@ -127,7 +127,7 @@ func (m *membership) dial(ctx context.Context, p *Partner, r *record, token stri
 	})
 }
 
-// maxMessage is how large a message of a group may be: as large as the body of a request.
+// maxMessage is the largest size of a message of a group: as large as the body of a request.
 func (p *Partner) maxMessage() int {
 	if p.Gateway == nil {
 		return 0
@@ -141,7 +141,7 @@ const (
 	portTLS   = 5671
 )
 
-// join has the supervisor answer an invitation. The error is errOver if the membership has ended before that.
+// join has the supervisor answer an invitation. The error is errOver if the membership has ended before.
 func (m *membership) join(ctx context.Context, p *Partner, inv *task.Invitation) (task.Membership, error) {
 	type result struct {
 		answer task.Membership
@@ -163,7 +163,7 @@ func (m *membership) join(ctx context.Context, p *Partner, inv *task.Invitation)
 		return r.answer, r.err
 	case <-m.over:
 	case <-ctx.Done():
-		// As a rule the answer follows at once: what the supervisor waits for has the same context.
+		// As a rule the answer follows at once: all waits of the supervisor have the same context.
 		select {
 		case r := <-answered:
 			return r.answer, r.err
@@ -201,7 +201,7 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	}
 	var err error
 	if m.link != nil && m.knowsToken && m.token == token && m.record.sameLink(&next) {
-		if inv.Inbox != "" && !m.isAnnouncing() { // it is all that the Leader gets
+		if inv.Inbox != "" && !m.isAnnouncing() { // the Leader gets nothing else
 			next.Announce = m.announcement(next.Dialect)
 		}
 		if err = m.rebind(ctx, p, &next, token); err == nil {
@@ -223,7 +223,7 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	return m.joined(), nil
 }
 
-// refusal is the error that the Leader gets.
+// refusal is the error for the Leader.
 func (m *membership) refusal(err error, r *record) error {
 	var failed *broker.Error
 	if !errors.As(err, &failed) {

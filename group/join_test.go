@@ -57,15 +57,15 @@ func TestJoin(t *testing.T) {
 		if members := m.engine.List()[0].Members; !slices.Equal(members, []string{"P2"}) {
 			t.Errorf("the members are %v", members)
 		}
-		m.checkEvents(t, "join a.example", "close a.example", "join a.example", "close a.example") // that bind it again
+		m.checkEvents(t, "join a.example", "close a.example", "join a.example", "close a.example") // they bind it again
 
-		// A broker that takes no publications may not answer.
+		// A broker taking no publications may not answer.
 		m.change(func() { m.byName["a.example"].blocked = true })
 		m.mustInvite()
 		m.checkEvents(t)
 		m.change(func() { m.byName["a.example"].blocked = false })
 
-		// Without the exchange it stays what it was.
+		// Without the exchange it stays as it was.
 		m.change(func() {
 			m.byName["a.example"].fails = brokerError(broker.NoExchange, "a.example", "no exchange")
 		})
@@ -81,7 +81,7 @@ func TestJoin(t *testing.T) {
 	})
 }
 
-// certifiedAs returns the TLS configuration of an agent whose certificate has a common name.
+// certifiedAs returns the TLS configuration of an agent with a common name in its certificate.
 func certifiedAs(name string) *tls.Config {
 	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
 	return &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -226,7 +226,7 @@ func TestLimitOfGroups(t *testing.T) {
 	})
 }
 
-// TestLimitOfUnverified counts all Leaders that have proven nothing as one.
+// TestLimitOfUnverified counts all Leaders without a proof as one.
 func TestLimitOfUnverified(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.config.MaxGroupsPerLeader = 1

@@ -43,7 +43,7 @@ func TestLeaveLosesLink(t *testing.T) {
 	for name, restart := range map[string]bool{"": false, " and restarts": true} {
 		t.Run("loses its link"+name, func(t *testing.T) {
 			inBubble(t, func(m *memberships) {
-				m.mustInvite(token("")) // EXTERNAL, which survives a restart
+				m.mustInvite(token("")) // EXTERNAL, so it survives a restart
 				m.took()
 				at := m.byName["a.example"]
 				m.change(func() { at.holds = true })
@@ -181,7 +181,7 @@ func TestLeaveNotTaken(t *testing.T) {
 	})
 }
 
-// TestRequestsAreBounded: while a supervisor waits, a Leader that repeats its invitation is refused after some, and the
+// TestRequestsAreBounded: while a supervisor waits, a Leader repeating its invitation is refused after some, and the
 // operator can still have the group left.
 func TestRequestsAreBounded(t *testing.T) {
 	inBubble(t, func(m *memberships) {
@@ -212,7 +212,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		left := make(chan error, 1)
 		go func() { left <- m.engine.Leave(m.Context(), testPartner, testLeader, "g1") }()
 		for range 10 * maxRequests {
-			m.engine.LeaveAll(testLeader) // as each look at who may lead
+			m.engine.LeaveAll(testLeader) // as each look at the right to lead
 		}
 		synctest.Wait()
 		if n := len(member.requests); n != maxRepeated+1 {
@@ -228,7 +228,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	})
 }
 
-// TestLeaveAll leaves the groups of one Leader, whose tasks go on.
+// TestLeaveAll leaves the groups of one Leader. Their tasks go on.
 func TestLeaveAll(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
@@ -252,7 +252,7 @@ func TestLeaveAll(t *testing.T) {
 			t.Errorf("its tasks are %+v, and the queues %v", tasks, at.queues)
 		}
 
-		// A store that fails once.
+		// A store failing once.
 		m.change(func() { at.fails = nil })
 		m.mustInvite()
 		m.store.setDown(true)

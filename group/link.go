@@ -27,7 +27,7 @@ type link interface {
 	// has confirmed it, or the link has ended before. After an error it is not called.
 	Publish(m broker.Message, done func(error)) error
 
-	// Idle reports whether the queue is empty and everything that it has delivered is acknowledged.
+	// Idle reports whether the queue is empty and everything delivered from it is acknowledged.
 	Idle(ctx context.Context) (bool, error)
 
 	Info() broker.Info
@@ -38,7 +38,7 @@ type link interface {
 	Leave(ctx context.Context) error
 	// Undo deletes the queue if it was made by Join, and ends the link.
 	Undo(ctx context.Context)
-	// Close ends the link. The queue stays, with the messages that are not acknowledged.
+	// Close ends the link. The queue stays, with the messages not acknowledged.
 	Close()
 
 	// Done is closed when the link has ended. Err is the reason then, a *broker.Error.

@@ -17,15 +17,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// leaveLimit is how long after its begin a leave is continued that has lost its link, and lastLimit how long the last
-// member status may take, and the deletion of the queue. parallelDeletes is how many queues are deleted at a time.
+// leaveLimit is the time for which a leave is continued after its begin, if it has lost its link. lastLimit is the time
+// for the last member status, and for the deletion of the queue. parallelDeletes is the number of queues deleted at a
+// time.
 const (
 	leaveLimit      = time.Minute
 	lastLimit       = 10 * time.Second
 	parallelDeletes = 4
 )
 
-// memberCommand is a command for members that has come from the group.
+// memberCommand is a command for members from the group.
 type memberCommand struct {
 	task.Management
 	dialect  string
@@ -36,14 +37,14 @@ type memberCommand struct {
 type statusAnswer struct {
 	message     broker.Message
 	acknowledge func()
-	announces   bool // it is what announce publishes
+	announces   bool // it is published by announce
 }
 
-// manage has the supervisor execute a command for members, which is for this agent, in the order of the calls. The
+// manage has the supervisor execute a command for members, addressed to this agent, in the order of the calls. The
 // delivery is acknowledged when the command is stored and answered.
 func (m *membership) manage(c *task.Management, dialect string, d *broker.Delivery) {
 	next := memberCommand{*c, dialect, d}
-	// The id of the answer is made of that of the command, which v01.00 does not ask to be there.
+	// The id of the answer is made of the id of the command. v01.00 does not require the latter.
 	next.ID = cmp.Or(next.ID, d.ID, rand.Text())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +52,7 @@ func (m *membership) manage(c *task.Management, dialect string, d *broker.Delive
 	m.wake()
 }
 
-// executeCommands executes the commands that have come. It stops at one that cannot be stored now.
+// executeCommands executes the arrived commands. It stops at one not storable now.
 func (m *membership) executeCommands() {
 	for m.storeUsable == nil && m.record.Leaving == nil {
 		m.mu.Lock()
@@ -74,14 +75,14 @@ func (m *membership) executeCommands() {
 	}
 }
 
-// soon returns a channel that is closed after a while, for a store that does not say when it can be used.
+// soon returns a channel, closed after a while, for a store without a signal of its recovery.
 func (m *membership) soon() <-chan struct{} {
 	ctx, cancel := context.WithTimeout(m.home.base, firstRetry)
 	context.AfterFunc(ctx, cancel)
 	return ctx.Done()
 }
 
-// execute executes a command. An error says that it could not be stored.
+// execute executes a command. An error means a command not stored.
 func (m *membership) execute(c *memberCommand) error {
 	switch c.Command {
 	case task.Mute, task.Unmute:
@@ -100,7 +101,7 @@ func (m *membership) execute(c *memberCommand) error {
 	return nil
 }
 
-// mute mutes the member, or ends that.
+// mute mutes the member, or unmutes it.
 func (m *membership) mute(muted bool) error {
 	if m.record.Muted == muted {
 		return nil
@@ -114,8 +115,8 @@ func (m *membership) mute(muted bool) error {
 	return nil
 }
 
-// status returns the message with the member's status, which answers a command, in a dialect. Its id is that of the
-// same answer at any time.
+// status returns the message with the member's status as the answer to a command, in a dialect. The same answer has the
+// same id at any time.
 func (m *membership) status(command, dialect, session string, s task.MemberStatus) broker.Message {
 	sum := sha256.Sum256([]byte(m.log + "\x00" + command))
 	id := "status-" + hex.EncodeToString(sum[:16])
@@ -130,7 +131,7 @@ func (m *membership) announcement(dialect string) string {
 	return rand.Text()
 }
 
-// announce publishes the status that record.Announce asks for, once on each link. The broker may have it already.
+// announce publishes the status requested by record.Announce, once on each link. The broker may have it already.
 func (m *membership) announce() {
 	id := m.record.Announce
 	if id == "" || id == m.announcing || m.record.Leaving != nil {
@@ -148,15 +149,15 @@ func (m *membership) announce() {
 	})
 }
 
-// isAnnouncing reports whether a status waits that announce has yet to publish on the link.
+// isAnnouncing reports whether a status of announce has yet to be published on the link.
 func (m *membership) isAnnouncing() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.answers, func(a statusAnswer) bool { return a.announces })
 }
 
-// endAnnouncement records that a broker has confirmed what announce has published. Where that cannot be stored now, it
-// is tried again later.
+// endAnnouncement records that a broker has confirmed the status of announce. If this cannot be stored now, it is tried
+// again later.
 func (m *membership) endAnnouncement() {
 	m.mu.Lock()
 	id := m.announced
@@ -171,7 +172,7 @@ func (m *membership) endAnnouncement() {
 	}
 }
 
-// form returns how the member writes what it publishes in a dialect.
+// form returns the form of the member's publications in a dialect.
 func (m *membership) form(dialect string) aip.GroupForm {
 	return aip.GroupForm{Dialect: dialect, AIC: m.record.AIC, GroupID: m.group}
 }
@@ -204,7 +205,7 @@ func (m *membership) publishAnswers() {
 	}
 }
 
-// confirmed counts an answer that the broker has confirmed.
+// confirmed counts an answer confirmed by the broker.
 func (m *membership) confirmed(by link) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +215,7 @@ func (m *membership) confirmed(by link) {
 	}
 }
 
-// beginLeave stores that the membership ends. From then on it starts no task.
+// beginLeave stores the leave of the membership. From then on it starts no task.
 func (m *membership) beginLeave(d *departure) error {
 	if m.record.Leaving != nil {
 		return nil
@@ -230,9 +231,9 @@ func (m *membership) beginLeave(d *departure) error {
 	return nil
 }
 
-// leave ends a membership that has a link, in the order that AIP gives (v01.00 §7.2): its tasks are canceled, and the
-// group sees that; then comes the last member status; then the queue is deleted. If the link is lost meanwhile, the
-// rest follows when there is another one.
+// leave ends a membership with a link, in the order of AIP (v01.00 §7.2): its tasks are canceled, and the group sees
+// it; then comes the last member status; then the queue is deleted. If the link is lost meanwhile, the rest follows
+// when there is another one.
 func (m *membership) leave() {
 	m.publishAnswers()
 	l := m.link
@@ -262,7 +263,7 @@ func (m *membership) leave() {
 	}
 }
 
-// endTasks cancels the tasks, and waits until the group has got that by a link.
+// endTasks cancels the tasks, and waits until the group has got their ends by a link.
 func (m *membership) endTasks(l link) error {
 	ctx, cancel := context.WithTimeout(m.home.base, cancelLimit)
 	var watch sync.WaitGroup
@@ -297,7 +298,7 @@ func (m *membership) mustReturn(l link) bool {
 }
 
 // deleteQueue deletes the queue, and ends the link. Few memberships do this at a time, because a broker deletes queues
-// one after another, and an answer that is late costs the connection that groups share.
+// one after another, and a late answer costs the connection shared by groups.
 func (m *membership) deleteQueue(l link) error {
 	base := m.home.base
 	select {

@@ -55,7 +55,7 @@ func TestManagement(t *testing.T) {
 	})
 }
 
-// TestAnswersAfterMove: answers that the broker before has not confirmed do not hold up those at the new one.
+// TestAnswersAfterMove: answers not confirmed by the former broker do not hold up those at the new one.
 func TestAnswersAfterMove(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
@@ -70,7 +70,7 @@ func TestAnswersAfterMove(t *testing.T) {
 	})
 }
 
-// TestRecordConflicts has another writer of the memberships be faster than each write, once. Nothing is lost by that.
+// TestRecordConflicts has another writer of the memberships be faster than each write, once. Nothing is lost.
 func TestRecordConflicts(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		rival := &replaytest.Rival{Store: m.store.Store, Classes: string(logname.Membership)}
@@ -90,7 +90,7 @@ func TestRecordConflicts(t *testing.T) {
 	})
 }
 
-// TestCommandsWithoutID answers commands that have no id by messages that have different ones.
+// TestCommandsWithoutID answers commands without an id by messages with different ones.
 func TestCommandsWithoutID(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
@@ -105,8 +105,8 @@ func TestCommandsWithoutID(t *testing.T) {
 	})
 }
 
-// TestAnnouncement publishes the status of a member that has joined in v02 of AIP: also when it has moved, and not for
-// an invitation that changes nothing.
+// TestAnnouncement publishes the status of a joined member in v02 of AIP: also when it has moved, and not for an
+// invitation without a change.
 func TestAnnouncement(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		v02 := func(inv *task.Invitation) { inv.Dialect = "aip/2" }
@@ -125,8 +125,8 @@ func TestAnnouncement(t *testing.T) {
 	})
 }
 
-// TestAnnouncementIsLost: the status of a member that has joined is published until a broker has confirmed it, with one
-// id, also by the next process, and then not any more.
+// TestAnnouncementIsLost: the status of a joined member is published until a broker has confirmed it, with one id, also
+// by the next process, and then not any more.
 func TestAnnouncementIsLost(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		v02 := func(inv *task.Invitation) { inv.Dialect, inv.Server.AccessToken = "aip/2", "" }
@@ -271,7 +271,7 @@ func TestCrashAtEachWrite(t *testing.T) {
 	}
 }
 
-// TestDamagedMembership leaves a record alone that cannot be read.
+// TestDamagedMembership leaves an unreadable record alone.
 func TestDamagedMembership(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		for i, metadata := range []string{`{`, `{"v":99}`} {

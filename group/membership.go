@@ -29,9 +29,8 @@ const (
 	Leaving      State = "leaving"
 )
 
-// membership is the membership of a Partner in one group. It has a goroutine of its own, its supervisor, which alone
-// changes it: what others ask for is a request to the supervisor. So there is one invitation, one command, one
-// connection at a time.
+// membership is the membership of a Partner in one group. It has a goroutine of its own, its supervisor. Only the
+// supervisor changes it: others send it requests. So there is one invitation, one command, one connection at a time.
 type membership struct {
 	key
 	engine *Engine
@@ -47,19 +46,19 @@ type membership struct {
 	requests  []func()           // at most maxRequests
 	refuses   bool               // no request is taken any more: the membership has ended, or the engine closes
 	interrupt context.CancelFunc // ends the supervisor's wait for a broker; nil while it does not wait
-	commands  []memberCommand    // for members, that are not executed yet
-	answers   []statusAnswer     // that are not published yet
-	inFlight  int                // answers that the broker has still to confirm
-	announced string             // the last record.Announce that a broker has confirmed
+	commands  []memberCommand    // for members, not executed yet
+	answers   []statusAnswer     // those not published yet
+	inFlight  int                // answers still to be confirmed by the broker
+	announced string             // the last record.Announce confirmed by a broker
 
-	// The supervisor writes what follows under mu, and reads it without.
+	// The supervisor writes the fields below under mu, and reads them without.
 	isStored    bool // false until the first invitation has been accepted
 	record      record
 	token       string // the access token; empty if there is none, or it is not known
 	knowsToken  bool   // the token is known, or there is none
 	state       State
 	since       time.Time // of state
-	lastError   error     // why there is no link; nil while there is one
+	lastError   error     // the reason for having no link; nil with one
 	link        link      // nil for none
 	nextAttempt time.Time // to connect; zero for now, and while there is a link
 
@@ -68,18 +67,18 @@ type membership struct {
 	written     bool             // there is a log
 	revision    uint64           // of the log; 0 while there is none
 	failures    int              // attempts to connect since there was a link
-	refusals    int              // links in a row that the broker has ended by a refusal
+	refusals    int              // links in a row ended by a refusal of the broker
 	lost        time.Time        // when there was a link last, or when the membership was loaded
-	storeUsable <-chan struct{}  // closed when the store may take a command that it has refused; nil for none
+	storeUsable <-chan struct{}  // closed when the store may take a command refused before; nil for none
 	rest        link             // reads the queue while the exchange is out of reach; nil for none
 	lacking     time.Time        // since when the exchange is out of reach; zero if it is not
 	leaveBy     time.Time        // when a leave ends also without a link
 	departure   *broker.Delivery // the command to leave; nil if there is none
-	announcing  string           // the record.Announce that is published on the link
+	announcing  string           // the record.Announce published on the link
 	drained     <-chan struct{}  // closed when nothing of the broker before waits any more; nil if there was none
 }
 
-// newMembership makes a membership of what is stored of it; it has not joined yet if that is nothing.
+// newMembership makes a membership of its stored form; without one, it has not joined yet.
 func newMembership(h *home, s *stored) *membership {
 	m := &membership{
 		key: s.key, engine: h.engine, home: h, log: s.log, revision: s.revision,
@@ -94,8 +93,8 @@ func newMembership(h *home, s *stored) *membership {
 	return m
 }
 
-// The most requests that wait for the supervisor, which may wait for the store or a broker. What is repeated, such as
-// the invitations of a Leader, finds fewer, so that it does not keep the operator from a leave.
+// The most requests waiting for the supervisor; it may wait for the store or a broker. Repeated requests, for example
+// the invitations of a Leader, have fewer places, so they do not keep the operator from a leave.
 const (
 	maxRepeated = 16
 	maxRequests = 32
@@ -144,7 +143,7 @@ func (m *membership) aic() string {
 	return m.record.AIC
 }
 
-// gateway returns what executes the commands of the group; nil while the Partner is not registered.
+// gateway returns the executor of the commands of the group; nil while the Partner is not registered.
 func (m *membership) gateway() *gateway.Gateway {
 	if p := m.engine.partner(m.partner); p != nil {
 		return p.Gateway
@@ -152,14 +151,14 @@ func (m *membership) gateway() *gateway.Gateway {
 	return nil
 }
 
-// set changes what others read. Only the supervisor calls it.
+// set changes fields read by others. Only the supervisor calls it.
 func (m *membership) set(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change()
 }
 
-// enter changes the state, and says why there is no link. One that is leaving stays so.
+// enter changes the state, and keeps the reason for having no link. A leaving membership stays so.
 func (m *membership) enter(s State, err error) {
 	if m.record.Leaving != nil {
 		s = Leaving
@@ -185,11 +184,11 @@ func (m *membership) store(next *record) error {
 	return nil
 }
 
-// errLogEnded says that the log of a membership has ended.
+// errLogEnded is the error of an ended log of a membership.
 var errLogEnded = errors.New("group: the log of the membership has ended")
 
-// write has the log appended to at the revision that the membership knows. A conflict is with a write of its own that
-// had failed as far as it knows: the log has no other writer.
+// write has the log appended to at the revision known to the membership. A conflict is with an own write, failed as far
+// as it knows: the log has no other writer.
 func (m *membership) write(put func(revision uint64) error) error {
 	return replay.RetryConflict(func() error {
 		err := put(m.revision)
@@ -209,7 +208,7 @@ func (m *membership) write(put func(revision uint64) error) error {
 	})
 }
 
-// logger returns that of the present configuration, or of the engine.
+// logger returns the logger of the present configuration, or of the engine.
 func (m *membership) logger() *slog.Logger {
 	if p := m.engine.partner(m.partner); p != nil {
 		return p.Log
@@ -230,7 +229,7 @@ func (m *membership) about(more ...any) []any {
 	return append([]any{"partner", m.partner, "leader", m.leader, "group", m.group}, more...)
 }
 
-// joined is what an invitation is answered.
+// joined is the answer to an invitation.
 func (m *membership) joined() task.Membership {
 	r := &m.record
 	return task.Membership{

@@ -49,7 +49,7 @@ type fakeTasks struct {
 	closed   bool
 }
 
-// bodies returns what was received.
+// bodies returns the received bodies.
 func (f *fakeTasks) bodies() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,14 +128,14 @@ type memberships struct {
 	log    bytes.Buffer
 }
 
-// flakyStore is a store that can be made unavailable, or to fail at a write.
+// flakyStore is a store to be made unavailable, or to fail at a write.
 type flakyStore struct {
 	replay.Store
 	mu       sync.Mutex
 	down     bool
 	reopened chan struct{}
 	writes   int
-	dieAt    int // the number of the write from which on the process is dead; 0 for never
+	dieAt    int // the number of the write to kill the process; 0 for never
 	died     chan struct{}
 }
 
@@ -198,8 +198,8 @@ func mustParse(pattern string) Broker {
 	return b
 }
 
-// pass lets a time pass on the bubble's clock, and waits for what happens then. No real time passes; outside the bubble
-// it panics.
+// pass lets a time pass on the bubble's clock, and waits for the events of then. No real time passes; outside the
+// bubble it panics.
 func (m *memberships) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -304,7 +304,7 @@ func membersCommand(id string, c task.GroupCommand) string {
 		`"groupMgmtCommand":%q,"mentions":["all"]}`, id, testLeader, c)
 }
 
-// statuses returns what a broker has got of the member's status, and forgets it.
+// statuses returns the member's statuses at a broker, and forgets them.
 func (m *memberships) statuses(host string) (out []task.MemberStatus) {
 	m.Helper()
 	synctest.Wait()

@@ -7,29 +7,28 @@ import (
 	"slices"
 )
 
-// Counts are the memberships of one Partner, and what they have received and published since the process began. Those
-// that have ended are counted, too.
+// Counts are the memberships of one Partner, and their traffic since the process began. Ended ones are counted, too.
 type Counts struct {
 	ByState map[State]int
 	Traffic
 	Mail Mail
 }
 
-// Mail is what the inbox of a Partner has brought since the process began.
+// Mail counts the messages of the inbox of a Partner since the process began.
 type Mail struct {
 	Open      bool // the inbox is read by this process, as soon as it can be
 	Connected bool // it can be
 	Messages  map[Result]int
 }
 
-// Result is what became of a message of an inbox.
+// Result is the outcome of a message of an inbox.
 type Result string
 
 // The results.
 const (
 	Accepted   Result = "accepted"   // the Partner has joined the group
 	Refused    Result = "refused"    // it has not, and the gateway has written the reason to the Leader
-	Unproven   Result = "unproven"   // who has sent it is not the Leader that it names, as far as the broker says
+	Unproven   Result = "unproven"   // by the broker's word, the sender is not the named Leader
 	Unreadable Result = "unreadable" // it is malformed, or too large
 	Ignored    Result = "ignored"    // it is no invitation
 )
@@ -37,7 +36,7 @@ const (
 // Results lists the results of a message of an inbox.
 func Results() []Result { return []Result{Accepted, Refused, Unproven, Unreadable, Ignored} }
 
-// inboxCount returns what is counted of the inbox of a Partner. The caller holds e.mu.
+// inboxCount returns the counts of the inbox of a Partner. The caller holds e.mu.
 func (e *Engine) inboxCount(partner string) *Mail {
 	if e.mail[partner] == nil {
 		e.mail[partner] = &Mail{Messages: make(map[Result]int)}
@@ -50,7 +49,7 @@ func States() []State {
 	return []State{Joining, Joined, Reconnecting, Waiting, Unregistered, Leaving}
 }
 
-// Counts returns the counts of every Partner that is registered or has had a membership, by its name.
+// Counts returns the counts of every Partner with a registration or a membership, past or present, by its name.
 func (e *Engine) Counts() map[string]*Counts {
 	all := make(map[string]*Counts)
 	of := func(name string) *Counts {

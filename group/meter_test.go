@@ -16,7 +16,7 @@ type countedTasks struct {
 
 func (t countedTasks) traffic() Traffic { return t.Traffic }
 
-// TestCountsContinue: a membership that ends takes away what it has now, and not what it has done.
+// TestCountsContinue: an ending membership takes away its present tasks, but not its past work.
 func TestCountsContinue(t *testing.T) {
 	e := &Engine{
 		partners: map[string][]*Partner{"registered": nil}, memberships: make(map[key]*membership),

@@ -10,19 +10,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 )
 
-// drainLimit is how long the answer to an invitation waits until the queue at the broker before is empty.
-// drainLater is how long that queue is read afterwards. What the new broker delivers meanwhile waits, so that messages
-// keep their order.
+// drainLimit is the time for which the answer to an invitation waits until the queue at the former broker is empty.
+// drainLater is the time for which this queue is read afterwards. Deliveries of the new broker meanwhile wait, so
+// messages keep their order.
 const (
 	drainLimit = time.Second
 	drainLater = 30 * time.Second
-	// discardLimit is how long a broker has to delete the queue of a link that is not used.
+	// discardLimit is a broker's time to delete the queue of an unused link.
 	discardLimit = 2 * time.Second
 )
 
 // rebind checks that the exchange is there, and binds the queue to it again: the Leader may have deleted it and
-// declared another one, of which the link does not learn. A second link does that, which consumes nothing. A broker
-// that blocks the connection may not answer on it, so nothing is asked of it then.
+// declared another one, without the link learning of it. A second link does it, and consumes nothing. A broker may not
+// answer on a blocked connection, so nothing is asked of it then.
 func (m *membership) rebind(ctx context.Context, p *Partner, next *record, token string) error {
 	if m.link.Blocked() {
 		return nil
@@ -39,7 +39,7 @@ func (m *membership) rebind(ctx context.Context, p *Partner, next *record, token
 	return nil
 }
 
-// update stores what an invitation changes though the link stays, if it changes anything.
+// update stores the changes of an invitation with the same link, if there are any.
 func (m *membership) update(next *record) error {
 	next.Sealed = m.record.Sealed
 	if reflect.DeepEqual(*next, m.record) {
@@ -48,8 +48,8 @@ func (m *membership) update(next *record) error {
 	return m.store(next)
 }
 
-// finishLeave is for an invitation to a group that the agent is leaving: the leave ends first, and with it the queue,
-// which may still have the command to leave. The error is errOver if it has ended.
+// finishLeave is for an invitation to a group the agent is leaving: the leave ends first, and with it the queue, as it
+// may still have the command to leave. The error is errOver if it has ended.
 func (m *membership) finishLeave(ctx context.Context, p *Partner, next *record, token string) error {
 	if m.link == nil {
 		l, err := m.dial(ctx, p, next, token, false)
@@ -69,11 +69,11 @@ func (m *membership) finishLeave(ctx context.Context, p *Partner, next *record, 
 	return connectionFailed(next.Host, next.Port, "the agent is still leaving the group")
 }
 
-// move connects the membership as next says, and only then gives up the link that it had. Messages that wait in the
-// queue at another broker are taken before those at the new one.
+// move connects the membership by next, and only then gives up its old link. Messages waiting in the queue at another
+// broker are taken before those at the new one.
 func (m *membership) move(ctx context.Context, p *Partner, next *record, token string) error {
-	// A queue that should be there and is not means that the Leader has removed the agent from the group before: then
-	// this invitation is for a new membership.
+	// If an expected queue is missing, the Leader has removed the agent from the group before: then this invitation is for
+	// a new membership.
 	old, declare := m.link, !m.isStored || !m.record.sameBroker(next)
 	fresh, err := m.dial(ctx, p, next, token, declare)
 	switch {
@@ -130,8 +130,8 @@ func (m *membership) drain(ctx context.Context, l link) bool {
 	return waitIdle(ctx, l) == nil
 }
 
-// receiveAfter returns what receives the deliveries of a link, once the queue at the broker before is drained; nil for
-// at once. A link that ends before has its broker deliver them again.
+// receiveAfter returns the receiver of the deliveries of a link, once the queue at the former broker is drained; nil
+// for at once. If the link ends before, its broker delivers them again.
 func (m *membership) receiveAfter(l link, drained <-chan struct{}) func(*broker.Delivery) {
 	if drained == nil {
 		return m.tasks.receive
@@ -145,19 +145,19 @@ func (m *membership) receiveAfter(l link, drained <-chan struct{}) func(*broker.
 	}
 }
 
-// discard gives up a link that is not used, and its queue if that was made for it.
+// discard gives up an unused link, and its queue if it was made for the link.
 func (m *membership) discard(l link) {
 	ctx, cancel := context.WithTimeout(m.home.base, discardLimit)
 	defer cancel()
 	l.Undo(ctx)
 }
 
-// retire empties the queue of a link at a broker that a membership has left for another one, closes draining unless it
-// is nil, and then deletes the queue.
+// retire empties the queue of a link at a membership's former broker, closes draining unless it is nil, and then
+// deletes the queue.
 func (h *home) retire(l link, draining chan struct{}) {
 	h.engine.mu.Lock()
 	defer h.engine.mu.Unlock()
-	h.work.Go(func() { // the supervisor that calls holds work
+	h.work.Go(func() { // the calling supervisor holds work
 		ctx, cancel := context.WithTimeout(h.base, drainLater)
 		defer cancel()
 		err := waitIdle(ctx, l)
@@ -171,7 +171,7 @@ func (h *home) retire(l link, draining chan struct{}) {
 	})
 }
 
-// idlePoll is how often a link is asked whether its queue is empty.
+// idlePoll is the interval of asking a link whether its queue is empty.
 const idlePoll = 50 * time.Millisecond
 
 // waitIdle waits until the queue of a link is empty and everything is acknowledged. It returns an error if the link or

@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestNewToken invites again with a new token: the old link is closed before the new one consumes, so that messages
-// keep their order. With a token that is refused, the old link stays.
+// TestNewToken invites again with a new token: the old link is closed before the new one consumes, so messages keep
+// their order. With a refused token, the old link stays.
 func TestNewToken(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
@@ -29,7 +29,7 @@ func TestNewToken(t *testing.T) {
 		m.checkEvents(t, "join a.example", "close a.example", "consume a.example")
 		m.checkState(Joined)
 
-		// One that may not read is found out only when the old link is closed: then that is made again.
+		// One without the right to read is found out only when the old link is closed: then the old link is made again.
 		m.change(func() { at.noRead = true })
 		if _, err := m.invite(token("user:blind")); task.KindOf(err) != task.ConnectionFailed {
 			t.Errorf("the error is %v", err)
@@ -48,7 +48,7 @@ func TestNewToken(t *testing.T) {
 	})
 }
 
-// TestOtherBroker moves a membership to another broker. What waits at the old one is received first.
+// TestOtherBroker moves a membership to another broker. Messages at the old one are received first.
 func TestOtherBroker(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
@@ -88,7 +88,7 @@ func TestOtherBroker(t *testing.T) {
 }
 
 // TestOldBrokerIsSlow moves a membership to another broker while the old one delivers nothing. The invitation is
-// answered soon, but what the new broker delivers waits until the old queue is empty, or for drainLater.
+// answered soon, but deliveries of the new broker wait until the old queue is empty, or for drainLater.
 func TestOldBrokerIsSlow(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

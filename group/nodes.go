@@ -17,14 +17,14 @@ import (
 )
 
 // An exchange belongs to one Leader of all, and the memberships of another one may be at another process. So a process
-// claims an exchange, and then asks all whether it is theirs: of two that claim it at a time, both see the other one.
+// claims an exchange, and then asks all whether it is theirs: of two claiming it at a time, both see the other one.
 // While the memberships of some shard are at no process, no new exchange is given away, since it may be theirs.
 
-// wanted is what a membership is about to use.
+// wanted is the exchange and the user a membership is about to use.
 type wanted struct {
 	Leader string
 	Claim  wantedExchange
-	// User is who logs in to the broker by a token: a digest; empty for none.
+	// User is the user of the login to the broker by a token: a digest; empty for none.
 	User     string
 	Password bool
 }
@@ -46,11 +46,11 @@ func (w *wantedExchange) claim() claim {
 	return claim{w.Host, w.Port, w.Node, w.VHost, w.Name, w.ByName}
 }
 
-// inUse is what a process says about it.
+// inUse is a process's answer about it.
 type inUse struct {
 	Meets  bool  // a membership of another Leader uses the exchange
 	Serves bool  // the user serves another Leader
-	Shards []int // whose memberships are at the process
+	Shards []int // with their memberships at the process
 }
 
 // userOf returns a digest of the user of a token, and whether the token is a name and a password.
@@ -88,11 +88,11 @@ func (m *membership) isUser(w *wanted) bool {
 	return user == w.User && isPassword == w.Password
 }
 
-// nodePatience is how long other processes are waited for.
+// nodePatience is the time of other processes to answer.
 const nodePatience = 3 * time.Second
 
-// askOthers asks all processes what they know of an exchange, and of who logs in there. The error says that not all
-// have answered. Where there are no others, nothing is known.
+// askOthers asks all processes about an exchange, and about the user of the login. After an error not all have
+// answered. Without other processes, nothing is known.
 func (e *Engine) askOthers(leader string, r *record, token string) (all inUse, err error) {
 	if e.set.Peers() == nil {
 		return all, nil
@@ -121,7 +121,7 @@ func (e *Engine) askOthers(leader string, r *record, token string) (all inUse, e
 	return all, err
 }
 
-// errExchangeTaken is the error of an exchange that a membership of another Leader uses.
+// errExchangeTaken is the error of an exchange in use by a membership of another Leader.
 func errExchangeTaken() error {
 	return task.Errorf(task.InvitationRejected, "a group of another Leader uses this exchange; use one of your own").
 		WithField("params.amqp.exchange")

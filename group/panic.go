@@ -9,11 +9,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bug"
 )
 
-// errPanic says that the gateway has a bug.
+// errPanic is the error of a bug in the gateway.
 var errPanic = errors.New("group: a panic")
 
-// guard calls f, and turns a panic into errPanic, so that a message which meets a bug does not end the process, again
-// and again. The panic is logged in the trace of ctx.
+// guard calls f, and turns a panic into errPanic, so that a message meeting a bug does not end the process, again and
+// again. The panic is logged in the trace of ctx.
 func (t *groupTasks) guard(ctx context.Context, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

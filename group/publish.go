@@ -10,16 +10,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 )
 
-// publication is what a follower has published and the broker has not confirmed.
+// publication is a follower's publication, not confirmed by the broker.
 type publication struct {
 	at    follow.Position // of the log, after it
 	reply *reply          // nil for an event
 }
 
-// errPaused says that nothing can be published now.
+// errPaused is the error while nothing can be published.
 var errPaused = errors.New("group: publishing is paused")
 
-// connect implements tasks. Everything that no broker has confirmed is published again.
+// connect implements tasks. Everything not confirmed by a broker is published again.
 func (t *groupTasks) connect(l link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,8 +36,8 @@ func (t *groupTasks) connect(l link) {
 	t.resume()
 }
 
-// mute implements tasks. Commands whose replies wait are acknowledged, so that they do not hold up the command that
-// ends it.
+// mute implements tasks. Commands with waiting replies are acknowledged, so that they do not hold up the command to
+// unmute.
 func (t *groupTasks) mute(muted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +189,7 @@ func (t *groupTasks) publish(f *follower, m broker.Message, at follow.Position, 
 	return nil
 }
 
-// maxUnconfirmedBytes is how many bytes the unconfirmed publications may have together. One may always be published.
+// maxUnconfirmedBytes is the most bytes of the unconfirmed publications together. One may always be published.
 const maxUnconfirmedBytes = 8 << 20
 
 // await waits until there is room for one more publication, of size bytes, on the link of an epoch, and this process
@@ -207,7 +207,7 @@ func (t *groupTasks) await(epoch uint64, size int) bool {
 			return t.open(epoch)
 		}
 		t.mu.Unlock()
-		t.mayAct(t.base) // its error says that t is closed
+		t.mayAct(t.base) // after an error t is closed
 		t.mu.Lock()
 	}
 }
@@ -219,8 +219,8 @@ func (t *groupTasks) published(size int) {
 	t.unconfirmedBytes += size
 }
 
-// confirm takes the answer of the broker, which comes in the order of publication. What a link has not confirmed at its
-// end is published again on the next one.
+// confirm takes the answer of the broker. Answers come in the order of publication. Publications unconfirmed at the end
+// of a link are published again on the next one.
 func (t *groupTasks) confirm(f *follower, epoch uint64, size int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

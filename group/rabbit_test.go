@@ -101,8 +101,8 @@ func (m *atRabbit) start() {
 	m.register()
 }
 
-// invite invites to a group at the exchange x, after changes. As a Leader does, it repeats an invitation that is not
-// answered in time, because the broker is slow.
+// invite invites to a group at the exchange x, after changes. As a Leader does, it repeats an invitation not answered
+// in time, because the broker is slow.
 func (m *atRabbit) invite(group, vhost, token string, changes ...func(*task.Invitation)) (err error) {
 	for range 10 {
 		_, err = m.self.Join(m.Context(), testLeader, invitation(func(inv *task.Invitation) {
@@ -119,7 +119,7 @@ func (m *atRabbit) invite(group, vhost, token string, changes ...func(*task.Invi
 	return err
 }
 
-// in returns how many memberships are in a state.
+// in returns the number of memberships in a state.
 func (m *atRabbit) in(s State) (n int) {
 	for _, status := range m.engine.List() {
 		if status.State == s {
@@ -129,7 +129,7 @@ func (m *atRabbit) in(s State) (n int) {
 	return n
 }
 
-// connections returns how many connections the gateway has at the broker.
+// connections returns the number of the gateway's connections at the broker.
 func (m *atRabbit) connections() (n int) {
 	m.Helper()
 	names, err := m.broker.Connections()
@@ -326,7 +326,7 @@ func testMembership(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 	eventually(Joined)
 	received("third")
 
-	// It moves to another virtual host. What waits is received first, and the old queue goes.
+	// It moves to another virtual host. Waiting messages are received first, and the old queue goes.
 	publish(one, "fourth")
 	mustInvite("two", "partner:new")
 	publish(two, "fifth")

@@ -25,7 +25,7 @@ func (t *groupTasks) receive(d *broker.Delivery) {
 	t.read(d, d.Header, d.Ack)
 }
 
-// outcome is what becomes of a message of the group.
+// outcome is the outcome of a message of the group.
 type outcome uint8
 
 const (
@@ -110,7 +110,8 @@ func (t *groupTasks) handle(d *broker.Delivery, header func(string) string, ack 
 	return executed, nil
 }
 
-// isSender reports whether the user that a broker names may have sent a message. A user that is no AIC says nothing.
+// isSender reports whether the user named by a broker may have sent a message. A user without the form of an AIC says
+// nothing.
 func isSender(userID, sender string) bool {
 	if userID == "" || strings.EqualFold(userID, sender) {
 		return true
@@ -122,5 +123,5 @@ func isSender(userID, sender string) bool {
 // defaultLimits hold while the Partner is in no configuration.
 var defaultLimits = jsonrpc.Limits{Bytes: 1 << 20, Depth: 32}
 
-// leaderID is the AIC of the Leader, without the mark of one that has proven nothing.
+// leaderID is the AIC of the Leader, without the mark of one without a proof.
 func (t *groupTasks) leaderID() string { return strings.TrimPrefix(t.leader, quota.Unverified) }

@@ -20,8 +20,8 @@ import (
 // recordVersion is the version of the stored form of a record. A record of a later version is left alone.
 const recordVersion = 1
 
-// record is what is stored of a membership: the metadata of its log, which has no records. The names of the members are
-// a stored format.
+// record is the stored form of a membership: the metadata of its log. The log has no records. The names of the members
+// are a stored format.
 type record struct {
 	Version  int       `json:"v"`
 	Joined   time.Time `json:"joined"`
@@ -34,7 +34,7 @@ type record struct {
 	Host  string `json:"host"`
 	Port  int    `json:"port"`
 	VHost string `json:"vhost"`
-	// Sealed is the access token, encrypted; empty where there is none, or no key. HasToken says that there is one.
+	// Sealed is the access token, encrypted; empty without a token or a key. HasToken is set if there is a token.
 	Sealed   []byte `json:"token,omitempty"`
 	HasToken bool   `json:"hasToken,omitempty"`
 
@@ -42,13 +42,13 @@ type record struct {
 	ExchangeType string `json:"exchangeType"`
 	RoutingKey   string `json:"routingKey,omitempty"`
 	Queue        string `json:"queue"`
-	Node         string `json:"node,omitempty"` // what the broker says of itself
+	Node         string `json:"node,omitempty"` // the broker's own name
 
-	// Inbox is task.Invitation.Inbox of the last invitation that has come by the inbox; empty for none.
+	// Inbox is task.Invitation.Inbox of the last invitation by the inbox; empty for none.
 	Inbox string `json:"inbox,omitempty"`
 
-	// Announce is of what the id of the status is made by which the member says that it has joined, until a broker has
-	// confirmed that. It is empty then, and where the dialect has no such status.
+	// Announce is the source of the id of the status by which the member announces itself, until a broker has confirmed
+	// the status. It is empty then, and if the dialect has no such status.
 	Announce string `json:"announce,omitempty"`
 
 	Muted   bool       `json:"muted,omitempty"`
@@ -61,14 +61,14 @@ type member struct {
 	Skills []string `json:"skills,omitempty"`
 }
 
-// departure is a leave that has begun. A membership that is leaving never becomes one that stays.
+// departure is a begun leave. A leaving membership never becomes a staying one.
 type departure struct {
 	Since time.Time `json:"since"`
-	// The command that asked for it, for the last member status; empty where an operator did.
+	// The command asking for it, for the last member status; empty if an operator did.
 	Command   string `json:"command,omitempty"`
 	Dialect   string `json:"dialect,omitempty"`
 	SessionID string `json:"session,omitempty"`
-	// KeepTasks says that the tasks that run go on, without the group.
+	// KeepTasks has running tasks go on, without the group.
 	KeepTasks bool `json:"keepTasks,omitempty"`
 }
 
@@ -87,8 +87,8 @@ func newRecord(inv *task.Invitation, aic string, now time.Time) record {
 	return r
 }
 
-// queueName returns the name of the agent's own queue. Its form is that of AIP v02 for every generation, so that a
-// Leader grants permissions in one form.
+// queueName returns the name of the agent's own queue. It has the form of AIP v02 for every generation, so a Leader
+// grants permissions in one form.
 func queueName(leader, groupID, aic string) string {
 	return exchangeName(leader, groupID) + "_" + aic
 }
@@ -109,13 +109,13 @@ func (r *record) sameLink(other *record) bool {
 		r.ExchangeType == other.ExchangeType && r.RoutingKey == other.RoutingKey
 }
 
-// newLog returns the name of the log of a new membership. Each life of a membership has a log of its own, because a log
-// that has ended takes no more appends while the store keeps it.
+// newLog returns the name of the log of a new membership. Each life of a membership has a log of its own, because an
+// ended log takes no more appends while the store keeps it.
 func newLog(k key) string {
 	return logname.MembershipsOf(k.partner, k.leader, k.group) + rand.Text()[:13]
 }
 
-// put stores a record, durably, in a log that has a revision.
+// put stores a record, durably, in a log at a revision.
 func (r *record) put(ctx context.Context, store replay.Store, log string, revision uint64) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *record) put(ctx context.Context, store replay.Store, log string, revisi
 	return store.Append(ctx, replay.Append{Log: log, Expect: revision, Metadata: data, Durable: true})
 }
 
-// end ends the log of a membership that is over. The token is not kept longer than that.
+// end ends the log of a membership that is over. The token is not kept any longer.
 func (r record) end(ctx context.Context, store replay.Store, log string, revision uint64) error {
 	r.Sealed = nil
 	data, err := json.Marshal(&r)
@@ -137,13 +137,13 @@ func (r record) end(ctx context.Context, store replay.Store, log string, revisio
 // stored is a membership as it lies in the store.
 type stored struct {
 	log      string
-	revision uint64 // of the log; 0 for one that is not there yet
+	revision uint64 // of the log; 0 for one not there yet
 	key      key
 	record   record
 }
 
-// load returns the memberships of a store that have not ended. Of two of one name, the later one counts. damaged names
-// those that cannot be read, and are left alone.
+// load returns the memberships of a store, without the ended ones. Of two of one name, the later one counts. damaged
+// names the unreadable ones; they are left alone.
 func load(ctx context.Context, store replay.Store) (all []stored, damaged error, err error) {
 	byKey := make(map[key]stored)
 	for entry, err := range store.List(ctx, string(logname.Membership), "") {

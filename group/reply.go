@@ -7,14 +7,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// reply is a Task that is published because of a command, and not because of an event: the answer to a get, or the
-// refusal of a start. It is not stored, so its command is acknowledged when the reply is confirmed, and executed again
-// after a crash.
+// reply is a Task published because of a command, not of an event: the answer to a get, or the refusal of a start. It
+// is not stored, so its command is acknowledged when the reply is confirmed, and executed again after a crash.
 type reply struct {
 	id     string
-	append func(dst []byte, t *task.Task) []byte // appends the Task; t is nil where the reply has no follower
+	append func(dst []byte, t *task.Task) []byte // appends the Task; t is nil if the reply has no follower
 	trace  map[string]string                     // the headers with the trace of the command
-	acks   []func()                              // of the commands that it answers
+	acks   []func()                              // of the commands answered by it
 }
 
 // acknowledge acknowledges the commands. mu is held.
@@ -28,8 +27,8 @@ func (r *reply) acknowledge() {
 // replies are in the order of their commands.
 type replies []*reply
 
-// add adds a reply, unless it is there already: a command that was delivered again has the same. It returns the one
-// that is there, which has the acks of both.
+// add adds a reply, unless it is there already: a command delivered again has the same. It returns the one in the list,
+// with the acks of both.
 func (list *replies) add(r *reply) *reply {
 	for _, had := range *list {
 		if had.id == r.id {
@@ -41,11 +40,11 @@ func (list *replies) add(r *reply) *reply {
 	return r
 }
 
-// maxReplies is how many replies wait at most while the member is muted: their commands are acknowledged, so the
-// prefetch does not bound them.
+// maxReplies is the most replies waiting while the member is muted: their commands are acknowledged, so the prefetch
+// does not bound them.
 const maxReplies = 64
 
-// reply has a reply published that has no follower.
+// reply has a reply without a follower published.
 func (t *groupTasks) reply(r *reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"fmt"
 )
 
-// KeySize is the length of the key that seals access tokens, in bytes: that of AES-256.
+// KeySize is the length of the key sealing access tokens, in bytes: a key of AES-256.
 const KeySize = 32
 
 // sealer encrypts access tokens for the store, by AES-256-GCM. A sealed token is bound to the name of its membership's
-// log, so that it is of no use in another one. A nil sealer seals nothing and opens nothing.
+// log, so it is of no use in another one. A nil sealer seals nothing and opens nothing.
 type sealer struct{ aead cipher.AEAD }
 
 // newSealer returns the sealer of a key, and nil without a key.
@@ -43,7 +43,7 @@ func (s *sealer) seal(token, log string) []byte {
 	return s.aead.Seal(nil, nil, []byte(token), []byte(log))
 }
 
-// open decrypts what seal returned. It reports whether the key is the one that has sealed it.
+// open decrypts a token of seal. It reports whether the key is the one of the sealing.
 func (s *sealer) open(sealed []byte, log string) (token string, ok bool) {
 	if s == nil || len(sealed) == 0 {
 		return "", false

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// long is longer than the store keeps a task that has ended.
+// long is longer than the store keeps an ended task.
 const long = replay.DefaultRetention + time.Hour
 
 // cancelTask has a task started and canceled.
@@ -25,7 +25,7 @@ func (w *world) cancelTask(id string) {
 	synctest.Wait()
 }
 
-// checkOver checks that nothing is left to publish.
+// checkOver fails if anything is left to publish.
 func (w *world) checkOver() {
 	w.t.Helper()
 	time.Sleep(time.Minute)
@@ -50,9 +50,9 @@ func TestLongSilence(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name   string
-		events int            // that are kept of a task; 0 for many
-		during func(w *world) // what happens to a group without a link
-		want   []string       // what is published at the end
+		events int            // kept of a task; 0 for many
+		during func(w *world) // the events at a group without a link
+		want   []string       // published at the end
 	}{
 		{"no link", 0, func(w *world) {
 			w.cancelTask("t")
@@ -130,7 +130,7 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
-// TestKeptForSomeDays: the store does not keep a task for ever that cannot be published.
+// TestKeptForSomeDays: the store does not keep an unpublishable task for ever.
 func TestKeptForSomeDays(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)

@@ -12,16 +12,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// When a membership without a link is connected again, give or take a half, and for how long that is tried.
+// The delays before a membership without a link is connected again, give or take a half.
 const (
 	firstRetry   = time.Second
 	longestRetry = 20 * time.Second
-	// waitingRetry is how often a membership that waits for an invitation finds out whether it may log in by now,
+	// waitingRetry is the interval at which a membership waiting for an invitation finds out whether it may log in by now,
 	// because the broker has another password, or the certificate on disk was renewed.
 	waitingRetry = 5 * time.Minute
-	// keepLost is how long a membership without a link is kept.
+	// keepLost is the time for which a membership without a link is kept.
 	keepLost = 7 * 24 * time.Hour
-	// cancelLimit is how long the tasks of a membership that ends have to be canceled.
+	// cancelLimit is the time to cancel the tasks of an ending membership.
 	cancelLimit = 20 * time.Second
 )
 
@@ -66,7 +66,7 @@ func (m *membership) linkDone() <-chan struct{} {
 	return m.link.Done()
 }
 
-// restDone is the same for the link that only reads the queue.
+// restDone is the same for the link only reading the queue.
 func (m *membership) restDone() <-chan struct{} {
 	if m.rest == nil {
 		return nil
@@ -74,7 +74,7 @@ func (m *membership) restDone() <-chan struct{} {
 	return m.rest.Done()
 }
 
-// answerRequests makes the calls that were asked for.
+// answerRequests makes the requested calls.
 func (m *membership) answerRequests() {
 	for call := m.nextRequest(); call != nil; call = m.nextRequest() {
 		call()
@@ -97,7 +97,7 @@ func (m *membership) refuseRequests() {
 	m.set(func() { m.refuses, m.requests = true, nil })
 }
 
-// attend does what is due, and returns after how long something else is due.
+// attend does all due work, and returns the time until the next.
 func (m *membership) attend() time.Duration {
 	if !m.isStored {
 		return time.Hour // its invitation is a request
@@ -136,7 +136,7 @@ func (m *membership) attend() time.Duration {
 	return m.untilDue()
 }
 
-// untilDue returns after how long something is due though nothing happens.
+// untilDue returns the time until the next work is due, if nothing happens before.
 func (m *membership) untilDue() time.Duration {
 	if m.link != nil {
 		return time.Hour
@@ -179,7 +179,7 @@ func (m *membership) adopt(p *Partner) {
 	}
 }
 
-// reseal seals the token with the present key, if it is not sealed with that.
+// reseal seals the token with the present key, if it is not sealed with it.
 func (m *membership) reseal(p *Partner) {
 	if _, ok := p.sealer.open(m.record.Sealed, m.log); ok || p.sealer == nil || m.token == "" {
 		return
@@ -191,13 +191,13 @@ func (m *membership) reseal(p *Partner) {
 	}
 }
 
-// errAIC says why a membership waits though its Partner is registered.
+// errAIC is the reason of a membership waiting though its Partner is registered.
 var errAIC = errors.New("the agent has another AIC than when it was invited")
 
-// errNoToken says why a membership waits after a restart.
+// errNoToken is the reason of a membership waiting after a restart.
 var errNoToken = errors.New("the access token is not known any more, because it was not stored, or by another key")
 
-// mayConnect returns why a configuration does not allow the link of the membership; nil if it does.
+// mayConnect returns an error if a configuration does not allow the link of the membership.
 func (m *membership) mayConnect(p *Partner) error {
 	switch ok, _ := allowed(p.Brokers, m.record.Host, m.record.Port); {
 	case p.AIC != m.record.AIC:
@@ -211,7 +211,7 @@ func (m *membership) mayConnect(p *Partner) error {
 	return m.engine.holds(m)
 }
 
-// reconnect connects a membership that has lost its link, or that was loaded.
+// reconnect connects a membership after it has lost its link, or was loaded.
 func (m *membership) reconnect() {
 	err := m.mayConnect(m.config)
 	if err == nil && !m.knowsToken {
@@ -245,8 +245,8 @@ func (m *membership) reconnect() {
 	}
 }
 
-// mayWait is called before the supervisor waits for a broker, with what ends the wait when there is a request, and
-// with nil afterwards. It reports whether there is no request.
+// mayWait is called before the supervisor waits for a broker, with the function to end the wait at a request, and with
+// nil afterwards. It reports whether there is no request.
 func (m *membership) mayWait(cancel context.CancelFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -257,8 +257,8 @@ func (m *membership) mayWait(cancel context.CancelFunc) bool {
 	return len(m.requests) == 0
 }
 
-// open makes the link of the record. It declares no queue: one that is missing was deleted by the Leader. A membership
-// that is leaving receives nothing any more.
+// open makes the link of the record. It declares no queue: a missing one was deleted by the Leader. A leaving
+// membership receives nothing any more.
 func (m *membership) open(ctx context.Context) (link, error) {
 	l, err := m.dial(ctx, m.config, &m.record, m.token, false)
 	if err != nil {
@@ -275,14 +275,14 @@ func (m *membership) open(ctx context.Context) (link, error) {
 	return l, nil
 }
 
-// backoff returns how long to wait after a number of failures: about twice as long each time, and never at the same
-// time as others.
+// backoff returns the wait after a number of failures: about twice as long each time, and never at the same time as
+// others.
 func backoff(failures int) time.Duration {
 	d := min(firstRetry<<min(failures-1, 10), longestRetry)
 	return d/2 + rand.N(d)
 }
 
-// connected has the membership use a link that consumes.
+// connected has the membership use a consuming link.
 func (m *membership) connected(l link) {
 	m.failures, m.lacking = 0, time.Time{}
 	m.closeRest()
@@ -298,7 +298,7 @@ func (m *membership) connected(l link) {
 	m.logger().Info("a group is connected to its broker", m.about("host", m.record.Host, "port", m.record.Port)...)
 }
 
-// lose is for a link that has ended.
+// lose is for an ended link.
 func (m *membership) lose(err error) {
 	m.disconnect()
 	if isKind(err, broker.QueueGone) {
@@ -353,8 +353,8 @@ func (m *membership) disconnect() {
 	l.Close()
 }
 
-// removed ends a membership whose queue is gone: its Leader has removed the agent from the group. Its tasks are
-// canceled, because their Leader does not read them any more.
+// removed ends a membership without its queue: its Leader has removed the agent from the group. Its tasks are canceled,
+// because their Leader does not read them any more.
 func (m *membership) removed() {
 	m.logger().Info("the agent was removed from a group, its queue is gone", m.about()...)
 	m.abandon()
@@ -366,8 +366,8 @@ func (m *membership) abandon() {
 	m.end()
 }
 
-// cancelTasks cancels the tasks of a membership that ends, whether the group gets to know that or not. Those that are
-// to be kept go on.
+// cancelTasks cancels the tasks of an ending membership, whether the group gets to know it or not. Tasks to be kept go
+// on.
 func (m *membership) cancelTasks() {
 	ctx, cancel := context.WithTimeout(m.home.base, cancelLimit)
 	defer cancel()
@@ -380,7 +380,7 @@ func (m *membership) cancelTasks() {
 	}
 }
 
-// end ends the membership. It returns when that is stored, or the engine closes: then the next one ends it.
+// end ends the membership. It returns when the end is stored, or the engine closes: then the next one ends it.
 func (m *membership) end() {
 	m.disconnect()
 	base := m.home.base
@@ -390,7 +390,7 @@ func (m *membership) end() {
 		if err == nil && m.written {
 			err = m.write(func(revision uint64) error { return m.record.end(base, m.home.store, m.log, revision) })
 		}
-		if errors.Is(err, errLogEnded) { // by the attempt before, which has failed as far as it knew
+		if errors.Is(err, errLogEnded) { // by an attempt before, failed as far as it knew
 			err = nil
 		}
 		if err == nil || base.Err() != nil {

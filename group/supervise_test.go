@@ -39,7 +39,7 @@ func TestReconnect(t *testing.T) {
 		m.checkState(Joined)
 		m.checkEvents(t, "close a.example", "join a.example", "consume a.example", "ack meanwhile")
 
-		// An invitation does not wait for the next attempt, nor for one that hangs.
+		// An invitation does not wait for the next attempt, nor for a hanging one.
 		m.change(func() { at.hangs = true })
 		at.cut(broker.Closed)
 		m.pass(firstRetry)
@@ -65,7 +65,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// TestBrokerLostForDays gives up a broker that cannot be reached for days.
+// TestBrokerLostForDays gives up a broker after days without a connection.
 func TestBrokerLostForDays(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
@@ -161,7 +161,7 @@ func TestLoginRefused(t *testing.T) {
 	})
 }
 
-// TestWithoutACertificate reloads with a configuration that has lost the certificate by which the agent logs in.
+// TestWithoutACertificate reloads with a configuration without the certificate of the agent's login.
 func TestWithoutACertificate(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite(token(""))
@@ -265,7 +265,7 @@ func TestReload(t *testing.T) {
 		m.checkState(Joined)
 		m.checkEvents(t, "join a.example", "consume a.example")
 
-		// An invitation by way of a configuration that is gone by then is answered, and the link is closed.
+		// An invitation by way of a replaced configuration is answered, and the link is closed.
 		last := m.self
 		last.Unregister()
 		if _, err := last.Join(m.Context(), testLeader, invitation()); err != nil {
@@ -279,7 +279,7 @@ func TestReload(t *testing.T) {
 		m.checkState(Joined)
 		m.took()
 
-		// A broker that is not allowed any more is left.
+		// A broker not allowed any more is left.
 		old, allowed := m.self, m.config.Brokers
 		m.config.Brokers = []Broker{mustParse("b.example")}
 		m.register()
@@ -292,7 +292,7 @@ func TestReload(t *testing.T) {
 		old.Unregister()
 		m.checkState(Joined)
 
-		// So is one for which the agent has another name.
+		// So is one with another name for the agent.
 		old = m.self
 		m.config.AIC = "RENAMED"
 		m.register()

@@ -24,7 +24,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// works is an agent that works for 3 s, and makes a product after the first, which it changes after the second.
+// works is an agent with work for 3 s. It makes a product after the first, and changes it after the second.
 func works(*agent.Turn) []step {
 	return []step{{0, working()}, {time.Second, product("a")}, {time.Second, product("ab")}, {time.Second, finished()}}
 }
@@ -135,13 +135,13 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-// slow is an agent that reports nothing for a minute, and then rejects the task.
+// slow is an agent without a report for a minute. Then it rejects the task.
 func slow(*agent.Turn) []step {
 	return []step{{time.Minute, agent.Report{State: task.Rejected, Items: []task.DataItem{task.Text("no")}}}}
 }
 
-// TestAcceptedInTime: a start is accepted when its agent had the time in which a start is answered, also by the next
-// process; until then the agent may reject it.
+// TestAcceptedInTime: a start is accepted after its agent's time to answer a start, also by the next process; until
+// then the agent may reject it.
 func TestAcceptedInTime(t *testing.T) {
 	for _, crashes := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
@@ -194,8 +194,8 @@ func (f decides) Decide(_ context.Context, c *policy.Call, _ *policy.Use) error 
 
 func (decides) Denies(*policy.Call) error { return nil }
 
-// TestPolicy: a start that the policy denies is published as a rejected Task, which says nothing of the policy, and
-// another command that it denies is dropped.
+// TestPolicy: a start denied by the policy is published as a rejected Task, without a word about the policy, and
+// another denied command is dropped.
 func TestPolicy(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, func(c *gateway.Config) {
@@ -286,8 +286,8 @@ func TestStoreUnavailable(t *testing.T) {
 	})
 }
 
-// TestLimits: a start that a limit refuses is published as a rejected Task, under the same id when it is delivered
-// again; everything else that is refused is acknowledged, and nothing is published.
+// TestLimits: a start refused by a limit is published as a rejected Task, under the same id when it is delivered again;
+// every other refused command is acknowledged, and nothing is published.
 func TestLimits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		want := []string{"m1 t start", "m2 u start limit-exceeded", "m2 u start limit-exceeded",
@@ -322,7 +322,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestHybrid: a start by rpc that names the group makes a task of the group, and commands by rpc are published; a
+// TestHybrid: a start by rpc with the group's name makes a task of the group, and commands by rpc are published; a
 // direct task never is, and the group has no commands for it.
 func TestHybrid(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -359,8 +359,7 @@ func TestHybrid(t *testing.T) {
 	})
 }
 
-// TestNotForThisAgent: messages that are not the business of this agent change nothing, are acknowledged, and are
-// counted.
+// TestNotForThisAgent: messages for others than this agent change nothing, are acknowledged, and are counted.
 func TestNotForThisAgent(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
@@ -409,7 +408,7 @@ func TestNotForThisAgent(t *testing.T) {
 	})
 }
 
-// TestEnd: a member that leaves cancels its tasks, says so, and starts no other one; what is dropped stays so.
+// TestEnd: a leaving member cancels its tasks, says so, and starts no other one; dropped followers stay dropped.
 func TestEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
@@ -456,7 +455,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestTrace: the trace of a command goes on in what is published of its task.
+// TestTrace: the trace of a command goes on in the publications of its task.
 func TestTrace(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)

@@ -52,8 +52,8 @@ func (t *groupTasks) startCommand(c *command) (context.Context, trace.Span) {
 		attribute.String("aip.task.id", m.TaskID), attribute.String("aip.command", string(m.Command)))
 }
 
-// send gives a message to the link, with a span that ends when the broker has confirmed it. The trace is that of the
-// message's headers. done is called as that of link.Publish.
+// send gives a message to the link, with a span ending when the broker has confirmed it. The trace comes from the
+// message's headers. done is called as by link.Publish.
 func (t *groupTasks) send(m broker.Message, done func(error)) error {
 	if t.tracer == nil {
 		return t.link.Publish(m, done)

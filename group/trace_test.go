@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestSpans: a command of the group, its turn and what is published are spans of the Leader's trace, and the messages
-// that are published carry it on.
+// TestSpans: a command of the group, its turn and its publications are spans of the Leader's trace, and the published
+// messages carry it on.
 func TestSpans(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()

@@ -39,7 +39,7 @@ const (
 	agentAIC  = "PARTNER"
 )
 
-// scripted is an agent whose turns yield the reports that script returns, each after a time.
+// scripted is an agent. Its turns yield the reports of script, each after a time.
 type scripted struct {
 	partner.Agent
 	script func(t *agent.Turn) []step
@@ -89,7 +89,7 @@ func asks() agent.Report {
 	return agent.Report{State: task.AwaitingInput, Items: []task.DataItem{task.Text("what?")}}
 }
 
-// world is the tasks of one group, with a real gateway and a scripted agent, over a store that tests can break.
+// world is the tasks of one group, with a real gateway and a scripted agent, over a breakable store.
 type world struct {
 	t       testing.TB
 	store   *breakable
@@ -107,7 +107,7 @@ type world struct {
 	logged  bytes.Buffer // by log
 }
 
-// handled returns what the log says about commands: their messages, tasks, names, and errors.
+// handled returns the log's words about commands: their messages, tasks, names, and errors.
 func (w *world) handled() (all []string) {
 	for line := range strings.Lines(w.logged.String()) {
 		fields := make(map[string]string)
@@ -237,7 +237,7 @@ func newWorldOver(
 	return w
 }
 
-// open opens the tasks of the group, as a process does that begins.
+// open opens the tasks of the group, as a new process does.
 func (w *world) open() {
 	w.group = newGroupTasks(w.store, key{"agent", leaderAIC, "g"}, groupMember(&desk{w}), w.tracer)
 	<-w.group.recovered
@@ -262,7 +262,7 @@ func (w *world) crash() {
 	w.open()
 }
 
-// desk is the member whose tasks they are.
+// desk is the member with the tasks.
 type desk struct{ *world }
 
 func (d *desk) gateway() *gateway.Gateway { return d.world.gateway }
@@ -282,7 +282,7 @@ func (w *world) Join(context.Context, string, *task.Invitation) (task.Membership
 }
 func (w *world) Has(_, group string) bool { return group == "g" }
 
-// Accept is what the engine of groups does with a start.
+// Accept takes a start as the engine of groups does.
 func (w *world) Accept(
 	ctx context.Context, log string, at task.Position, c *partner.Request,
 ) (partner.Accepted, error) {
@@ -334,7 +334,7 @@ func (w *world) rpc(command, taskID, members string) string {
 	return string(answer.Result.Status.State)
 }
 
-// acknowledged returns the ids of the messages that were acknowledged since the last call.
+// acknowledged returns the ids of the messages acknowledged since the last call.
 func (w *world) acknowledged() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -381,7 +381,7 @@ func (l *wire) confirm(n int) {
 	}
 }
 
-// end ends the link: what is not confirmed never will be.
+// end ends the link: unconfirmed messages are never confirmed.
 func (l *wire) end() { l.endAfter(func() {}) }
 
 // endAfter is end; in the same step, last is called before it, while mu is held.
@@ -397,7 +397,7 @@ func (l *wire) endAfter(last func()) {
 	}
 }
 
-// taken returns what was published since the last call.
+// taken returns the publications since the last call.
 func (l *wire) taken() []broker.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()

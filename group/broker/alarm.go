@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// A broker that is short of memory or disk raises an alarm. RabbitMQ says connection.blocked on a connection when
-// something is published there, and then reads nothing from that connection, acknowledgments and declarations included,
-// until the alarm is over. It serves others, new ones among them, as long as nothing is published there. So a
-// connection that is blocked takes no more links, and is not taken for dead, because its links go on when the alarm is
-// over.
+// A broker short of memory or disk raises an alarm. RabbitMQ says connection.blocked on a connection when something is
+// published there, and then reads nothing from that connection, acknowledgments and declarations included, until the
+// alarm is over. It serves others, new ones among them, as long as nothing is published there. So a blocked connection
+// takes no more links, and is not taken for dead, because its links go on when the alarm is over.
 
 // block notes whether the broker is blocked, and has the links continue.
 func (c *connection) block(is bool) {
-	if is == c.isBlocked() { // only the goroutine that calls changes it
+	if is == c.isBlocked() { // only the calling goroutine changes it
 		return
 	}
 	c.mu.Lock()
@@ -47,7 +46,7 @@ func (c *connection) isBlocked() bool {
 	}
 }
 
-// errBlocked is the error of what a blocked connection is not asked for.
+// errBlocked is the error of a request not made of a blocked connection.
 func (c *connection) errBlocked(cause error) *Error {
 	return c.key.address.fail(NoAnswer, cause, "the broker takes nothing on this connection while it has an alarm")
 }

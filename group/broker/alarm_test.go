@@ -15,13 +15,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
-// alarmed is a broker that may have an alarm: then it blocks a connection on which something is published, as RabbitMQ
-// does, and reads nothing more there.
+// alarmed is a broker with an alarm at times: then it blocks a connection at the first publication there, as RabbitMQ
+// does, and reads nothing more from it.
 type alarmed struct {
 	mu     sync.Mutex
 	over   chan struct{} // closed when the alarm is over; nil without one
-	stopAt string        // the method at which the next connection is blocked, as if another link had published
-	asked  []string      // what was done to queues
+	stopAt string        // the method to block the next connection at, as if another link had published
+	asked  []string      // requests about queues
 	queues int
 }
 
@@ -91,7 +91,7 @@ func (a *alarmed) reply(method, rest string) string {
 	return answers[method]
 }
 
-// raise raises the alarm, and returns what ends it.
+// raise raises the alarm, and returns the function to end it.
 func (a *alarmed) raise(stopAt string) (end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +111,7 @@ func (a *alarmed) pool(t *testing.T) (*broker.Pool, broker.Config) {
 		Exchange: "group", Queue: "own", Declare: true}
 }
 
-// published publishes a message, and returns what receives the broker's answer.
+// published publishes a message, and returns the channel for the broker's answer.
 func published(t *testing.T, l *broker.Link) <-chan error {
 	t.Helper()
 	confirmed := make(chan error, 1)
@@ -121,8 +121,8 @@ func published(t *testing.T, l *broker.Link) <-chan error {
 	return confirmed
 }
 
-// TestJoinDuringAnAlarm: a group that joins while the broker has an alarm gets a connection that is not blocked. Those
-// on the blocked one go on when the alarm is over.
+// TestJoinDuringAnAlarm: a group joining while the broker has an alarm gets an unblocked connection. Those on the
+// blocked one go on when the alarm is over.
 func TestJoinDuringAnAlarm(t *testing.T) {
 	var a alarmed
 	pool, config := a.pool(t)
@@ -157,8 +157,8 @@ func TestJoinDuringAnAlarm(t *testing.T) {
 	}
 }
 
-// TestBlockedWhileJoining: a join whose connection is blocked meanwhile, at any step, is tried once more on a fresh
-// one. What the first try does when the alarm is over costs the group nothing.
+// TestBlockedWhileJoining: a join is tried once more on a fresh connection if its own is blocked meanwhile, at any
+// step. The work of the first try after the alarm costs the group nothing.
 func TestBlockedWhileJoining(t *testing.T) {
 	for name, step := range map[string]string{"channel": "\x00\x14\x00\x0a", "exchange": "\x00\x28\x00\x0a",
 		"queue": declareQueue, "binding": bindQueue, "confirms": "\x00\x55\x00\x0a", "prefetch": "\x00\x3c\x00\x0a"} {
@@ -185,7 +185,7 @@ func TestBlockedWhileJoining(t *testing.T) {
 					t.Errorf("a link fails with %v", err)
 				}
 			}
-			pool.Close() // all that the first try does has been done
+			pool.Close() // the first try has done all its work
 			if slices.Contains(a.asked, "delete") {
 				t.Errorf("the queue is lost: %q", a.asked)
 			}
@@ -193,7 +193,7 @@ func TestBlockedWhileJoining(t *testing.T) {
 	}
 }
 
-// TestLeaveWhileBlocked: a queue that cannot be deleted on a blocked connection is deleted on another one.
+// TestLeaveWhileBlocked: a queue not deletable on a blocked connection is deleted on another one.
 func TestLeaveWhileBlocked(t *testing.T) {
 	var a alarmed
 	pool, config := a.pool(t)

@@ -14,7 +14,7 @@ import (
 
 var benchBody = []byte(strings.Repeat("x", 1024))
 
-// BenchmarkLink publishes messages to a group, whose own queue gets them back, confirmed and acknowledged.
+// BenchmarkLink publishes messages to a group. Its own queue gets them back, confirmed and acknowledged.
 func BenchmarkLink(b *testing.B) {
 	_, pool, config := start(b)
 	link := join(b, pool, config)

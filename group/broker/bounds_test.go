@@ -45,7 +45,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestLargeMessages publishes messages that are too large, which arrive empty, and more than may be held at once.
+// TestLargeMessages publishes too large messages, which arrive empty, and more than may be held at once.
 func TestLargeMessages(t *testing.T) {
 	r, pool, config := start(t)
 	config.MaxMessage = 6 << 20
@@ -74,7 +74,7 @@ func TestLargeMessages(t *testing.T) {
 		if d.ID != fmt.Sprint(size) || len(d.Body) != want {
 			t.Fatalf("message %d has %d bytes, and is %s", i, len(d.Body), d.ID)
 		}
-		if i >= 2 { // so that two large ones are held at once
+		if i >= 2 { // two large ones are held at once
 			d.Ack()
 		} else {
 			defer d.Ack()
@@ -85,8 +85,8 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// TestPublicationsThatAreRefused publishes what a queue of the group does not take, and to an exchange that was
-// deleted. The link ends, and with it all publications that are not confirmed.
+// TestPublicationsThatAreRefused publishes messages not taken by a queue of the group, and to a deleted exchange. The
+// link ends, and with it all unconfirmed publications.
 func TestPublicationsThatAreRefused(t *testing.T) {
 	r, pool, config := start(t)
 	config.Exchange = exchange + "-of-" + t.Name()

@@ -2,9 +2,9 @@
 
 // Package broker connects the gateway to RabbitMQ, by AMQP 0-9-1. It knows no tasks and no AIP.
 //
-// A Link is one group on a connection: its own queue, bound to the group's exchange, from which it consumes, and the
-// exchange, to which it publishes with confirms. Links of one owner with the same broker and login share connections.
-// A Link does not reconnect: when it has ended (Link.Done), its owner joins again.
+// A Link is one group on a connection: its own queue, bound to the group's exchange, to consume from, and the exchange,
+// to publish to with confirms. Links of one owner with the same broker and login share connections. A Link does not
+// reconnect: when it has ended (Link.Done), its owner joins again.
 package broker
 
 import (
@@ -18,18 +18,18 @@ import (
 
 // Limits of a Link and of a Pool.
 const (
-	// DefaultTimeout is for everything that Pool.Join does: lookup, connection, TLS, login and topology. RabbitMQ holds
-	// back the answer to a refused login for 3 s.
+	// DefaultTimeout is for the whole of Pool.Join: lookup, connection, TLS, login and topology. RabbitMQ holds back the
+	// answer to a refused login for 3 s.
 	DefaultTimeout = 4500 * time.Millisecond
-	// DefaultPrefetch is how many messages of a Link may be unacknowledged.
+	// DefaultPrefetch is the most unacknowledged messages of a Link.
 	DefaultPrefetch = 64
-	// DefaultMaxMessage is how large a message may be that is received, in bytes.
+	// DefaultMaxMessage is the largest size of a received message, in bytes.
 	DefaultMaxMessage = 4 << 20
-	// MaxUnconfirmed is how many publications of a Link may be unconfirmed.
+	// MaxUnconfirmed is the most unconfirmed publications of a Link.
 	MaxUnconfirmed = 256
 
-	// queueExpires is after how long a broker deletes a queue without a consumer, by default. A gateway may be away for
-	// less than that.
+	// queueExpires is the time after which a broker deletes a queue without a consumer, by default. A gateway may be away
+	// for less than that.
 	queueExpires = 14 * 24 * time.Hour
 
 	heartbeat          = 10 * time.Second
@@ -37,12 +37,12 @@ const (
 	joinsPerConnection = 16               // at a time: more of them only slow each other down, until all are too late
 	closeTimeout       = time.Second      // for the broker's answer when a channel or a connection is closed
 	silenceTimeout     = 30 * time.Second // for the same of a channel, until the connection counts as dead
-	endTimeout         = 3 * closeTimeout // for a link to end, what it still writes included
-	undoTimeout        = 10 * time.Second // for the answers that a failed join still needs to leave nothing behind
-	lateTimeout        = 2 * time.Second  // for the same where no other link uses the connection
+	endTimeout         = 3 * closeTimeout // for a link to end, including its last writes
+	undoTimeout        = 10 * time.Second // for the answers a failed join still needs to leave nothing behind
+	lateTimeout        = 2 * time.Second  // for the same if no other link uses the connection
 )
 
-// Address is where a broker is.
+// Address is the address of a broker.
 type Address struct {
 	Host  string
 	Port  uint16
@@ -53,7 +53,7 @@ type Address struct {
 // HostPort is the address as it is dialed.
 func (a Address) HostPort() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
 
-// Login is how the gateway logs in to a broker. Logins can be compared.
+// Login is a login of the gateway to a broker. Logins can be compared.
 type Login struct {
 	mechanism string
 	user      string
@@ -70,7 +70,7 @@ func Password(user, password string) Login {
 // the user if the token has none.
 func Token(name, token string) Login { return Login{mechanism: "PLAIN", user: name, secret: token} }
 
-// Certificate is a login with the client certificate of the TLS connection, that of user.
+// Certificate is a login with the client certificate of the TLS connection, issued to user.
 func Certificate(user string) Login { return Login{mechanism: "EXTERNAL", userID: user} }
 
 // String implements fmt.Stringer, without the secret.
@@ -79,11 +79,11 @@ func (l Login) String() string { return fmt.Sprintf("%s login of %q", l.mechanis
 // GoString implements fmt.GoStringer, without the secret.
 func (l Login) GoString() string { return l.String() }
 
-// Config is what Pool.Join needs.
+// Config is the input of Pool.Join.
 type Config struct {
 	// Owner separates connections: only links with the same owner, address, login and dialer share one.
 	Owner string
-	// Name is what the broker shows as the connection's name.
+	// Name is the connection's name, as the broker shows it.
 	Name    string
 	Address Address
 	Login   Login
@@ -100,17 +100,17 @@ type Config struct {
 	Topic bool
 	// Declare says to make the queue if it is not there: durable, not exclusive, and deleted when no consumer has used it
 	// for the time Expires; default 14 days. Its messages are kept for KeepMessages; 0 for no end. Without Declare a
-	// queue that is not there is an error of kind QueueGone.
+	// missing queue is an error of kind QueueGone.
 	Declare               bool
 	Expires, KeepMessages time.Duration
-	// Prefetch is how many messages may be unacknowledged; default DefaultPrefetch.
+	// Prefetch is the most unacknowledged messages; default DefaultPrefetch.
 	Prefetch int
-	// MaxMessage is how large a message may be that is received, in bytes; default DefaultMaxMessage. The body of a
-	// larger one is dropped while it arrives.
+	// MaxMessage is the largest size of a received message, in bytes; default DefaultMaxMessage. The body of a larger one
+	// is dropped while it arrives.
 	MaxMessage int
 }
 
-// Info is what a broker says of itself.
+// Info is a broker's description of itself.
 type Info struct {
 	Product     string
 	Version     string
@@ -126,8 +126,8 @@ const (
 	Unreachable      Kind = iota + 1 // no connection: unknown host, refused, no route
 	AddressRefused                   // the gateway may not connect there (egress)
 	NoAnswer                         // not all answers came in time
-	NotAMQP                          // what answers speaks another protocol
-	TLSFailed                        // the TLS handshake failed, or the certificate is not that of the host
+	NotAMQP                          // the answer is in another protocol
+	TLSFailed                        // the TLS handshake failed, or the certificate is not the host's
 	LoginRefused                     // wrong password or token, expired token, no common mechanism
 	VHostRefused                     // the virtual host is not there, or not for this user
 	PermissionDenied                 // the user may not do this to the exchange or the queue
@@ -145,7 +145,7 @@ var kindNames = [...]string{Unreachable: "unreachable", AddressRefused: "address
 // String implements fmt.Stringer.
 func (k Kind) String() string { return kindNames[k] }
 
-// Error says why a Link could not be made, or why it ended. All errors of this package are of type *Error.
+// Error is the error of a Link that could not be made, or has ended. All errors of this package are of type *Error.
 type Error struct {
 	Kind   Kind
 	Host   string

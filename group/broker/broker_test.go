@@ -95,7 +95,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestRefusals joins where the broker refuses it. Nothing stays.
+// TestRefusals joins against refusals of the broker. Nothing stays.
 func TestRefusals(t *testing.T) {
 	r, pool, config := start(t)
 	change := func(f func(*broker.Config)) broker.Config {
@@ -153,7 +153,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// elsewhere returns an address of the broker that its certificate does not name.
+// elsewhere returns an address of the broker missing in its certificate.
 func (r *rig) elsewhere(t *testing.T) broker.Address {
 	at := serverAt(t, "127.0.0.2:0", func(c net.Conn) {
 		to, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", r.TLSPort))
@@ -168,7 +168,7 @@ func (r *rig) elsewhere(t *testing.T) broker.Address {
 	return at
 }
 
-// TestBrokerThatIsMeant joins at a broker that is known by its AIC, whatever its address.
+// TestBrokerThatIsMeant joins at a broker known by its AIC, whatever its address.
 func TestBrokerThatIsMeant(t *testing.T) {
 	r, pool, config := start(t)
 	config.Address = r.elsewhere(t)
@@ -227,7 +227,7 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestATokenThatExpires has the broker refuse a second link on a connection whose token has expired since.
+// TestATokenThatExpires has the broker refuse a second link on a connection after its token has expired.
 func TestATokenThatExpires(t *testing.T) {
 	r, pool, config := start(t)
 	var link *broker.Link
@@ -258,7 +258,7 @@ func TestATokenThatExpires(t *testing.T) {
 	}
 }
 
-// TestRemoval deletes the queue, which ends the link for good; a lost connection does not.
+// TestRemoval deletes the queue. This ends the link for good; a lost connection does not.
 func TestRemoval(t *testing.T) {
 	r, pool, config := start(t)
 	link := join(t, pool, config)
@@ -334,7 +334,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestUndo undoes joins: a queue that a join has made is deleted, and one that was there stays.
+// TestUndo undoes joins: a queue made by a join is deleted, and an earlier one stays.
 func TestUndo(t *testing.T) {
 	r, pool, config := start(t)
 	join(t, pool, config).Undo(t.Context())
@@ -353,7 +353,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestIdleInTime asks whether a queue is empty and does not wait for the answer, which costs no link its connection.
+// TestIdleInTime asks whether a queue is empty and does not wait for the answer. This costs no link its connection.
 func TestIdleInTime(t *testing.T) {
 	_, pool, config := start(t)
 	link := join(t, pool, config)
@@ -370,7 +370,7 @@ func TestIdleInTime(t *testing.T) {
 	}
 }
 
-// TestQueueExpires holds that a queue which nobody uses does not stay for ever, also if no gateway comes back to it.
+// TestQueueExpires: an unused queue does not stay for ever, also if no gateway comes back to it.
 func TestQueueExpires(t *testing.T) {
 	r, pool, config := start(t)
 	link := join(t, pool, config)
@@ -384,7 +384,7 @@ func TestQueueExpires(t *testing.T) {
 	}
 }
 
-// TestVHostWithASlash joins in a virtual host whose name is written with a slash before it.
+// TestVHostWithASlash joins in a virtual host with a slash before its name.
 func TestVHostWithASlash(t *testing.T) {
 	_, pool, config := start(t)
 	name := config.Address.VHost

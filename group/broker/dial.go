@@ -17,8 +17,8 @@ import (
 )
 
 // dial connects to a broker and logs in. All of it ends when ctx does, and after an error no goroutine and no socket
-// stays. A virtual host that the broker does not know is tried without the slash that it begins with: AIP writes one
-// (v01.00 §7.3), where a URL of AMQP has it only before the name.
+// stays. A virtual host unknown to the broker is tried without the slash at its beginning: AIP writes one (v01.00
+// §7.3), but a URL of AMQP has it only before the name.
 func dial(ctx context.Context, c Config) (*amqp.Connection, *socket, *Error) {
 	connection, s, err := handshake(ctx, c)
 	name, slash := strings.CutPrefix(c.Address.VHost, "/")
@@ -32,7 +32,7 @@ func dial(ctx context.Context, c Config) (*amqp.Connection, *socket, *Error) {
 	return nil, nil, err
 }
 
-// notFound is in what RabbitMQ says of a virtual host that it does not know.
+// notFound is in RabbitMQ's words about an unknown virtual host.
 const notFound = "not found"
 
 // handshake is dial for one virtual host.
@@ -73,8 +73,8 @@ type login struct {
 // Mechanism implements amqp.Authentication.
 func (l *login) Mechanism() string { return l.mechanism }
 
-// Response implements amqp.Authentication. It adds a capability that the library does not have: a broker that knows it
-// says that it refuses a login, where it would close the connection without a reason.
+// Response implements amqp.Authentication. It adds a capability missing in the library: a broker knowing it reports the
+// refusal of a login, instead of closing the connection without a reason.
 func (l *login) Response() string {
 	l.asked = true
 	if capabilities, ok := l.properties["capabilities"].(amqp.Table); ok {
@@ -86,10 +86,10 @@ func (l *login) Response() string {
 	return "\x00" + l.user + "\x00" + l.secret
 }
 
-// failureClose is the capability of a broker to say that a login is refused.
+// failureClose is the capability of a broker to report a refused login.
 const failureClose = "authentication_failure_close"
 
-// dialFailed is the error of a connection that was not made.
+// dialFailed is the error of a connection not made.
 func (a Address) dialFailed(ctx context.Context, err error) *Error {
 	var refused *egress.RefusedError
 	var handshake *egress.HandshakeError
@@ -118,7 +118,7 @@ func (a Address) dialFailed(ctx context.Context, err error) *Error {
 	}
 }
 
-// tlsReason says why a TLS handshake failed, without addresses.
+// tlsReason returns the reason of a failed TLS handshake, without addresses.
 func tlsReason(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
@@ -135,7 +135,7 @@ func tlsReason(err error) string {
 	}
 }
 
-// loginFailed is the error of a handshake of AMQP that failed.
+// loginFailed is the error of a failed handshake of AMQP.
 func (a Address) loginFailed(ctx context.Context, err error, s *socket, l *login, c *amqp.Connection) *Error {
 	var said *amqp.Error
 	isAMQP := errors.As(err, &said)
@@ -166,7 +166,7 @@ func (a Address) loginFailed(ctx context.Context, err error, s *socket, l *login
 	}
 }
 
-// saysWhy reports whether a broker says that it refuses a login.
+// saysWhy reports whether a broker reports refusals of logins.
 func saysWhy(c *amqp.Connection) bool {
 	capabilities, _ := c.Properties["capabilities"].(amqp.Table)
 	is, _ := capabilities[failureClose].(bool)

@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestExpect: a connection whose broker is silent is closed, and not while the broker has said that it takes nothing.
+// TestExpect: a connection to a silent broker is closed, but not while the broker is known to take nothing.
 func TestExpect(t *testing.T) {
 	for name, step := range map[string]struct {
 		do     func(c *connection, answered func())

@@ -2,10 +2,10 @@
 
 package broker
 
-// UserID is the user-id of messages that are published with this login. It is empty if they have none.
+// UserID is the user-id of messages published with this login. It is empty if they have none.
 func (l Login) UserID() string { return l.userID }
 
-// Connections is how many connections there are.
+// Connections is the number of connections.
 func (p *Pool) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

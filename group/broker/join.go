@@ -12,9 +12,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Join makes a link: it connects and logs in, unless there is a connection that can be shared, checks that the
-// exchange is there, makes or checks the queue, and binds it. All of it takes at most the pool's timeout. After an
-// error nothing stays: no goroutine, no connection, and no queue that this call made. Errors are of type *Error.
+// Join makes a link: it connects and logs in, unless there is a connection to share, checks the exchange, makes or
+// checks the queue, and binds it. All of it takes at most the pool's timeout. After an error nothing stays: no
+// goroutine, no connection, and no queue made by this call. Errors are of type *Error.
 //
 // Messages wait in the queue until Link.Receive is called.
 func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
@@ -46,11 +46,11 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 	return l, nil
 }
 
-// errSuperseded is the error of a try that is followed by another one.
+// errSuperseded is the error of a try followed by another one.
 var errSuperseded = new(Error)
 
-// try makes the link of a topology. If its connection is blocked meanwhile, the try is superseded: what it has made is
-// for the next one, which has to call declared.
+// try makes the link of a topology. If its connection is blocked meanwhile, the try is superseded: its results are for
+// the next one, and the next one has to call declared.
 func (p *Pool) try(ctx context.Context, t *topology, blocked <-chan struct{}, declared func()) (*Link, *Error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,8 +91,8 @@ func (p *Pool) try(ctx context.Context, t *topology, blocked <-chan struct{}, de
 	}
 }
 
-// giveUp is called when the caller of a join has gone. A connection that only such joins use is closed: at once, or, if
-// a queue may have been made, when there was time to delete it. The queue of a broker that is slower than that expires.
+// giveUp is called when the caller of a join has gone. A connection with such joins only is closed: at once, or, if a
+// queue may have been made, when there was time to delete it. At a slower broker the queue expires.
 func (c *connection) giveUp(t *topology) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -111,8 +111,8 @@ func (c *connection) giveUp(t *topology) {
 	}
 }
 
-// declare waits for the joins before that may make or delete the queue. The join must call declared when it has made
-// its link, or left nothing behind.
+// declare waits for earlier joins able to make or delete the queue. The join must call declared when it has made its
+// link, or left nothing behind.
 func (p *Pool) declare(ctx context.Context, c Config) (declared func(), _ *Error) {
 	at := queueKey{c.Address, c.Queue}
 	p.mu.Lock()
@@ -142,8 +142,8 @@ func (p *Pool) declare(ctx context.Context, c Config) (declared func(), _ *Error
 	}, nil
 }
 
-// join makes a link on the connection. If the broker is slow it continues after ctx has ended, for a while, so that it
-// can remove what it has made. It releases the connection if it makes no link.
+// join makes a link on the connection. If the broker is slow it continues after ctx has ended, for a while, to remove
+// all it has made. It releases the connection if it makes no link.
 func (c *connection) join(ctx context.Context, t *topology) (*Link, *Error) {
 	l, err := c.make(ctx, t)
 	t.end()
@@ -180,20 +180,20 @@ func (c *connection) acquireJoin(ctx context.Context) *Error {
 
 func (c *connection) releaseJoin() { <-c.joins }
 
-// topology is what a link needs at the broker, while it is made.
+// topology is a link's part of the broker, while it is made.
 type topology struct {
 	connection *connection
 	config     Config
-	channel    *amqp.Channel // nil where there is none
+	channel    *amqp.Channel // nil if there is none
 	made       atomic.Bool   // the queue was made by this join
-	superseded atomic.Bool   // another one makes the link, and the queue is that one's
+	superseded atomic.Bool   // another one makes the link, and owns the queue
 
 	// Under Pool.mu:
 	given bool // the caller has gone, and it is counted in connection.given
 	ended bool // there is a link, or the join has failed
 }
 
-// end says that the join has ended: its connection is that of a link, or is about to be released.
+// end notes the end of the join: its connection has a link, or is about to be released.
 func (t *topology) end() {
 	p := t.connection.pool
 	p.mu.Lock()
@@ -203,7 +203,7 @@ func (t *topology) end() {
 	}
 }
 
-// build makes a link. After an error, remove removes what it has made.
+// build makes a link. After an error, remove undoes its work.
 func (t *topology) build(ctx context.Context) (*Link, *Error) {
 	c := t.config
 	if err := t.open(); err != nil {
@@ -212,7 +212,7 @@ func (t *topology) build(ctx context.Context) (*Link, *Error) {
 	if err := t.exchange(); err != nil {
 		return nil, err
 	}
-	if t.superseded.Load() { // what is declared now may have been deleted meanwhile
+	if t.superseded.Load() { // a queue declared now may have been deleted meanwhile
 		return nil, errSuperseded
 	}
 	if err := t.queue(); err != nil {
@@ -271,7 +271,7 @@ func (t *topology) open() error {
 	return err
 }
 
-// queue makes sure that there is a queue. One that is there is used as it is.
+// queue makes the queue if it is missing. An existing one is used as it is.
 func (t *topology) queue() *Error {
 	name := t.config.Queue
 	_, err := t.channel.QueueDeclarePassive(name, true, false, false, false, nil)
@@ -317,7 +317,7 @@ func (t *topology) confirming() (*Link, *Error) {
 	return l, nil
 }
 
-// remove removes what was made, the queue included.
+// remove undoes the work of the join, the queue included.
 func (t *topology) remove() {
 	if t.channel == nil {
 		return
@@ -331,10 +331,10 @@ func (t *topology) remove() {
 	_ = t.channel.Close()
 }
 
-// passes reports whether a queue that is not found is only out of reach now: its node is down.
+// passes reports whether a queue not found is only out of reach now: its node is down.
 func passes(reason string) bool { return strings.Contains(reason, "down or inaccessible") }
 
-// isGone reports whether a queue is gone, by asking the broker. If it cannot be asked, the next join finds that out.
+// isGone reports whether a queue is gone, by asking the broker. If it cannot be asked, the next join finds out.
 func (c *connection) isGone(queue string) bool {
 	if c.isBlocked() {
 		return false
@@ -343,7 +343,7 @@ func (c *connection) isGone(queue string) bool {
 	return err != nil && err.Kind == QueueGone
 }
 
-// inspect returns how many messages a queue has.
+// inspect returns the number of messages in a queue.
 func (c *connection) inspect(queue string) (int, *Error) {
 	defer c.expect(undoTimeout)()
 	channel, err := c.amqp.Channel()

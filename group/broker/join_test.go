@@ -20,11 +20,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
-// TestNotABroker joins what is no broker, or one that fails at each step of the login.
+// TestNotABroker joins at another server, or at a broker failing at each step of the login.
 func TestNotABroker(t *testing.T) {
 	tests := map[string]struct {
 		serve  func(net.Conn)
-		kind   broker.Kind // NoAnswer if it is silent after that, for longer than the join may take
+		kind   broker.Kind // NoAnswer if it is then silent, for longer than the time of the join
 		reason string
 	}{
 		"silent": {func(net.Conn) {}, broker.NoAnswer, "in time"},
@@ -102,7 +102,7 @@ func TestNotABroker(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotReached joins where no connection is made.
+// TestWhatIsNotReached joins without a possible connection.
 func TestWhatIsNotReached(t *testing.T) {
 	closed := server(t, silent)
 	closed.Port = uint16(freeport.Closed(t))
@@ -156,8 +156,8 @@ func noLeak(t testing.TB) {
 	})
 }
 
-// TestJoinsAtATime has many links made on one connection of a broker that is slow: it is asked for few of them at a
-// time, so that these are in time, and for no link whose join has ended meanwhile.
+// TestJoinsAtATime has many links made on one connection of a slow broker: it is asked for few of them at a time, so
+// these are in time, and for no link after its join has ended.
 func TestJoinsAtATime(t *testing.T) {
 	noLeak(t)
 	const joins, atATime = 50, 16
@@ -168,7 +168,7 @@ func TestJoinsAtATime(t *testing.T) {
 		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
 		for {
 			switch _, method, _ := readMethod(c); method {
-			case "\x00\x14\x00\x0a": // channel.open, which is not answered
+			case "\x00\x14\x00\x0a": // channel.open, not answered
 				opened <- struct{}{}
 			case closes, "":
 				return
@@ -200,7 +200,7 @@ func TestJoinsAtATime(t *testing.T) {
 	}
 }
 
-// TestConsumeInTime has a broker not answer in time when a link begins to consume, which costs no other link of its
+// TestConsumeInTime has a broker not answer in time when a link begins to consume. This costs no other link of its
 // connection anything.
 func TestConsumeInTime(t *testing.T) {
 	noLeak(t)
@@ -275,8 +275,8 @@ func TestCloseInTime(t *testing.T) {
 	}
 }
 
-// TestLateJoin repeats a join that was not answered in time. It does not lose the queue that the one before still
-// makes, and then deletes.
+// TestLateJoin repeats a join not answered in time. It does not lose its queue to the earlier one, still making it and
+// then deleting it.
 func TestLateJoin(t *testing.T) {
 	noLeak(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -330,7 +330,7 @@ func TestLateJoin(t *testing.T) {
 }
 
 // TestStallsLate has a broker stop answering at each step after the login. When the joins have been answered, the
-// connection that was made for them is closed.
+// connection made for them is closed.
 func TestStallsLate(t *testing.T) {
 	const declare = "\x00\x32\x00\x0a"
 	steps := map[string]string{"connection": "", "channel": "\x00\x14\x00\x0a", "exchange": "\x00\x28\x00\x0a",

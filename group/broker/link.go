@@ -10,8 +10,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Link is one group on a connection. It has one goroutine that writes to the broker, so Publish and Delivery.Ack wait
-// for nothing, and one that delivers. It may be used by any number of goroutines at once.
+// Link is one group on a connection. One goroutine of it writes to the broker, so Publish and Delivery.Ack wait for
+// nothing; another one delivers. It may be used by any number of goroutines at once.
 type Link struct {
 	connection *connection
 	config     Config
@@ -23,30 +23,30 @@ type Link struct {
 	signal     chan struct{}    // there is something to write, or to end
 	done       chan struct{}
 	delivering sync.Mutex // held while a message is delivered
-	frames     sync.Mutex // held while frames are written that belong together, and no others may come between
+	frames     sync.Mutex // held while frames of one message are written, with no others between them
 
 	mu          sync.Mutex
-	err         *Error // why the link has ended, or is to end
+	err         *Error // the reason of its end, past or about to come
 	stopped     bool   // nothing is delivered anymore
 	leaving     bool   // nothing is written anymore
 	queue       []publication
 	unconfirmed int            // in queue or in flight
-	inWork      map[uint64]int // deliveries that are not acknowledged: the lengths of their bodies
+	inWork      map[uint64]int // deliveries not acknowledged: the lengths of their bodies
 	acks        []uint64       // not written
 	writing     bool
 	idle        *sync.Cond // signaled when nothing is to be written or confirmed, and at the end
 
-	// Only of the goroutine that writes:
+	// Only of the writing goroutine:
 	flight []publication
-	window int // how many publications may be in flight: one at first, so that a broker that takes none can say so
+	window int // the most publications in flight: one at first, so that a broker taking none can say so
 }
 
-// Message is what is published. It is persistent, its content type is JSON, and its user-id is that of the login.
+// Message is a message to publish. It is persistent, its content type is JSON, and its user-id is the login's.
 type Message struct {
 	ID         string // the message-id
 	Body       []byte // not changed before it is confirmed
 	Headers    map[string]string
-	RoutingKey string // default: that of the link
+	RoutingKey string // default: the link's
 }
 
 type publication struct {
@@ -60,7 +60,7 @@ type publication struct {
 type Delivery struct {
 	Body        []byte // empty if it was larger than Config.MaxMessage
 	ID          string // the message-id
-	UserID      string // the user-id, which the broker has verified
+	UserID      string // the user-id, verified by the broker
 	Redelivered bool
 
 	Acknowledger Acknowledger // the link
@@ -108,10 +108,10 @@ func (l *Link) start() {
 	c.pool.work.Go(l.run)
 }
 
-// Info is what the broker says of itself.
+// Info is the broker's description of itself.
 func (l *Link) Info() Info { return l.connection.info }
 
-// UserID is the user-id that messages of this link carry. It is empty if they have none.
+// UserID is the user-id of messages of this link. It is empty if they have none.
 func (l *Link) UserID() string { return l.config.Login.userID }
 
 // Blocked reports whether the broker takes nothing on the connection at the moment (connection.blocked).
@@ -120,7 +120,7 @@ func (l *Link) Blocked() bool { return l.connection.isBlocked() }
 // Done is closed when the link has ended.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
-// Err says why the link has ended, by an error of type *Error; nil before.
+// Err returns the reason of the link's end, an error of type *Error; nil before.
 func (l *Link) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *Link) Err() error {
 }
 
 // Receive begins to consume. It is called once, and takes until ctx ends at most. deliver is called by one goroutine,
-// in the order of the queue, until the link has ended; it may wait, but not after that. Close and Leave wait for it.
+// in the order of the queue, until the link has ended; it may wait, but not after the end. Close and Leave wait for it.
 // The error is of type *Error; then the link must be closed.
 func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	blocked := l.connection.whenBlocked()
@@ -141,8 +141,8 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	if err := l.connection.acquireJoin(ctx); err != nil {
 		return err
 	}
-	// The newest consumer has priority. An older one may belong to a connection that is lost, though the broker has not
-	// noticed it yet: it gets no more messages.
+	// The newest consumer has priority. An older one may belong to a lost connection, though the broker has not noticed
+	// the loss yet: it gets no more messages.
 	priority := amqp.Table{"x-priority": time.Now().UnixMilli()}
 	largest := l.config.MaxMessage
 	if largest <= 0 {
@@ -193,8 +193,8 @@ func (l *Link) deliver(d *amqp.Delivery, to func(*Delivery)) {
 	}
 }
 
-// Idle reports whether the queue is empty and what was delivered is acknowledged. A message that is being delivered
-// may be missed, so it is asked twice. It takes until ctx ends at most. The error is of type *Error.
+// Idle reports whether the queue is empty and all deliveries are acknowledged. A message just being delivered may be
+// missed, so it is asked twice. It takes until ctx ends at most. The error is of type *Error.
 func (l *Link) Idle(ctx context.Context) (bool, error) {
 	l.mu.Lock()
 	busy := len(l.inWork) > 0 || len(l.acks) > 0
@@ -244,8 +244,8 @@ func (l *Link) Publish(m Message, done func(error)) error {
 	return nil
 }
 
-// Close ends the link. The queue stays, and so do the messages that are not acknowledged. It waits until the link has
-// ended and deliver has returned, but not for a broker that is blocked.
+// Close ends the link. The queue stays, and so do the messages not acknowledged. It waits until the link has ended and
+// deliver has returned, but not for a blocked broker.
 func (l *Link) Close() {
 	l.stopDelivering()
 	l.end(l.fail(Closed, "the link was closed"))
@@ -277,7 +277,7 @@ func (l *Link) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Undo ends the link and undoes what its join has made: the queue is deleted, with its messages, if it was not there
+// Undo ends the link and undoes the work of its join: the queue is deleted, with its messages, if it was not there
 // before. It takes until ctx ends at most. It returns when the link has ended and deliver has returned.
 func (l *Link) Undo(ctx context.Context) {
 	l.stopDelivering()

@@ -24,7 +24,7 @@ type Pool struct {
 
 	mu          sync.Mutex
 	closed      bool
-	connections map[key][]*connection // those that new links may use
+	connections map[key][]*connection // connections for new links
 	declaring   map[queueKey]chan struct{}
 }
 
@@ -35,7 +35,7 @@ type queueKey struct {
 	queue   string
 }
 
-// key is what links must have in common to share a connection.
+// key is the common part of links sharing a connection.
 type key struct {
 	owner   string
 	name    string
@@ -44,7 +44,7 @@ type key struct {
 	dialer  *egress.Dialer
 }
 
-// NewPool makes a Pool whose joins take at most timeout; 0 is DefaultTimeout.
+// NewPool makes a Pool. Its joins take at most timeout; 0 is DefaultTimeout.
 func NewPool(timeout time.Duration) *Pool {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -78,15 +78,15 @@ type connection struct {
 	pool    *Pool
 	key     key
 	ready   chan struct{} // closed when the handshake has ended; the fields below are set by then
-	err     *Error        // why there is no connection
+	err     *Error        // the reason for having no connection
 	amqp    *amqp.Connection
 	socket  *socket
 	info    Info
-	abandon context.CancelFunc // ends a handshake that no join waits for
+	abandon context.CancelFunc // ends a handshake no join waits for
 
-	users int           // links, and joins that are to become one; under Pool.mu
-	given int           // joins among them whose callers have gone; under Pool.mu
-	joins chan struct{} // has an element for each join that may ask the broker now
+	users int           // links, and joins about to become one; under Pool.mu
+	given int           // joins among them without their callers; under Pool.mu
+	joins chan struct{} // has an element for each join asking the broker now
 
 	declares atomic.Bool // a join has asked for a queue to be made
 
@@ -96,7 +96,7 @@ type connection struct {
 	made    uint64        // consumers
 }
 
-// acquire returns a connection for one more link, which must be released. It waits for the handshake.
+// acquire returns a connection for one more link. It must be released. It waits for the handshake.
 func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	k := key{owner: c.Owner, name: c.Name, address: c.Address, login: c.Login, dialer: c.Dialer}
 	p.mu.Lock()
@@ -129,7 +129,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	case <-ctx.Done():
 		shared.release()
 		select {
-		case <-shared.ready: // its error says how far it came
+		case <-shared.ready: // its error tells its progress
 			if shared.err != nil {
 				return nil, shared.err
 			}
@@ -144,7 +144,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	return shared, nil
 }
 
-// release gives back what acquire returned. The last user closes the connection.
+// release gives back a connection of acquire. The last user closes the connection.
 func (c *connection) release() {
 	c.pool.mu.Lock()
 	c.users--
@@ -176,7 +176,7 @@ func (c *connection) withdraw() {
 	}
 }
 
-// capacity is how many links the connection may have: none if it has ended, or if the broker takes nothing on it.
+// capacity is the most links of the connection: none if it has ended, or if the broker takes nothing on it.
 func (c *connection) capacity() int {
 	select {
 	case <-c.ready:
@@ -243,7 +243,7 @@ func text(value any) string {
 	return s
 }
 
-// nextConsumer returns a tag that no other consumer of the connection has or had.
+// nextConsumer returns a tag unlike any other of the connection, past or present.
 func (c *connection) nextConsumer() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,11 +251,11 @@ func (c *connection) nextConsumer() string {
 	return strconv.FormatUint(c.made, 10)
 }
 
-// tokenExpired is what RabbitMQ says when it refuses an operation because of the login.
+// tokenExpired is in RabbitMQ's words when it refuses an operation because of the login.
 const tokenExpired = "token has expired"
 
-// fail returns the error of an operation that failed with err, an error of the AMQP library. missing is its kind if the
-// broker says that the exchange or queue of the operation is not there.
+// fail returns the error of an operation failed with err, an error of the AMQP library. missing is its kind if the
+// broker misses the exchange or queue of the operation.
 func (c *connection) fail(err error, missing Kind) *Error {
 	a := c.key.address
 	said, ok := err.(*amqp.Error)

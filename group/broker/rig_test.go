@@ -88,7 +88,7 @@ func start(t testing.TB) (*rig, *broker.Pool, broker.Config) {
 		Login:   broker.Password("partner", "secret:with a colon"), Declare: true}
 }
 
-// leader returns a channel of the Leader, which makes the exchange.
+// leader returns a channel of the Leader, and makes the exchange.
 func (r *rig) leader(t testing.TB) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.DialConfig("amqp://"+r.Address(), amqp.Config{Vhost: vhost,

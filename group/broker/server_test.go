@@ -56,7 +56,7 @@ func frame(payload string) string {
 	return "\x01\x00\x00" + string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + payload + "\xce"
 }
 
-// begin is connection.start with the properties given, which offers PLAIN; tune is connection.tune.
+// begin is connection.start with the properties given, offering PLAIN; tune is connection.tune.
 func begin(properties string) string {
 	n := len(properties)
 	return frame("\x00\x0a\x00\x0a\x00\x09" + string([]byte{0, 0, byte(n >> 8), byte(n)}) + properties +
@@ -68,16 +68,16 @@ const (
 	closes = "\x00\x0a\x00\x32" // connection.close: a code, a text, a class and a method follow
 )
 
-// saysWhy is a table: capabilities of a server that says why it refuses a login.
+// saysWhy is a table: capabilities of a server with reasons for refused logins.
 const saysWhy = "\x0ccapabilitiesF\x00\x00\x00\x1f\x1cauthentication_failure_closet\x01"
 
-// greet reads the client's greeting, and says what is given.
+// greet reads the client's greeting, and writes the given text.
 func greet(conn net.Conn, says string) {
 	_, _ = io.ReadFull(conn, make([]byte, 8))
 	_, _ = io.WriteString(conn, says)
 }
 
-// answer reads n frames of the client, and says what is given.
+// answer reads n frames of the client, and writes the given text.
 func answer(conn net.Conn, n int, says string) {
 	for range n {
 		head := make([]byte, 7)
@@ -92,7 +92,7 @@ func answer(conn net.Conn, n int, says string) {
 
 func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// linked starts a broker that answers each method of a link with what reply returns, or not at all if that is empty.
+// linked starts a broker. It answers each method of a link with the result of reply, or not at all if that is empty.
 func linked(t *testing.T, reply func(method, rest string) string) broker.Address {
 	return server(t, func(c net.Conn) {
 		greet(c, begin(""))
@@ -126,8 +126,8 @@ func onChannel(channel uint16, payload string) string {
 	return string(f)
 }
 
-// readMethod reads a frame, and returns its channel, which method it has, and the method's arguments. The method is
-// empty at the end of the connection.
+// readMethod reads a frame, and returns its channel, its method, and the method's arguments. The method is empty at the
+// end of the connection.
 func readMethod(conn net.Conn) (channel uint16, method, arguments string) {
 	head := make([]byte, 7)
 	if _, err := io.ReadFull(conn, head); err != nil {

@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// maxHeld is how many bytes of messages a connection may hold that are not acknowledged. One message may always be
-// held. At the limit nothing is read from the broker.
+// maxHeld is the most bytes of unacknowledged messages of a connection. One message may always be held. At the limit
+// nothing is read from the broker.
 const maxHeld = 16 << 20
 
-// socket is the network connection below an AMQP connection. It bounds the memory that messages take, which the AMQP
-// library does not do: it counts their bodies, and empties those that are too large, as the frames pass.
+// socket is the network connection below an AMQP connection. It bounds the memory of messages, as the AMQP library does
+// not: it counts their bodies, and empties those too large, as the frames pass.
 //
-// It keeps why it ended, which the AMQP library turns into text. It closes itself after the first error of a read,
-// because the library closes it only after the writers have returned, and those may be waiting for a broker that does
-// not read.
+// It keeps the error of its end, because the AMQP library turns it into text. It closes itself after the first error of
+// a read, because the library closes it only after the writers have returned, and those may be waiting for a broker not
+// reading.
 type socket struct {
 	net.Conn
 	in       *bufio.Reader
-	pass     int                 // bytes of the frame that is being read, which the library gets
-	channels map[uint16]incoming // what comes on a channel
+	pass     int                 // bytes of the frame being read, passed on to the library
+	channels map[uint16]incoming // the messages coming on the channels
 
 	mu       sync.Mutex
 	changed  *sync.Cond // signaled when there is less held, and at the end
 	held     int        // sum of intakes
 	intakes  map[string]*intake
 	received bool  // at least one byte
-	err      error // why a read failed; set before the library learns of it
+	err      error // the error of a failed read; set before the library learns of it
 	closed   bool
 }
 
-// incoming is the message that comes on a channel.
+// incoming is the message coming on a channel.
 type incoming struct {
 	consumer string
-	drop     uint64 // bytes of the body that are still to come, and that the library does not get
+	drop     uint64 // bytes of the body still to come, withheld from the library
 }
 
-// intake is what one consumer may hold, and holds.
+// intake is the bound and the present hold of one consumer.
 type intake struct {
 	max  int // of one message
 	held int
@@ -94,15 +94,15 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// ended returns whether anything was received, and why reading failed.
+// ended returns whether anything was received, and the error of the failed read.
 func (s *socket) ended() (received bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.received, s.err
 }
 
-// The frames and the method of AMQP 0-9-1 that a socket reads. A frame is a head (its type, its channel, the length of
-// its payload), the payload and an end.
+// The frames and the method of AMQP 0-9-1 read by a socket. A frame is a head (its type, its channel, the length of its
+// payload), the payload and an end.
 const (
 	frameMethod = 1
 	frameHeader = 2
@@ -111,7 +111,7 @@ const (
 	frameHead = 7
 	frameEnd  = 1
 
-	basicDeliver = 60<<16 | 60 // followed by the tag of the consumer, which has a byte for its length
+	basicDeliver = 60<<16 | 60 // followed by the consumer's tag, with a byte for its length
 )
 
 // next begins to read a frame, and decides whether it passes.
@@ -144,7 +144,7 @@ func (s *socket) next() error {
 	return nil
 }
 
-// deliver notes for which consumer a message comes, if the frame says so.
+// deliver notes the consumer of a message, if the frame names it.
 func (s *socket) deliver(channel uint16, size int) error {
 	frame, err := s.in.Peek(frameHead + 5)
 	if err != nil || binary.BigEndian.Uint32(frame[frameHead:]) != basicDeliver {
@@ -191,7 +191,7 @@ func (s *socket) admit(consumer string, max int) {
 	s.intakes[consumer] = &intake{max: max}
 }
 
-// release says that a consumer holds length bytes less.
+// release frees length bytes held by a consumer.
 func (s *socket) release(consumer string, length int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *socket) release(consumer string, length int) {
 	}
 }
 
-// dismiss says that a consumer holds nothing anymore. What still comes for it is emptied.
+// dismiss frees all held by a consumer. Messages still coming for it are emptied.
 func (s *socket) dismiss(consumer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

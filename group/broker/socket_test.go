@@ -33,7 +33,7 @@ func delivery(channel uint16, consumer string) []byte {
 	return frameOf(frameMethod, channel, append(method, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0))
 }
 
-// pipe is a socket to whose other end frames are written, which is then closed.
+// pipe is a socket. Frames are written to its other end, and then that end is closed.
 func pipe(frames ...[]byte) *socket {
 	near, far := net.Pipe()
 	go func() {
@@ -102,7 +102,7 @@ func TestMessagesThatAreHeld(t *testing.T) {
 	}
 }
 
-// FuzzSocket reads anything: frames that are no messages pass as they are.
+// FuzzSocket reads anything: frames other than messages pass as they are.
 func FuzzSocket(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 	f.Add(slices.Concat(delivery(1, "a"), header(1, 30), frameOf(frameBody, 1, make([]byte, 30))))

@@ -37,7 +37,7 @@ func (l *Link) run() {
 	}
 }
 
-// confirm calls done for the publications at the head that are confirmed.
+// confirm calls done for the confirmed publications at the head.
 func (l *Link) confirm() {
 	n := 0
 	for ; n < len(l.flight); n++ {
@@ -70,8 +70,8 @@ func isDone(c *amqp.DeferredConfirmation) bool {
 	}
 }
 
-// refusal is why a publication was not confirmed: the channel is closed, or else the broker has refused it. A message
-// that is published again after others would be out of order, so the link ends.
+// refusal is the error of an unconfirmed publication: the channel is closed, or else the broker has refused it. A
+// message published again after others would be out of order, so the link ends.
 func (l *Link) refusal() *Error {
 	select {
 	case err := <-l.closed:
@@ -81,7 +81,7 @@ func (l *Link) refusal() *Error {
 	}
 }
 
-// lost is why the channel was closed; err is nil if the gateway closed it.
+// lost is the error of a closed channel; err is nil if the gateway closed it.
 func (l *Link) lost(err *amqp.Error) *Error {
 	if err == nil {
 		return l.fail(Closed, "the connection was closed")
@@ -89,7 +89,7 @@ func (l *Link) lost(err *amqp.Error) *Error {
 	return l.connection.fail(err, NoExchange)
 }
 
-// canceledBy is why the broker canceled the consumer: the queue was deleted, or its node is down.
+// canceledBy is the broker's reason to cancel the consumer: the queue was deleted, or its node is down.
 func (l *Link) canceledBy() *Error {
 	if l.connection.isGone(l.config.Queue) {
 		return l.fail(QueueGone, "the queue was deleted")
@@ -97,8 +97,8 @@ func (l *Link) canceledBy() *Error {
 	return l.fail(Closed, "the broker ended the delivery")
 }
 
-// write writes acknowledgments and publications. It returns false when the link is to end and all that can be written
-// is.
+// write writes acknowledgments and publications. It returns false when the link is to end and everything possible is
+// written.
 func (l *Link) write() bool {
 	for {
 		acks, publications, ended := l.take()
@@ -127,7 +127,7 @@ type ack struct {
 	multiple bool
 }
 
-// take takes what is to be written now.
+// take takes all to be written now.
 func (l *Link) take() ([]ack, []publication, *Error) {
 	blocked := l.connection.isBlocked()
 	l.mu.Lock()
@@ -170,7 +170,7 @@ func (l *Link) takeAcks() []ack {
 	return acks
 }
 
-// publish writes a publication. One that cannot be written is in flight all the same: the link has ended then.
+// publish writes a publication. One not written is in flight all the same: the link has ended then.
 func (l *Link) publish(p publication) {
 	var headers amqp.Table
 	if len(p.message.Headers) > 0 {
@@ -192,7 +192,7 @@ func (l *Link) publish(p publication) {
 	l.flight = append(l.flight, p)
 }
 
-// finish ends what is left of the link: the channel, and publications that are not confirmed by then.
+// finish ends the rest of the link: the channel, and publications not confirmed by then.
 func (l *Link) finish() {
 	c := l.connection
 	c.mu.Lock()
@@ -213,14 +213,14 @@ func (l *Link) finish() {
 }
 
 // closeChannel closes the channel, and releases the connection then. It waits a moment for the broker's answer: other
-// links of the connection do not suffer from one that comes later, as from a broker that takes nothing at the moment.
+// links of the connection do not suffer from a later one, as from a broker taking nothing at the moment.
 func (l *Link) closeChannel() {
 	c := l.connection
 	closed := make(chan struct{})
-	c.pool.work.Go(func() { // the goroutine that calls holds work
+	c.pool.work.Go(func() { // the calling goroutine holds work
 		defer close(closed)
 		defer c.expect(silenceTimeout)()
-		l.frames.Lock() // an answer that is late would be taken for that of the close
+		l.frames.Lock() // a late answer would be taken for the close's
 		_ = l.channel.Close()
 		l.frames.Unlock()
 		c.release()
@@ -242,7 +242,7 @@ func (l *Link) end(err *Error) {
 	l.wake()
 }
 
-// wake has the goroutine that writes look at the link.
+// wake has the writing goroutine look at the link.
 func (l *Link) wake() {
 	select {
 	case l.signal <- struct{}{}:
